@@ -44,3 +44,6 @@ pub mod source;
 pub mod tool;
 #[cfg(not(loom))]
 pub mod trace;
+
+#[cfg(all(feature = "import", not(loom)))]
+pub use trace::conversion as convert;

@@ -21,6 +21,8 @@ pub enum TimeBound {
     Absolute(Nanos),
     /// A time since the trace begins.
     SinceBegin(Nanos),
+    /// The first slice or marker of this name: its begin, or its end where the bound is the end of an interval.
+    Name(String),
 }
 
 impl TimeBound {
@@ -28,7 +30,32 @@ impl TimeBound {
         match self {
             TimeBound::Absolute(time) => time.0,
             TimeBound::SinceBegin(time) => begin.saturating_add(time.0),
+            TimeBound::Name(_) => 0,
         }
+    }
+
+    /// The name of a slice or marker whose time is to be found.
+    pub(super) fn name(&self) -> Option<&str> {
+        match self {
+            TimeBound::Name(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for TimeBound {
+    /// Nanoseconds of the trace's clock, a time since the beginning with its unit (`1.5s`, `20ms`, `7us`), or otherwise a
+    /// name.
+    fn from(text: &str) -> TimeBound {
+        if let Ok(nanos) = text.parse() {
+            return TimeBound::Absolute(Nanos(nanos));
+        }
+        let units = [("ns", 1e0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+        let found = units.iter().find_map(|(unit, nanos)| {
+            let number: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
+            (number >= 0.0).then(|| Nanos((number * nanos).round() as u64))
+        });
+        found.map_or_else(|| TimeBound::Name(text.to_owned()), TimeBound::SinceBegin)
     }
 }
 
@@ -81,6 +108,7 @@ pub struct Filter<'a> {
     /// Agents of blocks of counters.
     blocks: Vec<(ProcessIndex, AgentIndex)>,
     left_out: u64,
+    kept: u64,
 }
 
 /// A track of the stream.
@@ -116,12 +144,18 @@ impl<'a> Filter<'a> {
             tracks: Vec::new(),
             blocks: Vec::new(),
             left_out: 0,
+            kept: 0,
         }
     }
 
     /// Number of events that were left out.
     pub fn left_out(&self) -> u64 {
         self.left_out
+    }
+
+    /// Number of events that were passed on.
+    pub fn kept(&self) -> u64 {
+        self.kept
     }
 
     fn keeps_time(&self, start: Nanos, end: Option<Nanos>) -> bool {
@@ -146,9 +180,10 @@ impl<'a> Filter<'a> {
         track.is_none_or(|track| track.keeps_process)
     }
 
-    /// Counts what is left out.
+    /// Counts an event.
     fn count(&mut self, keep: bool) -> bool {
         self.left_out += u64::from(!keep);
+        self.kept += u64::from(keep);
         keep
     }
 
@@ -178,6 +213,13 @@ impl Consumer for Filter<'_> {
             from.as_ref().map_or(0, |bound| bound.time(begin)),
             to.as_ref().map_or(u64::MAX, |bound| bound.time(begin)),
         );
+        if self.interval.0 > self.interval.1 {
+            let text = format!(
+                "the selection begins after its end: {} ns after {} ns",
+                self.interval.0, self.interval.1
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
         self.consumer.begin(header)
     }
 
@@ -379,6 +421,7 @@ impl Consumer for Filter<'_> {
             .copied()
             .collect();
         self.left_out += (samples.samples.len() - kept.len()) as u64;
+        self.kept += kept.len() as u64;
         self.consumer.stack_samples(&StackSamples {
             track: samples.track,
             samples: &kept,

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "perfetto")]
 pub mod capture;
+#[cfg(feature = "import")]
+pub mod conversion;
 #[cfg(feature = "perfetto")]
 mod convert;
 #[cfg(feature = "perfetto")]

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use super::json::{quote, write_value};
 use crate::record::Nanos;
 use crate::trace::model::{
     Agent, AgentIndex, Argument, Call, Consumer, CounterIndex, CounterValue, FlowPoint, Instant,
@@ -191,41 +192,6 @@ impl<W: Write + Send> ChromeWriter<W> {
 
 fn named<'v>(list: &'v [Argument<'v>]) -> impl Iterator<Item = (&'v str, Value<'v>)> {
     list.iter().map(|argument| (argument.name, argument.value))
-}
-
-fn quote(text: &mut String, value: &str) {
-    text.push('"');
-    for letter in value.chars() {
-        match letter {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            '\0'..='\x1f' => {
-                let _ = write!(text, "\\u{:04x}", u32::from(letter));
-            }
-            letter => text.push(letter),
-        }
-    }
-    text.push('"');
-}
-
-fn write_value(text: &mut String, value: Value<'_>) {
-    let _ = match value {
-        Value::Bool(value) => write!(text, "{value}"),
-        Value::Uint(value) => write!(text, "{value}"),
-        Value::Int(value) => write!(text, "{value}"),
-        Value::Double(value) if value.is_finite() => write!(text, "{value:?}"),
-        Value::Double(value) => write!(text, "\"{value}\""),
-        Value::Pointer(value) => write!(text, "\"{value:#x}\""),
-        Value::Json(value) => {
-            text.push_str(value);
-            Ok(())
-        }
-        Value::Text(value) => {
-            quote(text, value);
-            Ok(())
-        }
-    };
 }
 
 impl<W: Write + Send> Consumer for ChromeWriter<W> {

@@ -1,5 +1,17 @@
 //! The model in formats of other programs.
 
 mod chrome;
+mod csv;
+mod json;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod ranks;
+mod rows;
+pub mod schema;
+mod spans;
 
 pub use chrome::ChromeWriter;
+pub use csv::CsvFolder;
+#[cfg(feature = "parquet")]
+pub use parquet::ParquetFolder;
+pub use rows::{RowWriter, Rows};

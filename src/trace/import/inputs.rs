@@ -193,6 +193,15 @@ impl Producer for Inputs {
     type Outcome = Report;
 
     fn produce(self, consumer: &mut dyn Consumer) -> io::Result<Report> {
+        (&self).produce(consumer)
+    }
+}
+
+/// Inputs can be read several times.
+impl Producer for &Inputs {
+    type Outcome = Report;
+
+    fn produce(self, consumer: &mut dyn Consumer) -> io::Result<Report> {
         let mut report = Report::default();
         let mut joined = Joined::new(consumer);
         for recording in &self.recordings {

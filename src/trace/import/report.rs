@@ -95,6 +95,14 @@ pub struct Counts {
     pub values: u64,
 }
 
+impl Counts {
+    /// All events: everything but processes.
+    pub fn events(&self) -> u64 {
+        let work = self.kernels + self.copies + self.sets + self.other_work;
+        self.calls + work + self.slices + self.instants + self.values
+    }
+}
+
 /// The outcome of an import.
 #[derive(Clone, Debug, Default)]
 pub struct Report {

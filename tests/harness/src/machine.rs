@@ -21,6 +21,8 @@ pub enum Need {
     Browser,
     /// Python and its bindings of Perfetto's messages.
     PythonBindings,
+    /// Python and DuckDB.
+    DuckDb,
     /// A program on the search path.
     Program(&'static str),
     /// The rights of the superuser.
@@ -43,6 +45,7 @@ impl Need {
                         || Path::new("/usr/bin/chromium").exists())
             }
             Self::PythonBindings => on_path("python3") && tools().join("python").exists(),
+            Self::DuckDb => on_path("python3") && tools().join("duckdb").exists(),
             Self::Program(name) => on_path(name),
             Self::Root => std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0),
         }
@@ -56,6 +59,7 @@ impl fmt::Display for Need {
             Self::OpenClToolchain => f.write_str("a C compiler with OpenCL's headers"),
             Self::TraceProcessor => f.write_str("Perfetto's trace processor and node"),
             Self::Browser => f.write_str("Perfetto's UI and chromium"),
+            Self::DuckDb => f.write_str("DuckDB for Python"),
             Self::PythonBindings => f.write_str("the Python bindings of Perfetto's messages"),
             Self::Program(name) => f.write_str(name),
             Self::Root => f.write_str("the superuser"),

@@ -58,7 +58,8 @@ Examples:
   gputrail convert run-*.gputrail -o run.pftrace      several processes in one trace
   gputrail convert profile.json.gz                    of PyTorch's profiler, or of Chrome
   gputrail convert profile.json.gz --from ProfilerStep#5 --to ProfilerStep#6 -o steps.pftrace
-  gputrail convert run.gputrail -o run.json.gz        for tools that read PyTorch's traces";
+  gputrail convert run.gputrail -o run.json.gz        for tools that read PyTorch's traces
+  gputrail convert rank3.json.gz -o /shared/job/      Parquet tables of each rank, for DuckDB, Polars and Spark";
 
 const CONVERT_NOTES: &str = "\
 Reads captures (.gputrail), Perfetto traces, Chrome trace events as PyTorch's profiler writes them (JSON), tables and databases
@@ -426,12 +427,13 @@ pub struct Convert {
     pub inputs: Vec<PathBuf>,
 
     /// The output [default: the first input's name with .pftrace, never replacing an older file]. A name that ends in .json or
-    /// .json.gz makes Chrome trace events
+    /// .json.gz makes Chrome trace events; in .csv, a folder of tables with rocprofv3's columns; in .parquet or /, or a folder
+    /// that is there, Parquet tables
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<OsString>,
 
     /// The format of the output, whatever its name
-    #[arg(long, value_name = "FORMAT", value_parser = ["perfetto", "json"])]
+    #[arg(long, value_name = "FORMAT", value_parser = ["perfetto", "json", "csv", "parquet"])]
     pub format: Option<String>,
 
     /// List what the inputs hold, and write nothing

@@ -1,25 +1,23 @@
 //! `gputrail convert`: makes a trace from captures and from files of other programs.
 
-use crate::cli::{Contents, Convert};
+use crate::cli::{self, Contents, Convert};
 use crate::figures::{bytes, count};
-use crate::output::Output;
+use crate::output::{Output, WORKSHOP_PREFIX, free_name};
 use crate::progress::Progress;
 use crate::signals::Signals;
+use crate::summary::tables_of as summary_tables;
 use crate::summary_text::Known;
 use crate::trace::Order;
-use crate::{Failure, say, summary_text};
+use crate::{Failure, private_dir, say, summary_text, tables};
 use anyhow::{Context, anyhow, bail};
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use gputrail::analysis::summary::Summary;
 use gputrail::capture::Reader;
-use gputrail::record::Nanos;
-use gputrail::trace::export::ChromeWriter;
-use gputrail::trace::filter::{Filter, Markers, Selection, TimeBound};
+use gputrail::convert::{Conversion, Outcome, OutputFormat, deliver_tables};
+use gputrail::trace::filter::{Selection, TimeBound};
 use gputrail::trace::import::{Format, Inputs, LocalFile, Recording, Report, Source};
 use gputrail::trace::model::{Consumer, Producer};
 use gputrail::trace::perfetto::Exporter;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Lines of each list of findings.
@@ -35,11 +33,11 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
         let report = inputs
             .produce(&mut Everything)
             .map_err(|error| anyhow!(error))?;
-        say!("{}", summary(&report, 0));
+        say!("{}", summary(&report));
         return Ok(problems(&report));
     }
-    let selection = selection(&arguments)?;
-    let format = OutputFormat::of(&arguments);
+    let format = format(&arguments);
+    let selection = selection(&arguments.selection);
     if selection.is_everything()
         && format == OutputFormat::Perfetto
         && let [captures] = inputs.recordings()
@@ -48,59 +46,140 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
     {
         return convert_captures(&arguments, &files);
     }
-    let output = output(&arguments, &arguments.inputs[0])?;
-    // An interruption ends the writing like an error, and leaves no file.
-    let _signals = Signals::take().context("cannot take signals")?;
+    let conversion = Conversion::of(inputs).select(selection);
+    let (outcome, path) = match format.is_folder() {
+        true => to_folder(&conversion, &arguments, format)?,
+        false => to_file(&conversion, &arguments, format)?,
+    };
+    if !arguments.quiet {
+        say!("{}", summary(&outcome.report));
+        let (left_out, kept) = (outcome.not_selected, outcome.selected);
+        if left_out > 0 {
+            say!("selected: {} of {}", kept, count(kept + left_out, "event"));
+        }
+        if outcome.without_place > 0 {
+            say!(
+                "left out, since the output has no place for them: {}",
+                count(outcome.without_place, "event")
+            );
+        }
+        say!("{path}");
+    }
+    if outcome.selected == 0 {
+        say!("warning: the output is empty: the inputs have nothing that is selected");
+    }
+    Ok(problems(&outcome.report))
+}
+
+/// Makes a file; the result says which.
+fn to_file(
+    conversion: &Conversion,
+    arguments: &Convert,
+    format: OutputFormat,
+) -> anyhow::Result<(Outcome, String)> {
+    let output = output(arguments, &arguments.inputs[0], extension(format))?;
+    let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
+    let ends_at_once = signals.end_at_once(workshop.path());
     let path = output.path(std::process::id())?;
     let file = workshop.path().join("trace");
-    let (report, left_out) = convert(inputs, selection, &file, format, &arguments)
+    let mut progress = Progress::new();
+    let (total, counters) = conversion.inputs().progress();
+    progress.reads(total, counters);
+    let out = progress.through(File::create_new(&file)?);
+    let outcome = conversion
+        .write_to(out, format)
         .context("the output could not be made")?;
+    drop(ends_at_once);
     let length = std::fs::metadata(&file).map_or(0, |data| data.len());
     let path = output
         .deliver(&file, &path)
         .with_context(|| format!("cannot write {}", path.display()))?;
-    if !arguments.quiet {
-        say!("{}", summary(&report, left_out));
-        say!(
-            "trace: {} ({}); open it in https://ui.perfetto.dev (\"Open trace file\")",
-            path.display(),
-            bytes(length)
-        );
-    }
-    Ok(problems(&report))
+    let text = format!(
+        "trace: {} ({}); open it in https://ui.perfetto.dev (\"Open trace file\")",
+        path.display(),
+        bytes(length)
+    );
+    Ok((outcome, text))
 }
 
-/// Writes a selection of inputs into `file`. The result has the number of events that the selection or the format left out.
-fn convert(
-    inputs: Inputs,
-    selection: Selection,
-    file: &Path,
-    format: OutputFormat,
+/// Makes a folder of tables; the result says which.
+fn to_folder(
+    conversion: &Conversion,
     arguments: &Convert,
-) -> anyhow::Result<(Report, u64)> {
-    let mut progress = Progress::new();
-    let (total, counters) = inputs.progress();
-    progress.reads(total, counters);
-    let out = progress.through(File::create_new(file)?);
+    format: OutputFormat,
+) -> anyhow::Result<(Outcome, String)> {
+    let path = match &arguments.output {
+        Some(name) => PathBuf::from(name),
+        None => free_name(&arguments.inputs[0].with_extension(extension(format))),
+    };
+    if path.exists() && !path.is_dir() {
+        bail!(
+            "output {}: {} are a folder, and this is a file",
+            path.display(),
+            extension(format)
+        );
+    }
+    let beside = match path.parent() {
+        _ if path.is_dir() => &path,
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let signals = Signals::take().context("cannot take signals")?;
+    let workshop = private_dir::create_in(beside, WORKSHOP_PREFIX)
+        .with_context(|| format!("the directory {} cannot be written", beside.display()))?;
+    let ends_at_once = signals.end_at_once(workshop.path());
+    let made = workshop.path().join("tables");
+    // The folder of the result: others may read it.
+    std::fs::create_dir(&made)?;
+    let mut times = Summary::default();
+    let outcome = match format {
+        OutputFormat::Csv => {
+            let outcome = conversion.write_tables(&made, format, &mut times);
+            let outcome = outcome.context("the output could not be made")?;
+            let tables = summary_tables(&times, 0);
+            let text = tables::write(&tables, tables::Format::Csv);
+            std::fs::write(made.join("summary.csv"), text)?;
+            outcome
+        }
+        _ => conversion
+            .write_tables(&made, format, &mut ())
+            .context("the output could not be made")?,
+    };
+    drop(ends_at_once);
+    deliver_tables(&made, &path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok((outcome, format!("tables: {}", path.display())))
+}
+
+/// The format of the output: what `--format` says, or else the output's name.
+fn format(arguments: &Convert) -> OutputFormat {
+    let name = arguments.output.as_deref().unwrap_or_default();
+    let bytes = name.as_encoded_bytes();
+    let ends = |end: &str| bytes.ends_with(end.as_bytes());
+    let format = match arguments.format.as_deref() {
+        Some(format) => format,
+        None if ends(".json") || ends(".json.gz") => "json",
+        None if ends(".csv") || ends(".csv/") => "csv",
+        None if ends("/") || Path::new(name).is_dir() || ends(".parquet") => "parquet",
+        None => "perfetto",
+    };
     match format {
-        OutputFormat::Perfetto => {
-            let mut exporter = Exporter::new(out).compressed(arguments.contents.compress);
-            Ok(pass_on(inputs, selection, &mut exporter)?)
-        }
-        OutputFormat::Json => {
-            let mut writer = ChromeWriter::new(BufWriter::new(out));
-            let (report, left_out) = pass_on(inputs, selection, &mut writer)?;
-            Ok((report, left_out + writer.left_out()))
-        }
-        OutputFormat::PackedJson => {
-            let packed = GzEncoder::new(BufWriter::new(out), Compression::fast());
-            let mut writer = ChromeWriter::new(packed);
-            let (report, left_out) = pass_on(inputs, selection, &mut writer)?;
-            let left_out = left_out + writer.left_out();
-            writer.into_inner().finish()?.flush()?;
-            Ok((report, left_out))
-        }
+        "json" if ends(".gz") => OutputFormat::PackedJson,
+        "json" => OutputFormat::Json,
+        "csv" => OutputFormat::Csv,
+        "parquet" => OutputFormat::Parquet,
+        _ if arguments.contents.compress => OutputFormat::CompressedPerfetto,
+        _ => OutputFormat::Perfetto,
+    }
+}
+
+/// The extension of default names.
+fn extension(format: OutputFormat) -> &'static str {
+    match format {
+        OutputFormat::Perfetto | OutputFormat::CompressedPerfetto => "pftrace",
+        OutputFormat::Json | OutputFormat::PackedJson => "json",
+        OutputFormat::Csv => "csv",
+        OutputFormat::Parquet => "parquet",
     }
 }
 
@@ -114,111 +193,28 @@ pub fn to_trace(inputs: Inputs, file: &Path) -> anyhow::Result<Report> {
     Ok(inputs.produce(&mut Exporter::new(out))?)
 }
 
-fn pass_on(
-    inputs: Inputs,
-    selection: Selection,
-    consumer: &mut dyn Consumer,
-) -> io::Result<(Report, u64)> {
-    if selection.is_everything() {
-        return Ok((inputs.produce(consumer)?, 0));
-    }
-    let mut filter = Filter::new(selection, consumer);
-    let report = inputs.produce(&mut filter)?;
-    let left_out = filter.left_out();
-    Ok((report, left_out))
-}
-
-/// The format of an output.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum OutputFormat {
-    Perfetto,
-    Json,
-    PackedJson,
-}
-
-impl OutputFormat {
-    fn of(arguments: &Convert) -> OutputFormat {
-        let name = arguments.output.as_deref().unwrap_or_default();
-        let name = name.as_encoded_bytes();
-        let is_packed = name.ends_with(b".gz");
-        let is_json = name.ends_with(b".json") || name.ends_with(b".json.gz");
-        match (arguments.format.as_deref(), is_json, is_packed) {
-            (Some("perfetto"), ..) | (None, false, _) => OutputFormat::Perfetto,
-            (_, _, true) => OutputFormat::PackedJson,
-            (_, _, false) => OutputFormat::Json,
-        }
-    }
-}
-
 /// Takes everything, for the counts of a report.
 pub struct Everything;
 
 impl Consumer for Everything {}
 
-/// The selection of the command line. Names of slices and markers are looked up in the inputs.
-fn selection(arguments: &Convert) -> anyhow::Result<Selection> {
-    let given = &arguments.selection;
-    let bounds = [&given.from, &given.to];
-    let is_marker = |text: &&String| time_bound(text).is_none();
-    let names: Vec<String> = bounds
-        .into_iter()
-        .flatten()
-        .filter(is_marker)
-        .cloned()
-        .collect();
-    let mut markers = Markers::new(names.clone());
-    if !names.is_empty() {
-        if arguments
-            .inputs
-            .iter()
-            .any(|input| input.as_os_str() == "-")
-        {
-            bail!(
-                "markers are looked up before anything is converted: standard input allows times only"
-            );
-        }
-        let inputs = Inputs::open(&arguments.inputs)?;
-        inputs.produce(&mut markers)?;
-    }
-    let bound = |text: &Option<String>, is_end: bool| -> anyhow::Result<Option<TimeBound>> {
-        let Some(text) = text else { return Ok(None) };
-        if let Some(bound) = time_bound(text) {
-            return Ok(Some(bound));
-        }
-        let (begin, end) = markers.interval(text).with_context(|| {
-            format!(
-                "{text} is no time (1.5s, 20ms, nanoseconds) and no slice or marker of the inputs"
-            )
-        })?;
-        Ok(Some(TimeBound::Absolute(if is_end { end } else { begin })))
-    };
-    Ok(Selection {
-        from: bound(&given.from, false)?,
-        to: bound(&given.to, true)?,
+/// The selection of the command line.
+fn selection(given: &cli::Selection) -> Selection {
+    let bound = |text: &Option<String>| text.as_deref().map(TimeBound::from);
+    Selection {
+        from: bound(&given.from),
+        to: bound(&given.to),
         processes: given.process.clone(),
         devices: given.device.clone(),
         streams: given.stream.clone(),
         names: given.name.clone(),
         categories: given.category.clone(),
         drop_arguments: given.drop_args,
-    })
-}
-
-/// A time of the command line; none if it is the name of a marker.
-fn time_bound(text: &str) -> Option<TimeBound> {
-    if let Ok(nanos) = text.parse() {
-        return Some(TimeBound::Absolute(Nanos(nanos)));
     }
-    let units = [("ns", 1e0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-    let (number, unit) = units
-        .iter()
-        .find_map(|(unit, nanos)| Some((text.strip_suffix(unit)?, nanos)))?;
-    let nanos: f64 = number.trim().parse().ok()?;
-    (nanos >= 0.0).then(|| TimeBound::SinceBegin(Nanos((nanos * unit).round() as u64)))
 }
 
-/// Counts of what went in and came out.
-pub fn summary(report: &Report, left_out: u64) -> String {
+/// Counts of what went in.
+pub fn summary(report: &Report) -> String {
     let mut text = String::new();
     for (file, format, length) in report.files.iter().take(MAX_LINES) {
         text += &format!("{}: {format}, {}\n", file.display(), bytes(*length));
@@ -237,9 +233,6 @@ pub fn summary(report: &Report, left_out: u64) -> String {
         count(counts.values, "counter value"),
     ];
     text += &parts.join(", ");
-    if left_out > 0 {
-        text += &format!("; left out: {}", count(left_out, "event"));
-    }
     for remark in report.remarks.iter().take(MAX_LINES) {
         text += &format!("\n{remark}");
     }
@@ -264,10 +257,10 @@ pub fn problems(report: &Report) -> u8 {
     }
 }
 
-fn output(arguments: &Convert, first: &Path) -> anyhow::Result<Output> {
+fn output(arguments: &Convert, first: &Path, extension: &str) -> anyhow::Result<Output> {
     match &arguments.output {
         Some(name) => Output::named(name),
-        None => Output::beside(first),
+        None => Output::beside(first, extension),
     }
 }
 
@@ -294,10 +287,10 @@ fn convert_captures(arguments: &Convert, captures: &[PathBuf]) -> Result<u8, Fai
             );
         }
     }
-    let output = output(arguments, &captures[0])?;
-    // An interruption ends the writing like an error, and leaves no file.
-    let _signals = Signals::take().context("cannot take signals")?;
+    let output = output(arguments, &captures[0], "pftrace")?;
+    let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
+    let _ends_at_once = signals.end_at_once(workshop.path());
     let path = output.path(std::process::id())?;
     let made = Order {
         captures,

@@ -28,9 +28,9 @@ pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
         return run_with_tools(arguments, carried);
     }
     let output = Output::named(&arguments.output)?;
-    // An interruption ends the writing like an error, and leaves no file.
-    let _signals = Signals::take().context("cannot take signals")?;
+    let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
+    let _ends_at_once = signals.end_at_once(workshop.path());
     let path = output.path(std::process::id())?;
     let capture = workshop.path().join("demo.gputrail");
     record_here(&capture, &arguments)?;

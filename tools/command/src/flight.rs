@@ -142,7 +142,7 @@ impl Traces<'_> {
         };
         let mut name = of_all.file_stem().unwrap_or_default().to_owned();
         name.push(format!("-flight-{}.pftrace", dump.number));
-        let output = Output::beside(&of_all.with_file_name(name))?;
+        let output = Output::beside(&of_all.with_file_name(name), "pftrace")?;
         let path = output.path(pid)?;
         let order = Order {
             captures: &dump.captures,

@@ -40,7 +40,7 @@ pub fn run(arguments: &Info) -> Result<u8, Failure> {
             let report = inputs
                 .produce(&mut Everything)
                 .map_err(|error| anyhow!(error))?;
-            stdout::print(&(convert::summary(&report, 0) + "\n"))?;
+            stdout::print(&(convert::summary(&report) + "\n"))?;
             return Ok(convert::problems(&report));
         }
     };

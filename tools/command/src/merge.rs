@@ -57,9 +57,9 @@ struct Piece {
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Merge) -> Result<u8, Failure> {
     let output = Output::named(&arguments.output)?;
-    // An interruption ends the writing like an error, and leaves no file.
-    let _signals = Signals::take().context("cannot take signals")?;
+    let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
+    let _ends_at_once = signals.end_at_once(workshop.path());
     let path = output.path(std::process::id())?;
     let pieces = pieces(&arguments.inputs, workshop.path())?;
     let offsets = offsets(&arguments.offset, &pieces, arguments.inputs.len())?;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// Prefix of the names of the folders in which captures and traces are made.
-const WORKSHOP_PREFIX: &str = ".gputrail-";
+pub const WORKSHOP_PREFIX: &str = ".gputrail-";
 
 /// An output that can be written.
 #[derive(Debug)]
@@ -70,8 +70,8 @@ impl Output {
     }
 
     /// The default output for `input`: its name with another extension.
-    pub fn beside(input: &Path) -> Result<Output> {
-        let path = input.with_extension("pftrace");
+    pub fn beside(input: &Path, extension: &str) -> Result<Output> {
+        let path = input.with_extension(extension);
         Output::in_directory_of(
             path.clone(),
             Pattern::literal(path.as_os_str()),
@@ -264,7 +264,7 @@ mod tests {
         let directory = directory();
         let path = directory.path().join("run.pftrace");
         std::fs::write(&path, "old").unwrap();
-        let unnamed = Output::beside(&directory.path().join("run.gputrail")).unwrap();
+        let unnamed = Output::beside(&directory.path().join("run.gputrail"), "pftrace").unwrap();
         let other = unnamed.path(1).unwrap();
         assert_eq!(other, directory.path().join("run-2.pftrace"));
         assert_eq!(deliver(&unnamed, &path, "new"), other);

@@ -1,16 +1,20 @@
 //! Signals while a program runs. The program receives signals from the terminal itself; others are forwarded to it. A
 //! signal never interrupts the making of a trace.
 
-use rustix::event::EventfdFlags;
+use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::process::Signal;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Number of interruptions so far (Ctrl-C and the like).
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
 /// Number of signals so far that ask the command to end.
 static TAKEN_SO_FAR: AtomicU32 = AtomicU32::new(0);
+/// The latest of these signals.
+static LATEST: AtomicI32 = AtomicI32::new(0);
 /// Signals to be forwarded: bit n is signal n.
 static FORWARD: AtomicU32 = AtomicU32::new(0);
 /// Number of requested dumps of a flight recorder.
@@ -68,6 +72,51 @@ impl Signals {
     }
 }
 
+impl Signals {
+    /// From now on a signal ends the command at once, after `folder` and all that is in it have been removed. Ends when the
+    /// result is dropped.
+    pub fn end_at_once(self, folder: &Path) -> EndsAtOnce {
+        let shared = Arc::new(Mutex::new(Some(folder.to_owned())));
+        let ends = EndsAtOnce(Arc::clone(&shared));
+        let before = taken();
+        // The thread sleeps until a signal comes or the process ends.
+        std::thread::spawn(move || {
+            while taken() == before {
+                let mut wait = [PollFd::new(&self.wake, PollFlags::IN)];
+                let _ = rustix::event::poll(&mut wait, None);
+            }
+            // Held to the end: the folder's files do not get their final names meanwhile.
+            let folder = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(folder) = &*folder {
+                remove(folder);
+                crate::say!("interrupted");
+                std::process::exit(128 + LATEST.load(Ordering::Acquire));
+            }
+        });
+        ends
+    }
+}
+
+/// See [`Signals::end_at_once`].
+pub struct EndsAtOnce(Arc<Mutex<Option<PathBuf>>>);
+
+impl Drop for EndsAtOnce {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Removes a folder in which another thread may still create files.
+fn remove(folder: &Path) {
+    const TRIES: usize = 100;
+    for _ in 0..TRIES {
+        match std::fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {}
+            _ => return,
+        }
+    }
+}
+
 impl Drop for Signals {
     fn drop(&mut self) {
         // The handlers stay installed, and the descriptor's number may be reused for another file.
@@ -113,6 +162,7 @@ fn handle(signal: libc::c_int, handler: usize) -> io::Result<()> {
 }
 
 extern "C" fn take(signal: libc::c_int, info: *const libc::siginfo_t, _: *const libc::c_void) {
+    LATEST.store(signal, Ordering::Release);
     TAKEN_SO_FAR.fetch_add(1, Ordering::AcqRel);
     if matches!(signal, libc::SIGINT | libc::SIGQUIT) {
         INTERRUPTS.fetch_add(1, Ordering::AcqRel);

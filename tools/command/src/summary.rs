@@ -71,7 +71,8 @@ fn share(part: u64, whole: u64) -> Cell {
     })
 }
 
-fn tables_of(summary: &Summary, problems: u64) -> Vec<Table> {
+/// The tables of a summary. `problems` is the number of problems of the recording.
+pub fn tables_of(summary: &Summary, problems: u64) -> Vec<Table> {
     let mut tables = vec![
         recording(summary, problems),
         calls(summary),

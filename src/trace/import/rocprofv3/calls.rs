@@ -35,6 +35,12 @@ rows! {
 pub(super) const COLUMNS: &[&str] = Call::COLUMNS;
 pub(super) const SPAN_COLUMNS: &[&str] = Span::COLUMNS;
 
+/// The API of calls that `gputrail convert` has written: `CUDA_RUNTIME_API`.
+fn api(domain: &str) -> Option<Domain> {
+    let name = domain.strip_suffix("_API")?;
+    Domain::from_name(&name.to_ascii_lowercase().replace('_', " "))
+}
+
 /// The largest error of HIP. What a function returns may be something else.
 const LAST_ERROR: i64 = 1999;
 
@@ -61,7 +67,7 @@ pub(super) fn of_domain(
     let api = match domain.get(..3) {
         Some("HIP") => Some(Domain::HIP),
         Some("HSA") => Some(Domain::HSA),
-        _ => None,
+        _ => api(domain),
     };
     let kind = match api {
         Some(api) => {

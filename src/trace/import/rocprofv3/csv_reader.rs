@@ -13,7 +13,7 @@ use crate::trace::import::{Report, Source};
 use crate::trace::model::Consumer;
 
 /// Words that the names of tables begin with.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 18] = [
     "kernel_",
     "hip_",
     "hsa_",
@@ -29,6 +29,10 @@ const TABLES: [&str; 15] = [
     "pc_sampling",
     "domain_",
     "roctx_",
+    // As `gputrail convert` writes calls of other APIs.
+    "cuda_",
+    "opencl_",
+    "sim_",
 ];
 
 /// The folder of a file, and the part of its name before that of the table.

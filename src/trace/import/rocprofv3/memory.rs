@@ -13,6 +13,8 @@ rows! {
     Copy<'r> {
         start: u64 = "Start_Timestamp",
         end: u64 = "End_Timestamp",
+        kind: &'r str = "Kind",
+        bytes: u64 = "Copy_Bytes",
         direction: &'r str = "Direction",
         stream: Option<u32> = "Stream_Id",
         source: &'r str = "Source_Agent_Id|src_agent_id",
@@ -73,7 +75,18 @@ pub(super) fn add_copy<'r>(
 ) -> Result<(), Damage> {
     let copy = Copy::read(row)?;
     let process = reader.process(file, copy.process);
-    let (stage, from_source) = copy_stage(&mut reader.tables, copy.direction);
+    let (stage, from_source) = match copy.kind {
+        // As `gputrail convert` writes other work.
+        "MEMORY_SET" => (
+            reader.tables.stage(WorkKind::Set, copy.direction, ""),
+            false,
+        ),
+        "SYNCHRONIZATION" => {
+            let kind = WorkKind::Synchronization;
+            (reader.tables.stage(kind, copy.direction, ""), false)
+        }
+        _ => copy_stage(&mut reader.tables, copy.direction),
+    };
     let device = if from_source {
         copy.source
     } else {

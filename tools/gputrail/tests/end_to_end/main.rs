@@ -10,6 +10,7 @@ mod damages;
 mod demo;
 mod dependencies;
 mod disturbances;
+mod exporting;
 mod flight;
 mod guide;
 mod hangs;

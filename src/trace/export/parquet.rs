@@ -1,0 +1,350 @@
+//! Tables as Parquet files in a folder: `TABLE/rank=N/part-0.parquet`, which DuckDB, Polars and Spark read as one table with
+//! a column `rank`.
+//!
+//! Rows collect in memory, column by column. When all of them together use up the budget, the largest tables are written, each
+//! as a row group. The number of open files is limited, too: a file that is closed for another one is complete, and its table
+//! goes on in the next part.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{Type, TypePtr};
+
+use super::rows::Rows;
+use super::schema::{Cell, ColumnType, Table};
+
+/// Bytes of rows in memory, over all tables.
+const BUDGET: usize = 48 << 20;
+/// Maximum number of rows of a row group.
+const MAX_ROWS: usize = 1 << 17;
+/// Maximum number of open files.
+const MAX_FILES: usize = 64;
+/// Bytes of one row beside its texts, for each column: a value and its level.
+const CELL: usize = 10;
+
+/// Writes rows into a folder of Parquet files.
+pub struct ParquetFolder {
+    root: PathBuf,
+    parts: HashMap<(&'static str, i64), Part>,
+    /// Bytes of all rows in memory.
+    bytes: usize,
+    /// Counts row groups, to find the file that was written to longest ago.
+    groups: u64,
+}
+
+/// One table of one rank.
+struct Part {
+    table: &'static Table,
+    rank: i64,
+    columns: Vec<Values>,
+    rows: usize,
+    bytes: usize,
+    file: Option<OpenFile>,
+    /// Number of the next file.
+    next: u32,
+}
+
+struct OpenFile {
+    writer: SerializedFileWriter<BufWriter<File>>,
+    /// When it was last written to.
+    used: u64,
+}
+
+/// The values of one column. For optional columns, levels say which rows have one.
+struct Values {
+    levels: Vec<i16>,
+    data: Data,
+}
+
+enum Data {
+    Int(Vec<i64>),
+    Double(Vec<f64>),
+    Bool(Vec<bool>),
+    /// Places of the rows' texts in the list of distinct texts.
+    Text(Vec<u32>, Texts),
+}
+
+/// The distinct texts of a column in this row group.
+#[derive(Default)]
+struct Texts {
+    list: Vec<ByteArray>,
+    places: HashMap<Box<str>, u32>,
+}
+
+impl Texts {
+    /// The place of a text, and the bytes that it takes if it is new.
+    fn place(&mut self, text: &str) -> (u32, usize) {
+        if let Some(place) = self.places.get(text) {
+            return (*place, 0);
+        }
+        let place = self.list.len() as u32;
+        self.list.push(ByteArray::from(text));
+        self.places.insert(text.into(), place);
+        (place, 2 * text.len() + 96)
+    }
+}
+
+fn failed(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(error) => match error.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(error) => io::Error::other(error),
+        },
+        error => io::Error::other(error),
+    }
+}
+
+impl Values {
+    fn of(kind: ColumnType) -> Values {
+        let data = match kind {
+            ColumnType::Int => Data::Int(Vec::new()),
+            ColumnType::Double => Data::Double(Vec::new()),
+            ColumnType::Bool => Data::Bool(Vec::new()),
+            ColumnType::Text => Data::Text(Vec::new(), Texts::default()),
+        };
+        Values {
+            levels: Vec::new(),
+            data,
+        }
+    }
+
+    /// Adds a value; the result is the number of bytes of a new text. Of a type that is not the column's, nothing is
+    /// kept, so that its row has no value there.
+    fn add(&mut self, cell: Cell<'_>, optional: bool) -> usize {
+        let mut bytes = 0;
+        let mut present = true;
+        match (&mut self.data, cell) {
+            (Data::Int(list), Cell::Int(value)) => list.push(value),
+            (Data::Double(list), Cell::Double(value)) => list.push(value),
+            (Data::Bool(list), Cell::Bool(value)) => list.push(value),
+            (Data::Text(list, texts), Cell::Text(value)) => {
+                let (place, added) = texts.place(value);
+                list.push(place);
+                bytes = added;
+            }
+            (data, cell) => {
+                debug_assert!(cell == Cell::Null && optional, "{cell:?}");
+                present = false;
+                if !optional {
+                    data.push_default();
+                }
+            }
+        }
+        if optional {
+            self.levels.push(i16::from(present));
+        }
+        bytes
+    }
+}
+
+impl Data {
+    fn push_default(&mut self) {
+        match self {
+            Data::Int(list) => list.push(0),
+            Data::Double(list) => list.push(0.0),
+            Data::Bool(list) => list.push(false),
+            Data::Text(list, texts) => list.push(texts.place("").0),
+        }
+    }
+}
+
+/// The schema of a table.
+fn schema(table: &Table) -> ParquetResult<TypePtr> {
+    let mut fields = Vec::new();
+    for column in table.columns {
+        let (physical, logical) = match column.kind {
+            ColumnType::Int => (Physical::INT64, None),
+            ColumnType::Double => (Physical::DOUBLE, None),
+            ColumnType::Bool => (Physical::BOOLEAN, None),
+            ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let repetition = match column.optional {
+            true => Repetition::OPTIONAL,
+            false => Repetition::REQUIRED,
+        };
+        let field = Type::primitive_type_builder(column.name, physical)
+            .with_repetition(repetition)
+            .with_logical_type(logical);
+        fields.push(Arc::new(field.build()?));
+    }
+    let table = Type::group_type_builder(table.name).with_fields(fields);
+    Ok(Arc::new(table.build()?))
+}
+
+impl Part {
+    fn new(table: &'static Table, rank: i64) -> Part {
+        let mut part = Part {
+            table,
+            rank,
+            columns: Vec::new(),
+            rows: 0,
+            bytes: 0,
+            file: None,
+            next: 0,
+        };
+        part.clear();
+        part
+    }
+
+    /// Empties the rows; the result is the number of bytes that they took.
+    fn clear(&mut self) -> usize {
+        let columns = self.table.columns.iter();
+        self.columns = columns.map(|column| Values::of(column.kind)).collect();
+        self.rows = 0;
+        std::mem::take(&mut self.bytes)
+    }
+
+    fn add(&mut self, cells: &[Cell<'_>]) -> usize {
+        debug_assert_eq!(cells.len(), self.table.columns.len());
+        let mut bytes = CELL * cells.len();
+        let columns = self.columns.iter_mut().zip(self.table.columns);
+        for ((values, column), cell) in columns.zip(cells) {
+            bytes += values.add(*cell, column.optional);
+        }
+        self.rows += 1;
+        self.bytes += bytes;
+        bytes
+    }
+
+    /// Begins the next file.
+    fn open(&mut self, root: &std::path::Path, used: u64) -> io::Result<()> {
+        let folder = root
+            .join(self.table.name)
+            .join(format!("rank={}", self.rank));
+        fs::create_dir_all(&folder)?;
+        let file = File::create_new(folder.join(format!("part-{}.parquet", self.next)))?;
+        self.next += 1;
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .build();
+        let schema = schema(self.table).map_err(failed)?;
+        let writer = SerializedFileWriter::new(BufWriter::new(file), schema, Arc::new(properties))
+            .map_err(failed)?;
+        self.file = Some(OpenFile { writer, used });
+        Ok(())
+    }
+
+    /// Writes the rows as a row group.
+    fn write(&mut self) -> ParquetResult<()> {
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        let mut group = file.writer.next_row_group()?;
+        for values in &self.columns {
+            let Some(mut column) = group.next_column()? else {
+                break;
+            };
+            let levels = Some(&values.levels[..]).filter(|levels| !levels.is_empty());
+            match &values.data {
+                Data::Int(list) => column
+                    .typed::<Int64Type>()
+                    .write_batch(list, levels, None)?,
+                Data::Double(list) => column
+                    .typed::<DoubleType>()
+                    .write_batch(list, levels, None)?,
+                Data::Bool(list) => column.typed::<BoolType>().write_batch(list, levels, None)?,
+                Data::Text(list, texts) => {
+                    let list = list.iter().map(|place| texts.list[*place as usize].clone());
+                    let list: Vec<ByteArray> = list.collect();
+                    column
+                        .typed::<ByteArrayType>()
+                        .write_batch(&list, levels, None)?
+                }
+            };
+            column.close()?;
+        }
+        group.close()?;
+        Ok(())
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        match self.file.take() {
+            Some(file) => file.writer.close().map(drop).map_err(failed),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ParquetFolder {
+    /// Writes into the folder `root`, which exists and is empty.
+    pub fn new(root: impl Into<PathBuf>) -> ParquetFolder {
+        ParquetFolder {
+            root: root.into(),
+            parts: HashMap::new(),
+            bytes: 0,
+            groups: 0,
+        }
+    }
+
+    /// Writes the rows of one table.
+    fn write(&mut self, key: (&'static str, i64)) -> io::Result<()> {
+        self.groups += 1;
+        if self.parts.get(&key).is_some_and(|part| part.file.is_none()) {
+            self.close_oldest()?;
+        }
+        let Some(part) = self.parts.get_mut(&key) else {
+            return Ok(());
+        };
+        match &mut part.file {
+            Some(file) => file.used = self.groups,
+            None => part.open(&self.root, self.groups)?,
+        }
+        part.write().map_err(failed)?;
+        self.bytes -= part.clear();
+        Ok(())
+    }
+
+    /// Closes the file that was written to longest ago, if there are as many as may be open.
+    fn close_oldest(&mut self) -> io::Result<()> {
+        let open = self.parts.values_mut().filter(|part| part.file.is_some());
+        let open: Vec<&mut Part> = open.collect();
+        if open.len() < MAX_FILES {
+            return Ok(());
+        }
+        let used = |part: &Part| part.file.as_ref().map_or(0, |file| file.used);
+        let oldest = open.into_iter().min_by_key(|part| used(part));
+        oldest.map_or(Ok(()), Part::close)
+    }
+}
+
+impl Rows for ParquetFolder {
+    fn row(&mut self, table: &'static Table, rank: i64, cells: &[Cell<'_>]) -> io::Result<()> {
+        let key = (table.name, rank);
+        let part = self
+            .parts
+            .entry(key)
+            .or_insert_with(|| Part::new(table, rank));
+        self.bytes += part.add(cells);
+        if part.rows >= MAX_ROWS {
+            self.write(key)?;
+        }
+        while self.bytes > BUDGET {
+            let largest = self.parts.iter().max_by_key(|(_, part)| part.bytes);
+            let Some((&key, _)) = largest else { break };
+            self.write(key)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        let mut keys: Vec<_> = self.parts.keys().copied().collect();
+        keys.sort();
+        for key in keys {
+            if self.parts.get(&key).is_some_and(|part| part.rows > 0) {
+                self.write(key)?;
+            }
+            if let Some(mut part) = self.parts.remove(&key) {
+                part.close()?;
+            }
+        }
+        Ok(())
+    }
+}
