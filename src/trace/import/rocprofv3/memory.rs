@@ -14,7 +14,6 @@ rows! {
         start: u64 = "Start_Timestamp",
         end: u64 = "End_Timestamp",
         kind: &'r str = "Kind",
-        bytes: u64 = "Copy_Bytes",
         direction: &'r str = "Direction",
         stream: Option<u32> = "Stream_Id",
         source: &'r str = "Source_Agent_Id|src_agent_id",
@@ -22,7 +21,7 @@ rows! {
         process: Option<u32> = "Process_Id",
         thread: u32 = "Thread_Id",
         correlation: u64 = "Correlation_Id",
-        bytes: u64 = "bytes",
+        bytes: u64 = "Copy_Bytes|bytes",
     }
 
     /// Memory that is allocated or freed. The device, the size and the address are arguments, too.

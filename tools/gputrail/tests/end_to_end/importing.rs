@@ -272,7 +272,7 @@ fn a_selection_keeps_what_it_names() {
     let mut kept = |options: &[&str], condition: &str| {
         let arguments = ["convert", &file, "-o", "cut.pftrace"];
         let ended = well(&mut dir.gputrail(arguments.iter().chain(options)));
-        assert!(ended.stderr.contains("left out"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("selected: "), "{}", ended.stderr);
         let sql = |condition: &str| {
             format!("select name, ts, dur from slice where {condition} order by ts, dur, name")
         };
