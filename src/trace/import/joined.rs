@@ -355,6 +355,8 @@ impl Consumer for Joined<'_> {
     fn samples(&mut self, samples: &Samples) -> io::Result<()> {
         let base = self.base.samplers;
         Taken::take(&mut self.taken.samplers, base, samples.sampler.0);
+        let counted = samples.counts.iter().flat_map(|count| &count.outcomes);
+        self.counts.samples += counted.map(|outcome| outcome.samples).sum::<u64>();
         let mut samples = samples.clone();
         samples.sampler = SamplerIndex(base.wrapping_add(samples.sampler.0));
         samples.process = samples.process.map(|process| self.process_index(process));

@@ -93,6 +93,8 @@ pub struct Counts {
     pub instants: u64,
     /// Values of counters.
     pub values: u64,
+    /// Samples of the program counter.
+    pub samples: u64,
 }
 
 impl Counts {

@@ -230,6 +230,7 @@ pub fn summary(report: &Report) -> String {
         count(counts.sets, "fill"),
         count(counts.slices, "slice"),
         count(counts.instants, "instant"),
+        count(counts.samples, "sample"),
         count(counts.values, "counter value"),
     ];
     text += &parts.join(", ");

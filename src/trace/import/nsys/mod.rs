@@ -4,8 +4,6 @@
 //! empty. Tables that are not known here become slices if they have a start, an end and a name, and are counted otherwise.
 //! Times are nanoseconds from the start of the session, whose time of day the file tells. `docs/convert-tables.md` says what
 //! becomes of each table.
-//!
-//! All rows are held in memory until the last table has been read: some 100 to 200 bytes each.
 
 mod device;
 mod host;

@@ -43,7 +43,7 @@ pub(super) fn add<'r>(
         counter,
         value: counted.value,
     });
-    if reader.counted.contains_key(&(process, dispatch)) {
+    if reader.counted.replace((process, dispatch)) == Some((process, dispatch)) {
         return Ok(());
     }
     let agent = reader.agent(file, counted.agent);
@@ -68,6 +68,6 @@ pub(super) fn add<'r>(
         },
         arguments: reader.arguments(&[("dispatch_id", dispatch)], row),
     };
-    reader.counted.insert((process, dispatch), work);
+    reader.tables.add_counted_work(work);
     Ok(())
 }

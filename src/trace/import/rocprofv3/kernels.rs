@@ -53,7 +53,6 @@ pub(super) fn add<'r>(
     let queue = reader.queue(process, agent, kernel.stream, &queue);
     let ids = [("queue_id", kernel.queue), ("dispatch_id", kernel.dispatch)];
     let arguments = reader.arguments(&ids, row);
-    reader.dispatches.insert((process, kernel.dispatch));
     let stage = stage(&mut reader.tables, kernel.name);
     reader.tables.add_work(WorkRow {
         process,

@@ -9,9 +9,9 @@ use crate::trace::import::Report;
 use crate::trace::import::row::{Row, whole_number};
 use crate::trace::import::tables::{
     AgentHandle, AgentRow, ArgumentValue, Arguments, ProcessHandle, ProcessRow, QueueHandle,
-    QueueRow, Tables, WorkRow,
+    QueueRow, Tables,
 };
-use crate::trace::model::{Agent, Consumer};
+use crate::trace::model::{Agent, AgentIndex, Consumer, agent_title};
 
 /// Values of the column `Kind` of tables that hold one kind.
 const KINDS: [&str; 4] = [
@@ -46,9 +46,8 @@ pub(super) struct Reader<'r> {
     pub agents: HashMap<(Group, String), AgentHandle>,
     /// The number of devices of each kind.
     pub kinds: HashMap<String, u32>,
-    /// Work of dispatches that counters name, until it is known whether a table of kernels has it.
-    pub counted: HashMap<(ProcessHandle, u64), WorkRow>,
-    pub dispatches: HashSet<(ProcessHandle, u64)>,
+    /// The latest dispatch that was made of a row of a counter: its rows follow each other.
+    pub counted: Option<(ProcessHandle, u64)>,
 }
 
 impl<'r> Reader<'r> {
@@ -61,8 +60,7 @@ impl<'r> Reader<'r> {
             named: HashMap::new(),
             agents: HashMap::new(),
             kinds: HashMap::new(),
-            counted: HashMap::new(),
-            dispatches: HashSet::new(),
+            counted: None,
         }
     }
 
@@ -118,9 +116,12 @@ impl<'r> Reader<'r> {
         if let Some(agent) = self.agents.get(&key) {
             return *agent;
         }
+        // No table describes it: it gets the title by which traces call it.
+        let index = AgentIndex(self.tables.agents.len() as u32);
         let agent = self.tables.agent(AgentRow {
             agent: Agent {
-                title: key.1.clone(),
+                title: agent_title("", index),
+                name: key.1.clone(),
                 ..Agent::default()
             },
             compute_units: 0,
@@ -177,15 +178,8 @@ impl<'r> Reader<'r> {
         tables.arguments(arguments)
     }
 
-    /// Adds work of counters that no table of kernels has, and passes everything on.
+    /// Passes everything on.
     pub fn finish(mut self, format: &str, consumer: &mut dyn Consumer) -> io::Result<()> {
-        let mut counted: Vec<_> = std::mem::take(&mut self.counted).into_iter().collect();
-        counted.sort_by_key(|(dispatch, _)| *dispatch);
-        for (dispatch, row) in counted {
-            if !self.dispatches.contains(&dispatch) {
-                self.tables.add_work(row);
-            }
-        }
         let clock = "CLOCK_BOOTTIME of the recorded machine";
         let attributes = [("format", format), ("clock", clock)];
         let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned()));

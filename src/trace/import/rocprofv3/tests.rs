@@ -140,12 +140,12 @@ fn counters_stand_beside_their_dispatch_and_make_a_track() {
         log.of("counter "),
         // The last block is that of kernels in flight.
         [
+            "0 100 [Double(0.0)]",
+            "0 200 [Double(16384.0)]",
             "1 100 [Double(0.0)]",
-            "1 200 [Double(16384.0)]",
-            "2 100 [Double(0.0)]",
-            "2 200 [Double(0.5)]",
-            "0 100 [Int(0)]",
-            "0 200 [Int(1)]",
+            "1 200 [Double(0.5)]",
+            "2 100 [Int(0)]",
+            "2 200 [Int(1)]",
         ]
     );
 }
@@ -175,7 +175,7 @@ fn memory_is_counted_by_device_and_given_back_at_its_address() {
         .map(|value| value.rsplit(' ').next().unwrap())
         .collect();
     assert_eq!(values, ["Int(1024)", "Int(2048)", "Int(1024)", "Int(0)"]);
-    assert!(log.of("value ")[0].starts_with("Agent 0 memory in use"));
+    assert!(log.of("value ")[0].starts_with("GPU 0 memory in use"));
 }
 
 #[test]
@@ -230,6 +230,53 @@ fn samples_of_both_kinds_become_hotspots() {
         );
         assert_eq!(kernel.lines.is_empty(), file == "pc_sampling_host_trap.csv");
     }
+}
+
+#[test]
+fn samples_taken_outside_the_dispatch_with_their_number_have_no_kernel() {
+    let kernels = format!(
+        "{KERNELS}\"KERNEL_DISPATCH\",\"Agent 4\",1,0,8,1,10,\"f\",1,5000000000,5000002000\n"
+    );
+    let samples = "Sample_Timestamp,Exec_Mask,Dispatch_Id,Instruction,Instruction_Comment,Correlation_Id\n\
+        5000001000,1,1,s_endpgm,,1\n5000002500,1,1,s_endpgm,,1\n9000000000,1,1,s_endpgm,,1\n";
+    let folder = Folder::new(&[
+        ("kernel_trace.csv", &kernels),
+        ("pc_sampling_host_trap.csv", samples),
+    ]);
+    let mut hotspots = Hotspots::default();
+    let report = Inputs::open(&[folder.0.path()])
+        .unwrap()
+        .produce(&mut hotspots)
+        .unwrap();
+    assert_eq!(report.counts.samples, 3);
+    let of_another_run = report
+        .remarks
+        .iter()
+        .find(|one| one.reason.contains("outside"));
+    assert_eq!(of_another_run.unwrap().count, 1);
+    let hotspots = hotspots.report();
+    let kernels: Vec<_> = hotspots
+        .kernels
+        .iter()
+        .map(|kernel| (&kernel.name[..], kernel.tally.samples))
+        .collect();
+    assert_eq!(kernels, [("f", 2), ("unknown kernel", 1)]);
+}
+
+#[test]
+fn rows_without_a_process_are_of_one_that_is_named_unknown() {
+    let kernels = format!(
+        "{KERNELS}{}",
+        "\"KERNEL_DISPATCH\",\"Agent 4\",1,0,8,1,10,\"f\",1,100,200\n".repeat(3)
+    );
+    let folder = Folder::new(&[("kernel_trace.csv", &kernels)]);
+    let (log, report) = folder.read();
+    assert_eq!(log.of("process "), ["1 unknown process"]);
+    let remark = report
+        .remarks
+        .iter()
+        .find(|one| one.reason.contains("no column Process_Id"));
+    assert_eq!(remark.unwrap().count, 3);
 }
 
 #[test]

@@ -3,10 +3,13 @@
 //! Profilers write tables: one of calls, one of kernels, one of counters, each in an order of its own. A reader adds their
 //! rows to [`Tables`] in any order. [`Tables::pass_on`] then sorts them, ties calls to the work they submitted by
 //! their correlation ids, gives work that overlaps rows of its own, and passes all of it on as the
-//! [model of a trace](crate::trace::model). Rows are small and of one size; texts and arguments are kept once.
+//! [model of a trace](crate::trace::model). Rows go to sorters, which write what exceeds their budget to temporary files;
+//! names, devices, tracks and instructions are in memory, each once.
 
 #![cfg_attr(not(feature = "sqlite"), allow(dead_code))] // Only databases have some kinds of rows.
 
+mod join;
+mod pack;
 mod pass_on;
 mod rows;
 mod samples;
@@ -17,6 +20,7 @@ use std::collections::HashMap;
 use crate::code::aggregate::Outcome;
 use crate::record::{Domain, OperationGroup};
 use crate::trace::model::{Agent, CounterUnit, Launch, Resources, TraceHeader, WorkKind};
+use join::Rows;
 pub(crate) use texts::{TextId, Texts};
 
 /// The time of an event that did not end.
@@ -99,6 +103,18 @@ pub(crate) enum Lane {
     Process(ProcessHandle, TextId),
     /// Other events of a thread.
     OfThread(ProcessHandle, u32, TextId),
+}
+
+impl Lane {
+    /// The process and the thread; 0 for no thread.
+    fn owner(&self) -> (ProcessHandle, u32) {
+        match *self {
+            Lane::Thread(process, thread)
+            | Lane::ThreadRanges(process, thread)
+            | Lane::OfThread(process, thread, _) => (process, thread),
+            Lane::Ranges(process) | Lane::Process(process, _) => (process, 0),
+        }
+    }
 }
 
 /// A kernel, or a kind of copy or fill.
@@ -321,6 +337,8 @@ pub(crate) struct Counts {
     pub early: u64,
     /// Values of counters for dispatches that no table has.
     pub without_dispatch: u64,
+    /// Samples that were taken before or after the dispatch with their number.
+    pub of_other_runs: u64,
 }
 
 /// The tables of a recording.
@@ -342,13 +360,11 @@ pub(crate) struct Tables {
     functions: Unique<FunctionRow>,
     counters: Unique<CounterRow>,
     places: Unique<PlaceRow>,
+    /// The arguments of the row that is added next.
     arguments: Vec<ArgumentRow>,
-    host: Vec<HostRow>,
-    work: Vec<WorkRow>,
-    values: Vec<ValueRow>,
-    dispatch_counters: Vec<DispatchCounterRow>,
-    memory: Vec<MemoryRow>,
-    samples: Vec<SampleRow>,
+    rows: Rows,
+    /// Values of counters that name no dispatch.
+    without_dispatch: u64,
 }
 
 impl Tables {
@@ -423,7 +439,7 @@ impl Tables {
         PlaceHandle(self.places.place(place))
     }
 
-    /// Keeps arguments, for the row that is added next.
+    /// Keeps arguments for the row that is added next, which takes them.
     pub fn arguments(
         &mut self,
         arguments: impl IntoIterator<Item = (TextId, ArgumentValue)>,
@@ -440,7 +456,7 @@ impl Tables {
 
     /// The names of arguments, one in a line.
     pub fn names_of(&mut self, arguments: Arguments) -> TextId {
-        let names = self.arguments_of(arguments).iter();
+        let names = arguments_in(&self.arguments, arguments).iter();
         let names: Vec<_> = names.map(|row| self.texts.get(row.name)).collect();
         let names = names.join("\n");
         self.texts.id(&names)
@@ -448,36 +464,65 @@ impl Tables {
 
     /// Adds a row of `lane`.
     pub fn add_host_in(&mut self, lane: Lane, row: HostRow) {
-        let lane = self.lane(lane);
-        self.host.push(HostRow { lane, ..row });
+        let row = HostRow {
+            lane: self.lane(lane),
+            ..row
+        };
+        let process = match row.kind {
+            HostKind::Call(..) => Some(lane.owner().0),
+            HostKind::Slice(..) | HostKind::Instant(..) => None,
+        };
+        let arguments = std::mem::take(&mut self.arguments);
+        let own = arguments_in(&arguments, row.arguments);
+        self.rows.add_host(row, own, process);
+        self.clear(arguments);
     }
 
     pub fn add_work(&mut self, row: WorkRow) {
-        self.work.push(row);
+        self.add_work_row(row, false);
+    }
+
+    /// Adds work that a row of a counter describes. It counts where no other row describes its dispatch.
+    pub fn add_counted_work(&mut self, row: WorkRow) {
+        self.add_work_row(row, true);
+    }
+
+    fn add_work_row(&mut self, row: WorkRow, counted: bool) {
+        let arguments = std::mem::take(&mut self.arguments);
+        let own = arguments_in(&arguments, row.arguments);
+        self.rows.add_work(row, own, counted);
+        self.clear(arguments);
+    }
+
+    /// Makes room for the arguments of the next row.
+    fn clear(&mut self, mut arguments: Vec<ArgumentRow>) {
+        arguments.clear();
+        self.arguments = arguments;
     }
 
     pub fn add_value(&mut self, row: ValueRow) {
-        self.values.push(row);
+        self.rows.add_value(row);
     }
 
     pub fn add_dispatch_counter(&mut self, row: DispatchCounterRow) {
-        self.dispatch_counters.push(row);
+        if !self.rows.add_dispatch_counter(row) {
+            self.without_dispatch += 1;
+        }
     }
 
     pub fn add_memory(&mut self, row: MemoryRow) {
-        self.memory.push(row);
+        self.rows.add_memory(row);
     }
 
     pub fn add_sample(&mut self, row: SampleRow) {
-        self.samples.push(row);
+        self.rows.add_sample(row);
     }
+}
 
-    fn arguments_of(&self, arguments: Arguments) -> &[ArgumentRow] {
-        let first = arguments.first as usize;
-        self.arguments
-            .get(first..first + arguments.count as usize)
-            .unwrap_or_default()
-    }
+fn arguments_in(all: &[ArgumentRow], arguments: Arguments) -> &[ArgumentRow] {
+    let first = arguments.first as usize;
+    let own = all.get(first..first + arguments.count as usize);
+    own.unwrap_or_default()
 }
 
 /// The purpose of a function of CUDA, HIP or HSA, by its name.

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
-use super::rows::{Rows, order};
+use super::join::{Entry, HostEntry, WorkEntry};
+use super::rows::Rows;
 use super::samples::Sampled;
 use super::{
     AgentHandle, ArgumentRow, ArgumentValue, CounterNumber, Counts, HostKind, HostRow, Lane,
-    MAX_DURATION, NO_END, ProcessHandle, QueueHandle, Tables, TextId, WorkRow, group_of,
+    MAX_DURATION, MemoryRow, NO_END, ProcessHandle, QueueHandle, Tables, TextId, ValueRow,
+    group_of,
 };
 use crate::record::{
     ArgumentType, ContextId, CorrelationId, ExternalId, Nanos, ProcessId, ThreadId,
@@ -19,11 +21,9 @@ use crate::trace::model::{
     AgentIndex, Argument, Call, Consumer, CounterBlock, CounterDescription, CounterIndex,
     CounterUnit, CounterValue, EventId, Function, Instant, Parameter, Parent, Process,
     ProcessIndex, Queue, QueueIndex, Slice, Stage, StageId, Stream, Track, TrackIndex, TrackKind,
-    Value, Work, WorkKind,
+    Value, Work, WorkKind, WorkSamples,
 };
 
-/// Bits of an event id below the number of its process.
-const EVENT_BITS: u32 = 40;
 /// The category of events whose times cannot be.
 const IMPOSSIBLE: &str = "impossible times";
 
@@ -41,17 +41,10 @@ struct QueuePlace {
     queues: Vec<QueueIndex>,
 }
 
-/// The call that submitted work.
-#[derive(Copy, Clone)]
-struct Submitter {
-    /// Its place among the rows of the host.
-    row: usize,
-    start: u64,
-    thread: u32,
-}
-
-/// A process and a correlation id.
-type CallKey = (ProcessHandle, u64);
+/// A counter of dispatches, and the end of the latest of them.
+type DispatchCounter = (CounterIndex, u64);
+/// The memory in use: its track and bytes.
+type MemoryInUse = (TrackIndex, u64);
 
 /// Tables that are being passed on.
 struct Passing<'r, 'c> {
@@ -61,15 +54,13 @@ struct Passing<'r, 'c> {
     queues: Vec<QueuePlace>,
     functions: Vec<Function>,
     gauges: Vec<Gauges>,
-    /// Work by the call that submitted it, sorted.
-    submitted: Vec<(CallKey, EventId)>,
-    submitters: HashMap<CallKey, Submitter>,
-    /// Counters that were counted during dispatches.
-    dispatch_counters: HashMap<(ProcessHandle, u64), Vec<(TextId, f64)>>,
-    /// Places of the work that took counters, and these.
-    counted: Vec<(u32, Vec<(TextId, f64)>)>,
+    /// Tracks of the counters that stand by themselves.
+    values: Vec<Option<TrackIndex>>,
+    dispatch_counters: HashMap<(ProcessHandle, AgentHandle, TextId), DispatchCounter>,
+    memory: HashMap<(ProcessHandle, AgentHandle), MemoryInUse>,
+    /// The device and the size of what is allocated at an address.
+    allocated: HashMap<(ProcessHandle, u64), (AgentHandle, u64)>,
     sampled: Sampled,
-    counts: Counts,
 }
 
 pub(super) fn time(of: u64) -> Nanos {
@@ -93,16 +84,6 @@ fn is_impossible(start: u64, end: u64) -> bool {
 }
 
 impl Tables {
-    /// The earliest time of a row.
-    fn first_time(&self) -> u64 {
-        let host = self.host.iter().map(|row| row.start);
-        let work = self.work.iter().map(|row| row.start);
-        let samples = self.samples.iter().map(|row| row.time);
-        let values = self.values.iter().map(|row| row.time);
-        let all = host.chain(work).chain(samples).chain(values);
-        all.filter(|time| *time != 0).min().unwrap_or(1)
-    }
-
     /// Passes the tables on to `consumer`, from the beginning of its stream to the end, and reports what could not be shown
     /// as it is. Problems are reported of `file`.
     pub fn pass_on(
@@ -135,12 +116,14 @@ impl Tables {
         }
         let reason = "values of counters of dispatches that no table has";
         report.unrepresented_many(file, reason, counts.without_dispatch);
+        let reason = "samples taken outside the dispatch with their number, perhaps of another run: shown without a kernel";
+        report.remarks(file, reason, counts.of_other_runs);
         Ok(())
     }
 
     fn produce(mut self, consumer: &mut dyn Consumer) -> io::Result<Counts> {
         if self.header.clocks.boottime == 0 {
-            self.header.clocks.boottime = self.first_time();
+            self.header.clocks.boottime = self.rows.first_time();
         }
         let clocks = &mut self.header.clocks;
         if clocks.monotonic == 0 {
@@ -164,22 +147,21 @@ impl Tables {
                 },
             )?;
         }
-        self.host
-            .sort_by_key(|row| (order(row.start, row.end), row.lane));
-        self.work.sort_by_key(|row| (row.start, row.end));
-        self.values.sort_by_key(|row| row.time);
-        self.memory.sort_by_key(|row| row.time);
-        self.samples.sort_by_key(|row| row.time);
+        let rows = std::mem::take(&mut self.rows);
+        let mut counts = Counts {
+            without_dispatch: self.without_dispatch,
+            ..Counts::default()
+        };
         let mut passing = Passing::new(&self, consumer);
-        passing.events()?;
-        passing.values()?;
-        passing.dispatch_counters()?;
-        passing.memory()?;
+        let samples = rows.join(&mut counts, |entry, counts| passing.entry(entry, counts))?;
+        passing.end_lanes()?;
         for gauges in &mut passing.gauges {
             gauges.finish(passing.stream.consumer)?;
         }
-        passing.samples()?;
-        let counts = passing.counts;
+        let Passing {
+            stream, sampled, ..
+        } = &mut passing;
+        sampled.pass_on(&self, samples, stream, &mut counts)?;
         consumer.finish()?;
         Ok(counts)
     }
@@ -218,12 +200,11 @@ impl<'r, 'c> Passing<'r, 'c> {
             gauges: processes
                 .map(|process| Gauges::new(ProcessIndex(process)))
                 .collect(),
-            submitted: Vec::new(),
-            submitters: HashMap::new(),
+            values: vec![None; tables.counters.all.len()],
             dispatch_counters: HashMap::new(),
-            counted: Vec::new(),
-            sampled: Sampled::new(tables),
-            counts: Counts::default(),
+            memory: HashMap::new(),
+            allocated: HashMap::new(),
+            sampled: Sampled::default(),
         };
         passing
             .lanes
@@ -231,78 +212,28 @@ impl<'r, 'c> Passing<'r, 'c> {
         passing
             .queues
             .resize_with(tables.queues.all.len(), QueuePlace::default);
-        for row in &tables.dispatch_counters {
-            let counters = passing
-                .dispatch_counters
-                .entry((row.process, row.dispatch))
-                .or_default();
-            counters.push((row.counter, row.value));
-        }
-        passing.tie();
         passing
-    }
-
-    /// Finds the call that submitted each piece of work: the outermost one with its correlation id.
-    fn tie(&mut self) {
-        let numbered = (0..).zip(&self.tables.work);
-        let with_call = numbered.filter(|(_, row)| row.correlation != 0 && row.start != 0);
-        self.submitted = with_call
-            .map(|(number, row)| ((row.process, row.correlation), event_id(row, number)))
-            .collect();
-        self.submitted.sort_unstable();
-        for (number, row) in self.tables.host.iter().enumerate() {
-            let HostKind::Call(..) = row.kind else {
-                continue;
-            };
-            let (Some(process), thread) = self.owner(row) else {
-                continue;
-            };
-            let key = (process, row.correlation);
-            if row.correlation != 0 && !self.submitted_by(key).is_empty() {
-                self.submitters.entry(key).or_insert(Submitter {
-                    row: number,
-                    start: row.start,
-                    thread,
-                });
-            }
-        }
-    }
-
-    fn submitted_by(&self, key: CallKey) -> &[(CallKey, EventId)] {
-        let first = self.submitted.partition_point(|(one, _)| *one < key);
-        let rest = &self.submitted[first..];
-        &rest[..rest.partition_point(|(one, _)| *one == key)]
     }
 
     /// The process and the thread of a row.
     fn owner(&self, row: &HostRow) -> (Option<ProcessHandle>, u32) {
-        match self.tables.lanes.get(row.lane.0) {
-            Some(
-                Lane::Thread(process, thread)
-                | Lane::ThreadRanges(process, thread)
-                | Lane::OfThread(process, thread, _),
-            ) => (Some(*process), *thread),
-            Some(Lane::Ranges(process) | Lane::Process(process, _)) => (Some(*process), 0),
-            None => (None, 0),
+        let lane = self.tables.lanes.get(row.lane.0).map(Lane::owner);
+        lane.map_or((None, 0), |(process, thread)| (Some(process), thread))
+    }
+
+    /// Passes on an event.
+    fn entry(&mut self, entry: Entry, counts: &mut Counts) -> io::Result<()> {
+        match entry {
+            Entry::Host(entry) => self.host(&entry, counts),
+            Entry::Work(entry) => self.work(&entry, counts),
+            Entry::Value(row) => self.value(&row, counts),
+            Entry::Memory(row) => self.memory(&row),
+            Entry::Counter(..) | Entry::Sample(..) => Ok(()),
         }
     }
 
-    /// Passes on calls, ranges, markers and work, by their starts.
-    fn events(&mut self) -> io::Result<()> {
-        let wants_calls = self.stream.consumer.wants_calls();
-        let tables = self.tables;
-        let mut work = (0..).zip(&tables.work).peekable();
-        for (number, row) in tables.host.iter().enumerate() {
-            while let Some((number, row)) = work.next_if(|(_, work)| work.start <= row.start) {
-                self.work(number, row)?;
-            }
-            if wants_calls || !matches!(row.kind, HostKind::Call(..)) {
-                self.host(number, row)?;
-            }
-        }
-        for (number, row) in work {
-            self.work(number, row)?;
-        }
+    /// Ends the events that are open.
+    fn end_lanes(&mut self) -> io::Result<()> {
         for lane in &mut self.lanes {
             let tracks = &lane.tracks;
             let consumer = &mut self.stream.consumer;
@@ -315,13 +246,16 @@ impl<'r, 'c> Passing<'r, 'c> {
     }
 
     /// Passes on a row of the host.
-    fn host(&mut self, number: usize, row: &HostRow) -> io::Result<()> {
-        let tables = self.tables;
+    fn host(&mut self, entry: &HostEntry, counts: &mut Counts) -> io::Result<()> {
+        let (tables, row) = (self.tables, &entry.row);
+        if matches!(row.kind, HostKind::Call(..)) && !self.stream.consumer.wants_calls() {
+            return Ok(());
+        }
         let impossible = is_impossible(row.start, row.end);
         let end = if impossible { row.start } else { row.end };
         let (track, nested) = self.place(row, end)?;
         let texts = &tables.texts;
-        let arguments = arguments(texts, tables.arguments_of(row.arguments));
+        let arguments = arguments(texts, &entry.arguments);
         let (process, thread) = self.owner(row);
         let known_end = (end != NO_END).then_some(time(end));
         let slice = |name, category, arguments| Slice {
@@ -336,7 +270,7 @@ impl<'r, 'c> Passing<'r, 'c> {
             flows: &[],
         };
         if impossible {
-            self.counts.impossible += 1;
+            counts.impossible += 1;
             let name = match row.kind {
                 HostKind::Call(function, _) => &*self.functions[function.0 as usize].name,
                 HostKind::Slice(name, _) | HostKind::Instant(name, _) => texts.get(name),
@@ -351,17 +285,9 @@ impl<'r, 'c> Passing<'r, 'c> {
         }
         match (row.kind, process) {
             (HostKind::Call(function, error), Some(process)) => {
-                self.counts.calls += 1;
-                let key = (process, row.correlation);
-                let is_submitter = self
-                    .submitters
-                    .get(&key)
-                    .is_some_and(|submitter| submitter.row == number);
-                let submitted: Vec<EventId> = match is_submitter {
-                    true => self.submitted_by(key).iter().map(|(_, id)| *id).collect(),
-                    false => Vec::new(),
-                };
-                self.counts.ties += submitted.len() as u64;
+                counts.calls += 1;
+                let submitted = entry.submitted.iter().map(|id| EventId(*id));
+                let submitted: Vec<EventId> = submitted.collect();
                 self.stream.consumer.call(&Call {
                     process: process_index(process),
                     thread: ThreadId(thread),
@@ -381,12 +307,12 @@ impl<'r, 'c> Passing<'r, 'c> {
                 })
             }
             (HostKind::Slice(name, category), _) => {
-                self.counts.slices += 1;
+                counts.slices += 1;
                 let slice = slice(texts.get(name), texts.get(category), &arguments[..]);
                 self.stream.consumer.slice(&slice)
             }
             (HostKind::Instant(name, category), _) => {
-                self.counts.instants += 1;
+                counts.instants += 1;
                 self.stream.consumer.instant(&Instant {
                     track,
                     name: texts.get(name),
@@ -483,13 +409,13 @@ impl<'r, 'c> Passing<'r, 'c> {
     }
 
     /// Passes on work.
-    fn work(&mut self, number: u32, row: &WorkRow) -> io::Result<()> {
-        let tables = self.tables;
+    fn work(&mut self, entry: &WorkEntry, counts: &mut Counts) -> io::Result<()> {
+        let (tables, row) = (self.tables, &entry.row);
         let unmeasured = row.start == 0 && row.end == 0;
         let impossible = is_impossible(row.start, row.end) || row.end == NO_END;
-        self.counts.work += 1;
-        self.counts.unmeasured += u64::from(unmeasured);
-        self.counts.impossible += u64::from(impossible);
+        counts.work += 1;
+        counts.unmeasured += u64::from(unmeasured);
+        counts.impossible += u64::from(impossible);
         let end = if impossible { row.start } else { row.end };
         let Some(queue_row) = tables.queues.get(row.queue.0).copied() else {
             return Ok(());
@@ -500,7 +426,7 @@ impl<'r, 'c> Passing<'r, 'c> {
                 let place = self.queues[row.queue.0 as usize]
                     .rows
                     .follow(row.start, end);
-                self.counts.overlapping += u64::from(place > 0);
+                counts.overlapping += u64::from(place > 0);
                 self.queue(row.queue, place)?
             }
         };
@@ -510,34 +436,26 @@ impl<'r, 'c> Passing<'r, 'c> {
             return Ok(());
         };
         let texts = &tables.texts;
-        let mut arguments = arguments(texts, tables.arguments_of(row.arguments));
-        // Only one piece of work has the number of a dispatch.
-        let counters = match row.dispatch {
-            0 => None,
-            dispatch => self.dispatch_counters.remove(&(row.process, dispatch)),
-        };
-        if let Some(counters) = counters {
-            arguments.extend(counters.iter().map(|(name, value)| Argument {
-                name: texts.get(*name),
-                value: Value::Double(*value),
-            }));
-            self.counted.push((number, counters));
-        }
-        let submitter = self.submitters.get(&(row.process, row.correlation));
-        self.counts.early += u64::from(
-            !unmeasured && submitter.is_some_and(|submitter| row.start < submitter.start),
-        );
+        let mut arguments = arguments(texts, &entry.arguments);
+        arguments.extend(entry.counters.iter().map(|(name, value)| Argument {
+            name: texts.get(*name),
+            value: Value::Double(*value),
+        }));
+        let submitter = entry.submitter;
         let interval = (!unmeasured && !impossible).then_some((time(row.start), time(end)));
-        let samples = self.sampled.of(row.process, row.dispatch);
-        let thread = match (row.thread, submitter) {
-            (0, Some(submitter)) => submitter.thread,
+        let outcomes = Some(&entry.outcomes).filter(|outcomes| !outcomes.is_empty());
+        let samples = outcomes.map(|outcomes| WorkSamples::of(0, outcomes));
+        let of_call = submitter.and_then(|(_, lane)| tables.lanes.get(lane.0));
+        let thread = match (row.thread, of_call) {
+            (0, Some(lane)) => lane.owner().1,
             (thread, _) => thread,
         };
+        self.sampled.ran(tables, row);
         self.stream.consumer.work(&Work {
             process,
             thread: ThreadId(thread),
             correlation: CorrelationId(row.correlation),
-            event: Some(event_id(row, number)),
+            event: Some(EventId(entry.event)),
             agent,
             queue,
             stream: queue_row.stream,
@@ -551,7 +469,7 @@ impl<'r, 'c> Passing<'r, 'c> {
                     _ => "",
                 },
             },
-            enqueued: submitter.map(|submitter| time(submitter.start)),
+            enqueued: submitter.map(|(start, _)| time(start)),
             queued: None,
             submitted: None,
             interval,
@@ -570,6 +488,7 @@ impl<'r, 'c> Passing<'r, 'c> {
             samples: samples.as_ref(),
             arguments: &arguments,
         })?;
+        self.dispatch_counters(entry, queue_row.agent, counts)?;
         let running = match stage.kind {
             WorkKind::Kernel => Running::Kernel(row.launch.and_then(|launch| {
                 let [x, y, z] = launch.workgroups()?.map(u64::from);
@@ -613,151 +532,121 @@ impl<'r, 'c> Passing<'r, 'c> {
         Ok(place.queues[row])
     }
 
-    /// Passes on the values of counters that stand by themselves.
-    fn values(&mut self) -> io::Result<()> {
-        let tables = self.tables;
-        let mut tracks: Vec<Option<TrackIndex>> = vec![None; tables.counters.all.len()];
-        for row in &tables.values {
-            let place = row.counter.0 as usize;
-            let track = match tracks[place] {
-                Some(track) => track,
-                None => {
-                    let counter = tables.counters.all[place];
-                    let track = self.stream.new_track(&Track {
-                        parent: match counter.process {
-                            Some(process) => Parent::Process(process_index(process)),
-                            None => Parent::Trace,
-                        },
-                        name: tables.texts.get(counter.name),
-                        kind: TrackKind::Counter(counter.unit),
-                        order: None,
-                    })?;
-                    *tracks[place].insert(track)
-                }
-            };
-            self.counts.values += 1;
-            let value = match row.value {
-                CounterNumber::Int(value) => CounterValue::Int(value),
-                CounterNumber::Double(value) => CounterValue::Double(value),
-            };
-            self.stream.consumer.value(track, time(row.time), value)?;
-        }
-        Ok(())
-    }
-
-    /// Passes on what was counted during dispatches, as counters of their device: the value while the dispatch ran, and 0
-    /// between dispatches.
-    fn dispatch_counters(&mut self) -> io::Result<()> {
-        let tables = self.tables;
-        let mut blocks: HashMap<(ProcessHandle, AgentHandle, TextId), (CounterIndex, u64)> =
-            HashMap::new();
-        for (number, counters) in std::mem::take(&mut self.counted) {
-            let row = &tables.work[number as usize];
-            let Some(queue) = tables.queues.get(row.queue.0) else {
-                continue;
-            };
-            for (name, value) in &counters {
-                if row.start == 0 || is_impossible(row.start, row.end) {
-                    continue;
-                }
-                let stream = &mut self.stream;
-                let key = (row.process, queue.agent, *name);
-                let (block, latest) = match blocks.get_mut(&key) {
-                    Some(known) => known,
-                    None => {
-                        let index = stream.new_counters();
-                        let name = tables.texts.get(*name).to_owned();
-                        stream.consumer.counters(
-                            index,
-                            &CounterBlock {
-                                name: name.clone(),
-                                process: process_index(row.process),
-                                agent: agent_index(queue.agent),
-                                memory: false,
-                                counters: vec![CounterDescription {
-                                    name,
-                                    description: "Counted while a dispatch ran".to_owned(),
-                                    unit: CounterUnit::Count,
-                                }],
-                            },
-                        )?;
-                        blocks.entry(key).or_insert((index, 0))
-                    }
-                };
-                if row.start >= *latest {
-                    let none = [CounterValue::Double(0.0)];
-                    stream
-                        .consumer
-                        .counter_values(*block, time(row.start), &none)?;
-                }
-                *latest = row.end.max(*latest);
-                let value = [CounterValue::Double(*value)];
-                stream
-                    .consumer
-                    .counter_values(*block, time(*latest), &value)?;
-                self.counts.values += 1;
+    /// Passes on a value of a counter that stands by itself.
+    fn value(&mut self, row: &ValueRow, counts: &mut Counts) -> io::Result<()> {
+        let place = row.counter.0 as usize;
+        let track = match self.values[place] {
+            Some(track) => track,
+            None => {
+                let counter = self.tables.counters.all[place];
+                let track = self.stream.new_track(&Track {
+                    parent: match counter.process {
+                        Some(process) => Parent::Process(process_index(process)),
+                        None => Parent::Trace,
+                    },
+                    name: self.tables.texts.get(counter.name),
+                    kind: TrackKind::Counter(counter.unit),
+                    order: None,
+                })?;
+                *self.values[place].insert(track)
             }
-        }
-        let left = self.dispatch_counters.values().map(Vec::len);
-        self.counts.without_dispatch = left.sum::<usize>() as u64;
-        Ok(())
+        };
+        counts.values += 1;
+        let value = match row.value {
+            CounterNumber::Int(value) => CounterValue::Int(value),
+            CounterNumber::Double(value) => CounterValue::Double(value),
+        };
+        self.stream.consumer.value(track, time(row.time), value)
     }
 
-    /// Passes on the memory in use, as a counter of each device.
-    fn memory(&mut self) -> io::Result<()> {
-        let tables = self.tables;
-        let mut tracks: HashMap<(ProcessHandle, AgentHandle), (TrackIndex, u64)> = HashMap::new();
-        let mut live: HashMap<(ProcessHandle, u64), (AgentHandle, u64)> = HashMap::new();
-        for row in &tables.memory {
-            let allocation = (row.process, row.address);
-            // A free gives back what was allocated at its address; what was allocated before the recording is not counted.
-            let (agent, bytes) = match row.freed {
-                false => {
-                    live.insert(allocation, (row.agent, row.bytes));
-                    (row.agent, row.bytes)
-                }
-                true => match live.remove(&allocation) {
-                    Some(known) => known,
-                    None => continue,
-                },
-            };
-            let (track, in_use) = match tracks.get_mut(&(row.process, agent)) {
+    /// Passes on the values of counters during a dispatch, as counters of its device: the value while the dispatch ran, and
+    /// 0 between dispatches.
+    fn dispatch_counters(
+        &mut self,
+        entry: &WorkEntry,
+        agent: AgentHandle,
+        counts: &mut Counts,
+    ) -> io::Result<()> {
+        let (tables, row) = (self.tables, &entry.row);
+        if row.start == 0 || is_impossible(row.start, row.end) {
+            return Ok(());
+        }
+        let stream = &mut self.stream;
+        for (name, value) in &entry.counters {
+            let key = (row.process, agent, *name);
+            let (block, latest) = match self.dispatch_counters.get_mut(&key) {
                 Some(known) => known,
                 None => {
-                    let agent_row = tables.agents.get(agent.0 as usize);
-                    let name = match agent_row {
-                        Some(agent) => format!("{} memory in use", agent.agent.title),
-                        None => "memory in use".to_owned(),
+                    let index = stream.new_counters();
+                    let name = tables.texts.get(*name).to_owned();
+                    let block = CounterBlock {
+                        name: name.clone(),
+                        process: process_index(row.process),
+                        agent: agent_index(agent),
+                        memory: false,
+                        counters: vec![CounterDescription {
+                            name,
+                            description: "Counted while a dispatch ran".to_owned(),
+                            unit: CounterUnit::Count,
+                        }],
                     };
-                    let track = self.stream.new_track(&Track {
-                        parent: Parent::Process(process_index(row.process)),
-                        name: &name,
-                        kind: TrackKind::Counter(CounterUnit::Bytes),
-                        order: None,
-                    })?;
-                    tracks.entry((row.process, agent)).or_insert((track, 0))
+                    stream.consumer.counters(index, &block)?;
+                    self.dispatch_counters.entry(key).or_insert((index, 0))
                 }
             };
-            *in_use = match row.freed {
-                true => in_use.saturating_sub(bytes),
-                false => in_use.saturating_add(bytes),
+            let mut at = |time, value| {
+                let value = [CounterValue::Double(value)];
+                stream.consumer.counter_values(*block, time, &value)
             };
-            let value = CounterValue::Int(i64::try_from(*in_use).unwrap_or(i64::MAX));
-            self.stream.consumer.value(*track, time(row.time), value)?;
+            if row.start >= *latest {
+                at(time(row.start), 0.0)?;
+            }
+            *latest = row.end.max(*latest);
+            at(time(*latest), *value)?;
+            counts.values += 1;
         }
         Ok(())
     }
 
-    /// Passes on samples.
-    fn samples(&mut self) -> io::Result<()> {
-        self.counts.samples = self.tables.samples.len() as u64;
-        self.sampled.pass_on(self.tables, &mut self.stream)
+    /// Passes on a change of the memory in use, as a counter of its device.
+    fn memory(&mut self, row: &MemoryRow) -> io::Result<()> {
+        let allocation = (row.process, row.address);
+        // A free gives back what was allocated at its address; what was allocated before the recording is not counted.
+        let (agent, bytes) = match row.freed {
+            false => {
+                self.allocated.insert(allocation, (row.agent, row.bytes));
+                (row.agent, row.bytes)
+            }
+            true => match self.allocated.remove(&allocation) {
+                Some(known) => known,
+                None => return Ok(()),
+            },
+        };
+        let (track, in_use) = match self.memory.get_mut(&(row.process, agent)) {
+            Some(known) => known,
+            None => {
+                let name = match self.tables.agents.get(agent.0 as usize) {
+                    Some(agent) => format!("{} memory in use", agent.agent.title),
+                    None => "memory in use".to_owned(),
+                };
+                let track = self.stream.new_track(&Track {
+                    parent: Parent::Process(process_index(row.process)),
+                    name: &name,
+                    kind: TrackKind::Counter(CounterUnit::Bytes),
+                    order: None,
+                })?;
+                self.memory
+                    .entry((row.process, agent))
+                    .or_insert((track, 0))
+            }
+        };
+        *in_use = match row.freed {
+            true => in_use.saturating_sub(bytes),
+            false => in_use.saturating_add(bytes),
+        };
+        let value = CounterValue::Int(i64::try_from(*in_use).unwrap_or(i64::MAX));
+        self.stream.consumer.value(*track, time(row.time), value)
     }
-}
-
-/// The event id of the piece of work with this number among the work of the tables.
-fn event_id(row: &WorkRow, number: u32) -> EventId {
-    EventId(u64::from(row.process.0) << EVENT_BITS | (u64::from(number) + 1))
 }
 
 fn arguments<'r>(texts: &'r super::Texts, rows: &[ArgumentRow]) -> Vec<Argument<'r>> {

@@ -4,25 +4,28 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
+use super::join::Entry;
+use super::pack::Pack;
 use super::pass_on::{process_index, time};
-use super::{AgentHandle, ProcessHandle, QueueHandle, SampleRow, StageHandle, Tables, TextId};
+use super::{
+    AgentHandle, Counts, ProcessHandle, QueueHandle, SampleRow, StageHandle, Tables, TextId,
+    WorkRow,
+};
 use crate::code::aggregate::{Address, Outcome};
 use crate::record::{
     Absent, AgentId, CodeObjectId, CorrelationId, ExternalId, HardwareId, KernelId, QueueId,
     SamplingMethod, WorkId,
 };
+use crate::trace::import::sorter::Sorter;
 use crate::trace::model::flame::{Flame, SampledQueue, Stack};
 use crate::trace::model::stalls::Stalls;
 use crate::trace::model::{
     CodeAddress, CodeFrame, Consumer, OutcomeCount, RawSample, SampleCount, SampleTotals,
-    SamplerIndex, Samples, StackFrame, Stream, WorkSamples,
+    SamplerIndex, Samples, StackFrame, Stream,
 };
 
 /// Entries of one part of the counts.
 const PART: usize = 1000;
-
-/// A dispatch of a process.
-type Dispatch = (ProcessHandle, u64);
 
 /// Where a dispatch ran, and what.
 #[derive(Copy, Clone)]
@@ -37,14 +40,10 @@ type CountKey = (AgentId, KernelId, u32, Outcome);
 /// Samples with a key, and latency samples among them.
 type Counted = (CountKey, (u64, u64));
 
-/// Samples and outcomes of one dispatch.
-type Outcomes = Vec<(Outcome, u64)>;
-
-/// The samples of tables, by dispatch.
+/// The number of dispatches by process, agent and kernel.
+#[derive(Debug, Default)]
 pub(super) struct Sampled {
-    outcomes: HashMap<Dispatch, Outcomes>,
-    /// Dispatches that were sampled.
-    ran: HashMap<Dispatch, Ran>,
+    dispatches: HashMap<(ProcessHandle, AgentId, KernelId), u64>,
 }
 
 /// Ids as records have them: from 1, 0 for none.
@@ -56,191 +55,167 @@ fn kernel_id(ran: Option<&Ran>) -> KernelId {
     KernelId(ran.map_or(0, |ran| ran.stage.0 + 1))
 }
 
+impl Ran {
+    fn new(tables: &Tables, (queue, stage): (QueueHandle, StageHandle)) -> Option<Ran> {
+        let agent = tables.queues.get(queue.0)?.agent;
+        Some(Ran {
+            agent,
+            queue,
+            stage,
+        })
+    }
+}
+
 impl Sampled {
-    /// Counts the samples of each dispatch.
-    pub fn new(tables: &Tables) -> Sampled {
-        let mut outcomes: HashMap<Dispatch, Outcomes> = HashMap::new();
-        for sample in &tables.samples {
-            let of = outcomes
-                .entry((sample.process, sample.dispatch))
-                .or_default();
-            match of.iter_mut().find(|(known, _)| *known == sample.outcome) {
-                Some((_, sum)) => *sum += 1,
-                None => of.push((sample.outcome, 1)),
-            }
-        }
-        let mut ran = HashMap::new();
-        for work in &tables.work {
-            let dispatch = (work.process, work.dispatch);
-            if work.dispatch != 0
-                && outcomes.contains_key(&dispatch)
-                && let Some(queue) = tables.queues.get(work.queue.0)
-            {
-                let row = Ran {
-                    agent: queue.agent,
-                    queue: work.queue,
-                    stage: work.stage,
-                };
-                ran.entry(dispatch).or_insert(row);
-            }
-        }
-        Sampled { outcomes, ran }
+    /// Counts a dispatch.
+    pub fn ran(&mut self, tables: &Tables, row: &WorkRow) {
+        let ran = Ran::new(tables, (row.queue, row.stage));
+        let key = (row.process, agent_id(ran.as_ref()), kernel_id(ran.as_ref()));
+        *self.dispatches.entry(key).or_default() += 1;
     }
 
-    /// The samples of a dispatch; none if it was not sampled.
-    pub fn of(&self, process: ProcessHandle, dispatch: u64) -> Option<WorkSamples> {
-        let outcomes = self
-            .outcomes
-            .get(&(process, dispatch))
-            .filter(|_| dispatch != 0)?;
-        Some(WorkSamples::of(0, outcomes))
-    }
-
-    /// Passes on all samples.
-    pub fn pass_on(&self, tables: &Tables, stream: &mut Stream<'_>) -> io::Result<()> {
-        // Sorted by time, and stays so within a process.
-        let mut samples: Vec<&SampleRow> = tables.samples.iter().collect();
-        samples.sort_by_key(|sample| sample.process);
-        let mut dispatches: HashMap<(ProcessHandle, AgentId, KernelId), u64> = HashMap::new();
-        for work in &tables.work {
-            if let Some(queue) = tables.queues.get(work.queue.0) {
-                let ran = Ran {
-                    agent: queue.agent,
-                    queue: work.queue,
-                    stage: work.stage,
-                };
-                let key = (work.process, agent_id(Some(&ran)), kernel_id(Some(&ran)));
-                *dispatches.entry(key).or_default() += 1;
-            }
-        }
-        let mut by_process: HashMap<ProcessHandle, Vec<(u64, &Outcomes)>> = HashMap::new();
-        for ((process, dispatch), outcomes) in &self.outcomes {
-            by_process
-                .entry(*process)
-                .or_default()
-                .push((*dispatch, outcomes));
-        }
-        for samples in samples.chunk_by(|one, other| one.process == other.process) {
-            let process = samples[0].process;
-            let outcomes = by_process.remove(&process).unwrap_or_default();
-            let totals = self.totals(process, &outcomes, &dispatches);
-            self.process(tables, samples, totals, stream)?;
-        }
-        Ok(())
-    }
-
-    /// Passes on the samples of one process.
-    fn process(
+    /// Passes on all samples, which come by process and time.
+    pub fn pass_on(
         &self,
         tables: &Tables,
-        samples: &[&SampleRow],
-        totals: Vec<SampleTotals>,
+        samples: Sorter,
         stream: &mut Stream<'_>,
+        counts: &mut Counts,
     ) -> io::Result<()> {
-        let process = samples[0].process;
-        let (mut flame, mut stalls) = (Flame::default(), Stalls::default());
-        let mut parts = Parts::new(tables, process);
-        // By agent, kernel, place and outcome: samples and latency samples.
-        let mut counts: HashMap<CountKey, (u64, u64)> = HashMap::new();
-        for sample in samples {
-            let ran = self.ran.get(&(process, sample.dispatch));
-            let (agent, kernel) = (agent_id(ran), kernel_id(ran));
-            let when = time(sample.time);
-            let queue = QueueId(ran.map_or(0, |ran| ran.queue.0 + 1));
-            flame.add(
-                when,
-                Stack {
-                    queue: SampledQueue::Known(queue),
-                    kernel,
-                    // Instructions without a code object have no offset: the place itself tells them apart.
-                    address: Some(Address {
-                        code_object: CodeObjectId::NONE,
-                        offset: sample.place.0.into(),
-                    }),
-                },
-            );
-            if sample.outcome.method == SamplingMethod::STOCHASTIC {
-                stalls.add(agent, when, &sample.outcome);
+        let mut process: Option<OfProcess<'_>> = None;
+        samples.drain(|_, mut bytes| {
+            let Entry::Sample(sample, ran) = Entry::unpack(&mut bytes) else {
+                return Ok(());
+            };
+            counts.samples += 1;
+            if process
+                .as_ref()
+                .is_none_or(|own| own.process != sample.process)
+            {
+                let next = OfProcess::new(tables, sample.process);
+                if let Some(ended) = process.replace(next) {
+                    ended.end(self, stream)?;
+                }
             }
-            let count = counts
-                .entry((agent, kernel, sample.place.0, sample.outcome))
-                .or_default();
-            count.0 += 1;
-            count.1 += u64::from(sample.latency);
-            parts.raw(
-                stream.consumer,
-                ran,
-                RawSample {
-                    time: when,
-                    address: sample.place.0 + 1,
-                    outcome: sample.outcome,
-                    agent,
-                    kernel,
-                    work: WorkId(sample.dispatch),
-                    correlation: CorrelationId(sample.correlation),
-                    external: ExternalId(sample.external),
-                    exec_mask: sample.exec_mask,
-                    hardware: HardwareId(sample.hardware),
-                    workgroup: sample.workgroup,
-                    wave_in_group: sample.wave_in_group,
-                    wave_count: sample.wave_count,
-                    absent: Absent(sample.absent),
-                },
-            )?;
-        }
-        let title = |agent: AgentId| title(tables, agent);
-        stalls.finish(stream, process_index(process), title)?;
-        flame.finish(stream, process_index(process), |stack| {
-            frames(tables, stack)
+            let ran = ran.and_then(|ran| Ran::new(tables, ran));
+            match &mut process {
+                Some(process) => process.add(&sample, ran.as_ref(), stream),
+                None => Ok(()),
+            }
         })?;
-        let mut counts: Vec<_> = counts.into_iter().collect();
-        counts.sort_unstable_by_key(|(key, _)| *key);
-        let at_one = |a: &Counted, b: &Counted| {
-            let ((agent, kernel, place, _), (other_agent, other_kernel, other_place, _)) =
-                (a.0, b.0);
-            (agent, kernel, place) == (other_agent, other_kernel, other_place)
-        };
-        for counted in counts.chunk_by(at_one) {
-            let ((agent, kernel, place, _), _) = counted[0];
-            parts.count(stream.consumer, agent, kernel, place, counted)?;
+        process.map_or(Ok(()), |process| process.end(self, stream))
+    }
+}
+
+/// The samples of one process.
+struct OfProcess<'r> {
+    tables: &'r Tables,
+    process: ProcessHandle,
+    flame: Flame,
+    stalls: Stalls,
+    parts: Parts<'r>,
+    /// By agent, kernel, place and outcome: samples and latency samples.
+    counts: HashMap<CountKey, (u64, u64)>,
+    totals: HashMap<(AgentId, KernelId), SampleTotals>,
+}
+
+impl<'r> OfProcess<'r> {
+    fn new(tables: &'r Tables, process: ProcessHandle) -> OfProcess<'r> {
+        OfProcess {
+            tables,
+            process,
+            flame: Flame::default(),
+            stalls: Stalls::default(),
+            parts: Parts::new(tables, process),
+            counts: HashMap::new(),
+            totals: HashMap::new(),
         }
-        parts.next.totals = totals;
-        parts.next.shown_one_of = Some(flame.one_of());
-        parts.flush(stream.consumer)
     }
 
-    /// The samples and dispatches of each sampled kernel of a process.
-    fn totals(
-        &self,
-        process: ProcessHandle,
-        outcomes: &[(u64, &Outcomes)],
-        dispatches: &HashMap<(ProcessHandle, AgentId, KernelId), u64>,
-    ) -> Vec<SampleTotals> {
-        let mut totals: HashMap<(AgentId, KernelId), SampleTotals> = HashMap::new();
-        for (dispatch, outcomes) in outcomes {
-            let Some(ran) = self.ran.get(&(process, *dispatch)) else {
-                continue;
-            };
-            let (agent, kernel) = (agent_id(Some(ran)), kernel_id(Some(ran)));
-            let method = outcomes.first().map(|(outcome, _)| outcome.method);
-            let total = totals
-                .entry((agent, kernel))
-                .or_insert_with(|| SampleTotals {
-                    agent,
-                    kernel,
-                    method: method.unwrap_or(SamplingMethod::HOST_TRAP),
-                    dispatches: dispatches
-                        .get(&(process, agent, kernel))
-                        .copied()
-                        .unwrap_or(0),
-                    samples: 0,
-                    dropped: 0,
-                });
-            total.samples += outcomes.iter().map(|(_, count)| count).sum::<u64>();
+    fn add(
+        &mut self,
+        sample: &SampleRow,
+        ran: Option<&Ran>,
+        stream: &mut Stream<'_>,
+    ) -> io::Result<()> {
+        let (agent, kernel) = (agent_id(ran), kernel_id(ran));
+        let when = time(sample.time);
+        let queue = QueueId(ran.map_or(0, |ran| ran.queue.0 + 1));
+        let stack = Stack {
+            queue: SampledQueue::Known(queue),
+            kernel,
+            // Instructions without a code object have no offset: the place itself tells them apart.
+            address: Some(Address {
+                code_object: CodeObjectId::NONE,
+                offset: sample.place.0.into(),
+            }),
+        };
+        self.flame.add(when, stack);
+        if sample.outcome.method == SamplingMethod::STOCHASTIC {
+            self.stalls.add(agent, when, &sample.outcome);
         }
-        let mut totals: Vec<_> = totals.into_values().collect();
+        let key = (agent, kernel, sample.place.0, sample.outcome);
+        let count = self.counts.entry(key).or_default();
+        count.0 += 1;
+        count.1 += u64::from(sample.latency);
+        if ran.is_some() {
+            let total = self.totals.entry((agent, kernel));
+            let total = total.or_insert_with(|| SampleTotals {
+                agent,
+                kernel,
+                method: sample.outcome.method,
+                dispatches: 0,
+                samples: 0,
+                dropped: 0,
+            });
+            total.samples += 1;
+        }
+        self.parts.raw(
+            stream.consumer,
+            ran,
+            RawSample {
+                time: when,
+                address: sample.place.0 + 1,
+                outcome: sample.outcome,
+                agent,
+                kernel,
+                work: WorkId(sample.dispatch),
+                correlation: CorrelationId(sample.correlation),
+                external: ExternalId(sample.external),
+                exec_mask: sample.exec_mask,
+                hardware: HardwareId(sample.hardware),
+                workgroup: sample.workgroup,
+                wave_in_group: sample.wave_in_group,
+                wave_count: sample.wave_count,
+                absent: Absent(sample.absent),
+            },
+        )
+    }
+
+    fn end(mut self, sampled: &Sampled, stream: &mut Stream<'_>) -> io::Result<()> {
+        let tables = self.tables;
+        let index = process_index(self.process);
+        self.stalls
+            .finish(stream, index, |agent| title(tables, agent))?;
+        self.flame
+            .finish(stream, index, |stack| frames(tables, stack))?;
+        let mut counts: Vec<_> = self.counts.into_iter().collect();
+        counts.sort_unstable_by_key(|(key, _)| *key);
+        let place = |(key, _): &Counted| (key.0, key.1, key.2);
+        for counted in counts.chunk_by(|one, other| place(one) == place(other)) {
+            let (agent, kernel, at) = place(&counted[0]);
+            self.parts
+                .count(stream.consumer, agent, kernel, at, counted)?;
+        }
+        let mut totals: Vec<_> = self.totals.into_values().collect();
+        for total in &mut totals {
+            let key = (self.process, total.agent, total.kernel);
+            total.dispatches = sampled.dispatches.get(&key).copied().unwrap_or(0);
+        }
         totals.sort_by_key(|total| (total.agent, total.kernel));
-        totals
+        self.parts.next.totals = totals;
+        self.parts.next.shown_one_of = Some(self.flame.one_of());
+        self.parts.flush(stream.consumer)
     }
 }
 
