@@ -289,14 +289,57 @@ fn a_capture_whose_descriptor_became_another_file_is_not_continued_there() {
     let number = capture.as_raw_fd();
     let writer = Writer::resume(OwnedFd::from(capture)).unwrap();
     writer.records(&view(1, 0, 0, &run(0, 1))).unwrap();
-    let of_the_program = tempfile::tempfile().unwrap();
-    // SAFETY: two open descriptors; the writer keeps the number, and what is behind it changes.
-    let replaced = unsafe { libc::dup2(of_the_program.as_raw_fd(), number) };
-    assert_eq!(replaced, number);
+    let of_the_program = replace(number);
     let error = writer.records(&view(1, 0, 64, &run(1, 1))).unwrap_err();
     assert_eq!(error.errno, libc::EBADF);
     assert_eq!(of_the_program.metadata().unwrap().len(), 0);
     assert_eq!(read(&file.path), (vec![0], vec![]));
+}
+
+/// The descriptor under which this process has the file at `path` open.
+fn descriptor_of(path: &Path) -> i32 {
+    let entries = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let mut open =
+        entries.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|of| of == path));
+    let entry = open.next().unwrap();
+    entry.file_name().to_str().unwrap().parse().unwrap()
+}
+
+/// Has the descriptor `number` refer to a new file of the program's own.
+fn replace(number: i32) -> std::fs::File {
+    use std::os::fd::AsRawFd;
+    let of_the_program = tempfile::tempfile().unwrap();
+    // SAFETY: two open descriptors; the writer keeps the number, and what is behind it changes.
+    let replaced = unsafe { libc::dup2(of_the_program.as_raw_fd(), number) };
+    assert_eq!(replaced, number);
+    of_the_program
+}
+
+#[test]
+fn a_capture_whose_descriptor_was_closed_is_opened_again_by_its_path() {
+    let (file, writer) = capture();
+    writer.records(&view(1, 0, 0, &run(0, 1))).unwrap();
+    let of_the_program = replace(descriptor_of(&file.path));
+    writer.records(&view(1, 0, 64, &run(1, 1))).unwrap();
+    writer.records(&view(1, 0, 128, &run(2, 1))).unwrap();
+    writer.end().unwrap();
+    assert_eq!(of_the_program.metadata().unwrap().len(), 0);
+    assert_eq!(read(&file.path), (vec![0, 1, 2], vec![]));
+}
+
+#[test]
+fn a_capture_whose_path_leads_to_another_file_is_not_continued_there() {
+    let (file, writer) = capture();
+    writer.records(&view(1, 0, 0, &run(0, 1))).unwrap();
+    let of_the_program = replace(descriptor_of(&file.path));
+    let moved = file.path.with_extension("moved");
+    std::fs::rename(&file.path, &moved).unwrap();
+    std::fs::write(&file.path, "another file").unwrap();
+    let error = writer.records(&view(1, 0, 64, &run(1, 1))).unwrap_err();
+    assert_eq!(error.errno, libc::EBADF);
+    assert_eq!(of_the_program.metadata().unwrap().len(), 0);
+    assert_eq!(std::fs::read(&file.path).unwrap(), b"another file");
+    assert_eq!(read(&moved), (vec![0], vec![]));
 }
 
 /// Begins a call at nesting depth `depth`.
@@ -377,6 +420,59 @@ fn a_block_that_the_dying_process_damaged_is_recovered_up_to_there() {
     assert_eq!(recovered.records, 30 + 100 - in_a_block);
     let undamaged: Vec<u64> = (0..30).chain(in_a_block..100).collect();
     assert_eq!(read(&file.path), (undamaged, vec![]));
+}
+
+#[test]
+fn memory_that_a_live_process_changes_meanwhile_is_recovered_to_a_sound_capture() {
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    let layout = Layout::new(1 << 16, 4096, 4).unwrap();
+    let bytes = layout.total_bytes();
+    let pool = tempfile::tempfile().unwrap();
+    pool.set_len(bytes as u64).unwrap();
+    let buffer = Buffer::new(Mapping::create(&pool, layout).unwrap(), Policy::Discard);
+    let mut lane = buffer.lane(ThreadId(7)).unwrap();
+    while lane.write(Api::blank()) {}
+    let left = Mapping::open(&pool, bytes).unwrap();
+    let memory = memmap2::MmapOptions::new()
+        .len(bytes)
+        .map_raw(&pool)
+        .unwrap();
+    // SAFETY: mapped for as long as `memory`, aligned to 8; all accesses to it are atomic.
+    let words: &[AtomicU64] =
+        unsafe { std::slice::from_raw_parts(memory.as_ptr().cast(), bytes / 8) };
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let header: u64 = bytemuck::pod_read_unaligned(&bytemuck::bytes_of(&Api::blank())[..8]);
+            let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+            while !is_over.load(Ordering::Relaxed) {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                // Headers of records, and small numbers: states of blocks, and lengths.
+                let value = match random >> 62 {
+                    0 => random,
+                    1 => random & 0xfff8,
+                    2 => random & 7,
+                    _ => header,
+                };
+                words[(random >> 20) as usize % words.len()].store(value, Ordering::Relaxed);
+            }
+        });
+        let (mut records, mut findings) = (0, Vec::new());
+        let cause = Cause {
+            kind: NoteKind::DIED,
+            text: "killed".into(),
+        };
+        for _ in 0..100 {
+            let (file, writer) = capture();
+            records += recover(&left, &writer, &cause).records;
+            findings.extend(read(&file.path).1);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(findings, [""; 0]);
+        assert!(records > 0);
+    });
 }
 
 #[test]

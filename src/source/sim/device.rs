@@ -95,14 +95,14 @@ impl Device {
 
         let compute = machine.engine(COMPUTE_UNITS * 1_000);
         let peer = machine.engine(PEER_BANDWIDTH);
-        let compute_queues = (0..COMPUTE_QUEUES).map(|n| (compute, format!("compute {n}"), 0));
+        let compute_queues = (0..COMPUTE_QUEUES).map(|_| (compute, "", 0));
         let copy_queues = [
-            (host_link, "copy from host"),
-            (host_link, "copy to host"),
-            (peer, "copy to peer"),
+            (host_link, "copy in"),
+            (host_link, "copy out"),
+            (peer, "copy p2p"),
         ];
-        let copy_queues = copy_queues
-            .map(|(engine, name)| (engine, name.to_owned(), queue_properties::COPY_ENGINE));
+        let copy_queues =
+            copy_queues.map(|(engine, name)| (engine, name, queue_properties::COPY_ENGINE));
         let queues = compute_queues.chain(copy_queues).enumerate();
         let queues = queues.map(|(index, (engine, name, properties))| {
             let mut record = Queue::blank();
@@ -110,7 +110,7 @@ impl Device {
             record.agent = agent;
             record.properties = properties | queue_properties::PROFILING;
             record.handle = 0x5581_4200_0000 + 0x1000 * (number * 16 + index) as u64;
-            record.name = names.string(&name);
+            record.name = names.string(name);
             record.number = index as u32;
             HardwareQueue {
                 index: machine.queue(engine),

@@ -106,11 +106,12 @@ impl Devices {
         self.agents.iter().map(domain).collect()
     }
 
-    /// The clock of each agent, as text.
+    /// The clock of each agent, as text: "GPU 0: CLOCK_MONOTONIC, ...".
     pub fn clocks(&self) -> impl Iterator<Item = (ProcessIndex, AgentIndex, String)> {
-        self.agents
-            .iter()
-            .map(|agent| (self.process, agent.index, agent.clock.describe()))
+        self.agents.iter().map(|agent| {
+            let clock = format!("{}: {}", agent.title, agent.clock.describe());
+            (self.process, agent.index, clock)
+        })
     }
 
     /// The kind and index of an agent, "GPU 0"; `None` if it is unknown.

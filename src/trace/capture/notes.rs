@@ -11,11 +11,7 @@ use crate::trace::model::{Argument, Loss, Note, Value};
 impl ProcessStream<'_> {
     /// Passes on the configuration of the recording.
     pub(super) fn introduce(&self, output: &mut Output<'_>) -> io::Result<()> {
-        let clocks: Vec<String> = self
-            .devices
-            .clocks()
-            .map(|(_, agent, clock)| format!("device {}: {clock}", agent.0))
-            .collect();
+        let clocks: Vec<String> = self.devices.clocks().map(|(_, _, clock)| clock).collect();
         let clocks = clocks.join("; ");
         let metadata = &self.metadata;
         let process = metadata.process;

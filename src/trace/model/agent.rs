@@ -22,16 +22,21 @@ pub struct Agent {
     pub attributes: Vec<(String, String)>,
 }
 
+/// The words with which short names of agents begin.
+#[cfg(feature = "perfetto")]
+pub(crate) const TITLES: [&str; 3] = ["GPU", "CPU", "Acc"];
+
 /// The short name of an agent, by which its tracks and the command's output call it: "GPU 0". `kind` is the name of an
 /// [`AgentKind`](crate::record::AgentKind), or empty.
 #[cfg(feature = "perfetto")]
 pub(crate) fn title(kind: &str, index: AgentIndex) -> String {
     use crate::record::AgentKind;
 
+    let [gpu, cpu, accelerator] = TITLES;
     let short = match AgentKind::ALL.iter().find(|(_, name)| *name == kind) {
-        Some((AgentKind::CPU, _)) => "CPU",
-        Some((AgentKind::ACCELERATOR, _)) => "Accelerator",
-        _ => "GPU",
+        Some((AgentKind::CPU, _)) => cpu,
+        Some((AgentKind::ACCELERATOR, _)) => accelerator,
+        _ => gpu,
     };
     format!("{short} {}", index.0)
 }

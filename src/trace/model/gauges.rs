@@ -178,7 +178,7 @@ fn describe(process: ProcessIndex, agent: AgentIndex, counted: Counted) -> Count
             CounterUnit::Count,
         ),
         Counted::ComputeUnits => (
-            "occupancy %",
+            "occupied %",
             "Occupancy by launch: the share of compute units for which the running kernels have workgroups",
             CounterUnit::Percent,
         ),

@@ -77,9 +77,9 @@ mod work;
 
 use std::io;
 
-#[cfg(feature = "perfetto")]
-pub(crate) use agent::title as agent_title;
 pub use agent::{Agent, Queue};
+#[cfg(feature = "perfetto")]
+pub(crate) use agent::{TITLES as AGENT_TITLES, title as agent_title};
 pub use call::{Call, Function, Parameter};
 pub use counter::{CounterBlock, CounterDescription, CounterUnit, CounterValue};
 pub use header::{Machine, SystemClocks, TraceHeader};

@@ -278,7 +278,7 @@ impl Consumer for Exporter<'_> {
         let process = self.place(block.process)?;
         let title = self.title(block.agent);
         let named = |counter: &CounterDescription| CounterDescription {
-            name: format!("{title} · {} · {}", process.pid.0, counter.name),
+            name: format!("{title} {} · {}", counter.name, process.pid.0),
             ..counter.clone()
         };
         let counters = block.counters.iter().map(named).collect();

@@ -290,10 +290,7 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<String, Failure>
     }
     lines.list(
         "device clocks",
-        report
-            .clocks
-            .iter()
-            .map(|(_, gpu, clock)| format!("device {}: {clock}", gpu.0)),
+        report.clocks.iter().map(|(_, _, clock)| clock),
     );
     lines.line("lost", lost(report.lost));
     lines.line(

@@ -26,7 +26,7 @@ use super::wire::Encoder;
 use super::writer::loss_statistics;
 use crate::record::number_map::NumberMap;
 use rewrite::{
-    interned, is_sound, of_machine, raw_fields, rename, rewrite, shift_snapshot, shifted, track_of,
+    interned, is_sound, of_machine, raw_fields, renamed, rewrite, shift_snapshot, shifted, track_of,
 };
 
 /// BOOTTIME among Perfetto's clocks.
@@ -272,6 +272,9 @@ impl<W: Write> Merging<W> {
                                 out.uint(number, track_of(part, uuid));
                                 true
                             }
+                            (field::track_descriptor::NAME, FieldValue::Bytes(name)) => {
+                                renamed(part, name, field::track_descriptor::NAME, out)
+                            }
                             _ => false,
                         }
                     });
@@ -440,11 +443,7 @@ impl<W: Write> Merging<W> {
                         return self.counter_id(part, field, out);
                     }
                     (descriptor::SPECS, spec::NAME, FieldValue::Bytes(name)) => {
-                        let renamed = std::str::from_utf8(name).ok();
-                        let Some(name) = renamed.and_then(|name| rename(part, name)) else {
-                            return false;
-                        };
-                        out.string(spec::NAME, &name);
+                        return renamed(part, name, spec::NAME, out);
                     }
                     (descriptor::BLOCKS, block::BLOCK_ID, FieldValue::Number(id)) => {
                         out.uint(block::BLOCK_ID, renumbered(&mut self.blocks, part, id));

@@ -5,6 +5,7 @@ use super::super::schema::field::clock_snapshot::clock;
 use super::super::schema::field::{self, interned_gpu_render_stage_specification as queue};
 use super::super::wire::Encoder;
 use super::{BOOTTIME, Part};
+use crate::trace::model::AGENT_TITLES;
 
 /// The fields of a message, each with all of its bytes.
 pub(super) fn raw_fields(message: &[u8]) -> impl Iterator<Item = (Field<'_>, &[u8])> {
@@ -118,13 +119,7 @@ pub(super) fn interned(part: &Part, data: &[u8], out: &mut Encoder) {
             let (queue::NAME, FieldValue::Bytes(name)) = (field.number, field.value) else {
                 return false;
             };
-            let renamed = std::str::from_utf8(name)
-                .ok()
-                .and_then(|name| rename(part, name));
-            if let Some(name) = &renamed {
-                out.string(queue::NAME, name);
-            }
-            renamed.is_some()
+            renamed(part, name, queue::NAME, out)
         });
         out.close(open);
         true
@@ -132,18 +127,35 @@ pub(super) fn interned(part: &Part, data: &[u8], out: &mut Encoder) {
     out.close(open);
 }
 
-/// `GPU 0 · 7 · queue 00` as device 2's.
-pub(super) fn rename(part: &Part, name: &str) -> Option<String> {
-    let (device, rest) = name.split_once(" · ")?;
-    let (title, number) = device.rsplit_once(' ')?;
-    let gpu: usize = number.parse().ok()?;
-    let new = *part.gpus.get(gpu)?;
-    let machine = match part.placement.machine {
-        0 => String::new(),
-        machine => format!("machine {machine} · "),
-    };
-    Some(format!("{title} {new} · {machine}{rest}"))
+/// Writes field `number` with the name of a device's track as it is in the merged trace. `false` if it stays as it is.
+pub(super) fn renamed(part: &Part, name: &[u8], number: u32, out: &mut Encoder) -> bool {
+    let name = std::str::from_utf8(name).ok();
+    let renamed = name.and_then(|name| rename(part, name));
+    if let Some(name) = &renamed {
+        out.string(number, name);
+    }
+    renamed.is_some()
 }
+
+/// A name that begins with a device, `GPU 0 memory in use`, as that of the device's number in the merged trace. Queues name
+/// their process, `GPU 0 · 7 · queue 00`: of another machine it becomes `7@1`. For counters, viewers add the machine.
+fn rename(part: &Part, name: &str) -> Option<String> {
+    let (kind, rest) = name.split_once(' ')?;
+    if !AGENT_TITLES.contains(&kind) {
+        return None;
+    }
+    let (number, rest) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
+    let new = *part.gpus.get(number.parse::<usize>().ok()?)?;
+    let machine = part.placement.machine;
+    let queue = rest.strip_prefix(" · ").filter(|_| machine > 0);
+    Some(
+        match queue.map(|of| of.split_at(of.find(' ').unwrap_or(of.len()))) {
+            Some((process, queue)) => format!("{kind} {new} · {process}@{machine}{queue}"),
+            None => format!("{kind} {new}{rest}"),
+        },
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Placement, Trust};
@@ -151,7 +163,7 @@ mod tests {
     use crate::record::number_map::NumberMap;
 
     #[test]
-    fn queues_are_named_after_their_devices_new_number() {
+    fn queues_and_counters_are_named_after_their_devices_new_number() {
         let part = |machine| Part {
             index: 1,
             of: 2,
@@ -168,9 +180,16 @@ mod tests {
             Some("GPU 4 · 7 · queue 01")
         );
         assert_eq!(
-            rename(&part(2), "GPU 0 · 7").as_deref(),
-            Some("GPU 4 · machine 2 · 7")
+            rename(&part(2), "GPU 0 · 7 · queue 01").as_deref(),
+            Some("GPU 4 · 7@2 · queue 01")
         );
-        assert_eq!(rename(&part(0), "gemm"), None);
+        assert_eq!(
+            rename(&part(2), "CPU 0 memory in use").as_deref(),
+            Some("CPU 4 memory in use")
+        );
+        assert_eq!(rename(&part(0), "GPU 0").as_deref(), Some("GPU 4"));
+        for other in ["gemm", "gemm 0 · 7", "GPU 1 · 7", "GPU zero", "GPU 0x"] {
+            assert_eq!(rename(&part(0), other), None, "{other}");
+        }
     }
 }

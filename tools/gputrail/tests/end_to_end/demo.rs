@@ -165,10 +165,10 @@ fn concurrent_work_on_a_device_is_counted() {
         // Units stand in the names: older viewers show the numbers of units, not their names.
         ("copy B/s", ""),
         ("kernels", ""),
-        ("occupancy %", ""),
+        ("occupied %", ""),
     ];
     let expected = expected.into_iter().flat_map(|(what, unit)| {
-        let name = move |gpu| format!("GPU {gpu} · 4000 · {what}");
+        let name = move |gpu| format!("GPU {gpu} {what} · 4000");
         [(name(0), unit.to_owned()), (name(1), unit.to_owned())]
     });
     let told = counters.iter();
@@ -182,7 +182,7 @@ fn concurrent_work_on_a_device_is_counted() {
     let under = |what: &str| {
         format!(
             "select sum(value * (next - ts)) from (select value, ts, lead(ts, 1, ts) over (partition by track_id \
-             order by ts, counter.id) next from counter join gpu_counter_track t on track_id = t.id where t.name glob '*{what}')"
+             order by ts, counter.id) next from counter join gpu_counter_track t on track_id = t.id where t.name glob '* {what} ·*')"
         )
     };
     let ran = trace.value::<f64>(
@@ -191,7 +191,7 @@ fn concurrent_work_on_a_device_is_counted() {
     let bytes = trace.value::<f64>(
         "select sum(cast(extract_arg(arg_set_id, 'bytes') as int)) from gpu_slice where name glob 'copy *'",
     );
-    for (what, expected, unit) in [(" kernels", ran, 1.0), ("copy B/s", bytes, 1e9)] {
+    for (what, expected, unit) in [("kernels", ran, 1.0), ("copy B/s", bytes, 1e9)] {
         let counted = trace.value::<f64>(&under(what)) / unit;
         let ratio = counted / expected;
         assert!(

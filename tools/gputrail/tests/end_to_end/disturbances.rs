@@ -1,10 +1,10 @@
 //! Programs whose threads are cancelled, interrupted and forked in the middle of their calls, tools whose destructors
-//! run, and devices that lack functions: a recorded program behaves as it does alone.
+//! run, programs that load OpenCL late, and devices that lack functions: a recorded program behaves as it does alone.
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
-use gputrail_harness::program::run;
+use gputrail_harness::program::{compile_with, run};
 use gputrail_harness::repository;
 
 use crate::c_api::{CPP, compiled};
@@ -123,4 +123,58 @@ fn an_old_device_is_asked_for_nothing_that_came_later() {
     let mut command = dir.record_with(&["-q"], Driver::Threaded, &lives, &["40"]);
     run(command.env("OPENCL_LAYERS", layer)).well();
     assert_eq!(kernels(&mut dir.trace(), "work"), 40);
+}
+
+/// The program `late`, which is not linked with OpenCL.
+fn late(dir: &TestDir) -> std::path::PathBuf {
+    let source = repository("tests/programs/late.c");
+    compile_with(&["-Wl,--as-needed"], &source, dir.path())
+}
+
+#[test]
+fn a_program_that_emptied_its_environment_is_told_so() {
+    needs!(a_program_that_emptied_its_environment_is_told_so: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let ended = run(&mut dir.record(Driver::Threaded, late(&dir), &["emptied"])).well();
+    let said = "it called no OpenCL function, or had emptied its environment before";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    assert!(ended.stderr.contains("late (process "), "{}", ended.stderr);
+}
+
+#[test]
+fn a_daemon_that_goes_on_without_its_program_is_a_named_cause() {
+    needs!(a_daemon_that_goes_on_without_its_program_is_a_named_cause: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let done = dir.join("done");
+    let arguments = ["daemon", done.to_str().expect("UTF-8")];
+    let ended = run(&mut dir.record(Driver::Threaded, late(&dir), &arguments)).well();
+    while !done.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let said = "went on without the program, as daemons do";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+}
+
+#[test]
+fn a_program_whose_libraries_have_many_thread_locals_is_recorded_or_told_why_not() {
+    needs!(a_program_whose_libraries_have_many_thread_locals_is_recorded_or_told_why_not:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let late = late(&dir);
+    let source = repository("tests/programs/thread_locals.c");
+    for (bytes, is_recorded) in [(1024, true), (1536, false)] {
+        let bytes = format!("-DBYTES={bytes}");
+        let library = compile_with(&["-shared", "-fPIC", &bytes], &source, dir.path());
+        let arguments = ["crowded", library.to_str().expect("UTF-8")];
+        let ended = run(&mut dir.record(Driver::Threaded, &late, &arguments)).well();
+        assert!(ended.text().starts_with("platforms "), "{}", ended.text());
+        let recorded = calls(&dir, "clGetPlatformIDs");
+        assert_eq!(
+            recorded,
+            if is_recorded { 10 } else { 0 },
+            "{bytes}: {}",
+            ended.stderr
+        );
+        std::fs::remove_file(dir.join("run.pftrace")).expect("the trace");
+    }
 }

@@ -12,6 +12,7 @@ mod dependencies;
 mod disturbances;
 mod exporting;
 mod flight;
+mod gate;
 mod guide;
 mod hangs;
 mod hotspots;

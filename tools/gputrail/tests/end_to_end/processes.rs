@@ -334,6 +334,36 @@ fn the_next_gputrail_names_the_command_that_rescues_what_a_killed_one_had_record
 }
 
 #[test]
+fn what_a_killed_gputrail_left_in_shared_memory_is_removed_by_the_next() {
+    needs!(what_a_killed_gputrail_left_in_shared_memory_is_removed_by_the_next: NEEDS[0], NEEDS[1]);
+    let dir = TestDir::new();
+    let (lives, done) = (dir.program("lives"), dir.join("done"));
+    // The session lies in the first of the folders that hold sessions.
+    let shared = dir.join("shm");
+    std::fs::create_dir(&shared).unwrap();
+    let sessions = || std::fs::read_dir(&shared).unwrap().flatten();
+    let script = format!(
+        "'{}' 20; kill -KILL $PPID; touch '{}'",
+        lives.display(),
+        done.display()
+    );
+    let mut command = dir.record_with(&["-q"], Driver::Basic, "sh", &["-c", &script]);
+    let ended = run(command.env("XDG_RUNTIME_DIR", &shared));
+    assert_eq!(ended.signal(), Some(libc::SIGKILL));
+    while !done.exists() {
+        sleep(Duration::from_millis(10));
+    }
+    let left = sessions().next().expect("the session's folder").path();
+    // A folder that has just been made may be that of a session that begins.
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
+    let folder = std::fs::File::open(&left).unwrap();
+    folder.set_modified(long_ago).unwrap();
+    let mut next = dir.record_with(&["-q"], Driver::Basic, "true", &[]);
+    well(next.env("XDG_RUNTIME_DIR", &shared));
+    assert_eq!(sessions().count(), 0, "{}", left.display());
+}
+
+#[test]
 fn a_kernel_that_runs_at_exit_delays_nothing_and_lasts_until_then() {
     needs!(a_kernel_that_runs_at_exit_delays_nothing_and_lasts_until_then: NEEDS[0], NEEDS[1], NEEDS[2]);
     let dir = TestDir::new();
