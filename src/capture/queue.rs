@@ -174,6 +174,8 @@ pub(crate) struct QueueReader {
     number: u32,
     /// Places where the ring had been overwritten.
     damaged: u64,
+    /// Whether the latest call of [`QueueReader::drain`] found no sound chunk before the writer's position.
+    is_stuck: bool,
     chunk: Vec<u64>,
 }
 
@@ -185,6 +187,7 @@ impl QueueReader {
             taken: 0,
             number: 0,
             damaged: 0,
+            is_stuck: false,
             chunk: Vec::new(),
         }
     }
@@ -197,18 +200,19 @@ impl QueueReader {
             // The writer holds its error.
             let _ = writer.chunk(bytemuck::cast_slice(&self.chunk));
         }
+        self.is_stuck = put != self.taken;
         self.queue.taken().store(self.taken, Ordering::Release);
     }
 
-    /// Whether nothing has been taken.
+    /// Whether nothing had been put when the queue was drained.
     pub fn is_unused(&self) -> bool {
-        self.taken == 0
+        self.taken == 0 && !self.is_stuck
     }
 
-    /// Chunks that did not reach the capture.
+    /// Chunks that did not reach the capture, at least.
     pub fn lost(&self) -> u64 {
         let lost = self.queue.lost().load(Ordering::Relaxed);
-        lost.saturating_add(self.damaged)
+        lost.saturating_add(self.damaged + u64::from(self.is_stuck))
     }
 
     /// Moves the chunk at `position` to `self.chunk`. `false`: no chunk begins there that was not taken before.
@@ -397,6 +401,22 @@ mod tests {
             ends.drain();
             assert!(ends.has(&all) && !ends.has(&[hit]));
             assert_eq!(ends.reader.lost(), 1);
+        }
+    }
+
+    #[test]
+    fn a_ring_that_is_overwritten_as_a_whole_is_a_loss() {
+        for put in [0x5a5a, 1 << 40] {
+            let mut ends = ends();
+            let all: Vec<_> = (0..5).map(|n| name(&ends.names, n, 1000)).collect();
+            let words = ends.memory.words();
+            words[HEADER / 8..]
+                .iter()
+                .for_each(|word| word.store(0x5a5a, Ordering::Relaxed));
+            words[0].store(put, Ordering::Relaxed);
+            ends.drain();
+            assert!(!ends.has(&all[..1]));
+            assert_eq!((ends.reader.lost(), ends.reader.is_unused()), (1, false));
         }
     }
 

@@ -1,5 +1,6 @@
 //! `tools/test`, which runs these tests.
 
+use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
@@ -21,7 +22,7 @@ fn a_failed_installation_ends_the_gate_and_another_package_manager_is_waited_for
     ] {
         let path = dir.join(program);
         std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a program");
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("executable");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("executable");
     }
     let path = std::env::var("PATH").expect("a search path");
     let mut gate = Command::new(repository("tools/test"));
