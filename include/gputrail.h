@@ -1111,6 +1111,8 @@ typedef struct gputrail_callback {
   const uint8_t *code;
   /* Bytes of machine code. */
   size_t code_bytes;
+  /* The external id of the call or the work, as records in buffers of the subscriber's context carry it; 0 for none. */
+  gputrail_external_id external;
 } gputrail_callback;
 
 /*
@@ -1215,22 +1217,26 @@ typedef struct gputrail_mark_options {
   uint32_t payload_kind;
 } gputrail_mark_options;
 
-/* A request for the external id of a call that begins. Valid during the callback. */
+/* A request for the external id of a call or of work that begins. Valid during the callback. */
 typedef struct gputrail_external_request {
   /* Size of this structure. */
   size_t size;
-  /* The function. */
+  /* The function, or the enqueue of a kernel, a copy or a fill, the allocation or the free in it. */
   struct gputrail_operation operation;
-  /* The thread that calls it, which is the calling one. */
+  /* The thread that makes the call, which is the calling one. */
   gputrail_thread_id thread;
   /* Its name, clFinish say. */
   const char *name;
   /* The call's id. */
   gputrail_correlation_id correlation;
+  /* The kernel that is launched, where one is. */
+  gputrail_kernel_id kernel;
+  /* 0. */
+  uint32_t reserved;
 } gputrail_external_request;
 
 /*
- * Supplies the external id of a call: returns 1 if it has written one to id, 0 to use the id that is pushed. Called
+ * Supplies the external id of a call or of work: returns 1 if it has written one to id, 0 to use the id that is pushed. Called
  * possibly on several threads at a time. Its own calls are not observed. It must not throw.
  */
 typedef int32_t (*gputrail_supply_function)(const struct gputrail_external_request *request,
@@ -1361,8 +1367,9 @@ typedef struct gputrail_record_api {
   /* The enclosing call on the same thread, or none. */
   gputrail_correlation_id ancestor;
   /*
-   * The latest external id pushed on the thread, of any kind; a thread without one inherits the main thread's. Read
-   * after the enter callbacks.
+   * The external id at the end of the call: the one supplied for it, or else the latest pushed on the thread, of any
+   * kind; a thread without one inherits the main thread's. In buffers of a context with ids of its own it is one of
+   * these.
    */
   gputrail_external_id external;
   /* The calling thread. */
@@ -1398,7 +1405,7 @@ typedef struct gputrail_record_work_header {
   gputrail_work_id id;
   /* The call that enqueued the work, or that waits. */
   gputrail_correlation_id correlation;
-  /* The external id of that call. */
+  /* The external id supplied for the work, or else that of the call. */
   gputrail_external_id external;
   /* The start of that call. */
   gputrail_ticks enqueued;
@@ -1548,7 +1555,7 @@ typedef struct gputrail_record_allocation {
   struct gputrail_record_header header;
   /* The call. */
   gputrail_correlation_id correlation;
-  /* The external id of that call. */
+  /* The external id supplied for the operation, or else that of the call. */
   gputrail_external_id external;
   /* When the operation began. */
   gputrail_ticks start;
@@ -2941,13 +2948,14 @@ gputrail_status gputrail_external_kind_name(gputrail_external_kind kind,
                                             size_t capacity,
                                             size_t *length);
 
-/* The id that records of the calling thread carry now; 0 for none. */
+/* The id that records of the calling thread carry now in buffers whose contexts have no ids of their own; 0 for none. */
 gputrail_external_id gputrail_external_current(void);
 
 /*
- * Pushes id on the calling thread's stack of kind. Records of the thread's calls carry the id that was pushed
- * last, of any kind; those of a thread that has none carry the main thread's (CUPTI:
- * cuptiActivityPushExternalCorrelationId).
+ * Pushes id for the process on the calling thread's stack of kind. Records of the thread's calls and of their work
+ * carry the id that was pushed last, of any kind; those of a thread that has none carry the main thread's (CUPTI:
+ * cuptiActivityPushExternalCorrelationId). Buffers of a context with ids of its own get those instead: see
+ * gputrail_context_push_external.
  *
  * Errors: GPUTRAIL_INVALID_ARGUMENT for a kind that is none; GPUTRAIL_STACK_FULL with 1024 ids;
  * GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NOT_AVAILABLE.
@@ -2956,13 +2964,43 @@ gputrail_status gputrail_external_push(gputrail_external_kind kind,
                                        gputrail_external_id id);
 
 /*
- * Takes the latest id of kind off the calling thread's stack. id, which may be null, gets it (CUPTI:
+ * Takes the latest id of kind that was pushed for the process off the calling thread's stack. id, which may be null, gets it (CUPTI:
  * cuptiActivityPopExternalCorrelationId).
  *
  * Errors: GPUTRAIL_STACK_EMPTY; otherwise as for gputrail_external_push.
  */
 gputrail_status gputrail_external_pop(gputrail_external_kind kind,
                                       gputrail_external_id *id);
+
+/*
+ * Pushes id for one context on the calling thread's stack of kind: records in the buffers of the context, its
+ * samples and its callbacks carry the id that was pushed there last, of any kind, and those of other contexts do not
+ * (rocprofiler-sdk: rocprofiler_push_external_correlation_id). Where the context has no id on a thread, it gets the id
+ * that the main thread has pushed for the context, or else that of the process.
+ *
+ * Errors: also GPUTRAIL_NO_SUCH_CONTEXT; otherwise as for gputrail_external_push.
+ */
+gputrail_status gputrail_context_push_external(gputrail_context context,
+                                               gputrail_external_kind kind,
+                                               gputrail_external_id id);
+
+/*
+ * Takes the latest id of kind that was pushed for context off the calling thread's stack. id, which may be null,
+ * gets it (rocprofiler-sdk: rocprofiler_pop_external_correlation_id).
+ *
+ * Errors: GPUTRAIL_STACK_EMPTY; otherwise as for gputrail_context_push_external.
+ */
+gputrail_status gputrail_context_pop_external(gputrail_context context,
+                                              gputrail_external_kind kind,
+                                              gputrail_external_id *id);
+
+/*
+ * The id that records of the calling thread carry now in buffers of context; 0 for none.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_context_current_external(gputrail_context context,
+                                                  gputrail_external_id *id);
 
 /*
  * Says what an id stands for, before it is pushed: traces show it as a slice above the calls for as long as it is.
@@ -2974,12 +3012,16 @@ gputrail_status gputrail_external_name(gputrail_external_kind kind,
                                        const char *name);
 
 /*
- * Has supply asked for the external id of each call of the operations, at its enter, on the thread that makes it,
- * while the context is started; a null operations with a count of 0 asks for those of every call. The id stands in
- * the call's record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last
- * (rocprofiler-sdk: rocprofiler_configure_external_correlation_id_request_service). Of several tools that supply one
- * for the same call, the one that asked for the service first is heard. Operations that are no calls are not asked
- * for.
+ * Requests external ids from supply while the context is started: for each call of the operations at its enter, and
+ * for kernels, copies, fills, allocations and frees (the operations kernel enqueue of GPUTRAIL_DOMAIN_KERNEL_DISPATCH and
+ * so on) at theirs, on the thread that makes the call. A null operations with a count of 0 selects all of these. The id of a call stands in its
+ * record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last; an id that
+ * is supplied for the work itself replaces it there (rocprofiler-sdk:
+ * rocprofiler_configure_external_correlation_id_request_service).
+ *
+ * The ids are for the buffers, samples and callbacks of context: each tool gets its own. Contexts that neither push nor
+ * supply ids, such as the recording of gputrail record, get those of the service that was subscribed first. The
+ * commands of a command buffer share the first id that is supplied for one of them. Other operations are ignored.
  *
  * subscriber is one as gputrail_subscribe gives it: operations are enabled and disabled by it, and
  * gputrail_unsubscribe ends the service.

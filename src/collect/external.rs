@@ -1,9 +1,12 @@
-//! External ids: ids chosen by a tool that the records of a thread carry.
+//! External ids: ids chosen by a tool that records carry.
 //!
-//! Each thread has a stack of ids for each [`ExternalKind`]. As in rocprofiler-sdk, the records of its calls carry the
-//! id that was pushed last, of any kind; a thread without ids inherits the main thread's. As in CUPTI, records of kind
+//! Ids are pushed for the process, with [`push`], or for one context, with
+//! [`Context::push_external_id`](crate::collect::context::Context::push_external_id). Each thread has a stack of ids for
+//! each of these and for each [`ExternalKind`]. As in rocprofiler-sdk, the records of its calls and their work carry the
+//! id that was pushed last, of any kind: in the buffers of a context that of the context, in all others, and where the
+//! context has none, that of the process. A thread without ids inherits the main thread's. As in CUPTI, records of kind
 //! `external correlation`, if enabled, precede the call's record: one for each kind with an id on the thread itself.
-//! Instead of pushing, a tool may supply the id of each call when it begins:
+//! Instead of pushing, a tool may supply the id of each call and of its work when it begins:
 //! [`Context::supply_external_ids`](crate::collect::context::Context::supply_external_ids).
 //!
 //! External ids are available once the process is observed ([`crate::collect::context`]).
@@ -11,6 +14,7 @@
 use crate::clock;
 use crate::collect::process;
 use crate::collect::scope::Due;
+use crate::collect::switchboard::ExternalScope;
 use crate::platform::sync::OnceBox;
 use crate::record::{ExternalId, ExternalKind};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -81,17 +85,28 @@ fn is_known(kind: ExternalKind) -> bool {
 ///
 /// [`ExternalError::UnknownKind`], [`ExternalError::Full`], [`ExternalError::NotAvailable`].
 pub fn push(kind: ExternalKind, id: ExternalId) -> Result<(), ExternalError> {
-    if !is_known(kind) {
-        return Err(ExternalError::UnknownKind(kind));
-    }
-    let gate = process::gate();
+    let gate = process::gate().filter(|_| is_known(kind));
     let due = gate.map_or_else(Due::default, |gate| gate.pass_external(kind, id));
-    let pushed = process::current()
-        .and_then(|thread| thread.with(|host| host.push_external(kind, id, clock::now())));
+    let pushed = push_for(ExternalScope::Process, kind, id);
     if due != Due::default() {
         process::flush_due(due);
     }
     pushed
+}
+
+/// [`push`] for the consumers of `scope`.
+pub(super) fn push_for(
+    scope: ExternalScope,
+    kind: ExternalKind,
+    id: ExternalId,
+) -> Result<(), ExternalError> {
+    if !is_known(kind) {
+        return Err(ExternalError::UnknownKind(kind));
+    }
+    process::current()
+        .and_then(|thread| {
+            thread.with(|host| host.push_external_for(scope, (kind, id), clock::now()))
+        })
         .ok_or(ExternalError::NotAvailable)?
         .then_some(())
         .ok_or(ExternalError::Full)
@@ -103,16 +118,24 @@ pub fn push(kind: ExternalKind, id: ExternalId) -> Result<(), ExternalError> {
 ///
 /// [`ExternalError::Empty`], [`ExternalError::UnknownKind`], [`ExternalError::NotAvailable`].
 pub fn pop(kind: ExternalKind) -> Result<ExternalId, ExternalError> {
+    pop_for(ExternalScope::Process, kind)
+}
+
+/// [`pop`] for the consumers of `scope`.
+pub(super) fn pop_for(
+    scope: ExternalScope,
+    kind: ExternalKind,
+) -> Result<ExternalId, ExternalError> {
     if !is_known(kind) {
         return Err(ExternalError::UnknownKind(kind));
     }
     process::current()
-        .and_then(|thread| thread.with(|host| host.pop_external(kind, clock::now())))
+        .and_then(|thread| thread.with(|host| host.pop_external_for(scope, kind, clock::now())))
         .ok_or(ExternalError::NotAvailable)?
         .ok_or(ExternalError::Empty(kind))
 }
 
-/// The id that records of the calling thread carry, or none.
+/// The id that records of the calling thread carry in buffers whose contexts have none of their own, or none.
 pub fn current() -> ExternalId {
     process::current()
         .and_then(|thread| thread.with(|host| host.external()))

@@ -285,7 +285,7 @@ fn report_enabled(
         );
         callback.thread = marker.thread;
         callback.payload = Payload::Record(RecordRef::of(&marker));
-        thread.notify(interest.subscribers(), &mut callback);
+        thread.notify(interest.subscribers(), &callback);
     }
 }
 

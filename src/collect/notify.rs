@@ -4,11 +4,10 @@
 //! source calls back: a thread, and a call in progress on it. Work that is enqueued gets [`Followers`], which the
 //! source keeps until the work completes.
 
-#[cfg(feature = "sim")]
-use super::correlation::{CallInProgress, HostThread};
 use super::operations;
 use super::switchboard::{
-    Callback, Payload, Phase, SubscriberSet, Switchboard, ThreadState, UserData, Within,
+    Callback, ExternalIds, Payload, Phase, SUBSCRIBERS, SubscriberSet, Switchboard, ThreadState,
+    UserData, Within,
 };
 use crate::record::*;
 
@@ -18,6 +17,8 @@ pub(crate) struct Followers {
     subscribers: SubscriberSet,
     kernel: KernelId,
     user_data: UserData,
+    /// By slot.
+    external: [ExternalId; SUBSCRIBERS],
 }
 
 impl Followers {
@@ -44,17 +45,6 @@ pub(crate) struct Notifier<'a> {
 }
 
 impl<'a> Notifier<'a> {
-    /// Inside of `call`, on the thread that makes it.
-    #[cfg(feature = "sim")]
-    pub fn inside(host: &'a HostThread, call: &CallInProgress) -> Notifier<'a> {
-        Notifier {
-            board: host.board(),
-            state: host.state(),
-            correlation: call.correlation,
-            depth: call.depth,
-        }
-    }
-
     /// The subscribers of `operation`.
     pub fn subscribers(&self, operation: Operation) -> SubscriberSet {
         self.board.interest(operation).subscribers()
@@ -73,8 +63,9 @@ impl<'a> Notifier<'a> {
             let mut callback = self.callback(operation, Phase::Instant);
             callback.payload = payload;
             let mut user_data = self.board.new_user_data();
+            let ids = ExternalIds::OfThread((self.depth, Within::Call));
             self.board
-                .notify(self.state, subscribers, &mut callback, &mut user_data);
+                .notify(self.state, subscribers, &callback, &mut user_data, ids);
         }
     }
 
@@ -107,7 +98,7 @@ impl<'a> Notifier<'a> {
             (callback.payload, callback.kernel) = (Payload::Record(record), kernel);
             let place = (self.depth, within);
             self.board
-                .notify_within(self.state, place, subscribers, &mut callback);
+                .notify_within(self.state, place, subscribers, &callback);
         }
     }
 
@@ -124,7 +115,7 @@ impl<'a> Notifier<'a> {
         (callback.payload, callback.kernel) = (payload, kernel);
         callback.return_code = Some(status);
         let place = (self.depth, within);
-        self.board.notify_exit(self.state, place, &mut callback);
+        self.board.notify_exit(self.state, place, &callback);
     }
 
     /// It has ended. Returns the words that subscribers have left.
@@ -137,14 +128,17 @@ impl<'a> Notifier<'a> {
         self.board.user_data(self.state, (self.depth, within))
     }
 
-    /// The subscribers that are called back when work completes, under `operation`; `None` if there are none.
+    /// The subscribers that are called back when the work being enqueued completes, under `operation`; `None` if there
+    /// are none.
     pub fn followers(&self, operation: Operation, kernel: KernelId) -> Option<Followers> {
         let subscribers = self.subscribers(operation);
-        (!subscribers.is_none()).then_some(Followers {
+        let place = (self.depth, Within::Work);
+        (!subscribers.is_none()).then(|| Followers {
             operation,
             subscribers,
             kernel,
             user_data: UserData::NONE,
+            external: self.board.external_ids(self.state, place, subscribers),
         })
     }
 }
@@ -166,6 +160,7 @@ pub(crate) fn completed(
     let mut callback = notifier.callback(followers.operation, Phase::Complete);
     callback.payload = Payload::Record(RecordRef::of(completion));
     (callback.kernel, callback.return_code) = (followers.kernel, Some(completion.status));
+    let ids = ExternalIds::OfWork(&followers.external);
     let (subscribers, user_data) = (followers.subscribers, &mut followers.user_data);
-    board.notify(state, subscribers, &mut callback, user_data);
+    board.notify(state, subscribers, &callback, user_data, ids);
 }

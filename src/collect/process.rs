@@ -19,7 +19,7 @@ use crate::collect::recorder::Recorder;
 use crate::collect::scope::{Due, Gate};
 use crate::collect::source::{self, Source, SourceSet};
 use crate::collect::switchboard::{
-    Callback, Interest, SubscriberSet, Switchboard, ThreadState, Wanted,
+    Callback, ExternalIds, Interest, SubscriberSet, Switchboard, ThreadState, Wanted,
 };
 use crate::platform::inside::{Uncancelled, message};
 use crate::platform::sync::with_signals_blocked;
@@ -201,10 +201,11 @@ impl Current {
 
     /// Calls back `subscribers` about something that happens once. The thread's state may be used meanwhile.
     #[cold]
-    pub(crate) fn notify(self, subscribers: SubscriberSet, callback: &mut Callback<'_>) {
+    pub(crate) fn notify(self, subscribers: SubscriberSet, callback: &Callback<'_>) {
         if let Some(board) = self.board() {
             let mut user_data = board.new_user_data();
-            board.notify(self.state(), subscribers, callback, &mut user_data);
+            let ids = ExternalIds::OF_CALL;
+            board.notify(self.state(), subscribers, callback, &mut user_data, ids);
         }
     }
 

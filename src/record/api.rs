@@ -62,8 +62,9 @@ pub struct Api {
     pub correlation: CorrelationId,
     /// The enclosing call on the same thread, or none.
     pub ancestor: CorrelationId,
-    /// The latest external id pushed on the thread, of any kind; a thread without one inherits the main thread's. Read
-    /// after the enter callbacks.
+    /// The external id at the end of the call: the one supplied for it, or else the latest pushed on the thread, of any
+    /// kind; a thread without one inherits the main thread's. In buffers of a context with ids of its own it is one of
+    /// these.
     pub external: ExternalId,
     /// The calling thread.
     pub thread: ThreadId,

@@ -35,6 +35,17 @@ pub struct RecordRef<'a> {
     header: Header,
 }
 
+/// Room for a copy of any record with an external id of the call or work that it is about.
+pub(crate) type RecordCopy = [u64; 24];
+
+const _: () = assert!(
+    size_of::<RecordCopy>() >= size_of::<KernelDispatch>()
+        && size_of::<RecordCopy>() >= size_of::<MemoryCopy>()
+        && size_of::<RecordCopy>() >= size_of::<MemorySet>()
+        && size_of::<RecordCopy>() >= size_of::<Synchronization>()
+        && size_of::<RecordCopy>() >= size_of::<Allocation>()
+);
+
 impl<'a> Records<'a> {
     /// Creates an iterator over the records in `bytes`.
     pub fn new(bytes: &'a [u8]) -> Records<'a> {
@@ -96,6 +107,30 @@ impl<'a> RecordRef<'a> {
             bytes: &bytes[..whole],
             header,
         }
+    }
+
+    /// The record with `external` as its external id: a copy in `copy` unless it has that id already, or has none.
+    pub(crate) fn with_external<'b>(
+        self,
+        external: ExternalId,
+        copy: &'b mut RecordCopy,
+    ) -> RecordRef<'b>
+    where
+        'a: 'b,
+    {
+        let Some(offset) = self.kind().external_offset() else {
+            return self;
+        };
+        let (id, place) = (bytemuck::bytes_of(&external), offset..offset + 8);
+        let to = bytemuck::bytes_of_mut(copy);
+        if self.bytes.len() > to.len() || self.bytes.get(place.clone()).is_none_or(|has| has == id)
+        {
+            return self;
+        }
+        let to = &mut to[..self.bytes.len()];
+        to.copy_from_slice(self.bytes);
+        to[place].copy_from_slice(id);
+        RecordRef { bytes: to, ..self }
     }
 
     /// The header.

@@ -138,7 +138,7 @@ pub struct Allocation {
     pub header: Header,
     /// The call.
     pub correlation: CorrelationId,
-    /// The external id of that call.
+    /// The external id supplied for the operation, or else that of the call.
     pub external: ExternalId,
     /// When the operation began.
     pub start: Ticks,

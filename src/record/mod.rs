@@ -34,6 +34,7 @@ pub use annotation::{ArgumentType, Arguments, MAX_ARGUMENTS};
 pub use api::{Api, Domain, Operation};
 pub use clock::{ClockPair, ClockSnapshot};
 pub use ids::*;
+pub(crate) use iter::RecordCopy;
 pub use iter::{Malformed, RecordRef, Records};
 pub use kind::{KINDS, Kind};
 pub use loss::Loss;
@@ -139,6 +140,23 @@ pub unsafe trait Record: Pod {
     const KIND: Kind;
     /// Whether every such record has the size of the type. Other records use a part of it, or more.
     const FIXED: bool = true;
+}
+
+impl Kind {
+    /// The offset of the external id in records that the thread of a call writes, if they have one.
+    pub(crate) const fn external_offset(self) -> Option<usize> {
+        match self {
+            Kind::API => Some(core::mem::offset_of!(Api, external)),
+            Kind::KERNEL_DISPATCH
+            | Kind::MEMORY_COPY
+            | Kind::MEMORY_SET
+            | Kind::SYNCHRONIZATION => {
+                Some(size_of::<Header>() + core::mem::offset_of!(WorkHeader, external))
+            }
+            Kind::MEMORY_ALLOCATION => Some(core::mem::offset_of!(Allocation, external)),
+            _ => None,
+        }
+    }
 }
 
 /// Declares `$type` as the record of `$kind`, and checks the requirements of [`Record`].

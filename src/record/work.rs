@@ -30,7 +30,7 @@ pub struct WorkHeader {
     pub id: WorkId,
     /// The call that enqueued the work, or that waits.
     pub correlation: CorrelationId,
-    /// The external id of that call.
+    /// The external id supplied for the work, or else that of the call.
     pub external: ExternalId,
     /// The start of that call.
     pub enqueued: Ticks,

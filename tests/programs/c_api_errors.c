@@ -63,6 +63,7 @@ static void not_initialised(void) {
     gputrail_watch watch;
     gputrail_subscriber subscriber;
     gputrail_timeline timeline;
+    gputrail_external_id external;
     size_t count;
     int32_t on;
     memset(&attributes, 0, sizeof attributes);
@@ -117,6 +118,7 @@ static void not_initialised(void) {
     EXPECT(gputrail_timeline_destroy(timeline_of(1), NULL, NULL), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_name_thread("name"), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_external_push(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, 1), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_context_current_external(context_of(1), &external), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_flight_dump(flight_of(1), "dump", NULL), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_flight_triggered(flight_of(1), &count), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_flight_stop(flight_of(1)), GPUTRAIL_NOT_INITIALISED);
@@ -156,6 +158,7 @@ static void null_pointers(gputrail_context context) {
     EXPECT(gputrail_timeline_destroy(timeline, NULL, NULL), GPUTRAIL_OK);
     EXPECT(gputrail_tool_probe(NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_external_name(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, 1, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_context_current_external(context_of(1), NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_flight_triggered(flight_of(1), NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_not_issued_by_name(NULL, NULL), GPUTRAIL_NULL_POINTER);
 }
@@ -299,6 +302,8 @@ static void too_many(gputrail_context context) {
     for (number = 0; number < 1024; number++)
         EXPECT(gputrail_external_pop(GPUTRAIL_EXTERNAL_KIND_CUSTOM1, &id), GPUTRAIL_OK);
     EXPECT(gputrail_external_pop(GPUTRAIL_EXTERNAL_KIND_CUSTOM1, &id), GPUTRAIL_STACK_EMPTY);
+    EXPECT(gputrail_context_push_external(context_of(99), GPUTRAIL_EXTERNAL_KIND_CUSTOM1, 7), GPUTRAIL_NO_SUCH_CONTEXT);
+    EXPECT(gputrail_context_current_external(context_of(99), &id), GPUTRAIL_NO_SUCH_CONTEXT);
     EXPECT(gputrail_external_register_kind("\xff", &kind), GPUTRAIL_INVALID_ARGUMENT);
     for (number = 0; number < 256; number++) {
         snprintf(name, sizeof name, "kind %d", number);

@@ -15,9 +15,46 @@ static void check(const char *what, int holds) {
 }
 #define CHECK(what) check(#what, (what) ? 1 : 0)
 
-static gputrail_buffer buffer;
+/* The external ids that are pushed for the contexts, and those that are supplied for launches and for kernels. */
+static const gputrail_external_id OF_CONTEXT = 1111, OF_SAMPLES = 2222, OF_OTHER = 3333, OF_LAUNCH = 4444,
+                                  OF_KERNEL = 5555;
+
+static gputrail_buffer buffer, others;
 static gputrail_context sampling;
+static gputrail_operation launch, enqueue;
+static uint64_t requests, wrong_ids, pushed_ids;
 static uint64_t calls, kernels, copies, samples, issued, waiting, stalled, placed, counted, named, refused, agents;
+
+/* Calls, kernels and copies of the first tool have its ids, samples those of the context that samples. */
+static void check_ids(const gputrail_record_header *record, gputrail_external_id kernel) {
+    const gputrail_record_api *call = (const gputrail_record_api *)record;
+    const gputrail_record_kernel_dispatch *dispatch = (const gputrail_record_kernel_dispatch *)record;
+    const gputrail_record_memory_copy *copy = (const gputrail_record_memory_copy *)record;
+    gputrail_external_id pushed = kernel == OF_KERNEL ? OF_CONTEXT : kernel;
+    if (record->kind == GPUTRAIL_KIND_API) {
+        int is_launch = kernel == OF_KERNEL && call->operation.domain == launch.domain &&
+                        call->operation.number == launch.number;
+        pushed_ids += call->external == pushed;
+        wrong_ids += call->external != (is_launch ? OF_LAUNCH : pushed);
+    }
+    if (record->kind == GPUTRAIL_KIND_KERNEL_DISPATCH) wrong_ids += dispatch->work.external != kernel;
+    if (record->kind == GPUTRAIL_KIND_MEMORY_COPY) wrong_ids += copy->work.external != pushed;
+}
+
+static void deliver_to_other(const gputrail_batch *batch, void *user_data) {
+    const gputrail_record_header *record = NULL;
+    (void)user_data;
+    while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK) check_ids(record, OF_OTHER);
+}
+
+static int32_t supply(const gputrail_external_request *request, gputrail_external_id *id, void *user_data) {
+    int is_kernel = request->operation.domain == enqueue.domain;
+    (void)user_data;
+    requests++;
+    CHECK(request->kernel != 0 || !is_kernel);
+    *id = is_kernel ? OF_KERNEL : OF_LAUNCH;
+    return 1;
+}
 
 static void deliver(const gputrail_batch *batch, void *user_data) {
     const gputrail_record_header *record = NULL;
@@ -25,12 +62,14 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
     while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK) {
         const gputrail_record_stochastic_sample *sample = (const gputrail_record_stochastic_sample *)record;
         gputrail_work_times times;
+        check_ids(record, OF_KERNEL);
         if (record->kind == GPUTRAIL_KIND_API) calls++;
         if (record->kind == GPUTRAIL_KIND_MEMORY_COPY) copies++;
         if (record->kind == GPUTRAIL_KIND_KERNEL_DISPATCH)
             kernels += gputrail_times_of(record, &times) == GPUTRAIL_OK && times.end > times.start;
         if (record->kind != GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC) continue;
         samples++;
+        wrong_ids += sample->external != (sample->work ? OF_SAMPLES : 0);
         placed += gputrail_hardware_id_compute_unit(sample->hardware) > 0;
         counted += sample->has_memory_counters && gputrail_memory_counters_load(sample->memory_counters) > 0;
         if (gputrail_issue_issued(sample->issue)) {
@@ -57,6 +96,7 @@ static void agent_known(gputrail_callback *callback, void *user_data) {
     options.interval = 1 << 20;
     CHECK(agent != NULL && calls == 0);
     if (agents++ == 0) CHECK(gputrail_context_create(&sampling) == GPUTRAIL_OK);
+    CHECK(gputrail_context_push_external(sampling, GPUTRAIL_EXTERNAL_KIND_CUSTOM0, OF_SAMPLES) == GPUTRAIL_OK);
     CHECK(gputrail_context_sample(sampling, buffer, agent->id, &options) == GPUTRAIL_OK);
     if (agents == 2) CHECK(gputrail_context_start(sampling) == GPUTRAIL_OK);
     refused += gputrail_simulation_run(NULL, NULL) == GPUTRAIL_BUSY;
@@ -66,8 +106,10 @@ int main(void) {
     static const gputrail_operation known = {GPUTRAIL_DOMAIN_RESOURCE, 14};
     gputrail_simulation_options options;
     gputrail_simulation_report report;
-    gputrail_context context;
-    gputrail_subscriber subscriber;
+    gputrail_operation supplied[2];
+    gputrail_context context, other;
+    gputrail_subscriber subscriber, supplier;
+    gputrail_external_id id;
     memset(&options, 0, sizeof options);
     memset(&report, 0, sizeof report);
     CHECK(gputrail_simulation_run(&options, NULL) == GPUTRAIL_WRONG_SIZE);
@@ -80,11 +122,27 @@ int main(void) {
     CHECK(gputrail_context_create(&context) == GPUTRAIL_OK);
     CHECK(gputrail_context_trace_to(context, buffer, NULL) == GPUTRAIL_OK);
     CHECK(gputrail_subscribe(context, &known, 1, agent_known, NULL, &subscriber) == GPUTRAIL_OK);
+    CHECK(gputrail_operation_by_name(GPUTRAIL_DOMAIN_SIM, "simLaunchKernel", &launch) == GPUTRAIL_OK);
+    CHECK(gputrail_operation_by_name(GPUTRAIL_DOMAIN_KERNEL_DISPATCH, "kernel enqueue", &enqueue) == GPUTRAIL_OK);
+    supplied[0] = launch;
+    supplied[1] = enqueue;
+    CHECK(gputrail_external_supply(context, supplied, 2, supply, NULL, &supplier) == GPUTRAIL_OK);
     CHECK(gputrail_context_start(context) == GPUTRAIL_OK);
+    CHECK(gputrail_buffer_create(NULL, deliver_to_other, NULL, &others) == GPUTRAIL_OK);
+    CHECK(gputrail_context_create(&other) == GPUTRAIL_OK);
+    CHECK(gputrail_context_trace_to(other, others, NULL) == GPUTRAIL_OK);
+    CHECK(gputrail_context_start(other) == GPUTRAIL_OK);
+    CHECK(gputrail_context_push_external(context, GPUTRAIL_EXTERNAL_KIND_CUSTOM0, OF_CONTEXT) == GPUTRAIL_OK);
+    CHECK(gputrail_context_push_external(other, GPUTRAIL_EXTERNAL_KIND_CUSTOM1, OF_OTHER) == GPUTRAIL_OK);
+    CHECK(gputrail_context_current_external(context, &id) == GPUTRAIL_OK && id == OF_CONTEXT);
+    CHECK(gputrail_external_current() == 0);
     options.size = sizeof options;
     options.seed = 7;
     options.steps = 2;
     CHECK(gputrail_simulation_run(&options, &report) == GPUTRAIL_OK);
+    CHECK(gputrail_context_pop_external(context, GPUTRAIL_EXTERNAL_KIND_CUSTOM1, &id) == GPUTRAIL_STACK_EMPTY);
+    CHECK(gputrail_context_pop_external(context, GPUTRAIL_EXTERNAL_KIND_CUSTOM0, &id) == GPUTRAIL_OK);
+    CHECK(id == OF_CONTEXT && gputrail_context_pop_external(other, GPUTRAIL_EXTERNAL_KIND_CUSTOM1, NULL) == GPUTRAIL_OK);
     CHECK(gputrail_finalise() == GPUTRAIL_OK);
 
     CHECK(report.devices == 2 && agents == 2 && refused == 2);
@@ -92,6 +150,7 @@ int main(void) {
     CHECK(copies == report.copies && calls == report.calls);
     CHECK(samples > 1000 && issued + waiting == samples && named == samples);
     CHECK(issued > 0 && waiting > 0 && stalled > 0 && placed > 0 && counted > 0);
+    CHECK(requests == 2 * report.kernels && wrong_ids == 0 && pushed_ids > report.calls);
     printf("%s\n", failures ? "failed" : "passed");
     return failures > 0;
 }

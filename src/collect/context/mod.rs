@@ -77,8 +77,8 @@
 
 mod attributes;
 mod buffer;
+mod external;
 mod flight;
-mod requests;
 #[cfg(test)]
 mod stress;
 #[cfg(test)]
@@ -95,8 +95,8 @@ pub use crate::collect::switchboard::{
 pub use crate::platform::internal_thread::{InternalThread, InternalThreadWatch};
 pub use attributes::{Attributes, Limits, ThreadIds};
 pub use buffer::{BufferOptions, Drops, RecordBuffer};
+pub use external::ExternalRequest;
 pub use flight::{Dump, FlightOptions, FlightRecorder};
-pub use requests::ExternalRequest;
 
 use crate::buffer::{LayoutError, MappingError};
 use crate::collect::process;

@@ -1,127 +1,148 @@
-//! The client's own ids: each thread's stack of pushed ids, and the ids supplied for single calls.
+//! The client's own ids: each thread's stacks of pushed ids, and the ids supplied for single calls.
 
 use super::{CallInProgress, HostThread};
-use crate::collect::switchboard::Buffers;
+use crate::collect::switchboard::{
+    ContextSet, ExternalContexts, ExternalScope, ExternalStacks, Interest, Pushed, Within,
+};
 use crate::record::*;
-use std::sync::atomic::Ordering;
 
-/// External ids that a thread's stack holds.
-const MAX_EXTERNAL: usize = 1024;
-
-/// The record that an id of this kind was the latest at the end of `call`.
-pub(super) fn external_record(
-    call: &CallInProgress,
-    (kind, external): (ExternalKind, ExternalId),
-) -> ExternalCorrelation {
+/// The record that `latest` was the latest id of its kind at the end of `call`.
+fn external_record(call: &CallInProgress, latest: Pushed) -> ExternalCorrelation {
     ExternalCorrelation {
         header: Header::of::<ExternalCorrelation>(),
         correlation: call.correlation,
-        external,
-        kind,
+        external: latest.id,
+        kind: latest.kind,
         reserved: 0,
     }
 }
 
 impl HostThread {
-    /// Supplies the external id of `call`: its records and those of its work carry `id` instead of the latest pushed
-    /// one.
-    #[cold]
-    pub(crate) fn supply_external(&mut self, call: &CallInProgress, id: ExternalId) {
-        self.remove_supplied(call.depth);
-        self.supplied.push((call.depth, id));
-        self.update_external();
+    pub(super) fn with_external<R>(
+        &self,
+        work: impl FnOnce(&mut ExternalStacks, &ExternalContexts) -> R,
+    ) -> Option<R> {
+        let all = self.board.external();
+        // SAFETY: a `HostThread` is used by its thread alone, as is this part of its state.
+        unsafe { self.state.with_external(|stacks| work(stacks, all)) }
     }
 
-    /// Removes the ids of calls at `depth` and deeper, which have ended.
+    /// Forgets the ids supplied for calls at `depth` and deeper, which have ended.
     #[inline(always)]
     pub(super) fn end_supplied(&mut self, depth: u32) {
-        if !self.supplied.is_empty() {
-            self.remove_supplied(depth);
+        if self.state.has_external() {
+            self.with_external(|stacks, _| stacks.end_supplied(depth));
         }
     }
 
-    #[cold]
-    fn remove_supplied(&mut self, depth: u32) {
-        self.supplied.retain(|(of, _)| *of < depth);
-        self.update_external();
-    }
-
-    /// Updates the fields that follow from `external` and `supplied`.
-    fn update_external(&mut self) {
-        self.latest_external = self.innermost_external();
-        self.has_external = !(self.external.is_empty() && self.supplied.is_empty());
-    }
-
-    fn pushed_external(&self) -> ExternalId {
-        self.external.last().map_or(ExternalId::NONE, |(_, id)| *id)
-    }
-
-    fn innermost_external(&self) -> ExternalId {
-        let supplied = self.supplied.last().map(|(_, id)| *id);
-        supplied.unwrap_or_else(|| self.pushed_external())
-    }
-
-    /// The external id that records of this thread carry: the one supplied for the call in progress, or the latest
-    /// pushed on the thread, of any kind, or else the main thread's.
+    /// The external id that consumers without ids of their own get with records of this thread's calls: the one
+    /// supplied for the call in progress, or the latest pushed on the thread for the process, of any kind, or else the
+    /// main thread's.
     #[inline]
     pub fn external(&self) -> ExternalId {
-        if self.latest_external.is_some() || self.is_main {
-            self.latest_external
-        } else {
-            self.board.ids().main_external()
-        }
+        self.external_of(ContextSet::default(), Within::Call)
     }
 
-    /// Pushes an id of the client's own. `false` says that the stack is full.
+    /// The external id that the consumers of `contexts` get with records of the call in progress, or of its work.
+    #[inline(always)]
+    pub(crate) fn external_of(&self, contexts: ContextSet, within: Within) -> ExternalId {
+        let place = (self.depth.saturating_sub(1), within);
+        // SAFETY: a `HostThread` is used by its thread alone, as is this part of its state.
+        unsafe { self.state.external(&self.board, contexts, place) }
+    }
+
+    /// The external id of samples of the kernel that is being enqueued.
+    #[cold]
+    pub(crate) fn external_of_samples(&self) -> ExternalId {
+        self.external_of(self.board.external().of_samples(), Within::Work)
+    }
+
+    /// Pushes an id of the client's own for the process. `false` says that the stack is full.
     pub fn push_external(&mut self, kind: ExternalKind, id: ExternalId, now: Ticks) -> bool {
-        if self.external.len() == MAX_EXTERNAL {
-            return false;
-        }
-        self.external.push((kind, id));
-        self.publish_external();
-        self.mark_external(MarkerKind::EXTERNAL_PUSH, kind, id, now);
-        true
+        self.push_external_for(ExternalScope::Process, (kind, id), now)
     }
 
-    /// Takes off the latest id of `kind`, or `None` if there is none.
+    /// [`HostThread::push_external`] for the consumers of `scope`.
+    pub(crate) fn push_external_for(
+        &mut self,
+        scope: ExternalScope,
+        (kind, id): (ExternalKind, ExternalId),
+        now: Ticks,
+    ) -> bool {
+        let is_main = self.is_main;
+        let pushed = self.with_external(|stacks, all| {
+            let pushed = stacks.push(Pushed { scope, kind, id });
+            if is_main && pushed {
+                stacks.publish_main(all, scope);
+            }
+            pushed
+        });
+        let pushed = pushed == Some(true);
+        if pushed {
+            self.mark_external(MarkerKind::EXTERNAL_PUSH, scope, (kind, id), now);
+        }
+        pushed
+    }
+
+    /// Takes off the latest id of `kind` that was pushed for the process, or returns `None` if there is none.
     pub fn pop_external(&mut self, kind: ExternalKind, now: Ticks) -> Option<ExternalId> {
-        let place = self.external.iter().rposition(|(of, _)| *of == kind)?;
-        let (_, id) = self.external.remove(place);
-        self.publish_external();
-        self.mark_external(MarkerKind::EXTERNAL_POP, kind, id, now);
+        self.pop_external_for(ExternalScope::Process, kind, now)
+    }
+
+    /// [`HostThread::pop_external`] for the consumers of `scope`.
+    pub(crate) fn pop_external_for(
+        &mut self,
+        scope: ExternalScope,
+        kind: ExternalKind,
+        now: Ticks,
+    ) -> Option<ExternalId> {
+        let is_main = self.is_main;
+        let popped = self.with_external(|stacks, all| {
+            let popped = stacks.pop(scope, kind);
+            if is_main && popped.is_some() {
+                stacks.publish_main(all, scope);
+            }
+            popped
+        });
+        let id = popped??;
+        self.mark_external(MarkerKind::EXTERNAL_POP, scope, (kind, id), now);
         Some(id)
     }
 
-    fn mark_external(&mut self, what: MarkerKind, kind: ExternalKind, id: ExternalId, now: Ticks) {
+    /// Records a push or pop in the buffers that want markers: all of them for the process, or those of the
+    /// context.
+    fn mark_external(
+        &mut self,
+        what: MarkerKind,
+        scope: ExternalScope,
+        (kind, id): (ExternalKind, ExternalId),
+        now: Ticks,
+    ) {
         let mut marker = Marker::blank();
         (marker.time, marker.id, marker.what) = (now, id.0, what);
         (marker.thread, marker.external_kind) = (self.thread, kind.0 as u16);
-        self.write(marker);
+        let mut buffers = self.buffers_for(Kind::MARKER);
+        if let ExternalScope::Context(key) = scope {
+            buffers = buffers.and(self.board.external().buffers_of(key));
+        }
+        self.write_to(buffers, marker);
     }
 
-    /// The buffers that want records of the external ids of a call.
-    pub(super) fn external_for(&self, call: &CallInProgress) -> Buffers {
+    /// Writes the records of the external ids of `call` to the buffers that want them, one for each kind.
+    pub(super) fn write_external(&mut self, call: &CallInProgress) {
         let asked = self.buffers_for(Kind::EXTERNAL_CORRELATION);
-        call.interest.buffers().and(asked)
-    }
-
-    /// Updates the fields that follow from `external`, and what other threads inherit.
-    pub(super) fn publish_external(&mut self) {
-        self.update_external();
-        let pushed = &self.external;
-        let is_latest = |place: &usize| {
-            let (kind, _) = pushed[*place];
-            pushed[*place + 1..].iter().all(|(of, _)| *of != kind)
-        };
-        self.latest.clear();
-        let latest = (0..pushed.len()).filter(is_latest);
-        self.latest.extend(latest.map(|place| pushed[place]));
-        if self.is_main {
-            // Other threads do not inherit ids that were supplied for a call.
-            self.board
-                .ids()
-                .main_external
-                .store(self.pushed_external().0, Ordering::Relaxed);
+        for slot in call.interest.buffers().and(asked).slots() {
+            let contexts = self.board.external().of_buffer(slot);
+            let mut index = 0;
+            while let Some(Some(found)) =
+                self.with_external(|stacks, all| stacks.latest_of_kind(all, contexts, index))
+            {
+                if let Some(latest) = found {
+                    let buffer = Interest::buffer(slot).buffers();
+                    self.write_to(buffer, external_record(call, latest));
+                }
+                index += 1;
+            }
         }
     }
 }

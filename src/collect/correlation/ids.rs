@@ -1,6 +1,5 @@
 //! Ids of calls and of work: unique in the process, and reserved by each thread in ranges.
 
-use crate::record::ExternalId;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Ids reserved at a time.
@@ -10,8 +9,6 @@ pub(super) const RANGE: u64 = 4096;
 pub struct Ids {
     pub(super) correlation: AtomicU64,
     pub(super) work: AtomicU64,
-    /// The latest external id of the main thread.
-    pub(super) main_external: AtomicU64,
 }
 
 impl Default for Ids {
@@ -19,16 +16,7 @@ impl Default for Ids {
         Ids {
             correlation: AtomicU64::new(1),
             work: AtomicU64::new(1),
-            main_external: AtomicU64::new(0),
         }
-    }
-}
-
-impl Ids {
-    /// The latest external id that the main thread has pushed.
-    #[inline(always)]
-    pub(super) fn main_external(&self) -> ExternalId {
-        ExternalId(self.main_external.load(Ordering::Relaxed))
     }
 }
 

@@ -12,7 +12,6 @@ mod records;
 
 pub use ids::Ids;
 
-use self::external::external_record;
 use self::ids::Range;
 use crate::buffer::lanes::OwnLanes;
 use crate::buffer::{MAX_OPEN_CALLS, OpenCalls};
@@ -90,24 +89,16 @@ pub struct HostThread {
     depth: u32,
     is_main: bool,
     may_wait: bool,
-    /// Whether `external` or `supplied` holds an id.
-    has_external: bool,
+    /// The part of the state that other threads may use, and the external ids.
+    state: Arc<ThreadState>,
     correlation: Range,
-    /// The innermost of `supplied`, or else of `external`, or none.
-    latest_external: ExternalId,
     thread: ThreadId,
     /// See [`HostThread::number`].
     number: u32,
     /// The open-call stack in the recording's buffer, from the thread's first call that is recorded there.
     open_calls: Option<OpenCalls>,
-    external: Vec<(ExternalKind, ExternalId)>,
-    /// The latest id of each kind in `external`.
-    latest: Vec<(ExternalKind, ExternalId)>,
-    /// Ids supplied for calls in progress, by depth. They take precedence over pushed ids.
-    supplied: Vec<(u32, ExternalId)>,
     work: Range,
     frames: [Frame; FRAMES],
-    state: Arc<ThreadState>,
     /// By buffer slot: records lost since the buffer had no lane left for this thread.
     refused: [u32; BUFFERS],
     /// A direct-mapped cache of strings and their ids.
@@ -132,13 +123,8 @@ impl HostThread {
             frames: [Frame::default(); FRAMES],
             open_calls: None,
             may_wait: true,
-            has_external: false,
             is_main,
             refused: [0; BUFFERS],
-            latest_external: ExternalId::NONE,
-            external: Vec::new(),
-            latest: Vec::new(),
-            supplied: Vec::new(),
             strings: Vec::new(),
         })
     }
@@ -203,8 +189,9 @@ impl HostThread {
         return_code: i32,
         extra: Extra<'_>,
     ) -> bool {
-        let is_simple =
-            call.interest.has_simple_exit() && !self.has_external && extra.arguments.is_empty();
+        let is_simple = call.interest.has_simple_exit()
+            && !self.state.has_external()
+            && extra.arguments.is_empty();
         if is_simple && self.exit_simple(call, end, return_code, extra.flags) {
             self.leave(call.depth);
             return true;
@@ -222,7 +209,7 @@ impl HostThread {
         return_code: i32,
         flags: u8,
     ) -> bool {
-        let external = self.board.ids().main_external();
+        let external = self.board.external().main();
         let Some(mut lane) = self.lanes.using(call.interest.first_buffer()) else {
             return false;
         };
@@ -244,19 +231,28 @@ impl HostThread {
         return_code: i32,
         extra: Extra<'_>,
     ) -> bool {
-        let buffers_of_ids = self.external_for(&call);
-        for index in 0..self.latest.len() {
-            self.write_to(buffers_of_ids, external_record(&call, self.latest[index]));
-        }
+        self.write_external(&call);
         if !extra.arguments.is_empty() {
             self.write_arguments(&call, extra.arguments);
         }
-        let (external, thread) = (self.external(), self.thread);
+        let thread = self.thread;
+        // The ids are those of this call; deeper calls that were left by longjmp may still be on the stack.
+        self.depth = call.depth + 1;
         let written = self.fill(call.interest.buffers(), |api| {
-            *api = record(&call, end, return_code, extra.flags, external, thread);
+            *api = record(
+                &call,
+                end,
+                return_code,
+                extra.flags,
+                ExternalId::NONE,
+                thread,
+            );
         });
         self.leave(call.depth);
-        self.end_supplied(call.depth);
+        if call.interest.subscribers().is_none() {
+            // Otherwise the ids end after the callbacks of the exit.
+            self.end_supplied(call.depth);
+        }
         if call.interest.is_noticed() {
             self.exit_noticed(call.correlation, call.start, end);
         }
@@ -465,10 +461,9 @@ fn retirement(correlation: CorrelationId, time: Ticks) -> Retirement {
 
 impl Drop for HostThread {
     fn drop(&mut self) {
-        if self.is_main && !self.external.is_empty() {
+        if self.is_main {
             // No thread inherits ids of one that has ended.
-            self.external.clear();
-            self.publish_external();
+            self.with_external(|stacks, all| stacks.clear_main(all));
         }
         self.board.give_thread_number(self.number);
     }

@@ -2,7 +2,7 @@
 
 use super::{CallInProgress, HostThread};
 use crate::buffer::{Batch, Lane, WhenFull};
-use crate::collect::switchboard::{Buffers, Interest};
+use crate::collect::switchboard::{Buffers, Interest, Within};
 use crate::record::*;
 
 /// Records that a thread loses for want of a lane before it asks for one again.
@@ -21,11 +21,21 @@ impl HostThread {
         self.fill(buffers, |place: &mut R| *place = record)
     }
 
-    /// [`HostThread::write_to`] for a record that `fill` builds where it stays.
+    /// [`HostThread::write_to`] for a record that `fill` builds where it stays. Records of calls and of work get the
+    /// external id that the contexts of each buffer have at present.
     #[inline(always)]
     pub(crate) fn fill<R: Record>(&mut self, buffers: Buffers, fill: impl Fn(&mut R)) -> bool {
         let when_full = WhenFull::Drop(R::KIND);
-        let left = self.put(buffers, size_of::<R>(), when_full, |batch| batch.put(&fill));
+        let put = |batch: &mut Batch<'_>, external: ExternalId| {
+            batch.put(|record: &mut R| {
+                fill(record);
+                if let Some(offset) = const { R::KIND.external_offset() } {
+                    let place = &mut bytemuck::bytes_of_mut(record)[offset..offset + 8];
+                    place.copy_from_slice(bytemuck::bytes_of(&external));
+                }
+            });
+        };
+        let left = self.put(buffers, (R::KIND, size_of::<R>()), when_full, put);
         left.is_none()
     }
 
@@ -33,8 +43,8 @@ impl HostThread {
     #[cold]
     pub(super) fn write_at_once<R: Record>(&mut self, buffers: Buffers, record: R) {
         let when_full = WhenFull::DropAtOnce(R::KIND);
-        let put = |batch: &mut Batch<'_>| batch.put(|place: &mut R| *place = record);
-        self.put(buffers, size_of::<R>(), when_full, put);
+        let put = |batch: &mut Batch<'_>, _| batch.put(|place: &mut R| *place = record);
+        self.put(buffers, (R::KIND, size_of::<R>()), when_full, put);
     }
 
     /// Writes a record that `fill` builds where it stays to those of `buffers` whose lane has room without waiting, and
@@ -45,8 +55,8 @@ impl HostThread {
         buffers: Buffers,
         fill: impl Fn(&mut R),
     ) -> Buffers {
-        let put = |batch: &mut Batch<'_>| batch.put(&fill);
-        self.put(buffers, size_of::<R>(), WhenFull::Keep, put)
+        let put = |batch: &mut Batch<'_>, _| batch.put(&fill);
+        self.put(buffers, (R::KIND, size_of::<R>()), WhenFull::Keep, put)
     }
 
     /// Writes the arguments of `call` to the buffers that want them.
@@ -56,28 +66,36 @@ impl HostThread {
         let head = ArgumentsHead::new(call.correlation, call.operation, values.len());
         let (buffers, bytes) = (self.annotated(call), Arguments::bytes_for(values.len()));
         let when_full = WhenFull::Drop(Kind::ARGUMENTS);
-        self.put(buffers, bytes, when_full, |batch| {
+        self.put(buffers, (Kind::ARGUMENTS, bytes), when_full, |batch, _| {
             batch.put_arguments(head, values);
         });
     }
 
     /// Puts a record of `bytes` into a batch of its own in each of `buffers`, of which there is nearly always one.
-    /// Returns those that have no room for it; `when_full` was done for them.
+    /// `put` gets the buffer's external id if the kind has one. Returns the buffers that have no room for the record;
+    /// `when_full` was done for them.
     #[inline(always)]
     fn put(
         &mut self,
         buffers: Buffers,
-        bytes: usize,
+        (kind, bytes): (Kind, usize),
         when_full: WhenFull,
-        put: impl Fn(&mut Batch<'_>),
+        put: impl Fn(&mut Batch<'_>, ExternalId),
     ) -> Buffers {
         let mut left = Buffers::NONE;
         for slot in buffers.slots() {
+            let external = match kind.external_offset() {
+                Some(_) => {
+                    let contexts = self.board.external().of_buffer(slot);
+                    self.external_of(contexts, Within::of(kind))
+                }
+                None => ExternalId::NONE,
+            };
             loop {
                 if let Some(mut lane) = self.lanes.using(slot)
                     && let Some(mut batch) = lane.reserve(bytes)
                 {
-                    put(&mut batch);
+                    put(&mut batch, external);
                     batch.publish();
                     break;
                 }

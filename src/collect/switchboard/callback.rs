@@ -57,8 +57,10 @@ pub struct Callback<'a> {
     /// The user data of the subscriber: 0 at the enter, at the exit the value set at the enter, and at the
     /// completion the value set at the exit of the enqueue.
     pub user_data: u64,
-    /// The external id that the subscriber supplies for the call.
-    pub(crate) external: Option<ExternalId>,
+    /// The external id of the call or the work, as records in buffers of the subscriber's context carry it.
+    pub external: ExternalId,
+    /// The external id that the subscriber supplies.
+    pub(crate) supplied: Option<ExternalId>,
     names: Option<&'a Names>,
 }
 
@@ -68,7 +70,8 @@ impl<'a> Callback<'a> {
     pub(crate) fn new(operation: Operation, name: &'static str, phase: Phase) -> Callback<'a> {
         Callback {
             kernel: KernelId::NONE,
-            external: None,
+            external: ExternalId::NONE,
+            supplied: None,
             names: None,
             operation,
             name,

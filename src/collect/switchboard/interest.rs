@@ -17,7 +17,8 @@ pub(crate) const OPERATIONS: usize = 512;
 /// ```text
 /// 0..32    buffers that want the call's record
 /// 32..55   subscribers that are called back
-/// 55       the exit is simple: one buffer wants the record, and bit 57 is not set
+/// 55       the exit is simple: one buffer wants the record, its contexts have no external ids of their own, and
+///          bit 57 is not set
 /// 56       the call stands on the open-call stack while it is in progress
 /// 57       the exit is noticed: for retirements, or for calls that take long
 /// 58       a buffer wants the call's arguments
@@ -55,9 +56,12 @@ impl Interest {
         Interest(self.0 | other.0)
     }
 
-    /// Adds the bits that follow from the others.
-    pub(super) fn complete(self) -> Interest {
-        match self.buffers().only().is_some() && !self.is_noticed() {
+    /// Adds the bits that follow from the others. The contexts of the buffers in `own_ids` have external ids of their
+    /// own.
+    pub(super) fn complete(self, own_ids: Buffers) -> Interest {
+        let buffers = self.buffers();
+        let is_one = buffers.only().is_some() && buffers.and(own_ids).is_none();
+        match is_one && !self.is_noticed() {
             true => self.with(Interest::SIMPLE_EXIT),
             false => self,
         }
@@ -287,11 +291,16 @@ impl Wanted {
         Buffers(self.kinds[kind.index()].load(Ordering::Relaxed))
     }
 
-    /// Sets the consumers of each operation of `domain`. Pages of unused domains stay untouched.
-    pub fn set_operations(&self, domain: Domain, interests: &[Interest; OPERATIONS]) {
+    /// Sets the consumers of each operation of `domain`; `own_ids` as for [`Interest::complete`]. Pages of unused domains stay untouched.
+    pub fn set_operations(
+        &self,
+        domain: Domain,
+        interests: &[Interest; OPERATIONS],
+        own_ids: Buffers,
+    ) {
         let words = self.operations.get(domain.0 as usize);
         for (word, interest) in words.into_iter().flatten().zip(interests) {
-            let interest = interest.complete();
+            let interest = interest.complete(own_ids);
             if word.load(Ordering::Relaxed) != interest.0 {
                 word.store(interest.0, Ordering::Release);
             }
@@ -322,9 +331,11 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_is_simple_with_one_buffer_that_is_not_notified() {
+    fn an_exit_is_simple_with_one_buffer_without_ids_of_its_own_that_is_not_notified() {
         let one = Interest::buffer(31).with(Interest::ARGUMENTS);
-        assert!(one.complete().has_simple_exit() && one.complete().first_buffer() == 31);
+        let complete = one.complete(Interest::buffer(30).buffers());
+        assert!(complete.has_simple_exit() && complete.first_buffer() == 31);
+        assert!(!one.complete(one.buffers()).has_simple_exit());
         let others = [
             Interest::NONE,
             Interest::subscriber(0),
@@ -334,7 +345,7 @@ mod tests {
         assert!(
             !others
                 .iter()
-                .any(|interest| interest.complete().has_simple_exit())
+                .any(|interest| interest.complete(Buffers::NONE).has_simple_exit())
         );
     }
 

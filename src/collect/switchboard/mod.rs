@@ -9,6 +9,7 @@
 
 mod arguments;
 mod callback;
+mod external;
 mod flush;
 mod interest;
 mod narrowed;
@@ -23,15 +24,16 @@ mod thread;
 
 pub use arguments::{Argument, ArgumentInfo, CallArguments};
 pub use callback::{Callback, Payload, Phase};
+pub(crate) use external::{ContextSet, ExternalContexts, ExternalScope, ExternalStacks, Pushed};
 pub use flush::Flush;
 pub use interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS};
 pub(crate) use interest::{SubscriberSet, Wanted};
 pub use selection::{KindSet, OperationSet, Selection};
-pub(crate) use services::{CONTEXTS, Consumer, ContextKey, INSIDE_CALLS, ServiceError};
+pub(crate) use services::{CONTEXTS, Consumer, ContextKey, ServiceError};
 pub(crate) use slow::SlowCalls;
 #[cfg(any(feature = "layer", feature = "sim"))]
 pub(crate) use subscriber::UserData;
-pub(crate) use subscriber::{SubscriberKey, Subscription};
+pub(crate) use subscriber::{ExternalIds, SubscriberKey, Subscription};
 pub(crate) use thread::{ThreadState, Within};
 
 use crate::buffer::lanes::Opening;
@@ -74,6 +76,7 @@ pub struct Switchboard {
     /// The number of the latest subscription.
     newest_subscription: AtomicU64,
     ids: Ids,
+    external: ExternalContexts,
     names: Names,
     /// The process that made it. A forked child finds no buffer, context or subscriber of its parent in `state`.
     process: u32,
@@ -198,6 +201,7 @@ impl Switchboard {
             subscriptions: [const { AtomicPtr::new(std::ptr::null_mut()) }; SUBSCRIBERS],
             newest_subscription: AtomicU64::new(0),
             ids: Ids::default(),
+            external: ExternalContexts::default(),
             names: Names::new(),
             process: std::process::id(),
             state: PerProcess::new(),
@@ -286,6 +290,12 @@ impl Switchboard {
 
     pub(crate) fn ids(&self) -> &Ids {
         &self.ids
+    }
+
+    /// The contexts with external ids of their own.
+    #[inline(always)]
+    pub(crate) fn external(&self) -> &ExternalContexts {
+        &self.external
     }
 
     /// The callback thread of buffers without one of their own, which exists as long as such buffers do.
@@ -478,9 +488,14 @@ impl Switchboard {
     fn publish(&self, state: &State) {
         let narrowed = state.services.narrowed();
         let hears = self.slow_calls.are_there();
-        state
-            .services
-            .publish(self.wanted(), &narrowed, self.recovered(), hears);
+        state.services.publish_external(&self.external);
+        state.services.publish(
+            self.wanted(),
+            &narrowed,
+            self.recovered(),
+            hears,
+            self.external.buffers(),
+        );
         self.narrowed.set(narrowed);
     }
 }

@@ -1,5 +1,6 @@
 //! Contexts and their services, and the table computed from them.
 
+use super::external::{Consumers, ExternalContexts};
 use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
 use super::narrowed::Table;
 use super::{Buffers, Interest, KindSet, Observed, OperationSet, Selection, Switchboard, Wanted};
@@ -21,8 +22,8 @@ pub(crate) enum Consumer {
 /// A context: its index, and its incarnation, which distinguishes successive users of the index.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ContextKey {
-    place: usize,
-    incarnation: u32,
+    pub(super) place: usize,
+    pub(super) incarnation: u32,
 }
 
 /// The most contexts of a process.
@@ -68,6 +69,10 @@ struct ContextState {
     running: bool,
     locked: bool,
     services: Vec<(Consumer, Selection)>,
+    /// Whether external ids were pushed for it, or one of its services supplies them.
+    own_ids: bool,
+    /// Whether it has the sampling service.
+    samples: bool,
     /// Kinds that a buffer wants, or does not want, in one runtime context.
     narrowed: Vec<(usize, ContextId, Kind, bool)>,
     /// Held while the tool itself collects counters.
@@ -131,11 +136,41 @@ impl Services {
         table
     }
 
+    /// Computes the consumers of contexts with external ids of their own.
+    ///
+    /// Stopped contexts count, too: what was in progress when they were stopped is still recorded.
+    pub fn publish_external(&self, external: &ExternalContexts) {
+        let mut consumers = Consumers::default();
+        for (place, context) in self.contexts.iter().enumerate() {
+            let Some(context) = context.as_ref().filter(|context| context.own_ids) else {
+                continue;
+            };
+            consumers.add_context(place);
+            for (consumer, _) in &context.services {
+                match consumer {
+                    Consumer::Buffer(slot) => consumers.add_buffer(place, *slot),
+                    Consumer::Subscriber(slot) => consumers.add_subscriber(place, *slot),
+                }
+            }
+            if context.samples {
+                consumers.add_samples(place);
+            }
+        }
+        external.set(&consumers);
+    }
+
     /// Computes the table `wanted` from the services.
     ///
     /// Calls in progress are written to the memory of the `recovered` buffers. `hears` is whether exits are needed even
-    /// without records of them.
-    pub fn publish(&self, wanted: &Wanted, narrowed: &Table, recovered: Buffers, hears: bool) {
+    /// without records of them. The contexts of the buffers in `own_ids` have external ids of their own.
+    pub fn publish(
+        &self,
+        wanted: &Wanted,
+        narrowed: &Table,
+        recovered: Buffers,
+        hears: bool,
+        own_ids: Buffers,
+    ) {
         let contexts = self.contexts.iter().flatten();
         let running: Vec<(Consumer, &Selection)> = contexts
             .filter(|context| context.running && !self.ended)
@@ -223,7 +258,7 @@ impl Services {
                 add(&mut row, &and(|selected, of| selected & !of), *of_most);
                 add(&mut row, &and(|selected, of| selected & of), *of_enqueues);
             }
-            wanted.set_operations(*domain, &row);
+            wanted.set_operations(*domain, &row, own_ids);
         }
     }
 }
@@ -246,7 +281,7 @@ fn add(row: &mut [Interest; OPERATIONS], bits: &[u64; OPERATIONS / 64], interest
 }
 
 /// Domains of activities within calls.
-pub(crate) const INSIDE_CALLS: [Domain; 5] = [
+const INSIDE_CALLS: [Domain; 5] = [
     Domain::RESOURCE,
     Domain::KERNEL_DISPATCH,
     Domain::MEMORY_COPY,
@@ -267,7 +302,8 @@ const OF_CALLS: KindSet = KindSet::of(&[
 /// The interface of the switchboard for contexts.
 impl Switchboard {
     pub(crate) fn add_context(&self) -> Result<ContextKey, ServiceError> {
-        let services = &mut self.state().services;
+        let mut state = self.state();
+        let services = &mut state.services;
         let place = match services.contexts.iter().position(Option::is_none) {
             Some(place) => place,
             None if services.contexts.len() < CONTEXTS => {
@@ -283,10 +319,14 @@ impl Switchboard {
             running: false,
             locked: false,
             services: Vec::new(),
+            own_ids: false,
+            samples: false,
             narrowed: Vec::new(),
             counters: None,
         });
-        Ok(ContextKey { place, incarnation })
+        let key = ContextKey { place, incarnation };
+        self.external.begin(key);
+        Ok(key)
     }
 
     pub(crate) fn remove_context(&self, key: ContextKey) -> Result<(), ServiceError> {
@@ -333,7 +373,22 @@ impl Switchboard {
             buffers: Interest::buffer(slot).buffers(),
             deliver,
         };
-        Ok(self.sampling().configure(key, agent, request, delivery))
+        let configured = self.sampling().configure(key, agent, request, delivery);
+        if configured.is_ok() {
+            self.state().services.context(key)?.samples = true;
+        }
+        Ok(configured)
+    }
+
+    /// From now on the context has external ids of its own.
+    pub(crate) fn set_own_ids(&self, key: ContextKey) -> Result<(), ServiceError> {
+        if self.external.has(key) {
+            return Ok(());
+        }
+        let mut state = self.state();
+        state.services.context(key)?.own_ids = true;
+        self.publish(&state);
+        Ok(())
     }
 
     /// Claims the counters of all agents for the context, whose tool collects them itself.

@@ -4,14 +4,13 @@
 //! table, makes every thread see that ([`fence_heavy`]), and waits for the threads that are still calling it. The hot
 //! path costs two plain stores.
 
-use super::callback::Callback;
-use super::callback::Phase;
+use super::callback::{Callback, Payload, Phase};
 use super::interest::{Slots, SubscriberSet};
 use super::thread::here;
 use super::{Consumer, SUBSCRIBERS, Switchboard, ThreadState, TooMany, Within};
 use crate::platform::inside::Uncancelled;
 use crate::platform::sync::{fence_heavy, fence_light};
-use crate::record::{Domain, ExternalId, Operation, WorkId};
+use crate::record::{Domain, ExternalId, Operation, RecordCopy, WorkId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,6 +94,20 @@ impl UserData {
     pub fn is_open(&self) -> bool {
         !self.notified.is_none()
     }
+}
+
+/// The external ids of an activity that subscribers are notified of.
+#[derive(Copy, Clone)]
+pub(crate) enum ExternalIds<'a> {
+    /// Those of the calling thread, for an activity in this place.
+    OfThread((u32, Within)),
+    /// Those of work at its enqueue, by slot; see [`Switchboard::external_ids`].
+    OfWork(&'a [ExternalId; SUBSCRIBERS]),
+}
+
+impl ExternalIds<'_> {
+    /// Those of the calling thread, for the call in progress.
+    pub const OF_CALL: ExternalIds<'static> = ExternalIds::OfThread((u32::MAX, Within::Call));
 }
 
 /// The key of a subscriber.
@@ -205,23 +218,35 @@ impl Switchboard {
         state.subscribers.numbers[key.slot] == key.number && !failed
     }
 
-    /// Resets the user data of an activity within the call at `depth`.
+    /// Resets the user data of an activity within the call at `depth`, and forgets external ids supplied for an
+    /// earlier one.
     #[inline]
     pub(crate) fn begin_within(&self, thread: &ThreadState, place: (u32, Within), work: WorkId) {
         let newest = self.newest_subscription.load(Ordering::Acquire);
         self.with_user_data(thread, place, |user_data| user_data.begin(newest, work));
+        if thread.has_external() {
+            // SAFETY: `thread` is the calling one.
+            unsafe { thread.with_external(|stacks| stacks.begin_supplied(place)) };
+        }
     }
 
     /// Notifies `subscribers` of a phase of an activity within the call at `depth`, on `thread`, the calling one. The
-    /// user data set at the enter is passed to later phases. Returns the result of [`Switchboard::notify`].
+    /// user data set at the enter is passed to later phases.
     #[inline(always)]
     pub(crate) fn notify_within(
         &self,
         thread: &ThreadState,
         place: (u32, Within),
         subscribers: SubscriberSet,
-        callback: &mut Callback<'_>,
-    ) -> Option<ExternalId> {
+        callback: &Callback<'_>,
+    ) {
+        let end_supplied = |phase| {
+            if callback.phase == phase && place.1 == Within::Call && thread.has_external() {
+                // SAFETY: `thread` is the calling one.
+                unsafe { thread.with_external(|stacks| stacks.end_supplied(place.0)) };
+            }
+        };
+        end_supplied(Phase::Enter);
         self.with_user_data(thread, place, |user_data| {
             if callback.phase == Phase::Enter {
                 if place.1 == Within::Call {
@@ -231,8 +256,10 @@ impl Switchboard {
                 user_data.notified = SubscriberSet(user_data.notified.0 | subscribers.0);
                 user_data.operation = callback.operation;
             }
-            self.notify_each(thread, subscribers, callback, user_data)
-        })?
+            let ids = ExternalIds::OfThread(place);
+            self.notify_each(thread, subscribers, callback, user_data, ids);
+        });
+        end_supplied(Phase::Exit);
     }
 
     /// Notifies the subscribers that have seen the enter of the exit.
@@ -240,10 +267,11 @@ impl Switchboard {
         &self,
         thread: &ThreadState,
         place: (u32, Within),
-        callback: &mut Callback<'_>,
+        callback: &Callback<'_>,
     ) {
         self.with_user_data(thread, place, |user_data| {
-            self.notify_each(thread, user_data.notified, callback, user_data);
+            let ids = ExternalIds::OfThread(place);
+            self.notify_each(thread, user_data.notified, callback, user_data, ids);
         });
     }
 
@@ -286,20 +314,34 @@ impl Switchboard {
         }
     }
 
+    /// The external ids that `subscribers` get with the work in `place`, for its completion.
+    pub(crate) fn external_ids(
+        &self,
+        thread: &ThreadState,
+        place: (u32, Within),
+        subscribers: SubscriberSet,
+    ) -> [ExternalId; SUBSCRIBERS] {
+        let mut ids = [ExternalId::NONE; SUBSCRIBERS];
+        for slot in Slots(subscribers.0) {
+            let contexts = self.external().of_subscriber(slot);
+            // SAFETY: `thread` is the calling one.
+            ids[slot] = unsafe { thread.external(self, contexts, place) };
+        }
+        ids
+    }
+
     /// Notifies `subscribers` on `thread`, the calling one. Does nothing within a callback. A panic is contained and
-    /// ends the subscription. Changes to `callback` by the last subscriber are visible to the caller.
-    ///
-    /// Returns the supplied external id, that of the earliest subscriber if there are several.
+    /// ends the subscription.
     pub(crate) fn notify(
         &self,
         thread: &ThreadState,
         subscribers: SubscriberSet,
-        callback: &mut Callback<'_>,
+        callback: &Callback<'_>,
         user_data: &mut UserData,
-    ) -> Option<ExternalId> {
-        match thread.is_in_callback() {
-            true => None,
-            false => self.notify_each(thread, subscribers, callback, user_data),
+        ids: ExternalIds<'_>,
+    ) {
+        if !thread.is_in_callback() {
+            self.notify_each(thread, subscribers, callback, user_data, ids);
         }
     }
 
@@ -309,15 +351,13 @@ impl Switchboard {
         &self,
         thread: &ThreadState,
         subscribers: SubscriberSet,
-        callback: &mut Callback<'_>,
+        callback: &Callback<'_>,
         user_data: &mut UserData,
-    ) -> Option<ExternalId> {
-        let mut supplied: Option<(u64, ExternalId)> = None;
-        let mut copy;
+        ids: ExternalIds<'_>,
+    ) {
         // A cancellation point in a callback would unwind our frames.
         let _uncancelled = Uncancelled::begin();
-        let mut slots = Slots(subscribers.0);
-        while let Some(slot) = slots.next() {
+        for slot in Slots(subscribers.0) {
             thread.calls(Some(slot));
             fence_light();
             let subscription = self.subscriptions[slot].load(Ordering::Acquire);
@@ -326,30 +366,37 @@ impl Switchboard {
                 && subscription.number <= user_data.newest
                 && !subscription.failed.load(Ordering::Relaxed)
             {
-                // Each subscriber but the last gets a copy, so that changes remain private.
-                let callback = if slots.0 == 0 {
-                    &mut *callback
-                } else {
-                    copy = callback.clone();
-                    &mut copy
+                let contexts = self.external().of_subscriber(slot);
+                // Each subscriber gets a copy: its changes remain private.
+                let mut copy: RecordCopy = bytemuck::Zeroable::zeroed();
+                let mut callback = callback.clone();
+                callback.external = match ids {
+                    // SAFETY: `thread` is the calling one.
+                    ExternalIds::OfThread(place) => unsafe {
+                        thread.external(self, contexts, place)
+                    },
+                    ExternalIds::OfWork(ids) => ids[slot],
                 };
+                if let Payload::Record(record) = callback.payload {
+                    let record = record.with_external(callback.external, &mut copy);
+                    callback.payload = Payload::Record(record);
+                }
                 callback.user_data = user_data.word(slot);
-                let call = AssertUnwindSafe(|| (subscription.call_back)(callback));
+                let call = AssertUnwindSafe(|| (subscription.call_back)(&mut callback));
                 if let Err(panic) = catch_unwind(call) {
                     subscription.failed.store(true, Ordering::Relaxed);
                     // The payload may panic when it is dropped.
                     std::mem::forget(panic);
                 }
                 user_data.leave(slot, callback.user_data);
-                if let Some(id) = callback.external
-                    && supplied.is_none_or(|(number, _)| subscription.number < number)
-                {
-                    supplied = Some((subscription.number, id));
+                if let (Some(id), ExternalIds::OfThread(place)) = (callback.supplied, ids) {
+                    let service = (contexts, subscription.number);
+                    // SAFETY: `thread` is the calling one.
+                    unsafe { thread.with_external(|stacks| stacks.supply(place, service, id)) };
                 }
             }
             thread.calls(None);
         }
-        supplied.map(|(_, id)| id)
     }
 }
 

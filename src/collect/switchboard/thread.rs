@@ -1,12 +1,13 @@
 //! The state of a thread that other threads may access: its lanes, and whether it is in a callback.
 
+use super::external::{ContextSet, ExternalStacks};
 use super::subscriber::UserData;
 use super::{BUFFERS, Switchboard};
 use crate::buffer::lanes::{Lanes, OwnLanes};
-use crate::record::ThreadId;
-use std::cell::UnsafeCell;
+use crate::record::{ExternalId, Kind, ThreadId};
+use std::cell::{Cell, UnsafeCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
 
 /// Nested calls whose user data is kept apart; deeper ones share theirs.
 const DEPTHS: usize = 256;
@@ -22,6 +23,20 @@ pub(crate) enum Within {
     Wait = 2,
 }
 
+impl Within {
+    /// The part of a call that a record of `kind` is about, as request services for external ids distinguish them.
+    #[inline(always)]
+    pub const fn of(kind: Kind) -> Within {
+        match kind {
+            Kind::KERNEL_DISPATCH
+            | Kind::MEMORY_COPY
+            | Kind::MEMORY_SET
+            | Kind::MEMORY_ALLOCATION => Within::Work,
+            _ => Within::Call,
+        }
+    }
+}
+
 /// User data of one call in progress.
 type OfCall = [UserData; 3];
 
@@ -30,6 +45,10 @@ pub(crate) struct ThreadState {
     lanes: Arc<Lanes<BUFFERS>>,
     /// The slot of the subscriber that the thread is calling and 1, or 0.
     calling: AtomicU32,
+    /// Whether `external` may have an id for any consumer; see [`ExternalStacks::concern_all`].
+    has_external: AtomicBool,
+    /// Whether `external` is in use; accessed by the thread itself only.
+    external_is_used: Cell<bool>,
     /// The thread's id in records.
     thread: ThreadId,
     /// See [`ThreadState::number`].
@@ -38,10 +57,12 @@ pub(crate) struct ThreadState {
     runs_on: u32,
     /// The user data of subscribers in calls in progress, by depth; accessed by the thread itself only.
     user_data: UnsafeCell<Vec<OfCall>>,
+    /// External ids; accessed by the thread itself only.
+    external: UnsafeCell<ExternalStacks>,
 }
 
-// SAFETY: `user_data` is reached by the thread itself alone (`ThreadState::with_user_data`); the rest is atomic
-// or has rules of its own.
+// SAFETY: `user_data`, `external` and `external_is_used` are reached by the thread itself alone
+// (`ThreadState::with_user_data`, `ThreadState::with_external`); the rest is atomic or has rules of its own.
 unsafe impl Sync for ThreadState {}
 
 /// The calling thread of the operating system.
@@ -59,10 +80,13 @@ impl ThreadState {
         let state = Arc::new(ThreadState {
             lanes: lanes.shared(),
             calling: AtomicU32::new(0),
+            has_external: AtomicBool::new(false),
+            external_is_used: Cell::new(false),
             thread,
             number,
             runs_on: here(),
             user_data: UnsafeCell::new(Vec::new()),
+            external: UnsafeCell::default(),
         });
         board.register(&state);
         state
@@ -126,6 +150,56 @@ impl ThreadState {
             make_deeper(all, depth);
         }
         work(&mut all[depth][within as usize])
+    }
+
+    /// Whether a consumer without contexts in a [`ContextSet`] may get an external id of this thread.
+    #[inline(always)]
+    pub fn has_external(&self) -> bool {
+        self.has_external.load(Ordering::Relaxed)
+    }
+
+    /// Lets `work` use the external ids. `None` in a signal handler that interrupted such a use.
+    ///
+    /// # Safety
+    ///
+    /// Called by the thread itself.
+    pub unsafe fn with_external<R>(
+        &self,
+        work: impl FnOnce(&mut ExternalStacks) -> R,
+    ) -> Option<R> {
+        if self.external_is_used.replace(true) {
+            return None;
+        }
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: the caller's promise, and the flag: nobody else has a reference.
+        let stacks = unsafe { &mut *self.external.get() };
+        let result = work(stacks);
+        self.has_external
+            .store(stacks.concern_all(), Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        self.external_is_used.set(false);
+        Some(result)
+    }
+
+    /// The external id that a consumer with `contexts` gets with a record of the activity in `place`.
+    ///
+    /// # Safety
+    ///
+    /// Called by the thread itself.
+    #[inline(always)]
+    pub unsafe fn external(
+        &self,
+        board: &Switchboard,
+        contexts: ContextSet,
+        place: (u32, Within),
+    ) -> ExternalId {
+        let all = board.external();
+        if contexts.is_none() && !self.has_external() {
+            return all.main();
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.with_external(|stacks| stacks.id(all, contexts, place)) }
+            .unwrap_or_else(|| all.main())
     }
 }
 

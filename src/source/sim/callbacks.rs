@@ -5,21 +5,40 @@
 use super::operations::Function;
 use crate::collect::correlation::{CallInProgress, HostThread};
 use crate::collect::notify::{self, Followers, Notifier};
-use crate::collect::switchboard::{CallArguments, Callback, Payload, Phase, Within};
-use crate::record::{Completion, ExternalId, KernelId, Operation, Record, RecordRef, WorkId};
+use crate::collect::switchboard::{
+    CallArguments, Callback, Payload, Phase, Switchboard, ThreadState, Within,
+};
+use crate::record::{Completion, KernelId, Operation, Record, RecordRef, WorkId};
+use std::sync::Arc;
 
-/// Reports the enter of a call, or its exit if there is a status. Returns the external id that a subscriber
-/// supplied.
+/// A thread of the simulation, from which subscribers are called back.
+pub(super) struct Site {
+    pub board: Arc<Switchboard>,
+    pub state: Arc<ThreadState>,
+}
+
+impl Site {
+    fn notifier(&self, call: &CallInProgress) -> Notifier<'_> {
+        Notifier {
+            board: &self.board,
+            state: &self.state,
+            correlation: call.correlation,
+            depth: call.depth,
+        }
+    }
+}
+
+/// Reports the enter of a call, or its exit if there is a status.
 pub(super) fn call(
-    host: &HostThread,
+    site: &Site,
     call: &CallInProgress,
     function: Function,
     arguments: &[u64],
     status: Option<i32>,
-) -> Option<ExternalId> {
+) {
     let subscribers = call.interest.subscribers();
     if subscribers.is_none() {
-        return None;
+        return;
     }
     let phase = match status {
         None => Phase::Enter,
@@ -27,39 +46,39 @@ pub(super) fn call(
     };
     let info = function.info();
     let mut callback = Callback::new(call.operation, info.name, phase)
-        .with_kernel(KernelId::NONE, host.board().names());
-    (callback.thread, callback.correlation) = (host.thread(), call.correlation);
+        .with_kernel(KernelId::NONE, site.board.names());
+    (callback.thread, callback.correlation) = (site.state.thread(), call.correlation);
     callback.payload = Payload::Call(CallArguments::kept(info.arguments, arguments));
     callback.return_code = status;
     let place = (call.depth, Within::Call);
-    host.board()
-        .notify_within(host.state(), place, subscribers, &mut callback)
+    site.board
+        .notify_within(&site.state, place, subscribers, &callback);
 }
 
 /// Reports the enter of an activity within a call.
 pub(super) fn begin<R: Record>(
-    host: &HostThread,
+    site: &Site,
     call: &CallInProgress,
     within: Within,
     operation: Operation,
     kernel: KernelId,
     record: &R,
 ) {
-    let notifier = Notifier::inside(host, call);
+    let notifier = site.notifier(call);
     notifier.begin(within, WorkId::NONE);
     notifier.enter(within, operation, RecordRef::of(record), kernel);
 }
 
 /// Reports the exit of an activity within a call.
 pub(super) fn end<R: Record>(
-    host: &HostThread,
+    site: &Site,
     call: &CallInProgress,
     within: Within,
     operation: Operation,
     kernel: KernelId,
     record: &R,
 ) {
-    let notifier = Notifier::inside(host, call);
+    let notifier = site.notifier(call);
     let payload = Payload::Record(RecordRef::of(record));
     notifier.exit(within, operation, payload, kernel, 0);
     notifier.end(within);
@@ -67,14 +86,14 @@ pub(super) fn end<R: Record>(
 
 /// Reports an enqueue, and returns the followers of the work.
 pub(super) fn enqueued<R: Record>(
-    host: &HostThread,
+    site: &Site,
     call: &CallInProgress,
     (enqueue, complete): (Operation, Operation),
     kernel: KernelId,
     record: &R,
 ) -> Option<Followers> {
-    begin(host, call, Within::Work, enqueue, kernel, record);
-    let notifier = Notifier::inside(host, call);
+    begin(site, call, Within::Work, enqueue, kernel, record);
+    let notifier = site.notifier(call);
     let payload = Payload::Record(RecordRef::of(record));
     notifier.exit(Within::Work, enqueue, payload, kernel, 0);
     let user_data = notifier.end(Within::Work);
@@ -88,11 +107,6 @@ pub(super) fn completed(host: &HostThread, followers: &mut Followers, completion
 }
 
 /// Reports that an object was created or destroyed. `id` is the id of an `R`.
-pub(super) fn object<R: Record>(
-    host: &HostThread,
-    call: &CallInProgress,
-    operation: Operation,
-    id: u32,
-) {
-    Notifier::inside(host, call).object::<R>(operation, id);
+pub(super) fn object<R: Record>(site: &Site, call: &CallInProgress, operation: Operation, id: u32) {
+    site.notifier(call).object::<R>(operation, id);
 }

@@ -118,9 +118,9 @@ impl Thread {
             executed.store_bytes(&names, code);
         }
         let loaded = resource::MODULE_LOADED;
-        callbacks::object::<crate::record::Module>(&self.host(), &call, loaded, module.0);
+        callbacks::object::<crate::record::Module>(&self.site(), &call, loaded, module.0);
         let loaded = resource::CODE_OBJECT_LOADED;
-        callbacks::object::<CodeObject>(&self.host(), &call, loaded, code.0);
+        callbacks::object::<CodeObject>(&self.site(), &call, loaded, code.0);
         let _ = self.exit(call, Ok(())).await;
 
         let mut kernels = Vec::new();
@@ -137,7 +137,7 @@ impl Thread {
             symbol.workgroup_multiple = 32;
             let id = names.kernel(symbol);
             let registered = resource::KERNEL_SYMBOL_REGISTERED;
-            callbacks::object::<KernelSymbol>(&self.host(), &call, registered, id.0);
+            callbacks::object::<KernelSymbol>(&self.site(), &call, registered, id.0);
             kernels.push(Kernel { id, source });
             let _ = self.exit(call, Ok(())).await;
         }
@@ -157,12 +157,12 @@ impl Thread {
             .await;
         for kernel in &module.kernels {
             let unloaded = resource::KERNEL_SYMBOL_UNREGISTERED;
-            callbacks::object::<KernelSymbol>(&self.host(), &call, unloaded, kernel.id.0);
+            callbacks::object::<KernelSymbol>(&self.site(), &call, unloaded, kernel.id.0);
         }
         let unloaded = resource::CODE_OBJECT_UNLOADED;
-        callbacks::object::<CodeObject>(&self.host(), &call, unloaded, module.code.0);
+        callbacks::object::<CodeObject>(&self.site(), &call, unloaded, module.code.0);
         let unloaded = resource::MODULE_UNLOADED;
-        callbacks::object::<crate::record::Module>(&self.host(), &call, unloaded, module.id.0);
+        callbacks::object::<crate::record::Module>(&self.site(), &call, unloaded, module.id.0);
         let _ = self.exit(call, Ok(())).await;
     }
 
@@ -193,19 +193,6 @@ impl Thread {
         };
         let queue = QueueChoice::Compute;
         let enqueued = self.enqueue(&call, launch.stream, queue, demand);
-        let sampler = &self.runtime.devices[module.device].sampler;
-        sampler.launched(enqueued.index, || Launched {
-            work: enqueued.work.id,
-            correlation: enqueued.work.correlation,
-            external: enqueued.work.external,
-            kernel: *id,
-            code_object: module.code,
-            code: module.executed.kernel(index),
-            groups: launch.groups,
-            waves_per_group: source.workgroup.iter().product::<u32>().div_ceil(64),
-            resident: source.resident.min(groups.div_ceil(COMPUTE_UNITS)),
-            queue: enqueued.queue_number,
-        });
         let mut record = KernelDispatch::blank();
         record.header = record.header.with(flags::ASYNCHRONOUS);
         record.work = enqueued.work;
@@ -222,9 +209,22 @@ impl Thread {
         record.carveout = 255;
         record.launch = LaunchType::REGULAR;
         record.dimensions = 3;
-        self.host().write(record);
         let operations = (kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE);
-        self.report_enqueued(&call, operations, *id, &record);
+        self.write_enqueued(&call, operations, *id, &record);
+        let external = self.host().external_of_samples();
+        let sampler = &self.runtime.devices[module.device].sampler;
+        sampler.launched(enqueued.index, || Launched {
+            work: enqueued.work.id,
+            correlation: enqueued.work.correlation,
+            external,
+            kernel: *id,
+            code_object: module.code,
+            code: module.executed.kernel(index),
+            groups: launch.groups,
+            waves_per_group: source.workgroup.iter().product::<u32>().div_ceil(64),
+            resident: source.resident.min(groups.div_ceil(COMPUTE_UNITS)),
+            queue: enqueued.queue_number,
+        });
         count(&self.runtime.counts.kernels);
         self.exit(call, Ok(())).await
     }
@@ -334,9 +334,8 @@ impl Thread {
         (record.source_agent, record.destination_agent) = (agent(from), agent(to));
         record.transfer = transfer;
         (record.source_memory, record.destination_memory) = (from.kind, to.kind);
-        self.host().write(record);
         let operations = (memory_copy::COPY_ENQUEUE, memory_copy::COPY_COMPLETE);
-        self.report_enqueued(call, operations, KernelId::NONE, &record);
+        self.write_enqueued(call, operations, KernelId::NONE, &record);
         count(&self.runtime.counts.copies);
     }
 
@@ -361,22 +360,23 @@ impl Thread {
         (record.bytes, record.address) = (bytes, pointer.0);
         (record.value, record.pattern_bytes) = (value.into(), 1);
         record.memory = MemoryKind::DEVICE;
-        self.host().write(record);
         let operations = (memory_copy::FILL_ENQUEUE, memory_copy::FILL_COMPLETE);
-        self.report_enqueued(&call, operations, KernelId::NONE, &record);
+        self.write_enqueued(&call, operations, KernelId::NONE, &record);
         count(&self.runtime.counts.fills);
         self.exit(call, Ok(())).await
     }
 
-    /// Reports enqueued work to subscribers, and stores the followers of its completion.
-    fn report_enqueued<R: Record>(
+    /// Reports enqueued work to subscribers, which may supply its external id, writes its record, and stores the
+    /// followers of its completion.
+    fn write_enqueued<R: Record>(
         &mut self,
         call: &CallInProgress,
         operations: (Operation, Operation),
         kernel: KernelId,
         record: &R,
     ) {
-        let followers = callbacks::enqueued(&self.host(), call, operations, kernel, record);
+        let followers = callbacks::enqueued(&self.site(), call, operations, kernel, record);
+        self.host().write(*record);
         self.runtime.set_followers(followers);
     }
 

@@ -433,7 +433,7 @@ impl Runtime {
             work: WorkHeader {
                 id: work,
                 correlation: call.correlation,
-                external: host.external(),
+                external: ExternalId::NONE,
                 enqueued: call.start,
                 agent: device.agent,
                 context: device.context,

@@ -2,7 +2,7 @@
 //!
 //! This module has the common part of all calls and those that do not enqueue work; see `enqueue` for the others.
 
-use super::callbacks;
+use super::callbacks::{self, Site};
 use super::device::DEVICE_MEMORY;
 use super::memory::{MemoryLocation, Pointer};
 use super::operations::Function;
@@ -107,6 +107,15 @@ impl Thread {
         }
     }
 
+    /// The thread as callbacks see it. The thread's state is not in use meanwhile: subscribers may push external ids.
+    pub(super) fn site(&mut self) -> Site {
+        let host = self.host();
+        Site {
+            board: host.board().clone(),
+            state: host.state().clone(),
+        }
+    }
+
     /// Computes for about `span` outside of the runtime.
     pub(super) async fn compute(&mut self, span: Nanos) {
         let span = Nanos(self.random.host(span.0));
@@ -123,9 +132,7 @@ impl Thread {
         if function.has_arguments() {
             self.host().write_arguments(&call, arguments);
         }
-        if let Some(id) = callbacks::call(&self.host(), &call, function, arguments, None) {
-            self.host().supply_external(&call, id);
-        }
+        callbacks::call(&self.site(), &call, function, arguments, None);
         self.compute(function.cost()).await;
         call
     }
@@ -155,7 +162,7 @@ impl Thread {
         let now = self.runtime.ticks();
         self.host().exit(&call, now, status.0, extra);
         if let Some((function, arguments)) = open {
-            callbacks::call(&self.host(), &call, function, &arguments, Some(status.0));
+            callbacks::call(&self.site(), &call, function, &arguments, Some(status.0));
         }
         result
     }
@@ -283,7 +290,6 @@ impl Thread {
     ) {
         let mut record = Allocation::blank();
         record.correlation = call.correlation;
-        record.external = self.host().external();
         record.start = call.start;
         record.end = self.runtime.ticks();
         (record.address, record.bytes) = (pointer.0, bytes);
@@ -299,9 +305,9 @@ impl Thread {
             _ => memory_allocation::ALLOCATE,
         };
         let none = KernelId::NONE;
-        callbacks::begin(&self.host(), call, Within::Work, operation, none, &record);
+        callbacks::begin(&self.site(), call, Within::Work, operation, none, &record);
         self.host().write(record);
-        callbacks::end(&self.host(), call, Within::Work, operation, none, &record);
+        callbacks::end(&self.site(), call, Within::Work, operation, none, &record);
     }
 
     pub(super) async fn stream_create(&mut self, name: &str, priority: i32) -> Stream {
@@ -309,7 +315,7 @@ impl Thread {
         let stream = self.runtime.new_stream(self.device, name, priority);
         let id = self.stream_id(stream) as u32;
         callbacks::object::<crate::record::Stream>(
-            &self.host(),
+            &self.site(),
             &call,
             resource::STREAM_CREATED,
             id,
@@ -322,7 +328,7 @@ impl Thread {
         let id = self.stream_id(stream);
         let call = self.enter(Function::StreamDestroy, &[id]).await;
         let (gone, id) = (resource::STREAM_DESTROYED, id as u32);
-        callbacks::object::<crate::record::Stream>(&self.host(), &call, gone, id);
+        callbacks::object::<crate::record::Stream>(&self.site(), &call, gone, id);
         let _ = self.exit(call, Ok(())).await;
     }
 
@@ -383,7 +389,7 @@ impl Thread {
         let what = SynchronizationType::CONTEXT_SYNCHRONIZE;
         let before = self.synchronization(&call, what);
         let (operation, none) = (wait(what), KernelId::NONE);
-        callbacks::begin(&self.host(), &call, Within::Wait, operation, none, &before);
+        callbacks::begin(&self.site(), &call, Within::Wait, operation, none, &before);
         for awaited in &all {
             awaited
                 .completed
@@ -395,7 +401,7 @@ impl Thread {
             record.waited_for = last.last;
             self.host().write(record);
         }
-        callbacks::end(&self.host(), &call, Within::Wait, operation, none, &record);
+        callbacks::end(&self.site(), &call, Within::Wait, operation, none, &record);
         let _ = self.exit(call, Ok(())).await;
     }
 
@@ -410,7 +416,7 @@ impl Thread {
         let before = self.synchronization(call, what);
         let operation = wait(what);
         let none = KernelId::NONE;
-        callbacks::begin(&self.host(), call, Within::Wait, operation, none, &before);
+        callbacks::begin(&self.site(), call, Within::Wait, operation, none, &before);
         awaited
             .completed
             .wait(&self.runtime.executor, awaited.count)
@@ -421,7 +427,7 @@ impl Thread {
         record.events = event.is_some().into();
         record.waited_for = awaited.last;
         self.host().write(record);
-        callbacks::end(&self.host(), call, Within::Wait, operation, none, &record);
+        callbacks::end(&self.site(), call, Within::Wait, operation, none, &record);
     }
 
     /// The record of a synchronization that ends now.
@@ -430,14 +436,11 @@ impl Thread {
         call: &CallInProgress,
         what: SynchronizationType,
     ) -> Synchronization {
-        let host = self.host();
-        let (external, thread) = (host.external(), host.thread());
-        drop(host);
+        let thread = self.host().thread();
         let device = &self.runtime.devices[self.device];
         let mut record = Synchronization::blank();
         record.work = WorkHeader {
             correlation: call.correlation,
-            external,
             enqueued: call.start,
             agent: device.agent,
             context: device.context,

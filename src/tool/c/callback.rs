@@ -9,7 +9,7 @@ use super::status::{Failure, Status};
 use super::text::kept;
 use super::{Answer, done, library, place};
 use crate::collect::context::{CallArguments, Callback, Payload, Subscriber};
-use crate::record::{CorrelationId, Domain, Header, KernelId, Operation, ThreadId};
+use crate::record::{CorrelationId, Domain, ExternalId, Header, KernelId, Operation, ThreadId};
 use crate::source::operations;
 use core::ffi::{c_char, c_void};
 use std::cell::Cell;
@@ -53,6 +53,8 @@ pub struct CallbackData {
     pub code: *const u8,
     /// Bytes of machine code.
     pub code_bytes: usize,
+    /// The external id of the call or the work, as records in buffers of the subscriber's context carry it; 0 for none.
+    pub external: ExternalId,
 }
 sized!(CallbackData, "gputrail_callback", 64);
 
@@ -207,6 +209,7 @@ fn with_data(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackDa
             false => code.as_ptr(),
         },
         code_bytes: code.len(),
+        external: callback.external,
         ..CallbackData::blank()
     };
     let current = (&raw const data, (&raw const arguments).cast());

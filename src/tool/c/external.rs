@@ -9,7 +9,7 @@ use super::sized::{SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{checked, done, place, text};
 use crate::collect::external::{self, ExternalError};
-use crate::record::{CorrelationId, ExternalId, ExternalKind, Operation, ThreadId};
+use crate::record::{CorrelationId, ExternalId, ExternalKind, KernelId, Operation, ThreadId};
 use core::ffi::{c_char, c_void};
 
 impl From<ExternalError> for Failure {
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn gputrail_external_kind_name(
     })
 }
 
-/// The id that records of the calling thread carry now; 0 for none.
+/// The id that records of the calling thread carry now in buffers whose contexts have no ids of their own; 0 for none.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_external_current() -> ExternalId {
     let mut current = ExternalId::NONE;
@@ -82,9 +82,10 @@ pub extern "C" fn gputrail_external_current() -> ExternalId {
     current
 }
 
-/// Pushes `id` on the calling thread's stack of `kind`. Records of the thread's calls carry the id that was pushed
-/// last, of any kind; those of a thread that has none carry the main thread's (CUPTI:
-/// `cuptiActivityPushExternalCorrelationId`).
+/// Pushes `id` for the process on the calling thread's stack of `kind`. Records of the thread's calls and of their work
+/// carry the id that was pushed last, of any kind; those of a thread that has none carry the main thread's (CUPTI:
+/// `cuptiActivityPushExternalCorrelationId`). Buffers of a context with ids of its own get those instead: see
+/// `gputrail_context_push_external`.
 ///
 /// Errors: `GPUTRAIL_INVALID_ARGUMENT` for a kind that is none; `GPUTRAIL_STACK_FULL` with 1024 ids;
 /// `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NOT_AVAILABLE`.
@@ -96,7 +97,7 @@ pub extern "C" fn gputrail_external_push(kind: ExternalKind, id: ExternalId) -> 
     })
 }
 
-/// Takes the latest id of `kind` off the calling thread's stack. `id`, which may be null, gets it (CUPTI:
+/// Takes the latest id of `kind` that was pushed for the process off the calling thread's stack. `id`, which may be null, gets it (CUPTI:
 /// `cuptiActivityPopExternalCorrelationId`).
 ///
 /// Errors: `GPUTRAIL_STACK_EMPTY`; otherwise as for `gputrail_external_push`.
@@ -113,6 +114,65 @@ pub unsafe extern "C" fn gputrail_external_pop(kind: ExternalKind, id: *mut Exte
             // SAFETY: the caller's promise.
             unsafe { place(id, "id")?.write(popped) };
         }
+        Ok(())
+    })
+}
+
+/// Pushes `id` for one context on the calling thread's stack of `kind`: records in the buffers of the context, its
+/// samples and its callbacks carry the id that was pushed there last, of any kind, and those of other contexts do not
+/// (rocprofiler-sdk: `rocprofiler_push_external_correlation_id`). Where the context has no id on a thread, it gets the id
+/// that the main thread has pushed for the context, or else that of the process.
+///
+/// Errors: also `GPUTRAIL_NO_SUCH_CONTEXT`; otherwise as for `gputrail_external_push`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_context_push_external(
+    context: ContextHandle,
+    kind: ExternalKind,
+    id: ExternalId,
+) -> Status {
+    done(|| Ok(objects::context(context)?.push_external_id(kind, id)?))
+}
+
+/// Takes the latest id of `kind` that was pushed for `context` off the calling thread's stack. `id`, which may be null,
+/// gets it (rocprofiler-sdk: `rocprofiler_pop_external_correlation_id`).
+///
+/// Errors: `GPUTRAIL_STACK_EMPTY`; otherwise as for `gputrail_context_push_external`.
+///
+/// # Safety
+///
+/// `id` is null or a place for the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_context_pop_external(
+    context: ContextHandle,
+    kind: ExternalKind,
+    id: *mut ExternalId,
+) -> Status {
+    done(|| {
+        let popped = objects::context(context)?.pop_external_id(kind)?;
+        if !id.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { place(id, "id")?.write(popped) };
+        }
+        Ok(())
+    })
+}
+
+/// The id that records of the calling thread carry now in buffers of `context`; 0 for none.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `id` is null or a place for the id.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_context_current_external(
+    context: ContextHandle,
+    id: *mut ExternalId,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { place(id, "id") }?;
+        place.write(objects::context(context)?.external_id());
         Ok(())
     })
 }
@@ -139,24 +199,28 @@ pub unsafe extern "C" fn gputrail_external_name(
     })
 }
 
-/// A request for the external id of a call that begins. Valid during the callback.
+/// A request for the external id of a call or of work that begins. Valid during the callback.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct ExternalRequest {
     /// Size of this structure.
     pub size: usize,
-    /// The function.
+    /// The function, or the enqueue of a kernel, a copy or a fill, the allocation or the free in it.
     pub operation: Operation,
-    /// The thread that calls it, which is the calling one.
+    /// The thread that makes the call, which is the calling one.
     pub thread: ThreadId,
     /// Its name, `clFinish` say.
     pub name: *const c_char,
     /// The call's id.
     pub correlation: CorrelationId,
+    /// The kernel that is launched, where one is.
+    pub kernel: KernelId,
+    /// 0.
+    pub reserved: u32,
 }
 sized!(ExternalRequest, "gputrail_external_request", 32);
 
-/// Supplies the external id of a call: returns 1 if it has written one to `id`, 0 to use the id that is pushed. Called
+/// Supplies the external id of a call or of work: returns 1 if it has written one to `id`, 0 to use the id that is pushed. Called
 /// possibly on several threads at a time. Its own calls are not observed. It must not throw.
 pub type SupplyFunction = Option<
     unsafe extern "C" fn(
@@ -166,12 +230,16 @@ pub type SupplyFunction = Option<
     ) -> i32,
 >;
 
-/// Has `supply` asked for the external id of each call of the operations, at its enter, on the thread that makes it,
-/// while the context is started; a null `operations` with a count of 0 asks for those of every call. The id stands in
-/// the call's record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last
-/// (rocprofiler-sdk: `rocprofiler_configure_external_correlation_id_request_service`). Of several tools that supply one
-/// for the same call, the one that asked for the service first is heard. Operations that are no calls are not asked
-/// for.
+/// Requests external ids from `supply` while the context is started: for each call of the operations at its enter, and
+/// for kernels, copies, fills, allocations and frees (the operations `kernel enqueue` of `GPUTRAIL_DOMAIN_KERNEL_DISPATCH` and
+/// so on) at theirs, on the thread that makes the call. A null `operations` with a count of 0 selects all of these. The id of a call stands in its
+/// record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last; an id that
+/// is supplied for the work itself replaces it there (rocprofiler-sdk:
+/// `rocprofiler_configure_external_correlation_id_request_service`).
+///
+/// The ids are for the buffers, samples and callbacks of `context`: each tool gets its own. Contexts that neither push nor
+/// supply ids, such as the recording of `gputrail record`, get those of the service that was subscribed first. The
+/// commands of a command buffer share the first id that is supplied for one of them. Other operations are ignored.
 ///
 /// `subscriber` is one as `gputrail_subscribe` gives it: operations are enabled and disabled by it, and
 /// `gputrail_unsubscribe` ends the service.
@@ -205,6 +273,7 @@ pub unsafe extern "C" fn gputrail_external_supply(
                 thread: asked.thread,
                 name: callback::name_of(asked.operation, asked.name),
                 correlation: asked.correlation,
+                kernel: asked.kernel,
                 ..ExternalRequest::blank()
             };
             let mut id = ExternalId::NONE;

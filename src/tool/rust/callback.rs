@@ -81,23 +81,33 @@ impl<'a> Callback<'a> {
         self.0.thread
     }
 
+    /// The external id of the call or the work, as records in buffers of the subscriber's context carry it.
+    pub fn external(&self) -> ExternalId {
+        self.0.external
+    }
+
     /// The value that the call returned; `None` before it returns.
     pub fn return_code(&self) -> Option<i32> {
         (self.0.has_return_code != 0).then_some(self.0.return_code)
     }
 }
 
-/// A call that begins, and needs an external id.
+/// A call or work that begins, and needs an external id.
 #[derive(Copy, Clone)]
 pub struct ExternalRequest<'a>(pub(super) &'a RequestData);
 
 impl ExternalRequest<'_> {
-    /// The function.
+    /// The function, or the enqueue, allocation or free in it.
     pub fn operation(&self) -> Operation {
         self.0.operation
     }
 
-    /// The thread that calls it, which is the calling one.
+    /// The kernel that is launched, where one is.
+    pub fn kernel(&self) -> KernelId {
+        self.0.kernel
+    }
+
+    /// The thread that makes the call, which is the calling one.
     pub fn thread(&self) -> ThreadId {
         self.0.thread
     }

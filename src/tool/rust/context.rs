@@ -122,9 +122,33 @@ impl Context {
         })
     }
 
-    /// Has `supply` asked for the external id of each call of `operations`, at its enter, on the thread that makes it:
-    /// the id stands in the call's record and in those of its work. None leaves it to the ids that are pushed. See
-    /// [`crate::collect::context::Context::supply_external_ids`].
+    /// Pushes `id` for this context on the calling thread's stack of `kind`: records in its buffers, its samples and its
+    /// callbacks carry the id that was pushed there last, of any kind, and those of other contexts do not.
+    ///
+    /// # Errors
+    ///
+    /// As for [`external::push`](super::external::push).
+    pub fn push_external_id(&self, kind: ExternalKind, id: ExternalId) -> Result<(), Error> {
+        act!(gputrail_context_push_external(self.0, kind, id))
+    }
+
+    /// Takes the latest id of `kind` that was pushed for this context off the calling thread's stack.
+    ///
+    /// # Errors
+    ///
+    /// `STACK_EMPTY`; otherwise as for [`external::push`](super::external::push).
+    pub fn pop_external_id(&self, kind: ExternalKind) -> Result<ExternalId, Error> {
+        ask!(gputrail_context_pop_external(self.0, kind))
+    }
+
+    /// The id that records of the calling thread carry now in buffers of this context.
+    pub fn external_id(&self) -> ExternalId {
+        ask!(gputrail_context_current_external(self.0)).unwrap_or(ExternalId::NONE)
+    }
+
+    /// Requests the external ids of `operations` from `supply`, on the thread that makes the call: of each call at its
+    /// enter, and of kernels, copies, fills, allocations and frees at theirs. `None` leaves it to the ids that are
+    /// pushed. See [`crate::collect::context::Context::supply_external_ids`].
     ///
     /// # Errors
     ///

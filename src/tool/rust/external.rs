@@ -22,8 +22,9 @@ pub fn kind_name(kind: ExternalKind) -> Option<String> {
     text!(gputrail_external_kind_name(kind))
 }
 
-/// Pushes `id` on the calling thread's stack of `kind`: records of the thread's calls carry the id that was pushed
-/// last, of any kind.
+/// Pushes `id` for the process on the calling thread's stack of `kind`: records of the thread's calls carry the id that
+/// was pushed last, of any kind, except in buffers of contexts with ids of their own
+/// ([`Context::push_external_id`](super::Context::push_external_id)).
 ///
 /// # Errors
 ///

@@ -281,15 +281,10 @@ impl ObservedCall {
 
     /// Sets the fields of a wait's record that come from the call.
     #[inline(always)]
-    pub(super) fn of_call(
-        &self,
-        record: &mut Synchronization,
-        (thread, external): (ThreadId, ExternalId),
-        end: Ticks,
-    ) {
+    pub(super) fn of_call(&self, record: &mut Synchronization, thread: ThreadId, end: Ticks) {
         let work = &mut record.work;
-        (work.correlation, work.external) = (self.core.correlation, external);
-        (work.enqueued, work.thread) = (self.core.start, thread);
+        (work.correlation, work.thread) = (self.core.correlation, thread);
+        work.enqueued = self.core.start;
         record.end = end;
     }
 
@@ -309,7 +304,7 @@ impl ObservedCall {
     #[inline(always)]
     pub(super) fn enqueue_info(
         &self,
-        (thread, external): (ThreadId, ExternalId),
+        thread: ThreadId,
         queue: &QueueIds,
         work: WorkId,
         blocking: bool,
@@ -318,7 +313,6 @@ impl ObservedCall {
             work: WorkHeader {
                 id: work,
                 correlation: self.core.correlation,
-                external,
                 enqueued: self.core.start,
                 agent: queue.agent,
                 context: queue.context,
@@ -410,8 +404,7 @@ impl ObservedCall {
                 }
                 false => flags::UNTRACKED,
             };
-            let mut enqueue =
-                self.enqueue_info((host.thread(), host.external()), &info, id, blocking);
+            let mut enqueue = self.enqueue_info(host.thread(), &info, id, blocking);
             (enqueue.buffers, enqueue.flags) = (buffers, enqueue.flags | tracked);
             if !waits.is_empty() {
                 // SAFETY: the caller's promise.

@@ -111,10 +111,7 @@ impl ObservedCall {
         let (state, place) = (thread.state(), (self.core.depth, Within::Call));
         (callback.thread, callback.correlation) = (state.thread(), self.core.correlation);
         (callback.return_code, callback.payload) = (return_code, payload);
-        if let Some(id) = board.notify_within(state, place, subscribers, &mut callback) {
-            let supply = |host: &mut HostThread| host.supply_external(&self.core, id);
-            thread.with(supply);
-        }
+        board.notify_within(state, place, subscribers, &callback);
         if OUTSTANDING.any_parked() {
             super::completion::notify_postponed(thread);
         }
@@ -201,12 +198,11 @@ impl ObservedCall {
         let Some(site) = self.inner_call_site() else {
             return;
         };
-        let new_work = |host: &mut HostThread| (host.new_work(), host.external());
-        let Some((id, external)) = site.thread.with(new_work) else {
+        let Some(id) = site.thread.with(HostThread::new_work) else {
             return;
         };
         site.notifier().begin(Within::Work, id);
-        let enqueue = self.enqueue_info((site.id, external), queue, id, blocking);
+        let enqueue = self.enqueue_info(site.id, queue, id, blocking);
         work.describe(&enqueue, &mut |work| {
             site.notifier()
                 .enter(Within::Work, work.enqueue, work.record, work.kernel);
@@ -224,9 +220,8 @@ impl ObservedCall {
     ) -> Option<(WorkId, Option<Box<Followers>>)> {
         let site = self.inner_call_site()?;
         let id = site.notifier().user_data(Within::Work).work();
-        let external = site.thread.with(|host| host.external())?;
         let mut followers: Option<Followers> = None;
-        let enqueue = self.enqueue_info((site.id, external), queue, id, blocking);
+        let enqueue = self.enqueue_info(site.id, queue, id, blocking);
         work.describe(&enqueue, &mut |work| {
             let payload = Payload::Record(work.record);
             site.notifier()

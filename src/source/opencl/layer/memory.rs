@@ -192,7 +192,7 @@ fn write(call: &mut ObservedCall, operation: AllocationOperation, address: u64, 
     record.correlation = call.correlation();
     (record.start, record.end) = (call.start(), call.end());
     call.host(|host| {
-        (record.external, record.thread) = (host.external(), host.thread());
+        record.thread = host.thread();
         let buffers = host
             .board()
             .buffers_in(Kind::MEMORY_ALLOCATION, record.context);

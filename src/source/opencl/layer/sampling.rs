@@ -4,6 +4,7 @@
 use super::device::Device;
 use super::dispatch::contained;
 use super::work::EnqueueInfo;
+use crate::collect::correlation::HostThread;
 use crate::collect::process;
 use crate::platform::inside::message;
 use crate::record::{AgentId, DeviceTime, KernelId, NoteKind, WorkId};
@@ -64,16 +65,16 @@ fn offer(agent: AgentId, device: &Device) {
     }
 }
 
-/// Reports an enqueued kernel.
+/// Reports a kernel that `host` enqueues.
 #[inline(always)]
-pub(super) fn enqueued(kernel: KernelId, info: &EnqueueInfo) {
+pub(super) fn enqueued(host: &HostThread, kernel: KernelId, info: &EnqueueInfo) {
     if let Some(sampler) = sampling() {
         // Built here, so that `info` can stay in registers.
         let enqueued = EnqueuedKernel {
             work: info.work.id,
             kernel,
             correlation: info.work.correlation,
-            external: info.work.external,
+            external: host.external_of_samples(),
             agent: info.work.agent,
             is_recorded: !info.buffers.is_none(),
         };

@@ -233,7 +233,7 @@ fn waited_for_queue(call: &mut ObservedCall, queue: &QueueIds, work: WorkId) {
 fn write(call: &mut ObservedCall, mut record: Synchronization, status: cl_int) {
     contained(|| {
         let end = call.end();
-        let by = call.host(|host| (host.thread(), host.external()));
+        let by = call.host(|host| host.thread());
         call.of_call(&mut record, by.unwrap_or_default(), end);
         call.host(|host| {
             let board = host.board();

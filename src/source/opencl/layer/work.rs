@@ -76,7 +76,7 @@ impl<P: CommandRecord> Enqueue for P {
             record.set_enqueue(&info);
         });
         if self.kernel().is_some() {
-            sampling::enqueued(self.kernel(), &info);
+            sampling::enqueued(host, self.kernel(), &info);
         }
     }
 
@@ -232,7 +232,7 @@ impl Enqueue for KernelLaunch {
             record.set_enqueue(&info);
         });
         if launch.launch.id.is_some() {
-            sampling::enqueued(launch.launch.id, &info);
+            sampling::enqueued(host, launch.launch.id, &info);
         }
     }
 
