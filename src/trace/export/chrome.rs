@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::json::{quote, write_value};
+use super::ranks::{NO_RANK, rank_of};
 use crate::record::Nanos;
 use crate::trace::model::{
     Agent, AgentIndex, Argument, Call, Consumer, CounterIndex, CounterValue, FlowPoint, Instant,
@@ -35,6 +36,8 @@ pub struct ChromeWriter<W: Write> {
     /// Flows that have begun.
     flows: HashSet<u64>,
     left_out: u64,
+    /// Rank of the processes; several have none in common.
+    ranks: Vec<i64>,
 }
 
 /// Where the events of a track stand.
@@ -56,6 +59,7 @@ impl<W: Write + Send> ChromeWriter<W> {
             tracks: Vec::new(),
             flows: HashSet::new(),
             left_out: 0,
+            ranks: Vec::new(),
         }
     }
 
@@ -219,6 +223,10 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
 
     fn process(&mut self, _: ProcessIndex, process: &Process<'_>) -> io::Result<()> {
         self.processes.push(process.pid.0);
+        let rank = rank_of(process);
+        if !self.ranks.contains(&rank) {
+            self.ranks.push(rank);
+        }
         let place = (u64::from(process.pid.0), 0);
         self.metadata(place, "process_name", ("name", Value::Text(process.name)))?;
         let labels = match process.rank {
@@ -424,7 +432,13 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.text.push_str("\n]}\n");
+        self.text.push_str("\n]");
+        if let [rank] = self.ranks[..]
+            && rank != NO_RANK
+        {
+            let _ = write!(self.text, ",\"distributedInfo\":{{\"rank\":{rank}}}");
+        }
+        self.text.push_str("}\n");
         self.out.write_all(self.text.as_bytes())?;
         self.text.clear();
         self.out.flush()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::joined::Joined;
-use super::{Format, Report, Source, chrome, format, rocprofv3};
+use super::{Format, Report, Source, chrome, format, parallel, rocprofv3};
 use crate::capture::{ReadError, Reader};
 use crate::trace::capture::{Captures, Options};
 #[cfg(not(feature = "sqlite"))]
@@ -51,6 +51,9 @@ fn supported() -> String {
     Format::ALL.map(Format::name).join(", ")
 }
 
+/// Memory for sorting, of all recordings that are read at the same time.
+const SORTING: usize = 128 << 20;
+
 /// Files that belong together: one run in one format.
 #[derive(Debug)]
 pub struct Recording {
@@ -72,14 +75,14 @@ impl Recording {
     /// Passes the recording to `consumer`.
     fn produce(
         &self,
-        options: &Options,
+        (options, budget): (&Options, usize),
         consumer: &mut dyn Consumer,
         report: &mut Report,
     ) -> io::Result<()> {
         match self.format {
             Format::Capture => captures(&self.sources, options, consumer, report),
             Format::Perfetto => perfetto(&self.sources[0], consumer, report),
-            Format::ChromeTrace => chrome::read(&self.sources[0], consumer, report),
+            Format::ChromeTrace => chrome::read(&self.sources[0], budget, consumer, report),
             Format::RocprofCsv => rocprofv3::read_csv(&self.sources, consumer, report),
             Format::RocprofJson => rocprofv3::read_json(&self.sources, consumer, report),
             Format::Rocpd | Format::NsightSystems => databases(&self.sources, consumer, report),
@@ -92,6 +95,7 @@ impl Recording {
 pub struct Inputs {
     recordings: Vec<Recording>,
     options: Options,
+    jobs: usize,
 }
 
 impl Inputs {
@@ -100,6 +104,7 @@ impl Inputs {
         let mut inputs = Inputs {
             recordings: Vec::new(),
             options: Options::default(),
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
         };
         for path in paths {
             let path = path.as_ref();
@@ -124,6 +129,12 @@ impl Inputs {
     /// How captures are passed on.
     pub fn with_options(self, options: Options) -> Inputs {
         Inputs { options, ..self }
+    }
+
+    /// How many recordings are read at the same time, at most; the number of processors if it is not set. Memory for sorting
+    /// is divided among them.
+    pub fn with_jobs(self, jobs: usize) -> Inputs {
+        Inputs { jobs, ..self }
     }
 
     /// The recordings, in the order of the stream.
@@ -203,17 +214,28 @@ impl Producer for &Inputs {
 
     fn produce(self, consumer: &mut dyn Consumer) -> io::Result<Report> {
         let mut report = Report::default();
-        let mut joined = Joined::new(consumer);
         for recording in &self.recordings {
             for source in &recording.sources {
                 let file = (source.name().to_owned(), recording.format, source.length());
                 report.files.push(file);
             }
-            recording.produce(&self.options, &mut joined, &mut report)?;
-            joined.next_recording();
-            for source in &recording.sources {
-                source.progress().store(source.length(), Ordering::Relaxed);
-            }
+        }
+        let jobs = self.jobs.clamp(1, self.recordings.len().max(1));
+        let budget = SORTING / jobs;
+        let (joined, reports) = parallel::pass_on(
+            &self.recordings,
+            Joined::new(consumer),
+            jobs,
+            |recording, consumer, report| {
+                recording.produce((&self.options, budget), consumer, report)?;
+                for source in &recording.sources {
+                    source.progress().store(source.length(), Ordering::Relaxed);
+                }
+                Ok(())
+            },
+        )?;
+        for one in reports {
+            report.append(one);
         }
         report.counts = joined.finish_all()?;
         Ok(report)

@@ -1,9 +1,10 @@
 //! Several recordings as one stream.
 
+use std::collections::HashMap;
 use std::io;
 
 use super::Counts;
-use crate::record::Nanos;
+use crate::record::{Nanos, ProcessId};
 use crate::trace::model::{
     Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, CounterValue, EventId, FlowId,
     FlowPoint, Function, FunctionIndex, Instant, Loss, Note, Parent, Process, ProcessIndex, Queue,
@@ -50,7 +51,14 @@ pub(super) struct Joined<'a> {
     events: [Vec<EventId>; 2],
     flows: Vec<FlowPoint>,
     counts: Counts,
+    /// Ids of processes, with the rank and the recording of each.
+    pids: HashMap<u32, (String, u32)>,
+    /// The number of this recording.
+    recording: u32,
 }
+
+/// Where ids for processes begin whose own id another recording has given to another process.
+const FIRST_PID: u32 = 0x7000_0000;
 
 impl<'a> Joined<'a> {
     /// Recordings for `consumer`.
@@ -66,12 +74,15 @@ impl<'a> Joined<'a> {
             events: [Vec::new(), Vec::new()],
             flows: Vec::new(),
             counts: Counts::default(),
+            pids: HashMap::new(),
+            recording: 0,
         }
     }
 
     /// A further recording follows.
     pub fn next_recording(&mut self) {
         self.base = self.taken;
+        self.recording += 1;
         self.shift = 0;
         self.functions.clear();
     }
@@ -91,6 +102,19 @@ impl<'a> Joined<'a> {
 
     fn process_index(&self, index: ProcessIndex) -> ProcessIndex {
         ProcessIndex(self.base.processes.wrapping_add(index.0))
+    }
+
+    /// The id of a process in the stream. Two ranks on two machines, or in two containers, may have the same id.
+    fn pid(&mut self, process: &Process<'_>) -> ProcessId {
+        let owner = (process.rank.to_owned(), self.recording);
+        let mut pid = process.pid.0;
+        let is_other = |known: &(String, u32)| known.1 != owner.1 && known.0 != owner.0;
+        if self.pids.get(&pid).is_some_and(is_other) {
+            let free = |pid: &u32| !self.pids.contains_key(pid);
+            pid = (FIRST_PID..).find(free).unwrap_or(pid);
+        }
+        self.pids.insert(pid, owner);
+        ProcessId(pid)
     }
 
     fn agent_index(&self, index: AgentIndex) -> AgentIndex {
@@ -189,7 +213,11 @@ impl Consumer for Joined<'_> {
     fn process(&mut self, index: ProcessIndex, process: &Process<'_>) -> io::Result<()> {
         Taken::take(&mut self.taken.processes, self.base.processes, index.0);
         self.counts.processes += 1;
-        self.consumer.process(self.process_index(index), process)
+        let process = Process {
+            pid: self.pid(process),
+            ..*process
+        };
+        self.consumer.process(self.process_index(index), &process)
     }
 
     fn track(&mut self, index: TrackIndex, track: &Track<'_>) -> io::Result<()> {

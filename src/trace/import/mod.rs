@@ -42,6 +42,7 @@ mod joined;
 mod log;
 #[cfg(feature = "sqlite")]
 mod nsys;
+mod parallel;
 mod report;
 mod rocprofv3;
 mod row;

@@ -185,6 +185,22 @@ impl Report {
         count(&mut self.remarks, file, reason.into(), None, events);
     }
 
+    /// Adds the report of another recording. The files and counts are those of all recordings already.
+    pub(super) fn append(&mut self, other: Report) {
+        for finding in other.findings {
+            match self.findings.len() < MAX_FINDINGS {
+                true => self.findings.push(finding),
+                false => self.further_findings += 1,
+            }
+        }
+        self.further_findings += other.further_findings;
+        self.unrepresented.extend(other.unrepresented);
+        self.unrepresented.truncate(MAX_REASONS);
+        self.remarks.extend(other.remarks);
+        self.remarks.truncate(MAX_REASONS);
+        self.captures = self.captures.take().or(other.captures);
+    }
+
     /// Whether the input could be read to its end and without damage.
     pub fn is_sound(&self) -> bool {
         let captures = self.captures.as_ref();

@@ -431,6 +431,9 @@ macro_rules! forward {
     };
 }
 
+#[cfg(feature = "import")]
+pub(crate) use forward;
+
 /// A consumer behind a reference.
 impl<C: Consumer + ?Sized> Consumer for &mut C {
     forward!(self, (**self));

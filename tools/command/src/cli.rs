@@ -74,7 +74,8 @@ Examples:
   gputrail demo -o other.pftrace --seed 7
   gputrail demo --pc-sampling stochastic
   gputrail demo --pc-sampling host-trap --interval 20us
-  gputrail demo --tool ./libcounter.so          try a tool of your own without a GPU";
+  gputrail demo --tool ./libcounter.so          try a tool of your own without a GPU
+  gputrail demo --ranks 64 -o job               profiles of 64 ranks, for docs/scale.md";
 
 const MERGE_EXAMPLES: &str = "\
 Examples:
@@ -440,6 +441,10 @@ pub struct Convert {
     #[arg(long, conflicts_with = "output")]
     pub dry_run: bool,
 
+    /// How many inputs are read at the same time [default: the number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub jobs: Option<u32>,
+
     #[command(flatten)]
     pub selection: Selection,
 
@@ -504,6 +509,11 @@ pub struct Demo {
     /// Steps of the simulated training
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub steps: u64,
+
+    /// Write the profiles of a training run on N ranks, some of them slow for reasons that are told, into the folder OUT
+    /// [default: job], as PyTorch's profiler writes them: rank0.json.gz, rank1.json.gz, ...
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=100_000), conflicts_with_all = ["pc_sampling", "tool", "capture"])]
+    pub ranks: Option<u64>,
 
     /// Sample the program counter of kernels: `host-trap`, or `stochastic`, which records why waves wait
     #[arg(long, value_name = "METHOD", value_parser = sampling_method)]

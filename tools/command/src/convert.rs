@@ -2,7 +2,7 @@
 
 use crate::cli::{self, Contents, Convert};
 use crate::figures::{bytes, count};
-use crate::output::{Output, WORKSHOP_PREFIX, free_name};
+use crate::output::{Output, WORKSHOP_PREFIX, folder_of, free_name};
 use crate::progress::Progress;
 use crate::signals::Signals;
 use crate::summary::tables_of as summary_tables;
@@ -14,7 +14,9 @@ use gputrail::analysis::summary::Summary;
 use gputrail::capture::Reader;
 use gputrail::convert::{Conversion, Outcome, OutputFormat, deliver_tables};
 use gputrail::trace::filter::{Selection, TimeBound};
-use gputrail::trace::import::{Format, Inputs, LocalFile, Recording, Report, Source};
+use gputrail::trace::import::{
+    Format, Inputs, LocalFile, Recording, Report, Source, Unrepresented,
+};
 use gputrail::trace::model::{Consumer, Producer};
 use gputrail::trace::perfetto::Exporter;
 use std::fs::File;
@@ -29,6 +31,10 @@ const DAMAGED: u8 = 1;
 pub fn run(arguments: Convert) -> Result<u8, Failure> {
     let inputs = Inputs::open(&arguments.inputs).map_err(|error| anyhow!(error))?;
     let inputs = inputs.with_options(Order::options(arguments.contents));
+    let inputs = match arguments.jobs {
+        Some(jobs) => inputs.with_jobs(jobs as usize),
+        None => inputs,
+    };
     if arguments.dry_run {
         let report = inputs
             .produce(&mut Everything)
@@ -120,11 +126,7 @@ fn to_folder(
             extension(format)
         );
     }
-    let beside = match path.parent() {
-        _ if path.is_dir() => &path,
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let beside = folder_of(&path);
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = private_dir::create_in(beside, WORKSHOP_PREFIX)
         .with_context(|| format!("the directory {} cannot be written", beside.display()))?;
@@ -234,13 +236,29 @@ pub fn summary(report: &Report) -> String {
         count(counts.values, "counter value"),
     ];
     text += &parts.join(", ");
-    for remark in report.remarks.iter().take(MAX_LINES) {
-        text += &format!("\n{remark}");
+    for line in by_reason(&report.remarks) {
+        text += &format!("\n{line}");
     }
-    for one in report.unrepresented.iter().take(MAX_LINES) {
-        text += &format!("\nnot in the trace: {one}");
+    for line in by_reason(&report.unrepresented) {
+        text += &format!("\nnot in the trace: {line}");
     }
     text
+}
+
+/// A line for each reason: that of its file, or a count over several files.
+fn by_reason(list: &[Unrepresented]) -> Vec<String> {
+    let mut lines: Vec<(&Unrepresented, u64, usize)> = Vec::new();
+    for one in list {
+        match lines.iter_mut().find(|line| line.0.reason == one.reason) {
+            Some(line) => (line.1, line.2) = (line.1 + one.count, line.2 + 1),
+            None => lines.push((one, one.count, 1)),
+        }
+    }
+    let line = |(first, total, files): (&Unrepresented, u64, usize)| match files {
+        1 => first.to_string(),
+        _ => format!("{files} files: {total} x {}", first.reason),
+    };
+    lines.into_iter().take(MAX_LINES).map(line).collect()
 }
 
 /// Says what was damaged; the result is the exit code.

@@ -5,11 +5,12 @@
 
 use crate::cli::{Cli, Command, Demo, RunDemo};
 use crate::library::{Carried, FILE_NAME};
-use crate::output::Output;
+use crate::output::{Output, WORKSHOP_PREFIX, folder_of};
+use crate::ranks::Job;
 use crate::signals::Signals;
 use crate::summary_text::Known;
 use crate::trace::{self, Order};
-use crate::{Failure, record, say, summary_text};
+use crate::{Failure, private_dir, record, say, summary_text};
 use anyhow::{Context, anyhow};
 use clap::Parser;
 use gputrail::capture::Writer;
@@ -17,6 +18,7 @@ use gputrail::clock::TickSource;
 use gputrail::collect::recorder::{Recorder, RecorderOptions};
 use gputrail::collect::scope::{self, Scope};
 use gputrail::collect::session::SESSION_VARIABLE;
+use gputrail::convert::deliver_tables;
 use gputrail::source::sim;
 use libloading::os::unix::Library;
 use std::ffi::{CStr, OsStr, c_char, c_void};
@@ -26,6 +28,9 @@ use std::path::Path;
 pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
     if !arguments.tool.is_empty() {
         return run_with_tools(arguments, carried);
+    }
+    if let Some(ranks) = arguments.ranks {
+        return write_ranks(&arguments, ranks);
     }
     let output = Output::named(&arguments.output)?;
     let signals = Signals::take().context("cannot take signals")?;
@@ -52,6 +57,39 @@ pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
     }
     if !arguments.quiet {
         summary_text::print(&made, &Known::default());
+    }
+    Ok(0)
+}
+
+/// Writes profiles of many ranks.
+fn write_ranks(arguments: &Demo, ranks: u64) -> Result<u8, Failure> {
+    let job = Job {
+        ranks,
+        steps: arguments.steps,
+        seed: arguments.seed,
+    };
+    // The default name is that of a trace.
+    let path = match Path::new(&arguments.output) {
+        path if path.extension() == Some("pftrace".as_ref()) => Path::new("job"),
+        path => path,
+    };
+    let (signals, beside) = (
+        Signals::take().context("cannot take signals")?,
+        folder_of(path),
+    );
+    let workshop = private_dir::create_in(beside, WORKSHOP_PREFIX)
+        .with_context(|| format!("the directory {} cannot be written", beside.display()))?;
+    let ends_at_once = signals.end_at_once(workshop.path());
+    let made = workshop.path().join("profiles");
+    std::fs::create_dir(&made).context("the profiles cannot be written")?;
+    job.write(&made).context("the profiles cannot be written")?;
+    drop(ends_at_once);
+    deliver_tables(&made, path).with_context(|| format!("cannot write {}", path.display()))?;
+    if !arguments.quiet {
+        for (rank, why) in job.slow() {
+            say!("rank {rank} is slow: {why}");
+        }
+        say!("profiles of {ranks} ranks: {}", path.display());
     }
     Ok(0)
 }

@@ -19,6 +19,7 @@ mod output;
 mod private_dir;
 mod program;
 mod progress;
+mod ranks;
 mod record;
 mod sampling;
 mod signals;

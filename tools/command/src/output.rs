@@ -190,6 +190,15 @@ impl Output {
     }
 }
 
+/// The folder in which a folder `path` is made: itself if it is there, or the one that it will be in.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        _ if path.is_dir() => path,
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
 /// The file to which `path` leads through links, whether it exists or not.
 fn link_target(path: &Path) -> PathBuf {
     /// The maximum that the system follows.

@@ -18,9 +18,6 @@ use crate::record::number_map::NumberMap;
 use crate::trace::import::Report;
 use crate::trace::import::sorter::{Key, Sorter};
 
-/// Memory for sorting, bytes. Begins and ends of slices are sorted by themselves first.
-const BUDGET: usize = 96 << 20;
-const PAIRS_BUDGET: usize = 32 << 20;
 /// Most lanes; further ones are put together.
 const MAX_LANES: usize = 1 << 16;
 /// Longest duration, ns: 30 days. Longer ones are known errors of clocks.
@@ -211,7 +208,7 @@ fn place(args: &str) -> Place {
 }
 
 impl<'a> Collected<'a> {
-    pub fn new(file: &'a Path, report: &'a mut Report) -> Collected<'a> {
+    pub fn new(file: &'a Path, budget: usize, report: &'a mut Report) -> Collected<'a> {
         let mut strings = Strings::default();
         // No name, and no category.
         strings.number("");
@@ -219,8 +216,8 @@ impl<'a> Collected<'a> {
             file,
             report,
             strings,
-            events: Sorter::new(BUDGET),
-            pairs: Sorter::new(PAIRS_BUDGET),
+            events: Sorter::new(budget / 4 * 3),
+            pairs: Sorter::new(budget / 4),
             lane_numbers: HashMap::from([(LaneKey::Rest, 0)]),
             lanes: vec![LaneKey::Rest],
             processes: BTreeMap::new(),

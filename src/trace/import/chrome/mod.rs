@@ -31,13 +31,14 @@ use super::{Report, Source};
 use crate::trace::model::Consumer;
 use collect::Collected;
 
-/// Passes the events of a file to `consumer`.
+/// Passes the events of a file to `consumer`. Sorting takes about `budget` bytes of memory.
 pub(super) fn read(
     source: &Source,
+    budget: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
-    let mut collected = Collected::new(source.name(), report);
+    let mut collected = Collected::new(source.name(), budget, report);
     scan::scan(source.reader()?, &mut collected)?;
     pairs::join(&mut collected)?;
     emit::emit(source, collected, consumer)

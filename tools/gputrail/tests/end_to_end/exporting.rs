@@ -9,6 +9,7 @@ use gputrail_harness::machine::Need;
 use gputrail_harness::program::run;
 use gputrail_harness::trace::Trace;
 use gputrail_harness::{needs, repository};
+use serde_json::Value;
 
 use crate::command::{TestDir, well};
 
@@ -180,4 +181,115 @@ fn a_conversion_that_is_ended_by_a_signal_leaves_nothing() {
         assert_eq!((status.code(), status.signal()), (Some(128 + signal), None));
         assert_eq!(made(), 0);
     }
+}
+
+/// Makes the profiles of 64 ranks, converts them in two runs, as two nodes would, and checks that an engine finds the slow ranks.
+fn find_slow_ranks(engine: &str) {
+    let dir = TestDir::new();
+    let told = well(&mut dir.gputrail(["demo", "--ranks", "64", "--steps", "4", "-o", "profiles"]));
+    for words in [
+        "rank 19 is slow: its matrix",
+        "rank 41 is slow: it loads",
+        "rank 63 is slow: its step 2",
+    ] {
+        assert!(told.stderr.contains(words), "{words}: {}", told.stderr);
+    }
+    let mut files: Vec<_> = fs::read_dir(dir.join("profiles"))
+        .expect("a folder")
+        .map(|file| file.expect("an entry").path())
+        .collect();
+    files.sort();
+    assert_eq!(files.len(), 64);
+    for half in files.chunks(32) {
+        let files = half.iter().map(|file| file.to_str().expect("UTF-8"));
+        let arguments = ["convert", "-o", "job/"].into_iter().chain(files);
+        well(&mut dir.gputrail(arguments));
+    }
+    let script = repository("tests/export/scale.py");
+    let found = well(
+        Command::new("python3")
+            .arg(script)
+            .arg(dir.join("job"))
+            .arg(engine),
+    );
+    let answers: Value = serde_json::from_str(&found.text()).expect("a line of JSON");
+    let rows = |heading: &str| answers[heading].as_array().expect("rows").clone();
+
+    let slowest: Vec<Value> = rows("The slowest rank of each step")
+        .iter()
+        .map(|row| row[1].clone())
+        .collect();
+    assert_eq!(
+        slowest,
+        [41, 41, 63, 41],
+        "data is late in each step, one step later still"
+    );
+    let waits = rows("Who waits for whom in collectives");
+    assert!(
+        !waits.is_empty() && waits.iter().all(|row| row[0] == 41 || row[0] == 63),
+        "{waits:?}"
+    );
+    let kernels = rows("Kernels whose time differs between ranks");
+    let kernels: Vec<_> = kernels
+        .iter()
+        .map(|row| (row[0].as_str().unwrap_or(""), row[1].clone()))
+        .collect();
+    assert_eq!(
+        kernels,
+        [("gemm_backward", 19.into()), ("gemm_forward", 19.into())]
+    );
+    let idle = rows("Idle time and exposed communication of each rank");
+    assert_eq!(idle.len(), 64);
+    assert_eq!(idle[0][0], 41, "{:?}", idle[0]);
+    // The slow device computes while the others wait for it.
+    let exposed = |rank: i64| {
+        idle.iter().find(|row| row[0] == rank).expect("a row")[3]
+            .as_f64()
+            .expect("a share")
+    };
+    assert!(
+        exposed(19) < exposed(20) && exposed(41) < exposed(20),
+        "{idle:?}"
+    );
+}
+
+#[test]
+fn duckdb_finds_the_slow_ranks_of_64() {
+    needs!(duckdb_finds_the_slow_ranks_of_64: Need::DuckDb);
+    find_slow_ranks("duckdb");
+}
+
+/// Run by `tools/test ranks`.
+#[test]
+#[ignore = "needs Spark, which `tools/test ranks` installs"]
+fn spark_finds_the_slow_ranks_of_64() {
+    find_slow_ranks("spark");
+}
+
+#[test]
+fn ranks_that_are_read_at_the_same_time_make_the_trace_that_they_make_one_by_one() {
+    needs!(ranks_that_are_read_at_the_same_time_make_the_trace_that_they_make_one_by_one: Need::TraceProcessor);
+    let dir = TestDir::new();
+    well(&mut dir.gputrail([
+        "demo", "-q", "--ranks", "9", "--steps", "2", "-o", "profiles",
+    ]));
+    for (jobs, output) in [("1", "one.pftrace"), ("4", "four.pftrace")] {
+        well(&mut dir.gputrail(["convert", "profiles", "--jobs", jobs, "-o", output]));
+    }
+    let [one, four] =
+        ["one.pftrace", "four.pftrace"].map(|name| fs::read(dir.join(name)).expect("a trace"));
+    assert!(one == four, "the traces differ");
+    let mut trace = Trace::open(dir.join("four.pftrace"));
+    let names: Vec<String> = trace
+        .assert_sound()
+        .rows::<(String, i64)>(
+            "select name, pid from process where name like 'train%' order by pid",
+        )
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    let expected: Vec<String> = (0..9)
+        .map(|rank| format!("train (rank {rank} of 9)"))
+        .collect();
+    assert_eq!(names, expected);
 }

@@ -285,8 +285,12 @@ fn declare_processes(
         let known = u32::try_from(number).ok();
         let known = known.filter(|id| (1..INVENTED).contains(id));
         let index = ProcessIndex(place);
+        let is_rank = |labels: &&str| labels.starts_with("rank ");
+        let own_rank = described.labels.as_deref().filter(is_rank);
         let name = match (&described.name, &described.labels) {
-            (Some(name), Some(labels)) if labels != "CPU" => format!("{name} {labels}"),
+            (Some(name), Some(labels)) if labels != "CPU" && own_rank.is_none() => {
+                format!("{name} {labels}")
+            }
             (Some(name), _) => name.clone(),
             (None, Some(labels)) => labels.clone(),
             (None, None) => format!("process {number}"),
@@ -296,7 +300,7 @@ fn declare_processes(
             &Process {
                 pid: ProcessId(known.unwrap_or(INVENTED + place)),
                 name: &name,
-                rank,
+                rank: own_rank.unwrap_or(rank),
                 command: &[],
                 order: described.order,
             },
