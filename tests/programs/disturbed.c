@@ -10,6 +10,7 @@
  *     disturbed exits COUNT         exit, in a handler of which registered before all others another thread makes COUNT calls
  *                                   of clGetDeviceIDs
  *     disturbed exits-running       exit while a kernel runs that does not end
+ *     disturbed fails COUNT         COUNT commands fail, since the event that they wait for fails
  *     disturbed scribbles COUNT     COUNT calls, each word of the header of the recorder's memory that is no count is
  *                                   overwritten, COUNT calls and new objects
  */
@@ -160,6 +161,26 @@ static void closes(int count) {
     VALUE(of_file.st_size);
 }
 
+static void fails(int count) {
+    cl_command_queue queue = clCreateCommandQueue(context, device, 0, NULL);
+    cl_uint references = 0;
+    int data = 0;
+    for (int i = 0; i < count; i++) {
+        cl_event gate = clCreateUserEvent(context, NULL);
+        clEnqueueReadBuffer(queue, buffers[0], CL_FALSE, 0, sizeof data, &data, 1, &gate, NULL);
+        clSetUserEventStatus(gate, -5);
+        clReleaseEvent(gate);
+    }
+    clFinish(queue);
+    /* The runtime's threads may still refer to the last events, and the queue to its last one. */
+    for (int i = 0; i < 5000; i++) {
+        clGetCommandQueueInfo(queue, CL_QUEUE_REFERENCE_COUNT, sizeof references, &references, NULL);
+        if (references <= 2) break;
+        usleep(1000);
+    }
+    VALUE(references <= 2);
+}
+
 static void scribbles(int count) {
     char line[512];
     char *header = NULL;
@@ -228,6 +249,7 @@ int main(int count, char **arguments) {
     if (!strcmp(how, "exits")) pthread_create(&caller, NULL, calls_at_exit, &number);
     if (!strcmp(how, "exits-running")) exits_running();
     if (!strcmp(how, "closes")) closes(number);
+    if (!strcmp(how, "fails")) fails(number);
     if (!strcmp(how, "scribbles")) scribbles(number);
     puts("ended");
     return 0;

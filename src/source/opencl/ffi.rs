@@ -94,6 +94,7 @@ pub const CL_CONTEXT_DEVICES: cl_uint = 0x1081;
 pub const CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE: u64 = 1 << 0;
 pub const CL_QUEUE_PROFILING_ENABLE: u64 = 1 << 1;
 pub const CL_QUEUE_ON_DEVICE: u64 = 1 << 2;
+pub const CL_QUEUE_REFERENCE_COUNT: cl_uint = 0x1092;
 pub const CL_QUEUE_PROPERTIES: cl_uint = 0x1093;
 pub const CL_QUEUE_PROPERTIES_ARRAY: cl_uint = 0x1098;
 

@@ -1,6 +1,7 @@
 //! Command queues. Profiling is forced on, and the program's queries are answered as if it were not.
 
 use super::call::ObservedCall;
+use super::completion;
 use super::devices;
 use super::dispatch::{below, contained, next};
 use super::ffi::*;
@@ -385,6 +386,12 @@ pub(super) unsafe fn info(
                 failed => failed,
             };
         }
+    }
+    if what == CL_QUEUE_REFERENCE_COUNT
+        && let Some(thread) = process::current()
+    {
+        // An event refers to its queue, and those of failed work may still be referred to by us.
+        completion::sweep(thread);
     }
     let result = next!(clGetCommandQueueInfo(queue, what, size, value, size_ret));
     let answered = result == CL_SUCCESS && !value.is_null();

@@ -84,6 +84,17 @@ fn words_of_the_shared_header_that_the_program_overwrites_cost_nothing() {
     assert_recorded(&dir, 100_001);
 }
 
+#[test]
+fn a_queue_has_no_references_of_ours_to_work_that_failed() {
+    needs!(a_queue_has_no_references_of_ours_to_work_that_failed: Need::Pocl, Need::OpenClToolchain);
+    let (text, _) = disturbed(&["fails", "10"]);
+    let references = text.lines().find(|line| line.starts_with("references"));
+    assert!(
+        references.is_some_and(|line| line.ends_with(" 1")),
+        "{text}"
+    );
+}
+
 /// Checks that the trace is complete, with this many calls of clGetPlatformIDs and what was named after them.
 fn assert_recorded(dir: &TestDir, platform_calls: i64) {
     assert_eq!(calls(dir, "clGetPlatformIDs"), platform_calls);
