@@ -9,7 +9,7 @@ use super::event::text;
 use crate::trace::model::{Argument, Value};
 
 /// Stands between objects of arguments. JSON has it nowhere.
-pub(super) const SEPARATOR: &str = "\x1e";
+pub(super) const SEPARATOR: char = '\x1e';
 
 /// Calls `take` with each name and value of the JSON objects in `args`.
 pub(super) fn each<'a>(args: &'a str, take: impl FnMut(&str, &'a RawValue)) {

@@ -308,7 +308,7 @@ impl<'a> Collected<'a> {
         let between: &[u8] = if second.is_empty() {
             b""
         } else {
-            SEPARATOR.as_bytes()
+            &[SEPARATOR as u8]
         };
         let parts = [
             bytemuck::bytes_of(&head),

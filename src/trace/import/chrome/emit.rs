@@ -5,7 +5,7 @@ mod lane;
 mod work;
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::io;
 use std::path::Path;
 
@@ -13,6 +13,7 @@ use super::arguments::{self, Arguments, OwnedValue};
 use super::collect::{Collected, Correlations, LaneKey, NumberSet, is_call};
 use super::record::{Head, Kind, NONE, Record, flag};
 use super::strings::Strings;
+use crate::record::number_map::NumberMap;
 use crate::record::{ArgumentType, CorrelationId, Domain, ExternalId, Nanos, OperationGroup};
 use crate::trace::import::sorter::Sorter;
 use crate::trace::import::{Report, Source};
@@ -55,7 +56,7 @@ pub(super) fn emit(
         lanes: lanes.iter().map(|_| Lane::default()).collect(),
         declared,
         stream,
-        functions: HashMap::new(),
+        functions: NumberMap::default(),
         function_list: Vec::new(),
         counters: HashMap::new(),
         work: DeviceWork::default(),
@@ -77,7 +78,7 @@ pub(super) struct Emitter<'a> {
     declared: Declared,
     stream: Stream<'a>,
     /// Places in `function_list`, by category, name and names of arguments.
-    functions: HashMap<u64, usize>,
+    functions: NumberMap<u64, usize>,
     function_list: Vec<Function>,
     counters: HashMap<(u32, Box<str>, Box<str>), TrackIndex>,
     work: DeviceWork,
@@ -294,7 +295,7 @@ impl Emitter<'_> {
 
     /// The place of a function in the list. Calls with other arguments are of another function.
     fn function(&mut self, record: &Record<'_>, list: &Arguments<'_>) -> usize {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = self.functions.hasher().build_hasher();
         let name = name_of(&self.strings, record);
         (record.head.category, name).hash(&mut hasher);
         list.iter().for_each(|(name, _)| name.hash(&mut hasher));

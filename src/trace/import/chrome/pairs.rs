@@ -120,7 +120,7 @@ fn add(
     let between: &[u8] = if args.is_empty() {
         b""
     } else {
-        SEPARATOR.as_bytes()
+        &[SEPARATOR as u8]
     };
     let parts = [bytemuck::bytes_of(&head), &open.rest, between, args];
     let key = key(open.start, duration, depth);
