@@ -134,7 +134,7 @@ struct Export<'e> {
     database: &'e Database,
     tables: &'e mut Tables,
     report: &'e mut Report,
-    /// What is added to times.
+    /// The start of the session in the clock of the trace, which is added to times.
     start: i64,
     texts: HashMap<i64, TextId>,
     /// By the bits of a global id that are of the process.

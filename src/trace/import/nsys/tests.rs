@@ -385,3 +385,97 @@ fn another_database_is_named_with_its_tables() {
         "an SQLite database with the tables bookmarks"
     );
 }
+
+#[test]
+fn an_export_between_these_has_graphs_waits_and_events_without_a_time() {
+    // 2022 and 2023: names of enumerations, graphs as a whole, events of streams without a time, and metrics without a type.
+    let (log, report) = File::new(&format!(
+        "
+CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO StringIds VALUES (1, 'cudaGraphLaunch_v10000'), (2, 'saxpy'), (3, 'void saxpy(float*)'), (4, 'cuStreamSynchronize');
+CREATE TABLE ENUM_CUPTI_SYNC_TYPE (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT);
+INSERT INTO ENUM_CUPTI_SYNC_TYPE VALUES (3, 'CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE', 'Stream synchronize');
+CREATE TABLE ENUM_CUDA_MEMCPY_OPER (id INTEGER NOT NULL PRIMARY KEY, name TEXT);
+INSERT INTO ENUM_CUDA_MEMCPY_OPER VALUES (11, 'CUDA_MEMCPY_KIND_UVM_HTOD');
+CREATE TABLE TARGET_INFO_GPU (vmId INT NOT NULL, id INT NOT NULL, name TEXT, busLocation TEXT, isDiscrete INT, l2CacheSize INT, totalMemory INT,
+    memoryBandwidth INT, clockRate INT, smCount INT, pwGpuId INT, uuid TEXT, luid INT, chipName TEXT, cuDevice INT, ctxswDevPath TEXT, ctrlDevPath TEXT, revision INT);
+INSERT INTO TARGET_INFO_GPU (vmId, id, name, smCount, uuid) VALUES (0, 0, 'NVIDIA A100', 108, 'GPU-1');
+CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT NOT NULL, end INT NOT NULL, eventClass INT NOT NULL, globalTid INT, correlationId INT, nameId INT NOT NULL, returnValue INT NOT NULL);
+INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (100, 110, 0, {THREAD}, 1, 1, 0), (120, 130, 0, {THREAD}, 2, 1, 0), (140, 600, 0, {THREAD}, 3, 4, 0);
+CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT NOT NULL, end INT NOT NULL, deviceId INT NOT NULL, contextId INT NOT NULL, streamId INT NOT NULL,
+    correlationId INT, globalPid INT, demangledName INT NOT NULL, shortName INT NOT NULL, mangledName INT, launchType INT, cacheConfig INT,
+    registersPerThread INT NOT NULL, gridX INT NOT NULL, gridY INT NOT NULL, gridZ INT NOT NULL, blockX INT NOT NULL, blockY INT NOT NULL, blockZ INT NOT NULL,
+    staticSharedMemory INT NOT NULL, dynamicSharedMemory INT NOT NULL, localMemoryPerThread INT NOT NULL, localMemoryTotal INT NOT NULL, gridId INT NOT NULL,
+    sharedMemoryExecuted INT, graphNodeId INT, sharedMemoryLimitConfig INT);
+INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES
+    (200, 300, 0, 1, 13, 1, {PROCESS}, 3, 2, 2, 1, 0, 32, 1, 1, 1, 64, 1, 1, 0, 0, 0, 0, 7, 0, 4294967297, 0),
+    (0, 0, 0, 1, 14, 1, {PROCESS}, 3, 2, 2, 1, 0, 32, 1, 1, 1, 64, 1, 1, 0, 0, 0, 0, 8, 0, 4294967298, 0),
+    (310, 305, 0, 1, 15, 1, {PROCESS}, 3, 2, 2, 1, 0, 32, 1, 1, 1, 64, 1, 1, 0, 0, 0, 0, 9, 0, 4294967299, 0);
+CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT NOT NULL, end INT NOT NULL, deviceId INT NOT NULL, contextId INT NOT NULL, streamId INT NOT NULL,
+    correlationId INT, globalPid INT, graphId INT NOT NULL, graphExecId INT NOT NULL);
+INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (400, 500, 0, 1, 7, 2, {PROCESS}, 5, 6);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT NOT NULL, end INT NOT NULL, deviceId INT NOT NULL, contextId INT NOT NULL, streamId INT NOT NULL,
+    correlationId INT, globalPid INT, bytes INT NOT NULL, copyKind INT NOT NULL, deprecatedSrcId INT, srcKind INT, dstKind INT, srcDeviceId INT,
+    srcContextId INT, dstDeviceId INT, dstContextId INT, migrationCause INT, graphNodeId INT, virtualAddress INT);
+INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY (start, end, deviceId, contextId, streamId, globalPid, bytes, copyKind, virtualAddress) VALUES (410, 420, 0, 1, 7, {PROCESS}, 65536, 11, 4096);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INT NOT NULL, end INT NOT NULL, deviceId INT NOT NULL, contextId INT NOT NULL, streamId INT NOT NULL,
+    correlationId INT, globalPid INT, value INT NOT NULL, bytes INT NOT NULL, graphNodeId INT, memKind INT);
+INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (510, 520, 0, 1, 7, 0, {PROCESS}, 255, 1024, NULL, 2);
+CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION (start INT NOT NULL, end INT NOT NULL, deviceId INT NOT NULL, contextId INT NOT NULL, streamId INT NOT NULL,
+    correlationId INT, globalPid INT, syncType INT NOT NULL, eventId INT NOT NULL);
+INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES (150, 590, 0, 1, 7, 3, {PROCESS}, 3, 4294967295);
+CREATE TABLE CUPTI_ACTIVITY_KIND_CUDA_EVENT (deviceId INT NOT NULL, contextId INT NOT NULL, streamId INT NOT NULL, correlationId INT, globalPid INT, eventId INT NOT NULL);
+INSERT INTO CUPTI_ACTIVITY_KIND_CUDA_EVENT VALUES (0, 1, 7, 4, {PROCESS}, 1), (0, 1, 7, 5, {PROCESS}, 2);
+CREATE TABLE NVTX_EVENTS (start INT NOT NULL, end INT, eventType INT NOT NULL, rangeId INT, category INT, color INT, text TEXT, globalTid INT, endGlobalTid INT, textId INT, domainId INT);
+INSERT INTO NVTX_EVENTS (start, eventType, text, globalTid, domainId) VALUES (10, 59, 'never popped', {THREAD}, 0);
+"
+    ))
+    .read();
+    assert!(report.is_sound(), "{:?}", report.findings);
+    let base = 1_000_000_000_000_u64;
+    let at = |start: u64, end: u64| format!("{}..{}", base + start, base + end);
+    let mut work = log.of("work ");
+    work.sort_unstable();
+    assert_eq!(work.len(), 6, "{work:?}");
+    for expected in [
+        format!("CUDA graphs: saxpy {}", at(200, 300)),
+        "CUDA graphs: saxpy -".to_owned(),
+        format!("stream 7: CUDA graph 5 {}", at(400, 500)),
+        format!(
+            "stream 7 row 2: copy cuda_memcpy_kind_uvm_htod {}",
+            at(410, 420)
+        ),
+        format!("stream 7: fill {}", at(510, 520)),
+    ] {
+        assert!(
+            work.iter().any(|one| one.starts_with(&expected)),
+            "{expected}: {work:?}"
+        );
+    }
+    assert_eq!(
+        log.of("slice CUDA synchronization: "),
+        [format!("Stream synchronize {}", at(150, 590))]
+    );
+    assert_eq!(
+        log.of("slice markers: "),
+        [format!("never popped {}..0", base + 10)]
+    );
+    let lost: Vec<_> = report
+        .unrepresented
+        .iter()
+        .map(|one| (one.count, &*one.reason))
+        .collect();
+    assert_eq!(
+        lost,
+        [(2, "CUDA events without a time, which was not collected")]
+    );
+    for part in ["not measured", "end before they start", "overlaps"] {
+        let remark = report.remarks.iter().find(|one| one.reason.contains(part));
+        assert_eq!(
+            remark.map(|one| one.count),
+            Some(1),
+            "{part}: {:?}",
+            report.remarks
+        );
+    }
+}

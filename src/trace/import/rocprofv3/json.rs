@@ -76,7 +76,7 @@ impl Flatten<'_> {
         self.element.ends.push((path, self.element.text.len()));
     }
 
-    /// What takes the value of a field.
+    /// The visitor of the value of a field.
     fn field(&mut self, name: impl std::fmt::Display) -> Flatten<'_> {
         let separator = if self.path.is_empty() { "" } else { "." };
         let _ = write!(self.path, "{separator}{name}");

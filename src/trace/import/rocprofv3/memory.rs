@@ -93,11 +93,14 @@ pub(super) fn add_copy<'r>(
     };
     let agent = reader.agent(file, device);
     let queue = reader.queue(process, agent, copy.stream, "copies");
+    let rest = reader.rest(row);
     let tables = &mut reader.tables;
     let ends = [("source", copy.source), ("destination", copy.destination)];
-    let ends =
-        ends.map(|(name, agent)| (tables.text(name), ArgumentValue::Text(tables.text(agent))));
-    let arguments = tables.arguments(ends);
+    let ends = ends.map(|(name, agent)| {
+        let agent = ArgumentValue::Text(tables.text(agent));
+        (tables.text(name), agent)
+    });
+    let arguments = tables.arguments(ends.into_iter().chain(rest));
     tables.add_work(WorkRow {
         process,
         queue,
@@ -123,8 +126,8 @@ pub(super) fn add_allocation<'r>(
     let allocation = Allocation::read(row)?;
     let process = reader.process(file, allocation.process);
     let agent = reader.agent(file, allocation.agent);
+    let mut arguments = reader.rest(row);
     let tables = &mut reader.tables;
-    let mut arguments = Vec::new();
     if !allocation.agent.is_empty() {
         let device = ArgumentValue::Text(tables.text(allocation.agent));
         arguments.push((tables.text("agent_id"), device));

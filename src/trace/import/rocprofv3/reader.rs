@@ -9,7 +9,7 @@ use crate::trace::import::Report;
 use crate::trace::import::row::{Row, whole_number};
 use crate::trace::import::tables::{
     AgentHandle, AgentRow, ArgumentValue, Arguments, ProcessHandle, ProcessRow, QueueHandle,
-    QueueRow, Tables,
+    QueueRow, Tables, TextId,
 };
 use crate::trace::model::{Agent, AgentIndex, Consumer, agent_title};
 
@@ -154,11 +154,18 @@ impl<'r> Reader<'r> {
 
     /// Arguments: `first`, and the fields of a row that its type does not have.
     pub fn arguments(&mut self, first: &[(&str, u64)], row: &dyn Row) -> Arguments {
+        let known = first.iter().filter(|(_, value)| *value != 0);
+        let mut arguments: Vec<_> = known
+            .map(|(name, value)| (self.tables.text(name), ArgumentValue::Uint(*value)))
+            .collect();
+        arguments.extend(self.rest(row));
+        self.tables.arguments(arguments)
+    }
+
+    /// The fields of a row that its type does not have, without those that are empty or 0.
+    pub fn rest(&mut self, row: &dyn Row) -> Vec<(TextId, ArgumentValue)> {
         let tables = &mut self.tables;
         let mut arguments = Vec::new();
-        for (name, value) in first.iter().filter(|(_, value)| *value != 0) {
-            arguments.push((tables.text(name), ArgumentValue::Uint(*value)));
-        }
         for (name, field) in row.rest() {
             if matches!(field, "" | "0")
                 || name.eq_ignore_ascii_case("Kernel_Id")
@@ -175,7 +182,7 @@ impl<'r> Reader<'r> {
             };
             arguments.push((tables.text(&name.to_ascii_lowercase()), value));
         }
-        tables.arguments(arguments)
+        arguments
     }
 
     /// Passes everything on.

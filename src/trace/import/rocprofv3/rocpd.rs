@@ -22,7 +22,7 @@ use crate::trace::model::{Agent, Consumer, Launch, Resources};
 
 /// Devices that are compared, to find those that several databases name.
 const MAX_COMPARED: usize = 256;
-/// What the names of all tables begin with.
+/// The beginning of the names of all tables.
 const PREFIX: &str = "rocpd_";
 /// The tables, without the prefix and the id of the run. None begins with another.
 const NAMES: [&str; 21] = [

@@ -99,7 +99,7 @@ fn read(databases: &[(&str, &[String], &str, u32)]) -> (Log, Report) {
     (log, report)
 }
 
-/// What both generations say of the run.
+/// Checks the events that databases of both generations hold.
 fn assert_run(log: &Log, report: &Report, times: usize) {
     assert!(report.is_sound(), "{:?}", report.findings);
     // Each run has a kernel and a copy.

@@ -90,7 +90,7 @@ pub(crate) struct QueueRow {
     pub name: TextId,
 }
 
-/// What a track of the host holds.
+/// The events of a track of the host.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Lane {
     /// The calls of a thread.
@@ -159,7 +159,7 @@ pub(crate) struct ArgumentRow {
     pub value: ArgumentValue,
 }
 
-/// What a row of the host is.
+/// The kind of a row of the host.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HostKind {
     /// A call, and what it returned if it failed.
@@ -232,7 +232,7 @@ pub(crate) struct CounterRow {
     pub unit: CounterUnit,
 }
 
-/// What a counter of the hardware counted during a dispatch.
+/// The value of a hardware counter during a dispatch.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct DispatchCounterRow {
     pub process: ProcessHandle,
