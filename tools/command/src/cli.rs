@@ -63,7 +63,7 @@ Examples:
 
 const CONVERT_NOTES: &str = "\
 Reads captures (.gputrail), Perfetto traces, Chrome trace events as PyTorch's profiler writes them (JSON), tables and databases
-of rocprofv3 (CSV, rocpd), and exports of Nsight Systems (SQLite); plain, or packed with gzip or zstd. The content decides, not
+of rocprofv3 (CSV, JSON, rocpd), and exports of Nsight Systems (SQLite); plain, or packed with gzip or zstd. The content decides, not
 the name. docs/convert.md lists what becomes of each field.
 
 Exit codes: 0 on success; 1 when an input was damaged, and all else was converted; 125 when gputrail itself fails.";
