@@ -24,6 +24,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -35,6 +36,8 @@ use super::export::{ParquetFolder, RowWriter};
 use super::filter::{Filter, Markers};
 use super::model::{Consumer, Producer};
 use super::perfetto::Exporter;
+use super::size::{Counted, Sizes};
+use crate::record::Nanos;
 
 pub use super::filter::{Selection, TimeBound};
 pub use super::import::{Inputs, OpenError, Report};
@@ -79,11 +82,34 @@ pub struct Outcome {
     pub without_place: u64,
 }
 
+/// A part of the time of a trace: what touches it is in the part.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Its begin; none for that of the trace.
+    pub from: Option<Nanos>,
+    /// Its end; none for that of the trace.
+    pub to: Option<Nanos>,
+}
+
+impl Window {
+    /// The parts between `cuts`.
+    pub fn between(cuts: &[Nanos]) -> Vec<Window> {
+        let ends = cuts.iter().copied().map(Some).chain([None]);
+        let begins = cuts.iter().map(|cut| Some(Nanos(cut.0.saturating_add(1))));
+        let begins = [None].into_iter().chain(begins);
+        let windows = begins.zip(ends).map(|(from, to)| Window { from, to });
+        windows.collect()
+    }
+}
+
 /// Inputs, and what to do with them.
 #[derive(Debug)]
 pub struct Conversion {
     inputs: Inputs,
     selection: Selection,
+    /// The selection with times for names, once they have been looked up.
+    resolved: OnceLock<Selection>,
+    window: Window,
 }
 
 impl Conversion {
@@ -97,12 +123,35 @@ impl Conversion {
         Conversion {
             inputs,
             selection: Selection::default(),
+            resolved: OnceLock::new(),
+            window: Window::default(),
         }
     }
 
     /// What to keep of the inputs.
     pub fn select(self, selection: Selection) -> Conversion {
-        Conversion { selection, ..self }
+        Conversion {
+            selection,
+            resolved: OnceLock::new(),
+            ..self
+        }
+    }
+
+    /// The part of the time that is passed on of what is selected.
+    pub fn set_window(&mut self, window: Window) {
+        self.window = window;
+    }
+
+    /// Times at which to cut the output, so that each part takes about `bytes`. The inputs are converted once to find them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Conversion::write_to`].
+    pub fn cuts(&self, bytes: u64, format: OutputFormat) -> io::Result<Vec<Nanos>> {
+        let (out, counter) = Counted::new(io::sink());
+        let mut sizes = Sizes::new(counter);
+        self.write_observed(out, format, &mut sizes)?;
+        Ok(sizes.cuts(bytes))
     }
 
     /// How captures of gputrail are passed on.
@@ -125,6 +174,24 @@ impl Conversion {
     /// Those of the consumer, and [`io::ErrorKind::InvalidInput`] if the selection names a slice or marker that the inputs do
     /// not have, or ends before it begins.
     pub fn pass_on(&self, consumer: &mut dyn Consumer) -> io::Result<Outcome> {
+        let cut = Selection {
+            from: self.window.from.map(TimeBound::Absolute),
+            to: self.window.to.map(TimeBound::Absolute),
+            ..Selection::default()
+        };
+        if !cut.is_everything() {
+            let mut filter = Filter::new(cut, consumer);
+            let outcome = self.pass_on_selected(&mut filter)?;
+            return Ok(Outcome {
+                not_selected: outcome.not_selected + filter.left_out(),
+                selected: filter.kept(),
+                ..outcome
+            });
+        }
+        self.pass_on_selected(consumer)
+    }
+
+    fn pass_on_selected(&self, consumer: &mut dyn Consumer) -> io::Result<Outcome> {
         if self.selection.is_everything() {
             let report = (&self.inputs).produce(consumer)?;
             let selected = report.counts.events();
@@ -134,7 +201,7 @@ impl Conversion {
                 ..Outcome::default()
             });
         }
-        let mut filter = Filter::new(self.resolved()?, consumer);
+        let mut filter = Filter::new(self.resolved()?.clone(), consumer);
         let report = (&self.inputs).produce(&mut filter)?;
         Ok(Outcome {
             report,
@@ -145,7 +212,15 @@ impl Conversion {
     }
 
     /// The selection with times for names of slices and markers.
-    fn resolved(&self) -> io::Result<Selection> {
+    fn resolved(&self) -> io::Result<&Selection> {
+        if let Some(known) = self.resolved.get() {
+            return Ok(known);
+        }
+        let found = self.look_up()?;
+        Ok(self.resolved.get_or_init(|| found))
+    }
+
+    fn look_up(&self) -> io::Result<Selection> {
         let mut selection = self.selection.clone();
         let bounds = [&selection.from, &selection.to];
         let names = bounds.into_iter().flatten().filter_map(TimeBound::name);
@@ -175,20 +250,31 @@ impl Conversion {
     ///
     /// As [`Conversion::pass_on`]; [`io::ErrorKind::InvalidInput`] for formats that are folders.
     pub fn write_to(&self, out: impl Write + Send, format: OutputFormat) -> io::Result<Outcome> {
+        self.write_observed(out, format, &mut ())
+    }
+
+    /// As [`Conversion::write_to`]; `observer` gets each event after it has been written.
+    fn write_observed(
+        &self,
+        out: impl Write + Send,
+        format: OutputFormat,
+        observer: &mut dyn Consumer,
+    ) -> io::Result<Outcome> {
         match format {
-            OutputFormat::Perfetto => self.pass_on(&mut Exporter::new(out)),
-            OutputFormat::CompressedPerfetto => {
-                self.pass_on(&mut Exporter::new(out).compressed(true))
+            OutputFormat::Perfetto | OutputFormat::CompressedPerfetto => {
+                let compress = format == OutputFormat::CompressedPerfetto;
+                let mut exporter = Exporter::new(out).compressed(compress);
+                self.pass_on(&mut (&mut exporter, observer))
             }
             OutputFormat::Json => {
                 let mut writer = ChromeWriter::new(BufWriter::new(out));
-                let outcome = self.pass_on(&mut writer)?;
+                let outcome = self.pass_on(&mut (&mut writer, observer))?;
                 Ok(outcome.with_left_out(writer.left_out()))
             }
             OutputFormat::PackedJson => {
                 let packed = GzEncoder::new(BufWriter::new(out), Compression::fast());
                 let mut writer = ChromeWriter::new(packed);
-                let outcome = self.pass_on(&mut writer)?;
+                let outcome = self.pass_on(&mut (&mut writer, observer))?;
                 let left_out = writer.left_out();
                 writer.into_inner().finish()?.flush()?;
                 Ok(outcome.with_left_out(left_out))

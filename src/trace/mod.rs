@@ -15,6 +15,8 @@ pub mod import;
 pub mod model;
 #[cfg(feature = "perfetto")]
 pub mod perfetto;
+#[cfg(feature = "import")]
+mod size;
 #[cfg(all(test, feature = "perfetto"))]
 mod tests;
 

@@ -445,6 +445,14 @@ pub struct Convert {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub jobs: Option<u32>,
 
+    /// Make the output at most this large: keep the beginning of what is selected, and say what is left out
+    #[arg(long, value_name = "SIZE", value_parser = output_size, conflicts_with = "split")]
+    pub max_size: Option<u64>,
+
+    /// Make several outputs of at most this size, one after the other in time, each of which opens on its own
+    #[arg(long, value_name = "SIZE", value_parser = output_size)]
+    pub split: Option<u64>,
+
     #[command(flatten)]
     pub selection: Selection,
 
@@ -454,6 +462,18 @@ pub struct Convert {
     /// Print no summary, only errors and warnings
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// A size of outputs: 200M or 200MB.
+fn output_size(text: &str) -> Result<u64, String> {
+    let size: Size = text
+        .trim_end_matches('B')
+        .parse()
+        .map_err(|_| "expected bytes such as 500K, 200M, 200MB or 1G".to_owned())?;
+    match size.0 {
+        0 => Err("expected more than 0 bytes".to_owned()),
+        bytes => Ok(bytes as u64),
+    }
 }
 
 /// What to keep of the inputs

@@ -12,7 +12,7 @@ use crate::{Failure, private_dir, say, summary_text, tables};
 use anyhow::{Context, anyhow, bail};
 use gputrail::analysis::summary::Summary;
 use gputrail::capture::Reader;
-use gputrail::convert::{Conversion, Outcome, OutputFormat, deliver_tables};
+use gputrail::convert::{Conversion, Outcome, OutputFormat, Window, deliver_tables};
 use gputrail::trace::filter::{Selection, TimeBound};
 use gputrail::trace::import::{
     Format, Inputs, LocalFile, Recording, Report, Source, Unrepresented,
@@ -44,7 +44,12 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
     }
     let format = format(&arguments);
     let selection = selection(&arguments.selection);
+    let limit = arguments.max_size.or(arguments.split);
+    if limit.is_some() && format.is_folder() {
+        return Err(anyhow!("--max-size and --split are for outputs that are one file").into());
+    }
     if selection.is_everything()
+        && limit.is_none()
         && format == OutputFormat::Perfetto
         && let [captures] = inputs.recordings()
         && captures.format() == Format::Capture
@@ -52,10 +57,11 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
     {
         return convert_captures(&arguments, &files);
     }
-    let conversion = Conversion::of(inputs).select(selection);
-    let (outcome, path) = match format.is_folder() {
-        true => to_folder(&conversion, &arguments, format)?,
-        false => to_file(&conversion, &arguments, format)?,
+    let mut conversion = Conversion::of(inputs).select(selection);
+    let (outcome, path) = match limit {
+        Some(limit) => to_parts(&mut conversion, &arguments, format, limit)?,
+        None if format.is_folder() => to_folder(&conversion, &arguments, format)?,
+        None => to_file(&conversion, &arguments, format)?,
     };
     if !arguments.quiet {
         say!("{}", summary(&outcome.report));
@@ -107,6 +113,105 @@ fn to_file(
         bytes(length)
     );
     Ok((outcome, text))
+}
+
+/// Makes one file of limited size, or several; the result says which.
+fn to_parts(
+    conversion: &mut Conversion,
+    arguments: &Convert,
+    format: OutputFormat,
+    limit: u64,
+) -> anyhow::Result<(Outcome, String)> {
+    let output = output(arguments, &arguments.inputs[0], extension(format))?;
+    if !output.is_file() {
+        bail!("--max-size and --split write files, and the output is a device or a pipe");
+    }
+    let signals = Signals::take().context("cannot take signals")?;
+    let workshop = output.workshop()?;
+    let ends_at_once = signals.end_at_once(workshop.path());
+    let path = output.path(std::process::id())?;
+    // What crosses a cut is in both parts, which may make them larger than was measured: then smaller ones are tried.
+    let mut aim = limit;
+    for attempt in 1.. {
+        let cuts = conversion
+            .cuts(aim, format)
+            .context("the output could not be made")?;
+        let mut windows = Window::between(&cuts);
+        if arguments.max_size.is_some() {
+            windows.truncate(1);
+        }
+        let mut made = Vec::new();
+        let mut total = Outcome::default();
+        for (number, window) in (1..).zip(&windows) {
+            conversion.set_window(*window);
+            let file = workshop.path().join(format!("{attempt}-{number}"));
+            let outcome = conversion
+                .write_to(File::create_new(&file)?, format)
+                .context("the output could not be made")?;
+            let length = std::fs::metadata(&file)?.len();
+            total.selected += outcome.selected;
+            total.without_place += outcome.without_place;
+            total.not_selected = outcome.not_selected;
+            total.report = outcome.report;
+            made.push((file, length));
+        }
+        conversion.set_window(Window::default());
+        let largest = made.iter().map(|(_, length)| *length).max().unwrap_or(0);
+        if largest > limit && attempt < ATTEMPTS {
+            for (file, _) in made {
+                std::fs::remove_file(file)?;
+            }
+            let smaller = u128::from(aim) * u128::from(limit) / u128::from(largest);
+            aim = (smaller * 9 / 10).max(1) as u64;
+            continue;
+        }
+        drop(ends_at_once);
+        let mut text = String::new();
+        if largest > limit {
+            text += &format!(
+                "warning: more than {} in one output: its events cannot be cut further\n",
+                bytes(limit)
+            );
+        }
+        if let (Some(_), [Window { to: Some(end), .. }]) = (arguments.max_size, &windows[..]) {
+            text += &format!(
+                "cut to {}: what begins after {} ns is left out ({}); --from shows it\n",
+                bytes(limit),
+                end.0,
+                count(total.not_selected, "event")
+            );
+        }
+        if arguments.split.is_some() {
+            // An event may be in several parts.
+            let selected = &conversion.pass_on(&mut Everything)?;
+            (total.selected, total.not_selected) = (selected.selected, selected.not_selected);
+        }
+        let digits = made.len().to_string().len();
+        for (number, (file, length)) in (1..).zip(&made) {
+            let place = match arguments.split {
+                Some(_) => numbered(&path, number, digits),
+                None => path.clone(),
+            };
+            let place = output
+                .deliver(file, &place)
+                .with_context(|| format!("cannot write {}", place.display()))?;
+            text += &format!("trace: {} ({})\n", place.display(), bytes(*length));
+        }
+        return Ok((total, text));
+    }
+    unreachable!("the last attempt ends the loop")
+}
+
+/// Maximum number of times that an output is made to find its size.
+const ATTEMPTS: u32 = 5;
+
+/// The name of a part: `run-2.pftrace`.
+fn numbered(path: &Path, number: usize, digits: usize) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // `run.json.gz` has two extensions.
+    let (stem, extensions) = name.split_once('.').unwrap_or((&name, ""));
+    let dot = if extensions.is_empty() { "" } else { "." };
+    path.with_file_name(format!("{stem}-{number:0digits$}{dot}{extensions}"))
 }
 
 /// Makes a folder of tables; the result says which.

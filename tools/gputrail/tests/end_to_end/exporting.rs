@@ -293,3 +293,69 @@ fn ranks_that_are_read_at_the_same_time_make_the_trace_that_they_make_one_by_one
         .collect();
     assert_eq!(names, expected);
 }
+
+#[test]
+fn an_output_of_limited_size_keeps_the_beginning_and_parts_hold_everything() {
+    needs!(an_output_of_limited_size_keeps_the_beginning_and_parts_hold_everything: Need::TraceProcessor);
+    let dir = TestDir::new();
+    well(&mut dir.gputrail(["demo", "-q", "--capture", "--steps", "60"]));
+    const LIMIT: u64 = 600 << 10;
+    let size = |name: &str| fs::metadata(dir.join(name)).expect("a trace").len();
+    assert!(
+        size("demo.pftrace") > 3 * LIMIT / 2,
+        "{}",
+        size("demo.pftrace")
+    );
+    let work = |name: &str| -> Vec<(i64, i64, String)> {
+        let sql = "select ts, dur, name from gpu_slice order by 1, 2, 3";
+        Trace::open(dir.join(name)).assert_sound().rows(sql)
+    };
+    let mut all = work("demo.pftrace");
+    all.dedup();
+
+    let ended = well(&mut dir.gputrail([
+        "convert",
+        "demo.gputrail",
+        "--max-size",
+        "600K",
+        "-o",
+        "cut.pftrace",
+    ]));
+    assert!(
+        ended.stderr.contains("cut to ") && ended.stderr.contains("selected: "),
+        "{}",
+        ended.stderr
+    );
+    assert!(size("cut.pftrace") <= LIMIT);
+    let mut kept = work("cut.pftrace");
+    kept.dedup();
+    assert!(kept.len() * 10 > all.len() && kept.len() < all.len());
+    assert_eq!(kept, all[..kept.len()]);
+
+    let ended = well(&mut dir.gputrail([
+        "convert",
+        "demo.gputrail",
+        "--split",
+        "600K",
+        "-o",
+        "part.pftrace",
+    ]));
+    let parts: Vec<String> = dir
+        .files(".pftrace")
+        .into_iter()
+        .filter(|name| name.starts_with("part-"))
+        .collect();
+    assert!(
+        parts.len() > 1 && ended.stderr.contains(&parts[0]),
+        "{}",
+        ended.stderr
+    );
+    let mut found = Vec::new();
+    for part in &parts {
+        assert!(size(part) <= LIMIT, "{part}");
+        found.extend(work(part));
+    }
+    found.sort();
+    found.dedup();
+    assert!(found == all, "{} of {}", found.len(), all.len());
+}
