@@ -1,7 +1,7 @@
 //! `gputrail convert`: makes a trace from captures and from files of other programs.
 
 use crate::cli::{self, Contents, Convert};
-use crate::figures::{bytes, count};
+use crate::figures::{bytes, count, grouped};
 use crate::output::{Output, WORKSHOP_PREFIX, folder_of, free_name};
 use crate::progress::Progress;
 use crate::signals::Signals;
@@ -67,7 +67,11 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
         say!("{}", summary(&outcome.report));
         let (left_out, kept) = (outcome.not_selected, outcome.selected);
         if left_out > 0 {
-            say!("selected: {} of {}", kept, count(kept + left_out, "event"));
+            say!(
+                "selected: {} of {}",
+                grouped(kept),
+                count(kept + left_out, "event")
+            );
         }
         if outcome.without_place > 0 {
             say!(
