@@ -238,6 +238,18 @@ mod tests {
     }
 
     #[test]
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    fn the_counter_is_invariant_where_the_kernel_says_so() {
+        let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+        let mut flags = processors.lines().filter(|line| line.starts_with("flags"));
+        let flags = flags.next().unwrap().split_whitespace();
+        assert_eq!(
+            invariant(),
+            flags.into_iter().any(|flag| flag == "nonstop_tsc")
+        );
+    }
+
+    #[test]
     fn the_source_never_changes() {
         let source = init();
         assert_ne!(source, TickSource::Virtual);
