@@ -47,7 +47,7 @@ impl Thread {
             callback.return_code = return_code;
             let (board, state) = (thread.host.board(), thread.host.state());
             let place = (call.depth, Within::Call);
-            board.notify_within(state, place, interest.subscribers(), &mut callback);
+            board.notify_within(state, place, interest.subscribers(), &callback);
         };
         tell(self, Phase::Enter, None);
         inside(self);

@@ -87,8 +87,8 @@ fn call(inside: impl FnOnce()) {
     let (state, place) = (thread.state(), (call.depth, Within::Call));
     let subscribers = interest.subscribers();
     if !subscribers.is_none() {
-        let mut enter = Callback::new(CALL, "call", Phase::Enter);
-        board.notify_within(state, place, subscribers, &mut enter);
+        let enter = Callback::new(CALL, "call", Phase::Enter);
+        board.notify_within(state, place, subscribers, &enter);
     }
     inside();
     let exit = |host: &mut crate::collect::correlation::HostThread| {
@@ -104,8 +104,8 @@ fn call(inside: impl FnOnce()) {
         None => count(&INTERRUPTED),
     }
     if !subscribers.is_none() {
-        let mut exit = Callback::new(CALL, "call", Phase::Exit);
-        board.notify_exit(state, place, &mut exit);
+        let exit = Callback::new(CALL, "call", Phase::Exit);
+        board.notify_exit(state, place, &exit);
         board.end_within(state, place);
     }
 }
