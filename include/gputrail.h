@@ -1419,8 +1419,10 @@ typedef struct gputrail_record_work_header {
   gputrail_stream_id stream;
   /* The calling thread. */
   gputrail_thread_id thread;
-  /* Reserved, 0. */
-  uint32_t reserved;
+  /* For a command of a command buffer, its number among them, from 0. */
+  uint16_t command;
+  /* The number of commands of the command buffer; 0 for other work, and above 65535. */
+  uint16_t commands;
 } gputrail_record_work_header;
 
 /* The enqueue of a kernel. 152 bytes. */

@@ -16,7 +16,7 @@ fn layouts_are_pinned() {
     layout!(Api, 64, header @ 0, start @ 8, end @ 16, correlation @ 24, ancestor @ 32, external @ 40,
         thread @ 48, return_code @ 52, operation @ 56, reserved @ 60);
     layout!(WorkHeader, 56, id @ 0, correlation @ 8, external @ 16, enqueued @ 24, agent @ 32, context @ 36,
-        queue @ 40, stream @ 44, thread @ 48, reserved @ 52);
+        queue @ 40, stream @ 44, thread @ 48, command @ 52, commands @ 54);
     layout!(KernelDispatch, 152, work @ 8, kernel @ 64, workgroup @ 68, grid @ 80, registers @ 104,
         static_local_memory @ 108, dynamic_local_memory @ 112, private_memory @ 116, private_memory_total @ 120,
         grid_id @ 128, executed_local_memory @ 136, cache_requested @ 140, cache_executed @ 141,

@@ -44,8 +44,10 @@ pub struct WorkHeader {
     pub stream: StreamId,
     /// The calling thread.
     pub thread: ThreadId,
-    /// Reserved, 0.
-    pub reserved: u32,
+    /// For a command of a command buffer, its number among them, from 0.
+    pub command: u16,
+    /// The number of commands of the command buffer; 0 for other work, and above 65535.
+    pub commands: u16,
 }
 
 /// The enqueue of a kernel. 152 bytes.

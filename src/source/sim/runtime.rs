@@ -440,7 +440,7 @@ impl Runtime {
                 queue: queue.id,
                 stream: state.id,
                 thread: host.thread(),
-                reserved: 0,
+                ..WorkHeader::default()
             },
             queue_number: queue.number,
             index,

@@ -18,8 +18,8 @@ use crate::trace::directory::Directory;
 use crate::trace::model::gauges::{Gauges, Running};
 use crate::trace::model::join::Enqueue;
 use crate::trace::model::{
-    AgentIndex, Consumer, EventId, Launch, ProcessIndex, Queue, QueueIndex, Resources, Stage,
-    Stream, Work, WorkKind, WorkSamples,
+    AgentIndex, Argument, Consumer, EventId, Launch, ProcessIndex, Queue, QueueIndex, Resources,
+    Stage, Stream, Value, Work, WorkKind, WorkSamples,
 };
 
 /// The bit of an event id that is set for parts of a command buffer, which share their work id.
@@ -36,6 +36,68 @@ struct Lane {
     latest: Nanos,
     /// When the latest work that is known to have ended was enqueued.
     last_enqueued: Nanos,
+    out_of_order: bool,
+    /// The latest command buffer, and its start.
+    command_buffer: Option<(WorkId, Nanos)>,
+}
+
+/// The times of a command of a command buffer.
+struct CommandTimes {
+    interval: (Nanos, Nanos),
+    /// "2 of 3".
+    number: String,
+    /// The duration of the whole buffer, ns.
+    buffer: u64,
+}
+
+impl CommandTimes {
+    fn arguments(&self) -> [Argument<'_>; 3] {
+        let argument = |name, value| Argument { name, value };
+        [
+            argument("command_of_buffer", Value::Text(&self.number)),
+            argument("command_buffer_duration_ns", Value::Uint(self.buffer)),
+            argument(
+                "times",
+                Value::Text("estimated: an equal share of the time of the whole command buffer"),
+            ),
+        ]
+    }
+}
+
+impl Lane {
+    /// The times of `work`, which is a command of a command buffer: an equal share of the time of the whole buffer,
+    /// since the runtime measures no command of its own.
+    ///
+    /// The buffer begins when it could: when the runtime took it, or when the work before it in the queue ended. Some
+    /// runtimes measure only the end of a buffer, and say that it was submitted and began shortly before.
+    #[cold]
+    fn command(&mut self, work: &EnqueueFields, times: &Times) -> Option<CommandTimes> {
+        let (start, end) = times.interval()?;
+        let begin = match self.command_buffer {
+            Some((id, begin)) if id == work.work.id => begin,
+            _ => {
+                let queued = times.queued.or(times.enqueued).unwrap_or(start);
+                match self.out_of_order {
+                    true => queued,
+                    false => queued.max(self.latest),
+                }
+            }
+        };
+        let begin = begin.min(start);
+        self.command_buffer = Some((work.work.id, begin));
+        let buffer = end.0 - begin.0;
+        let commands = u64::from(work.work.commands).max(1);
+        let command = u64::from(work.work.command).min(commands - 1);
+        let at = |number: u64| {
+            let share = u128::from(buffer) * u128::from(number) / u128::from(commands);
+            Nanos(begin.0 + share as u64)
+        };
+        Some(CommandTimes {
+            interval: (at(command), at(command + 1)),
+            number: format!("{} of {commands}", command + 1),
+            buffer,
+        })
+    }
 }
 
 /// The state of a process with which its records are read: its names, and the clock of its host.
@@ -226,7 +288,15 @@ impl Devices {
 
         let view = agent.map(|place| &self.agents[place]);
         let times = Times::new(view, host, work, completion, &mut output.report);
-        let interval = times.interval();
+        let command = match work {
+            Some(work) if work.is_shared() => lane.command(work, &times),
+            _ => None,
+        };
+        output.report.commands += u64::from(command.is_some());
+        let interval = match &command {
+            Some(command) => Some(command.interval),
+            None => times.interval(),
+        };
         let stage = self.stages.of(metadata, work);
         let (launch, resources, bytes) = sizes(work);
         let untracked = completion.is_none() && work.is_some_and(|work| work.is_untracked());
@@ -244,6 +314,9 @@ impl Devices {
             }
         }
         let (mut start, mut duration) = (times.begin(), times.duration());
+        if let Some(CommandTimes { interval, .. }) = &command {
+            (start, duration) = (Some(interval.0), Some(interval.1.0 - interval.0.0));
+        }
         match (hangs, interval, start) {
             (Some(end), _, Some(begin)) if begin >= lane.last_enqueued => {
                 let begin = begin.max(lane.latest);
@@ -262,6 +335,7 @@ impl Devices {
         };
         let shared = work.is_some_and(|work| work.is_shared());
         let waits = self.waits.take(id, shared);
+        let arguments = command.as_ref().map(CommandTimes::arguments);
         output.stream.consumer.work(&Work {
             process: self.process,
             thread: work.map_or(ThreadId::NONE, |work| work.work.thread),
@@ -293,7 +367,7 @@ impl Devices {
             status: completion.map_or(0, |completion| completion.status.min(0)),
             waits: &waits,
             samples,
-            arguments: &[],
+            arguments: arguments.as_ref().map_or(&[], |arguments| arguments),
         })
     }
 
@@ -343,19 +417,22 @@ impl Devices {
         let record = metadata.queues.get(&id);
         let view = self.agent(agent);
         let properties = record.map_or(0, |queue| queue.properties);
+        let out_of_order = properties & queue_properties::OUT_OF_ORDER != 0;
         let index = stream.new_queue(&Queue {
             process: self.process,
             agent: view.map_or(AgentIndex::UNKNOWN, |view| view.index),
             context: record.map_or(ContextId::NONE, |queue| queue.context),
             domain: view.map_or(Domain::default(), |view| view.domain),
             name: &queue_name(metadata, record),
-            out_of_order: properties & queue_properties::OUT_OF_ORDER != 0,
+            out_of_order,
         })?;
         Ok(Lane {
             index,
             stream: record.map_or(0, |queue| queue.number),
             latest: Nanos::NONE,
             last_enqueued: Nanos::NONE,
+            out_of_order,
+            command_buffer: None,
         })
     }
 }

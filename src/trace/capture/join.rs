@@ -154,7 +154,12 @@ impl Enqueue for EnqueueFields {
     }
 
     fn set_serial(&mut self, serial: u32) {
-        self.serial = serial;
+        let WorkHeader {
+            command, commands, ..
+        } = self.work;
+        // Who waits for a command buffer waits for its last command, which has the id of the work itself.
+        let is_last = commands > 0 && command == commands - 1;
+        self.serial = if is_last { 0 } else { serial };
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Report {
     /// Number of pieces of work of agents whose clock is unknown, placed by the time at which the host learnt of their
     /// end.
     pub estimated: u64,
+    /// Number of commands of command buffers. Their times are shares of the time of the whole buffer.
+    pub commands: u64,
     /// Number of samples of the program counter.
     pub samples: u64,
     /// Number of samples that their agent could not complete.

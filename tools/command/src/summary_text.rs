@@ -248,6 +248,11 @@ fn remarks(text: &mut String, report: &Report) {
         "device interval",
         "placed by when the end was learnt: the device's clock is unknown",
     );
+    remark(
+        report.commands,
+        "command",
+        "of command buffers: their times are estimates, equal shares of the time of the whole buffer",
+    );
     if report.samples > 0 {
         let dropped = match report.dropped_samples {
             0 => "none dropped".to_owned(),

@@ -129,38 +129,38 @@ impl Enqueue for CommandBuffer {
     }
 
     fn enqueue(&self, host: &mut HostThread, info: &EnqueueInfo) {
-        let commands = with(self.0, |buffer| buffer.commands.clone()).unwrap_or_default();
-        let info = &EnqueueInfo {
-            flags: info.flags | flags::SHARED,
-            ..*info
-        };
-        if commands.is_empty() {
-            whole().enqueue(host, info);
-        }
-        for command in commands {
-            match command {
-                Command::Kernel(kernel) => one(kernel, host, info),
-                Command::Copy(copy) => one(copy, host, info),
-                Command::Set(set) => one(set, host, info),
-            }
-        }
+        self.each(info, |command, info| match command {
+            Command::Kernel(kernel) => one(kernel, host, info),
+            Command::Copy(copy) => one(copy, host, info),
+            Command::Set(set) => one(set, host, info),
+        });
     }
 
     fn describe(&self, info: &EnqueueInfo, notify: &mut dyn FnMut(CommandDescription<'_>)) {
-        let commands = with(self.0, |buffer| buffer.commands.clone()).unwrap_or_default();
-        let info = &EnqueueInfo {
+        self.each(info, |command, info| match command {
+            Command::Kernel(kernel) => kernel.describe(info, notify),
+            Command::Copy(copy) => copy.describe(info, notify),
+            Command::Set(set) => set.describe(info, notify),
+        });
+    }
+}
+
+impl CommandBuffer {
+    /// Calls `work` with each command and its place in the buffer; a buffer whose commands were not observed is one
+    /// command.
+    fn each(self, info: &EnqueueInfo, mut work: impl FnMut(Command, &EnqueueInfo)) {
+        let mut commands = with(self.0, |buffer| buffer.commands.clone()).unwrap_or_default();
+        if commands.is_empty() {
+            commands.push(Command::Kernel(whole()));
+        }
+        let mut info = EnqueueInfo {
             flags: info.flags | flags::SHARED,
             ..*info
         };
-        if commands.is_empty() {
-            whole().describe(info, notify);
-        }
-        for command in commands {
-            match command {
-                Command::Kernel(kernel) => kernel.describe(info, notify),
-                Command::Copy(copy) => copy.describe(info, notify),
-                Command::Set(set) => set.describe(info, notify),
-            }
+        info.work.commands = u16::try_from(commands.len()).unwrap_or(0);
+        for (number, command) in commands.into_iter().enumerate() {
+            info.work.command = u16::try_from(number).unwrap_or(u16::MAX);
+            work(command, &info);
         }
     }
 }

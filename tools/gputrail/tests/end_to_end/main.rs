@@ -5,6 +5,7 @@ mod bad_input;
 mod c_api;
 mod cache;
 mod command;
+mod command_buffers;
 mod completeness;
 mod damages;
 mod demo;

@@ -1,0 +1,46 @@
+/* A command buffer of a quick kernel, a slow one and a fill, enqueued twice, each time waited for with clFinish. The slow
+ * kernel takes far longer than 5 ms on any processor. */
+#include "report.h"
+
+#define FUNCTION(type, name) type##_fn name = (type##_fn)clGetExtensionFunctionAddressForPlatform(platform, #type)
+
+static const char *source =
+    "kernel void quick(global int *data) { data[get_global_id(0)] += 1; }\n"
+    "kernel void slow(global int *data) { for (volatile int i = 0; i < 20000000; i++); data[0] = 1; }\n";
+
+int main(void) {
+    cl_int status;
+    size_t items = 64, one = 1;
+    int pattern = 1, round;
+    open_device();
+    FUNCTION(clCreateCommandBufferKHR, create);
+    FUNCTION(clFinalizeCommandBufferKHR, finalize);
+    FUNCTION(clEnqueueCommandBufferKHR, enqueue);
+    FUNCTION(clReleaseCommandBufferKHR, release);
+    FUNCTION(clCommandNDRangeKernelKHR, kernel_command);
+    FUNCTION(clCommandFillBufferKHR, fill_command);
+    if (!create) {
+        fprintf(stderr, "the driver has no cl_khr_command_buffer\n");
+        return 1;
+    }
+    cl_command_queue queue = clCreateCommandQueue(context, device, 0, &status);
+    cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &status);
+    STATUS(clBuildProgram(program, 1, &device, "", NULL, NULL));
+    cl_kernel quick = clCreateKernel(program, "quick", &status), slow = clCreateKernel(program, "slow", &status);
+    cl_mem memory = clCreateBuffer(context, CL_MEM_READ_WRITE, 4096, NULL, &status);
+    STATUS(clSetKernelArg(quick, 0, sizeof memory, &memory));
+    STATUS(clSetKernelArg(slow, 0, sizeof memory, &memory));
+    cl_command_buffer_khr buffer = create(1, &queue, NULL, &status);
+    STATUS(kernel_command(buffer, NULL, NULL, quick, 1, NULL, &items, NULL, 0, NULL, NULL, NULL));
+    STATUS(kernel_command(buffer, NULL, NULL, slow, 1, NULL, &one, NULL, 0, NULL, NULL, NULL));
+    STATUS(fill_command(buffer, NULL, memory, &pattern, 4, 0, 4096, 0, NULL, NULL, NULL));
+    STATUS(finalize(buffer));
+    for (round = 0; round < 2; round++) {
+        STATUS(enqueue(0, NULL, buffer, 0, NULL, NULL));
+        STATUS(clFinish(queue));
+    }
+    STATUS(release(buffer));
+    clReleaseKernel(quick), clReleaseKernel(slow), clReleaseMemObject(memory);
+    clReleaseProgram(program), clReleaseCommandQueue(queue), clReleaseContext(context);
+    return 0;
+}

@@ -1,0 +1,47 @@
+//! Command buffers: the runtime measures the whole, if at all, and the trace shows shares of it.
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+
+use crate::command::{TestDir, well};
+
+/// A command: its name, start and duration, its number in its buffer, and the duration of the buffer.
+type Command = (String, i64, i64, String, i64);
+
+#[test]
+fn the_commands_of_a_command_buffer_share_its_whole_time_and_say_so() {
+    needs!(the_commands_of_a_command_buffer_share_its_whole_time_and_say_so:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let program = dir.program("command_buffers");
+    let ended = well(&mut dir.record(Driver::Threaded, &program, &[]));
+    let remark = "6 commands of command buffers: their times are estimates";
+    assert!(ended.stderr.contains(remark), "{}", ended.stderr);
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let commands: Vec<Command> = trace.rows(
+        "select name, ts, dur, extract_arg(arg_set_id, 'command_of_buffer'), \
+         extract_arg(arg_set_id, 'command_buffer_duration_ns') from gpu_slice \
+         where extract_arg(arg_set_id, 'times') like 'estimated%' order by ts",
+    );
+    let names: Vec<(&str, &str)> = commands
+        .iter()
+        .map(|(name, .., number, _)| (name.as_str(), number.as_str()))
+        .collect();
+    let of_one = [("quick", "1 of 3"), ("slow", "2 of 3"), ("fill", "3 of 3")];
+    assert_eq!(names, [of_one; 2].concat());
+    for buffer in commands.chunks(3) {
+        let whole = buffer[0].4;
+        assert!(whole > 5_000_000, "longer than the slow kernel: {buffer:?}");
+        let durations: i64 = buffer.iter().map(|(_, _, duration, ..)| duration).sum();
+        assert_eq!(durations, whole, "{buffer:?}");
+        for pair in buffer.windows(2) {
+            assert_eq!(pair[0].1 + pair[0].2, pair[1].1, "{buffer:?}");
+        }
+    }
+    let end_of_first = commands[2].1 + commands[2].2;
+    assert!(end_of_first <= commands[3].1, "{commands:?}");
+    // The host has waited for work that is in the trace, among others.
+    well(&mut dir.gputrail(["check", "run.pftrace"]));
+}
