@@ -1,5 +1,5 @@
-/* A command buffer of a quick kernel, a slow one and a fill, enqueued twice, each time waited for with clFinish. The slow
- * kernel takes far longer than 5 ms on any processor. */
+/* Two command buffers, each of a quick kernel, a slow one and a fill, are enqueued in a row and waited for; then the first
+ * once more, with a blocking read behind it. The slow kernel takes far longer than 5 ms on any processor. */
 #include "report.h"
 
 #define FUNCTION(type, name) type##_fn name = (type##_fn)clGetExtensionFunctionAddressForPlatform(platform, #type)
@@ -11,7 +11,7 @@ static const char *source =
 int main(void) {
     cl_int status;
     size_t items = 64, one = 1;
-    int pattern = 1, round;
+    int pattern = 1, number, i;
     open_device();
     FUNCTION(clCreateCommandBufferKHR, create);
     FUNCTION(clFinalizeCommandBufferKHR, finalize);
@@ -30,16 +30,22 @@ int main(void) {
     cl_mem memory = clCreateBuffer(context, CL_MEM_READ_WRITE, 4096, NULL, &status);
     STATUS(clSetKernelArg(quick, 0, sizeof memory, &memory));
     STATUS(clSetKernelArg(slow, 0, sizeof memory, &memory));
-    cl_command_buffer_khr buffer = create(1, &queue, NULL, &status);
-    STATUS(kernel_command(buffer, NULL, NULL, quick, 1, NULL, &items, NULL, 0, NULL, NULL, NULL));
-    STATUS(kernel_command(buffer, NULL, NULL, slow, 1, NULL, &one, NULL, 0, NULL, NULL, NULL));
-    STATUS(fill_command(buffer, NULL, memory, &pattern, 4, 0, 4096, 0, NULL, NULL, NULL));
-    STATUS(finalize(buffer));
-    for (round = 0; round < 2; round++) {
-        STATUS(enqueue(0, NULL, buffer, 0, NULL, NULL));
-        STATUS(clFinish(queue));
+    cl_command_buffer_khr buffers[2];
+    for (i = 0; i < 2; i++) {
+        buffers[i] = create(1, &queue, NULL, &status);
+        STATUS(kernel_command(buffers[i], NULL, NULL, quick, 1, NULL, &items, NULL, 0, NULL, NULL, NULL));
+        STATUS(kernel_command(buffers[i], NULL, NULL, slow, 1, NULL, &one, NULL, 0, NULL, NULL, NULL));
+        STATUS(fill_command(buffers[i], NULL, memory, &pattern, 4, 0, 4096, 0, NULL, NULL, NULL));
+        STATUS(finalize(buffers[i]));
     }
-    STATUS(release(buffer));
+    STATUS(enqueue(0, NULL, buffers[0], 0, NULL, NULL));
+    STATUS(enqueue(0, NULL, buffers[1], 0, NULL, NULL));
+    STATUS(clFinish(queue));
+    STATUS(enqueue(0, NULL, buffers[0], 0, NULL, NULL));
+    STATUS(clFinish(queue));
+    STATUS(clEnqueueReadBuffer(queue, memory, CL_TRUE, 0, sizeof number, &number, 0, NULL, NULL));
+    STATUS(release(buffers[0]));
+    STATUS(release(buffers[1]));
     clReleaseKernel(quick), clReleaseKernel(slow), clReleaseMemObject(memory);
     clReleaseProgram(program), clReleaseCommandQueue(queue), clReleaseContext(context);
     return 0;

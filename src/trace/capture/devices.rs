@@ -37,8 +37,8 @@ struct Lane {
     /// When the latest work that is known to have ended was enqueued.
     last_enqueued: Nanos,
     out_of_order: bool,
-    /// The latest command buffer, and its start.
-    command_buffer: Option<(WorkId, Nanos)>,
+    /// The latest command buffer, its start and its end.
+    command_buffer: (WorkId, Nanos, Nanos),
 }
 
 /// The times of a command of a command buffer.
@@ -73,18 +73,19 @@ impl Lane {
     #[cold]
     fn command(&mut self, work: &EnqueueFields, times: &Times) -> Option<CommandTimes> {
         let (start, end) = times.interval()?;
-        let begin = match self.command_buffer {
-            Some((id, begin)) if id == work.work.id => begin,
-            _ => {
+        let (id, begin, before) = self.command_buffer;
+        let begin = match id == work.work.id {
+            true => begin,
+            false => {
+                // Completions of other threads come early: a later end is that of work behind the buffer.
+                let ends = [before, self.latest].into_iter();
+                let ends = ends.filter(|end| !self.out_of_order && *end <= start);
                 let queued = times.queued.or(times.enqueued).unwrap_or(start);
-                match self.out_of_order {
-                    true => queued,
-                    false => queued.max(self.latest),
-                }
+                ends.fold(queued, Nanos::max)
             }
         };
         let begin = begin.min(start);
-        self.command_buffer = Some((work.work.id, begin));
+        self.command_buffer = (work.work.id, begin, end);
         let buffer = end.0 - begin.0;
         let commands = u64::from(work.work.commands).max(1);
         let command = u64::from(work.work.command).min(commands - 1);
@@ -432,7 +433,7 @@ impl Devices {
             latest: Nanos::NONE,
             last_enqueued: Nanos::NONE,
             out_of_order,
-            command_buffer: None,
+            command_buffer: (WorkId::NONE, Nanos::NONE, Nanos::NONE),
         })
     }
 }
