@@ -51,7 +51,7 @@ pub(crate) use collector::{FINAL_LOSSES, SessionEvent};
 pub use lane::{Lane, WhenFull};
 #[cfg(not(loom))]
 pub(crate) use losses::unreported;
-#[cfg(all(feature = "capi", not(loom)))]
+#[cfg(all(any(feature = "capi", doc), not(loom)))]
 pub(crate) use losses::{forget_drops, show_unreported};
 pub(crate) use mapping::LaneSlot;
 #[cfg(not(loom))]
