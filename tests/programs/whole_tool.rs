@@ -54,6 +54,7 @@ struct Seen {
     argued: AtomicU64,
     finishes: AtomicU64,
     calls_of_client: AtomicU64,
+    work_of_client: AtomicU64,
     shown: AtomicU64,
     blocks_out: AtomicU64,
     samples: AtomicU64,
@@ -65,8 +66,8 @@ struct Seen {
     own_thread: AtomicU64,
 }
 
-/// Lends blocks of the Rust heap.
-struct Lender(Arc<Seen>);
+/// Lends blocks of the Rust heap, and puts the work in them together.
+struct Lender(Arc<Seen>, Timeline);
 
 impl BlockClient for Lender {
     fn request(&mut self) -> Option<ClientBlock> {
@@ -90,6 +91,14 @@ impl BlockClient for Lender {
             failed("a block holds more records than it may".into());
         }
         self.0.calls_of_client.fetch_add(calls as u64, Relaxed);
+        let seen = &self.0;
+        let added = self.1.add_block(&block, |work| {
+            let known = work.record::<KernelDispatch>().is_some() && work.duration().is_some();
+            seen.work_of_client.fetch_add(known.into(), Relaxed);
+        });
+        if let Err(error) = added {
+            failed(error.to_string());
+        }
         self.0.blocks_out.fetch_sub(1, Relaxed);
     }
 }
@@ -144,12 +153,12 @@ fn initialise(_: Tool) -> Result<Finaliser, Box<dyn std::error::Error>> {
     let refuse = recorded.enable_kind(&calls, Kind::API, false);
     refused("arguments alone", refuse, Status::NOT_ALONE);
 
-    let of_client = Buffer::of_client(BufferOptions::default(), Lender(seen.clone()))?;
+    let of_client = Buffer::of_client(BufferOptions::default(), Lender(seen.clone(), Timeline::new()?))?;
     of_client.assign(&thread)?;
     let lent = Context::new()?;
     lent.trace_operations_to(
         &of_client,
-        &[Kind::API],
+        &[Kind::API, Kind::KERNEL_DISPATCH],
         &[of_opencl(c"clEnqueueNDRangeKernel")],
     )?;
     lent.start()?;
@@ -574,6 +583,11 @@ fn end(whole: Whole, seen: &Seen) -> Result<(), Error> {
     check(
         "launches in the tool's blocks",
         of(&seen.calls_of_client),
+        launches,
+    );
+    check(
+        "kernels in the tool's blocks, with their times",
+        of(&seen.work_of_client),
         launches,
     );
     check("records of arguments", of(&seen.arguments), launches);
