@@ -30,7 +30,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::capture::Options;
-use super::export::{ChromeWriter, CsvFolder};
+use super::export::{ChromeWriter, CsvFolder, schema};
 #[cfg(feature = "parquet")]
 use super::export::{ParquetFolder, RowWriter};
 use super::filter::{Filter, Markers};
@@ -359,12 +359,21 @@ impl Outcome {
     }
 }
 
+/// Whether a folder of this name holds one of our tables.
+fn is_table(name: &str) -> bool {
+    schema::TABLES.iter().any(|table| table.name == name)
+}
+
 /// Gives complete tables in the folder `made` their place in the folder `path`, on the same file system. If `path` does not
 /// exist, it appears at once. If it does, files replace those of the same name, and a partition (`rank=3`) replaces that
 /// partition in all tables: so the ranks of a job are converted one by one, and again, into one folder.
 pub fn deliver_tables(made: &Path, path: &Path) -> io::Result<()> {
     if !path.exists() {
-        return fs::rename(made, path);
+        match fs::rename(made, path) {
+            // Another conversion has made the folder meanwhile.
+            Err(_) if path.is_dir() => {}
+            outcome => return outcome,
+        }
     }
     let mut partitions: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(made)? {
@@ -389,18 +398,28 @@ pub fn deliver_tables(made: &Path, path: &Path) -> io::Result<()> {
     for table in fs::read_dir(path)? {
         let table = table?;
         let name = table.file_name();
-        if !table.file_type()?.is_dir() || name.as_encoded_bytes().starts_with(b".") {
+        // Folders that are no tables are somebody else's.
+        let is_table = name.to_str().is_some_and(is_table);
+        if !table.file_type()?.is_dir() || !is_table {
             continue;
         }
         for partition in &partitions {
             let place = table.path().join(partition);
-            if place.is_dir() {
-                fs::rename(&place, old.join(count.to_string()))?;
+            let aside = old.join(count.to_string());
+            let had_one = place.is_dir();
+            if had_one {
+                fs::rename(&place, &aside)?;
                 count += 1;
             }
             let new = made.join(&name).join(partition);
-            if new.is_dir() {
-                fs::rename(new, place)?;
+            if !new.is_dir() {
+                continue;
+            }
+            if let Err(error) = fs::rename(new, &place) {
+                if had_one {
+                    fs::rename(&aside, &place)?;
+                }
+                return Err(error);
             }
         }
     }

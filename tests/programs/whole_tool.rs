@@ -153,7 +153,10 @@ fn initialise(_: Tool) -> Result<Finaliser, Box<dyn std::error::Error>> {
     let refuse = recorded.enable_kind(&calls, Kind::API, false);
     refused("arguments alone", refuse, Status::NOT_ALONE);
 
-    let of_client = Buffer::of_client(BufferOptions::default(), Lender(seen.clone(), Timeline::new()?))?;
+    let of_client = Buffer::of_client(
+        BufferOptions::default(),
+        Lender(seen.clone(), Timeline::new()?),
+    )?;
     of_client.assign(&thread)?;
     let lent = Context::new()?;
     lent.trace_operations_to(

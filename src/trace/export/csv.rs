@@ -290,7 +290,9 @@ impl CsvFolder {
         let kernel = self.kernel(name);
         let (start, end) = interval(work);
         let launch = work.launch.unwrap_or_default();
-        let local = work.resources.static_local + work.resources.dynamic_local;
+        let [fixed, dynamic] =
+            [work.resources.static_local, work.resources.dynamic_local].map(u64::from);
+        let local = fixed + dynamic;
         let dispatch = work.event.map_or(0, |event| event.0);
         let [x, y, z] = launch.workgroup.map(u64::from);
         let fields = [
@@ -305,7 +307,7 @@ impl CsvFolder {
             Field::Number(work.correlation.0),
             Field::Number(start),
             Field::Number(end),
-            Field::Number(local.into()),
+            Field::Number(local),
             Field::Number(work.resources.private.into()),
             Field::Number(work.resources.registers.into()),
             Field::Number(x),
@@ -333,7 +335,7 @@ impl CsvFolder {
                 Field::Number(kernel),
                 Field::Text(name),
                 Field::Number(product([x, y, z])),
-                Field::Number(local.into()),
+                Field::Number(local),
                 Field::Number(work.resources.private.into()),
                 Field::Number(work.resources.registers.into()),
                 Field::Text(argument.name),
@@ -434,6 +436,7 @@ impl Consumer for CsvFolder {
     }
 
     fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
+        self.left_out += call.flows.len() as u64;
         match self.open.begin(Span::of_call(call), call.open) {
             Some(span) => self.span(&span),
             None => Ok(()),
@@ -441,6 +444,7 @@ impl Consumer for CsvFolder {
     }
 
     fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
+        self.left_out += slice.flows.len() as u64;
         match self.open.begin(Span::of_slice(slice), slice.open) {
             Some(span) => self.span(&span),
             None => Ok(()),
@@ -457,6 +461,7 @@ impl Consumer for CsvFolder {
     }
 
     fn end_slice(&mut self, end: &SliceEnd<'_>) -> io::Result<()> {
+        self.left_out += end.flows.len() as u64;
         match self.open.end(end) {
             Some(span) => self.span(&span),
             None => Ok(()),
@@ -464,6 +469,7 @@ impl Consumer for CsvFolder {
     }
 
     fn instant(&mut self, instant: &Instant<'_>) -> io::Result<()> {
+        self.left_out += instant.flows.len() as u64;
         let (process, thread) = self.place(instant.track);
         let pid = self.pid(process);
         let fields = [

@@ -27,11 +27,14 @@ const TAKEN: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, lib
 /// Handlers for the signals, except those that the parent process has set to be ignored.
 pub struct Signals {
     wake: OwnedFd,
+    /// The number of signals that had come before.
+    before: u32,
 }
 
 impl Signals {
     /// Installs the handlers. A program started later gets its own defaults: handlers do not survive exec.
     pub fn take() -> io::Result<Signals> {
+        let before = taken();
         let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         WAKE.store(wake.as_raw_fd(), Ordering::Release);
         for signal in TAKEN {
@@ -43,7 +46,7 @@ impl Signals {
         if disposition(libc::SIGXFSZ)? != libc::SIG_IGN {
             handle(libc::SIGXFSZ, pass as *const () as usize)?;
         }
-        Ok(Signals { wake })
+        Ok(Signals { wake, before })
     }
 
     /// Installs a handler for a signal that triggers a dump, see [`Signals::has_triggered`].
@@ -78,10 +81,9 @@ impl Signals {
     pub fn end_at_once(self, folder: &Path) -> EndsAtOnce {
         let shared = Arc::new(Mutex::new(Some(folder.to_owned())));
         let ends = EndsAtOnce(Arc::clone(&shared));
-        let before = taken();
         // The thread sleeps until a signal comes or the process ends.
         std::thread::spawn(move || {
-            while taken() == before {
+            while taken() == self.before {
                 let mut wait = [PollFd::new(&self.wake, PollFlags::IN)];
                 let _ = rustix::event::poll(&mut wait, None);
             }

@@ -146,18 +146,19 @@ impl Enqueue for CommandBuffer {
 }
 
 impl CommandBuffer {
-    /// Calls `work` with each command and its place in the buffer; a buffer whose commands were not observed is one
-    /// command.
+    /// Calls `work` with each command and its place in the buffer; a buffer whose commands were not observed, or that has
+    /// more than records can number, is one command.
     fn each(self, info: &EnqueueInfo, mut work: impl FnMut(Command, &EnqueueInfo)) {
         let mut commands = with(self.0, |buffer| buffer.commands.clone()).unwrap_or_default();
-        if commands.is_empty() {
+        if commands.is_empty() || commands.len() > usize::from(u16::MAX) {
+            commands.clear();
             commands.push(Command::Kernel(whole()));
         }
         let mut info = EnqueueInfo {
             flags: info.flags | flags::SHARED,
             ..*info
         };
-        info.work.commands = u16::try_from(commands.len()).unwrap_or(0);
+        info.work.commands = u16::try_from(commands.len()).unwrap_or(1);
         for (number, command) in commands.into_iter().enumerate() {
             info.work.command = u16::try_from(number).unwrap_or(u16::MAX);
             work(command, &info);

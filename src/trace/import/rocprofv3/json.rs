@@ -14,6 +14,8 @@ use serde_core::de::{
 /// Bytes that are read at a time, and of the longest element.
 const WINDOW: usize = 1 << 18;
 const MAX_ELEMENT: usize = 1 << 24;
+/// Bytes of the longest element with the whole path of each value.
+const MAX_TEXT: usize = 4 * MAX_ELEMENT;
 /// Bytes that may be parsed in vain behind damage, for each byte that is skipped, and once.
 const MAX_WASTE: (u64, u64) = (8, 1 << 24);
 /// Fields of a process whose fields are lists.
@@ -69,11 +71,16 @@ struct Flatten<'e> {
 }
 
 impl Flatten<'_> {
-    fn value(&mut self, value: std::fmt::Arguments<'_>) {
+    /// Adds a value. Each one has its whole path, which may be long: an element is refused when all of them are too long.
+    fn value<E: Error>(&mut self, value: std::fmt::Arguments<'_>) -> Result<(), E> {
+        if self.element.text.len() + self.path.len() > MAX_TEXT {
+            return Err(E::custom("an element whose names are too long"));
+        }
         self.element.text.push_str(self.path);
         let path = self.element.text.len();
         let _ = self.element.text.write_fmt(value);
         self.element.ends.push((path, self.element.text.len()));
+        Ok(())
     }
 
     /// The visitor of the value of a field.
@@ -123,28 +130,23 @@ impl<'de> Visitor<'de> for Flatten<'_> {
     }
 
     fn visit_bool<E: Error>(mut self, value: bool) -> Result<(), E> {
-        self.value(format_args!("{}", u8::from(value)));
-        Ok(())
+        self.value(format_args!("{}", u8::from(value)))
     }
 
     fn visit_i64<E: Error>(mut self, value: i64) -> Result<(), E> {
-        self.value(format_args!("{value}"));
-        Ok(())
+        self.value(format_args!("{value}"))
     }
 
     fn visit_u64<E: Error>(mut self, value: u64) -> Result<(), E> {
-        self.value(format_args!("{value}"));
-        Ok(())
+        self.value(format_args!("{value}"))
     }
 
     fn visit_f64<E: Error>(mut self, value: f64) -> Result<(), E> {
-        self.value(format_args!("{value}"));
-        Ok(())
+        self.value(format_args!("{value}"))
     }
 
     fn visit_str<E: Error>(mut self, value: &str) -> Result<(), E> {
-        self.value(format_args!("{value}"));
-        Ok(())
+        self.value(format_args!("{value}"))
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {

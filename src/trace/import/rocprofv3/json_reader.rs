@@ -326,14 +326,25 @@ impl Records<'_, '_> {
         }
         // A counter has a value for each instance of its block.
         let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
-        for index in 0.. {
-            let id = columns.number(&format!("records_{index}_counter_id"));
-            let value = columns
-                .get(&format!("records_{index}_value"))
-                .parse::<f64>();
-            match (id, value) {
-                (Some(id), Ok(value)) => *sums.entry(id).or_default() += value,
-                _ => break,
+        // The fields of one instance stand together, in any order: its number is before their names.
+        let (mut instance, mut id, mut value) = ("", None, None);
+        for (name, text) in &columns.list {
+            let Some((number, field)) = name
+                .strip_prefix("records_")
+                .and_then(|rest| rest.split_once('_'))
+            else {
+                continue;
+            };
+            if number != instance {
+                (instance, id, value) = (number, None, None);
+            }
+            match field {
+                "counter_id" => id = text.parse::<u64>().ok(),
+                "value" => value = text.parse::<f64>().ok(),
+                _ => continue,
+            }
+            if let (Some(id), Some(value)) = (id, value) {
+                *sums.entry(id).or_default() += value;
             }
         }
         columns.remove(|name| name.starts_with("records_"));

@@ -451,6 +451,8 @@ impl<'r, 'c> Passing<'r, 'c> {
             (thread, _) => thread,
         };
         self.sampled.ran(tables, row);
+        // Before the work: some consumers tell its counters among its arguments by their declarations.
+        self.dispatch_counters(entry, queue_row.agent, counts)?;
         self.stream.consumer.work(&Work {
             process,
             thread: ThreadId(thread),
@@ -488,7 +490,6 @@ impl<'r, 'c> Passing<'r, 'c> {
             samples: samples.as_ref(),
             arguments: &arguments,
         })?;
-        self.dispatch_counters(entry, queue_row.agent, counts)?;
         let running = match stage.kind {
             WorkKind::Kernel => Running::Kernel(row.launch.and_then(|launch| {
                 let [x, y, z] = launch.workgroups()?.map(u64::from);
