@@ -241,9 +241,16 @@ impl Consumer for Filter<'_> {
             self.processes.resize(place + 1, true);
         }
         let id = process.pid.0.to_string();
+        // `3` and `rank 3` are the rank `rank 3 of 8`.
+        let number = |rank: &str| {
+            let rank = rank.strip_prefix("rank ").unwrap_or(rank);
+            rank.split(' ').next().unwrap_or("").to_owned()
+        };
+        let rank = number(process.rank);
+        let mut wanted = self.selection.processes.iter();
         self.processes[place] = keeps(&self.process_names, process.name)
-            || self.selection.processes.contains(&id)
-            || keeps(&self.process_names, process.rank);
+            || keeps(&self.process_names, process.rank)
+            || wanted.any(|wanted| *wanted == id || (!rank.is_empty() && number(wanted) == rank));
         self.consumer.process(index, process)
     }
 

@@ -81,7 +81,7 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
         }
         say!("{path}");
     }
-    if outcome.selected == 0 {
+    if outcome.selected == 0 && outcome.not_selected > 0 {
         say!("warning: the output is empty: the inputs have nothing that is selected");
     }
     Ok(problems(&outcome.report))
@@ -226,7 +226,10 @@ fn to_folder(
 ) -> anyhow::Result<(Outcome, String)> {
     let path = match &arguments.output {
         Some(name) => PathBuf::from(name),
-        None => free_name(&arguments.inputs[0].with_extension(extension(format))),
+        None => free_name(&crate::output::beside(
+            &arguments.inputs[0],
+            extension(format),
+        )),
     };
     if path.exists() && !path.is_dir() {
         bail!(
@@ -387,7 +390,7 @@ pub fn problems(report: &Report) -> u8 {
 
 fn output(arguments: &Convert, first: &Path, extension: &str) -> anyhow::Result<Output> {
     match &arguments.output {
-        Some(name) => Output::named(name),
+        Some(name) => Output::named_beside(name, &arguments.inputs),
         None => Output::beside(first, extension),
     }
 }

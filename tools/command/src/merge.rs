@@ -56,7 +56,7 @@ struct Piece {
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Merge) -> Result<u8, Failure> {
-    let output = Output::named(&arguments.output)?;
+    let output = Output::named_beside(&arguments.output, &arguments.inputs)?;
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     let _ends_at_once = signals.end_at_once(workshop.path());

@@ -27,6 +27,17 @@ pub struct Output {
     special: bool,
 }
 
+/// The name of `input` with another extension; that of a packed file is the one before `.gz` or `.zst`.
+pub fn beside(input: &Path, extension: &str) -> PathBuf {
+    let packed = input
+        .extension()
+        .is_some_and(|end| end == "gz" || end == "zst");
+    match packed {
+        true => input.with_extension("").with_extension(extension),
+        false => input.with_extension(extension),
+    }
+}
+
 impl Output {
     /// An output that the user named, with `%` variables.
     pub fn named(name: &OsStr) -> Result<Output> {
@@ -71,13 +82,30 @@ impl Output {
 
     /// The default output for `input`: its name with another extension.
     pub fn beside(input: &Path, extension: &str) -> Result<Output> {
-        let path = input.with_extension(extension);
+        let path = beside(input, extension);
         Output::in_directory_of(
             path.clone(),
             Pattern::literal(path.as_os_str()),
             false,
             false,
         )
+    }
+
+    /// The file of a name that the user gave, unless it is one of `inputs`: what is read is not to be replaced.
+    pub fn named_beside(name: &OsStr, inputs: &[PathBuf]) -> Result<Output> {
+        let output = Output::named(name)?;
+        let place = Path::new(name).canonicalize();
+        let is_input = |input: &&PathBuf| {
+            let file = input.canonicalize().ok().filter(|input| input.is_file());
+            file.is_some_and(|file| place.as_ref().is_ok_and(|place| *place == file))
+        };
+        if let Some(input) = inputs.iter().find(is_input) {
+            bail!(
+                "output {} is an input: choose another name",
+                input.display()
+            );
+        }
+        Ok(output)
     }
 
     fn in_directory_of(

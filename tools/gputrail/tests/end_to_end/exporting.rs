@@ -359,3 +359,41 @@ fn an_output_of_limited_size_keeps_the_beginning_and_parts_hold_everything() {
     found.dedup();
     assert!(found == all, "{} of {}", found.len(), all.len());
 }
+
+#[test]
+fn an_input_is_not_replaced_by_the_output() {
+    let dir = TestDir::new();
+    let profile = r#"[{"ph":"X","name":"step","ts":1,"dur":2,"pid":1,"tid":1}]"#;
+    fs::write(dir.join("run.json"), profile).expect("room");
+    for command in [
+        ["convert", "run.json", "-o", "./run.json"],
+        ["merge", "run.json", "-o", "./run.json"],
+    ] {
+        let ended = run(&mut dir.gputrail(command));
+        assert_eq!(ended.code(), 125, "{}", ended.stderr);
+        assert!(
+            ended
+                .stderr
+                .contains("output run.json is an input: choose another name"),
+            "{}",
+            ended.stderr
+        );
+    }
+    let kept = fs::read_to_string(dir.join("run.json")).expect("the input");
+    assert_eq!(kept, profile);
+}
+
+#[test]
+fn a_packed_profile_gives_its_name_to_the_trace_and_ranks_are_selected_by_number() {
+    let dir = TestDir::new();
+    well(&mut dir.gputrail([
+        "demo", "-q", "--ranks", "2", "--steps", "1", "-o", "profiles",
+    ]));
+    let profile = "profiles/rank0.json.gz";
+    let ended = well(&mut dir.gputrail(["convert", profile, "--process", "0"]));
+    assert!(
+        ended.stderr.contains("rank0.pftrace") && !ended.stderr.contains("warning"),
+        "{}",
+        ended.stderr
+    );
+}
