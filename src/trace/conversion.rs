@@ -30,17 +30,18 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::capture::Options;
-use super::export::{ChromeWriter, CsvFolder, schema};
 #[cfg(feature = "parquet")]
-use super::export::{ParquetFolder, RowWriter};
-use super::filter::{Filter, Markers};
+use super::export::ParquetFolder;
+use super::export::{ChromeWriter, CsvFolder, NoRows, RowWriter, schema};
+use super::filter::Filter;
 use super::model::{Consumer, Producer};
 use super::perfetto::Exporter;
-use super::size::{Counted, Sizes};
-use crate::record::Nanos;
+use super::selection::Markers;
 
-pub use super::filter::{Selection, TimeBound};
 pub use super::import::{Inputs, OpenError, Report};
+pub use super::parts::{MAX_PARTS, Part, Parts};
+pub use super::selection::{Selection, TimeBound};
+pub use super::size::Window;
 
 /// Prefix of the names of the folders in which outputs are made.
 const PREFIX: &str = ".gputrail-";
@@ -78,28 +79,10 @@ pub struct Outcome {
     pub not_selected: u64,
     /// Number of events that the selection kept; without a selection, all.
     pub selected: u64,
+    /// The values of the selection that matched nothing, as `stream 99`.
+    pub unmatched: Vec<String>,
     /// Number of events that the format of the output has no place for.
     pub without_place: u64,
-}
-
-/// A part of the time of a trace: what touches it is in the part.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Window {
-    /// Its begin; none for that of the trace.
-    pub from: Option<Nanos>,
-    /// Its end; none for that of the trace.
-    pub to: Option<Nanos>,
-}
-
-impl Window {
-    /// The parts between `cuts`.
-    pub fn between(cuts: &[Nanos]) -> Vec<Window> {
-        let ends = cuts.iter().copied().map(Some).chain([None]);
-        let begins = cuts.iter().map(|cut| Some(Nanos(cut.0.saturating_add(1))));
-        let begins = [None].into_iter().chain(begins);
-        let windows = begins.zip(ends).map(|(from, to)| Window { from, to });
-        windows.collect()
-    }
 }
 
 /// Inputs, and what to do with them.
@@ -109,7 +92,6 @@ pub struct Conversion {
     selection: Selection,
     /// The selection with times for names, once they have been looked up.
     resolved: OnceLock<Selection>,
-    window: Window,
 }
 
 impl Conversion {
@@ -124,7 +106,6 @@ impl Conversion {
             inputs,
             selection: Selection::default(),
             resolved: OnceLock::new(),
-            window: Window::default(),
         }
     }
 
@@ -135,23 +116,6 @@ impl Conversion {
             resolved: OnceLock::new(),
             ..self
         }
-    }
-
-    /// The part of the time that is passed on of what is selected.
-    pub fn set_window(&mut self, window: Window) {
-        self.window = window;
-    }
-
-    /// Times at which to cut the output, so that each part takes about `bytes`. The inputs are converted once to find them.
-    ///
-    /// # Errors
-    ///
-    /// As [`Conversion::write_to`].
-    pub fn cuts(&self, bytes: u64, format: OutputFormat) -> io::Result<Vec<Nanos>> {
-        let (out, counter) = Counted::new(io::sink());
-        let mut sizes = Sizes::new(counter);
-        self.write_observed(out, format, &mut sizes)?;
-        Ok(sizes.cuts(bytes))
     }
 
     /// How captures of gputrail are passed on.
@@ -174,30 +138,11 @@ impl Conversion {
     /// Those of the consumer, and [`io::ErrorKind::InvalidInput`] if the selection names a slice or marker that the inputs do
     /// not have, or ends before it begins.
     pub fn pass_on(&self, consumer: &mut dyn Consumer) -> io::Result<Outcome> {
-        let cut = Selection {
-            from: self.window.from.map(TimeBound::Absolute),
-            to: self.window.to.map(TimeBound::Absolute),
-            ..Selection::default()
-        };
-        if !cut.is_everything() {
-            let mut filter = Filter::new(cut, consumer);
-            let outcome = self.pass_on_selected(&mut filter)?;
-            return Ok(Outcome {
-                not_selected: outcome.not_selected + filter.left_out(),
-                selected: filter.kept(),
-                ..outcome
-            });
-        }
-        self.pass_on_selected(consumer)
-    }
-
-    fn pass_on_selected(&self, consumer: &mut dyn Consumer) -> io::Result<Outcome> {
         if self.selection.is_everything() {
             let report = (&self.inputs).produce(consumer)?;
-            let selected = report.counts.events();
             return Ok(Outcome {
+                selected: report.counts.events(),
                 report,
-                selected,
                 ..Outcome::default()
             });
         }
@@ -207,6 +152,7 @@ impl Conversion {
             report,
             not_selected: filter.left_out(),
             selected: filter.kept(),
+            unmatched: filter.unmatched(),
             without_place: 0,
         })
     }
@@ -250,39 +196,38 @@ impl Conversion {
     ///
     /// As [`Conversion::pass_on`]; [`io::ErrorKind::InvalidInput`] for formats that are folders.
     pub fn write_to(&self, out: impl Write + Send, format: OutputFormat) -> io::Result<Outcome> {
-        self.write_observed(out, format, &mut ())
+        let mut writer = FileWriter::new(out, format)?;
+        let outcome = self.pass_on(writer.consumer())?;
+        Ok(outcome.with_left_out(writer.finish()?))
     }
 
-    /// As [`Conversion::write_to`]; `observer` gets each event after it has been written.
-    fn write_observed(
+    /// Passes the selected part of the inputs to `observer`, and counts what an output would leave out, without making one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Conversion::pass_on`].
+    pub fn try_out(
         &self,
-        out: impl Write + Send,
         format: OutputFormat,
         observer: &mut dyn Consumer,
     ) -> io::Result<Outcome> {
         match format {
-            OutputFormat::Perfetto | OutputFormat::CompressedPerfetto => {
-                let compress = format == OutputFormat::CompressedPerfetto;
-                let mut exporter = Exporter::new(out).compressed(compress);
-                self.pass_on(&mut (&mut exporter, observer))
-            }
-            OutputFormat::Json => {
-                let mut writer = ChromeWriter::new(BufWriter::new(out));
+            OutputFormat::Perfetto | OutputFormat::CompressedPerfetto => self.pass_on(observer),
+            OutputFormat::Json | OutputFormat::PackedJson => {
+                let mut writer = ChromeWriter::new(io::sink());
                 let outcome = self.pass_on(&mut (&mut writer, observer))?;
                 Ok(outcome.with_left_out(writer.left_out()))
             }
-            OutputFormat::PackedJson => {
-                let packed = GzEncoder::new(BufWriter::new(out), Compression::fast());
-                let mut writer = ChromeWriter::new(packed);
+            OutputFormat::Csv => {
+                let mut writer = CsvFolder::nowhere();
                 let outcome = self.pass_on(&mut (&mut writer, observer))?;
-                let left_out = writer.left_out();
-                writer.into_inner().finish()?.flush()?;
-                Ok(outcome.with_left_out(left_out))
+                Ok(outcome.with_left_out(writer.left_out()))
             }
-            OutputFormat::Csv | OutputFormat::Parquet => Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the tables of this format are written into a folder",
-            )),
+            OutputFormat::Parquet => {
+                let mut writer = RowWriter::new(NoRows);
+                let outcome = self.pass_on(&mut (&mut writer, observer))?;
+                Ok(outcome.with_left_out(writer.left_out()))
+            }
         }
     }
 
@@ -350,8 +295,64 @@ impl Conversion {
     }
 }
 
+/// The writer of an output that is one file.
+pub(super) enum FileWriter<'a, W: Write + Send> {
+    Perfetto(Box<Exporter<'a>>),
+    Json(ChromeWriter<BufWriter<W>>),
+    PackedJson(ChromeWriter<GzEncoder<BufWriter<W>>>),
+}
+
+impl<'a, W: Write + Send + 'a> FileWriter<'a, W> {
+    /// Writes to `out`.
+    pub fn new(out: W, format: OutputFormat) -> io::Result<FileWriter<'a, W>> {
+        Ok(match format {
+            OutputFormat::Perfetto => FileWriter::Perfetto(Box::new(Exporter::new(out))),
+            OutputFormat::CompressedPerfetto => {
+                FileWriter::Perfetto(Box::new(Exporter::new(out).compressed(true)))
+            }
+            OutputFormat::Json => FileWriter::Json(ChromeWriter::new(BufWriter::new(out))),
+            OutputFormat::PackedJson => {
+                let packed = GzEncoder::new(BufWriter::new(out), Compression::fast());
+                FileWriter::PackedJson(ChromeWriter::new(packed))
+            }
+            OutputFormat::Csv | OutputFormat::Parquet => {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "the tables of this format are written into a folder",
+                ));
+            }
+        })
+    }
+
+    /// The consumer that writes.
+    pub fn consumer(&mut self) -> &mut dyn Consumer {
+        match self {
+            FileWriter::Perfetto(writer) => &mut **writer,
+            FileWriter::Json(writer) => writer,
+            FileWriter::PackedJson(writer) => writer,
+        }
+    }
+
+    /// Writes the rest. The result is the number of events that the format has no place for.
+    pub fn finish(self) -> io::Result<u64> {
+        match self {
+            FileWriter::Perfetto(_) => Ok(0),
+            FileWriter::Json(writer) => {
+                let left_out = writer.left_out();
+                writer.into_inner().flush()?;
+                Ok(left_out)
+            }
+            FileWriter::PackedJson(writer) => {
+                let left_out = writer.left_out();
+                writer.into_inner().finish()?.flush()?;
+                Ok(left_out)
+            }
+        }
+    }
+}
+
 impl Outcome {
-    fn with_left_out(self, without_place: u64) -> Outcome {
+    pub(super) fn with_left_out(self, without_place: u64) -> Outcome {
         Outcome {
             without_place,
             ..self

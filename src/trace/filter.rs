@@ -1,112 +1,42 @@
 //! A part of a stream: between two times, of some processes, devices, streams, names or categories.
 //!
-//! [`Filter`] stands between a producer and a consumer. What a criterion does not apply to (the stream of an API call, the
-//! category of a counter) is not held against an event by that criterion.
+//! [`Filter`] stands between a producer and a consumer. A criterion decides on the events that have the property: the stream
+//! of an API call or the category of a counter is no reason to leave it out. Counts of samples and work that never ran have no
+//! time: they belong to the part that begins with the trace.
 
+use std::collections::HashMap;
 use std::io;
 
-use wildmatch::WildMatch;
-
-use crate::record::Nanos;
+use super::selection::{Pattern, Selection, Wanted};
+use crate::record::{AgentId, KernelId, Nanos};
 use crate::trace::model::{
     Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, CounterValue, Instant, Loss,
-    Note, Parent, Process, ProcessIndex, Queue, QueueIndex, Samples, Slice, SliceEnd, StackFrame,
-    StackIndex, StackSamples, SystemClocks, TraceHeader, Track, TrackIndex, TrackKind, Work,
+    Note, Parent, Process, ProcessIndex, Queue, QueueIndex, SamplerIndex, Samples, Slice, SliceEnd,
+    StackFrame, StackIndex, StackSamples, SystemClocks, TraceHeader, Track, TrackIndex, TrackKind,
+    Work,
 };
-
-/// A time in a trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TimeBound {
-    /// A time in the clock of the trace.
-    Absolute(Nanos),
-    /// A time since the trace begins.
-    SinceBegin(Nanos),
-    /// The first slice or marker of this name: its begin, or its end where the bound is the end of an interval.
-    Name(String),
-}
-
-impl TimeBound {
-    fn time(&self, begin: u64) -> u64 {
-        match self {
-            TimeBound::Absolute(time) => time.0,
-            TimeBound::SinceBegin(time) => begin.saturating_add(time.0),
-            TimeBound::Name(_) => 0,
-        }
-    }
-
-    /// The name of a slice or marker whose time is to be found.
-    pub(super) fn name(&self) -> Option<&str> {
-        match self {
-            TimeBound::Name(name) => Some(name),
-            _ => None,
-        }
-    }
-}
-
-impl From<&str> for TimeBound {
-    /// Nanoseconds of the trace's clock, a time since the beginning with its unit (`1.5s`, `20ms`, `7us`), or otherwise a
-    /// name.
-    fn from(text: &str) -> TimeBound {
-        if let Ok(nanos) = text.parse() {
-            return TimeBound::Absolute(Nanos(nanos));
-        }
-        let units = [("ns", 1e0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-        let found = units.iter().find_map(|(unit, nanos)| {
-            let number: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
-            (number >= 0.0).then(|| Nanos((number * nanos).round() as u64))
-        });
-        found.map_or_else(|| TimeBound::Name(text.to_owned()), TimeBound::SinceBegin)
-    }
-}
-
-/// A selection of the items of a stream. Empty lists keep everything.
-#[derive(Clone, Debug, Default)]
-pub struct Selection {
-    /// Events that end before this are left out.
-    pub from: Option<TimeBound>,
-    /// Events that begin after this are left out.
-    pub to: Option<TimeBound>,
-    /// Processes, by their ids or by patterns of their names.
-    pub processes: Vec<String>,
-    /// Devices, by their places among all devices.
-    pub devices: Vec<u32>,
-    /// Streams of devices, by their numbers.
-    pub streams: Vec<u32>,
-    /// Patterns (`*` and `?`) of names of slices, calls, instants, work and counters.
-    pub names: Vec<String>,
-    /// Patterns of categories of slices, calls and instants.
-    pub categories: Vec<String>,
-    /// Whether arguments are left out.
-    pub drop_arguments: bool,
-}
-
-impl Selection {
-    /// Whether it keeps everything.
-    pub fn is_everything(&self) -> bool {
-        let lists = [&self.processes, &self.names, &self.categories];
-        self.from.is_none()
-            && self.to.is_none()
-            && lists.iter().all(|list| list.is_empty())
-            && self.devices.is_empty()
-            && self.streams.is_empty()
-            && !self.drop_arguments
-    }
-}
 
 /// Passes a selection of a stream on.
 pub struct Filter<'a> {
     consumer: &'a mut dyn Consumer,
     selection: Selection,
-    names: Vec<WildMatch>,
-    categories: Vec<WildMatch>,
-    process_names: Vec<WildMatch>,
+    processes: Wanted<Pattern>,
+    devices: Wanted<u32>,
+    streams: Wanted<u32>,
+    names: Wanted<Pattern>,
+    categories: Wanted<Pattern>,
     /// The interval that is kept.
     interval: (u64, u64),
     /// Whether each process is kept.
-    processes: Vec<bool>,
+    kept_processes: Vec<bool>,
     tracks: Vec<TrackState>,
+    /// Short names of the agents.
+    titles: Vec<String>,
     /// Agents of blocks of counters.
     blocks: Vec<(ProcessIndex, AgentIndex)>,
+    samplers: HashMap<SamplerIndex, Sampler>,
+    /// Whether each stack of samples is kept, where devices or names are selected.
+    stacks: HashMap<(TrackIndex, StackIndex), bool>,
     left_out: u64,
     kept: u64,
 }
@@ -122,12 +52,30 @@ struct TrackState {
     open: Vec<bool>,
 }
 
-fn patterns(list: &[String]) -> Vec<WildMatch> {
-    list.iter().map(|pattern| WildMatch::new(pattern)).collect()
+/// Which agents and kernels of a sampler are kept.
+#[derive(Debug, Default)]
+struct Sampler {
+    agents: HashMap<AgentId, bool>,
+    kernels: HashMap<KernelId, bool>,
 }
 
-fn keeps(patterns: &[WildMatch], text: &str) -> bool {
-    patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(text))
+impl Sampler {
+    fn keeps(&self, agent: AgentId, kernel: KernelId) -> bool {
+        let [agent, kernel] = [self.agents.get(&agent), self.kernels.get(&kernel)];
+        agent.copied().unwrap_or(true) && kernel.copied().unwrap_or(true)
+    }
+}
+
+/// `3` and `rank 3` are the rank `rank 3 of 8`.
+fn rank_number(rank: &str) -> &str {
+    let rank = rank.strip_prefix("rank ").unwrap_or(rank);
+    rank.split(' ').next().unwrap_or("")
+}
+
+/// The number of samples in counts.
+fn count_of(samples: &Samples) -> u64 {
+    let outcomes = samples.counts.iter().flat_map(|count| &count.outcomes);
+    outcomes.map(|outcome| outcome.samples).sum()
 }
 
 impl<'a> Filter<'a> {
@@ -135,14 +83,19 @@ impl<'a> Filter<'a> {
     pub fn new(selection: Selection, consumer: &'a mut dyn Consumer) -> Filter<'a> {
         Filter {
             consumer,
-            names: patterns(&selection.names),
-            categories: patterns(&selection.categories),
-            process_names: patterns(&selection.processes),
+            processes: Wanted::patterns(&selection.processes),
+            devices: Wanted::new(selection.devices.iter().copied()),
+            streams: Wanted::new(selection.streams.iter().copied()),
+            names: Wanted::patterns(&selection.names),
+            categories: Wanted::patterns(&selection.categories),
             selection,
             interval: (0, u64::MAX),
-            processes: Vec::new(),
+            kept_processes: Vec::new(),
             tracks: Vec::new(),
+            titles: Vec::new(),
             blocks: Vec::new(),
+            samplers: HashMap::new(),
+            stacks: HashMap::new(),
             left_out: 0,
             kept: 0,
         }
@@ -158,21 +111,54 @@ impl<'a> Filter<'a> {
         self.kept
     }
 
+    /// The values of the selection that matched nothing, as `stream 99`.
+    pub fn unmatched(&self) -> Vec<String> {
+        let texts = |what: &'static str, list: &Wanted<Pattern>| -> Vec<String> {
+            let list = list.unmatched();
+            list.map(|one| format!("{what} {}", one.text)).collect()
+        };
+        let numbers = |what: &'static str, list: &Wanted<u32>| -> Vec<String> {
+            list.unmatched()
+                .map(|one| format!("{what} {one}"))
+                .collect()
+        };
+        [
+            texts("process", &self.processes),
+            numbers("device", &self.devices),
+            numbers("stream", &self.streams),
+            texts("name", &self.names),
+            texts("category", &self.categories),
+        ]
+        .concat()
+    }
+
     fn keeps_time(&self, start: Nanos, end: Option<Nanos>) -> bool {
         let (from, to) = self.interval;
         start.0 <= to && end.is_none_or(|end| end.0 >= from)
     }
 
-    fn keeps_process(&self, index: ProcessIndex) -> bool {
-        self.processes
-            .get(index.0 as usize)
-            .copied()
-            .unwrap_or(true)
+    /// Whether items without a time are kept.
+    fn keeps_untimed(&self) -> bool {
+        self.interval.0 == 0
     }
 
-    fn keeps_device(&self, agent: AgentIndex) -> bool {
-        let devices = &self.selection.devices;
-        devices.is_empty() || devices.contains(&agent.0)
+    fn keeps_process(&self, index: ProcessIndex) -> bool {
+        let keeps = self.kept_processes.get(index.0 as usize);
+        keeps.copied().unwrap_or(true)
+    }
+
+    fn keeps_device(&mut self, agent: AgentIndex) -> bool {
+        self.devices.keeps(|device| *device == agent.0)
+    }
+
+    /// Whether a device is kept that samples call by its title, followed by `separator` and more.
+    fn keeps_title(&mut self, name: &str, separator: &str) -> bool {
+        let titles = &self.titles;
+        self.devices.keeps(|device| {
+            let title = titles.get(*device as usize);
+            let rest = title.and_then(|title| name.strip_prefix(&**title));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(separator))
+        })
     }
 
     fn keeps_track(&self, track: TrackIndex) -> bool {
@@ -180,10 +166,12 @@ impl<'a> Filter<'a> {
         track.is_none_or(|track| track.keeps_process)
     }
 
-    /// Counts an event.
-    fn count(&mut self, keep: bool) -> bool {
-        self.left_out += u64::from(!keep);
-        self.kept += u64::from(keep);
+    /// Counts events.
+    fn count(&mut self, keep: bool, events: u64) -> bool {
+        match keep {
+            true => self.kept += events,
+            false => self.left_out += events,
+        }
         keep
     }
 
@@ -232,25 +220,25 @@ impl Consumer for Filter<'_> {
     }
 
     fn agents(&mut self, first: AgentIndex, agents: &[Agent]) -> io::Result<()> {
+        self.titles.truncate(first.0 as usize);
+        let titles = agents.iter().map(|agent| agent.title.clone());
+        self.titles.extend(titles);
         self.consumer.agents(first, agents)
     }
 
     fn process(&mut self, index: ProcessIndex, process: &Process<'_>) -> io::Result<()> {
         let place = index.0 as usize;
-        if place >= self.processes.len() {
-            self.processes.resize(place + 1, true);
+        if place >= self.kept_processes.len() {
+            self.kept_processes.resize(place + 1, true);
         }
         let id = process.pid.0.to_string();
-        // `3` and `rank 3` are the rank `rank 3 of 8`.
-        let number = |rank: &str| {
-            let rank = rank.strip_prefix("rank ").unwrap_or(rank);
-            rank.split(' ').next().unwrap_or("").to_owned()
-        };
-        let rank = number(process.rank);
-        let mut wanted = self.selection.processes.iter();
-        self.processes[place] = keeps(&self.process_names, process.name)
-            || keeps(&self.process_names, process.rank)
-            || wanted.any(|wanted| *wanted == id || (!rank.is_empty() && number(wanted) == rank));
+        let rank = rank_number(process.rank);
+        self.kept_processes[place] = self.processes.keeps(|wanted| {
+            wanted.matches(process.name)
+                || wanted.matches(process.rank)
+                || wanted.text == id
+                || (!rank.is_empty() && rank_number(&wanted.text) == rank)
+        });
         self.consumer.process(index, process)
     }
 
@@ -261,13 +249,17 @@ impl Consumer for Filter<'_> {
             (_, Parent::Track(parent)) => self.keeps_track(parent),
             (_, Parent::Trace) => true,
         };
+        let keeps_name = match track.kind {
+            TrackKind::Counter(_) => self.names.keeps_text(track.name),
+            _ => true,
+        };
         let place = index.0 as usize;
         if place >= self.tracks.len() {
             self.tracks.resize_with(place + 1, TrackState::default);
         }
         self.tracks[place] = TrackState {
             keeps_process,
-            keeps_name: keeps(&self.names, track.name),
+            keeps_name,
             open: Vec::new(),
         };
         self.consumer.track(index, track)
@@ -291,13 +283,13 @@ impl Consumer for Filter<'_> {
         let function = call.function;
         let category = function.category.as_deref().or(function.domain.name());
         let keep = self.keeps_process(call.process)
-            && self.keeps_time(call.start, call.end)
-            && keeps(&self.names, &function.name)
-            && keeps(&self.categories, category.unwrap_or(""));
+            && self.names.keeps_text(&function.name)
+            && self.categories.keeps_text(category.unwrap_or(""))
+            && self.keeps_time(call.start, call.end);
         if call.open {
             self.begin_open(call.track, keep);
         }
-        if !self.count(keep) {
+        if !self.count(keep, 1) {
             return Ok(());
         }
         // Without arguments, a call is one of a function that has no parameters.
@@ -312,13 +304,13 @@ impl Consumer for Filter<'_> {
 
     fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
         let keep = self.keeps_track(slice.track)
-            && self.keeps_time(slice.start, slice.end)
-            && keeps(&self.names, slice.name)
-            && keeps(&self.categories, slice.category);
+            && self.names.keeps_text(slice.name)
+            && self.categories.keeps_text(slice.category)
+            && self.keeps_time(slice.start, slice.end);
         if slice.open {
             self.begin_open(slice.track, keep);
         }
-        if !self.count(keep) {
+        if !self.count(keep, 1) {
             return Ok(());
         }
         let mut slice = *slice;
@@ -348,10 +340,10 @@ impl Consumer for Filter<'_> {
 
     fn instant(&mut self, instant: &Instant<'_>) -> io::Result<()> {
         let keep = self.keeps_track(instant.track)
-            && self.keeps_time(instant.time, Some(instant.time))
-            && keeps(&self.names, instant.name)
-            && keeps(&self.categories, instant.category);
-        if !self.count(keep) {
+            && self.names.keeps_text(instant.name)
+            && self.categories.keeps_text(instant.category)
+            && self.keeps_time(instant.time, Some(instant.time));
+        if !self.count(keep, 1) {
             return Ok(());
         }
         let mut instant = *instant;
@@ -363,13 +355,15 @@ impl Consumer for Filter<'_> {
 
     fn work(&mut self, work: &Work<'_>) -> io::Result<()> {
         let end = work.interval.map(|(_, end)| end);
-        let streams = &self.selection.streams;
         let keep = self.keeps_process(work.process)
             && self.keeps_device(work.agent)
-            && (streams.is_empty() || streams.contains(&work.stream))
-            && work.start.is_none_or(|start| self.keeps_time(start, end))
-            && keeps(&self.names, work.stage.name);
-        if !self.count(keep) {
+            && self.streams.keeps(|stream| *stream == work.stream)
+            && self.names.keeps_text(work.stage.name)
+            && match work.start {
+                Some(start) => self.keeps_time(start, end),
+                None => self.keeps_untimed(),
+            };
+        if !self.count(keep, 1) {
             return Ok(());
         }
         let mut work = *work;
@@ -384,7 +378,7 @@ impl Consumer for Filter<'_> {
         let keep = self.keeps_track(track)
             && named.is_none_or(|track| track.keeps_name)
             && self.keeps_time(time, Some(time));
-        match self.count(keep) {
+        match self.count(keep, 1) {
             true => self.consumer.value(track, time, value),
             false => Ok(()),
         }
@@ -401,14 +395,44 @@ impl Consumer for Filter<'_> {
             && of.is_none_or(|(process, agent)| {
                 self.keeps_process(process) && self.keeps_device(agent)
             });
-        match self.count(keep) {
+        match self.count(keep, values.len() as u64) {
             true => self.consumer.counter_values(block, time, values),
             false => Ok(()),
         }
     }
 
     fn samples(&mut self, samples: &Samples) -> io::Result<()> {
-        self.consumer.samples(samples)
+        let all = count_of(samples);
+        if samples.process.is_some_and(|own| !self.keeps_process(own)) {
+            self.count(false, all);
+            return Ok(());
+        }
+        let mut sampler = self.samplers.remove(&samples.sampler).unwrap_or_default();
+        for (id, name) in &samples.agents {
+            let keep = self.keeps_title(name, " (");
+            sampler.agents.insert(*id, keep);
+        }
+        for (id, name) in &samples.kernels {
+            sampler.kernels.insert(*id, self.names.keeps_text(name));
+        }
+        let untimed = self.keeps_untimed();
+        let mut kept = samples.clone();
+        kept.counts
+            .retain(|count| untimed && sampler.keeps(count.agent, count.kernel));
+        kept.totals
+            .retain(|totals| untimed && sampler.keeps(totals.agent, totals.kernel));
+        kept.raw.retain(|sample| {
+            sampler.keeps(sample.agent, sample.kernel)
+                && self.keeps_time(sample.time, Some(sample.time))
+        });
+        if !untimed {
+            kept.invalid = 0;
+        }
+        self.samplers.insert(samples.sampler, sampler);
+        let count = count_of(&kept);
+        self.kept += count;
+        self.left_out += all - count;
+        self.consumer.samples(&kept)
     }
 
     fn stack(
@@ -417,30 +441,47 @@ impl Consumer for Filter<'_> {
         stack: StackIndex,
         frames: &[StackFrame],
     ) -> io::Result<()> {
+        if !(self.devices.is_empty() && self.names.is_empty()) {
+            // The queue, whose name begins with that of its device, and the kernel.
+            let name = |place: usize| frames.get(place).map_or("", |frame| &frame.name);
+            let keep = self.keeps_title(name(0), " ·") && self.names.keeps_text(name(1));
+            self.stacks.insert((track, stack), keep);
+        }
         self.consumer.stack(track, stack, frames)
     }
 
     fn stack_samples(&mut self, samples: &StackSamples<'_>) -> io::Result<()> {
-        let kept: Vec<_> = samples
-            .samples
-            .iter()
-            .filter(|(time, _)| self.keeps_time(*time, Some(*time)))
-            .copied()
-            .collect();
-        self.left_out += (samples.samples.len() - kept.len()) as u64;
-        self.kept += kept.len() as u64;
-        self.consumer.stack_samples(&StackSamples {
-            track: samples.track,
-            samples: &kept,
-        })
+        if !self.keeps_track(samples.track) {
+            return Ok(());
+        }
+        let keeps = |(time, stack): &&(Nanos, StackIndex)| {
+            let stack = self.stacks.get(&(samples.track, *stack));
+            self.keeps_time(*time, Some(*time)) && stack.copied().unwrap_or(true)
+        };
+        let kept: Vec<_> = samples.samples.iter().filter(keeps).copied().collect();
+        match kept.is_empty() {
+            true => Ok(()),
+            false => self.consumer.stack_samples(&StackSamples {
+                track: samples.track,
+                samples: &kept,
+            }),
+        }
     }
 
     fn loss(&mut self, loss: &Loss) -> io::Result<()> {
-        self.consumer.loss(loss)
+        let keeps_process = loss.process.is_none_or(|own| self.keeps_process(own));
+        match keeps_process && self.keeps_time(loss.first, Some(loss.last)) {
+            true => self.consumer.loss(loss),
+            false => Ok(()),
+        }
     }
 
+    /// Notes say how a process was recorded: each part has those of its processes.
     fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
-        self.consumer.note(note)
+        match self.keeps_process(note.process) {
+            true => self.consumer.note(note),
+            false => Ok(()),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -452,88 +493,224 @@ impl Consumer for Filter<'_> {
     }
 }
 
-/// Finds slices and instants by name: when the first one of each begins, and when it ends.
-#[derive(Debug, Default)]
-pub struct Markers {
-    names: Vec<String>,
-    /// When the first one begins and ends.
-    found: Vec<Option<(Nanos, Nanos)>>,
-    /// Slices that were found and are open: their tracks, their depths there, and their places in `found`.
-    open: Vec<(TrackIndex, usize, usize)>,
-    depths: Vec<usize>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::aggregate::Outcome;
+    use crate::record::{ProcessId, SamplingMethod};
+    use crate::trace::model::{OutcomeCount, RawSample, SampleCount, SampleTotals};
+    use crate::trace::selection::TimeBound;
 
-impl Markers {
-    /// Looks for slices and instants with these names.
-    pub fn new(names: Vec<String>) -> Markers {
-        Markers {
-            found: vec![None; names.len()],
-            names,
-            ..Markers::default()
-        }
+    /// The agents, kernels and numbers of the counts that pass, and the times of single samples.
+    #[derive(Default)]
+    struct Passed {
+        counts: Vec<(u32, u32, u64)>,
+        totals: u64,
+        raw: Vec<u64>,
+        stacks: Vec<u64>,
     }
 
-    /// The interval of the first slice or instant called `name`.
-    pub fn interval(&self, name: &str) -> Option<(Nanos, Nanos)> {
-        let place = self.names.iter().position(|known| known == name)?;
-        self.found[place]
-    }
-
-    fn depth(&mut self, track: TrackIndex) -> &mut usize {
-        let place = track.0 as usize;
-        if place >= self.depths.len() {
-            self.depths.resize(place + 1, 0);
-        }
-        &mut self.depths[place]
-    }
-}
-
-impl Consumer for Markers {
-    fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
-        if call.open {
-            *self.depth(call.track) += 1;
-        }
-        Ok(())
-    }
-
-    fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
-        if slice.open {
-            *self.depth(slice.track) += 1;
-        }
-        let place = self.names.iter().position(|name| name == slice.name);
-        if let Some(place) = place
-            && self.found[place].is_none()
-        {
-            self.found[place] = Some((slice.start, slice.end.unwrap_or(Nanos(u64::MAX))));
-            if slice.open {
-                let depth = *self.depth(slice.track);
-                self.open.push((slice.track, depth, place));
+    impl Consumer for Passed {
+        fn samples(&mut self, samples: &Samples) -> io::Result<()> {
+            for count in &samples.counts {
+                let sum = count.outcomes.iter().map(|outcome| outcome.samples).sum();
+                self.counts.push((count.agent.0, count.kernel.0, sum));
             }
+            self.totals += samples
+                .totals
+                .iter()
+                .map(|totals| totals.samples)
+                .sum::<u64>();
+            self.raw
+                .extend(samples.raw.iter().map(|sample| sample.time.0));
+            Ok(())
         }
-        Ok(())
+
+        fn stack_samples(&mut self, samples: &StackSamples<'_>) -> io::Result<()> {
+            let times = samples.samples.iter().map(|(time, _)| time.0);
+            self.stacks.extend(times);
+            Ok(())
+        }
     }
 
-    fn end(&mut self, track: TrackIndex, end: Nanos) -> io::Result<()> {
-        let depth = *self.depth(track);
-        *self.depth(track) = depth.saturating_sub(1);
-        let open = self
-            .open
-            .iter()
-            .position(|one| (one.0, one.1) == (track, depth));
-        if let Some(open) = open {
-            let (_, _, place) = self.open.swap_remove(open);
-            if let Some((_, known)) = &mut self.found[place] {
-                *known = end;
-            }
-        }
-        Ok(())
+    fn outcome() -> Outcome {
+        Outcome::from_code(0)
     }
 
-    fn instant(&mut self, instant: &Instant<'_>) -> io::Result<()> {
-        let place = self.names.iter().position(|name| name == instant.name);
-        if let Some(place) = place {
-            self.found[place].get_or_insert((instant.time, instant.time));
+    /// Passes samples of two devices and two kernels, of a process with the id 7, through a filter.
+    fn passed(selection: Selection) -> (Passed, u64, u64) {
+        let mut passed = Passed::default();
+        let mut filter = Filter::new(selection, &mut passed);
+        filter.begin(&TraceHeader::default()).unwrap();
+        let title = |number: u32| Agent {
+            title: format!("GPU {number}"),
+            ..Agent::default()
+        };
+        filter.agents(AgentIndex(0), &[title(0), title(1)]).unwrap();
+        let process = Process {
+            pid: ProcessId(7),
+            name: "app",
+            rank: "",
+            command: &[],
+            order: None,
+        };
+        filter.process(ProcessIndex(0), &process).unwrap();
+        let track = Track {
+            parent: Parent::Process(ProcessIndex(0)),
+            name: "samples",
+            kind: TrackKind::Samples,
+            order: None,
+        };
+        filter.track(TrackIndex(0), &track).unwrap();
+        let places = [(1, 1), (1, 2), (2, 1)];
+        let places = places.map(|(agent, kernel)| (AgentId(agent), KernelId(kernel)));
+        let samples = Samples {
+            process: Some(ProcessIndex(0)),
+            agents: vec![
+                (AgentId(1), "GPU 0 (a model)".to_owned()),
+                (AgentId(2), "GPU 1".to_owned()),
+            ],
+            kernels: vec![
+                (KernelId(1), "saxpy".to_owned()),
+                (KernelId(2), "gemm".to_owned()),
+            ],
+            counts: places
+                .iter()
+                .map(|(agent, kernel)| SampleCount {
+                    agent: *agent,
+                    kernel: *kernel,
+                    address: 0,
+                    outcomes: vec![OutcomeCount {
+                        outcome: outcome(),
+                        samples: 10,
+                        latency: 0,
+                    }],
+                })
+                .collect(),
+            totals: places
+                .iter()
+                .map(|(agent, kernel)| SampleTotals {
+                    agent: *agent,
+                    kernel: *kernel,
+                    method: SamplingMethod::HOST_TRAP,
+                    dispatches: 1,
+                    samples: 10,
+                    dropped: 0,
+                })
+                .collect(),
+            raw: (100..)
+                .zip(places)
+                .map(|(time, (agent, kernel))| RawSample {
+                    time: Nanos(time),
+                    address: 0,
+                    outcome: outcome(),
+                    agent,
+                    kernel,
+                    work: Default::default(),
+                    correlation: Default::default(),
+                    external: Default::default(),
+                    exec_mask: 0,
+                    hardware: Default::default(),
+                    workgroup: [0; 3],
+                    wave_in_group: 0,
+                    wave_count: 0,
+                    absent: Default::default(),
+                })
+                .collect(),
+            ..Samples::default()
+        };
+        filter.samples(&samples).unwrap();
+        let mut stacks = Vec::new();
+        for (number, (queue, kernel)) in (0..).zip([
+            ("GPU 0 · queue", "saxpy"),
+            ("GPU 0 · queue", "gemm"),
+            ("GPU 1 · queue", "saxpy"),
+        ]) {
+            let frame = |name: &str| StackFrame {
+                name: name.to_owned(),
+                mapping: String::new(),
+            };
+            let frames = [frame(queue), frame(kernel)];
+            filter
+                .stack(TrackIndex(0), StackIndex(number), &frames)
+                .unwrap();
+            stacks.push((Nanos(100 + u64::from(number)), StackIndex(number)));
         }
-        Ok(())
+        let stacks = StackSamples {
+            track: TrackIndex(0),
+            samples: &stacks,
+        };
+        filter.stack_samples(&stacks).unwrap();
+        let counts = (filter.kept(), filter.left_out());
+        (passed, counts.0, counts.1)
+    }
+
+    #[test]
+    fn samples_are_selected_by_process_device_and_kernel() {
+        let all = passed(Selection::default());
+        assert_eq!((all.0.counts.len(), all.1, all.2), (3, 30, 0));
+        let (none, kept, left_out) = passed(Selection {
+            processes: vec!["8".to_owned()],
+            ..Selection::default()
+        });
+        assert_eq!((none.counts.len(), none.stacks.len()), (0, 0));
+        assert_eq!((kept, left_out), (0, 30));
+        let (second, kept, left_out) = passed(Selection {
+            devices: vec![1],
+            ..Selection::default()
+        });
+        assert_eq!(second.counts, [(2, 1, 10)]);
+        assert_eq!(
+            (second.totals, second.raw, second.stacks),
+            (10, vec![102], vec![102])
+        );
+        assert_eq!((kept, left_out), (10, 20));
+        let (named, ..) = passed(Selection {
+            names: vec!["g*m".to_owned()],
+            ..Selection::default()
+        });
+        assert_eq!(named.counts, [(1, 2, 10)]);
+        assert_eq!((named.raw, named.stacks), (vec![101], vec![101]));
+    }
+
+    #[test]
+    fn samples_are_selected_by_time_and_counts_belong_to_the_first_part() {
+        let at = |time| Some(TimeBound::Absolute(Nanos(time)));
+        let (first, kept, _) = passed(Selection {
+            to: at(100),
+            ..Selection::default()
+        });
+        assert_eq!((first.raw, first.stacks, kept), (vec![100], vec![100], 30));
+        let (second, kept, _) = passed(Selection {
+            from: at(101),
+            ..Selection::default()
+        });
+        assert_eq!(
+            (second.raw, second.stacks),
+            (vec![101, 102], vec![101, 102])
+        );
+        assert_eq!((second.counts.len(), second.totals, kept), (0, 0, 0));
+    }
+
+    #[test]
+    fn values_of_a_selection_that_match_nothing_are_told() {
+        let mut nobody = ();
+        let selection = Selection {
+            streams: vec![7, 99],
+            names: vec!["*".to_owned(), "missing".to_owned()],
+            ..Selection::default()
+        };
+        let mut filter = Filter::new(selection, &mut nobody);
+        let instant = Instant {
+            track: TrackIndex(0),
+            name: "a",
+            category: "",
+            time: Nanos(1),
+            arguments: &[],
+            flows: &[],
+        };
+        filter.instant(&instant).unwrap();
+        let words = ["stream 7", "stream 99", "name missing"];
+        assert_eq!(filter.unmatched(), words);
     }
 }

@@ -9,12 +9,17 @@ mod convert;
 #[cfg(feature = "perfetto")]
 mod directory;
 pub mod export;
-pub mod filter;
+#[cfg(feature = "import")]
+mod filter;
 #[cfg(feature = "import")]
 pub mod import;
 pub mod model;
+#[cfg(feature = "import")]
+mod parts;
 #[cfg(feature = "perfetto")]
 pub mod perfetto;
+#[cfg(feature = "import")]
+mod selection;
 #[cfg(feature = "import")]
 mod size;
 #[cfg(all(test, feature = "perfetto"))]

@@ -1,9 +1,8 @@
-//! Tables as rocprofv3 writes them (CSV), in one folder: `PID_kernel_trace.csv` and so on, with rocprofv3's columns.
+//! A writer of tables in CSV with the columns of rocprofv3, in one folder: `PID_kernel_trace.csv` and so on.
 //!
-//! What these tables have no place for (samples, counters over time, flows, notes, losses) is counted in
-//! [`CsvFolder::left_out`].
+//! The tables have no place for samples, counters over time, flows, notes and losses: [`CsvFolder::left_out`] counts them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -105,7 +104,8 @@ enum Field<'a> {
 
 /// Writes the stream into a folder of CSV files.
 pub struct CsvFolder {
-    root: PathBuf,
+    /// The folder; without one, events are only counted.
+    root: Option<PathBuf>,
     files: HashMap<String, Option<Open>>,
     rows: u64,
     processes: Vec<u32>,
@@ -113,8 +113,12 @@ pub struct CsvFolder {
     agents: Vec<Agent>,
     /// Agents that are in the table of a process.
     known_agents: BTreeSet<(u32, u32)>,
-    /// Names of counters of agents.
-    counters: BTreeSet<String>,
+    /// Names of counters of agents, each with whether it has rows in the table of counters.
+    counters: BTreeMap<String, bool>,
+    /// Names of the counters of each block.
+    blocks: HashMap<CounterIndex, Vec<String>>,
+    /// The number of values over time of each counter. Counters that have rows beside kernels are not left out.
+    values: BTreeMap<String, u64>,
     /// Numbers of kernels, by their names.
     kernels: HashMap<String, u64>,
     open: OpenSpans,
@@ -131,14 +135,24 @@ impl CsvFolder {
     /// Writes into the folder `root`, which exists and is empty.
     pub fn new(root: impl Into<PathBuf>) -> CsvFolder {
         CsvFolder {
-            root: root.into(),
+            root: Some(root.into()),
+            ..CsvFolder::nowhere()
+        }
+    }
+
+    /// Writes nothing, and counts what the tables have no place for.
+    pub fn nowhere() -> CsvFolder {
+        CsvFolder {
+            root: None,
             files: HashMap::new(),
             rows: 0,
             processes: Vec::new(),
             tracks: Vec::new(),
             agents: Vec::new(),
             known_agents: BTreeSet::new(),
-            counters: BTreeSet::new(),
+            counters: BTreeMap::new(),
+            blocks: HashMap::new(),
+            values: BTreeMap::new(),
             kernels: HashMap::new(),
             open: OpenSpans::default(),
             left_out: 0,
@@ -147,7 +161,10 @@ impl CsvFolder {
 
     /// Number of events that these tables have no place for.
     pub fn left_out(&self) -> u64 {
-        self.left_out
+        let values = self.values.iter();
+        let over_time =
+            values.filter(|(name, _)| !self.counters.get(*name).is_some_and(|has| *has));
+        self.left_out + over_time.map(|(_, count)| count).sum::<u64>()
     }
 
     fn pid(&self, process: ProcessIndex) -> u32 {
@@ -164,6 +181,9 @@ impl CsvFolder {
         fields: &[Field<'_>],
     ) -> io::Result<()> {
         debug_assert_eq!(columns.len(), fields.len());
+        if self.root.is_none() {
+            return Ok(());
+        }
         let mut line = String::new();
         for (place, field) in fields.iter().enumerate() {
             if place > 0 {
@@ -198,7 +218,10 @@ impl CsvFolder {
                 oldest.file.flush()?;
             }
         }
-        let path = self.root.join(name);
+        let Some(root) = &self.root else {
+            return Ok(());
+        };
+        let path = root.join(name);
         let file = File::options().append(true).create(true).open(path)?;
         let mut file = BufWriter::new(file);
         if !self.files.contains_key(name) {
@@ -216,8 +239,9 @@ impl CsvFolder {
         let Some(agent) = self.agents.get(index.0 as usize).cloned() else {
             return Ok(String::new());
         };
+        let label = format!("Agent {}", node(&agent, index));
         if self.known_agents.insert((pid, index.0)) {
-            let number = u64::from(index.0);
+            let number = node(&agent, index);
             let kind = agent.title.split(' ').next().unwrap_or("GPU");
             let name = match &*agent.architecture {
                 "" => &agent.name,
@@ -234,7 +258,7 @@ impl CsvFolder {
             ];
             self.row(pid, "agent_info", AGENTS, &fields)?;
         }
-        Ok(format!("Agent {}", index.0))
+        Ok(label)
     }
 
     fn kernel(&mut self, name: &str) -> u64 {
@@ -318,12 +342,20 @@ impl CsvFolder {
             Field::Number(launch.grid[2]),
         ];
         self.row(pid, "kernel_trace", KERNELS, &fields)?;
+        // Tables of counters have sizes as one number, which is an argument of work that no other table describes.
+        let product = |sizes: [u64; 3]| sizes.iter().copied().fold(1, u64::saturating_mul);
+        let [grid, workgroup] = match work.launch {
+            Some(launch) => [product(launch.grid), product([x, y, z])],
+            None => ["grid_size", "workgroup_size"].map(|name| size_argument(work, name)),
+        };
         for argument in work.arguments {
-            let Some(value) = number(argument).filter(|_| self.counters.contains(argument.name))
-            else {
+            let Some(has_rows) = self.counters.get_mut(argument.name) else {
                 continue;
             };
-            let product = |sizes: [u64; 3]| sizes.iter().copied().fold(1, u64::saturating_mul);
+            let Some(value) = number(argument) else {
+                continue;
+            };
+            *has_rows = true;
             let fields = [
                 Field::Number(work.correlation.0),
                 Field::Number(dispatch),
@@ -331,10 +363,10 @@ impl CsvFolder {
                 Field::Number(work.queue.0.into()),
                 Field::Number(pid.into()),
                 Field::Number(work.thread.0.into()),
-                Field::Number(product(launch.grid)),
+                Field::Number(grid),
                 Field::Number(kernel),
                 Field::Text(name),
-                Field::Number(product([x, y, z])),
+                Field::Number(workgroup),
                 Field::Number(local),
                 Field::Number(work.resources.private.into()),
                 Field::Number(work.resources.registers.into()),
@@ -394,6 +426,25 @@ fn interval(work: &Work<'_>) -> (u64, u64) {
     }
 }
 
+/// The number by which tables call an agent: that of the recording, if it has one.
+fn node(agent: &Agent, index: AgentIndex) -> u64 {
+    let attributes = agent.attributes.iter();
+    let node = attributes.filter(|(name, _)| name == "Node_Id");
+    let node = node.map(|(_, value)| &**value).next();
+    let node = node.or_else(|| agent.name.strip_prefix("Agent "));
+    let node = node.and_then(|node| node.parse().ok());
+    node.unwrap_or(index.0.into())
+}
+
+/// A size among the arguments of work; 0 if it is not there.
+fn size_argument(work: &Work<'_>, name: &str) -> u64 {
+    let found = work.arguments.iter().find(|argument| argument.name == name);
+    match found.map(|argument| argument.value) {
+        Some(Value::Uint(size)) => size,
+        _ => 0,
+    }
+}
+
 fn number(argument: &Argument<'_>) -> Option<f64> {
     match argument.value {
         Value::Uint(value) => Some(value as f64),
@@ -429,9 +480,13 @@ impl Consumer for CsvFolder {
         Ok(())
     }
 
-    fn counters(&mut self, _: CounterIndex, block: &CounterBlock) -> io::Result<()> {
+    fn counters(&mut self, index: CounterIndex, block: &CounterBlock) -> io::Result<()> {
         let names = block.counters.iter().map(|counter| counter.name.clone());
-        self.counters.extend(names);
+        let names: Vec<String> = names.collect();
+        for name in &names {
+            self.counters.entry(name.clone()).or_default();
+        }
+        self.blocks.insert(index, names);
         Ok(())
     }
 
@@ -499,11 +554,18 @@ impl Consumer for CsvFolder {
 
     fn counter_values(
         &mut self,
-        _: CounterIndex,
+        block: CounterIndex,
         _: Nanos,
         values: &[CounterValue],
     ) -> io::Result<()> {
-        self.left_out += values.len() as u64;
+        let names = self.blocks.get(&block).map_or(&[][..], |names| names);
+        for (place, _) in values.iter().enumerate() {
+            let name = names.get(place).map_or("", |name| name);
+            match self.values.get_mut(name) {
+                Some(count) => *count += 1,
+                None => drop(self.values.insert(name.to_owned(), 1)),
+            }
+        }
         Ok(())
     }
 

@@ -14,4 +14,4 @@ pub use chrome::ChromeWriter;
 pub use csv::CsvFolder;
 #[cfg(feature = "parquet")]
 pub use parquet::ParquetFolder;
-pub use rows::{RowWriter, Rows};
+pub use rows::{NoRows, RowWriter, Rows};

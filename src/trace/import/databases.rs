@@ -6,9 +6,11 @@ use super::sqlite::Database;
 use super::{LocalFile, Report, Source, nsys, rocprofv3};
 use crate::trace::model::{Consumer, TraceHeader};
 
-/// Passes on the databases of a recording: one of Nsight Systems, or those of a run of rocprofv3.
+/// Passes on the databases of a recording: one of Nsight Systems, or those of a run of rocprofv3. Sorting takes about `budget`
+/// bytes of memory.
 pub(super) fn read(
     sources: &[Source],
+    budget: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
@@ -53,8 +55,8 @@ pub(super) fn read(
         }
     }
     match (&exports[..], &runs[..]) {
-        ([(source, database)], []) => nsys::read(source, database, consumer, report),
-        ([], [_, ..]) => rocprofv3::read_rocpd(&runs, consumer, report),
+        ([(source, database)], []) => nsys::read(source, database, budget, consumer, report),
+        ([], [_, ..]) => rocprofv3::read_rocpd(&runs, budget, consumer, report),
         ([], []) => {
             consumer.begin(&TraceHeader::default())?;
             consumer.finish()
@@ -64,7 +66,7 @@ pub(super) fn read(
                 let reason = "databases beside another one of their recording";
                 report.unrepresented(source.name(), reason, None);
             }
-            nsys::read(exports[0].0, &exports[0].1, consumer, report)
+            nsys::read(exports[0].0, &exports[0].1, budget, consumer, report)
         }
     }
 }

@@ -83,9 +83,11 @@ impl Recording {
             Format::Capture => captures(&self.sources, options, consumer, report),
             Format::Perfetto => perfetto(&self.sources[0], consumer, report),
             Format::ChromeTrace => chrome::read(&self.sources[0], budget, consumer, report),
-            Format::RocprofCsv => rocprofv3::read_csv(&self.sources, consumer, report),
-            Format::RocprofJson => rocprofv3::read_json(&self.sources, consumer, report),
-            Format::Rocpd | Format::NsightSystems => databases(&self.sources, consumer, report),
+            Format::RocprofCsv => rocprofv3::read_csv(&self.sources, budget, consumer, report),
+            Format::RocprofJson => rocprofv3::read_json(&self.sources, budget, consumer, report),
+            Format::Rocpd | Format::NsightSystems => {
+                databases(&self.sources, budget, consumer, report)
+            }
         }
     }
 }
@@ -94,15 +96,19 @@ impl Recording {
 #[derive(Debug)]
 pub struct Inputs {
     recordings: Vec<Recording>,
+    /// Files and folders in folders that are not read, each with a description of its content.
+    unread: Vec<(PathBuf, String)>,
     options: Options,
     jobs: usize,
 }
 
 impl Inputs {
-    /// Opens files and folders; `-` is standard input. Files of a folder that have no known format are left out.
+    /// Opens files and folders; `-` is standard input. Files of a folder that have no known format are not read, and named in
+    /// the [`Report`].
     pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Inputs, OpenError> {
         let mut inputs = Inputs {
             recordings: Vec::new(),
+            unread: Vec::new(),
             options: Options::default(),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
         };
@@ -162,14 +168,25 @@ impl Inputs {
             .map_err(failed)?
             .into_iter()
             .map(|entry| entry.path())
-            .filter(|path| path.is_file())
             .collect();
         files.sort();
         let before = self.recordings.len();
         for file in &files {
+            if !file.is_file() {
+                let found = match file.is_dir() {
+                    true => "a folder in a folder",
+                    false => "no file",
+                };
+                self.unread.push((file.clone(), found.to_owned()));
+                continue;
+            }
             let source = open(file)?;
-            if let Some(format) = Format::recognise(source.head()) {
-                self.add(format, source);
+            match Format::recognise(source.head()) {
+                Some(format) => self.add(format, source),
+                None => {
+                    let found = format::describe(source.head());
+                    self.unread.push((file.clone(), found));
+                }
             }
         }
         if self.recordings.len() == before {
@@ -220,6 +237,9 @@ impl Producer for &Inputs {
                 report.files.push(file);
             }
         }
+        for (path, found) in &self.unread {
+            report.not_read(path.clone(), found.clone());
+        }
         let jobs = self.jobs.clamp(1, self.recordings.len().max(1));
         let budget = SORTING / jobs;
         let (joined, reports) = parallel::pass_on(
@@ -237,7 +257,14 @@ impl Producer for &Inputs {
         for one in reports {
             report.append(one);
         }
-        report.counts = joined.finish_all()?;
+        let (counts, without_common_clock) = joined.finish_all()?;
+        report.counts = counts;
+        for recording in without_common_clock {
+            if let Some(recording) = self.recordings.get(recording as usize) {
+                let reason = "file that has no clock in common with the first one: its times are shown as they are, and events of the two are not to be compared by time";
+                report.remark(recording.sources[0].name(), reason, None);
+            }
+        }
         Ok(report)
     }
 }
@@ -256,6 +283,7 @@ use super::databases::read as databases;
 #[cfg(not(feature = "sqlite"))]
 fn databases(
     sources: &[Source],
+    _: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {

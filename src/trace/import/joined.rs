@@ -40,8 +40,10 @@ pub(super) struct Joined<'a> {
     base: Taken,
     /// The indices that have been taken so far.
     taken: Taken,
-    /// The clocks of the first recording.
-    clocks: Option<SystemClocks>,
+    /// The clocks and the machine of the first recording.
+    first: Option<(SystemClocks, String)>,
+    /// Recordings that have no clock in common with the first one.
+    without_common_clock: Vec<u32>,
     /// Nanoseconds to add to the times of this recording.
     shift: u64,
     agents: Vec<Agent>,
@@ -67,7 +69,8 @@ impl<'a> Joined<'a> {
             consumer,
             base: Taken::default(),
             taken: Taken::default(),
-            clocks: None,
+            first: None,
+            without_common_clock: Vec::new(),
             shift: 0,
             agents: Vec::new(),
             functions: Vec::new(),
@@ -87,13 +90,14 @@ impl<'a> Joined<'a> {
         self.functions.clear();
     }
 
-    /// All recordings have been passed on.
-    pub fn finish_all(self) -> io::Result<Counts> {
-        if self.clocks.is_none() {
+    /// All recordings have been passed on. The result also has the numbers of recordings that have no clock in common with the
+    /// first one: their times are passed on as they are.
+    pub fn finish_all(self) -> io::Result<(Counts, Vec<u32>)> {
+        if self.first.is_none() {
             self.consumer.begin(&TraceHeader::default())?;
         }
         self.consumer.finish()?;
-        Ok(self.counts)
+        Ok((self.counts, self.without_common_clock))
     }
 
     fn time(&self, time: Nanos) -> Nanos {
@@ -174,18 +178,27 @@ impl Consumer for Joined<'_> {
     }
 
     fn begin(&mut self, header: &TraceHeader) -> io::Result<()> {
-        let Some(first) = self.clocks else {
-            self.clocks = Some(header.clocks);
+        let own = header.clocks;
+        let Some((first, host)) = &self.first else {
+            self.first = Some((own, header.machine.host.clone()));
             return self.consumer.begin(header);
         };
-        let own = header.clocks;
-        if first.realtime != 0 && own.realtime != 0 {
+        match (first.realtime, own.realtime) {
+            // Both are in the clock of one machine, as far as the files tell.
+            (0, 0) => {
+                let hosts = [host, &header.machine.host];
+                if hosts[0] != hosts[1] && hosts.iter().all(|host| !host.is_empty()) {
+                    self.without_common_clock.push(self.recording);
+                }
+            }
+            (0, _) | (_, 0) => self.without_common_clock.push(self.recording),
             // From the clock of this recording to the time of day, and from there to the first clock.
-            self.shift = own
-                .realtime
-                .wrapping_sub(own.boottime)
-                .wrapping_sub(first.realtime)
-                .wrapping_add(first.boottime);
+            (of_first, realtime) => {
+                self.shift = realtime
+                    .wrapping_sub(own.boottime)
+                    .wrapping_sub(of_first)
+                    .wrapping_add(first.boottime);
+            }
         }
         Ok(())
     }
@@ -376,6 +389,7 @@ impl Consumer for Joined<'_> {
         time: Nanos,
         values: &[CounterValue],
     ) -> io::Result<()> {
+        self.counts.values += values.len() as u64;
         self.consumer
             .counter_values(self.counter_index(block), self.time(time), values)
     }

@@ -8,12 +8,16 @@ use super::Format;
 use super::row::Damage;
 use crate::trace::capture;
 
-/// Most findings that are kept; further ones are counted.
+/// Maximum number of findings that are kept; further ones are counted.
 const MAX_FINDINGS: usize = 100;
-/// Most reasons that are told apart.
+/// Maximum number of reasons that are told apart.
 const MAX_REASONS: usize = 256;
-/// How many offsets are kept for each reason.
+/// Maximum number of offsets that are kept for each reason.
 const MAX_OFFSETS: usize = 3;
+/// Maximum number of files that are named because they were not read.
+const MAX_UNREAD: usize = 1000;
+/// The reason of events for which there were too many reasons.
+const OTHER_REASONS: &str = "for other reasons";
 
 /// Bytes of a file that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,25 +45,28 @@ impl fmt::Display for Finding {
 /// Events of the input that the stream does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unrepresented {
-    /// The file.
+    /// The first file that has such events.
     pub file: PathBuf,
+    /// The number of files that have such events.
+    pub files: u64,
     /// Why, in words.
     pub reason: Cow<'static, str>,
     /// How many.
     pub count: u64,
-    /// Where the first ones stand, in bytes from the beginning (of the unpacked file).
+    /// Where the first ones stand in `file`, in bytes from the beginning (of the unpacked file).
     pub first: Vec<u64>,
 }
 
 impl fmt::Display for Unrepresented {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}: {} x {}",
-            self.file.display(),
-            self.count,
-            self.reason
-        )?;
+        match self.files {
+            1 => write!(f, "{}: ", self.file.display())?,
+            files => write!(f, "{files} files: ")?,
+        }
+        write!(f, "{} x {}", self.count, self.reason)?;
+        if self.files > 1 {
+            write!(f, ", first in {}", self.file.display())?;
+        }
         for (index, offset) in self.first.iter().enumerate() {
             write!(
                 f,
@@ -101,7 +108,7 @@ impl Counts {
     /// All events: everything but processes.
     pub fn events(&self) -> u64 {
         let work = self.kernels + self.copies + self.sets + self.other_work;
-        self.calls + work + self.slices + self.instants + self.values
+        self.calls + work + self.slices + self.instants + self.values + self.samples
     }
 }
 
@@ -112,6 +119,8 @@ pub struct Report {
     pub files: Vec<(PathBuf, Format, u64)>,
     /// Number of events in the stream.
     pub counts: Counts,
+    /// Number of arrows from calls to their device work. The stream has them as ids of the work.
+    pub arrows: u64,
     /// The report about the captures, if there were any.
     pub captures: Option<capture::Report>,
     /// Bytes that could not be read.
@@ -122,6 +131,10 @@ pub struct Report {
     pub unrepresented: Vec<Unrepresented>,
     /// Facts for the reader of the summary: what was rounded, repaired, or put elsewhere.
     pub remarks: Vec<Unrepresented>,
+    /// Files and folders in the folders of the command line that were not read, each with a description of its content.
+    pub unread: Vec<(PathBuf, String)>,
+    /// Number of these beyond those in `unread`.
+    pub further_unread: u64,
 }
 
 impl Report {
@@ -194,17 +207,53 @@ impl Report {
             }
         }
         self.further_findings += other.further_findings;
-        self.unrepresented.extend(other.unrepresented);
-        self.unrepresented.truncate(MAX_REASONS);
-        self.remarks.extend(other.remarks);
-        self.remarks.truncate(MAX_REASONS);
+        self.arrows += other.arrows;
+        for (list, others) in [
+            (&mut self.unrepresented, other.unrepresented),
+            (&mut self.remarks, other.remarks),
+        ] {
+            for one in others {
+                append(list, one);
+            }
+        }
         self.captures = self.captures.take().or(other.captures);
+    }
+
+    /// Names a file or folder that was not read.
+    pub(super) fn not_read(&mut self, path: PathBuf, found: String) {
+        match self.unread.len() < MAX_UNREAD {
+            true => self.unread.push((path, found)),
+            false => self.further_unread += 1,
+        }
     }
 
     /// Whether the input could be read to its end and without damage.
     pub fn is_sound(&self) -> bool {
         let captures = self.captures.as_ref();
         self.findings.is_empty() && captures.is_none_or(|report| report.findings.is_empty())
+    }
+}
+
+/// Adds the events of another recording. Those with the same reason have one entry, whatever the number of files.
+fn append(list: &mut Vec<Unrepresented>, other: Unrepresented) {
+    match list.iter_mut().find(|one| one.reason == other.reason) {
+        Some(known) => {
+            known.files += other.files;
+            known.count = known.count.saturating_add(other.count);
+        }
+        None => add(list, other),
+    }
+}
+
+/// Adds an entry, or its events to the last one if there are too many.
+fn add(list: &mut Vec<Unrepresented>, new: Unrepresented) {
+    let is_full = list.len() >= MAX_REASONS;
+    match list.last_mut() {
+        Some(last) if is_full => {
+            last.reason = OTHER_REASONS.into();
+            last.count = last.count.saturating_add(new.count);
+        }
+        _ => list.push(new),
     }
 }
 
@@ -218,23 +267,65 @@ fn count(
     if events == 0 {
         return;
     }
-    let known = list
-        .iter()
-        .position(|one| one.reason == reason && one.file == file);
-    let place = known.unwrap_or_else(|| {
-        if list.len() < MAX_REASONS {
-            list.push(Unrepresented {
-                file: file.to_owned(),
-                reason,
-                count: 0,
-                first: Vec::new(),
-            });
+    let mut known = list.iter_mut();
+    match known.find(|one| one.reason == reason && one.file == file) {
+        Some(known) => {
+            known.count = known.count.saturating_add(events);
+            if known.first.len() < MAX_OFFSETS {
+                known.first.extend(offset);
+            }
         }
-        list.len() - 1
-    });
-    let one = &mut list[place];
-    one.count = one.count.saturating_add(events);
-    if one.first.len() < MAX_OFFSETS {
-        one.first.extend(offset);
+        None => add(
+            list,
+            Unrepresented {
+                file: file.to_owned(),
+                files: 1,
+                reason,
+                count: events,
+                first: offset.into_iter().collect(),
+            },
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_has_one_entry_whatever_the_number_of_files() {
+        let mut report = Report::default();
+        for rank in 0..1000 {
+            let mut own = Report::default();
+            let file = format!("rank{rank}.json");
+            own.unrepresented(Path::new(&file), "event without a time (ts)", Some(7));
+            own.unrepresented(Path::new(&file), "event without a time (ts)", Some(9));
+            own.unrepresented(Path::new(&file), "metadata event \"x\"", Some(8));
+            report.append(own);
+        }
+        let texts: Vec<String> = report
+            .unrepresented
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                "1000 files: 2000 x event without a time (ts), first in rank0.json, at byte 7, 9, ...",
+                "1000 files: 1000 x metadata event \"x\", first in rank0.json, at byte 8, ..."
+            ]
+        );
+    }
+
+    #[test]
+    fn events_for_too_many_reasons_are_counted_together() {
+        let mut report = Report::default();
+        for reason in 0..1000 {
+            let reason = format!("event of phase {reason}");
+            report.unrepresented(Path::new("a"), reason, None);
+        }
+        assert_eq!(report.unrepresented.len(), MAX_REASONS);
+        let last = report.unrepresented.last().unwrap();
+        assert_eq!((&*last.reason, last.count), (OTHER_REASONS, 745));
     }
 }

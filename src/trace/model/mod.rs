@@ -448,6 +448,19 @@ impl<C: Consumer + ?Sized> Consumer for &mut C {
     }
 }
 
+/// A consumer in a box.
+impl<C: Consumer + ?Sized> Consumer for Box<C> {
+    forward!(self, (**self));
+
+    fn wants_calls(&self) -> bool {
+        (**self).wants_calls()
+    }
+
+    fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
+        (**self).call(call)
+    }
+}
+
 /// Two consumers of one stream.
 impl<A: Consumer, B: Consumer> Consumer for (A, B) {
     forward!(self, self.0, self.1);

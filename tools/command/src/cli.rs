@@ -464,15 +464,25 @@ pub struct Convert {
     pub quiet: bool,
 }
 
-/// A size of outputs: 200M or 200MB.
+/// A size of outputs, in the units in which sizes are printed: 200M and 200MB are 200 000 000 bytes, 200MiB is 200 * 2^20.
 fn output_size(text: &str) -> Result<u64, String> {
-    let size: Size = text
-        .trim_end_matches('B')
-        .parse()
-        .map_err(|_| "expected bytes such as 500K, 200M, 200MB or 1G".to_owned())?;
-    match size.0 {
-        0 => Err("expected more than 0 bytes".to_owned()),
-        bytes => Ok(bytes as u64),
+    let digits = text.find(|letter: char| !letter.is_ascii_digit());
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let factor = match unit.to_ascii_uppercase().as_str() {
+        "" | "B" => Some(1),
+        "K" | "KB" => Some(1000),
+        "M" | "MB" => Some(1000_u64.pow(2)),
+        "G" | "GB" => Some(1000_u64.pow(3)),
+        "KIB" => Some(1 << 10),
+        "MIB" => Some(1 << 20),
+        "GIB" => Some(1 << 30),
+        _ => None,
+    };
+    let bytes = number.parse::<u64>().ok().zip(factor);
+    match bytes.and_then(|(number, factor)| number.checked_mul(factor)) {
+        None => Err("expected bytes such as 500K, 200M, 200MB, 200MiB or 1G".to_owned()),
+        Some(0) => Err("expected more than 0 bytes".to_owned()),
+        Some(bytes) => Ok(bytes),
     }
 }
 

@@ -2,22 +2,23 @@
 
 use crate::cli::{self, Contents, Convert};
 use crate::figures::{bytes, count, grouped};
-use crate::output::{Output, WORKSHOP_PREFIX, folder_of, free_name};
+use crate::output::{Output, WORKSHOP_PREFIX, folder_of, free_name, refuse_older};
 use crate::progress::Progress;
 use crate::signals::Signals;
 use crate::summary::tables_of as summary_tables;
 use crate::summary_text::Known;
 use crate::trace::Order;
-use crate::{Failure, private_dir, say, summary_text, tables};
+use crate::{Failure, contents, private_dir, say, stdout, summary_text, tables};
 use anyhow::{Context, anyhow, bail};
 use gputrail::analysis::summary::Summary;
 use gputrail::capture::Reader;
-use gputrail::convert::{Conversion, Outcome, OutputFormat, Window, deliver_tables};
-use gputrail::trace::filter::{Selection, TimeBound};
+use gputrail::convert::{
+    Conversion, Outcome, OutputFormat, Part, Selection, TimeBound, deliver_tables,
+};
 use gputrail::trace::import::{
     Format, Inputs, LocalFile, Recording, Report, Source, Unrepresented,
 };
-use gputrail::trace::model::{Consumer, Producer};
+use gputrail::trace::model::Producer;
 use gputrail::trace::perfetto::Exporter;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -35,21 +36,17 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
         Some(jobs) => inputs.with_jobs(jobs as usize),
         None => inputs,
     };
-    if arguments.dry_run {
-        let report = inputs
-            .produce(&mut Everything)
-            .map_err(|error| anyhow!(error))?;
-        say!("{}", summary(&report));
-        return Ok(problems(&report));
-    }
     let format = format(&arguments);
     let selection = selection(&arguments.selection);
-    let limit = arguments.max_size.or(arguments.split);
-    if limit.is_some() && format.is_folder() {
+    if arguments.dry_run {
+        return list_contents(&Conversion::of(inputs).select(selection), format);
+    }
+    let is_limited = arguments.max_size.or(arguments.split).is_some();
+    if is_limited && format.is_folder() {
         return Err(anyhow!("--max-size and --split are for outputs that are one file").into());
     }
     if selection.is_everything()
-        && limit.is_none()
+        && !is_limited
         && format == OutputFormat::Perfetto
         && let [captures] = inputs.recordings()
         && captures.format() == Format::Capture
@@ -57,34 +54,60 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
     {
         return convert_captures(&arguments, &files);
     }
-    let mut conversion = Conversion::of(inputs).select(selection);
-    let (outcome, path) = match limit {
-        Some(limit) => to_parts(&mut conversion, &arguments, format, limit)?,
-        None if format.is_folder() => to_folder(&conversion, &arguments, format)?,
-        None => to_file(&conversion, &arguments, format)?,
+    let conversion = Conversion::of(inputs).select(selection);
+    let (outcome, path) = match (arguments.max_size, arguments.split) {
+        (Some(limit), _) => to_limited_file(&conversion, &arguments, format, limit)?,
+        (None, Some(limit)) => to_parts(&conversion, &arguments, format, limit)?,
+        _ if format.is_folder() => to_folder(&conversion, &arguments, format)?,
+        _ => to_file(&conversion, &arguments, format)?,
     };
     if !arguments.quiet {
         say!("{}", summary(&outcome.report));
-        let (left_out, kept) = (outcome.not_selected, outcome.selected);
-        if left_out > 0 {
-            say!(
-                "selected: {} of {}",
-                grouped(kept),
-                count(kept + left_out, "event")
-            );
-        }
-        if outcome.without_place > 0 {
-            say!(
-                "left out, since the output has no place for them: {}",
-                count(outcome.without_place, "event")
-            );
-        }
-        say!("{path}");
+        say_left_out(&outcome);
+        say!("{}", path.trim_end());
+    }
+    warn(&outcome);
+    Ok(problems(&outcome.report))
+}
+
+/// Lists the contents of the inputs, as far as they are selected, and what the output would leave out.
+fn list_contents(conversion: &Conversion, format: OutputFormat) -> Result<u8, Failure> {
+    let mut contents = contents::Contents::default();
+    let outcome = conversion
+        .try_out(format, &mut contents)
+        .map_err(|error| anyhow!(error))?;
+    stdout::print(&contents.text(&outcome.report))?;
+    say_left_out(&outcome);
+    warn(&outcome);
+    Ok(problems(&outcome.report))
+}
+
+/// Says how many events were selected, and how many have no place in the output.
+fn say_left_out(outcome: &Outcome) {
+    let (left_out, kept) = (outcome.not_selected, outcome.selected);
+    if left_out > 0 {
+        say!(
+            "selected: {} of {}",
+            grouped(kept),
+            count(kept + left_out, "event")
+        );
+    }
+    if outcome.without_place > 0 {
+        say!(
+            "left out, since the output has no place for them: {}",
+            count(outcome.without_place, "event")
+        );
+    }
+}
+
+/// Warns of a selection that matches nothing.
+fn warn(outcome: &Outcome) {
+    for what in &outcome.unmatched {
+        say!("warning: nothing matches --{what}");
     }
     if outcome.selected == 0 && outcome.not_selected > 0 {
         say!("warning: the output is empty: the inputs have nothing that is selected");
     }
-    Ok(problems(&outcome.report))
 }
 
 /// Makes a file; the result says which.
@@ -96,7 +119,7 @@ fn to_file(
     let output = output(arguments, &arguments.inputs[0], extension(format))?;
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
-    let ends_at_once = signals.end_at_once(workshop.path());
+    output.ends_at_once(signals, workshop.path());
     let path = output.path(std::process::id())?;
     let file = workshop.path().join("trace");
     let mut progress = Progress::new();
@@ -106,7 +129,6 @@ fn to_file(
     let outcome = conversion
         .write_to(out, format)
         .context("the output could not be made")?;
-    drop(ends_at_once);
     let length = std::fs::metadata(&file).map_or(0, |data| data.len());
     let path = output
         .deliver(&file, &path)
@@ -119,103 +141,120 @@ fn to_file(
     Ok((outcome, text))
 }
 
-/// Makes one file of limited size, or several; the result says which.
-fn to_parts(
-    conversion: &mut Conversion,
+/// Makes one file of limited size, the beginning of the output; the result says which.
+fn to_limited_file(
+    conversion: &Conversion,
     arguments: &Convert,
     format: OutputFormat,
     limit: u64,
 ) -> anyhow::Result<(Outcome, String)> {
+    let (output, path) = file_output(arguments, format)?;
+    let signals = Signals::take().context("cannot take signals")?;
+    let workshop = output.workshop()?;
+    output.ends_at_once(signals, workshop.path());
+    let part = conversion
+        .write_beginning(&workshop.path().join("trace"), format, limit)
+        .context("the output could not be made")?;
+    let mut text = too_large(std::slice::from_ref(&part), limit);
+    if let Some(end) = part.window.to {
+        text += &format!(
+            "cut to {}: what begins after {} ns is left out ({}); --from shows it\n",
+            bytes(limit),
+            end.0,
+            count(part.outcome.not_selected, "event")
+        );
+    }
+    text += &deliver_part(&output, &part, &path)?;
+    Ok((part.outcome, text))
+}
+
+/// Makes several files of limited size; the result says which.
+fn to_parts(
+    conversion: &Conversion,
+    arguments: &Convert,
+    format: OutputFormat,
+    limit: u64,
+) -> anyhow::Result<(Outcome, String)> {
+    let (output, path) = file_output(arguments, format)?;
+    let signals = Signals::take().context("cannot take signals")?;
+    let workshop = output.workshop()?;
+    output.ends_at_once(signals, workshop.path());
+    let parts = conversion
+        .write_parts(workshop.path(), format, limit)
+        .context("the output could not be made")?;
+    let digits = parts.list.len().to_string().len();
+    let places = (1..=parts.list.len()).map(|number| numbered(&path, number, digits));
+    let places: Vec<_> = places.collect();
+    refuse_older_parts(&output, &path, &places)?;
+    let mut text = too_large(&parts.list, limit);
+    for (part, place) in parts.list.iter().zip(&places) {
+        text += &deliver_part(&output, part, place)?;
+    }
+    Ok((parts.whole, text))
+}
+
+/// The output of files, and its name. Files of limited size are made beside it.
+fn file_output(arguments: &Convert, format: OutputFormat) -> anyhow::Result<(Output, PathBuf)> {
     let output = output(arguments, &arguments.inputs[0], extension(format))?;
     if !output.is_file() {
         bail!("--max-size and --split write files, and the output is a device or a pipe");
     }
-    let signals = Signals::take().context("cannot take signals")?;
-    let workshop = output.workshop()?;
-    let ends_at_once = signals.end_at_once(workshop.path());
     let path = output.path(std::process::id())?;
-    // What crosses a cut is in both parts, which may make them larger than was measured: then smaller ones are tried.
-    let mut aim = limit;
-    for attempt in 1.. {
-        let cuts = conversion
-            .cuts(aim, format)
-            .context("the output could not be made")?;
-        let mut windows = Window::between(&cuts);
-        if arguments.max_size.is_some() {
-            windows.truncate(1);
-        }
-        let mut made = Vec::new();
-        let mut total = Outcome::default();
-        for (number, window) in (1..).zip(&windows) {
-            conversion.set_window(*window);
-            let file = workshop.path().join(format!("{attempt}-{number}"));
-            let outcome = conversion
-                .write_to(File::create_new(&file)?, format)
-                .context("the output could not be made")?;
-            let length = std::fs::metadata(&file)?.len();
-            total.selected += outcome.selected;
-            total.without_place += outcome.without_place;
-            total.not_selected = outcome.not_selected;
-            total.report = outcome.report;
-            made.push((file, length));
-        }
-        conversion.set_window(Window::default());
-        let largest = made.iter().map(|(_, length)| *length).max().unwrap_or(0);
-        if largest > limit && attempt < ATTEMPTS {
-            for (file, _) in made {
-                std::fs::remove_file(file)?;
-            }
-            let smaller = u128::from(aim) * u128::from(limit) / u128::from(largest);
-            aim = (smaller * 9 / 10).max(1) as u64;
-            continue;
-        }
-        drop(ends_at_once);
-        let mut text = String::new();
-        if largest > limit {
-            text += &format!(
-                "warning: more than {} in one output: its events cannot be cut further\n",
-                bytes(limit)
-            );
-        }
-        if let (Some(_), [Window { to: Some(end), .. }]) = (arguments.max_size, &windows[..]) {
-            text += &format!(
-                "cut to {}: what begins after {} ns is left out ({}); --from shows it\n",
-                bytes(limit),
-                end.0,
-                count(total.not_selected, "event")
-            );
-        }
-        if arguments.split.is_some() {
-            // An event may be in several parts.
-            let selected = &conversion.pass_on(&mut Everything)?;
-            (total.selected, total.not_selected) = (selected.selected, selected.not_selected);
-        }
-        let digits = made.len().to_string().len();
-        for (number, (file, length)) in (1..).zip(&made) {
-            let place = match arguments.split {
-                Some(_) => numbered(&path, number, digits),
-                None => path.clone(),
-            };
-            let place = output
-                .deliver(file, &place)
-                .with_context(|| format!("cannot write {}", place.display()))?;
-            text += &format!("trace: {} ({})\n", place.display(), bytes(*length));
-        }
-        return Ok((total, text));
-    }
-    unreachable!("the last attempt ends the loop")
+    Ok((output, path))
 }
 
-/// Maximum number of times that an output is made to find its size.
-const ATTEMPTS: u32 = 5;
+/// A warning about parts that are larger than `limit`.
+fn too_large(parts: &[Part], limit: u64) -> String {
+    let largest = parts.iter().map(|part| part.bytes).max().unwrap_or(0);
+    match largest > limit {
+        true => format!(
+            "warning: more than {} in one output: its events cannot be cut further\n",
+            bytes(limit)
+        ),
+        false => String::new(),
+    }
+}
+
+/// Gives a part its name.
+fn deliver_part(output: &Output, part: &Part, place: &Path) -> anyhow::Result<String> {
+    let place = output
+        .deliver(&part.file, place)
+        .with_context(|| format!("cannot write {}", place.display()))?;
+    Ok(format!(
+        "trace: {} ({})\n",
+        place.display(),
+        bytes(part.bytes)
+    ))
+}
 
 /// The name of a part: `run-2.pftrace`.
 fn numbered(path: &Path, number: usize, digits: usize) -> PathBuf {
+    let (stem, end) = stem_and_end(path);
+    path.with_file_name(format!("{stem}-{number:0digits$}{end}"))
+}
+
+/// The name of a file, and its extensions: `run.json.gz` has two.
+fn stem_and_end(path: &Path) -> (String, String) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // `run.json.gz` has two extensions.
-    let (stem, extensions) = name.split_once('.').unwrap_or((&name, ""));
-    let dot = if extensions.is_empty() { "" } else { "." };
-    path.with_file_name(format!("{stem}-{number:0digits$}{dot}{extensions}"))
+    let end = name.find('.').unwrap_or(name.len());
+    (name[..end].to_owned(), name[end..].to_owned())
+}
+
+/// Refuses to put parts beside those of an earlier run that had more of them: together they would pass for one output.
+fn refuse_older_parts(output: &Output, path: &Path, places: &[PathBuf]) -> anyhow::Result<()> {
+    let (stem, end) = stem_and_end(path);
+    let is_part = |name: &str| {
+        let number = name
+            .strip_prefix(&*stem)
+            .and_then(|rest| rest.strip_prefix('-'));
+        let number = number.and_then(|rest| rest.strip_suffix(&*end));
+        number.is_some_and(|digits| {
+            !digits.is_empty() && digits.len() <= 4 && digits.bytes().all(|b| b.is_ascii_digit())
+        })
+    };
+    refuse_older(folder_of(path), is_part, |name| {
+        output.replaces() && places.iter().any(|place| place.file_name() == Some(name))
+    })
 }
 
 /// Makes a folder of tables; the result says which.
@@ -231,6 +270,9 @@ fn to_folder(
             extension(format),
         )),
     };
+    if path == Path::new("-") {
+        bail!("output -: tables are a folder, which standard output cannot take");
+    }
     if path.exists() && !path.is_dir() {
         bail!(
             "output {}: {} are a folder, and this is a file",
@@ -260,6 +302,10 @@ fn to_folder(
             .write_tables(&made, format, &mut ())
             .context("the output could not be made")?,
     };
+    if format == OutputFormat::Csv && path.is_dir() {
+        let is_table = |name: &str| name.ends_with(".csv");
+        refuse_older(&path, is_table, |name| made.join(name).exists())?;
+    }
     drop(ends_at_once);
     deliver_tables(&made, &path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok((outcome, format!("tables: {}", path.display())))
@@ -307,11 +353,6 @@ pub fn to_trace(inputs: Inputs, file: &Path) -> anyhow::Result<Report> {
     Ok(inputs.produce(&mut Exporter::new(out))?)
 }
 
-/// Takes everything, for the counts of a report.
-pub struct Everything;
-
-impl Consumer for Everything {}
-
 /// The selection of the command line.
 fn selection(given: &cli::Selection) -> Selection {
     let bound = |text: &Option<String>| text.as_deref().map(TimeBound::from);
@@ -336,41 +377,59 @@ pub fn summary(report: &Report) -> String {
     if report.files.len() > MAX_LINES {
         text += &format!("and {} more files\n", report.files.len() - MAX_LINES);
     }
-    let counts = report.counts;
-    let parts = [
-        count(counts.calls, "call"),
-        count(counts.kernels, "kernel"),
-        count(counts.copies, "copy").replace("copys", "copies"),
-        count(counts.sets, "fill"),
-        count(counts.slices, "slice"),
-        count(counts.instants, "instant"),
-        count(counts.samples, "sample"),
-        count(counts.values, "counter value"),
-    ];
-    text += &parts.join(", ");
-    for line in by_reason(&report.remarks) {
-        text += &format!("\n{line}");
-    }
-    for line in by_reason(&report.unrepresented) {
-        text += &format!("\nnot in the trace: {line}");
-    }
+    text += &counts(report);
+    text += "\n";
+    text += &remarks(report);
+    text.truncate(text.trim_end().len());
     text
 }
 
-/// A line for each reason: that of its file, or a count over several files.
-fn by_reason(list: &[Unrepresented]) -> Vec<String> {
-    let mut lines: Vec<(&Unrepresented, u64, usize)> = Vec::new();
-    for one in list {
-        match lines.iter_mut().find(|line| line.0.reason == one.reason) {
-            Some(line) => (line.1, line.2) = (line.1 + one.count, line.2 + 1),
-            None => lines.push((one, one.count, 1)),
-        }
+/// The numbers of events of each family.
+pub fn counts(report: &Report) -> String {
+    let counts = report.counts;
+    let all = [
+        (counts.calls, "call"),
+        (counts.kernels, "kernel"),
+        (counts.copies, "copy"),
+        (counts.sets, "fill"),
+        (counts.other_work, "other operation"),
+        (counts.slices, "slice"),
+        (counts.instants, "instant"),
+        (counts.samples, "sample"),
+        (counts.values, "counter value"),
+        (report.arrows, "arrow"),
+    ];
+    let parts = all.into_iter().filter(|(number, _)| *number > 0);
+    let parts: Vec<_> = parts
+        .map(|(number, one)| count(number, one).replace("copys", "copies"))
+        .collect();
+    match parts.is_empty() {
+        true => "no events".to_owned(),
+        false => parts.join(", "),
     }
-    let line = |(first, total, files): (&Unrepresented, u64, usize)| match files {
-        1 => first.to_string(),
-        _ => format!("{files} files: {total} x {}", first.reason),
+}
+
+/// Lines about what was changed, left out and not read.
+pub fn remarks(report: &Report) -> String {
+    let list = |before: &str, list: &[Unrepresented]| {
+        let lines = list.iter().take(MAX_LINES);
+        let mut text: String = lines.map(|one| format!("{before}{one}\n")).collect();
+        if list.len() > MAX_LINES {
+            text += &format!("{before}{} more kinds\n", list.len() - MAX_LINES);
+        }
+        text
     };
-    lines.into_iter().take(MAX_LINES).map(line).collect()
+    let mut text = list("", &report.remarks);
+    text += &list("not in the output: ", &report.unrepresented);
+    for (path, found) in report.unread.iter().take(MAX_LINES) {
+        text += &format!("not read: {} ({found})\n", path.display());
+    }
+    let unread = report.unread.len() as u64 + report.further_unread;
+    if unread > MAX_LINES as u64 {
+        let more = unread - MAX_LINES as u64;
+        text += &format!("not read: {more} more files\n");
+    }
+    text
 }
 
 /// Says what was damaged; the result is the exit code.
@@ -421,7 +480,7 @@ fn convert_captures(arguments: &Convert, captures: &[PathBuf]) -> Result<u8, Fai
     let output = output(arguments, &captures[0], "pftrace")?;
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
-    let _ends_at_once = signals.end_at_once(workshop.path());
+    output.ends_at_once(signals, workshop.path());
     let path = output.path(std::process::id())?;
     let made = Order {
         captures,

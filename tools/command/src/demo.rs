@@ -5,7 +5,7 @@
 
 use crate::cli::{Cli, Command, Demo, RunDemo};
 use crate::library::{Carried, FILE_NAME};
-use crate::output::{Output, WORKSHOP_PREFIX, folder_of};
+use crate::output::{Output, WORKSHOP_PREFIX, folder_of, refuse_older};
 use crate::ranks::Job;
 use crate::signals::Signals;
 use crate::summary_text::Known;
@@ -35,7 +35,7 @@ pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
     let output = Output::named(&arguments.output)?;
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
-    let _ends_at_once = signals.end_at_once(workshop.path());
+    output.ends_at_once(signals, workshop.path());
     let path = output.path(std::process::id())?;
     let capture = workshop.path().join("demo.gputrail");
     record_here(&capture, &arguments)?;
@@ -73,6 +73,13 @@ fn write_ranks(arguments: &Demo, ranks: u64) -> Result<u8, Failure> {
         path if path.extension() == Some("pftrace".as_ref()) => Path::new("job"),
         path => path,
     };
+    if path.is_dir() {
+        let is_profile = |name: &str| name.starts_with("rank") && name.ends_with(".json.gz");
+        let names: Vec<String> = (0..ranks).map(|rank| job.file_name(rank)).collect();
+        refuse_older(path, is_profile, |old| {
+            names.iter().any(|name| old == &**name)
+        })?;
+    }
     let (signals, beside) = (
         Signals::take().context("cannot take signals")?,
         folder_of(path),

@@ -1,11 +1,11 @@
 //! `gputrail info`: prints the contents of a trace or a capture, and how complete it is.
 
 use crate::cli::{Contents, Info};
-use crate::convert::{self, Everything};
+use crate::convert;
 use crate::figures::{bytes, count, grouped, time};
 use crate::input::{Input, refuse_without_packets};
 use crate::trace::Order;
-use crate::{Failure, stdout};
+use crate::{Failure, contents, stdout};
 use anyhow::{Context, anyhow};
 use gputrail::analysis::summary::Summary;
 use gputrail::capture::Reader;
@@ -37,10 +37,11 @@ pub fn run(arguments: &Info) -> Result<u8, Failure> {
         }
         Input::Capture(reader) => capture(path, length()?, &reader)?,
         Input::Foreign(inputs) => {
+            let mut contents = contents::Contents::default();
             let report = inputs
-                .produce(&mut Everything)
+                .produce(&mut contents)
                 .map_err(|error| anyhow!(error))?;
-            stdout::print(&(convert::summary(&report) + "\n"))?;
+            stdout::print(&contents.text(&report))?;
             return Ok(convert::problems(&report));
         }
     };
@@ -49,23 +50,25 @@ pub fn run(arguments: &Info) -> Result<u8, Failure> {
 }
 
 /// Lines of a name and a text each.
-struct Lines {
-    text: String,
+pub struct Lines {
+    pub text: String,
 }
 
 impl Lines {
-    fn title(path: &Path, what: &str) -> Lines {
+    /// Lines that begin with the path of a file.
+    pub fn title(path: &Path, what: &str) -> Lines {
         Lines {
             text: format!("{}: {what}\n", path.display()),
         }
     }
 
-    fn line(&mut self, name: &str, text: impl Display) {
+    /// Writes a line.
+    pub fn line(&mut self, name: &str, text: impl Display) {
         let _ = writeln!(self.text, "  {name:NAMES$}{text}");
     }
 
     /// Writes a list; the name is before its first line only.
-    fn list(&mut self, name: &str, list: impl IntoIterator<Item = impl Display>) {
+    pub fn list(&mut self, name: &str, list: impl IntoIterator<Item = impl Display>) {
         let mut name = name;
         let mut list = list.into_iter();
         for text in list.by_ref().take(MAX_LINES) {
@@ -81,7 +84,8 @@ impl Lines {
 /// Times behind this one are times of day: no machine runs for 31 years.
 const TIMES_OF_DAY: Nanos = Nanos(1_000_000_000_000_000_000);
 
-fn span(first: Nanos, last: Nanos) -> String {
+/// The interval from `first` to `last`.
+pub fn span(first: Nanos, last: Nanos) -> String {
     let length = time(Nanos(last.0.saturating_sub(first.0)));
     if first >= TIMES_OF_DAY {
         let first = UNIX_EPOCH + Duration::from_nanos(first.0);

@@ -6,6 +6,7 @@ mod ahead;
 mod cache;
 mod check;
 mod cli;
+mod contents;
 mod convert;
 mod demo;
 mod figures;

@@ -59,7 +59,7 @@ pub fn run(arguments: &Merge) -> Result<u8, Failure> {
     let output = Output::named_beside(&arguments.output, &arguments.inputs)?;
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
-    let _ends_at_once = signals.end_at_once(workshop.path());
+    output.ends_at_once(signals, workshop.path());
     let path = output.path(std::process::id())?;
     let pieces = pieces(&arguments.inputs, workshop.path())?;
     let offsets = offsets(&arguments.offset, &pieces, arguments.inputs.len())?;
@@ -79,7 +79,7 @@ pub fn run(arguments: &Merge) -> Result<u8, Failure> {
         .deliver(&file, &path)
         .with_context(|| format!("cannot write {}", path.display()))?;
     if !arguments.quiet {
-        for (piece, placement) in pieces.iter().zip(&placements) {
+        for (index, (piece, placement)) in pieces.iter().zip(&placements).enumerate() {
             let inputs = piece
                 .inputs
                 .iter()
@@ -87,7 +87,7 @@ pub fn run(arguments: &Merge) -> Result<u8, Failure> {
             say!(
                 "{}: {}",
                 inputs.collect::<Vec<_>>().join(", "),
-                in_words(piece, placement)
+                in_words(piece, placement, index == 0)
             );
         }
         let length = std::fs::metadata(&made).map_or(0, |data| data.len());
@@ -193,7 +193,7 @@ fn write(pieces: &[Piece], placements: &[Placement], path: &Path) -> Result<()> 
     out.flush().with_context(cannot)
 }
 
-fn in_words(piece: &Piece, placement: &Placement) -> String {
+fn in_words(piece: &Piece, placement: &Placement, is_first: bool) -> String {
     let machine = match (&piece.survey.host[..], placement.machine) {
         ("", machine) => format!("machine {machine}"),
         (host, machine) => format!("machine {machine} ({host})"),
@@ -201,6 +201,12 @@ fn in_words(piece: &Piece, placement: &Placement) -> String {
     let sign = if placement.offset < 0 { "-" } else { "+" };
     let offset = format!("{sign}{}", time(Nanos(placement.offset.unsigned_abs())));
     match (placement.trust, placement.offset) {
+        (Trust::SameMachine, 0) if is_first => {
+            format!("{machine}, whose clock is that of the output")
+        }
+        (Trust::SameMachine, 0) if piece.survey.host.is_empty() => format!(
+            "{machine}, since the clocks of both started at the same time; the file does not name its machine: exact only if it is this one, otherwise use --offset"
+        ),
         (Trust::SameMachine, 0) => format!("{machine}, by the machine's own clock: exact"),
         (Trust::SameMachine | Trust::Given, _) => format!("{machine}, times {offset}, as given"),
         (Trust::RealTime, _) => format!(

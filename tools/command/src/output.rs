@@ -1,5 +1,6 @@
 //! The output files of traces: their names, checks before anything runs, and files that appear only when complete.
 
+use crate::signals::{EndsAtOnce, Signals};
 use crate::{private_dir, say};
 use anyhow::{Context, Result, bail};
 use gputrail::collect::session::{Pattern, Values};
@@ -7,9 +8,10 @@ use rustix::fs::{Access, AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, IsTerminal, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
 /// Prefix of the names of the folders in which captures and traces are made.
@@ -23,12 +25,27 @@ pub struct Output {
     named: bool,
     /// Its directory.
     directory: PathBuf,
-    /// Whether it is a device or a pipe, which is written directly and never replaced.
-    special: bool,
+    kind: OutputKind,
+    /// While it is held, a signal ends the command: up to the delivery.
+    ends_at_once: Mutex<Option<EndsAtOnce>>,
+}
+
+/// The kind of an output.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum OutputKind {
+    /// A regular file, which gets its name when it is complete.
+    File,
+    /// A device or a pipe, which is written directly and never replaced.
+    Device,
+    /// Standard output.
+    StandardOutput,
 }
 
 /// The name of `input` with another extension; that of a packed file is the one before `.gz` or `.zst`.
 pub fn beside(input: &Path, extension: &str) -> PathBuf {
+    if input == Path::new("-") {
+        return Path::new("stdin").with_extension(extension);
+    }
     let packed = input
         .extension()
         .is_some_and(|end| end == "gz" || end == "zst");
@@ -42,6 +59,9 @@ impl Output {
     /// An output that the user named, with `%` variables.
     pub fn named(name: &OsStr) -> Result<Output> {
         let what = || format!("output {}", name.display());
+        if name == "-" {
+            bail!("output -: only `convert` and `merge` write to standard output; ./- is a file");
+        }
         let pattern = Pattern::parse(name).with_context(what)?;
         if pattern.directory_needs_pid() {
             bail!(
@@ -54,18 +74,20 @@ impl Output {
         if let Ok(target) = path.canonicalize() {
             path = target;
         }
-        let mut special = false;
+        let mut kind = OutputKind::File;
         match std::fs::metadata(&path) {
             Ok(data) if data.is_dir() => bail!("output {} is a directory", path.display()),
             Ok(data) => {
-                special = !data.is_file();
+                if !data.is_file() {
+                    kind = OutputKind::Device;
+                }
                 rustix::fs::accessat(CWD, &path, Access::WRITE_OK, AtFlags::EACCESS)
                     .with_context(|| format!("output {} cannot be written", path.display()))?;
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).with_context(what),
         }
-        Output::in_directory_of(path, pattern, true, special)
+        Output::in_directory_of(path, pattern, true, kind)
     }
 
     /// The default output of a program: `PROGRAM-PID.pftrace` in the current directory.
@@ -77,7 +99,7 @@ impl Output {
             .with_suffix("-")
             .with_pid()
             .with_suffix(".pftrace");
-        Output::in_directory_of(name.into(), pattern, false, false)
+        Output::in_directory_of(name.into(), pattern, false, OutputKind::File)
     }
 
     /// The default output for `input`: its name with another extension.
@@ -87,12 +109,30 @@ impl Output {
             path.clone(),
             Pattern::literal(path.as_os_str()),
             false,
-            false,
+            OutputKind::File,
         )
     }
 
-    /// The file of a name that the user gave, unless it is one of `inputs`: what is read is not to be replaced.
+    /// Standard output.
+    fn standard_output() -> Result<Output> {
+        if io::stdout().is_terminal() {
+            bail!("output -: standard output is a terminal; it takes a trace as a pipe or a file");
+        }
+        Ok(Output {
+            pattern: Pattern::literal(OsStr::new("standard output")),
+            named: true,
+            directory: std::env::temp_dir(),
+            kind: OutputKind::StandardOutput,
+            ends_at_once: Mutex::default(),
+        })
+    }
+
+    /// The output that the user named, unless it is one of `inputs`: a file that is read is not replaced. `-` is standard
+    /// output.
     pub fn named_beside(name: &OsStr, inputs: &[PathBuf]) -> Result<Output> {
+        if name == "-" {
+            return Output::standard_output();
+        }
         let output = Output::named(name)?;
         let place = Path::new(name).canonicalize();
         let is_input = |input: &&PathBuf| {
@@ -112,7 +152,7 @@ impl Output {
         path: PathBuf,
         pattern: Pattern,
         named: bool,
-        special: bool,
+        kind: OutputKind,
     ) -> Result<Output> {
         let directory = match path.parent() {
             Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
@@ -130,17 +170,31 @@ impl Output {
             pattern,
             named,
             directory,
-            special,
+            kind,
+            ends_at_once: Mutex::default(),
         })
+    }
+
+    /// From now until a file is delivered, a signal ends the command at once and leaves nothing.
+    pub fn ends_at_once(&self, signals: Signals, workshop: &Path) {
+        let guard = Some(signals.end_at_once(workshop));
+        *self
+            .ends_at_once
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = guard;
+    }
+
+    /// Whether it replaces existing files.
+    pub fn replaces(&self) -> bool {
+        self.named
     }
 
     /// A private directory on the output's disk for temporary files: the user who chose the output chose the disk that
     /// fills. Creating it shows whether the output can be written.
     pub fn workshop(&self) -> Result<TempDir> {
-        let directory = if self.special {
-            std::env::temp_dir()
-        } else {
-            self.directory.clone()
+        let directory = match self.kind {
+            OutputKind::File => self.directory.clone(),
+            OutputKind::Device | OutputKind::StandardOutput => std::env::temp_dir(),
         };
         private_dir::create_in(&directory, WORKSHOP_PREFIX).with_context(|| {
             let advice = if self.named {
@@ -179,7 +233,7 @@ impl Output {
 
     /// Whether it is a regular file, so that other files can be put beside it.
     pub fn is_file(&self) -> bool {
-        !self.special
+        self.kind == OutputKind::File
     }
 
     /// The name for process `pid`. A default name that exists already gets a number.
@@ -190,12 +244,26 @@ impl Output {
 
     /// Moves the complete `file` to `path` atomically, and returns the path at which it is.
     pub fn deliver(&self, file: &Path, path: &Path) -> io::Result<PathBuf> {
-        if self.special {
-            io::copy(
-                &mut File::open(file)?,
-                &mut File::options().write(true).open(path)?,
-            )?;
-            return Ok(path.to_owned());
+        let mut ends_at_once = self
+            .ends_at_once
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        drop(ends_at_once.take());
+        match self.kind {
+            OutputKind::File => {}
+            OutputKind::Device => {
+                io::copy(
+                    &mut File::open(file)?,
+                    &mut File::options().write(true).open(path)?,
+                )?;
+                return Ok(path.to_owned());
+            }
+            OutputKind::StandardOutput => {
+                let mut out = io::stdout().lock();
+                io::copy(&mut File::open(file)?, &mut out)?;
+                out.flush()?;
+                return Ok(path.to_owned());
+            }
         }
         if self.named {
             // The target of a link is replaced or created, not the link.
@@ -225,6 +293,35 @@ pub fn folder_of(path: &Path) -> &Path {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
+}
+
+/// Refuses to write into `folder` if it has files of an earlier run that this one does not replace: those for which `is_kind`
+/// holds and `is_replaced` does not. They would pass for files of this run.
+pub fn refuse_older(
+    folder: &Path,
+    is_kind: impl Fn(&str) -> bool,
+    is_replaced: impl Fn(&OsStr) -> bool,
+) -> Result<()> {
+    let mut older = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        if name.to_str().is_some_and(&is_kind) && !is_replaced(&name) {
+            older.push(name);
+        }
+    }
+    older.sort();
+    let Some(first) = older.first() else {
+        return Ok(());
+    };
+    let more = match older.len() {
+        1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    bail!(
+        "{} holds {}{more}, which this output does not replace: remove what is old, or choose another name",
+        folder.display(),
+        first.display()
+    )
 }
 
 /// The file to which `path` leads through links, whether it exists or not.

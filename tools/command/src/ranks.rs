@@ -170,13 +170,17 @@ impl Job {
         all
     }
 
+    /// The name of the profile of a rank.
+    pub fn file_name(&self, rank: u64) -> String {
+        let digits = (self.ranks - 1).to_string().len();
+        format!("rank{rank:0digits$}.json.gz")
+    }
+
     /// Writes the profile of each rank into `folder`.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let sums = self.sums();
-        let digits = (self.ranks - 1).to_string().len();
         for rank in 0..self.ranks {
-            let name = format!("rank{rank:0digits$}.json.gz");
-            let file = BufWriter::new(File::create_new(folder.join(name))?);
+            let file = BufWriter::new(File::create_new(folder.join(self.file_name(rank)))?);
             let packed = GzEncoder::new(file, Compression::fast());
             let mut writer = ChromeWriter::new(packed);
             Rank::new(self, rank, &mut writer).produce(&sums)?;

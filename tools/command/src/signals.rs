@@ -100,6 +100,7 @@ impl Signals {
 }
 
 /// See [`Signals::end_at_once`].
+#[derive(Debug)]
 pub struct EndsAtOnce(Arc<Mutex<Option<PathBuf>>>);
 
 impl Drop for EndsAtOnce {

@@ -120,6 +120,8 @@ pub(super) struct Collected<'a> {
     pub threads: HashMap<(Id, Id), Described>,
     pub activity: BTreeMap<Id, Activity>,
     pub correlations: Correlations,
+    /// Whether the file was read to the end of its content.
+    pub is_whole: bool,
     /// Fields beside the events.
     pub fields: Vec<(String, String)>,
     /// Correlation ids at which arrows begin.
@@ -224,6 +226,7 @@ impl<'a> Collected<'a> {
             threads: HashMap::new(),
             activity: BTreeMap::new(),
             correlations: Correlations::default(),
+            is_whole: true,
             fields: Vec::new(),
             begun_flows: NumberSet::default(),
             first: None,

@@ -39,7 +39,7 @@ pub(super) fn read(
     report: &mut Report,
 ) -> io::Result<()> {
     let mut collected = Collected::new(source.name(), budget, report);
-    scan::scan(source.reader()?, &mut collected)?;
+    collected.is_whole = scan::scan(source.reader()?, &mut collected)?;
     pairs::join(&mut collected)?;
     emit::emit(source, collected, consumer)
 }

@@ -33,8 +33,8 @@ pub(super) trait Visitor {
     fn damage(&mut self, offset: u64, found: String, expected: &'static str);
 }
 
-/// Reads a whole file.
-pub(super) fn scan(file: impl BufRead, visitor: &mut impl Visitor) -> io::Result<()> {
+/// Reads a whole file. Returns whether it ended where its content does: a file that was cut does not.
+pub(super) fn scan(file: impl BufRead, visitor: &mut impl Visitor) -> io::Result<bool> {
     let mut scanner = Scanner {
         file,
         buffer: Vec::new(),
@@ -46,7 +46,8 @@ pub(super) fn scan(file: impl BufRead, visitor: &mut impl Visitor) -> io::Result
     };
     match scanner.file(visitor) {
         Err(Stop::Write(error)) => Err(error),
-        Err(Stop::End) | Ok(()) => Ok(()),
+        Err(Stop::End) => Ok(false),
+        Ok(()) => Ok(true),
     }
 }
 

@@ -528,3 +528,22 @@ fn events_longer_than_a_window_are_read() {
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[2], "[] c 3250..4750");
 }
+
+#[test]
+fn a_profile_that_is_cut_says_that_the_base_of_its_times_may_be_missing() {
+    let events = [x("a", "1", "1"), x("b", "5", "1")].join(",\n");
+    let whole =
+        format!("{{\"schemaVersion\":1,\"traceEvents\":[{events}],\"baseTimeNanoseconds\":7}}");
+    let about_base = |text: &str| {
+        let (_, report) = read(text.as_bytes());
+        let mut remarks = report.remarks.iter();
+        remarks.any(|remark| remark.reason.contains("baseTimeNanoseconds"))
+    };
+    assert!(!about_base(&whole));
+    for end in ["],\"base", "}],", ",\"dur"] {
+        let cut = whole.rfind(end).unwrap();
+        assert!(about_base(&whole[..cut]), "{}", &whole[..cut]);
+    }
+    // Programs that write no object have no base.
+    assert!(!about_base(&format!("[{events}")));
+}

@@ -46,10 +46,11 @@ pub(super) fn is_export(database: &Database) -> bool {
 pub(super) fn read(
     source: &Source,
     database: &Database,
+    budget: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
-    let mut tables = Tables::default();
+    let mut tables = Tables::new(budget);
     Export::new(source.name(), database, &mut tables, report).read();
     tables.pass_on(source.name(), consumer, report)
 }

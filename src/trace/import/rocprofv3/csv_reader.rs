@@ -49,6 +49,7 @@ fn group_of(file: &Path) -> Group {
 /// Passes the tables of `sources` on.
 pub(in crate::trace::import) fn read(
     sources: &[Source],
+    budget: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
@@ -82,7 +83,7 @@ pub(in crate::trace::import) fn read(
         [_] => folder,
         _ => folder.parent().unwrap_or(folder),
     };
-    let mut reader = Reader::new(folder, report);
+    let mut reader = Reader::new(folder, budget, report);
     for (path, table, csv) in files {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let file = File {

@@ -37,11 +37,12 @@ pub(in crate::trace::import) fn is_json(head: &[u8]) -> bool {
 /// Passes the files of a run on.
 pub(in crate::trace::import) fn read(
     sources: &[Source],
+    budget: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
     let path = sources.first().map_or(Path::new(""), Source::name);
-    let mut reader = Reader::new(path, report);
+    let mut reader = Reader::new(path, budget, report);
     for source in sources {
         let mut lists = Lists {
             path: source.name(),
@@ -49,9 +50,23 @@ pub(in crate::trace::import) fn read(
             reader: &mut reader,
         };
         json::scan(source.reader()?, &mut lists);
+        let mut processes = lists.processes;
+        for (place, process) in processes.iter_mut().enumerate() {
+            let code_objects = std::mem::take(&mut process.code_objects);
+            if code_objects.is_empty() {
+                continue;
+            }
+            let handle = match process.handle {
+                Some(handle) => handle,
+                None => reader.process(&file(source.name(), place, "code_objects"), None),
+            };
+            let own = code_objects.into_iter();
+            let own = own.map(|(number, path)| ((handle, number), path));
+            reader.tables.code_objects.extend(own);
+        }
         let mut records = Records {
             path: source.name(),
-            processes: lists.processes,
+            processes,
             reader: &mut reader,
             element: Columns::default(),
         };
@@ -74,6 +89,8 @@ struct Process {
     /// Names of counters by their ids.
     counters: HashMap<u64, String>,
     kernels: HashMap<u64, Vec<(&'static str, String)>>,
+    /// Numbers and paths of code objects.
+    code_objects: Vec<(u32, String)>,
     /// Names of devices by their handles.
     agents: HashMap<String, String>,
 }
@@ -120,7 +137,7 @@ impl Take for Lists<'_, '_> {
             ("code_objects", _) => {
                 if let Some(id) = element.number("code_object_id") {
                     let uri = element.get("uri").to_owned();
-                    self.reader.tables.code_objects.insert(id as u32, uri);
+                    process.code_objects.push((id as u32, uri));
                 }
             }
             ("kernel_symbols", _) => {
@@ -187,7 +204,7 @@ impl Lists<'_, '_> {
         let words = element.values();
         let words = words.filter(|(path, _)| path.starts_with("command."));
         let words: Vec<String> = words.map(|(_, word)| word.to_owned()).collect();
-        let file = file(self.path, place);
+        let file = file(self.path, place.process, place.list);
         let handle = self.reader.process(&file, Some(process.pid));
         process.handle = Some(handle);
         let row = &mut self.reader.tables.processes[handle.0 as usize];
@@ -204,11 +221,12 @@ impl Lists<'_, '_> {
 }
 
 /// The file as the readers of tables see it: each process of it is a group of tables.
-fn file<'s>(path: &'s Path, place: Place<'s>) -> File<'s> {
+fn file<'s>(path: &'s Path, process: usize, table: &'s str) -> File<'s> {
     File {
         path,
-        group: (path.to_owned(), place.process.to_string()),
-        table: place.list,
+        // Not a number alone, which would pass for the id of the process.
+        group: (path.to_owned(), format!("process {process}")),
+        table,
     }
 }
 
@@ -218,7 +236,7 @@ fn add(reader: &mut Reader<'_>, path: &Path, table: Table, place: Place<'_>, col
         fields: columns,
         place,
     };
-    if let Err(damage) = table.add(reader, &file(path, place), &row) {
+    if let Err(damage) = table.add(reader, &file(path, place.process, place.list), &row) {
         reader.report.damage(path, damage);
     }
 }

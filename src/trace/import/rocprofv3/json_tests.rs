@@ -1,13 +1,14 @@
 //! rocprofv3's JSON, made after the fields that its library writes.
 
 use std::fs;
+use std::io;
 
 use tempfile::TempDir;
 
 use crate::analysis::hotspots::Hotspots;
 use crate::trace::import::log::Log;
 use crate::trace::import::{Format, Inputs, Report};
-use crate::trace::model::Producer;
+use crate::trace::model::{Consumer, Producer, Samples};
 
 /// The lists that records refer to.
 const LISTS: &str = r#"
@@ -152,5 +153,76 @@ fn a_value_of_another_type_is_a_finding_with_its_place() {
     assert_eq!(
         report.findings[0].found,
         "\"soon\" in an element of buffer_records hip_api, column Start_Timestamp"
+    );
+}
+
+#[test]
+fn code_objects_of_two_processes_with_the_same_number_stay_apart() {
+    let of = |pid: u32, path: &str| {
+        format!(
+            r#"{{"metadata": {{"pid": {pid}}},
+            "code_objects": [{{"size": 1, "code_object_id": 3, "uri": "file:///{path}"}}],
+            "strings": {{"pc_sample_instructions": ["s_nop"], "pc_sample_comments": [""]}},
+            "buffer_records": {{"pc_sample_host_trap": [{{"record": {{"pc": {{"code_object_id": 3, "code_object_offset": 16}},
+                "exec_mask": 1, "timestamp": 5, "dispatch_id": 6, "corr_id": {{"internal": 1, "external": 7}},
+                "wrkgrp_id": {{"x": 3, "y": 0, "z": 0}}, "wave_in_grp": 1}}, "inst_index": 0}}]}}}}"#
+        )
+    };
+    let text = format!(
+        "{{\"rocprofiler-sdk-tool\": [{}, {}]}}",
+        of(7, "first.so"),
+        of(8, "second.so")
+    );
+    let (_, report, _) = read(&text);
+    assert!(report.is_sound(), "{:?}", report.findings);
+    assert_eq!(report.counts.samples, 2);
+    let mut objects = CodeObjects::default();
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("two_results.json");
+    fs::write(&path, &text).unwrap();
+    Inputs::open(&[&path])
+        .unwrap()
+        .produce(&mut objects)
+        .unwrap();
+    objects.0.sort_unstable();
+    assert_eq!(objects.0, ["file:///first.so", "file:///second.so"]);
+}
+
+/// The paths of code objects.
+#[derive(Default)]
+struct CodeObjects(Vec<String>);
+
+impl Consumer for CodeObjects {
+    fn samples(&mut self, samples: &Samples) -> io::Result<()> {
+        let paths = samples.code_objects.iter().map(|(_, path)| path.clone());
+        self.0.extend(paths);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_process_without_metadata_is_unknown_and_not_the_number_of_its_place() {
+    let launch =
+        r#"{"kind": 1, "operation": 1, "start_timestamp": 1, "end_timestamp": 2, "thread_id": 3}"#;
+    let one = format!("{{\"buffer_records\": {{\"hip_api\": [{launch}]}}}}");
+    let (log, report, _) = read(&format!(
+        "{{\"rocprofiler-sdk-tool\": [{one}, {one}, {one}, {one}, {one}, {one}]}}"
+    ));
+    let names: Vec<_> = log.of("process ");
+    assert_eq!(names.len(), 6);
+    assert!(
+        names.iter().all(|name| name.ends_with("unknown process")),
+        "{names:?}"
+    );
+    let reasons: Vec<_> = report
+        .remarks
+        .iter()
+        .map(|remark| &*remark.reason)
+        .collect();
+    assert!(
+        reasons
+            .iter()
+            .any(|reason| reason.contains("rows without a process")),
+        "{reasons:?}"
     );
 }

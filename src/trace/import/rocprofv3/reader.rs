@@ -51,9 +51,10 @@ pub(super) struct Reader<'r> {
 }
 
 impl<'r> Reader<'r> {
-    pub fn new(path: &'r Path, report: &'r mut Report) -> Reader<'r> {
+    /// A reader whose rows are sorted in `budget` bytes.
+    pub fn new(path: &'r Path, budget: usize, report: &'r mut Report) -> Reader<'r> {
         Reader {
-            tables: Tables::default(),
+            tables: Tables::new(budget),
             report,
             path,
             processes: HashMap::new(),

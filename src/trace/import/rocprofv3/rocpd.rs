@@ -212,10 +212,11 @@ fn is_id(rest: &str) -> bool {
 /// Passes the databases of a run on.
 pub(in crate::trace::import) fn read(
     sources: &[(&Source, Database)],
+    budget: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
-    let mut tables = Tables::default();
+    let mut tables = Tables::new(budget);
     for (source, database) in sources {
         for run in runs(database).into_values() {
             Run {

@@ -16,12 +16,11 @@ use super::{
 use crate::code::aggregate::Outcome;
 use crate::trace::import::sorter::Sorter;
 
-/// Memory for sorting by dispatch, by correlation id, by time, and of samples, in bytes.
-/// Tests use temporary files for a few rows.
-const BUDGETS: [usize; 4] = match cfg!(test) {
-    true => [1 << 12; 4],
-    false => [24 << 20, 40 << 20, 48 << 20, 16 << 20],
-};
+/// Shares of the memory for sorting by dispatch, by correlation id, by time, and of samples, of [`WHOLE`].
+const SHARES: [usize; 4] = [3, 5, 6, 2];
+const WHOLE: usize = 16;
+/// Memory of each sorter in tests, which use temporary files for a few rows.
+const TEST_BUDGET: usize = 1 << 12;
 /// Work with one dispatch id that is compared with the samples of that id.
 const MAX_WORK: usize = 64;
 /// Nanoseconds by which a sample may lie outside its dispatch: clocks of devices are converted.
@@ -91,9 +90,14 @@ pub(super) struct Rows {
     error: Option<io::Error>,
 }
 
-impl Default for Rows {
-    fn default() -> Rows {
-        let [by_dispatch, by_correlation, by_time, samples] = BUDGETS.map(Sorter::new);
+impl Rows {
+    /// Rows that are sorted in `budget` bytes.
+    pub fn new(budget: usize) -> Rows {
+        let sorter = |share| match cfg!(test) {
+            true => Sorter::new(TEST_BUDGET),
+            false => Sorter::new(budget / WHOLE * share),
+        };
+        let [by_dispatch, by_correlation, by_time, samples] = SHARES.map(sorter);
         Rows {
             by_dispatch,
             by_correlation,

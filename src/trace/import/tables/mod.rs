@@ -342,7 +342,7 @@ pub(crate) struct Counts {
 }
 
 /// The tables of a recording.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tables {
     pub header: TraceHeader,
     /// Facts about the recording: keys and values.
@@ -352,8 +352,8 @@ pub(crate) struct Tables {
     pub agents: Vec<AgentRow>,
     /// Names of threads.
     pub threads: HashMap<(ProcessHandle, u32), String>,
-    /// Paths of code objects, by their numbers.
-    pub code_objects: HashMap<u32, String>,
+    /// Paths of code objects, by their numbers in a process.
+    pub code_objects: HashMap<(ProcessHandle, u32), String>,
     queues: Unique<QueueRow>,
     lanes: Unique<Lane>,
     stages: Unique<StageRow>,
@@ -368,6 +368,28 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
+    /// Tables whose rows are sorted in `budget` bytes.
+    pub fn new(budget: usize) -> Tables {
+        Tables {
+            header: TraceHeader::default(),
+            attributes: Vec::new(),
+            texts: Texts::default(),
+            processes: Vec::new(),
+            agents: Vec::new(),
+            threads: HashMap::new(),
+            code_objects: HashMap::new(),
+            queues: Unique::default(),
+            lanes: Unique::default(),
+            stages: Unique::default(),
+            functions: Unique::default(),
+            counters: Unique::default(),
+            places: Unique::default(),
+            arguments: Vec::new(),
+            rows: Rows::new(budget),
+            without_dispatch: 0,
+        }
+    }
+
     /// The id of a text.
     pub fn text(&mut self, text: &str) -> TextId {
         self.texts.id(text)

@@ -147,7 +147,7 @@ impl Tables {
                 },
             )?;
         }
-        let rows = std::mem::take(&mut self.rows);
+        let rows = std::mem::replace(&mut self.rows, super::join::Rows::new(0));
         let mut counts = Counts {
             without_dispatch: self.without_dispatch,
             ..Counts::default()

@@ -198,7 +198,7 @@ impl<'r> OfProcess<'r> {
         self.stalls
             .finish(stream, index, |agent| title(tables, agent))?;
         self.flame
-            .finish(stream, index, |stack| frames(tables, stack))?;
+            .finish(stream, index, |stack| frames(tables, self.process, stack))?;
         let mut counts: Vec<_> = self.counts.into_iter().collect();
         counts.sort_unstable_by_key(|(key, _)| *key);
         let place = |(key, _): &Counted| (key.0, key.1, key.2);
@@ -233,11 +233,11 @@ fn kernel_name(tables: &Tables, kernel: KernelId) -> &str {
 }
 
 /// The frames of a stack, outermost first: queue, kernel, line, instruction.
-fn frames(tables: &Tables, stack: &Stack) -> Vec<StackFrame> {
+fn frames(tables: &Tables, process: ProcessHandle, stack: &Stack) -> Vec<StackFrame> {
     let place = stack.address.map(|address| address.offset as u32);
     let place = place.and_then(|place| tables.places.get(place));
     let object = place.map_or(0, |place| place.code_object);
-    let object = match (object, tables.code_objects.get(&object)) {
+    let object = match (object, tables.code_objects.get(&(process, object))) {
         (_, Some(path)) => path.clone(),
         (0, None) => "no code object".to_owned(),
         (object, None) => format!("code object {object}"),
@@ -281,6 +281,7 @@ fn frames(tables: &Tables, stack: &Stack) -> Vec<StackFrame> {
 /// Counts, in parts. Ids are declared with their first use.
 struct Parts<'r> {
     tables: &'r Tables,
+    process: ProcessHandle,
     next: Samples,
     texts: HashSet<TextId>,
     agents: HashSet<AgentId>,
@@ -293,6 +294,7 @@ impl<'r> Parts<'r> {
     fn new(tables: &'r Tables, process: ProcessHandle) -> Parts<'r> {
         Parts {
             tables,
+            process,
             next: Samples {
                 sampler: SamplerIndex(process.0),
                 process: Some(process_index(process)),
@@ -321,7 +323,8 @@ impl<'r> Parts<'r> {
         };
         let object = CodeObjectId(row.code_object);
         if object.is_some() && self.objects.insert(object) {
-            let path = self.tables.code_objects.get(&row.code_object);
+            let key = (self.process, row.code_object);
+            let path = self.tables.code_objects.get(&key);
             let path = path.cloned().unwrap_or_default();
             self.next.code_objects.push((object, path));
         }

@@ -16,7 +16,7 @@ use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEv
 use crate::collect::scope::is_selective;
 use crate::record::number_map::NumberMap;
 use crate::record::{Nanos, NoteKind};
-use crate::trace::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceStats};
+use crate::trace::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats};
 
 /// Maximum number of slices that are open at the same time, on all tracks.
 const MAX_OPEN: usize = 1 << 22;
@@ -26,6 +26,9 @@ const MAX_WAITING: usize = 1 << 20;
 const LATEST: u64 = 1 << 62;
 /// Maximum size of a packet of an infrequent kind.
 pub(super) const MAX_RARE_PACKET_BYTES: usize = 1 << 20;
+
+/// The attribute of traces that were converted from another format.
+const FORMAT: &str = "format";
 
 /// Name of the instant that describes a process's recording.
 pub(super) const RECORDING: &str = "recording";
@@ -88,6 +91,8 @@ struct Check {
     left_out: u64,
     gpus: Option<usize>,
     samples: SampleReferences,
+    /// Whether it was converted from a file of another profiler, which may have work without calls.
+    imported: bool,
     /// Whether only some calls or work were recorded: then the target of an id may be missing.
     selective: bool,
 }
@@ -111,6 +116,10 @@ impl Visitor for Check {
             field::trace_packet::GPU_INFO => {
                 rare::<GpuInfo>(data).map(|info| self.gpus = Some(info.gpus.len()))
             }
+            field::trace_packet::TRACE_ATTRIBUTES => rare::<TraceAttributes>(data).map(|list| {
+                let mut keys = list.attribute.iter().map(|attribute| attribute.key());
+                self.imported |= keys.any(|key| key == FORMAT);
+            }),
             field::trace_packet::PC_SAMPLES => rare::<PcSamples>(data).map(|samples| {
                 self.samples
                     .check(position, packet.sequence, &samples, findings);
@@ -287,7 +296,7 @@ impl Check {
                 "too many ids, tracks or open slices: not all of them were checked".into()
             });
         }
-        if self.selective {
+        if self.selective || self.imported {
             return;
         }
         let mut list: Vec<(PacketPosition, String)> = Vec::new();

@@ -299,7 +299,7 @@ fn an_output_of_limited_size_keeps_the_beginning_and_parts_hold_everything() {
     needs!(an_output_of_limited_size_keeps_the_beginning_and_parts_hold_everything: Need::TraceProcessor);
     let dir = TestDir::new();
     well(&mut dir.gputrail(["demo", "-q", "--capture", "--steps", "60"]));
-    const LIMIT: u64 = 600 << 10;
+    const LIMIT: u64 = 600_000;
     let size = |name: &str| fs::metadata(dir.join(name)).expect("a trace").len();
     assert!(
         size("demo.pftrace") > 3 * LIMIT / 2,
@@ -317,12 +317,12 @@ fn an_output_of_limited_size_keeps_the_beginning_and_parts_hold_everything() {
         "convert",
         "demo.gputrail",
         "--max-size",
-        "600K",
+        "600KB",
         "-o",
         "cut.pftrace",
     ]));
     assert!(
-        ended.stderr.contains("cut to ") && ended.stderr.contains("selected: "),
+        ended.stderr.contains("cut to 600 kB:") && ended.stderr.contains("selected: "),
         "{}",
         ended.stderr
     );
@@ -393,6 +393,152 @@ fn a_packed_profile_gives_its_name_to_the_trace_and_ranks_are_selected_by_number
     let ended = well(&mut dir.gputrail(["convert", profile, "--process", "0"]));
     assert!(
         ended.stderr.contains("rank0.pftrace") && !ended.stderr.contains("warning"),
+        "{}",
+        ended.stderr
+    );
+}
+
+/// A profile with one slice for each name.
+fn profile(names: &[&str]) -> String {
+    let events = names.iter().zip(1..).map(|(name, time)| {
+        format!(
+            r#"{{"ph":"X","name":"{name}","cat":"cpu_op","ts":{time},"dur":1,"pid":1,"tid":1}}"#
+        )
+    });
+    format!("[{}]", events.collect::<Vec<_>>().join(",\n"))
+}
+
+#[test]
+fn a_size_below_that_of_the_names_is_refused_and_writes_nothing() {
+    let dir = TestDir::new();
+    fs::write(dir.join("run.json"), profile(&["a", "b"])).expect("room");
+    for option in ["--split", "--max-size"] {
+        let arguments = ["convert", "run.json", option, "10", "-o", "out.pftrace"];
+        let ended = run(&mut dir.gputrail(arguments));
+        assert_eq!(ended.code(), 125, "{}", ended.stderr);
+        let words = "the names and tracks alone take ";
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        assert_eq!(dir.files(""), ["run.json"]);
+    }
+}
+
+#[test]
+fn what_an_earlier_run_left_does_not_pass_for_a_part_of_this_one() {
+    let dir = TestDir::new();
+    let names: Vec<String> = (0..2000).map(|number| format!("event{number}")).collect();
+    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+    fs::write(dir.join("run.json"), profile(&names)).expect("room");
+    let split = |size: &str| {
+        let arguments = ["convert", "run.json", "--split", size, "-o", "part.pftrace"];
+        run(&mut dir.gputrail(arguments))
+    };
+    assert_eq!(split("20K").code(), 0);
+    let parts = dir.files(".pftrace");
+    assert!(parts.len() > 2, "{parts:?}");
+    assert_eq!(split("20K").code(), 0, "equal parts replace each other");
+    let ended = split("1M");
+    assert_eq!(ended.code(), 125, "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("which this output does not replace"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(dir.files(".pftrace"), parts);
+
+    let csv = || run(&mut dir.gputrail(["convert", "run.json", "-o", "out.csv"]));
+    assert_eq!((csv().code(), csv().code()), (0, 0));
+    fs::write(dir.join("out.csv/9_kernel_trace.csv"), "old").expect("room");
+    let ended = csv();
+    assert_eq!(ended.code(), 125, "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("out.csv holds 9_kernel_trace.csv"),
+        "{}",
+        ended.stderr
+    );
+
+    let demo = |ranks: &str| {
+        let arguments = ["demo", "--ranks", ranks, "--steps", "1", "-o", "profiles"];
+        run(&mut dir.gputrail(arguments))
+    };
+    assert_eq!((demo("3").code(), demo("3").code()), (0, 0));
+    let ended = demo("2");
+    assert_eq!(ended.code(), 125, "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("profiles holds rank2.json.gz"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_selection_that_names_what_is_not_there_is_told() {
+    let dir = TestDir::new();
+    well(&mut dir.gputrail(["demo", "-q", "--capture"]));
+    let arguments = [
+        "convert",
+        "demo.gputrail",
+        "--stream",
+        "99",
+        "--name",
+        "cl*",
+        "-o",
+        "out.pftrace",
+    ];
+    let ended = well(&mut dir.gputrail(arguments));
+    for words in ["nothing matches --stream 99", "nothing matches --name cl*"] {
+        assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn standard_input_and_output_are_pipes() {
+    needs!(standard_input_and_output_are_pipes: Need::TraceProcessor);
+    let dir = TestDir::new();
+    fs::write(dir.join("run.json"), profile(&["a", "b"])).expect("room");
+    let piped = |arguments: &[&str]| {
+        let input = fs::File::open(dir.join("run.json")).expect("a file");
+        let mut command = dir.gputrail(arguments);
+        command.stdin(input).output().expect("it runs")
+    };
+    let made = piped(&["convert", "-", "-o", "-"]);
+    assert!(
+        made.status.success(),
+        "{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
+    fs::write(dir.join("piped.pftrace"), &made.stdout).expect("room");
+    let slices: i64 = Trace::open(dir.join("piped.pftrace"))
+        .assert_sound()
+        .value("select count(*) from slice");
+    assert_eq!(slices, 2);
+    assert!(piped(&["convert", "-"]).status.success());
+    assert_eq!(
+        dir.files(""),
+        ["piped.pftrace", "run.json", "stdin.pftrace"]
+    );
+    for arguments in [
+        &["convert", "-", "-o", "-", "--format", "csv"][..],
+        &["convert", "-", "-o", "-", "--split", "1M"],
+        &["demo", "-o", "-"],
+    ] {
+        let refused = piped(arguments);
+        assert_eq!(refused.status.code(), Some(125), "{arguments:?}");
+        assert!(refused.stdout.is_empty());
+    }
+}
+
+#[test]
+fn files_whose_clocks_have_nothing_in_common_are_named() {
+    let dir = TestDir::new();
+    let now = r#"{"baseTimeNanoseconds":1760000000000000000,"traceEvents":[{"ph":"X","name":"a","ts":1,"dur":1,"pid":1,"tid":1}]}"#;
+    fs::write(dir.join("now.json"), now).expect("room");
+    fs::write(dir.join("then.json"), profile(&["a"])).expect("room");
+    let ended = well(&mut dir.gputrail(["convert", "now.json", "then.json", "-o", "out.pftrace"]));
+    let words = "then.json: 1 x file that has no clock in common with the first one";
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    let ended = well(&mut dir.gputrail(["convert", "now.json", "now.json", "-o", "out.pftrace"]));
+    assert!(
+        !ended.stderr.contains("no clock in common"),
         "{}",
         ended.stderr
     );

@@ -211,6 +211,22 @@ fn damage_is_named_with_its_offset_and_the_rest_is_converted() {
 }
 
 #[test]
+fn files_of_a_folder_that_are_not_understood_are_named() {
+    let dir = TestDir::new();
+    let profile = r#"[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]"#;
+    fs::create_dir_all(dir.join("run/inner")).expect("room");
+    fs::write(dir.join("run/profile.json"), profile).expect("room");
+    fs::write(dir.join("run/notes.txt"), "hello").expect("room");
+    let ended = well(&mut dir.gputrail(["convert", "run", "-o", "out.pftrace"]));
+    for words in [
+        "not read: run/notes.txt (a text that begins with \"hello\")",
+        "not read: run/inner (a folder in a folder)",
+    ] {
+        assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
+    }
+}
+
+#[test]
 fn an_unknown_format_is_refused_with_what_it_looks_like() {
     let dir = TestDir::new();
     fs::write(dir.join("notes.txt"), "hello").expect("room");
@@ -301,8 +317,27 @@ fn a_selection_keeps_what_it_names() {
 #[test]
 fn a_dry_run_lists_contents_and_writes_nothing() {
     let dir = TestDir::new();
-    let ended = well(&mut dir.gputrail(["convert", &kineto("triton"), "--dry-run"]));
-    assert!(ended.stderr.contains("1 kernel"), "{}", ended.stderr);
+    let text = well(&mut dir.gputrail(["convert", &kineto("triton"), "--dry-run"])).text();
+    assert!(text.contains("1 kernel"), "{text}");
+    assert!(dir.files("").is_empty());
+    let file = kineto("v100-resnet-nccl");
+    let text = well(&mut dir.gputrail(["convert", &file, "--dry-run"])).text();
+    for (name, words) in [
+        ("time", "ms of recording"),
+        ("processes", "(rank 0) "),
+        ("devices", "GPU 0: Tesla V100"),
+        ("queues", "GPU 0 · stream 7: "),
+        ("categories", "cpu_op: "),
+        ("holds", " kernels, "),
+    ] {
+        let line = text
+            .lines()
+            .find(|line| line.trim_start().starts_with(name));
+        assert!(
+            line.is_some_and(|line| line.contains(words)),
+            "{name} {words}: {text}"
+        );
+    }
     assert!(dir.files("").is_empty());
 }
 

@@ -130,3 +130,61 @@ fn hotspots_and_summary_take_tables_as_they_take_traces() {
         assert!(hotspots.contains(part), "{part}: {hotspots}");
     }
 }
+
+#[test]
+fn a_trace_of_kernels_alone_is_sound() {
+    let dir = TestDir::new();
+    let file = repository("tests/data/rocprofv3/kernel_trace.csv");
+    well(dir.gputrail(["convert", "-o", "out.pftrace"]).arg(file));
+    let checked = well(&mut dir.gputrail(["check", "out.pftrace"])).text();
+    assert!(checked.contains("nothing wrong"), "{checked}");
+}
+
+#[test]
+fn counters_of_dispatches_keep_their_devices_and_sizes_in_csv() {
+    let dir = TestDir::new();
+    let file = repository("tests/data/rocprofv3/counter_collection.csv");
+    let ended = well(dir.gputrail(["convert", "-o", "out.csv"]).arg(&file));
+    assert!(!ended.stderr.contains("left out"), "{}", ended.stderr);
+    let made = std::fs::read_to_string(dir.join("out.csv/15606_counter_collection.csv"));
+    let made = made.expect("a table");
+    let given = std::fs::read_to_string(file).expect("a table");
+    /// The columns that both tables have, of each row.
+    fn rows(text: &str) -> Vec<Vec<String>> {
+        let names = [
+            "Correlation_Id",
+            "Dispatch_Id",
+            "Agent_Id",
+            "Process_Id",
+            "Thread_Id",
+            "Grid_Size",
+            "Workgroup_Size",
+            "Counter_Name",
+            "Counter_Value",
+            "Start_Timestamp",
+            "End_Timestamp",
+        ];
+        let fields = |line: &str| -> Vec<String> {
+            // Only names of kernels have commas.
+            let parts = line.split('"').enumerate();
+            let outside: String = parts
+                .map(|(place, part)| match place % 2 {
+                    0 => part.to_owned(),
+                    _ => part.replace(',', ";"),
+                })
+                .collect();
+            outside.split(',').map(str::to_owned).collect()
+        };
+        let mut lines = text.lines();
+        let head = fields(lines.next().expect("a head"));
+        let places = names.map(|name| head.iter().position(|own| own == name).expect(name));
+        lines
+            .map(|line| {
+                let row = fields(line);
+                places.iter().map(|place| row[*place].clone()).collect()
+            })
+            .collect()
+    }
+    assert!(given.lines().count() > 2);
+    assert_eq!(rows(&made), rows(&given));
+}

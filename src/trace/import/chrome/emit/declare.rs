@@ -7,9 +7,9 @@ use std::io;
 use serde_json::Value as Json;
 
 use crate::record::{Nanos, ProcessId, ThreadId};
-use crate::trace::import::Source;
 use crate::trace::import::chrome::collect::{Collected, Described, Id, LaneKey};
 use crate::trace::import::chrome::strings::Strings;
+use crate::trace::import::{Format, Source};
 use crate::trace::model::{
     Agent, AgentIndex, Machine, Parent, Process, ProcessIndex, Stream, SystemClocks, TraceHeader,
     Track, TrackIndex, TrackKind,
@@ -128,8 +128,14 @@ pub(super) fn declare<'s>(
     let fields = parsed(&collected.fields);
     let field = |name: &str| fields.iter().find(|(known, _)| *known == name);
     let field = |name: &str| field(name).map(|(_, value)| value);
-    let base = field("baseTimeNanoseconds").and_then(whole).unwrap_or(0);
-    let first = i128::from(collected.first.unwrap_or(0)) + base;
+    let base = field("baseTimeNanoseconds").and_then(whole);
+    let first = i128::from(collected.first.unwrap_or(0)) + base.unwrap_or(0);
+    let is_object = source.head().trim_ascii_start().starts_with(b"{");
+    if !collected.is_whole && is_object && base.is_none() && first <= TIME_OF_DAY {
+        let reason = "file that is cut: its end, where PyTorch writes the base of all times (baseTimeNanoseconds), is missing; times count from an unknown begin, and are not placed beside other files";
+        collected.report.remark(collected.file, reason, None);
+    }
+    let base = base.unwrap_or(0);
     let shift = match first {
         0.. => base,
         // The clock of a trace has no negative times.
@@ -168,7 +174,10 @@ pub(super) fn declare<'s>(
             collected.report.unrepresented(collected.file, reason, None);
         }
     }
-    attributes.push(("source".to_owned(), source.name().display().to_string()));
+    attributes.extend([
+        ("format".to_owned(), Format::ChromeTrace.name().to_owned()),
+        ("source".to_owned(), source.name().display().to_string()),
+    ]);
     stream.consumer.attributes(&attributes)?;
 
     let agents = agents(collected, field("deviceProperties"));
