@@ -61,6 +61,7 @@ impl Producer for Captures<'_> {
                 .fold(0, |all, capture| all ^ identity(capture.header())),
             clocks: snapshots.first().copied().unwrap_or_default(),
             machine: machine(captures.iter().map(Reader::metadata), options),
+            ..TraceHeader::default()
         })?;
         let mut agents = Agents::default();
         let indices: Vec<_> = captures

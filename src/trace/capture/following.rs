@@ -256,6 +256,7 @@ impl Running {
             identity: identity(header),
             clocks: *first,
             machine: machine(std::iter::once(&metadata), options),
+            ..TraceHeader::default()
         })?;
         let mut agents = Agents::default();
         let indices = agents.add(&metadata);

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::joined::Joined;
-use super::{Format, Report, Source, chrome, format, parallel, rocprofv3};
+use super::{Aligned, Format, Report, Source, chrome, format, parallel, rocprofv3};
 use crate::capture::{ReadError, Reader};
+use crate::record::Nanos;
 use crate::trace::capture::{Captures, Options};
 #[cfg(not(feature = "sqlite"))]
 use crate::trace::model::TraceHeader;
@@ -100,6 +101,7 @@ pub struct Inputs {
     unread: Vec<(PathBuf, String)>,
     options: Options,
     jobs: usize,
+    aligns: bool,
 }
 
 impl Inputs {
@@ -111,6 +113,7 @@ impl Inputs {
             unread: Vec::new(),
             options: Options::default(),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            aligns: true,
         };
         for path in paths {
             let path = path.as_ref();
@@ -141,6 +144,11 @@ impl Inputs {
     /// is divided among them.
     pub fn with_jobs(self, jobs: usize) -> Inputs {
         Inputs { jobs, ..self }
+    }
+
+    /// Whether the clocks of ranks are aligned by the collective operations that they share; they are if this is not set.
+    pub fn with_alignment(self, aligns: bool) -> Inputs {
+        Inputs { aligns, ..self }
     }
 
     /// The recordings, in the order of the stream.
@@ -244,7 +252,7 @@ impl Producer for &Inputs {
         let budget = SORTING / jobs;
         let (joined, reports) = parallel::pass_on(
             &self.recordings,
-            Joined::new(consumer),
+            Joined::new(consumer).aligning(self.aligns),
             jobs,
             |recording, consumer, report| {
                 recording.produce((&self.options, budget), consumer, report)?;
@@ -257,9 +265,19 @@ impl Producer for &Inputs {
         for one in reports {
             report.append(one);
         }
-        let (counts, without_common_clock) = joined.finish_all()?;
-        report.counts = counts;
-        for recording in without_common_clock {
+        let finished = joined.finish_all()?;
+        report.counts = finished.counts;
+        for (recording, alignment) in finished.aligned {
+            if let Some(recording) = self.recordings.get(recording as usize) {
+                report.aligned.push(Aligned {
+                    file: recording.sources[0].name().to_owned(),
+                    moved: alignment.moved,
+                    error: Nanos(alignment.error),
+                    operations: alignment.operations as u64,
+                });
+            }
+        }
+        for recording in finished.without_common_clock {
             if let Some(recording) = self.recordings.get(recording as usize) {
                 let reason = "file that has no clock in common with the first one: its times are shown as they are, and events of the two are not to be compared by time";
                 report.remark(recording.sources[0].name(), reason, None);

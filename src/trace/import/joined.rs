@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 
 use super::Counts;
+use super::shared::{Alignment, Meetings};
 use crate::record::{Nanos, ProcessId};
 use crate::trace::model::{
     Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, CounterValue, EventId, FlowId,
@@ -42,6 +43,11 @@ pub(super) struct Joined<'a> {
     taken: Taken,
     /// The clocks and the machine of the first recording.
     first: Option<(SystemClocks, String)>,
+    /// Whether clocks are aligned by the collective operations that recordings share.
+    aligns: bool,
+    meetings: Meetings,
+    /// Recordings whose clocks were aligned.
+    aligned: Vec<(u32, Alignment)>,
     /// Recordings that have no clock in common with the first one.
     without_common_clock: Vec<u32>,
     /// Nanoseconds to add to the times of this recording.
@@ -59,6 +65,15 @@ pub(super) struct Joined<'a> {
     recording: u32,
 }
 
+/// The outcome of all recordings.
+pub(super) struct Finished {
+    pub counts: Counts,
+    /// The numbers of recordings that have no clock in common with the first one. Their times were passed on as they are.
+    pub without_common_clock: Vec<u32>,
+    /// The numbers of recordings whose clocks were aligned, and how.
+    pub aligned: Vec<(u32, Alignment)>,
+}
+
 /// Where ids for processes begin whose own id another recording has given to another process.
 const FIRST_PID: u32 = 0x7000_0000;
 
@@ -70,6 +85,9 @@ impl<'a> Joined<'a> {
             base: Taken::default(),
             taken: Taken::default(),
             first: None,
+            aligns: false,
+            meetings: Meetings::default(),
+            aligned: Vec::new(),
             without_common_clock: Vec::new(),
             shift: 0,
             agents: Vec::new(),
@@ -82,6 +100,11 @@ impl<'a> Joined<'a> {
         }
     }
 
+    /// Aligns the clocks of recordings by the collective operations that they share.
+    pub fn aligning(self, aligns: bool) -> Joined<'a> {
+        Joined { aligns, ..self }
+    }
+
     /// A further recording follows.
     pub fn next_recording(&mut self) {
         self.base = self.taken;
@@ -90,14 +113,17 @@ impl<'a> Joined<'a> {
         self.functions.clear();
     }
 
-    /// All recordings have been passed on. The result also has the numbers of recordings that have no clock in common with the
-    /// first one: their times are passed on as they are.
-    pub fn finish_all(self) -> io::Result<(Counts, Vec<u32>)> {
+    /// All recordings have been passed on.
+    pub fn finish_all(self) -> io::Result<Finished> {
         if self.first.is_none() {
             self.consumer.begin(&TraceHeader::default())?;
         }
         self.consumer.finish()?;
-        Ok((self.counts, self.without_common_clock))
+        Ok(Finished {
+            counts: self.counts,
+            without_common_clock: self.without_common_clock,
+            aligned: self.aligned,
+        })
     }
 
     fn time(&self, time: Nanos) -> Nanos {
@@ -181,17 +207,17 @@ impl Consumer for Joined<'_> {
         let own = header.clocks;
         let Some((first, host)) = &self.first else {
             self.first = Some((own, header.machine.host.clone()));
+            self.meetings.add(&header.shared, 0);
             return self.consumer.begin(header);
         };
+        let mut has_common_clock = true;
         match (first.realtime, own.realtime) {
             // Both are in the clock of one machine, as far as the files tell.
             (0, 0) => {
                 let hosts = [host, &header.machine.host];
-                if hosts[0] != hosts[1] && hosts.iter().all(|host| !host.is_empty()) {
-                    self.without_common_clock.push(self.recording);
-                }
+                has_common_clock = hosts[0] == hosts[1] || hosts.iter().any(|host| host.is_empty());
             }
-            (0, _) | (_, 0) => self.without_common_clock.push(self.recording),
+            (0, _) | (_, 0) => has_common_clock = false,
             // From the clock of this recording to the time of day, and from there to the first clock.
             (of_first, realtime) => {
                 self.shift = realtime
@@ -200,6 +226,14 @@ impl Consumer for Joined<'_> {
                     .wrapping_add(first.boottime);
             }
         }
+        let alignment = self.meetings.align(&header.shared, self.shift);
+        if let Some(alignment) = alignment.filter(|_| self.aligns) {
+            self.shift = self.shift.wrapping_add_signed(alignment.moved);
+            self.aligned.push((self.recording, alignment));
+        } else if !has_common_clock {
+            self.without_common_clock.push(self.recording);
+        }
+        self.meetings.add(&header.shared, self.shift);
         Ok(())
     }
 

@@ -46,6 +46,7 @@ mod parallel;
 mod report;
 mod rocprofv3;
 mod row;
+mod shared;
 mod sorter;
 mod source;
 #[cfg(feature = "sqlite")]
@@ -54,5 +55,5 @@ mod tables;
 
 pub use format::Format;
 pub use inputs::{Inputs, OpenError, Recording};
-pub use report::{Counts, Finding, Report, Unrepresented};
+pub use report::{Aligned, Counts, Finding, Report, Unrepresented};
 pub use source::{Compression, LocalFile, Source};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Format;
 use super::row::Damage;
+use crate::record::Nanos;
 use crate::trace::capture;
 
 /// Maximum number of findings that are kept; further ones are counted.
@@ -112,6 +113,19 @@ impl Counts {
     }
 }
 
+/// A file whose clock was aligned with those of the files before it, by collective operations of ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aligned {
+    /// The file.
+    pub file: PathBuf,
+    /// Nanoseconds by which its times were moved.
+    pub moved: i64,
+    /// Half of the operations end within this distance of those of the other ranks.
+    pub error: Nanos,
+    /// The number of operations.
+    pub operations: u64,
+}
+
 /// The outcome of an import.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -121,8 +135,12 @@ pub struct Report {
     pub counts: Counts,
     /// Number of arrows from calls to their device work. The stream has them as ids of the work.
     pub arrows: u64,
+    /// Number of ends of arrows at calls that caused no device work. Profilers write them; there is nothing to draw.
+    pub loose_arrows: u64,
     /// The report about the captures, if there were any.
     pub captures: Option<capture::Report>,
+    /// Files whose clocks were aligned.
+    pub aligned: Vec<Aligned>,
     /// Bytes that could not be read.
     pub findings: Vec<Finding>,
     /// Number of findings beyond those kept in `findings`.
@@ -208,6 +226,7 @@ impl Report {
         }
         self.further_findings += other.further_findings;
         self.arrows += other.arrows;
+        self.loose_arrows += other.loose_arrows;
         for (list, others) in [
             (&mut self.unrepresented, other.unrepresented),
             (&mut self.remarks, other.remarks),

@@ -1,5 +1,7 @@
 //! The machine and the clocks of a trace.
 
+use crate::record::Nanos;
+
 /// The beginning of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceHeader {
@@ -9,6 +11,17 @@ pub struct TraceHeader {
     pub clocks: SystemClocks,
     /// The machine.
     pub machine: Machine,
+    /// Ends of operations in which other recordings take part, too.
+    pub shared: Vec<SharedEvent>,
+}
+
+/// The end of an operation in which several recordings take part: in all of them at nearly the same time.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct SharedEvent {
+    /// Equal in all recordings that take part.
+    pub key: u64,
+    /// When it ended.
+    pub end: Nanos,
 }
 
 /// The machine of a recording. Unknown properties are empty.

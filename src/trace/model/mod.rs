@@ -82,7 +82,7 @@ pub use agent::{Agent, Queue};
 pub(crate) use agent::{TITLES as AGENT_TITLES, title as agent_title};
 pub use call::{Call, Function, Parameter};
 pub use counter::{CounterBlock, CounterDescription, CounterUnit, CounterValue};
-pub use header::{Machine, SystemClocks, TraceHeader};
+pub use header::{Machine, SharedEvent, SystemClocks, TraceHeader};
 pub use ids::{
     AgentIndex, CounterIndex, EventId, FlowId, FunctionIndex, ProcessIndex, QueueIndex,
     SamplerIndex, StackIndex, StageId, TrackIndex,

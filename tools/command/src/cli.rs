@@ -445,6 +445,11 @@ pub struct Convert {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub jobs: Option<u32>,
 
+    /// Leave the clocks of ranks as they are. Otherwise, where the output is one timeline, they are aligned by the ends of the
+    /// collective operations (NCCL, RCCL) that the ranks share
+    #[arg(long)]
+    pub no_align: bool,
+
     /// Make the output at most this large: keep the beginning of what is selected, and say what is left out
     #[arg(long, value_name = "SIZE", value_parser = output_size, conflicts_with = "split")]
     pub max_size: Option<u64>,

@@ -1,7 +1,7 @@
 //! `gputrail convert`: makes a trace from captures and from files of other programs.
 
 use crate::cli::{self, Contents, Convert};
-use crate::figures::{bytes, count, grouped};
+use crate::figures::{bytes, count, grouped, time};
 use crate::output::{Output, WORKSHOP_PREFIX, folder_of, free_name, refuse_older};
 use crate::progress::Progress;
 use crate::signals::Signals;
@@ -15,8 +15,9 @@ use gputrail::capture::Reader;
 use gputrail::convert::{
     Conversion, Outcome, OutputFormat, Part, Selection, TimeBound, deliver_tables,
 };
+use gputrail::record::Nanos;
 use gputrail::trace::import::{
-    Format, Inputs, LocalFile, Recording, Report, Source, Unrepresented,
+    Aligned, Format, Inputs, LocalFile, Recording, Report, Source, Unrepresented,
 };
 use gputrail::trace::model::Producer;
 use gputrail::trace::perfetto::Exporter;
@@ -37,6 +38,8 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
         None => inputs,
     };
     let format = format(&arguments);
+    // Nodes that convert their own ranks into one folder would each align to another rank.
+    let inputs = inputs.with_alignment(!arguments.no_align && !format.is_folder());
     let selection = selection(&arguments.selection);
     if arguments.dry_run {
         return list_contents(&Conversion::of(inputs).select(selection), format);
@@ -398,10 +401,14 @@ pub fn counts(report: &Report) -> String {
         (counts.samples, "sample"),
         (counts.values, "counter value"),
         (report.arrows, "arrow"),
+        (report.loose_arrows, "arrow end without device work"),
     ];
     let parts = all.into_iter().filter(|(number, _)| *number > 0);
     let parts: Vec<_> = parts
-        .map(|(number, one)| count(number, one).replace("copys", "copies"))
+        .map(|(number, one)| {
+            let text = count(number, one).replace("copys", "copies");
+            text.replace("end without device works", "ends without device work")
+        })
         .collect();
     match parts.is_empty() {
         true => "no events".to_owned(),
@@ -419,7 +426,8 @@ pub fn remarks(report: &Report) -> String {
         }
         text
     };
-    let mut text = list("", &report.remarks);
+    let mut text = aligned(report);
+    text += &list("", &report.remarks);
     text += &list("not in the output: ", &report.unrepresented);
     for (path, found) in report.unread.iter().take(MAX_LINES) {
         text += &format!("not read: {} ({found})\n", path.display());
@@ -430,6 +438,28 @@ pub fn remarks(report: &Report) -> String {
         text += &format!("not read: {more} more files\n");
     }
     text
+}
+
+/// A line about clocks that were aligned.
+fn aligned(report: &Report) -> String {
+    let list = &report.aligned;
+    let Some(error) = list.iter().map(|one| one.error).max() else {
+        return String::new();
+    };
+    let signed = |nanos: i64| {
+        let sign = if nanos < 0 { "-" } else { "+" };
+        format!("{sign}{}", time(Nanos(nanos.unsigned_abs())))
+    };
+    let moved = |one: &Aligned| one.moved;
+    let least = list.iter().map(moved).min().unwrap_or(0);
+    let most = list.iter().map(moved).max().unwrap_or(0);
+    format!(
+        "clocks of {} aligned with the first by collective operations: moved by {} to {}; half of the operations then end within {} of each other (--no-align leaves the clocks)\n",
+        count(list.len() as u64, "file"),
+        signed(least),
+        signed(most),
+        time(error)
+    )
 }
 
 /// Says what was damaged; the result is the exit code.

@@ -205,7 +205,7 @@ fn in_words(piece: &Piece, placement: &Placement, is_first: bool) -> String {
             format!("{machine}, whose clock is that of the output")
         }
         (Trust::SameMachine, 0) if piece.survey.host.is_empty() => format!(
-            "{machine}, since the clocks of both started at the same time; the file does not name its machine: exact only if it is this one, otherwise use --offset"
+            "{machine}, as far as can be known: the file names no machine, and its clock began with that of the first; exact only if both are of one machine, otherwise use --offset"
         ),
         (Trust::SameMachine, 0) => format!("{machine}, by the machine's own clock: exact"),
         (Trust::SameMachine | Trust::Given, _) => format!("{machine}, times {offset}, as given"),

@@ -16,6 +16,7 @@ use super::scan::Visitor;
 use super::strings::Strings;
 use crate::record::number_map::NumberMap;
 use crate::trace::import::Report;
+use crate::trace::import::shared::Operations;
 use crate::trace::import::sorter::{Key, Sorter};
 
 /// Most lanes; further ones are put together.
@@ -122,6 +123,8 @@ pub(super) struct Collected<'a> {
     pub correlations: Correlations,
     /// Whether the file was read to the end of its content.
     pub is_whole: bool,
+    /// Collective operations.
+    pub operations: Operations,
     /// Fields beside the events.
     pub fields: Vec<(String, String)>,
     /// Correlation ids at which arrows begin.
@@ -227,6 +230,7 @@ impl<'a> Collected<'a> {
             activity: BTreeMap::new(),
             correlations: Correlations::default(),
             is_whole: true,
+            operations: Operations::default(),
             fields: Vec::new(),
             begun_flows: NumberSet::default(),
             first: None,
@@ -403,6 +407,9 @@ impl<'a> Collected<'a> {
         };
         let mut head = Head::new(Kind::Slice, self.lane(key, offset), offset);
         if is_work {
+            if name.starts_with("nccl") && duration != NONE {
+                self.operation(args, (start, start.saturating_add_unsigned(duration)));
+            }
             head = head.with_kind(Kind::Work);
             head.id = self.correlations.add(known.correlation).into();
         } else if is_call(&category) {
@@ -424,6 +431,26 @@ impl<'a> Collected<'a> {
             self.range_values(head, (start, duration), args)?;
         }
         Ok(())
+    }
+
+    /// A kernel of a collective operation, which other ranks have, too.
+    fn operation(&mut self, args: &str, times: (i64, i64)) {
+        let (mut sequence, mut texts) = (None, [const { String::new() }; 3]);
+        super::arguments::each(args, |name, value: &RawValue| {
+            let place = match name {
+                "Collective name" => 0,
+                "Process Group Name" => 1,
+                "Process Group Ranks" => 2,
+                "Seq" => {
+                    sequence = super::arguments::number(value);
+                    return;
+                }
+                _ => return,
+            };
+            texts[place] = text(value.get()).into_owned();
+        });
+        let [name, group, ranks] = &texts;
+        self.operations.add(name, (group, ranks), sequence, times);
     }
 
     /// The numbers among the arguments of a profiler range, as counters that hold until the end of the range.

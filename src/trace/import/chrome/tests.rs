@@ -547,3 +547,58 @@ fn a_profile_that_is_cut_says_that_the_base_of_its_times_may_be_missing() {
     // Programs that write no object have no base.
     assert!(!about_base(&format!("[{events}")));
 }
+
+#[test]
+fn clocks_of_ranks_are_aligned_by_the_operations_that_they_share() {
+    let rank = |rank: u32, ahead: u64| {
+        let operation = |number: u64| {
+            let begin = 1000 * number + ahead + u64::from(rank) * 7;
+            let end = 1000 * number + 500 + ahead;
+            let group = r#""Collective name":"allreduce","Process Group Name":"0","Process Group Ranks":"[0, 1]""#;
+            format!(
+                r#"{{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL()","ts":{begin},"dur":{},"pid":0,"tid":7,
+                "args":{{"device":0,"stream":7,"correlation":{number},{group}}}}}"#,
+                end - begin
+            )
+        };
+        let events: Vec<String> = (1..6).map(operation).collect();
+        let mut file = NamedTempFile::new().unwrap();
+        write!(
+            file,
+            r#"{{"baseTimeNanoseconds":1760000000000000000,"distributedInfo":{{"rank":{rank}}},"traceEvents":[{}]}}"#,
+            events.join(",")
+        )
+        .unwrap();
+        file
+    };
+    /// The ends of all work.
+    #[derive(Default)]
+    struct Ends(Vec<u64>);
+    impl Consumer for Ends {
+        fn work(&mut self, work: &Work<'_>) -> io::Result<()> {
+            self.0.extend(work.interval.map(|(_, end)| end.0));
+            Ok(())
+        }
+    }
+    // The second clock is ahead by 3 ms.
+    let files = [rank(0, 0), rank(1, 3000)];
+    let read = |aligns: bool| {
+        let inputs = Inputs::open(&files.each_ref().map(NamedTempFile::path)).unwrap();
+        let mut ends = Ends::default();
+        let report = inputs.with_alignment(aligns).produce(&mut ends).unwrap();
+        (ends.0, report)
+    };
+    let (ends, report) = read(true);
+    assert_eq!(ends[..5], ends[5..]);
+    let [aligned] = &report.aligned[..] else {
+        panic!("{:?}", report.aligned);
+    };
+    assert_eq!(
+        (aligned.moved, aligned.error.0, aligned.operations),
+        (-3_000_000, 0, 5)
+    );
+    assert_eq!(aligned.file, files[1].path());
+    let (ends, report) = read(false);
+    assert_eq!(ends[5] - ends[0], 3_000_000);
+    assert!(report.aligned.is_empty());
+}

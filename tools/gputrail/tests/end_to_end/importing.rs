@@ -325,7 +325,7 @@ fn a_dry_run_lists_contents_and_writes_nothing() {
     for (name, words) in [
         ("time", "ms of recording"),
         ("processes", "(rank 0) "),
-        ("devices", "GPU 0: Tesla V100"),
+        ("devices", "GPU 0: NVIDIA A100"),
         ("queues", "GPU 0 · stream 7: "),
         ("categories", "cpu_op: "),
         ("holds", " kernels, "),

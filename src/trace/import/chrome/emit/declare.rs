@@ -54,10 +54,15 @@ struct Declaration {
     track: Option<TrackIndex>,
 }
 
+/// A time of the file, in the clock of the trace.
+fn nanos(time: i64, shift: i128) -> Nanos {
+    Nanos((i128::from(time) + shift).clamp(0, u64::MAX.into()) as u64)
+}
+
 impl Declared {
     /// A time of the file, in the clock of the trace.
     pub fn time(&self, time: i64) -> Nanos {
-        Nanos((i128::from(time) + self.shift).clamp(0, u64::MAX.into()) as u64)
+        nanos(time, self.shift)
     }
 
     /// The process and thread of a lane, if it is one of a thread.
@@ -160,6 +165,7 @@ pub(super) fn declare<'s>(
             host: host.and_then(Json::as_str).unwrap_or("").to_owned(),
             ..Machine::default()
         },
+        shared: std::mem::take(&mut collected.operations).shared(|time| nanos(time, shift)),
     })?;
     let short = collected.fields.iter();
     let short = short.filter(|(_, value)| value.len() <= MAX_ATTRIBUTE);
