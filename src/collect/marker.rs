@@ -17,13 +17,26 @@
 //! NVTX: pushed ranges nest on their thread, started ranges may overlap and end on any thread. A push that was not
 //! recorded is not added later.
 
+pub(crate) mod ids;
+mod nesting;
+mod registry;
+mod text;
+
+#[cfg_attr(not(feature = "layer"), allow(unused_imports))]
+pub(crate) use nesting::{MarkerDomain, NoLevel};
+#[cfg_attr(not(feature = "layer"), allow(unused_imports))]
+pub(crate) use registry::Registry;
+#[cfg_attr(not(feature = "layer"), allow(unused_imports))]
+pub(crate) use text::{CText, KeptText, Text, WideText};
+
 use crate::clock;
+use crate::collect::correlation::HostThread;
 use crate::collect::process::{self, Current};
 use crate::collect::scope::Due;
 use crate::collect::switchboard::{Buffers, Callback, Interest, Payload, Phase};
 use crate::record::{
     Agent, AgentId, Domain, Kind, Marker, MarkerKind, Operation, PayloadKind, Queue, QueueId,
-    RecordRef, ThreadId,
+    RecordRef, ThreadId, Ticks,
 };
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -110,6 +123,55 @@ impl<'a> From<&'a str> for Mark<'a> {
     }
 }
 
+/// A marker as its record has it.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Event<'a> {
+    pub name: Text<'a>,
+    pub domain: Text<'a>,
+    pub category: Text<'a>,
+    pub color: u32,
+    pub payload: EventValue<'a>,
+    /// Further values, each with its name.
+    pub fields: &'a [(String, EventValue<'a>)],
+    /// The time; none for now.
+    pub time: Ticks,
+}
+
+/// The payload of a marker, or a named value beside it.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) enum EventValue<'a> {
+    /// No value.
+    #[default]
+    None,
+    /// A number of a kind, as its bits.
+    Number(PayloadKind, u64),
+    /// A text.
+    Text(Text<'a>),
+}
+
+impl From<Value> for EventValue<'_> {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Unsigned(value) => EventValue::Number(PayloadKind::UNSIGNED, value),
+            Value::Signed(value) => EventValue::Number(PayloadKind::SIGNED, value as u64),
+            Value::Float(value) => EventValue::Number(PayloadKind::FLOAT, value.to_bits()),
+        }
+    }
+}
+
+impl<'a> From<Mark<'a>> for Event<'a> {
+    fn from(mark: Mark<'a>) -> Event<'a> {
+        Event {
+            name: Text::Plain(mark.name),
+            domain: Text::Plain(mark.domain),
+            category: Text::Plain(mark.category),
+            color: mark.color,
+            payload: mark.payload.map_or(EventValue::None, EventValue::from),
+            ..Event::default()
+        }
+    }
+}
+
 /// A started range, unique in the process.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RangeId(u64);
@@ -155,12 +217,12 @@ pub const fn operation(what: MarkerKind) -> Operation {
 
 /// Marks a moment.
 pub fn mark<'a>(mark: impl Into<Mark<'a>>) {
-    report(MarkerKind::INSTANT, 0, &mark.into());
+    report(MarkerKind::INSTANT, 0, &mark.into().into());
 }
 
 /// Begins a range on the calling thread, nested in its open ranges. Returns the number of open ranges.
 pub fn push<'a>(mark: impl Into<Mark<'a>>) -> u32 {
-    report(MarkerKind::PUSH, 0, &mark.into());
+    report(MarkerKind::PUSH, 0, &mark.into().into());
     PUSHED.with(|pushed| {
         pushed.set(pushed.get().saturating_add(1));
         pushed.get()
@@ -175,14 +237,19 @@ pub fn push<'a>(mark: impl Into<Mark<'a>>) -> u32 {
 pub fn pop() -> Result<u32, Unbalanced> {
     let left = PUSHED.get().checked_sub(1).ok_or(Unbalanced::Pop)?;
     PUSHED.set(left);
-    report(MarkerKind::POP, 0, &Mark::default());
+    report(MarkerKind::POP, 0, &Event::default());
     Ok(left)
 }
 
 /// Starts a range that may overlap others and end on any thread.
 pub fn start<'a>(mark: impl Into<Mark<'a>>) -> RangeId {
+    start_event(&mark.into().into())
+}
+
+/// [`start`] for sources of markers.
+pub(crate) fn start_event(event: &Event<'_>) -> RangeId {
     let range = RANGES.fetch_add(1, Ordering::Relaxed) + 1;
-    report(MarkerKind::START, range, &mark.into());
+    report(MarkerKind::START, range, event);
     RangeId(range)
 }
 
@@ -195,7 +262,7 @@ pub fn end(range: RangeId) -> Result<(), Unbalanced> {
     if range.0 == 0 || range.0 > RANGES.load(Ordering::Relaxed) {
         return Err(Unbalanced::End(range.0));
     }
-    report(MarkerKind::END, range.0, &Mark::default());
+    report(MarkerKind::END, range.0, &Event::default());
     Ok(())
 }
 
@@ -231,62 +298,99 @@ macro_rules! range {
     };
 }
 
+/// Records a marker and calls back its subscribers.
 #[inline]
-fn report(what: MarkerKind, id: u64, mark: &Mark<'_>) {
-    let mut interest = process::interest(operation(what));
-    let mut due = Due::default();
+pub(crate) fn report(what: MarkerKind, id: u64, event: &Event<'_>) {
+    let interest = process::interest(operation(what));
+    let buffers = process::buffers_for(Kind::MARKER);
     if interest.is_gated() {
-        let gate = process::gate().filter(|_| !mark.name.is_empty());
-        due = gate.map_or_else(Due::default, |gate| gate.pass_name(mark.name));
-        interest = process::interest(operation(what)).without_gate();
+        return report_at_gate(what, id, event);
     }
-    let buffers = process::board().map_or(Buffers::NONE, |board| board.buffers_for(Kind::MARKER));
     if buffers.is_none() && !interest.has_subscribers() {
         return;
     }
-    let Some(thread) = process::current().filter(|thread| !thread.state().is_in_callback()) else {
-        return;
-    };
-    report_enabled(thread, interest, buffers, what, id, mark);
+    if let Some(thread) = process::current().filter(|thread| !thread.state().is_in_callback()) {
+        write(thread, interest, buffers, what, id, event);
+    }
+}
+
+/// [`report`] where the marker may begin or end a recording.
+#[cold]
+#[inline(never)]
+fn report_at_gate(what: MarkerKind, id: u64, event: &Event<'_>) {
+    let name = event.name.read();
+    let gate = process::gate().filter(|_| !name.is_empty());
+    let due = gate.map_or_else(Due::default, |gate| gate.pass_name(&name));
+    let interest = process::interest(operation(what)).without_gate();
+    let buffers = process::buffers_for(Kind::MARKER);
+    let thread = process::current().filter(|thread| !thread.state().is_in_callback());
+    if let Some(thread) = thread
+        && (!buffers.is_none() || interest.has_subscribers())
+    {
+        write(thread, interest, buffers, what, id, event);
+    }
     if due != Due::default() {
         process::flush_due(due);
     }
 }
 
-fn report_enabled(
+#[inline]
+fn write(
     thread: Current,
     interest: Interest,
     buffers: Buffers,
     what: MarkerKind,
     id: u64,
-    mark: &Mark<'_>,
+    event: &Event<'_>,
 ) {
-    let now = clock::now();
+    let now = match event.time.is_some() {
+        true => event.time,
+        false => clock::now(),
+    };
     let marker = thread.with(|host| {
+        for (name, value) in event.fields {
+            let mut field = Marker::blank();
+            (field.time, field.what) = (now, MarkerKind::FIELD);
+            (field.name, field.thread) = (host.string(name), host.thread());
+            (field.payload_kind, field.payload) = bits(host, value);
+            host.write_to(buffers, field);
+        }
         let mut marker = Marker::blank();
         (marker.time, marker.id, marker.what) = (now, id, what);
-        (marker.name, marker.domain) = (host.string(mark.name), host.string(mark.domain));
-        (marker.category, marker.color) = (host.string(mark.category), mark.color);
-        (marker.payload_kind, marker.payload) = match mark.payload {
-            None => (PayloadKind::NONE, 0),
-            Some(Value::Unsigned(value)) => (PayloadKind::UNSIGNED, value),
-            Some(Value::Signed(value)) => (PayloadKind::SIGNED, value as u64),
-            Some(Value::Float(value)) => (PayloadKind::FLOAT, value.to_bits()),
-        };
+        (marker.name, marker.domain) = (event.name.id(host), event.domain.id(host));
+        (marker.category, marker.color) = (event.category.id(host), event.color);
+        (marker.payload_kind, marker.payload) = bits(host, &event.payload);
         marker.thread = host.thread();
         host.write_to(buffers, marker);
+        if ids::are_given() {
+            ids::follow(host, &marker);
+        }
         marker
     });
     if let Some(marker) = marker.filter(|_| interest.has_subscribers()) {
-        let mut callback = Callback::new(
-            operation(what),
-            what.name().unwrap_or_default(),
-            Phase::Instant,
-        );
-        callback.thread = marker.thread;
-        callback.payload = Payload::Record(RecordRef::of(&marker));
-        thread.notify(interest.subscribers(), &callback);
+        notify(thread, interest, &marker);
     }
+}
+
+/// The kind and the bits of a value.
+#[inline]
+fn bits(host: &mut HostThread, value: &EventValue<'_>) -> (PayloadKind, u64) {
+    match value {
+        EventValue::None => (PayloadKind::NONE, 0),
+        EventValue::Number(kind, bits) => (*kind, *bits),
+        EventValue::Text(text) => (PayloadKind::TEXT, u64::from(text.id(host).0)),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn notify(thread: Current, interest: Interest, marker: &Marker) {
+    let what = marker.what;
+    let name = what.name().unwrap_or_default();
+    let mut callback = Callback::new(operation(what), name, Phase::Instant);
+    callback.thread = marker.thread;
+    callback.payload = Payload::Record(RecordRef::of(marker));
+    thread.notify(interest.subscribers(), &callback);
 }
 
 /// Names the calling thread in traces. Its name in the system is unchanged.
@@ -296,6 +400,17 @@ pub fn name_thread(name: &str) {
         // Registers the thread first, so that its name in the system does not replace this one.
         process::current();
         board.names().thread(thread, name);
+    }
+}
+
+/// Names any thread of this process, by its id in the system.
+pub(crate) fn name_thread_of(id: u32, name: &str) {
+    if id == crate::platform::system::thread_id() {
+        return name_thread(name);
+    }
+    if let Some(board) = process::board() {
+        process::give_thread_name(ThreadId(id), name);
+        board.names().thread(ThreadId(id), name);
     }
 }
 

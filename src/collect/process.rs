@@ -19,10 +19,10 @@ use crate::collect::recorder::Recorder;
 use crate::collect::scope::{Due, Gate};
 use crate::collect::source::{self, Source, SourceSet};
 use crate::collect::switchboard::{
-    Callback, ExternalIds, Interest, SubscriberSet, Switchboard, ThreadState, Wanted,
+    Buffers, Callback, ExternalIds, Interest, SubscriberSet, Switchboard, ThreadState, Wanted,
 };
 use crate::platform::inside::{Uncancelled, message};
-use crate::platform::sync::with_signals_blocked;
+use crate::platform::sync::{QuietMutex, with_signals_blocked};
 use crate::platform::system;
 use crate::record::{Kind, Operation, Overhead, OverheadKind, ThreadId, Ticks};
 use std::cell::{Cell, UnsafeCell};
@@ -61,11 +61,20 @@ struct ObservedProcess {
     /// The sources that observe it, or have tried to.
     observing: AtomicU32,
     ended: AtomicU32,
+    /// Names that the program has given to threads that have not recorded yet. They go before the names in the system.
+    given_thread_names: QuietMutex<Vec<(ThreadId, Box<str>)>>,
 }
 
 impl ObservedProcess {
     fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire) != 0
+    }
+
+    /// Takes the name that the program has given to a thread which now records.
+    fn given_thread_name(&self, thread: ThreadId) -> Option<Box<str>> {
+        let mut names = self.given_thread_names.lock();
+        let place = names.iter().position(|(of, _)| *of == thread)?;
+        Some(names.swap_remove(place).1)
     }
 }
 
@@ -307,7 +316,7 @@ fn new_process(operation: Operation) -> Interest {
         LATE_CALLS.fetch_add(1, Ordering::Relaxed);
         return Interest::NONE;
     }
-    match attach_all(|| sources) {
+    match attach_all(Patience::None, || sources) {
         true => wanted().operation(operation),
         false => Interest::NONE,
     }
@@ -366,6 +375,18 @@ pub(crate) fn overhead(what: OverheadKind, start: Ticks) {
     }
 }
 
+/// The buffers that want records of `kind` in this process.
+#[inline]
+pub(crate) fn buffers_for(kind: Kind) -> Buffers {
+    wanted().kind(kind)
+}
+
+/// A number that differs between a process and its forked children; 0 in one that has not begun.
+#[inline]
+pub(crate) fn generation() -> u64 {
+    wanted().generation.load(Ordering::Relaxed)
+}
+
 /// The calling thread.
 #[inline]
 pub fn current() -> Option<Current> {
@@ -390,6 +411,18 @@ pub fn board() -> Option<&'static Arc<Switchboard>> {
     process()
         .filter(|process| !process.has_ended())
         .map(|process| &process.board)
+}
+
+/// Keeps the name of a thread until the thread records, unless too many threads have such names.
+pub(crate) fn give_thread_name(thread: ThreadId, name: &str) {
+    const MAX_NAMES: usize = 4096;
+    if let Some(process) = process() {
+        let mut names = process.given_thread_names.lock();
+        names.retain(|(of, _)| *of != thread);
+        if names.len() < MAX_NAMES {
+            names.push((thread, name.into()));
+        }
+    }
 }
 
 /// The names store of this process, if it has begun and has not ended.
@@ -477,6 +510,7 @@ fn begin_locked() {
         has_tools: AtomicU32::new(0),
         observing: AtomicU32::new(0),
         ended: AtomicU32::new(0),
+        given_thread_names: QuietMutex::default(),
     }));
     PROCESS.store(new, Ordering::Release);
     page.generation.store(generation, Ordering::Release);
@@ -488,7 +522,8 @@ fn begin_locked() {
 ///
 /// Tools that the environment names are loaded behind it.
 pub fn attach(source: &'static dyn Source) -> bool {
-    let attached = attach_all(|| source::add(source));
+    // Sources may attach from several threads at once.
+    let attached = attach_all(Patience::Waits, || source::add(source));
     exit::begin();
     attached
 }
@@ -512,8 +547,8 @@ pub fn attach_with(source: &'static dyn Source, begin: BeginRecording) -> bool {
 
 /// Attaches the sources that `sources` gives under the lock of the process. `false` if all of them have attached
 /// before.
-fn attach_all(sources: impl FnOnce() -> SourceSet) -> bool {
-    alone(Patience::None, || {
+fn attach_all(patience: Patience, sources: impl FnOnce() -> SourceSet) -> bool {
+    alone(patience, || {
         begin_locked();
         let sources = sources();
         process().is_some_and(|process| attach_locked(process, sources))
@@ -654,8 +689,13 @@ fn new_cell() -> Option<Current> {
             board.count_lost(Kind::API);
             return None;
         };
-        let name = std::fs::read_to_string("/proc/thread-self/comm").unwrap_or_default();
-        board.names().thread(ThreadId(id), name.trim_end());
+        match process.given_thread_name(ThreadId(id)) {
+            Some(name) => board.names().thread(ThreadId(id), &name),
+            None => {
+                let name = std::fs::read_to_string("/proc/thread-self/comm").unwrap_or_default();
+                board.names().thread(ThreadId(id), name.trim_end());
+            }
+        }
         let cell = Box::into_raw(Box::new(ThreadCell {
             process,
             generation: process.generation,

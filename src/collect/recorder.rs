@@ -10,6 +10,7 @@ use crate::capture::names::Names;
 use crate::capture::{CaptureSink, FileHeader, WriteError, Writer};
 use crate::clock::{self, TickSource};
 use crate::collect::correlation::HostThread;
+use crate::collect::marker;
 use crate::collect::process;
 use crate::collect::rank;
 use crate::collect::sampling::{Deliver, Delivery, Request, SamplingError};
@@ -194,6 +195,9 @@ impl Recorder {
         board
             .add_service(context, Consumer::Buffer(key.slot), recorded(scope))
             .map_err(|_| RecorderError::Contexts)?;
+        if scope.range_ids {
+            marker::ids::give();
+        }
         let gate = (!scope.is_everything())
             .then(|| Arc::new(Gate::new(scope.clone(), board, context, key.slot)));
         if gate.is_none() {

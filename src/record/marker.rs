@@ -20,6 +20,12 @@ open_enum! {
         EXTERNAL_PUSH = 6, "external push";
         /// Pops an external id.
         EXTERNAL_POP = 7, "external pop";
+        /// A sample of a counter.
+        COUNTER = 8, "counter";
+        /// A named value of the next marker of the thread.
+        FIELD = 9, "field";
+        /// Names an object of a runtime or of the system.
+        RESOURCE = 10, "resource";
     }
 }
 
@@ -34,6 +40,10 @@ open_enum! {
         SIGNED = 2, "signed";
         /// A floating-point number, as its bits.
         FLOAT = 3, "float";
+        /// A [`StringId`].
+        TEXT = 4, "text";
+        /// An address or handle.
+        POINTER = 5, "pointer";
     }
 }
 
@@ -64,15 +74,17 @@ pub struct Marker {
     pub header: Header,
     /// The time.
     pub time: Ticks,
-    /// `START` and `END`: the range, unique in the process. External ids: the id.
+    /// `START` and `END`: the range, unique in the process. External ids: the id. `RESOURCE`: the handle. `PUSH`, `POP`
+    /// and `INSTANT`: the level of the range, from 1, in a domain whose ranges nest by themselves; 0 where ranges of all
+    /// domains nest in each other.
     pub id: u64,
     /// The payload, of type `payload_kind`.
     pub payload: u64,
-    /// The name; none for `POP` and `END`.
+    /// The name; none for `POP` and `END`. `FIELD`: the name of the value.
     pub name: StringId,
     /// The domain, or none.
     pub domain: StringId,
-    /// The category, or none.
+    /// The category, or none. `COUNTER`: the unit. `RESOURCE`: the type of the object.
     pub category: StringId,
     /// The colour: alpha, red, green, blue from the most significant byte; 0: none.
     pub color: u32,

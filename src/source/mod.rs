@@ -3,11 +3,19 @@
 //! Each is one implementation of [`Source`], and [`all`] lists them. A new one has a folder here and a line in that
 //! list.
 
+#[cfg(all(feature = "layer", target_os = "linux"))]
+pub mod clperfmarker;
+#[cfg(all(feature = "opencl", target_os = "linux"))]
+pub mod markers;
+#[cfg(all(feature = "layer", target_os = "linux"))]
+pub mod nvtx;
 #[cfg(all(feature = "opencl", target_os = "linux"))]
 pub mod opencl;
 pub mod operations;
 #[cfg(all(feature = "opencl", target_os = "linux"))]
 pub mod perf;
+#[cfg(all(feature = "layer", target_os = "linux"))]
+pub mod roctx;
 #[cfg(feature = "sim")]
 pub mod sim;
 
@@ -22,6 +30,8 @@ pub fn all() -> &'static [&'static dyn Source] {
     &[
         #[cfg(all(feature = "opencl", target_os = "linux"))]
         &opencl::OpenCl,
+        #[cfg(all(feature = "opencl", target_os = "linux"))]
+        &markers::Markers,
         #[cfg(feature = "sim")]
         &sim::Simulated,
     ]

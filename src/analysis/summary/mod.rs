@@ -19,7 +19,7 @@ use crate::trace::model::{
 pub use busy::{Busy, BusyTime, Gaps, Opener};
 pub use distribution::Distribution;
 pub use ranges::RangeSummary;
-use ranges::Ranges;
+use ranges::{RangePlace, Ranges};
 
 /// Maximum number of functions, and of kernels and kinds of work, that are distinguished; the rest is summed up.
 const MAX_ROWS: usize = 1 << 14;
@@ -423,8 +423,12 @@ impl Consumer for Summary {
     fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
         match (self.range_tracks.get(&slice.track), slice.end) {
             (Some(Some((process, thread))), _) => {
-                self.ranges
-                    .begin(*process, *thread, slice.name, slice.start);
+                let place = RangePlace {
+                    process: *process,
+                    thread: *thread,
+                    track: slice.track,
+                };
+                self.ranges.begin(place, slice.name, slice.start);
             }
             (Some(None), Some(end)) => self.ranges.add(slice.name, slice.start, end),
             _ => {}
@@ -434,7 +438,12 @@ impl Consumer for Summary {
 
     fn end(&mut self, track: TrackIndex, end: Nanos) -> io::Result<()> {
         if let Some(Some((process, thread))) = self.range_tracks.get(&track) {
-            self.ranges.end(*process, *thread, end);
+            let place = RangePlace {
+                process: *process,
+                thread: *thread,
+                track,
+            };
+            self.ranges.end(place, end);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use super::Distribution;
 use crate::record::number_map::NumberMap;
 use crate::record::{Nanos, ThreadId};
-use crate::trace::model::ProcessIndex;
+use crate::trace::model::{ProcessIndex, TrackIndex};
 
 /// Maximum number of names of ranges that are distinguished.
 const MAX_NAMES: usize = 1 << 14;
@@ -33,6 +33,14 @@ pub struct RangeSummary {
     pub work_time: Nanos,
 }
 
+/// A track of ranges of a thread.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct RangePlace {
+    pub process: ProcessIndex,
+    pub thread: ThreadId,
+    pub track: TrackIndex,
+}
+
 /// A range on its thread.
 #[derive(Copy, Clone, Debug)]
 struct Instance {
@@ -43,7 +51,7 @@ struct Instance {
     parent: Option<u64>,
 }
 
-/// The ranges of one thread, in the order of their begins.
+/// The ranges of one track of a thread, in the order of their begins.
 #[derive(Debug, Default)]
 struct ThreadRanges {
     begun: VecDeque<Instance>,
@@ -78,7 +86,8 @@ impl ThreadRanges {
 pub(super) struct Ranges {
     labels: HashMap<Box<str>, u32>,
     list: Vec<RangeSummary>,
-    threads: NumberMap<(ProcessIndex, ThreadId), ThreadRanges>,
+    /// The ranges of each thread, by their tracks.
+    threads: NumberMap<(ProcessIndex, ThreadId), Vec<(TrackIndex, ThreadRanges)>>,
 }
 
 impl Ranges {
@@ -89,9 +98,18 @@ impl Ranges {
         times.add(end.0.saturating_sub(start.0));
     }
 
-    pub fn begin(&mut self, process: ProcessIndex, thread: ThreadId, name: &str, start: Nanos) {
+    pub fn begin(&mut self, place: RangePlace, name: &str, start: Nanos) {
         let label = self.label(name);
-        let of = self.threads.entry((process, thread)).or_default();
+        let tracks = self
+            .threads
+            .entry((place.process, place.thread))
+            .or_default();
+        let known = tracks.iter().position(|(track, _)| *track == place.track);
+        let known = known.unwrap_or_else(|| {
+            tracks.push((place.track, ThreadRanges::default()));
+            tracks.len() - 1
+        });
+        let of = &mut tracks[known].1;
         if of.open.len() >= MAX_RANGES {
             return;
         }
@@ -110,8 +128,10 @@ impl Ranges {
         self.list[label as usize].unfinished += 1;
     }
 
-    pub fn end(&mut self, process: ProcessIndex, thread: ThreadId, end: Nanos) {
-        let Some(of) = self.threads.get_mut(&(process, thread)) else {
+    pub fn end(&mut self, place: RangePlace, end: Nanos) {
+        let tracks = self.threads.get_mut(&(place.process, place.thread));
+        let mut tracks = tracks.into_iter().flatten();
+        let Some((_, of)) = tracks.find(|(track, _)| *track == place.track) else {
             return;
         };
         let Some(number) = of.open.pop() else {
@@ -127,7 +147,8 @@ impl Ranges {
 
     /// Adds a call that took `took` ns.
     pub fn call(&mut self, process: ProcessIndex, thread: ThreadId, start: Nanos, took: u64) {
-        if let Some(of) = self.threads.get(&(process, thread)) {
+        let tracks = self.threads.get(&(process, thread));
+        for (_, of) in tracks.into_iter().flatten() {
             for label in of.around(start) {
                 let sum = &mut self.list[label as usize];
                 sum.calls += 1;
@@ -138,7 +159,8 @@ impl Ranges {
 
     /// Adds work that ran for `ran` ns and was enqueued by the call at `enqueued`.
     pub fn work(&mut self, process: ProcessIndex, thread: ThreadId, enqueued: Nanos, ran: u64) {
-        if let Some(of) = self.threads.get(&(process, thread)) {
+        let tracks = self.threads.get(&(process, thread));
+        for (_, of) in tracks.into_iter().flatten() {
             for label in of.around(enqueued) {
                 let sum = &mut self.list[label as usize];
                 sum.work += 1;
@@ -181,17 +203,22 @@ mod tests {
 
     const PROCESS: ProcessIndex = ProcessIndex(0);
     const THREAD: ThreadId = ThreadId(7);
+    const PLACE: RangePlace = RangePlace {
+        process: PROCESS,
+        thread: THREAD,
+        track: TrackIndex(1),
+    };
 
     #[test]
     fn work_in_a_range_counts_in_all_enclosing_ranges() {
         let mut ranges = Ranges::default();
-        ranges.begin(PROCESS, THREAD, "step", Nanos(10));
-        ranges.begin(PROCESS, THREAD, "forward", Nanos(20));
+        ranges.begin(PLACE, "step", Nanos(10));
+        ranges.begin(PLACE, "forward", Nanos(20));
         ranges.call(PROCESS, THREAD, Nanos(25), 3);
-        ranges.end(PROCESS, THREAD, Nanos(40));
-        ranges.begin(PROCESS, THREAD, "backward", Nanos(50));
-        ranges.end(PROCESS, THREAD, Nanos(60));
-        ranges.end(PROCESS, THREAD, Nanos(100));
+        ranges.end(PLACE, Nanos(40));
+        ranges.begin(PLACE, "backward", Nanos(50));
+        ranges.end(PLACE, Nanos(60));
+        ranges.end(PLACE, Nanos(100));
         // Work is added when it has completed; the ranges of this thread do not contain work of another thread.
         ranges.work(PROCESS, THREAD, Nanos(25), 500);
         ranges.work(PROCESS, THREAD, Nanos(70), 1);
@@ -219,11 +246,31 @@ mod tests {
     }
 
     #[test]
+    fn ranges_of_several_tracks_of_a_thread_need_not_nest() {
+        let mut ranges = Ranges::default();
+        let other = RangePlace {
+            track: TrackIndex(2),
+            ..PLACE
+        };
+        ranges.begin(PLACE, "one", Nanos(10));
+        ranges.begin(other, "two", Nanos(20));
+        ranges.call(PROCESS, THREAD, Nanos(25), 3);
+        ranges.end(PLACE, Nanos(30));
+        ranges.call(PROCESS, THREAD, Nanos(35), 4);
+        ranges.end(other, Nanos(60));
+        let list = ranges.list();
+        let told = list
+            .iter()
+            .map(|one| (&*one.name, one.times.total, one.call_time.0));
+        assert_eq!(told.collect::<Vec<_>>(), [("two", 40, 7), ("one", 20, 3)]);
+    }
+
+    #[test]
     fn ends_without_a_begin_and_begins_without_an_end_harm_nothing() {
         let mut ranges = Ranges::default();
-        ranges.end(PROCESS, THREAD, Nanos(5));
+        ranges.end(PLACE, Nanos(5));
         for n in 0..MAX_RANGES as u64 + 10 {
-            ranges.begin(PROCESS, THREAD, "open", Nanos(n));
+            ranges.begin(PLACE, "open", Nanos(n));
         }
         ranges.add("global", Nanos(1), Nanos(4));
         let list = ranges.list();

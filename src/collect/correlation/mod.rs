@@ -15,8 +15,11 @@ pub use ids::Ids;
 use self::ids::Range;
 use crate::buffer::lanes::OwnLanes;
 use crate::buffer::{MAX_OPEN_CALLS, OpenCalls};
+use crate::collect::marker::CText;
+use crate::collect::marker::ids::RangeIds;
 use crate::collect::switchboard::{BUFFERS, Interest, Switchboard, ThreadState};
 use crate::record::*;
+use std::ffi::CString;
 use std::sync::Arc;
 
 /// A call in progress, from [`HostThread::enter`] to [`HostThread::exit`].
@@ -79,6 +82,8 @@ struct Frame {
 const FRAMES: usize = MAX_OPEN_CALLS;
 /// Entries of a thread's cache of string ids.
 const CACHED_STRINGS: usize = 128;
+/// Marker domains whose pushed ranges a thread counts.
+const MAX_LEVELS: usize = 4096;
 
 /// One thread of the program, as a source sees it. The fields that every call needs come first, next to each other.
 #[repr(C)]
@@ -103,6 +108,11 @@ pub struct HostThread {
     refused: [u32; BUFFERS],
     /// A direct-mapped cache of strings and their ids.
     strings: Vec<(StringId, Box<str>)>,
+    /// The same for C strings, by their addresses.
+    c_strings: Vec<(StringId, CString)>,
+    /// The number of pushed ranges, by the number of the marker domain.
+    levels: Vec<u32>,
+    range_ids: RangeIds,
 }
 
 impl HostThread {
@@ -126,6 +136,9 @@ impl HostThread {
             is_main,
             refused: [0; BUFFERS],
             strings: Vec::new(),
+            c_strings: Vec::new(),
+            levels: Vec::new(),
+            range_ids: RangeIds::default(),
         })
     }
 
@@ -392,6 +405,47 @@ impl HostThread {
         let id = self.board.names().string(text);
         *cached = (id, text.into());
         id
+    }
+
+    /// The id of a C string, as from [`HostThread::string`].
+    #[inline]
+    pub(crate) fn c_string(&mut self, text: CText<'_>) -> StringId {
+        let place = text.address_hash() % CACHED_STRINGS;
+        match self.c_strings.get(place) {
+            Some((id, cached)) if text.equals(cached) => *id,
+            _ => self.new_c_string(text, place),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_c_string(&mut self, text: CText<'_>, place: usize) -> StringId {
+        if self.c_strings.is_empty() {
+            self.c_strings.resize_with(CACHED_STRINGS, Default::default);
+        }
+        let text = text.to_c_str();
+        let id = self.string(&text.to_string_lossy());
+        self.c_strings[place] = (id, text.to_owned());
+        id
+    }
+
+    /// The number of ranges that are pushed on this thread in the marker domain with this number; `None` for domains
+    /// beyond [`MAX_LEVELS`].
+    #[inline]
+    pub(crate) fn level(&mut self, domain: u32) -> Option<&mut u32> {
+        let place = domain as usize;
+        if place >= self.levels.len() {
+            if place >= MAX_LEVELS {
+                return None;
+            }
+            self.levels.resize(place + 1, 0);
+        }
+        self.levels.get_mut(place)
+    }
+
+    /// The external ids of its ranges.
+    pub(crate) fn range_ids(&mut self) -> &mut RangeIds {
+        &mut self.range_ids
     }
 
     /// The thread.

@@ -65,6 +65,8 @@ pub struct Scope {
     pub kernel_debug_info: bool,
     /// Whether the arguments of calls that enqueue work are left out.
     pub no_enqueue_arguments: bool,
+    /// Whether pushed ranges are external ids of what happens inside of them.
+    pub range_ids: bool,
 }
 
 /// Text that is no scope.
@@ -73,7 +75,7 @@ pub enum ScopeError {
     /// Not one of the keys.
     #[error(
         "`{0}`: expected delay=, from=, duration=, start-on=, stop-on=, dump-on=, kind=, call=, \
-         kernel=, pc-sampling=, kernel-debug-info or no-enqueue-arguments"
+         kernel=, pc-sampling=, kernel-debug-info, no-enqueue-arguments or range-ids"
     )]
     Key(String),
     /// Not a span of time.
@@ -210,6 +212,7 @@ impl Scope {
                 "pc-sampling" => scope.sampling = Some(sampling(value)?),
                 "kernel-debug-info" => scope.kernel_debug_info = true,
                 "no-enqueue-arguments" => scope.no_enqueue_arguments = true,
+                "range-ids" => scope.range_ids = true,
                 _ => return Err(ScopeError::Key(part.into())),
             }
         }
@@ -257,6 +260,9 @@ impl Scope {
         if self.no_enqueue_arguments {
             parts.push("no-enqueue-arguments".to_owned());
         }
+        if self.range_ids {
+            parts.push("range-ids".to_owned());
+        }
         parts.join(";")
     }
 
@@ -266,6 +272,7 @@ impl Scope {
             sampling: self.sampling,
             kernel_debug_info: self.kernel_debug_info,
             no_enqueue_arguments: self.no_enqueue_arguments,
+            range_ids: self.range_ids,
             ..Scope::default()
         };
         *self == ways

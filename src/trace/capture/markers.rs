@@ -1,6 +1,8 @@
-//! Markers, ranges and named external ids. Pushed ranges nest on a track of their thread, external ids on one track for
-//! each kind; started ranges are placed in rows of the process in which they do not overlap.
+//! Markers, ranges and named external ids. Pushed ranges nest on a track of their thread for each domain whose ranges
+//! nest by themselves, external ids on one track for each kind; started ranges are placed in rows of the process in
+//! which they do not overlap.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 
@@ -8,11 +10,12 @@ use super::Output;
 use super::process::{ProcessStream, known_or};
 use crate::capture::Metadata;
 use crate::record::{
-    CorrelationId, ExternalId, ExternalKind, Marker, MarkerKind, Nanos, PayloadKind, ThreadId,
+    CorrelationId, ExternalId, ExternalKind, Marker, MarkerKind, Nanos, PayloadKind, StringId,
+    ThreadId,
 };
 use crate::trace::model::{
-    Argument, Instant, Parent, ProcessIndex, Slice, Stream, Track, TrackIndex, TrackKind, Value,
-    category,
+    Argument, CounterUnit, CounterValue, Instant, Note, Parent, ProcessIndex, Slice, SliceEnd,
+    Stream, Track, TrackIndex, TrackKind, Value, category,
 };
 
 /// Maximum number of ranges that are open at a time, over all threads.
@@ -20,13 +23,42 @@ const MAX_OPEN: usize = 1 << 16;
 /// Maximum number of rows of overlapping ranges.
 const MAX_ROWS: usize = 256;
 
+/// Maximum number of domains of a thread whose ranges have tracks of their own.
+const MAX_DOMAINS: usize = 1 << 10;
+/// Maximum number of values of one marker.
+const MAX_FIELDS: usize = 256;
+/// Maximum number of counters of a process.
+const MAX_COUNTERS: usize = 1 << 12;
+
 /// The markers of one thread.
 #[derive(Debug, Default)]
 pub(super) struct ThreadMarkers {
-    track: Option<TrackIndex>,
-    /// The number of open ranges.
-    open: u32,
+    /// By domain, the ranges that nest by themselves; by no domain, those that nest in each other.
+    domains: Vec<(StringId, NestedRanges)>,
     external: Vec<ExternalTrack>,
+    /// Values of the next marker.
+    fields: Vec<Marker>,
+}
+
+/// Pushed ranges that nest in each other.
+#[derive(Debug, Default)]
+struct NestedRanges {
+    track: Option<TrackIndex>,
+    /// The levels of open ranges; 0 where they have none.
+    open: Vec<u64>,
+}
+
+/// Ends of ranges that do not fit their begins.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Unbalanced {
+    /// Pops of ranges that were not pushed in the recording.
+    pops: u64,
+    /// Pushed ranges that were not popped in the recording.
+    pushes: u64,
+    /// Started ranges that did not end.
+    starts: u64,
+    /// Ends of ranges that were not started in the recording.
+    ends: u64,
 }
 
 /// The external ids of one kind.
@@ -42,13 +74,27 @@ struct ExternalTrack {
 #[derive(Debug)]
 pub(super) struct Ranges {
     process: ProcessIndex,
-    started: HashMap<u64, (Marker, Nanos)>,
+    started: HashMap<u64, Started>,
     rows: Vec<Row>,
+    /// Tracks of counters, by domain and name.
+    counters: HashMap<(StringId, StringId), TrackIndex>,
+    unbalanced: Unbalanced,
+    /// The number of ranges that ended on another thread than they began on.
+    moved: u64,
+}
+
+/// One end of a started range.
+#[derive(Debug)]
+struct Started {
+    marker: Marker,
+    time: Nanos,
+    fields: Vec<Marker>,
 }
 
 /// A row, and the time span of its ranges.
 #[derive(Debug)]
 struct Row {
+    domain: StringId,
     track: TrackIndex,
     from: Nanos,
     to: Nanos,
@@ -63,23 +109,78 @@ impl ProcessStream<'_> {
         marker: &Marker,
     ) -> io::Result<()> {
         let time = self.time_or_latest(self.host.to_boottime(marker.time));
+        output.report.markers += u64::from(marker.what != MarkerKind::FIELD);
         let place = self.thread_place(output, known_or(marker.thread, thread))?;
         let (stream, metadata) = (&mut output.stream, &self.metadata);
+        let thread = &mut self.threads[place];
+        let fields = match marker.what {
+            MarkerKind::FIELD => {
+                if thread.markers.fields.len() < MAX_FIELDS {
+                    thread.markers.fields.push(*marker);
+                }
+                return Ok(());
+            }
+            _ => std::mem::take(&mut thread.markers.fields),
+        };
         match marker.what {
-            MarkerKind::START | MarkerKind::END => self.ranges.add(stream, metadata, marker, time),
+            MarkerKind::START | MarkerKind::END => {
+                let started = Started {
+                    marker: *marker,
+                    time,
+                    fields,
+                };
+                self.ranges.add(stream, metadata, started)
+            }
+            MarkerKind::COUNTER => self.ranges.counter(stream, metadata, marker, time),
             MarkerKind::EXTERNAL_PUSH | MarkerKind::EXTERNAL_POP => {
-                let thread = &mut self.threads[place];
                 thread
                     .markers
                     .external(stream, metadata, thread.track, marker, time)
             }
             _ => {
-                let thread = &mut self.threads[place];
                 let kind = TrackKind::ThreadRanges(self.index, thread.id);
+                let described = Described {
+                    metadata,
+                    marker,
+                    fields: &fields,
+                };
+                let unbalanced = &mut self.ranges.unbalanced;
+                let place = (thread.track, kind);
                 thread
                     .markers
-                    .add(stream, metadata, (thread.track, kind), marker, time)
+                    .add(stream, place, &described, time, unbalanced)
             }
+        }
+    }
+
+    /// Passes on what is left of the markers when the recording ends.
+    pub(super) fn finish_markers(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+        self.ranges.finish(&mut output.stream, &self.metadata)?;
+        let mut unbalanced = self.ranges.unbalanced;
+        for thread in &self.threads {
+            let open = thread.markers.domains.iter();
+            let open: usize = open.map(|(_, ranges)| ranges.open.len()).sum();
+            unbalanced.pushes += open as u64;
+        }
+        let facts = [
+            (unbalanced.pushes, "pushed ranges did not end"),
+            (unbalanced.starts, "started ranges did not end"),
+            (unbalanced.pops, "pops had no pushed range"),
+            (unbalanced.ends, "ends had no started range"),
+            (self.ranges.moved, "started ranges ended on another thread"),
+        ];
+        let facts = facts.iter().filter(|(count, _)| *count > 0);
+        let facts: Vec<String> = facts
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        match facts.is_empty() {
+            true => Ok(()),
+            false => self.detail(
+                output,
+                self.latest,
+                Note::UNBALANCED_MARKERS,
+                &facts.join("; "),
+            ),
         }
     }
 }
@@ -89,27 +190,70 @@ impl ThreadMarkers {
     fn add(
         &mut self,
         stream: &mut Stream<'_>,
-        metadata: &Metadata,
         (parent, kind): (TrackIndex, TrackKind),
-        marker: &Marker,
+        described: &Described<'_>,
         time: Nanos,
+        unbalanced: &mut Unbalanced,
     ) -> io::Result<()> {
-        match marker.what {
-            MarkerKind::INSTANT | MarkerKind::PUSH => {
-                let track = match self.track {
-                    Some(track) => track,
-                    None => *self.track.insert(stream.new_track(&Track {
-                        parent: Parent::Track(parent),
-                        name: "markers",
-                        kind,
-                        order: None,
-                    })?),
+        let marker = described.marker;
+        let level = match marker.what {
+            // Its id is the handle.
+            MarkerKind::RESOURCE => 1,
+            _ => marker.id,
+        };
+        let ranges = self.ranges(if level == 0 {
+            StringId::NONE
+        } else {
+            marker.domain
+        });
+        let track = match (ranges.track, marker.what) {
+            (Some(track), _) => track,
+            // The range was pushed before the recording.
+            (None, MarkerKind::POP) => {
+                unbalanced.pops += 1;
+                return Ok(());
+            }
+            (None, _) => {
+                let domain = if level == 0 {
+                    StringId::NONE
+                } else {
+                    marker.domain
                 };
-                if marker.what == MarkerKind::PUSH {
-                    self.open += 1;
-                    return begin(stream, metadata, marker, track, time, None, true);
+                *ranges.track.insert(stream.new_track(&Track {
+                    parent: Parent::Track(parent),
+                    name: &track_name("markers", described.metadata, domain),
+                    kind,
+                    order: None,
+                })?)
+            }
+        };
+        match marker.what {
+            MarkerKind::PUSH => {
+                // Ranges of this level and below have ended while nothing was recorded.
+                while level != 0 && ranges.open.last().is_some_and(|open| *open >= level) {
+                    ranges.open.pop();
+                    unbalanced.pushes += 1;
+                    stream.consumer.end(track, time)?;
                 }
-                describe(metadata, marker, |name, category, arguments| {
+                ranges.open.push(level);
+                described.begin(stream, track, time, None, true)
+            }
+            MarkerKind::POP => {
+                while level != 0 && ranges.open.last().is_some_and(|open| *open > level) {
+                    ranges.open.pop();
+                    unbalanced.pushes += 1;
+                    stream.consumer.end(track, time)?;
+                }
+                // The range may have been pushed before the recording, or never.
+                if ranges.open.last() != Some(&level) {
+                    unbalanced.pops += 1;
+                    return Ok(());
+                }
+                ranges.open.pop();
+                described.end(stream, track, time)
+            }
+            MarkerKind::INSTANT | MarkerKind::RESOURCE => {
+                described.pass_on(|name, category, arguments| {
                     stream.consumer.instant(&Instant {
                         track,
                         name,
@@ -120,16 +264,20 @@ impl ThreadMarkers {
                     })
                 })
             }
-            MarkerKind::POP => match (self.open.checked_sub(1), self.track) {
-                (Some(open), Some(track)) => {
-                    self.open = open;
-                    stream.consumer.end(track, time)
-                }
-                // The range was pushed before the recording.
-                _ => Ok(()),
-            },
             _ => Ok(()),
         }
+    }
+
+    /// The pushed ranges of a domain.
+    fn ranges(&mut self, domain: StringId) -> &mut NestedRanges {
+        let known = self.domains.iter().position(|(of, _)| *of == domain);
+        let place = known.unwrap_or_else(|| {
+            if self.domains.len() < MAX_DOMAINS {
+                self.domains.push((domain, NestedRanges::default()));
+            }
+            self.domains.len() - 1
+        });
+        &mut self.domains[place].1
     }
 
     /// Adds an external id that is pushed or popped. Ids with a name have slices.
@@ -200,6 +348,9 @@ impl Ranges {
             process,
             started: HashMap::new(),
             rows: Vec::new(),
+            counters: HashMap::new(),
+            unbalanced: Unbalanced::default(),
+            moved: 0,
         }
     }
 
@@ -208,48 +359,107 @@ impl Ranges {
         &mut self,
         stream: &mut Stream<'_>,
         metadata: &Metadata,
-        marker: &Marker,
-        time: Nanos,
+        one: Started,
     ) -> io::Result<()> {
+        let id = one.marker.id;
         // The two ends may come from different threads, in either order.
-        match self.started.remove(&marker.id) {
-            Some((other, at)) if other.what != marker.what => {
-                let (start, from, to) = match marker.what {
-                    MarkerKind::END => (&other, at, time.max(at)),
-                    _ => (marker, time, at.max(time)),
+        match self.started.remove(&id) {
+            Some(other) if other.marker.what != one.marker.what => {
+                let (mut start, end) = match one.marker.what {
+                    MarkerKind::END => (other, one),
+                    _ => (one, other),
                 };
-                let track = self.row(stream, from, to)?;
-                begin(stream, metadata, start, track, from, Some(to), false)
+                let (from, to) = (start.time, end.time.max(start.time));
+                self.moved += u64::from(start.marker.thread != end.marker.thread);
+                start.fields.extend(end.fields);
+                let track = self.row(stream, metadata, start.marker.domain, from, to)?;
+                start
+                    .described(metadata)
+                    .begin(stream, track, from, Some(to), false)
             }
-            Some((other, at)) => {
+            Some(other) => {
                 // A second end: the range ends with the first one.
-                self.started.insert(other.id, (other, at));
+                self.unbalanced.ends += 1;
+                self.started.insert(id, other);
                 Ok(())
             }
-            None if self.started.len() < MAX_OPEN => {
-                self.started.insert(marker.id, (*marker, time));
+            None => {
+                if self.started.len() < MAX_OPEN {
+                    self.started.insert(id, one);
+                }
                 Ok(())
             }
-            None => Ok(()),
         }
     }
 
+    /// Passes on a sample of a counter.
+    fn counter(
+        &mut self,
+        stream: &mut Stream<'_>,
+        metadata: &Metadata,
+        marker: &Marker,
+        time: Nanos,
+    ) -> io::Result<()> {
+        let value = match marker.payload_kind {
+            PayloadKind::FLOAT => CounterValue::Double(f64::from_bits(marker.payload)),
+            _ => CounterValue::Int(marker.payload as i64),
+        };
+        let key = (marker.domain, marker.name);
+        let track = match self.counters.get(&key) {
+            Some(track) => *track,
+            None if self.counters.len() >= MAX_COUNTERS => return Ok(()),
+            None => {
+                let (unit, suffix) = match metadata.string(marker.category) {
+                    "" => (CounterUnit::Unspecified, String::new()),
+                    "%" | "percent" => (CounterUnit::Percent, String::new()),
+                    "B" | "bytes" => (CounterUnit::Bytes, String::new()),
+                    unit => (CounterUnit::Unspecified, format!(" ({unit})")),
+                };
+                let name = match metadata.string(marker.domain) {
+                    "" => format!("{}{suffix}", metadata.string(marker.name)),
+                    domain => format!("{domain}: {}{suffix}", metadata.string(marker.name)),
+                };
+                let track = stream.new_track(&Track {
+                    parent: Parent::Process(self.process),
+                    name: &name,
+                    kind: TrackKind::Counter(unit),
+                    order: None,
+                })?;
+                self.counters.insert(key, track);
+                track
+            }
+        };
+        stream.consumer.value(track, time, value)
+    }
+
     /// Passes on the ranges that have not ended.
-    pub fn finish(&mut self, stream: &mut Stream<'_>, metadata: &Metadata) -> io::Result<()> {
+    fn finish(&mut self, stream: &mut Stream<'_>, metadata: &Metadata) -> io::Result<()> {
         let mut open: Vec<_> = self.started.drain().map(|(_, started)| started).collect();
-        open.retain(|(marker, _)| marker.what == MarkerKind::START);
-        open.sort_unstable_by_key(|(marker, time)| (*time, marker.id));
-        for (marker, time) in &open {
-            let track = self.row(stream, *time, Nanos(u64::MAX))?;
-            begin(stream, metadata, marker, track, *time, None, false)?;
+        let ends = open.len();
+        open.retain(|one| one.marker.what == MarkerKind::START);
+        self.unbalanced.ends += (ends - open.len()) as u64;
+        self.unbalanced.starts += open.len() as u64;
+        open.sort_unstable_by_key(|one| (one.time, one.marker.id));
+        for one in &open {
+            let forever = Nanos(u64::MAX);
+            let track = self.row(stream, metadata, one.marker.domain, one.time, forever)?;
+            let described = one.described(metadata);
+            described.begin(stream, track, one.time, None, false)?;
         }
         Ok(())
     }
 
-    /// A row that is free from `from` to `to`.
-    fn row(&mut self, stream: &mut Stream<'_>, from: Nanos, to: Nanos) -> io::Result<TrackIndex> {
+    /// A row of `domain` that is free from `from` to `to`.
+    fn row(
+        &mut self,
+        stream: &mut Stream<'_>,
+        metadata: &Metadata,
+        domain: StringId,
+        from: Nanos,
+        to: Nanos,
+    ) -> io::Result<TrackIndex> {
         let full = self.rows.len() >= MAX_ROWS;
-        let free = |row: &&mut Row| from >= row.to || to <= row.from;
+        let free = |row: &&mut Row| row.domain == domain && (from >= row.to || to <= row.from);
         let found = match self.rows.iter_mut().find(free) {
             Some(row) => Some(row),
             // Too many at once: overlapping ranges may look nested.
@@ -262,12 +472,25 @@ impl Ranges {
         }
         let track = stream.new_track(&Track {
             parent: Parent::Process(self.process),
-            name: "ranges",
+            name: &track_name("ranges", metadata, domain),
             kind: TrackKind::Ranges,
             order: None,
         })?;
-        self.rows.push(Row { track, from, to });
+        self.rows.push(Row {
+            domain,
+            track,
+            from,
+            to,
+        });
         Ok(track)
+    }
+}
+
+/// The name of a track with the markers of a domain; readers of traces know it by `what`.
+fn track_name<'a>(what: &'a str, metadata: &Metadata, domain: StringId) -> Cow<'a, str> {
+    match metadata.string(domain) {
+        "" => Cow::Borrowed(what),
+        domain => Cow::Owned(format!("{what}: {domain}")),
     }
 }
 
@@ -280,56 +503,113 @@ fn kind_title(metadata: &Metadata, kind: ExternalKind) -> String {
     }
 }
 
-/// Passes on the begin of a range.
-fn begin(
-    stream: &mut Stream<'_>,
-    metadata: &Metadata,
-    marker: &Marker,
-    track: TrackIndex,
-    start: Nanos,
-    end: Option<Nanos>,
-    open: bool,
-) -> io::Result<()> {
-    describe(metadata, marker, |name, category, arguments| {
-        stream.consumer.slice(&Slice {
-            track,
-            name,
-            category,
-            start,
-            end,
-            open,
-            correlation: CorrelationId::NONE,
-            arguments,
-            flows: &[],
-        })
-    })
+/// A marker with its values.
+struct Described<'a> {
+    metadata: &'a Metadata,
+    marker: &'a Marker,
+    fields: &'a [Marker],
 }
 
-/// Calls `pass_on` with the name, the category and the arguments of a marker.
-fn describe(
-    metadata: &Metadata,
-    marker: &Marker,
-    pass_on: impl FnOnce(&str, &str, &[Argument<'_>]) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut arguments = Vec::new();
-    let mut add = |name, value| arguments.push(Argument { name, value });
-    if marker.domain.is_some() {
-        add("domain", Value::Text(metadata.string(marker.domain)));
+impl Started {
+    fn described<'a>(&'a self, metadata: &'a Metadata) -> Described<'a> {
+        Described {
+            metadata,
+            marker: &self.marker,
+            fields: &self.fields,
+        }
     }
-    match marker.payload_kind {
-        PayloadKind::UNSIGNED => add("payload", Value::Uint(marker.payload)),
-        PayloadKind::SIGNED => add("payload", Value::Int(marker.payload as i64)),
-        PayloadKind::FLOAT => add("payload", Value::Double(f64::from_bits(marker.payload))),
-        _ => {}
+}
+
+impl Described<'_> {
+    /// Passes on the begin of a range.
+    fn begin(
+        &self,
+        stream: &mut Stream<'_>,
+        track: TrackIndex,
+        start: Nanos,
+        end: Option<Nanos>,
+        open: bool,
+    ) -> io::Result<()> {
+        self.pass_on(|name, category, arguments| {
+            stream.consumer.slice(&Slice {
+                track,
+                name,
+                category,
+                start,
+                end,
+                open,
+                correlation: CorrelationId::NONE,
+                arguments,
+                flows: &[],
+            })
+        })
     }
-    let color;
-    if marker.color != 0 {
-        color = format!("#{:08x}", marker.color);
-        add("color", Value::Text(&color));
+
+    /// Passes on the end of a pushed range.
+    fn end(&self, stream: &mut Stream<'_>, track: TrackIndex, time: Nanos) -> io::Result<()> {
+        if self.fields.is_empty() && self.marker.payload_kind == PayloadKind::NONE {
+            return stream.consumer.end(track, time);
+        }
+        let mut arguments = Vec::new();
+        self.values(&mut arguments);
+        stream.consumer.end_slice(&SliceEnd {
+            track,
+            time,
+            arguments: &arguments,
+            flows: &[],
+        })
     }
-    let category = match metadata.string(marker.category) {
-        "" => category::MARKER,
-        category => category,
-    };
-    pass_on(metadata.string(marker.name), category, &arguments)
+
+    /// Adds the values of the marker.
+    fn values<'a>(&'a self, arguments: &mut Vec<Argument<'a>>) {
+        let fields = self.fields.iter();
+        let fields = fields.map(|field| (self.metadata.string(field.name), field));
+        for (name, value) in fields.chain([("payload", self.marker)]) {
+            let bits = value.payload;
+            let value = match value.payload_kind {
+                PayloadKind::UNSIGNED => Value::Uint(bits),
+                PayloadKind::SIGNED => Value::Int(bits as i64),
+                PayloadKind::FLOAT => Value::Double(f64::from_bits(bits)),
+                PayloadKind::POINTER => Value::Pointer(bits),
+                PayloadKind::TEXT => Value::Text(self.metadata.string(StringId(bits as u32))),
+                _ => continue,
+            };
+            arguments.push(Argument { name, value });
+        }
+    }
+
+    /// Calls `pass_on` with the name, the category and the arguments.
+    fn pass_on(
+        &self,
+        pass_on: impl FnOnce(&str, &str, &[Argument<'_>]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (metadata, marker) = (self.metadata, self.marker);
+        let mut arguments = Vec::new();
+        if marker.domain.is_some() {
+            arguments.push(Argument {
+                name: "domain",
+                value: Value::Text(metadata.string(marker.domain)),
+            });
+        }
+        self.values(&mut arguments);
+        if marker.what == MarkerKind::RESOURCE {
+            arguments.push(Argument {
+                name: "identifier",
+                value: Value::Pointer(marker.id),
+            });
+        }
+        let color;
+        if marker.color != 0 {
+            color = format!("#{:08x}", marker.color);
+            arguments.push(Argument {
+                name: "color",
+                value: Value::Text(&color),
+            });
+        }
+        let category = match metadata.string(marker.category) {
+            "" => category::MARKER,
+            category => category,
+        };
+        pass_on(metadata.string(marker.name), category, &arguments)
+    }
 }

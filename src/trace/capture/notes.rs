@@ -59,7 +59,7 @@ impl ProcessStream<'_> {
         )
     }
 
-    fn detail(
+    pub(super) fn detail(
         &self,
         output: &mut Output<'_>,
         time: Nanos,

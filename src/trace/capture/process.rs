@@ -230,7 +230,7 @@ impl<'a> ProcessStream<'a> {
         for place in 0..self.threads.len() {
             self.pass_on_calls(output, place, None)?;
         }
-        self.ranges.finish(&mut output.stream, &self.metadata)?;
+        self.finish_markers(output)?;
         self.memory
             .finish(&mut output.stream, self.index, &self.devices)?;
         let (metadata, devices) = (&self.metadata, &self.devices);

@@ -23,6 +23,8 @@ pub struct Report {
     pub sets: u64,
     /// Number of markers and barriers.
     pub synchronizations: u64,
+    /// Number of markers of the program: moments, ends of ranges, samples of counters, external ids.
+    pub markers: u64,
     /// Number of completions whose enqueue record is missing.
     pub unknown_work: u64,
     /// Number of pieces of work whose end is unknown.

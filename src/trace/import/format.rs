@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::rocprofv3;
+use super::{clperfmarker, rocprofv3};
 
 /// The first bytes of an SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";
@@ -26,11 +26,13 @@ pub enum Format {
     Rocpd,
     /// An SQLite export of Nsight Systems, or another database.
     NsightSystems,
+    /// Markers of CLPerfMarker.
+    ClPerfMarker,
 }
 
 impl Format {
     /// All formats that can be read.
-    pub const ALL: [Format; 7] = [
+    pub const ALL: [Format; 8] = [
         Format::Capture,
         Format::Perfetto,
         Format::ChromeTrace,
@@ -38,6 +40,7 @@ impl Format {
         Format::RocprofJson,
         Format::Rocpd,
         Format::NsightSystems,
+        Format::ClPerfMarker,
     ];
 
     /// The format of a file with these first (unpacked) bytes.
@@ -52,6 +55,9 @@ impl Format {
                 true => Format::Rocpd,
                 false => Format::NsightSystems,
             });
+        }
+        if clperfmarker::is_file(head) {
+            return Some(Format::ClPerfMarker);
         }
         if rocprofv3::is_json(head) {
             return Some(Format::RocprofJson);
@@ -69,7 +75,10 @@ impl Format {
     pub fn is_in_parts(self) -> bool {
         match self {
             Format::Capture | Format::RocprofCsv | Format::RocprofJson | Format::Rocpd => true,
-            Format::Perfetto | Format::ChromeTrace | Format::NsightSystems => false,
+            Format::Perfetto
+            | Format::ChromeTrace
+            | Format::NsightSystems
+            | Format::ClPerfMarker => false,
         }
     }
 
@@ -83,6 +92,7 @@ impl Format {
             Format::RocprofJson => "results of rocprofv3 (JSON)",
             Format::Rocpd => "database of rocprofv3 (rocpd)",
             Format::NsightSystems => "Nsight Systems export (SQLite)",
+            Format::ClPerfMarker => "markers of CLPerfMarker",
         }
     }
 }

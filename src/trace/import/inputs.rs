@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::joined::Joined;
-use super::{Aligned, Format, Report, Source, chrome, format, parallel, rocprofv3};
+use super::{Aligned, Format, Report, Source, chrome, clperfmarker, format, parallel, rocprofv3};
 use crate::capture::{ReadError, Reader};
 use crate::record::Nanos;
 use crate::trace::capture::{Captures, Options};
@@ -84,6 +84,7 @@ impl Recording {
             Format::Capture => captures(&self.sources, options, consumer, report),
             Format::Perfetto => perfetto(&self.sources[0], consumer, report),
             Format::ChromeTrace => chrome::read(&self.sources[0], budget, consumer, report),
+            Format::ClPerfMarker => clperfmarker::read(&self.sources[0], consumer, report),
             Format::RocprofCsv => rocprofv3::read_csv(&self.sources, budget, consumer, report),
             Format::RocprofJson => rocprofv3::read_json(&self.sources, budget, consumer, report),
             Format::Rocpd | Format::NsightSystems => {

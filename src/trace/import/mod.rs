@@ -12,6 +12,7 @@
 //! | JSON of rocprofv3 | `rocprofv3` | its first field |
 //! | databases of rocprofv3 (rocpd) | `rocprofv3` | their tables |
 //! | exports of Nsight Systems (SQLite) | `nsys` | their tables |
+//! | markers of CLPerfMarker | `clperfmarker` | their first line |
 //! | Chrome trace events, also of PyTorch's profiler (Kineto) | `chrome` | a JSON object or array of events |
 //!
 //! # What a reader promises
@@ -33,6 +34,7 @@
 //! one in [`Format::recognise`], and one in `Recording::produce`.
 
 mod chrome;
+mod clperfmarker;
 #[cfg(feature = "sqlite")]
 mod databases;
 mod format;

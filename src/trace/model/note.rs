@@ -40,6 +40,8 @@ pub struct Note<'a> {
 impl Note<'_> {
     /// Name of a note about a part of a capture that cannot be read.
     pub const NOT_READABLE: &'static str = "not readable";
+    /// Name of a note about ranges of markers whose begins and ends do not fit.
+    pub const UNBALANCED_MARKERS: &'static str = "unbalanced markers";
 
     /// Whether an unknown number of records is missing.
     pub fn reports_loss(&self) -> bool {

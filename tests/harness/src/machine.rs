@@ -23,6 +23,8 @@ pub enum Need {
     PythonBindings,
     /// Python and DuckDB.
     DuckDb,
+    /// Python, its package of NVTX, NVTX's headers, and a C++ compiler.
+    Nvtx,
     /// A program on the search path.
     Program(&'static str),
     /// The rights of the superuser.
@@ -46,6 +48,7 @@ impl Need {
             }
             Self::PythonBindings => on_path("python3") && tools().join("python").exists(),
             Self::DuckDb => on_path("python3") && tools().join("duckdb").exists(),
+            Self::Nvtx => on_path("python3") && on_path("c++") && tools().join("nvtx").exists(),
             Self::Program(name) => on_path(name),
             Self::Root => std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0),
         }
@@ -61,6 +64,7 @@ impl fmt::Display for Need {
             Self::Browser => f.write_str("Perfetto's UI and chromium"),
             Self::DuckDb => f.write_str("DuckDB for Python"),
             Self::PythonBindings => f.write_str("the Python bindings of Perfetto's messages"),
+            Self::Nvtx => f.write_str("NVTX for Python and C++"),
             Self::Program(name) => f.write_str(name),
             Self::Root => f.write_str("the superuser"),
         }

@@ -50,6 +50,8 @@ the program cannot be executed, 127 when it is not found.
 If gputrail itself is killed, the program goes on, and what was recorded until then stays in a hidden folder beside the
 trace. The next `gputrail record` to the same folder names the command that makes a trace of it.
 
+The program's own marks by NVTX, ROCTx and CLPerfMarker are recorded: docs/markers.md.
+
 Where gputrail cannot be the parent (containers, job launchers), see `gputrail library --help`.";
 
 const CONVERT_EXAMPLES: &str = "\
@@ -252,6 +254,14 @@ pub struct Record {
     /// A tool to load into the program: a library built with gputrail.h, see docs/guide.md. May be given several times
     #[arg(long, value_name = "LIBRARY")]
     pub tool: Vec<PathBuf>,
+
+    /// Give the calls and work inside of a pushed range, by markers of the program, the range's name as their external id
+    #[arg(long)]
+    pub range_ids: bool,
+
+    /// Write the program's markers of CLPerfMarker to BASE.clperfmarker, too; `gputrail convert` reads the file
+    #[arg(long, value_name = "BASE")]
+    pub clperfmarker: Option<PathBuf>,
 
     /// Keep the raw records beside the trace (.gputrail), for `gputrail convert`
     #[arg(long)]

@@ -5,7 +5,7 @@
 use crate::cache::{self, Cached};
 use crate::private_dir::{self, Lock};
 use anyhow::{Context, Result, bail};
-use gputrail::source::{self, opencl};
+use gputrail::source::{self, markers, opencl};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -139,7 +139,22 @@ fn unpack_in(parent: &Path, carried: Carried, cached: &[Option<Cached>; 2]) -> R
         }
         write_new(&path, library.bytes)?;
     }
+    link_marker_libraries(&directory.path().join(FILE_NAME))?;
     Ok(directory)
+}
+
+/// Puts links to the injected library beside it, under the names of the libraries of markers that it stands for.
+fn link_marker_libraries(library: &Path) -> Result<()> {
+    let folder = library.with_file_name(markers::LIBRARIES_FOLDER);
+    std::fs::create_dir_all(&folder)?;
+    for name in markers::LIBRARIES {
+        let (target, link) = (library.file_name(), folder.join(name));
+        let target = Path::new("..").join(target.unwrap_or_default());
+        // A link of an earlier library may be there.
+        let _ = std::fs::remove_file(&link);
+        symlink(target, link)?;
+    }
+    Ok(())
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -187,6 +202,7 @@ pub fn write_out(
         write_new(&new, library.bytes).with_context(cannot_write)?;
         std::fs::rename(&new, path).with_context(cannot_write)?;
     }
+    link_marker_libraries(&path).with_context(cannot_write)?;
 
     let mut variables = source::environment(&path, None);
     variables.extend([(

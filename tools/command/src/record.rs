@@ -18,6 +18,7 @@ use gputrail::collect::scope::{SCOPE_VARIABLE, Scope};
 use gputrail::collect::session::{
     End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size, signal_name,
 };
+use gputrail::source::markers;
 use gputrail::source::perf::SampleSource;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::FallocateFlags;
@@ -79,13 +80,17 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     let mut scope = Scope::from(arguments.scope);
     arguments.sampling.add_to(&mut scope);
     scope.dump_on = arguments.dump_on;
+    scope.range_ids = arguments.range_ids;
     // Arguments that are neither shown nor kept need not be recorded.
     scope.no_enqueue_arguments = !(arguments.contents.arguments || arguments.capture);
     let tools = tools::paths(&arguments.tool)?;
+    let markers = markers_file(arguments.clperfmarker.as_deref())?;
+    mention_other_injection();
     let mut recorded = record(
         &program,
         carried,
         &tools,
+        markers,
         &scope,
         arguments.sampling.sampling_source.into(),
         &signals,
@@ -150,6 +155,7 @@ fn record(
     program: &Program,
     carried: Carried,
     tools: &[PathBuf],
+    markers: Option<OsString>,
     scope: &Scope,
     source: SampleSource,
     signals: &Signals,
@@ -177,7 +183,9 @@ fn record(
         flight,
     })
     .map_err(|error| anyhow!(error))?;
-    let mut child = program.start(&variables(&unpacked, tools, scope, source))?;
+    let mut variables = variables(&unpacked, tools, scope, source);
+    variables.extend(markers.map(|base| (markers::CLPERFMARKER_VARIABLE, base)));
+    let mut child = program.start(&variables)?;
     let pid = child.id();
     let mut watch = Watch::new(pid, &unpacked.library);
     let mut ahead = Ahead::new(captures, contents);
@@ -214,6 +222,38 @@ fn record(
         findings: watch.findings(&known),
         lossless: policy == Policy::Lossless,
     })
+}
+
+/// The value of the variable that asks for a file of CLPerfMarker's markers. A file of an earlier run is removed.
+fn markers_file(base: Option<&Path>) -> Result<Option<OsString>, Failure> {
+    let Some(base) = base else {
+        return Ok(None);
+    };
+    let base = std::path::absolute(base).context("--clperfmarker")?;
+    let mut file = base.clone().into_os_string();
+    file.push(format!(".{}", markers::CLPERFMARKER_EXTENSION));
+    match std::fs::remove_file(&file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            let context = format!("--clperfmarker: cannot replace {}", file.display());
+            Err(Failure::from(anyhow!(error).context(context)))
+        }
+        _ => Ok(Some(base.into_os_string())),
+    }
+}
+
+/// Prints that the library of another tool gets no calls of NVTX during this recording.
+fn mention_other_injection() {
+    let other = std::env::var_os(markers::NVTX_VARIABLE).filter(|other| !other.is_empty());
+    let Some(other) = other.map(PathBuf::from) else {
+        return;
+    };
+    if other.file_name() != Some(library::FILE_NAME.as_ref()) {
+        say!(
+            "{} names {}, which gets no calls of NVTX: gputrail takes its place for this program",
+            markers::NVTX_VARIABLE,
+            other.display()
+        );
+    }
 }
 
 /// The variables that are added to the program's environment.

@@ -25,7 +25,8 @@ pub struct Known<'a> {
 
 /// Prints the summary of a trace.
 pub fn print(made: &Made, known: &Known<'_>) {
-    let nothing = made.report.calls == 0 && made.report.work() == 0;
+    let report = &made.report;
+    let nothing = report.calls == 0 && report.work() == 0 && report.markers == 0;
     let mut text = match known.unseen {
         // Its counts end at the cut, and so would mislead.
         _ if made.cut => String::new(),
@@ -46,6 +47,7 @@ fn summary(report: &Report, summary: &Summary, known: &Known<'_>) -> String {
     failures(&mut text, summary);
     let _ = table(&mut text, "kernels with most time", &kernels(summary));
     let _ = table(&mut text, "calls with most time", &calls(summary));
+    let _ = table(&mut text, "ranges with most time", &ranges(summary));
     for gpu in summary.gpus() {
         device(&mut text, &gpu, summary);
     }
@@ -64,6 +66,9 @@ fn headline(text: &mut String, report: &Report, summary: &Summary) {
     }
     if report.synchronizations > 0 {
         parts.push(count(report.synchronizations, "barrier"));
+    }
+    if report.markers > 0 {
+        parts.push(count(report.markers, "marker"));
     }
     if report.processes > 1 {
         parts.push(count(report.processes.into(), "process").replace("processs", "processes"));
@@ -126,6 +131,12 @@ fn kernels(summary: &Summary) -> Vec<Row> {
         .into_iter()
         .map(|kernel| (kernel.name, kernel.times))
         .collect()
+}
+
+fn ranges(summary: &Summary) -> Vec<Row> {
+    let ranges = summary.ranges().into_iter();
+    let ended = ranges.filter(|range| range.times.count > 0);
+    ended.map(|range| (range.name, range.times)).collect()
 }
 
 /// Functions by time. Functions that only query information share one line.

@@ -1,17 +1,24 @@
 //! The library that `gputrail record` loads into recorded programs, and that tools in C link with: an OpenCL layer and
 //! the C API in one library, so that the tools configure the layer that runs.
 //!
-//! It contains the layer's two entry points, which call [`gputrail::source::opencl`]. The functions of the C API come
-//! from [`gputrail::tool::c`].
+//! It contains the layer's two entry points, which call [`gputrail::source::opencl`], and those by which NVTX
+//! initialises it, which call [`gputrail::source::nvtx`], and the functions of the libraries of ROCTx and CLPerfMarker,
+//! which it stands for in recorded programs. The functions of the C API come from [`gputrail::tool::c`].
+
+#[cfg(target_os = "linux")]
+mod markers;
 
 #[cfg(target_os = "linux")]
 mod layer {
     use core::ffi::c_void;
+    use gputrail::source::nvtx::{self, ExtensionModule, GetExportTable};
     use gputrail::source::opencl::{self, Dispatch};
     use libloading::os::unix::Library;
 
     type InitLayer =
         unsafe extern "C" fn(u32, *const Dispatch, *mut u32, *mut *const Dispatch) -> i32;
+    type InitNvtx = unsafe extern "C" fn(Option<GetExportTable>) -> i32;
+    type InitNvtxExtension = unsafe extern "C" fn(*mut ExtensionModule) -> i32;
 
     /// Called by the loader before it takes the layer.
     ///
@@ -41,7 +48,7 @@ mod layer {
         entries_ret: *mut u32,
         layer_ret: *mut *const Dispatch,
     ) -> i32 {
-        match elder() {
+        match elder::<InitLayer>("clInitLayer") {
             // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
             Some(elder) => unsafe { elder(entries, target, entries_ret, layer_ret) },
             // SAFETY: the caller's promise.
@@ -52,17 +59,56 @@ mod layer {
         }
     }
 
-    /// `clInitLayer` of a copy of this library that the process loaded earlier, if there is one: a program that is
-    /// linked with the library uses that copy, so it has to be the layer.
-    fn elder() -> Option<InitLayer> {
+    /// Called by NVTX, once for each binary that contains it.
+    ///
+    /// # Safety
+    ///
+    /// The argument is NVTX's.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn InitializeInjectionNvtx2(export: Option<GetExportTable>) -> i32 {
+        match elder::<InitNvtx>("InitializeInjectionNvtx2") {
+            // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+            Some(elder) => unsafe { elder(export) },
+            // SAFETY: the caller's promise.
+            None => unsafe {
+                gputrail::tool::c::serve_tools();
+                nvtx::initialise(export)
+            },
+        }
+    }
+
+    /// Called by NVTX, once for each extension in each binary.
+    ///
+    /// # Safety
+    ///
+    /// The argument is NVTX's.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *mut ExtensionModule) -> i32 {
+        match elder::<InitNvtxExtension>("InitializeInjectionNvtxExtension") {
+            // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+            Some(elder) => unsafe { elder(module) },
+            // SAFETY: the caller's promise.
+            None => unsafe {
+                gputrail::tool::c::serve_tools();
+                nvtx::initialise_extension(module)
+            },
+        }
+    }
+
+    /// The function with this name in a copy of this library that the process loaded earlier, if there is one: a program
+    /// that is linked with the library uses that copy, so it has to be the one that records. `F` is the function's type.
+    fn elder<F: Copy>(name: &str) -> Option<F> {
         let flags = libc::RTLD_NOW | libc::RTLD_NOLOAD;
         // SAFETY: the library is in the process already, so opening it runs nothing; it is never unloaded.
         let found = unsafe { Library::open(Some("libgputrail.so.0"), flags) }.ok()?;
-        // SAFETY: a function of this name in a library of that soname has this type.
-        let function = *unsafe { found.get::<InitLayer>("clInitLayer") }.ok()?;
+        // SAFETY: a function of this name in a library of that soname has this type, which is that of a pointer.
+        let (function, address) = unsafe {
+            let function = *found.get::<F>(name).ok()?;
+            (function, *found.get::<*const c_void>(name).ok()?)
+        };
         let _ = found.into_raw();
-        // The copies are compared by address: the linker may resolve our own `clInitLayer` to that of the earlier copy.
-        (base_of(function as *const c_void) != base_of(elder as *const c_void)).then_some(function)
+        // The copies are compared by address: the linker may resolve our own function to that of the earlier copy.
+        (base_of(address) != base_of(base_of as *const c_void)).then_some(function)
     }
 
     /// The base address of the library that contains `address`.

@@ -604,7 +604,9 @@ impl Replaying<'_> {
             ThreadId::NONE => "ranges",
             _ => "markers",
         };
-        if track.of == TrackOf::Other && known.texts.get(track.name) == named {
+        let rest = known.texts.get(track.name).strip_prefix(named);
+        let is_named = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "));
+        if track.of == TrackOf::Other && is_named {
             let range = RangeTrack {
                 pid,
                 thread,

@@ -1,0 +1,65 @@
+//! External ids of pushed ranges, where a recording asks for them: everything that happens on the thread inside of a range
+//! carries the range's name as its external id, of the kind `range`.
+
+use crate::collect::correlation::HostThread;
+use crate::collect::external;
+use crate::record::{ExternalId, Marker, MarkerKind, StringId};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether ranges have external ids. Forked children inherit it.
+static GIVEN: AtomicBool = AtomicBool::new(false);
+
+/// The ids of one thread's ranges.
+#[derive(Default)]
+pub(crate) struct RangeIds {
+    /// Domains and levels of the ranges whose ids are pushed.
+    pushed: Vec<(StringId, u64)>,
+    /// The names that are known as ids.
+    named: HashSet<StringId>,
+}
+
+/// Gives ranges external ids from now on.
+pub(crate) fn give() {
+    GIVEN.store(true, Ordering::Relaxed);
+}
+
+/// Whether ranges have external ids.
+#[inline]
+pub(super) fn are_given() -> bool {
+    GIVEN.load(Ordering::Relaxed)
+}
+
+/// Pushes or pops the id of a range that begins or ends with `marker`.
+#[cold]
+#[inline(never)]
+pub(super) fn follow(host: &mut HostThread, marker: &Marker) {
+    let Ok(kind) = external::register_kind("range") else {
+        return;
+    };
+    // Where levels are not counted, all domains nest in each other.
+    let key = match marker.id {
+        0 => (StringId::NONE, 0),
+        level => (marker.domain, level),
+    };
+    match marker.what {
+        MarkerKind::PUSH if marker.name.is_some() => {
+            let id = ExternalId(u64::from(marker.name.0));
+            if host.range_ids().named.insert(marker.name) {
+                let name = host.board().names().text(marker.name).unwrap_or_default();
+                let _ = external::name(kind, id, &name);
+            }
+            if host.push_external(kind, id, marker.time) {
+                host.range_ids().pushed.push(key);
+            }
+        }
+        MarkerKind::POP => {
+            let pushed = &mut host.range_ids().pushed;
+            if let Some(place) = pushed.iter().rposition(|of| *of == key) {
+                pushed.remove(place);
+                host.pop_external(kind, marker.time);
+            }
+        }
+        _ => {}
+    }
+}

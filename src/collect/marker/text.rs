@@ -1,0 +1,204 @@
+//! Texts of markers, and how they become string ids: from a thread's cache, or from the text itself where it is used
+//! again and again.
+
+use crate::collect::correlation::HostThread;
+use crate::collect::process;
+use crate::record::StringId;
+use core::ffi::{CStr, c_char};
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Maximum length of a wide text, in characters.
+const MAX_WIDE: usize = 1 << 16;
+
+/// A text that ends with a zero byte. Its length is unknown until it is read.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct CText<'a>(NonNull<c_char>, PhantomData<&'a CStr>);
+
+impl<'a> CText<'a> {
+    /// # Safety
+    ///
+    /// The text at `start` ends with a zero byte, and lives and stays as it is for `'a`.
+    #[inline]
+    pub unsafe fn new(start: NonNull<c_char>) -> CText<'a> {
+        CText(start, PhantomData)
+    }
+
+    /// The text.
+    pub fn to_c_str(self) -> &'a CStr {
+        // SAFETY: promised at construction.
+        unsafe { CStr::from_ptr(self.0.as_ptr()) }
+    }
+
+    /// Whether both texts are equal. Reads no further than the first difference.
+    #[inline]
+    pub fn equals(self, other: &CStr) -> bool {
+        // SAFETY: both end with a zero byte.
+        unsafe { libc::strcmp(self.0.as_ptr(), other.as_ptr()) == 0 }
+    }
+
+    /// A number that is the same for texts at the same address.
+    #[inline]
+    pub fn address_hash(self) -> usize {
+        let address = self.0.as_ptr() as u64;
+        (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
+    }
+}
+
+/// A text of wide characters, 32 bits each, that ends with a zero.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct WideText<'a>(NonNull<u32>, PhantomData<&'a [u32]>);
+
+impl WideText<'_> {
+    /// # Safety
+    ///
+    /// As for [`CText::new`], with a zero character at the end.
+    pub unsafe fn new(start: NonNull<u32>) -> Self {
+        WideText(start, PhantomData)
+    }
+
+    /// The text. Characters that are none are replaced.
+    pub fn to_text(self) -> String {
+        // SAFETY: promised at construction: all characters up to the zero can be read.
+        let at = |place: usize| unsafe { self.0.add(place).read_unaligned() };
+        (0..MAX_WIDE)
+            .map(at)
+            .take_while(|character| *character != 0)
+            .map(|character| char::from_u32(character).unwrap_or(char::REPLACEMENT_CHARACTER))
+            .collect()
+    }
+}
+
+/// A text that is kept for ever, with its id in the names store of the process that used it last.
+#[derive(Debug)]
+pub(crate) struct KeptText {
+    text: Cow<'static, str>,
+    /// The process's generation in the upper half, the id in the lower half.
+    id: AtomicU64,
+}
+
+impl KeptText {
+    pub const fn new(text: Cow<'static, str>) -> KeptText {
+        KeptText {
+            text,
+            id: AtomicU64::new(0),
+        }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Its id in the names store of `host`.
+    #[inline]
+    pub fn id(&self, host: &HostThread) -> StringId {
+        let generation = process::generation() << 32;
+        let known = self.id.load(Ordering::Relaxed);
+        // Before the process has begun, every thread state has a names store of its own.
+        if known >> 32 << 32 == generation && generation != 0 {
+            return StringId(known as u32);
+        }
+        let id = match &*self.text {
+            "" => StringId::NONE,
+            text => host.board().names().string(text),
+        };
+        self.id
+            .store(generation | u64::from(id.0), Ordering::Relaxed);
+        id
+    }
+}
+
+/// A text of a marker.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) enum Text<'a> {
+    /// No text.
+    #[default]
+    None,
+    /// A text.
+    Plain(&'a str),
+    /// A text in C.
+    C(CText<'a>),
+    /// A text of wide characters.
+    Wide(WideText<'a>),
+    /// A text that is kept.
+    Kept(&'a KeptText),
+}
+
+impl<'a> Text<'a> {
+    /// The text, for comparisons off the hot path.
+    pub fn read(&self) -> Cow<'a, str> {
+        match self {
+            Text::None => Cow::Borrowed(""),
+            Text::Plain(text) => Cow::Borrowed(text),
+            Text::C(text) => text.to_c_str().to_string_lossy(),
+            Text::Wide(text) => Cow::Owned(text.to_text()),
+            Text::Kept(kept) => Cow::Borrowed(kept.text()),
+        }
+    }
+
+    /// Its id in the names store of `host`.
+    #[inline]
+    pub fn id(&self, host: &mut HostThread) -> StringId {
+        match self {
+            Text::None => StringId::NONE,
+            Text::Kept(kept) => kept.id(host),
+            Text::C(text) => host.c_string(*text),
+            Text::Plain(text) => host.string(text),
+            Text::Wide(text) => host.string(&text.to_text()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::switchboard::Switchboard;
+    use crate::record::ThreadId;
+
+    #[test]
+    fn equal_texts_of_all_kinds_have_one_id() {
+        let board = Switchboard::new();
+        let mut host = HostThread::new(&board, ThreadId(1), true).unwrap();
+        let wide: Vec<u32> = "Größe\0".chars().map(u32::from).collect();
+        // SAFETY: both texts end with a zero and outlive their use.
+        let (c, wide) = unsafe {
+            (
+                CText::new(NonNull::new(c"Größe".as_ptr().cast_mut()).unwrap()),
+                WideText::new(NonNull::new(wide.as_ptr().cast_mut()).unwrap()),
+            )
+        };
+        let kept = KeptText::new(Cow::Borrowed("Größe"));
+        let texts = [
+            Text::Plain("Größe"),
+            Text::C(c),
+            Text::C(c),
+            Text::Wide(wide),
+            Text::Kept(&kept),
+        ];
+        let ids: Vec<StringId> = texts.iter().map(|text| text.id(&mut host)).collect();
+        assert!(ids[0].is_some() && ids.iter().all(|id| *id == ids[0]));
+        assert!(texts.iter().all(|text| text.read() == "Größe"));
+        assert_eq!(Text::None.id(&mut host), StringId::NONE);
+        assert_eq!(Text::Plain("").id(&mut host), StringId::NONE);
+    }
+
+    #[test]
+    fn a_text_that_changes_in_place_gets_a_new_id() {
+        let board = Switchboard::new();
+        let mut host = HostThread::new(&board, ThreadId(1), true).unwrap();
+        let mut bytes = *b"step 1\0";
+        let mut id = |bytes: &mut [u8; 7]| {
+            // SAFETY: the bytes end with a zero and stay as they are during the call.
+            let text = unsafe { CText::new(NonNull::from(bytes).cast()) };
+            Text::C(text).id(&mut host)
+        };
+        let first = id(&mut bytes);
+        bytes[5] = b'2';
+        let second = id(&mut bytes);
+        bytes[5] = b'1';
+        assert_ne!(first, second);
+        assert_eq!(id(&mut bytes), first);
+    }
+}

@@ -1,0 +1,280 @@
+//! CLPerfMarker, the markers of AMD's APP Profiler for OpenCL: four functions, whose statuses are [`Status`].
+//!
+//! A marker outside of others may have a group, which becomes a branch below its thread; markers inside of it are part of
+//! that branch, whatever group they name. On request ([`CLPERFMARKER_VARIABLE`]) the markers are also kept until
+//! [`finalize`], and written to the file that the profiler's documentation describes.
+
+use super::markers::{self, CLPERFMARKER_EXTENSION, CLPERFMARKER_VARIABLE};
+use crate::clock::SystemClock;
+use crate::collect::marker::{CText, Event, MarkerDomain, Registry, Text};
+use crate::platform::inside::{Uncancelled, contain};
+use crate::platform::sync::PerProcess;
+use crate::platform::system;
+use crate::record::MarkerKind;
+use core::ffi::{c_char, c_int};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The first line of the file.
+pub const FIRST_LINE: &str = "=====Perfmarker Output=====";
+/// The group of markers that name none.
+pub const DEFAULT_GROUP: &str = "Default";
+/// A space in a name.
+pub const SPACE: &str = "&nbsp;";
+/// Maximum size of the file.
+const MAX_BYTES: usize = 256 << 20;
+
+/// What the functions return.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[repr(i32)]
+pub enum Status {
+    /// `AP_SUCCESS`
+    Success = 0,
+    /// `AP_UNINITIALIZED_PERF_MARKER`
+    Uninitialized = -1,
+    /// `AP_FINALIZED_PERF_MARKER`
+    Finalized = -2,
+    /// `AP_UNBALANCED_MARKER`
+    Unbalanced = -3,
+    /// `AP_APP_PROFILER_NOT_DETECTED`
+    NotDetected = -4,
+    /// `AP_NULL_MARKER_NAME`
+    NullName = -5,
+    /// `AP_INTERNAL_ERROR`
+    Internal = -6,
+    /// `AP_OUT_OF_MEMORY`
+    OutOfMemory = -7,
+    /// `AP_FAILED_TO_OPEN_OUTPUT_FILE`
+    OutputFile = -8,
+}
+
+const UNINITIALIZED: u32 = 0;
+const INITIALIZED: u32 = 1;
+const FINALIZED: u32 = 2;
+
+static STATE: AtomicU32 = AtomicU32::new(UNINITIALIZED);
+static DOMAIN: MarkerDomain = MarkerDomain::built_in("CLPerfMarker", 2);
+/// The domains of groups.
+static GROUPS: Registry<Box<str>, MarkerDomain> = Registry::new();
+/// The lines of the file, by thread.
+static LINES: PerProcess<Lines> = PerProcess::new();
+
+#[derive(Default)]
+struct Lines {
+    /// The file's name, once the variable has been read.
+    base: Option<Option<OsString>>,
+    threads: BTreeMap<u32, (u64, String)>,
+    bytes: usize,
+}
+
+thread_local! {
+    /// The number of markers that are open on this thread.
+    static LEVEL: Cell<u32> = const { Cell::new(0) };
+    /// The group of the outermost of them.
+    static GROUP: Cell<&'static MarkerDomain> = const { Cell::new(&DOMAIN) };
+}
+
+fn answer(work: impl FnOnce() -> Status) -> c_int {
+    let mut status = Status::Internal;
+    contain(|| status = work());
+    status as c_int
+}
+
+/// Begins to take markers, if the process is recorded.
+pub fn initialize() -> c_int {
+    answer(|| {
+        let _uncancelled = Uncancelled::begin();
+        if STATE.load(Ordering::Acquire) == FINALIZED {
+            return Status::Finalized;
+        }
+        if !markers::attach() {
+            return Status::NotDetected;
+        }
+        let (from, to) = (UNINITIALIZED, INITIALIZED);
+        let _ = STATE.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        Status::Success
+    })
+}
+
+/// The status of a begin or an end before it is looked at.
+fn ready() -> Result<(), Status> {
+    match STATE.load(Ordering::Acquire) {
+        UNINITIALIZED => Err(Status::Uninitialized),
+        FINALIZED => Err(Status::Finalized),
+        _ => Ok(()),
+    }
+}
+
+/// Begins a marker on the calling thread.
+///
+/// # Safety
+///
+/// Both texts are null or end with a zero.
+pub unsafe fn begin(name: *const c_char, group: *const c_char) -> c_int {
+    answer(|| {
+        if let Err(status) = ready() {
+            return status;
+        }
+        let Some(name) = NonNull::new(name.cast_mut()) else {
+            return Status::NullName;
+        };
+        // SAFETY: the caller's promise.
+        let name = Text::C(unsafe { CText::new(name) });
+        // SAFETY: the caller's promise.
+        let group = NonNull::new(group.cast_mut()).map(|group| unsafe { CText::new(group) });
+        let level = LEVEL.get();
+        if level == 0 {
+            GROUP.set(group.map_or(&DOMAIN, domain_of));
+        }
+        if !keep(|| {
+            let group = group.map(|group| group.to_c_str().to_string_lossy().into_owned());
+            begin_line(&name.read(), group.as_deref().unwrap_or_default(), now())
+        }) {
+            return Status::OutOfMemory;
+        }
+        LEVEL.set(level.saturating_add(1));
+        let event = Event {
+            name,
+            ..Event::default()
+        };
+        GROUP
+            .get()
+            .report(MarkerKind::PUSH, u64::from(level) + 1, &event);
+        Status::Success
+    })
+}
+
+/// Ends the innermost marker of the calling thread.
+pub fn end() -> c_int {
+    answer(|| {
+        if let Err(status) = ready() {
+            return status;
+        }
+        let Some(level) = LEVEL.get().checked_sub(1) else {
+            return Status::Unbalanced;
+        };
+        if !keep(|| end_line(now())) {
+            return Status::OutOfMemory;
+        }
+        LEVEL.set(level);
+        GROUP
+            .get()
+            .report(MarkerKind::POP, u64::from(level) + 1, &Event::default());
+        Status::Success
+    })
+}
+
+/// Takes no further markers, and writes the file if there is to be one.
+pub fn finalize() -> c_int {
+    answer(|| {
+        let _uncancelled = Uncancelled::begin();
+        match STATE.load(Ordering::Acquire) {
+            UNINITIALIZED => return Status::Uninitialized,
+            FINALIZED => return Status::Success,
+            _ => {}
+        }
+        let written = LINES.lock().write();
+        if written.is_err() {
+            return Status::OutputFile;
+        }
+        STATE.store(FINALIZED, Ordering::Release);
+        Status::Success
+    })
+}
+
+/// The domain of a group's markers.
+fn domain_of(group: CText<'_>) -> &'static MarkerDomain {
+    let group = group.to_c_str().to_string_lossy();
+    if group.is_empty() || group == DEFAULT_GROUP {
+        return &DOMAIN;
+    }
+    let new = || MarkerDomain::new(format!("{}: {group}", DOMAIN.name().text()));
+    GROUPS.get_or_put((*group).into(), new).unwrap_or(&DOMAIN)
+}
+
+fn now() -> u64 {
+    SystemClock::Boottime.read().0
+}
+
+/// Keeps a line for the file, if there is to be one. `false`: there are too many.
+fn keep(line: impl FnOnce() -> String) -> bool {
+    let mut lines = LINES.lock();
+    if lines.base().is_none() {
+        return true;
+    }
+    let line = line();
+    if lines.bytes + line.len() > MAX_BYTES {
+        return false;
+    }
+    lines.bytes += line.len();
+    let (count, text) = lines.threads.entry(system::thread_id()).or_default();
+    *count += 1;
+    text.push_str(&line);
+    true
+}
+
+impl Lines {
+    /// The name of the file that is asked for.
+    fn base(&mut self) -> Option<&OsString> {
+        let asked = || std::env::var_os(CLPERFMARKER_VARIABLE).filter(|base| !base.is_empty());
+        self.base.get_or_insert_with(asked).as_ref()
+    }
+
+    /// Writes the file, beside those of other processes.
+    fn write(&mut self) -> io::Result<()> {
+        let Some(base) = self.base().cloned() else {
+            return Ok(());
+        };
+        let named = |suffix: &str| {
+            let mut name = base.clone();
+            name.push(format!("{suffix}.{CLPERFMARKER_EXTENSION}"));
+            OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(PathBuf::from(name))
+        };
+        let mut file = match named("") {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                named(&format!("-{}", std::process::id()))?
+            }
+            opened => opened?,
+        };
+        let mut text = format!("{FIRST_LINE}\n");
+        for (thread, (count, lines)) in &self.threads {
+            let _ = write!(text, "{thread}\n{count}\n{lines}");
+        }
+        file.write_all(text.as_bytes())?;
+        *self = Lines::default();
+        Ok(())
+    }
+}
+
+/// A word of the file: a text without white space.
+fn word(text: &str) -> String {
+    text.replace(char::is_whitespace, SPACE)
+}
+
+/// The line of a marker's begin.
+fn begin_line(name: &str, group: &str, time: u64) -> String {
+    let group = match group {
+        "" => DEFAULT_GROUP,
+        group => group,
+    };
+    let (name, group) = (word(name), word(group));
+    format!(
+        "{:<20}{name:<49} {time:<20}   {group}\n",
+        "clBeginPerfMarker"
+    )
+}
+
+/// The line of a marker's end.
+fn end_line(time: u64) -> String {
+    format!("{:<20}{time:<20}\n", "clEndPerfMarker")
+}

@@ -1,0 +1,98 @@
+//! The source of the marker libraries: NVTX, ROCTx and CLPerfMarker. They are adapters, which turn the calls of a
+//! program into [markers](crate::collect::marker); this source gives them a recording in programs that use no runtime.
+
+use crate::collect::operations::OperationInfo;
+use crate::collect::process;
+use crate::collect::source::Source;
+use crate::record::Domain;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// The environment variable that names the library which NVTX loads and initialises.
+pub const NVTX_VARIABLE: &str = "NVTX_INJECTION64_PATH";
+
+/// The environment variable that asks for a file of CLPerfMarker's markers: its name without the extension.
+pub const CLPERFMARKER_VARIABLE: &str = "GPUTRAIL_CLPERFMARKER";
+/// The extension of that file.
+pub const CLPERFMARKER_EXTENSION: &str = "clperfmarker";
+/// The environment variable with the folders in which the loader looks for libraries first.
+const LIBRARIES_VARIABLE: &str = "LD_LIBRARY_PATH";
+/// The folder beside the injected library with [`LIBRARIES`].
+pub const LIBRARIES_FOLDER: &str = "gputrail-markers";
+/// Names under which programs look for libraries of markers, all of which the injected library stands for.
+pub const LIBRARIES: [&str; 7] = [
+    "libroctx64.so",
+    "libroctx64.so.1",
+    "libroctx64.so.4",
+    "librocprofiler-sdk-roctx.so",
+    "librocprofiler-sdk-roctx.so.0",
+    "librocprofiler-sdk-roctx.so.1",
+    "libCLPerfMarker.so",
+];
+
+/// The source of markers.
+#[derive(Debug)]
+pub struct Markers;
+
+impl Source for Markers {
+    fn domain(&self) -> Domain {
+        Domain::MARKER
+    }
+
+    fn operations(&self) -> Vec<OperationInfo> {
+        // Those of markers are there without a source.
+        Vec::new()
+    }
+
+    fn status_name(&self, _: i32) -> Option<&'static str> {
+        None
+    }
+
+    fn environment(
+        &self,
+        library: &Path,
+        outer_session: Option<&Path>,
+        existing: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Vec<(&'static str, OsString)> {
+        let mut variables = vec![(NVTX_VARIABLE, library.into())];
+        let folder = library.with_file_name(LIBRARIES_FOLDER);
+        let folders = existing(LIBRARIES_VARIABLE).filter(|folders| !folders.is_empty());
+        let folders = folders.as_deref().map(std::env::split_paths);
+        // Libraries in folders that are named already go before ours.
+        let others = folders.into_iter().flatten().filter(|other| {
+            let is_outer = outer_session.is_some_and(|session| other.starts_with(session));
+            *other != folder && !is_outer
+        });
+        let folders = std::env::join_paths(others.chain([folder.clone()]));
+        variables.extend(folders.ok().map(|folders| (LIBRARIES_VARIABLE, folders)));
+        variables
+    }
+}
+
+/// Attaches the source. Returns whether markers of this process have consumers, now or later: there is a recording or a
+/// tool.
+pub(crate) fn attach() -> bool {
+    process::attach(&Markers);
+    process::is_observed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_that_are_named_go_before_ours_and_those_of_an_outer_session_make_way() {
+        let environment = |existing: Option<&str>| {
+            let existing = existing.map(OsString::from);
+            let lookup = |name: &str| existing.clone().filter(|_| name == LIBRARIES_VARIABLE);
+            let library = Path::new("/run/b/libgputrail.so.0");
+            let variables = Markers.environment(library, Some("/run/a".as_ref()), &lookup);
+            assert_eq!(variables[0], (NVTX_VARIABLE, library.into()));
+            variables[1].1.clone().into_string().unwrap()
+        };
+        assert_eq!(environment(None), "/run/b/gputrail-markers");
+        assert_eq!(environment(Some("")), "/run/b/gputrail-markers");
+        let outer = "/x:/run/a/gputrail-markers:/run/b/gputrail-markers";
+        assert_eq!(environment(Some(outer)), "/x:/run/b/gputrail-markers");
+    }
+}

@@ -1,0 +1,542 @@
+//! The extension for structured payloads: layouts that the program registers, and markers that carry data of such a
+//! layout. Their values are recorded as [fields](crate::record::MarkerKind::FIELD) of the marker.
+//!
+//! # Safety
+//!
+//! As in `functions`: the arguments are those of a program that keeps to NVTX's documentation.
+
+use super::abi::{Function, PayloadData, ascii};
+use super::functions::{
+    Domain, FunctionOf, answer, category, domain, ended, popped, pushed, started,
+};
+use super::schema::{Enumeration, LAYOUTS, Layout, Read, Schema, SchemaEntry, Source, Values};
+use crate::clock::{self, SystemClock};
+use crate::collect::marker::{Event, EventValue, MarkerDomain, Text};
+use crate::record::{MarkerKind, PayloadKind, Ticks};
+use core::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The number of this extension.
+pub(super) const MODULE: u16 = 2;
+/// Maximum number of payloads of a marker.
+const MAX_PAYLOADS: usize = 32;
+/// Maximum number of entries of a layout or names of an enumeration.
+const MAX_ENTRIES: usize = 4096;
+/// Ids below this are the program's.
+pub(super) const DYNAMIC: u64 = 1 << 32;
+/// The name of a payload that has none.
+pub(super) const PAYLOAD: &str = "payload";
+/// A push or pop whose level is not counted.
+const NO_PUSH_POP_TRACKING: c_int = -2;
+/// A payload that ends with a zero.
+const UNKNOWN_SIZE: usize = usize::MAX;
+
+/// The last id that was given out.
+static LAST_ID: AtomicU64 = AtomicU64::new(DYNAMIC);
+
+/// A new id of a layout, scope or counter, unless the program has chosen one.
+pub(super) fn id(chosen: u64) -> u64 {
+    match chosen {
+        0 => LAST_ID.fetch_add(1, Ordering::Relaxed) + 1,
+        chosen => chosen,
+    }
+}
+
+/// Runs `work` with the marker that `event` and the payloads describe. What a payload says goes before.
+///
+/// # Safety
+///
+/// `data` leads to `count` payloads that stay as they are during the call.
+#[cold]
+pub(super) unsafe fn with<R>(
+    domain: &MarkerDomain,
+    data: *const PayloadData,
+    count: usize,
+    event: Event<'_>,
+    work: impl FnOnce(&Event<'_>) -> R,
+) -> R {
+    // SAFETY: the caller's promise.
+    let values = unsafe { read(domain, data, count) };
+    apply(domain, &values, event, work)
+}
+
+/// Reads the payloads of a marker.
+///
+/// # Safety
+///
+/// As for [`with`].
+unsafe fn read(domain: &MarkerDomain, data: *const PayloadData, count: usize) -> Values {
+    let mut values = Values::default();
+    if data.is_null() {
+        return values;
+    }
+    // SAFETY: the caller's promise.
+    let all = unsafe { std::slice::from_raw_parts(data, count.min(MAX_PAYLOADS)) };
+    let bytes: Vec<&[u8]> = all
+        .iter()
+        .map(|one| match (one.data.is_null(), one.size) {
+            (true, _) => &[][..],
+            // SAFETY: the data is a text that ends with a zero: no other data has an unknown size.
+            (_, UNKNOWN_SIZE) => match unsafe { ascii(one.data.cast()) } {
+                Text::C(text) => text.to_c_str().to_bytes_with_nul(),
+                _ => &[],
+            },
+            // SAFETY: the data has this size.
+            (_, size) => unsafe { std::slice::from_raw_parts(one.data, size) },
+        })
+        .collect();
+    let source = Source {
+        domain: domain.number(),
+        payloads: &bytes,
+    };
+    for (place, (one, bytes)) in all.iter().zip(&bytes).enumerate() {
+        let name = match place {
+            0 => PAYLOAD,
+            place => &format!("{PAYLOAD} {place}"),
+        };
+        values.read(&source, one.schema, bytes, name);
+    }
+    values
+}
+
+fn value(read: &Read) -> EventValue<'_> {
+    match read {
+        Read::Number(kind, bits) => EventValue::Number(*kind, *bits),
+        Read::Text(text) => EventValue::Text(Text::Plain(text)),
+    }
+}
+
+/// Runs `work` with the marker that `event` and `values` describe.
+fn apply<'a, R>(
+    domain: &MarkerDomain,
+    values: &'a Values,
+    mut event: Event<'a>,
+    work: impl FnOnce(&Event<'_>) -> R,
+) -> R {
+    if let Some(message) = &values.message {
+        event.name = Text::Plain(message);
+    }
+    if let Some(id) = values.category {
+        event.category = category(domain, id);
+    }
+    event.color = values.color.unwrap_or(event.color);
+    let fields: Vec<(String, EventValue<'_>)> = match &values.fields[..] {
+        // One value without a name is the payload.
+        [(name, one)] if name.is_empty() || name.starts_with(PAYLOAD) => {
+            event.payload = value(one);
+            Vec::new()
+        }
+        all => all
+            .iter()
+            .map(|(name, one)| (name.clone(), value(one)))
+            .collect(),
+    };
+    let fields = &fields[..];
+    work(&Event { fields, ..event })
+}
+
+/// The ticks of a timestamp of one of NVTX's time domains, if it is one that can be converted.
+pub(super) fn ticks(time_domain: u64, timestamp: i64) -> Option<Ticks> {
+    let of = |system: SystemClock| {
+        let (now, ticks) = (system.read().0, clock::now());
+        let ago = now as i128 - i128::from(timestamp);
+        let distance = Duration::from_nanos(u64::try_from(ago.unsigned_abs()).ok()?);
+        let distance = clock::ticks_of(distance);
+        match ago >= 0 {
+            true => ticks.0.checked_sub(distance),
+            false => ticks.0.checked_add(distance),
+        }
+    };
+    let ticks = match time_domain {
+        // From `nvtxTimestampGet`, also where nothing is said.
+        0 | 1 => u64::try_from(timestamp).ok(),
+        12 | 52 => of(SystemClock::Realtime),
+        17 => of(SystemClock::Boottime),
+        _ => None,
+    };
+    ticks.map(Ticks)
+}
+
+/// The registration of a layout.
+#[repr(C)]
+pub(super) struct SchemaAttributes {
+    fields: u64,
+    name: *const c_char,
+    form: u64,
+    flags: u64,
+    entries: *const RawEntry,
+    entries_count: usize,
+    size: usize,
+    pack: usize,
+    id: u64,
+    extension: *const c_void,
+}
+
+#[repr(C)]
+struct RawEntry {
+    flags: u64,
+    kind: u64,
+    name: *const c_char,
+    description: *const c_char,
+    detail: u64,
+    offset: u64,
+    semantics: *const c_void,
+    reserved: *const c_void,
+}
+
+/// The registration of an enumeration.
+#[repr(C)]
+pub(super) struct EnumAttributes {
+    fields: u64,
+    name: *const c_char,
+    entries: *const RawEnum,
+    entries_count: usize,
+    size: usize,
+    id: u64,
+    extension: *const c_void,
+}
+
+#[repr(C)]
+struct RawEnum {
+    name: *const c_char,
+    value: u64,
+    is_flag: i8,
+}
+
+#[repr(C)]
+struct ScopeAttributes {
+    size: usize,
+    path: *const c_char,
+    parent: u64,
+    id: u64,
+}
+
+#[repr(C)]
+struct TimeDomainAttributes {
+    scope: u64,
+    kind: u64,
+    id: u64,
+    flags: u64,
+    resolution: i64,
+    start: u64,
+}
+
+#[repr(C)]
+struct EventBatch {
+    schema: u64,
+    size: usize,
+    events: *const u8,
+    scope: u64,
+    flags: u64,
+    flexible: *const u8,
+    flexible_size: usize,
+    flexible_offset: usize,
+}
+
+const _: () = assert!(size_of::<SchemaAttributes>() == 80 && size_of::<RawEntry>() == 64);
+const _: () = assert!(size_of::<EnumAttributes>() == 56 && size_of::<RawEnum>() == 24);
+const _: () = assert!(size_of::<EventBatch>() == 64);
+
+/// # Safety
+///
+/// `name` is null or a text that ends with a zero.
+unsafe fn owned(name: *const c_char) -> Box<str> {
+    // SAFETY: the caller's promise.
+    unsafe { ascii(name) }.read().into()
+}
+
+unsafe extern "C" fn schema_register(handle: Domain, given: *const SchemaAttributes) -> u64 {
+    const NEEDED: u64 = 1 << 2 | 1 << 4 | 1 << 5;
+    answer(0, || {
+        // SAFETY: see the module's page.
+        let Some(given) = (unsafe { given.as_ref() }) else {
+            return 0;
+        };
+        let has = |bit: u64| given.fields & 1 << bit != 0;
+        if given.fields & NEEDED != NEEDED
+            || given.entries.is_null()
+            || given.entries_count > MAX_ENTRIES
+        {
+            return 0;
+        }
+        // SAFETY: see the module's page.
+        let raw = unsafe { std::slice::from_raw_parts(given.entries, given.entries_count) };
+        let entries = raw.iter().map(|raw| SchemaEntry {
+            flags: raw.flags,
+            kind: raw.kind,
+            // SAFETY: see the module's page.
+            name: unsafe { owned(raw.name) },
+            detail: raw.detail,
+            offset: raw.offset,
+        });
+        let domain = domain(handle).number();
+        let schema = Schema::new(
+            domain,
+            given.form,
+            entries.collect(),
+            if has(6) { given.size } else { 0 },
+            if has(7) { given.pack } else { 0 },
+        );
+        let id = id(if has(8) { given.id } else { 0 });
+        let put = LAYOUTS.put((domain, id), Layout::Schema(schema));
+        put.map_or(0, |_| id)
+    })
+}
+
+unsafe extern "C" fn enum_register(handle: Domain, given: *const EnumAttributes) -> u64 {
+    const NEEDED: u64 = 1 << 2 | 1 << 3 | 1 << 4;
+    answer(0, || {
+        // SAFETY: see the module's page.
+        let Some(given) = (unsafe { given.as_ref() }) else {
+            return 0;
+        };
+        if given.fields & NEEDED != NEEDED
+            || given.entries.is_null()
+            || given.entries_count > MAX_ENTRIES
+            || !(1..=8).contains(&given.size)
+        {
+            return 0;
+        }
+        // SAFETY: see the module's page.
+        let raw = unsafe { std::slice::from_raw_parts(given.entries, given.entries_count) };
+        let values = raw
+            .iter()
+            // SAFETY: see the module's page.
+            .map(|raw| (raw.value, raw.is_flag != 0, unsafe { owned(raw.name) }));
+        let names = Enumeration {
+            size: given.size,
+            values: values.collect(),
+        };
+        let domain = domain(handle).number();
+        let id = id(if given.fields & 1 << 5 != 0 {
+            given.id
+        } else {
+            0
+        });
+        let put = LAYOUTS.put((domain, id), Layout::Enumeration(names));
+        put.map_or(0, |_| id)
+    })
+}
+
+unsafe extern "C" fn mark_payload(handle: Domain, data: *const PayloadData, count: usize) {
+    answer((), || {
+        let domain = domain(handle);
+        // SAFETY: see the module's page.
+        unsafe {
+            with(domain, data, count, Event::default(), |event| {
+                domain.mark(event)
+            })
+        }
+    });
+}
+
+unsafe extern "C" fn range_push_payload(
+    handle: Domain,
+    data: *const PayloadData,
+    count: usize,
+) -> c_int {
+    answer(NO_PUSH_POP_TRACKING, || {
+        let domain = domain(handle);
+        // SAFETY: see the module's page.
+        unsafe {
+            with(domain, data, count, Event::default(), |event| {
+                pushed(domain, event)
+            })
+        }
+    })
+}
+
+unsafe extern "C" fn range_pop_payload(
+    handle: Domain,
+    data: *const PayloadData,
+    count: usize,
+) -> c_int {
+    answer(NO_PUSH_POP_TRACKING, || {
+        let domain = domain(handle);
+        // SAFETY: see the module's page.
+        unsafe {
+            with(domain, data, count, Event::default(), |event| {
+                popped(domain, event)
+            })
+        }
+    })
+}
+
+unsafe extern "C" fn range_start_payload(
+    handle: Domain,
+    data: *const PayloadData,
+    count: usize,
+) -> u64 {
+    answer(0, || {
+        let domain = domain(handle);
+        // SAFETY: see the module's page.
+        unsafe {
+            with(domain, data, count, Event::default(), |event| {
+                started(domain, event)
+            })
+        }
+    })
+}
+
+unsafe extern "C" fn range_end_payload(
+    handle: Domain,
+    range: u64,
+    data: *const PayloadData,
+    count: usize,
+) {
+    answer((), || {
+        let domain = domain(handle);
+        // SAFETY: see the module's page.
+        unsafe {
+            with(domain, data, count, Event::default(), |event| {
+                ended(domain, range, event);
+            });
+        }
+    });
+}
+
+unsafe extern "C" fn domain_is_enabled(_: Domain) -> u8 {
+    1
+}
+
+/// Scopes get ids, and are not recorded.
+unsafe extern "C" fn scope_register(_: Domain, given: *const ScopeAttributes) -> u64 {
+    answer(0, || {
+        // SAFETY: see the module's page.
+        let given = unsafe { given.as_ref() };
+        given.map_or(0, |given| id(given.id))
+    })
+}
+
+unsafe extern "C" fn timestamp_get() -> i64 {
+    answer(0, || clock::now().0 as i64)
+}
+
+/// A time domain is its type of timestamps, which is the id where the program has chosen none.
+unsafe extern "C" fn time_domain_register(_: Domain, given: *const TimeDomainAttributes) -> u64 {
+    answer(0, || {
+        // SAFETY: see the module's page.
+        let given = unsafe { given.as_ref() };
+        given.map_or(0, |given| match given.id {
+            0 => given.kind,
+            id => id,
+        })
+    })
+}
+
+unsafe extern "C" fn event_submit(handle: Domain, data: *const PayloadData, count: usize) {
+    answer((), || {
+        let domain = domain(handle);
+        // SAFETY: see the module's page.
+        let values = unsafe { read(domain, data, count) };
+        submit(domain, &values);
+    });
+}
+
+/// Records an event that happened earlier: a range with a begin and an end, or a moment.
+fn submit(domain: &MarkerDomain, values: &Values) {
+    let at = |time: Option<i64>| time.and_then(|time| ticks(0, time));
+    let [begin, end, moment] = values.times.map(at);
+    apply(domain, values, Event::default(), |event| {
+        match (begin, end) {
+            (Some(begin), Some(end)) => {
+                let range = started(
+                    domain,
+                    &Event {
+                        time: begin,
+                        ..*event
+                    },
+                );
+                let end = Event {
+                    time: end,
+                    ..Event::default()
+                };
+                ended(domain, range, &end);
+            }
+            _ => {
+                let time = moment.or(begin).or(end).unwrap_or(Ticks::NONE);
+                domain.mark(&Event { time, ..*event });
+            }
+        }
+    });
+}
+
+unsafe extern "C" fn event_batch_submit(handle: Domain, batch: *const EventBatch) {
+    answer((), || {
+        let domain = domain(handle);
+        // SAFETY: see the module's page.
+        let Some(batch) = (unsafe { batch.as_ref() }).filter(|batch| !batch.events.is_null())
+        else {
+            return;
+        };
+        // SAFETY: as above.
+        let events = unsafe { std::slice::from_raw_parts(batch.events, batch.size) };
+        let layout = LAYOUTS.get(&(domain.number(), batch.schema));
+        let Some(Layout::Schema(Schema { size: 1.., .. })) = layout else {
+            return;
+        };
+        let Some(Layout::Schema(schema)) = layout else {
+            return;
+        };
+        for event in events.chunks_exact(schema.size) {
+            let mut values = Values::default();
+            let source = Source {
+                domain: domain.number(),
+                payloads: &[event],
+            };
+            values.read(&source, batch.schema, event, PAYLOAD);
+            submit(domain, &values);
+        }
+    });
+}
+
+/// Records a sample of a counter.
+pub(super) fn sample(
+    domain: &MarkerDomain,
+    name: Text<'_>,
+    unit: Text<'_>,
+    time: Ticks,
+    read: &Read,
+) {
+    let Read::Number(kind, bits) = read else {
+        return;
+    };
+    let event = Event {
+        name,
+        category: unit,
+        payload: EventValue::Number(*kind, *bits),
+        time,
+        ..Event::default()
+    };
+    debug_assert!(*kind != PayloadKind::TEXT);
+    domain.report(MarkerKind::COUNTER, 0, &event);
+}
+
+macro_rules! slot {
+    ($function:ident) => {
+        Some(FunctionOf($function as Function))
+    };
+}
+
+/// The functions of this extension by their ids. Conversions between clocks that the program describes are not taken.
+pub(super) static FUNCTIONS: [Option<FunctionOf>; 18] = [
+    slot!(schema_register),
+    slot!(enum_register),
+    slot!(mark_payload),
+    slot!(range_push_payload),
+    slot!(range_pop_payload),
+    slot!(range_start_payload),
+    slot!(range_end_payload),
+    slot!(domain_is_enabled),
+    slot!(timestamp_get),
+    slot!(time_domain_register),
+    None,
+    None,
+    slot!(scope_register),
+    None,
+    None,
+    None,
+    slot!(event_submit),
+    slot!(event_batch_submit),
+];

@@ -1,0 +1,184 @@
+//! ROCTx, AMD's markers: `libroctx64.so` of roctracer and `librocprofiler-sdk-roctx.so`.
+//!
+//! A recorded program finds the injected library under both names. The functions of this module are those of the
+//! library's interface, without its names. Levels of pushed ranges are counted in every process, recorded or not.
+
+use super::markers;
+use crate::collect::marker::{
+    self, CText, Event, MarkerDomain, RangeId, Text, name_thread, start_event,
+};
+use crate::collect::process;
+use crate::platform::inside::{Uncancelled, contain};
+use crate::platform::system;
+use crate::record::MarkerKind;
+use core::ffi::{c_char, c_int};
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The version of roctracer's ROCTx whose functions these are.
+pub const VERSION: (u32, u32) = (4, 1);
+
+static DOMAIN: MarkerDomain = MarkerDomain::built_in("ROCTx", 1);
+
+thread_local! {
+    /// The number of ranges pushed on this thread.
+    static LEVEL: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Attaches the source of markers at the first call in a process.
+#[inline]
+fn attached() {
+    static ONCE: AtomicU32 = AtomicU32::new(0);
+    if ONCE.load(Ordering::Relaxed) == 0 {
+        let _uncancelled = Uncancelled::begin();
+        markers::attach();
+        ONCE.store(1, Ordering::Relaxed);
+    }
+}
+
+/// Runs `work`, and returns `default` if it panics.
+#[inline]
+fn answer<R>(default: R, work: impl FnOnce() -> R) -> R {
+    let mut result = default;
+    contain(|| {
+        attached();
+        result = work();
+    });
+    result
+}
+
+/// # Safety
+///
+/// `message` is null, or a text that ends with a zero and lives during `'a`.
+unsafe fn named<'a>(message: *const c_char) -> Event<'a> {
+    let text = NonNull::new(message.cast_mut());
+    // SAFETY: the caller's promise.
+    let name = text.map_or(Text::None, |text| Text::C(unsafe { CText::new(text) }));
+    Event {
+        name,
+        ..Event::default()
+    }
+}
+
+/// Marks a moment.
+///
+/// # Safety
+///
+/// `message` is null or a text that ends with a zero.
+pub unsafe fn mark(message: *const c_char) {
+    // SAFETY: the caller's promise.
+    answer((), || DOMAIN.mark(&unsafe { named(message) }));
+}
+
+/// Begins a range of the calling thread. Returns its level, from 0.
+///
+/// # Safety
+///
+/// As for [`mark`].
+pub unsafe fn push(message: *const c_char) -> c_int {
+    answer(-1, || {
+        let level = LEVEL.get();
+        LEVEL.set(level.saturating_add(1));
+        // SAFETY: the caller's promise.
+        let event = unsafe { named(message) };
+        DOMAIN.report(MarkerKind::PUSH, u64::from(level) + 1, &event);
+        c_int::try_from(level).unwrap_or(c_int::MAX)
+    })
+}
+
+/// Ends the innermost range of the calling thread. Returns its level, or -1 if there is none.
+pub fn pop() -> c_int {
+    answer(-1, || {
+        let Some(level) = LEVEL.get().checked_sub(1) else {
+            // Recorded all the same, to be counted as a pop without a push.
+            DOMAIN.report(MarkerKind::POP, u64::MAX, &Event::default());
+            return -1;
+        };
+        LEVEL.set(level);
+        DOMAIN.report(MarkerKind::POP, u64::from(level) + 1, &Event::default());
+        c_int::try_from(level).unwrap_or(c_int::MAX)
+    })
+}
+
+/// Starts a range that may end on any thread. Returns its id.
+///
+/// # Safety
+///
+/// As for [`mark`].
+pub unsafe fn start(message: *const c_char) -> u64 {
+    answer(0, || {
+        let domain = Text::Kept(DOMAIN.name());
+        // SAFETY: the caller's promise.
+        let event = unsafe { named(message) };
+        start_event(&Event { domain, ..event }).number()
+    })
+}
+
+/// Ends a started range.
+pub fn stop(range: u64) {
+    answer((), || {
+        // An id that was never given out is no range.
+        let _ = marker::end(RangeId::from_number(range));
+    });
+}
+
+/// Pauses the recording of this process. `thread` must be 0: single threads are not paused. Returns 0 if the recording is
+/// paused then.
+pub fn pause(thread: u64) -> c_int {
+    switch(thread, |recorder| recorder.pause())
+}
+
+/// Lets the recording of this process go on after [`pause`].
+pub fn resume(thread: u64) -> c_int {
+    switch(thread, |recorder| recorder.resume())
+}
+
+fn switch(thread: u64, change: impl FnOnce(&crate::collect::recorder::Recorder) -> bool) -> c_int {
+    answer(-1, || {
+        if thread != 0 {
+            return -1;
+        }
+        let _uncancelled = Uncancelled::begin();
+        if let Some(recorder) = process::recorder() {
+            // A recording that is paused already stays paused.
+            change(recorder);
+        }
+        0
+    })
+}
+
+/// Names the calling thread.
+///
+/// # Safety
+///
+/// As for [`mark`].
+pub unsafe fn name_os_thread(name: *const c_char) -> c_int {
+    answer(-1, || {
+        // SAFETY: the caller's promise.
+        name_thread(&unsafe { named(name) }.name.read());
+        0
+    })
+}
+
+/// Names an object of HIP or HSA.
+///
+/// # Safety
+///
+/// As for [`mark`].
+pub unsafe fn name_object(name: *const c_char, kind: &'static str, handle: u64) -> c_int {
+    answer(-1, || {
+        let event = Event {
+            category: Text::Plain(kind),
+            // SAFETY: the caller's promise.
+            ..unsafe { named(name) }
+        };
+        DOMAIN.report(MarkerKind::RESOURCE, handle, &event);
+        0
+    })
+}
+
+/// The id of the calling thread.
+pub fn thread_id() -> u64 {
+    u64::from(system::thread_id())
+}

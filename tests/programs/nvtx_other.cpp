@@ -1,0 +1,8 @@
+// A library with NVTX in it: a second binary that NVTX initialises.
+#include <nvtx3/nvToolsExt.h>
+
+extern "C" void other_marks(void) {
+    nvtxRangePushA("other binary");
+    nvtxMarkA("other moment");
+    nvtxRangePop();
+}

@@ -1,0 +1,218 @@
+//! The libraries of ROCTx and CLPerfMarker, called from C.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::program::run;
+use gputrail_harness::trace::Trace;
+
+use crate::command::{TestDir, well};
+
+/// The number of slices by name and track.
+pub fn slices(trace: &mut Trace) -> BTreeMap<(String, String), i64> {
+    let sql = "select s.name, t.name, count(*) from slice s join track t on s.track_id = t.id
+               where t.name like 'markers%' or t.name like 'ranges%' group by 1, 2";
+    let rows: Vec<(String, String, i64)> = trace.rows(sql);
+    let keyed = rows.into_iter();
+    keyed
+        .map(|(name, track, count)| ((name, track), count))
+        .collect()
+}
+
+fn counts(expected: &[(&str, &str, i64)]) -> BTreeMap<(String, String), i64> {
+    let keyed = expected.iter();
+    let keyed = keyed.map(|(name, track, count)| ((name.to_string(), track.to_string()), *count));
+    keyed.collect()
+}
+
+const ROCTX: &str = "push 0\npush 1\npop 1\npop 0\npop without push -1\nranges 1\nthread id 1\n\
+                     names 0 0 0\npause 0 0\npush while paused 0\npop while paused 0\nresume 0 0\n\
+                     version 1\nerror ''\n";
+
+#[test]
+fn every_function_of_roctx_is_there_under_both_names_of_the_library() {
+    needs!(every_function_of_roctx_is_there_under_both_names_of_the_library: Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let program = dir.program("roctx");
+    let program = program.to_str().expect("UTF-8");
+    for library in ["libroctx64.so.4", "librocprofiler-sdk-roctx.so.1"] {
+        let arguments = ["record", "-o", "run.pftrace", "--", program, library];
+        let ended = well(&mut dir.gputrail(arguments));
+        assert_eq!(ended.text(), ROCTX, "{library}");
+        let mut trace = dir.trace();
+        trace.assert_sound();
+        let expected = [
+            ("after the pause", "markers: ROCTx", 1),
+            ("in thread", "markers: ROCTx", 100),
+            ("inner", "markers: ROCTx", 1),
+            ("moment", "markers: ROCTx", 1),
+            ("moment in thread", "markers: ROCTx", 100),
+            ("moves", "ranges: ROCTx", 1),
+            ("outer", "markers: ROCTx", 1),
+            ("overlaps", "ranges: ROCTx", 1),
+            ("the agent", "markers: ROCTx", 1),
+            ("the device", "markers: ROCTx", 1),
+            ("the stream", "markers: ROCTx", 1),
+        ];
+        assert_eq!(slices(&mut trace), counts(&expected));
+        let named: i64 = trace.value("select count(*) from thread where name = 'roctx worker'");
+        assert_eq!(named, 2);
+        let info = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
+        assert!(
+            info.contains("1 pops had no pushed range; 2 started ranges ended on another thread"),
+            "{info}"
+        );
+    }
+}
+
+/// The folder that `gputrail library` fills.
+fn libraries(dir: &TestDir) -> std::path::PathBuf {
+    let library = dir.join("libgputrail.so");
+    let arguments = [
+        "library",
+        library.to_str().expect("UTF-8"),
+        "--capture",
+        "%p.gputrail",
+    ];
+    well(&mut dir.gputrail(arguments));
+    dir.join("gputrail-markers")
+}
+
+#[test]
+fn roctx_counts_levels_in_programs_that_are_not_recorded() {
+    needs!(roctx_counts_levels_in_programs_that_are_not_recorded: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let (program, folder) = (dir.program("roctx"), libraries(&dir));
+    let mut command = Command::new(program);
+    let ended = run(command.arg("libroctx64.so").env("LD_LIBRARY_PATH", folder)).well();
+    assert_eq!((ended.text().as_str(), ended.stderr.as_str()), (ROCTX, ""));
+}
+
+const STATUSES: &str = "too early -1 -1 -1\ninitialize 0 0\nno name -5\nunbalanced -3\nbegin 0 0 end 0 0\n\
+                        begin 0 0 end 0 0\nthread 1\nthread 1\nthread 1\nbegin 0\nfinalize 0 0\n\
+                        too late -2 -2 -2\n";
+
+#[test]
+fn clperfmarkers_statuses_are_those_of_its_documentation_and_its_markers_a_tree() {
+    needs!(clperfmarkers_statuses_are_those_of_its_documentation_and_its_markers_a_tree: Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let program = dir.program("clperfmarker");
+    let ended = well(
+        dir.gputrail(["record", "-o", "run.pftrace", "--"])
+            .arg(program),
+    );
+    assert_eq!(ended.text(), STATUSES);
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let expected = [
+        ("", "markers: CLPerfMarker", 1),
+        ("inside", "markers: CLPerfMarker", 100),
+        ("inside", "markers: CLPerfMarker: compute", 100),
+        ("inside", "markers: CLPerfMarker: input output", 100),
+        ("load the model", "markers: CLPerfMarker: input output", 1),
+        ("never ended", "markers: CLPerfMarker", 1),
+        ("no group", "markers: CLPerfMarker", 1),
+        ("read", "markers: CLPerfMarker: input output", 1),
+        ("thread work", "markers: CLPerfMarker", 100),
+        ("thread work", "markers: CLPerfMarker: compute", 100),
+        ("thread work", "markers: CLPerfMarker: input output", 100),
+    ];
+    assert_eq!(slices(&mut trace), counts(&expected));
+    let inside: i64 = trace.value(
+        "select count(*) from slice s join slice p on s.parent_id = p.id
+         where s.name = 'inside' and p.name = 'thread work' or s.name = 'read' and p.name = 'load the model'",
+    );
+    assert_eq!(inside, 301);
+}
+
+#[test]
+fn a_program_with_clperfmarker_goes_on_without_gputrail() {
+    needs!(a_program_with_clperfmarker_goes_on_without_gputrail: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let (program, folder) = (dir.program("clperfmarker"), libraries(&dir));
+    let ended = run(Command::new(program).env("LD_LIBRARY_PATH", folder)).well();
+    let text = ended.text();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[..3],
+        ["too early -1 -1 -1", "initialize -4 -4", "no name -1"]
+    );
+    assert_eq!(lines.last(), Some(&"too late -1 -1 -4"));
+    assert_eq!(ended.stderr, "");
+}
+
+#[test]
+fn the_file_of_clperfmarker_has_the_markers_of_the_trace() {
+    needs!(the_file_of_clperfmarker_has_the_markers_of_the_trace: Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let program = dir.program("clperfmarker");
+    // A file of an earlier run is replaced.
+    std::fs::write(dir.join("run.clperfmarker"), "old").expect("written");
+    let arguments = ["record", "-o", "run.pftrace", "--clperfmarker", "run", "--"];
+    let ended = well(dir.gputrail(arguments).arg(program));
+    assert_eq!(ended.text(), STATUSES);
+    let text = std::fs::read_to_string(dir.join("run.clperfmarker")).expect("a file");
+    assert!(text.starts_with("=====Perfmarker Output=====\n"), "{text}");
+    assert!(
+        text.contains("clBeginPerfMarker   load&nbsp;the&nbsp;model "),
+        "{text}"
+    );
+    well(&mut dir.gputrail(["convert", "run.clperfmarker", "-o", "converted.pftrace"]));
+    let mut converted = Trace::open(dir.join("converted.pftrace"));
+    converted.assert_sound();
+    assert_eq!(slices(&mut converted), slices(&mut dir.trace()));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_a_status_of_clperfmarker() {
+    needs!(a_file_that_cannot_be_written_is_a_status_of_clperfmarker: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = dir.program("clperfmarker");
+    let arguments = [
+        "record",
+        "-o",
+        "run.pftrace",
+        "--clperfmarker",
+        "no/such/folder",
+        "--",
+    ];
+    let ended = well(dir.gputrail(arguments).arg(program));
+    // It stays initialised, and may be finalised again.
+    assert!(
+        ended.text().contains("finalize -8 -8\n"),
+        "{}",
+        ended.text()
+    );
+}
+
+#[test]
+fn a_pushed_range_is_the_external_id_of_what_happens_inside_of_it() {
+    needs!(a_pushed_range_is_the_external_id_of_what_happens_inside_of_it: Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let program = dir.program("roctx");
+    let arguments = ["record", "-o", "run.pftrace", "--range-ids", "--"];
+    let ended = well(dir.gputrail(arguments).arg(program).arg("libroctx64.so"));
+    assert_eq!(ended.text(), ROCTX);
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let named: Vec<(String, i64)> = trace.rows(
+        "select s.name, count(*) from slice s join track t on s.track_id = t.id
+         where t.name = 'external ids: range' group by 1 order by 1",
+    );
+    let expected = [("in thread", 100), ("inner", 1), ("outer", 1)];
+    assert_eq!(
+        named,
+        expected.map(|(name, count)| (name.to_owned(), count))
+    );
+}
+
+#[test]
+fn the_library_of_another_tool_is_named_when_it_gets_no_calls() {
+    let dir = TestDir::new();
+    let mut command = dir.gputrail(["record", "-o", "run.pftrace", "--", "true"]);
+    let ended = well(command.env("NVTX_INJECTION64_PATH", "/opt/other/libtool.so"));
+    let expected = "NVTX_INJECTION64_PATH names /opt/other/libtool.so, which gets no calls of NVTX";
+    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+}
