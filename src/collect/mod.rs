@@ -24,6 +24,7 @@ pub mod sampling;
 pub mod scope;
 #[cfg(target_os = "linux")]
 pub mod session;
+pub(crate) mod session_switch;
 pub mod source;
 pub mod switchboard;
 pub mod times;

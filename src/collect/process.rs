@@ -17,6 +17,7 @@ use crate::collect::correlation::HostThread;
 use crate::collect::exit;
 use crate::collect::recorder::Recorder;
 use crate::collect::scope::{Due, Gate};
+use crate::collect::session_switch;
 use crate::collect::source::{self, Source, SourceSet};
 use crate::collect::switchboard::{
     Buffers, Callback, ExternalIds, Interest, SubscriberSet, Switchboard, ThreadState, Wanted,
@@ -284,8 +285,11 @@ fn wanted() -> &'static Wanted {
 pub fn interest(operation: Operation) -> Interest {
     let wanted = wanted();
     let interest = wanted.operation(operation);
-    match interest.is_none_or_late() {
-        true => not_wanted(wanted, operation, interest),
+    if interest.is_none_or_late() {
+        return not_wanted(wanted, operation, interest);
+    }
+    match session_switch::has_moved() {
+        true => follow_switch(operation),
         false => interest,
     }
 }
@@ -296,8 +300,22 @@ fn not_wanted(wanted: &Wanted, operation: Operation, interest: Interest) -> Inte
         LATE_CALLS.fetch_add(1, Ordering::Relaxed);
     } else if wanted.generation.load(Ordering::Relaxed) == 0 {
         return new_process(operation);
+    } else if session_switch::has_moved() {
+        return follow_switch(operation);
     }
     Interest::NONE
+}
+
+/// The session was switched: the recording follows before this call is looked at.
+#[cold]
+#[inline(never)]
+fn follow_switch(operation: Operation) -> Interest {
+    // Without a recorder the process is at its beginning or end.
+    if let Some(recorder) = recorder() {
+        let _uncancelled = Uncancelled::begin();
+        recorder.gate().follow_session();
+    }
+    wanted().operation(operation)
 }
 
 /// Before the process has begun, or in a forked child, which attaches at its first call.
@@ -342,16 +360,15 @@ pub(crate) fn flush_due(due: Due) {
         // A recording that keeps everything has nothing to dump.
         recorder.dump();
     }
-    if due.close
-        && let Some(gate) = recorder.gate()
-    {
-        gate.close();
+    if due.close {
+        recorder.gate().close();
     }
 }
 
-/// The gate that decides when the recording begins and ends.
+/// The gate of the recording, if names switch it.
 pub(crate) fn gate() -> Option<&'static Gate> {
-    recorder()?.gate()
+    let gate = recorder()?.gate();
+    (!gate.scope().is_everything()).then_some(gate)
 }
 
 /// Whether the calling thread is in a callback of a call.

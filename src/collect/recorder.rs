@@ -116,7 +116,7 @@ pub struct Recorder {
     collector: Option<Collector>,
     writer: Writer,
     ticks: TickSource,
-    gate: Option<Arc<Gate>>,
+    gate: Arc<Gate>,
     /// Calls after which what is kept is to be dumped.
     _slow_calls: Option<SlowCalls>,
     slot: usize,
@@ -169,7 +169,7 @@ impl Recorder {
             Some(collector),
             writer,
             ticks,
-            &options.scope,
+            (&options.scope, true),
         )?;
         if options.aggregate_samples {
             recorder.deliver = Deliver::Aggregates;
@@ -185,7 +185,7 @@ impl Recorder {
         collector: Option<Collector>,
         writer: Writer,
         ticks: TickSource,
-        scope: &Scope,
+        (scope, is_on): (&Scope, bool),
     ) -> Result<Recorder, RecorderError> {
         let key = board.add_buffer(buffer.clone())?;
         if is_shared {
@@ -198,13 +198,7 @@ impl Recorder {
         if scope.range_ids {
             marker::ids::give();
         }
-        let gate = (!scope.is_everything())
-            .then(|| Arc::new(Gate::new(scope.clone(), board, context, key.slot)));
-        if gate.is_none() {
-            board
-                .start_context(context)
-                .map_err(|_| RecorderError::Contexts)?;
-        }
+        let gate = Gate::new(scope.clone(), board, context, key.slot, is_on);
         Ok(Recorder {
             board: board.clone(),
             context,
@@ -212,7 +206,7 @@ impl Recorder {
             collector,
             writer,
             ticks,
-            gate,
+            gate: Arc::new(gate),
             _slow_calls: None,
             slot: key.slot,
             sampling: scope.sampling,
@@ -260,13 +254,14 @@ impl Recorder {
     }
 
     /// Begins a recording into `buffer`, which another process collects. That process appends the records to the file
-    /// that `writer` appends the names to.
+    /// that `writer` appends the names to. The session is switched on or off.
     pub(crate) fn in_session(
         board: &Arc<Switchboard>,
         buffer: Buffer,
         ticks: TickSource,
         writer: Writer,
         scope: &Scope,
+        is_on: bool,
     ) -> Result<Recorder, RecorderError> {
         let names = board.names();
         names.add_writer(writer.clone());
@@ -276,7 +271,7 @@ impl Recorder {
         let mapping = buffer.mapping();
         mapping.populate(0..FIRST_BLOCKS.min(mapping.layout().blocks()));
         mapping.begin();
-        Self::of_buffer(board, (buffer, true), None, writer, ticks, scope)
+        Self::of_buffer(board, (buffer, true), None, writer, ticks, (scope, is_on))
     }
 
     /// Asks for a [dump](Recorder::dump) after each call that takes at least as long.
@@ -319,33 +314,29 @@ impl Recorder {
 
     /// The operations of the process have their names: from now on its scope decides what is recorded.
     pub fn open_gate(&self) {
-        if let Some(gate) = &self.gate {
-            gate.prepare();
-        }
+        self.gate.prepare();
     }
 
-    /// The gate that decides when the recording begins and ends, if its scope is not everything.
-    pub(crate) fn gate(&self) -> Option<&Gate> {
-        self.gate.as_deref()
+    /// The gate, which switches the recording on and off.
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
     }
 
-    /// Goes on after [`Recorder::pause`]. `false`: it was not paused.
+    /// Goes on after [`Recorder::pause`], as far as nothing else holds the recording. `false`: it was not paused.
     pub fn resume(&self) -> bool {
-        self.board.start_context(self.context).is_ok()
+        self.gate.resume()
     }
 
     /// Records nothing until [`Recorder::resume`]; what is in progress is still recorded. `false`: it is paused
     /// already.
     pub fn pause(&self) -> bool {
-        self.board.stop_context(self.context).is_ok()
+        self.gate.pause()
     }
 
     /// A kernel has got its name: whether its dispatches are recorded is decided now.
     pub(crate) fn kernel_named(&self, kernel: KernelId, name: &str) {
-        if let Some(gate) = &self.gate
-            && !gate.scope().has_kernel(name)
-        {
-            self.board.leave_out(kernel, gate.buffer());
+        if !self.gate.scope().has_kernel(name) {
+            self.board.leave_out(kernel, self.gate.buffer());
         }
     }
 
@@ -429,11 +420,7 @@ impl Recorder {
     /// nothing is waited for. The error says why the capture ended early, and how many records were lost
     /// to that, as far as this process knows.
     pub fn finish(&self) -> Result<(), (WriteError, u64)> {
-        if let Some(gate) = &self.gate {
-            gate.close();
-        }
-        // The context may be stopped already.
-        let _ = self.board.stop_context(self.context);
+        self.gate.end();
         match &self.collector {
             Some(collector) => {
                 collector.finish();

@@ -402,5 +402,13 @@ open_enum! {
         EXITED = 6, "process exited";
         /// The program's process became another program by exec; all that it recorded was saved.
         REPLACED = 7, "process replaced";
+        /// The recording of the process was switched off by its scope or its program; the text is the reason.
+        PAUSED = 8, "recording paused";
+        /// The recording of the process goes on.
+        RESUMED = 9, "recording resumed";
+        /// The recording was switched off from outside, for all its processes; the text is the reason.
+        STOPPED = 10, "recording stopped";
+        /// The recording was switched on from outside.
+        STARTED = 11, "recording started";
     }
 }

@@ -99,6 +99,8 @@ pub struct BusyTime {
     closed: Option<Busy>,
     late: u64,
     most: usize,
+    /// Spans in which nothing was recorded, in order and apart: a gap that meets one is not known to be one.
+    unrecorded: Vec<(u64, u64)>,
 }
 
 impl Default for BusyTime {
@@ -115,6 +117,22 @@ impl BusyTime {
             closed: None,
             late: 0,
             most,
+            unrecorded: Vec::new(),
+        }
+    }
+
+    /// Nothing was recorded from `start` to `end`: gaps that meet this span do not count. Must be called before the work
+    /// after it is added.
+    pub fn exclude(&mut self, start: Nanos, end: Nanos) {
+        let spans = &mut self.unrecorded;
+        let first = spans.partition_point(|span| span.1 < start.0);
+        let behind = spans.partition_point(|span| span.0 <= end.0).max(first);
+        let (mut from, mut to) = (start.0, end.0);
+        if let [earliest, ..] = spans[first..behind] {
+            (from, to) = (from.min(earliest.0), to.max(spans[behind - 1].1));
+        }
+        if spans.len() < MAX_INTERVALS || behind > first {
+            spans.splice(first..behind, [(from, to)]);
         }
     }
 
@@ -157,7 +175,7 @@ impl BusyTime {
         while self.window.len() > most
             && let Some(interval) = self.window.pop_front()
         {
-            close(&mut self.closed, interval);
+            close(&mut self.closed, interval, &self.unrecorded);
         }
     }
 
@@ -167,7 +185,7 @@ impl BusyTime {
         let (mut window, mut unsorted) = (self.window.clone(), self.unsorted.clone());
         sort_in(&mut window, &mut unsorted);
         for interval in window {
-            close(&mut sum, interval);
+            close(&mut sum, interval, &self.unrecorded);
         }
         sum.map(|sum| Busy {
             late: self.late,
@@ -202,7 +220,7 @@ fn sort_in(window: &mut VecDeque<Interval>, unsorted: &mut Vec<Interval>) {
 }
 
 /// Adds an interval that begins after all earlier ones.
-fn close(sum: &mut Option<Busy>, interval: Interval) {
+fn close(sum: &mut Option<Busy>, interval: Interval, unrecorded: &[(u64, u64)]) {
     let Interval {
         start,
         end,
@@ -223,7 +241,11 @@ fn close(sum: &mut Option<Busy>, interval: Interval) {
     };
     let gap = (sum.last, interval.first);
     let largest = sum.largest_gap.map_or(0, |(from, to)| to.0 - from.0);
-    let length = start.saturating_sub(sum.last.0);
+    let next = unrecorded.partition_point(|span| span.1 <= gap.0.0);
+    let length = match unrecorded.get(next).is_some_and(|span| span.0 < start) {
+        true => 0,
+        false => start.saturating_sub(sum.last.0),
+    };
     if length > largest {
         sum.largest_gap = Some(gap);
     }
@@ -298,6 +320,25 @@ mod tests {
         assert_eq!(told(2), (2, 100, 60, 40));
         assert_eq!(told(4), (1, 10, 0, 0));
         assert_eq!(gaps.len(), 2, "what overlaps ends no gap");
+    }
+
+    #[test]
+    fn what_is_not_recorded_is_no_gap() {
+        let mut time = BusyTime::default();
+        for (start, end) in [(12, 30), (80, 90), (25, 85), (300, 400)] {
+            time.exclude(Nanos(start), Nanos(end));
+        }
+        assert_eq!(time.unrecorded, [(12, 90), (300, 400)]);
+        for start in [0, 100, 115] {
+            let opener = Opener {
+                label: 1,
+                enqueued: None,
+            };
+            time.add(Nanos(start), Nanos(start + 10), Some(opener));
+        }
+        let busy = time.busy().unwrap();
+        assert_eq!(busy.largest_gap, Some((Nanos(110), Nanos(115))));
+        assert_eq!((busy.gaps[&1].times.count, busy.busy.0), (1, 30));
     }
 
     #[test]

@@ -27,6 +27,8 @@ const MAX_ROWS: usize = 1 << 14;
 const MAX_CODES: usize = 64;
 /// Maximum number of tracks of ranges.
 const MAX_RANGE_TRACKS: usize = 1 << 16;
+/// Maximum number of spans in which the recording was off, of all processes, that are kept apart.
+const MAX_OFF_SPANS: usize = 1 << 14;
 /// The name under which the rest is summed up.
 const REST: &str = "(others)";
 
@@ -131,6 +133,8 @@ pub struct Summary {
     range_tracks: NumberMap<TrackIndex, Option<(ProcessIndex, ThreadId)>>,
     span: Option<(Nanos, Nanos)>,
     lost: u64,
+    off: BusyTime,
+    off_spans: Vec<(Nanos, Nanos)>,
 }
 
 impl Summary {
@@ -273,6 +277,23 @@ impl Summary {
         self.lost
     }
 
+    /// The number of spans in which the recording of some process was switched off, and the time of their union.
+    pub fn off(&self) -> (usize, Nanos) {
+        let time = self.off.busy().map_or(Nanos(0), |off| off.busy);
+        (self.off_spans.len(), time)
+    }
+
+    fn add_off(&mut self, start: Nanos, end: Nanos) {
+        // Processes of one recording are switched off together.
+        self.off.add(start, end, None);
+        if self.off_spans.len() < MAX_OFF_SPANS {
+            self.off_spans.push((start, end));
+            for gpu in self.gpus.values_mut() {
+                gpu.all.exclude(start, end);
+            }
+        }
+    }
+
     fn extend(&mut self, start: Nanos, end: Nanos) {
         let (first, last) = self.span.get_or_insert((start, end));
         *first = start.min(*first);
@@ -285,6 +306,9 @@ impl Consumer for Summary {
         for (index, agent) in (first.0..).zip(agents) {
             let time = self.gpus.entry(AgentIndex(index)).or_default();
             (time.title, time.name) = (agent.title.clone(), agent.name.clone());
+            for (start, end) in &self.off_spans {
+                time.all.exclude(*start, *end);
+            }
         }
         Ok(())
     }
@@ -421,6 +445,9 @@ impl Consumer for Summary {
     }
 
     fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
+        if slice.is_off() {
+            self.add_off(slice.start, slice.end.unwrap_or(slice.start));
+        }
         match (self.range_tracks.get(&slice.track), slice.end) {
             (Some(Some((process, thread))), _) => {
                 let place = RangePlace {

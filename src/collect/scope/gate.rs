@@ -1,30 +1,54 @@
-//! The moment when a recording begins, and the one when it ends, as the program's calls come to them.
+//! The moments at which a recording is switched on and off: by its scope, as the program's calls come to them; by the
+//! program itself; and from outside, by the session's switch.
+//!
+//! The recording runs while nothing holds it. A call belongs to it if it is entered while it runs: its end, and the
+//! completion of its work, are recorded even if the recording is off by then.
 
 use super::{Scope, matches};
 use crate::clock::{self, SystemClock};
+use crate::collect::session_switch;
+use crate::collect::switchboard::ServiceError;
 use crate::collect::switchboard::{
     Buffers, Consumer, ContextKey, Interest, KindSet, OperationSet, Selection, Switchboard,
 };
-use crate::platform::sync::lock_std;
-use crate::record::{Domain, ExternalId, ExternalKind, Kind, Operation, OperationName, Ticks};
+use crate::platform::sync::{QuietMutex, lock_std};
+use crate::record::{
+    Domain, ExternalId, ExternalKind, Kind, NoteKind, Operation, OperationName, Ticks,
+};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const WAITING: u32 = 0;
-const RUNNING: u32 = 1;
-const OVER: u32 = 2;
+/// Reasons why a recording does not run, a bit each.
+mod hold {
+    /// The operations of the first source have no names yet.
+    pub const UNPREPARED: u32 = 1;
+    /// The scope begins with a time or a name that has not come.
+    pub const WAITING: u32 = 2;
+    /// The scope is over, until the session is switched on again.
+    pub const OVER: u32 = 4;
+    /// The program has paused the recording.
+    pub const PAUSED: u32 = 8;
+    /// The session is switched off.
+    pub const STOPPED: u32 = 16;
+    /// The recording has ended for good.
+    pub const ENDED: u32 = 32;
+    /// The reasons that this process notes in its capture. The owner of the session notes the others.
+    pub const NOTED: u32 = WAITING | OVER | PAUSED;
+}
 
-/// Opens and closes one recording.
+/// Switches one recording on and off.
 pub struct Gate {
     scope: Scope,
     board: Arc<Switchboard>,
     context: ContextKey,
     buffer: usize,
-    state: AtomicU32,
-    /// Ticks before which it does not open, 0 for none.
+    /// What holds the recording, bits of [`hold`]. Changed while `switching` is locked.
+    holds: AtomicU32,
+    switching: QuietMutex<()>,
+    /// Ticks before which the scope does not begin, 0 for none.
     not_before: u64,
-    /// Ticks at which it closes, or 0 before it has opened.
+    /// Ticks at which the scope is over, or 0 before it has begun.
     until: AtomicU64,
     /// The operations that open and close it, of the sources that have attached so far; null before the first. Earlier
     /// lists stay: a thread may be reading one.
@@ -57,34 +81,52 @@ enum Passing<'a> {
 }
 
 impl Gate {
-    /// A gate for the recording that is `context`, into the buffer of slot `buffer`, which has not been started.
+    /// A gate for the recording that is `context`, into the buffer of slot `buffer`, which has not been started. A
+    /// recording of everything begins now, unless the session is switched off.
     pub(crate) fn new(
         scope: Scope,
         board: &Arc<Switchboard>,
         context: ContextKey,
         buffer: usize,
+        is_on: bool,
     ) -> Gate {
+        let mut holds = 0;
+        if !scope.is_everything() {
+            holds |= hold::UNPREPARED;
+        }
+        if scope.waits() {
+            holds |= hold::WAITING;
+        }
+        if !is_on {
+            holds |= hold::STOPPED;
+        }
         let from_now = scope.not_before.map(|time| {
             let now = SystemClock::Boottime.read().0;
             time.0.saturating_sub(now)
         });
-        Gate {
+        let gate = Gate {
             not_before: from_now.map_or(0, |nanos| after(nanos).0),
             scope,
             board: board.clone(),
             context,
             buffer,
-            state: AtomicU32::new(WAITING),
+            holds: AtomicU32::new(holds),
+            switching: QuietMutex::default(),
             until: AtomicU64::new(0),
             named: AtomicPtr::new(std::ptr::null_mut()),
             externals: Mutex::default(),
-        }
+        };
+        gate.change(0, 0);
+        gate
     }
 
     /// The operations of another source have their names: selects those that the scope asks for, and lets the recording
     /// begin if it waits for nothing.
     pub(crate) fn prepare(&self) {
         let scope = &self.scope;
+        if scope.is_everything() {
+            return;
+        }
         let names = self.board.names();
         let select = |selection: &mut Selection| {
             if !scope.kinds.is_empty() {
@@ -102,30 +144,29 @@ impl Gate {
             .board
             .change_service(self.context, Consumer::Buffer(self.buffer), select);
         self.look_up();
-        match self.state.load(Ordering::Acquire) {
-            WAITING if !scope.waits() => self.open(),
-            WAITING => self.board.set_gated(match (&scope.start_on, self.named()) {
-                (Some(_), Some(named)) => gated(&[(&scope.start_on, &named.start)]),
-                _ => OperationSet::all(),
-            }),
-            RUNNING => self.gate_the_end(),
-            _ => {}
-        }
+        self.change(0, hold::UNPREPARED);
     }
 
-    /// Has those operations gated that may end the recording, or have it written out.
-    fn gate_the_end(&self) {
-        let Some(named) = self.named() else {
-            return;
+    /// The operations that may switch the recording while these `holds` are there, or have it dumped.
+    fn gated(&self, holds: u32) -> OperationSet {
+        let (scope, Some(named)) = (&self.scope, self.named()) else {
+            return OperationSet::default();
         };
-        let waited_for = [
-            (&self.scope.stop_on, &named.stop),
-            (&self.scope.dump_on, &named.dump),
-        ];
-        self.board.set_gated(match self.scope.duration {
-            Some(_) => OperationSet::all(),
-            None => gated(&waited_for),
-        });
+        let (start, stop, dump) = (
+            (&scope.start_on, &named.start),
+            (&scope.stop_on, &named.stop),
+            (&scope.dump_on, &named.dump),
+        );
+        let is_held_otherwise = holds & !hold::WAITING != 0;
+        match holds & hold::WAITING != 0 {
+            _ if holds & (hold::OVER | hold::ENDED) != 0 => OperationSet::default(),
+            true if scope.start_on.is_some() => gated(&[start]),
+            // Each call looks at the time.
+            true if !is_held_otherwise => OperationSet::all(),
+            false if scope.duration.is_some() && !is_held_otherwise => OperationSet::all(),
+            true => OperationSet::default(),
+            false => gated(&[stop, dump]),
+        }
     }
 
     fn named(&self) -> Option<&Named> {
@@ -186,7 +227,7 @@ impl Gate {
 
     /// An external id is pushed. As for [`Gate::pass`].
     pub(crate) fn pass_external(&self, kind: ExternalKind, id: ExternalId) -> Due {
-        if self.state.load(Ordering::Acquire) == OVER {
+        if self.has_ended() {
             return Due::default();
         }
         let known = lock_std(&self.externals);
@@ -211,18 +252,19 @@ impl Gate {
         let (scope, Some(named)) = (&self.scope, self.named()) else {
             return Due::default();
         };
-        if self.state.load(Ordering::Acquire) == WAITING
+        let holds = || self.holds.load(Ordering::Acquire);
+        if holds() & hold::WAITING != 0
             && now >= self.not_before
             && is(&scope.start_on, &named.start) != Some(false)
         {
-            self.open();
+            self.change(0, hold::WAITING);
         }
-        if self.state.load(Ordering::Acquire) != RUNNING {
+        if holds() & (hold::WAITING | hold::OVER | hold::ENDED) != 0 {
             return Due::default();
         }
         let until = self.until.load(Ordering::Relaxed);
         if until != 0 && now >= until {
-            self.close();
+            self.change(hold::OVER, 0);
             return Due::default();
         }
         Due {
@@ -231,39 +273,116 @@ impl Gate {
         }
     }
 
-    fn open(&self) {
-        if self
-            .state
-            .compare_exchange(WAITING, RUNNING, Ordering::AcqRel, Ordering::Relaxed)
-            .is_err()
-        {
-            return;
+    /// Whether the scope is over, or the recording has ended.
+    fn has_ended(&self) -> bool {
+        self.holds.load(Ordering::Acquire) & (hold::OVER | hold::ENDED) != 0
+    }
+
+    /// The name has come with which the scope stops. It begins again with the next name that starts it.
+    pub(crate) fn close(&self) {
+        match self.scope.start_on {
+            Some(_) => self.change(hold::WAITING, 0),
+            None => self.change(hold::OVER, 0),
+        };
+    }
+
+    /// The program pauses the recording. `false`: it has done so before.
+    pub(crate) fn pause(&self) -> bool {
+        self.change(hold::PAUSED, 0) & hold::PAUSED == 0
+    }
+
+    /// The program lets the recording go on. `false`: it has not paused it.
+    pub(crate) fn resume(&self) -> bool {
+        self.change(0, hold::PAUSED) & hold::PAUSED != 0
+    }
+
+    /// Follows the switch of the session. Being switched on, a scope that is over begins again.
+    #[cold]
+    pub(crate) fn follow_session(&self) {
+        let _switching = self.switching.lock();
+        let position = session_switch::value();
+        if !session_switch::is_on(position) {
+            self.change_locked(hold::STOPPED, 0);
+        } else {
+            self.until.store(0, Ordering::Relaxed);
+            let is_over = self.holds.load(Ordering::Relaxed) & hold::OVER != 0;
+            let waits_again = is_over && self.scope.start_on.is_some();
+            let add = u32::from(waits_again) * hold::WAITING;
+            self.change_locked(add, hold::STOPPED | hold::OVER);
         }
-        let duration = self.scope.duration;
-        if let Some(duration) = duration {
-            let until = after(duration.as_nanos() as u64);
-            self.until.store(until.0.max(1), Ordering::Relaxed);
-        }
-        self.gate_the_end();
-        // The recording may have been ended in the meantime.
-        let _ = self.board.start_context(self.context);
-        if self.state.load(Ordering::Acquire) == OVER {
-            // By another thread, which found nothing yet to stop.
-            self.shut();
-        }
+        session_switch::followed(position);
     }
 
     /// Ends the recording for good. Calls in progress are still recorded.
-    pub(crate) fn close(&self) {
-        if self.state.swap(OVER, Ordering::AcqRel) != OVER {
-            self.shut();
+    pub(crate) fn end(&self) {
+        self.change(hold::ENDED, 0);
+    }
+
+    /// Adds and removes holds, and switches the recording accordingly. Returns the holds before.
+    fn change(&self, add: u32, remove: u32) -> u32 {
+        let _switching = self.switching.lock();
+        self.change_locked(add, remove)
+    }
+
+    fn change_locked(&self, add: u32, remove: u32) -> u32 {
+        let before = self.holds.load(Ordering::Relaxed);
+        if before & hold::ENDED != 0 {
+            return before;
+        }
+        let now = before & !remove | add;
+        self.holds.store(now, Ordering::Release);
+        if now == 0 {
+            self.begin_duration();
+        }
+        if !self.scope.is_everything() {
+            self.board.set_gated(self.gated(now));
+        }
+        self.switch(now == 0);
+        self.note(before, now);
+        before
+    }
+
+    /// The scope begins, unless it has begun before.
+    fn begin_duration(&self) {
+        if let Some(duration) = self.scope.duration
+            && self.until.load(Ordering::Relaxed) == 0
+        {
+            let until = after(duration.as_nanos() as u64);
+            self.until.store(until.0.max(1), Ordering::Relaxed);
         }
     }
 
-    fn shut(&self) {
-        self.board.set_gated(OperationSet::default());
-        // The context may be stopped already.
-        let _ = self.board.stop_context(self.context);
+    fn switch(&self, on: bool) {
+        let (board, context) = (self.board.clone(), self.context);
+        let switch = move || match on {
+            true => board.start_context(context),
+            false => board.stop_context(context),
+        };
+        if switch() == Err(ServiceError::Busy) {
+            // From within a buffer's callback: what sampling waits for may be this very thread.
+            let _ = crate::platform::internal_thread::spawn(move || _ = switch());
+        }
+    }
+
+    /// Notes in the capture from when to when the recording is off for reasons of this process.
+    fn note(&self, before: u32, now: u32) {
+        let is_off = |holds: u32| holds & hold::NOTED != 0 && holds & hold::UNPREPARED == 0;
+        let names = self.board.names();
+        match (is_off(before), is_off(now)) {
+            (false, true) => names.note(NoteKind::PAUSED, self.reason(now)),
+            (true, false) => names.note(NoteKind::RESUMED, ""),
+            _ => {}
+        }
+    }
+
+    fn reason(&self, holds: u32) -> &'static str {
+        match holds {
+            _ if holds & hold::PAUSED != 0 => "paused by the program",
+            _ if holds & hold::OVER != 0 && self.scope.duration.is_some() => "after --duration",
+            _ if holds & hold::OVER != 0 => "after --stop-on",
+            _ if self.scope.start_on.is_some() => "before --start-on",
+            _ => "before --delay",
+        }
     }
 
     /// The buffer of the recording.

@@ -1,8 +1,8 @@
 //! The scope of a recording, as the user asks for it from outside of the program: `gputrail record --delay 5s
 //! --start-on NAME --kernels 'gemm*'`, or the variable `GPUTRAIL_SCOPE`.
 //!
-//! The program's own calls open and close the recording: while a change is due, the operations that may bring it
-//! about are gated, which sends them to the [`Gate`] before they are looked at. Without a scope, nothing is.
+//! The program's own calls switch the recording on and off: the operations that may do so are gated, which sends them
+//! to the [`Gate`] before their consumers are looked up. Without a scope, no operation is gated.
 
 mod gate;
 
@@ -42,14 +42,15 @@ pub(crate) fn is_selective(configuration: &str) -> bool {
 /// The scope of a recording: what to record, and when. The default is everything, always.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Nothing is recorded before this, on CLOCK_BOOTTIME.
+    /// Nothing is recorded before this time, on CLOCK_BOOTTIME.
     pub not_before: Option<Nanos>,
-    /// The recording ends so long after it has begun.
+    /// The recording is over this long after it has begun.
     pub duration: Option<Duration>,
-    /// The recording begins when an API call, marker, range or external id of this name comes; `*` and `?` stand for
-    /// any letters and any one.
+    /// The recording is switched on by each API call, marker, range or external id of this name; `*` stands for any
+    /// letters, and `?` for one.
     pub start_on: Option<String>,
-    /// The recording ends with one of this name.
+    /// The recording is switched off by each of this name: until the next one that switches it on, if there is such a
+    /// name.
     pub stop_on: Option<String>,
     /// A flight recorder is dumped with each one of this name.
     pub dump_on: Option<String>,

@@ -1,7 +1,7 @@
 //! The program's side: asking the parent for memory to record into.
 
 use super::message::{self, Config, Hello, Reason, Refusal};
-use super::{SESSION_VARIABLE, SOCKET};
+use super::{SESSION_VARIABLE, SOCKET, switch};
 use crate::buffer::{Mapping, MappingError};
 use crate::capture::queue::{ChunkQueue, QUEUE_BYTES};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
@@ -13,6 +13,7 @@ use rustix::net::{
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 /// How long the program waits for a parent that does not answer, before it runs untraced.
@@ -26,6 +27,8 @@ pub struct Attached {
     pub mapping: Mapping,
     /// The queue for metadata, in the same memory.
     pub(crate) metadata: ChunkQueue,
+    /// The switch of the session, in memory that stays mapped.
+    pub(crate) switch: Option<&'static AtomicU32>,
     /// Stays open for as long as the process records: its end tells the parent of an exec.
     pub connection: OwnedFd,
 }
@@ -69,12 +72,17 @@ pub fn attach(directory: &Path, reason: Reason) -> Result<Attached, AttachError>
     retry(|| rustix::net::send(&connection, &hello.encode(), SendFlags::NOSIGNAL))
         .map_err(failed)?;
 
-    let (answer, file) = receive(&connection).map_err(failed)?;
+    let (answer, files) = receive(&connection).map_err(failed)?;
     let nonsense = |what: String| AttachError::Answer(directory.into(), what);
     let config = message::decode_answer(&answer)
         .map_err(|malformed| nonsense(malformed.to_string()))?
         .map_err(AttachError::Refused)?;
-    let memory = file.ok_or_else(|| nonsense("no file came with the answer".into()))?;
+    let mut files = files.into_iter();
+    let mut next = |what| {
+        let file = files.next();
+        file.ok_or_else(|| nonsense(format!("no {what} came with the answer")))
+    };
+    let (memory, switch) = (next("memory")?, next("switch")?);
     let length = rustix::fs::fstat(&memory).map_err(failed)?.st_size as u64;
     let pool_bytes = config.mapping_bytes;
     if pool_bytes.checked_add(QUEUE_BYTES as u64) != Some(length) {
@@ -94,6 +102,7 @@ pub fn attach(directory: &Path, reason: Reason) -> Result<Attached, AttachError>
         config,
         mapping,
         metadata,
+        switch: switch::map(&switch),
         connection: out_of_the_way(connection),
     })
 }
@@ -124,10 +133,10 @@ fn connect(socket: &Path) -> Result<OwnedFd, Errno> {
     Ok(connection)
 }
 
-/// The answer's bytes and the file that came with it.
-fn receive(connection: &OwnedFd) -> Result<(Vec<u8>, Option<OwnedFd>), Errno> {
+/// The answer's bytes and the files that came with it.
+fn receive(connection: &OwnedFd) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
     let mut bytes = vec![0; message::ANSWER_BYTES];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let received = retry(|| {
         rustix::net::recvmsg(
@@ -137,16 +146,16 @@ fn receive(connection: &OwnedFd) -> Result<(Vec<u8>, Option<OwnedFd>), Errno> {
             RecvFlags::CMSG_CLOEXEC,
         )
     })?;
-    let file = control
+    let files = control
         .drain()
         .filter_map(|message| match message {
             RecvAncillaryMessage::ScmRights(files) => Some(files),
             _ => None,
         })
         .flatten()
-        .next();
+        .collect();
     bytes.truncate(received.bytes);
-    Ok((bytes, file))
+    Ok((bytes, files))
 }
 
 /// Moves the file to a high number, if one is free.

@@ -10,6 +10,7 @@ use crate::capture::queue::QueueWriter;
 use crate::clock;
 use crate::collect::recorder::{Recorder, RecorderError, RecorderOptions};
 use crate::collect::scope::{self, Scope};
+use crate::collect::session_switch;
 use crate::collect::switchboard::Switchboard;
 use crate::platform::sync::OnceBox;
 use crate::record::ProcessId;
@@ -94,7 +95,13 @@ fn in_session(
         0 => None,
         nanos => Some(Duration::from_nanos(nanos)),
     };
-    let recorder = Recorder::in_session(board, buffer, ticks, writer, scope)?;
+    if let Some(word) = attached.switch.filter(|_| !session_switch::is_there()) {
+        session_switch::follow(word);
+    }
+    let position = session_switch::value();
+    let is_on = session_switch::is_on(position);
+    let recorder = Recorder::in_session(board, buffer, ticks, writer, scope, is_on)?;
+    session_switch::followed(position);
     let recorder = recorder.dumped_after_calls_of(slow_call);
     // Open until the process ends or becomes another program: its end tells the parent.
     let _ = attached.connection.into_raw_fd();

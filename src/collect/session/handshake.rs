@@ -113,6 +113,18 @@ fn listen(path: &Path) -> Result<OwnedFd, Errno> {
     Ok(listener)
 }
 
+/// The user whose process made `connection`, a socket in the file system.
+pub fn peer_user(connection: BorrowedFd<'_>) -> Option<u32> {
+    let mut credentials = libc::ucred {
+        pid: 0,
+        uid: u32::MAX,
+        gid: u32::MAX,
+    };
+    // The pid may be 0, for which rustix has no value.
+    socket_option(&connection, libc::SO_PEERCRED, &mut credentials)?;
+    Some(credentials.uid)
+}
+
 /// The process that made a connection.
 fn peer(connection: &OwnedFd) -> Option<Peer> {
     let mut credentials = libc::ucred {
@@ -141,7 +153,7 @@ fn peer(connection: &OwnedFd) -> Option<Peer> {
 const SO_PEERPIDFD: libc::c_int = 77;
 
 /// Reads an option of the socket level; `T` is plain data of the option's type.
-fn socket_option<T: Copy>(socket: &OwnedFd, option: libc::c_int, value: &mut T) -> Option<()> {
+fn socket_option<T: Copy>(socket: &impl AsRawFd, option: libc::c_int, value: &mut T) -> Option<()> {
     let mut length = size_of::<T>() as libc::socklen_t;
     // SAFETY: room for that many bytes, all values of which are valid.
     let result = unsafe {
@@ -188,19 +200,18 @@ impl Pending {
     }
 }
 
-/// Sends the answer, with a file on success.
+/// Sends the answer, on success with two files: the memory of the process, and the switch of the session.
 pub(super) fn reply(
     connection: &OwnedFd,
     answer: Answer,
-    file: Option<&OwnedFd>,
+    files: Option<[BorrowedFd<'_>; 2]>,
 ) -> Result<(), Errno> {
     let bytes = message::encode_answer(answer);
-    let file = file.map(|file| [file.as_fd()]);
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    if let Some(file) = &file {
-        let fits = control.push(SendAncillaryMessage::ScmRights(file));
-        assert!(fits, "there is room for one file");
+    if let Some(files) = &files {
+        let fits = control.push(SendAncillaryMessage::ScmRights(files));
+        assert!(fits, "there is room for two files");
     }
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     rustix::net::sendmsg(connection, &[IoSlice::new(&bytes)], &mut control, flags).map(|_| ())

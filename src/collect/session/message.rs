@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! process -> parent   Hello   32 bytes
-//! parent -> process   Answer  64 bytes, and on success a file: the memory of the pool and of the queue behind it
+//! parent -> process   Answer  64 bytes, and on success two files: the memory of the pool and of the queue behind it,
+//!                             and the switch of the session
 //! ```
 //!
 //! Integers are of the machine's own byte order: both ends run on one machine.
@@ -13,7 +14,7 @@ use bytemuck::{Pod, Zeroable};
 
 /// Version of these messages and of everything behind them that both ends must agree on: the layout of the
 /// mapping and of the records.
-pub(super) const PROTOCOL: u32 = 4 << 16 | crate::record::FORMAT_VERSION;
+pub(super) const PROTOCOL: u32 = 5 << 16 | crate::record::FORMAT_VERSION;
 
 const HELLO: [u8; 8] = *b"gputrail";
 const ANSWER: [u8; 8] = *b"gputrec\n";

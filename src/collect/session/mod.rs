@@ -11,6 +11,7 @@
 
 mod attach;
 mod begin;
+mod control;
 mod environment;
 mod flight;
 mod handshake;
@@ -19,14 +20,17 @@ mod message;
 mod pattern;
 mod server;
 mod signal;
+mod switch;
 
 pub use attach::{AttachError, Attached, attach};
 pub use begin::{BeginError, begin};
+pub use control::{Action, Controls, ProcessStatus, Status};
 pub use environment::{
     BLOCK_VARIABLE, BUFFERS_VARIABLE, CAPTURE_VARIABLE, CaptureOptions, EnvironmentError,
     POLICY_VARIABLE, SESSION_VARIABLE, Size, SizeError, Start,
 };
 pub use flight::{Flight, FlightDump};
+pub use handshake::peer_user;
 pub use message::{Config, Hello, Reason, Refusal};
 pub use pattern::{Pattern, PatternError, Values, numbered};
 pub use server::{Arrivals, End, Finished, ProcessCapture, Server, ServerError, ServerOptions};

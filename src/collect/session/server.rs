@@ -2,10 +2,12 @@
 //! what comes into the buffer, and saves what is left there when the process is gone.
 
 use super::SOCKET;
+use super::control::{Action, Controls, ProcessStatus, Requests, Status};
 use super::flight::Flight;
 use super::handshake::{self, Listener, Pending};
 use super::memory::{self, Pool};
 use super::message::{Answer, Config, Hello, Reason, Refusal};
+use super::switch::Switch;
 use crate::buffer::{
     BlockView, Buffer, Collector, CollectorOptions, Layout, Policy, SessionEvent, SessionState,
     Sink,
@@ -23,10 +25,10 @@ use rustix::io::Errno;
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// In this time the program is started, which wants a processor to begin on.
 const HEAD_START: Duration = Duration::from_millis(1);
@@ -48,6 +50,8 @@ pub struct ServerOptions {
     pub processes: usize,
     /// With [`Policy::Overwrite`]: when what is kept is written out.
     pub flight: Option<Flight>,
+    /// Whether the session begins switched off, see [`Server::controls`].
+    pub paused: bool,
 }
 
 /// A session that could not be opened, or whose thread failed.
@@ -115,6 +119,8 @@ pub struct Finished {
     pub processes: Vec<ProcessCapture>,
     /// Processes that asked and got nothing, with the reason.
     pub refused: Vec<(u32, Refusal)>,
+    /// Whether the session began switched off and stayed so.
+    pub was_never_on: bool,
 }
 
 /// A running session.
@@ -129,7 +135,12 @@ struct Shared {
     first_ended: OwnedFd,
     command: AtomicU32,
     attached: Mutex<Vec<(u32, PathBuf)>>,
+    requests: Requests,
+    is_off: AtomicBool,
 }
+
+/// Why a session is off that has not been switched on yet.
+const BEGAN_PAUSED: &str = "record --paused";
 
 /// Bits of `Shared::command`.
 const KILL: u32 = 1;
@@ -156,7 +167,14 @@ impl Server {
             first_ended: event()?,
             command: AtomicU32::new(0),
             attached: Mutex::default(),
+            requests: Requests::default(),
+            is_off: AtomicBool::new(options.paused),
         });
+        let switch = Switch::new(!options.paused).map_err(|source| ServerError {
+            action: "make the session's switch",
+            source,
+        })?;
+        let paused = options.paused.then_some(BEGAN_PAUSED);
         // Each capture's header needs its result.
         clock::measure_frequency();
         let session = Session {
@@ -170,6 +188,11 @@ impl Server {
             admitted: 0,
             dumps: 0,
             finished: Finished::default(),
+            switch,
+            switched: SystemTime::now(),
+            switches: 0,
+            off_because: paused.map(str::to_owned),
+            ended: ProcessStatus::default(),
         };
         let (sender, result) = std::sync::mpsc::channel();
         std::thread::Builder::new()
@@ -191,6 +214,16 @@ impl Server {
     /// A handle for a thread that waits for a process to attach.
     pub fn arrivals(&self) -> Arrivals {
         Arrivals(self.shared.clone())
+    }
+
+    /// A handle by which other threads control the session.
+    pub fn controls(&self) -> Controls {
+        let shared = self.shared.clone();
+        Controls::new(move |request| {
+            let sent = shared.requests.push(request);
+            raise(&shared.wake);
+            sent
+        })
     }
 
     /// Has what is kept written out, see [`ServerOptions::flight`].
@@ -248,6 +281,8 @@ pub(super) struct Live {
     /// The names and clocks that the process has described.
     pub metadata: Arc<Mutex<QueueReader>>,
     pub writer: Writer,
+    /// The number of records in the capture.
+    records: Arc<AtomicU64>,
     collector: Collector,
     /// `None` when the system could give none; then the connection's end has to do.
     pidfd: Option<OwnedFd>,
@@ -259,6 +294,10 @@ struct SessionSink {
     metadata: Arc<Mutex<QueueReader>>,
     capture: CaptureSink,
     writer: Writer,
+    records: Arc<AtomicU64>,
+    session: Arc<Shared>,
+    /// Whether the clocks have been read since the session was switched off.
+    rests: bool,
 }
 
 impl Sink for SessionSink {
@@ -269,12 +308,18 @@ impl Sink for SessionSink {
     fn records(&mut self, view: &BlockView<'_>) {
         // The records may have names that came after the look.
         self.look();
+        let records = view.records().count() as u64;
+        self.records.fetch_add(records, Ordering::Relaxed);
         self.capture.records(view);
     }
 
     fn tick(&mut self) {
         self.look();
-        self.capture.tick();
+        // A session that is off for a month does not fill the disk with readings of clocks.
+        let is_off = self.session.is_off.load(Ordering::Relaxed);
+        if !(std::mem::replace(&mut self.rests, is_off) && is_off) {
+            self.capture.tick();
+        }
     }
 }
 
@@ -294,6 +339,15 @@ struct Session {
     /// Dumps of what is kept so far.
     dumps: u32,
     finished: Finished,
+    switch: Switch,
+    /// When the switch was last used.
+    switched: SystemTime,
+    /// How often the session was switched on or off.
+    switches: u64,
+    /// Why the session is off, if it is.
+    off_because: Option<String>,
+    /// The processes that have ended, taken together.
+    ended: ProcessStatus,
 }
 
 impl Session {
@@ -312,7 +366,9 @@ impl Session {
                 self.dump();
             }
             self.bury(&woken.processes);
+            self.serve();
             if command & FINISH != 0 {
+                self.shared.requests.close();
                 self.finish();
                 // The receiver waits for it, unless its thread is gone.
                 let _ = result.send(self.finished);
@@ -474,10 +530,14 @@ impl Session {
         let mapping_bytes = pool.mapping.layout().total_bytes() as u64;
         let buffer = Buffer::new(pool.mapping, self.options.policy);
         let metadata = Arc::new(Mutex::new(pool.metadata));
+        let records = Arc::<AtomicU64>::default();
         let sink = SessionSink {
             metadata: metadata.clone(),
             capture: CaptureSink::new(writer.clone(), hello.ticks),
             writer: writer.clone(),
+            records: records.clone(),
+            session: self.shared.clone(),
+            rests: false,
         };
         let collector = self
             .collect(&buffer, sink, hello.ticks)
@@ -492,7 +552,12 @@ impl Session {
             slow_nanos: slow_call
                 .map_or(0, |slow| slow.as_nanos().clamp(1, u64::MAX.into()) as u64),
         };
-        if handshake::reply(&pending.connection, Ok(config), Some(&pool.file)).is_err() {
+        // Before the process has the switch: it may begin to record as soon as it has.
+        if let Some(reason) = &self.off_because {
+            capture::note(&writer, NoteKind::STOPPED, reason);
+        }
+        let files = [pool.file.as_fd(), self.switch.as_fd()];
+        if handshake::reply(&pending.connection, Ok(config), Some(files)).is_err() {
             // The process left before the answer came, and nothing of it is kept.
             collector.stop();
             let _ = std::fs::remove_file(&path);
@@ -513,6 +578,7 @@ impl Session {
             ticks: hello.ticks,
             metadata,
             writer,
+            records,
             collector,
             pidfd: pending.peer.pidfd.take(),
             connection: Some(connection),
@@ -553,6 +619,7 @@ impl Session {
             collector,
             writer,
             metadata,
+            records,
             ..
         } = live;
         let mapping = buffer.mapping();
@@ -569,6 +636,9 @@ impl Session {
             return;
         }
         memory::save(&collector, mapping, &metadata, &writer, capture.end);
+        self.ended.records += records.load(Ordering::Relaxed);
+        self.ended.bytes += writer.bytes();
+        self.ended.dropped += dropped(&buffer);
         if let Some((error, _)) = writer.error() {
             capture.capture_error = Some((error.errno, error.bytes));
         }
@@ -579,6 +649,102 @@ impl Session {
             capture.lost = Some(lost);
         }
         self.finished.processes.push(capture);
+    }
+
+    /// Does what was requested of the session.
+    fn serve(&mut self) {
+        for request in self.shared.requests.take() {
+            let was_on = self.switch.is_on();
+            match &request.action {
+                Action::Look => {}
+                Action::Start => self.turn(true, "gputrail start"),
+                Action::Stop => self.turn(false, "gputrail stop"),
+                Action::Flush => self.flush(),
+                Action::Dump => self.dump(),
+            }
+            request.answer(self.status(was_on));
+        }
+    }
+
+    /// Switches the session on or off, and notes that in the captures of its processes.
+    fn turn(&mut self, on: bool, by: &str) {
+        let was_on = self.switch.is_on();
+        if was_on != on {
+            self.read_clocks();
+            self.shared.is_off.store(!on, Ordering::Relaxed);
+        }
+        // Calls that see the new position lie on its side of the note.
+        if on && !was_on {
+            self.note(NoteKind::STARTED, by);
+        }
+        self.switch.turn(on);
+        if was_on == on {
+            return;
+        }
+        if !on {
+            self.note(NoteKind::STOPPED, by);
+        }
+        self.off_because = (!on).then(|| by.to_owned());
+        self.switched = SystemTime::now();
+        self.switches += 1;
+    }
+
+    fn note(&self, what: NoteKind, text: &str) {
+        for live in &self.live {
+            capture::note(&live.writer, what, text);
+        }
+    }
+
+    /// Times of records that come next are converted by this reading and the next one.
+    fn read_clocks(&self) {
+        let real = |live: &&Live| live.ticks != TickSource::Virtual;
+        for live in self.live.iter().filter(real) {
+            let _ = live.writer.metadata_record(&clock::snapshot_of(live.ticks));
+        }
+    }
+
+    /// Takes to the captures everything that the processes have committed.
+    fn flush(&self) {
+        for live in &self.live {
+            lock_std(&live.metadata).drain(&live.writer);
+            // The latest records are kept until a dump.
+            if self.options.policy != Policy::Overwrite {
+                live.collector.flush();
+            }
+        }
+    }
+
+    /// The captures of all processes so far.
+    fn captures(&self) -> Vec<PathBuf> {
+        let ended = self.finished.processes.iter().map(|ended| &ended.path);
+        let live = self.live.iter().map(|live| &live.capture.path);
+        ended.chain(live).cloned().collect()
+    }
+
+    fn status(&self, was_on: bool) -> Status {
+        let of_process = |live: &Live| ProcessStatus {
+            pid: live.capture.pid,
+            process: live.capture.process,
+            forked: live.capture.reason == Reason::Forked,
+            capture: live.capture.path.clone(),
+            records: live.records.load(Ordering::Relaxed),
+            bytes: live.writer.bytes(),
+            dropped: dropped(&live.buffer),
+            has_ended: live.buffer.mapping().state().is_over(),
+            failed: live.writer.error().map(|(error, _)| error.to_string()),
+        };
+        Status {
+            was_on,
+            is_on: self.switch.is_on(),
+            since: self.switched,
+            switches: self.switches,
+            processes: self.live.iter().map(of_process).collect(),
+            ended_processes: self.finished.processes.len(),
+            refused_processes: self.finished.refused.len(),
+            ended: self.ended.clone(),
+            captures: self.captures(),
+            dumps: self.options.flight.as_ref().map(|_| self.dumps),
+        }
     }
 
     /// Writes out what the processes keep, unless that has been done often enough.
@@ -599,7 +765,7 @@ impl Session {
         }
     }
 
-    /// Takes what there is of those that have ended, and of those that are still running, which are told to stop.
+    /// Takes what there is of processes that have ended, and of those that are still running, which are told to stop.
     fn finish(&mut self) {
         for live in std::mem::take(&mut self.live) {
             let end = match &live.pidfd {
@@ -610,12 +776,18 @@ impl Session {
             live.buffer.mapping().abandon();
             self.take(live, end);
         }
+        self.finished.was_never_on = self.options.paused && self.switches == 0;
         // Dropping the last sender shows the receiver that no more dumps come.
         self.options.flight = None;
         self.finished
             .processes
             .sort_by_key(|capture| capture.process);
     }
+}
+
+/// The number of records that a process has lost so far.
+fn dropped(buffer: &Buffer) -> u64 {
+    buffer.dropped().iter().sum()
 }
 
 /// The events that woke the thread.

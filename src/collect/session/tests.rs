@@ -23,6 +23,7 @@ fn server(directory: &Path, processes: usize) -> Server {
         watermark: u32::MAX,
         processes,
         flight: None,
+        paused: false,
     })
     .unwrap()
 }
@@ -38,6 +39,7 @@ fn recorder(attached: Attached) -> Recorder {
         ticks,
         writer,
         &Scope::default(),
+        true,
     )
     .unwrap()
 }

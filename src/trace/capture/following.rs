@@ -141,7 +141,7 @@ impl<'a> Following<'a> {
             (Step::Nothing, _) => return Ok(false),
             (Step::Metadata(records), State::Running(running)) => {
                 for record in records {
-                    running.learn(consumer, &record)?;
+                    running.learn(consumer, options, &record)?;
                 }
             }
             (Step::Metadata(records), State::Waiting(beginning)) => {
@@ -308,7 +308,12 @@ impl Running {
         done
     }
 
-    fn learn(&mut self, consumer: &mut dyn Consumer, record: &RecordRef<'_>) -> Result<(), Stop> {
+    fn learn(
+        &mut self,
+        consumer: &mut dyn Consumer,
+        options: &Options,
+        record: &RecordRef<'_>,
+    ) -> Result<(), Stop> {
         match record.kind() {
             Kind::AGENT => return Err(Stop::StartOver("a device was found late")),
             Kind::CLOCK_SNAPSHOT => {
@@ -320,6 +325,11 @@ impl Running {
             _ => {}
         }
         self.process.learn(record);
+        if let Some(note) = record.read() {
+            self.output(consumer, options, |process, output| {
+                process.switched(output, &note)
+            })?;
+        }
         Ok(())
     }
 

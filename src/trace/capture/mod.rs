@@ -20,6 +20,7 @@ mod links;
 mod markers;
 mod memory;
 mod notes;
+mod off;
 mod process;
 mod report;
 mod sampling;

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::Output;
+use super::off::OffTimes;
 use super::process::ProcessStream;
 use crate::capture::Finding;
 use crate::record::{self, Kind, Nanos, NoteKind, StringId, ThreadId};
@@ -47,6 +48,40 @@ impl ProcessStream<'_> {
         let time = self.time_or_latest(self.host.to_boottime(note.time));
         let name = note.what.name().unwrap_or("note");
         self.detail(output, time, name, self.metadata.string(note.text))
+    }
+
+    /// Takes a note about switching the recording; ignores others. Passes on the span for which it was off.
+    pub fn switched(&mut self, output: &mut Output<'_>, note: &record::Note) -> io::Result<()> {
+        if !OffTimes::concern(note) {
+            return Ok(());
+        }
+        let time = self.time_or_latest(self.host.to_boottime(note.time));
+        match self.off.add(note, time) {
+            Some((start, reason)) => {
+                let reason = self.metadata.string(reason);
+                let span = (start, Some(time));
+                self.off
+                    .pass_on(&mut output.stream, self.index, span, reason)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The recording stays off until its end.
+    pub(super) fn remain_off(
+        &mut self,
+        output: &mut Output<'_>,
+        end: Option<Nanos>,
+    ) -> io::Result<()> {
+        match self.off.last() {
+            Some((start, reason)) => {
+                let reason = self.metadata.string(reason);
+                let span = (start, end);
+                self.off
+                    .pass_on(&mut output.stream, self.index, span, reason)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Passes on a part that could not be read.

@@ -12,6 +12,7 @@ use super::join::{At, EnqueueFields, Found, Join, Shown, What};
 use super::links::{Links, LinksOfCall};
 use super::markers::{Ranges, ThreadMarkers};
 use super::memory::Memory;
+use super::off::OffTimes;
 use super::sampling::{Ready, Sampling};
 use super::waits::Entering;
 use crate::capture::Metadata;
@@ -69,6 +70,7 @@ pub(super) struct ProcessStream<'a> {
     pub(super) ranges: Ranges,
     sampling: Sampling,
     ready: Ready,
+    pub(super) off: OffTimes,
 }
 
 impl<'a> ProcessStream<'a> {
@@ -102,7 +104,8 @@ impl<'a> ProcessStream<'a> {
             .filter(|time| time.is_some())
             .min()
             .unwrap_or(Nanos(1));
-        Ok(ProcessStream {
+        let notes = metadata.notes.clone();
+        let mut stream = ProcessStream {
             devices: Devices::new(&metadata, index, &host, agents),
             sampling: Sampling::new(&metadata, index),
             metadata,
@@ -122,7 +125,12 @@ impl<'a> ProcessStream<'a> {
             links_of_call: LinksOfCall::default(),
             ranges: Ranges::new(index),
             ready: Ready::new(),
-        })
+            off: OffTimes::default(),
+        };
+        for note in &notes {
+            stream.switched(output, note)?;
+        }
+        Ok(stream)
     }
 
     /// The names store as far as it has been read.
@@ -239,18 +247,20 @@ impl<'a> ProcessStream<'a> {
         self.pass_on_ready(output)?;
         self.join.finish(&mut self.found);
         let mut unfinished = std::mem::take(&mut self.found);
+        let end = self.cut().or(self.end());
+        self.remain_off(output, end)?;
         let source = Source {
             metadata: &self.metadata,
             host: &self.host,
         };
-        let end = self.cut().or(self.end());
         self.devices
             .pass_on_unfinished(output, source, &mut unfinished, end)?;
         self.devices.finish(&mut *output.stream.consumer)?;
         output.report.clocks.extend(self.devices.clocks());
         self.introduce(output)?;
         // Last, since a note without a time of its own is about the end.
-        for note in &self.metadata.notes {
+        let notes = self.metadata.notes.iter();
+        for note in notes.filter(|note| !OffTimes::concern(note)) {
             self.note(output, note)?;
         }
         Ok(())

@@ -9,6 +9,8 @@ pub mod category {
     pub const MARKER: &str = "marker";
     /// Time that recording itself took.
     pub const OVERHEAD: &str = "overhead";
+    /// Facts about the recording itself.
+    pub const RECORDING: &str = "gputrail";
 }
 
 /// The value of an [`Argument`].
@@ -70,6 +72,16 @@ pub struct Slice<'a> {
     pub arguments: &'a [Argument<'a>],
     /// The flows that pass through it.
     pub flows: &'a [FlowPoint],
+}
+
+impl Slice<'_> {
+    /// Name of a slice during which a process was not recorded, in the category [`category::RECORDING`].
+    pub const OFF: &'static str = "recording off";
+
+    /// Whether the process was not recorded during the slice.
+    pub fn is_off(&self) -> bool {
+        self.category == category::RECORDING && self.name == Slice::OFF
+    }
 }
 
 /// The end of the innermost [open](Slice::open) slice of a track, with what became known of the slice since it began.

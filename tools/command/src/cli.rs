@@ -37,7 +37,8 @@ Examples:
   gputrail record --delay 5s --duration 500ms --kernel 'gemm*' -- ./solver
   gputrail record --start-on 'step 10' --stop-on 'step 20' -- ./train
   gputrail record --capture --buffers 64M -- python train.py
-  gputrail record --flight-recorder 30s --slower-than 5ms -- ./server      then: kill -USR1 $(pidof gputrail)";
+  gputrail record --flight-recorder 30s --slower-than 5ms -- ./server      then: gputrail dump $(pidof gputrail)
+  gputrail record --paused -- ./server      then: gputrail start $(pidof server); sleep 30; gputrail stop $(pidof server)";
 
 const RECORD_NOTES: &str = "\
 The program runs as it would without us: same output, same results, same exit code. Its children are
@@ -143,6 +144,22 @@ samples. `issued` is the share of samples at which the wave issued an instructio
 and why the others did not. CSV has a row for each sample, in the columns of rocprofv3's PC sampling files: it
 takes a capture, or a trace that was made with --raw-samples.";
 
+const CONTROL_EXAMPLES: &str = "\
+Examples:
+  gputrail status $(pidof server)
+  gputrail status 4711 --format json | jq .state
+  gputrail start 4711; sleep 30; gputrail stop 4711
+  gputrail flush 4711      the trace of what has been recorded so far
+  gputrail dump 4711       what a flight recorder keeps";
+
+const CONTROL_NOTES: &str = "\
+PID is a `gputrail record`, or any process of the program that it records: all of them are switched, and those that begin
+later find the recording as it is then. Only the user who records can control the recording. docs/control.md says what becomes
+of calls and work that are in progress, and what the trace shows.
+
+Exit codes: 0 on success, also when the recording was in that state already; 125 when there is no such recording, when it
+belongs to another user, or when it cannot do what is asked for.";
+
 const LIBRARY_EXAMPLES: &str = "\
 Examples:
   eval \"$(gputrail library /tmp/libgputrail.so)\" && ./program && gputrail convert gputrail-*.gputrail -o run.pftrace
@@ -186,6 +203,16 @@ pub enum Command {
     Summary(Summary),
     Hotspots(Hotspots),
     Library(Library),
+    /// Show what a running recording has recorded so far, and whether it is on
+    Status(Control),
+    /// Switch a running recording on
+    Start(Control),
+    /// Switch a running recording off; the program goes on
+    Stop(Control),
+    /// Make the trace of what has been recorded so far; the recording goes on
+    Flush(Control),
+    /// Have a flight recorder write out what it keeps
+    Dump(Control),
     /// Internal: checks whether agents can be sampled as requested
     #[command(hide = true)]
     ProbeSampling(ProbeSampling),
@@ -251,6 +278,10 @@ pub struct Record {
     )]
     pub dumps: u32,
 
+    /// Record nothing until `gputrail start PID`; see `gputrail start --help`
+    #[arg(long)]
+    pub paused: bool,
+
     /// A tool to load into the program: a library built with gputrail.h, see docs/guide.md. May be given several times
     #[arg(long, value_name = "LIBRARY")]
     pub tool: Vec<PathBuf>,
@@ -293,6 +324,29 @@ pub struct Record {
     pub is_demo: bool,
 }
 
+/// Control of a running recording
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = CONTROL_EXAMPLES, after_help = CONTROL_NOTES)]
+pub struct Control {
+    /// The process id of `gputrail record` or of a process that it records
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pub pid: u32,
+
+    /// The format of the answer
+    #[arg(long, value_enum, default_value_t)]
+    pub format: AnswerFormat,
+}
+
+/// Formats of an answer.
+#[derive(Copy, Clone, Default, PartialEq, Eq, ValueEnum)]
+pub enum AnswerFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One object
+    Json,
+}
+
 /// Optional contents of a trace.
 #[derive(Args, Copy, Clone, Debug, Default)]
 pub struct Contents {
@@ -322,11 +376,12 @@ pub struct Scope {
     #[arg(long, value_name = "TIME", value_parser = scope::time)]
     pub duration: Option<Duration>,
 
-    /// Begin with the first API call, marker, range or external id with this name; * and ? are wildcards
+    /// Begin with the first API call, marker, range or external id with this name, and again with the next one after
+    /// --stop-on; * and ? are wildcards
     #[arg(long, value_name = "NAME", value_parser = scope::name)]
     pub start_on: Option<String>,
 
-    /// End with the next one with this name
+    /// Stop with the next one with this name
     #[arg(long, value_name = "NAME", value_parser = scope::name)]
     pub stop_on: Option<String>,
 

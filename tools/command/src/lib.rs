@@ -7,6 +7,7 @@ mod cache;
 mod check;
 mod cli;
 mod contents;
+mod control;
 mod convert;
 mod demo;
 mod figures;
@@ -109,6 +110,11 @@ pub fn run(carried: Carried) -> ExitCode {
         Command::View(arguments) => view::run(&arguments),
         Command::Summary(arguments) => summary::run(&arguments),
         Command::Hotspots(arguments) => hotspots::run(&arguments),
+        Command::Status(arguments) => control::run(control::Verb::Status, &arguments),
+        Command::Start(arguments) => control::run(control::Verb::Start, &arguments),
+        Command::Stop(arguments) => control::run(control::Verb::Stop, &arguments),
+        Command::Flush(arguments) => control::run(control::Verb::Flush, &arguments),
+        Command::Dump(arguments) => control::run(control::Verb::Dump, &arguments),
         Command::ProbeSampling(arguments) => sampling::answer(&arguments.request),
         Command::ProbeTool(arguments) => tools::probe_here(&arguments.library, &arguments.tool),
         Command::RunDemo(arguments) => demo::run_here(&arguments),

@@ -102,6 +102,12 @@ impl Output {
         Output::in_directory_of(name.into(), pattern, false, OutputKind::File)
     }
 
+    /// A file of this command's own, which it replaces.
+    pub fn replacing(path: &Path) -> Result<Output> {
+        let pattern = Pattern::literal(path.as_os_str());
+        Output::in_directory_of(path.to_owned(), pattern, true, false)
+    }
+
     /// The default output for `input`: its name with another extension.
     pub fn beside(input: &Path, extension: &str) -> Result<Output> {
         let path = beside(input, extension);

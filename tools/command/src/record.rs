@@ -2,6 +2,7 @@
 
 use crate::ahead::{Ahead, Running};
 use crate::cli::{Contents, Record};
+use crate::control;
 use crate::flight::{Asked, Keep};
 use crate::library::{self, Unpacked};
 use crate::output::Output;
@@ -29,6 +30,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -86,6 +88,12 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     let tools = tools::paths(&arguments.tool)?;
     let markers = markers_file(arguments.clperfmarker.as_deref())?;
     mention_other_injection();
+    let early = EarlyTrace {
+        output: &output,
+        workshop: workshop.path(),
+        contents: arguments.contents,
+        path: Mutex::default(),
+    };
     let mut recorded = record(
         &program,
         carried,
@@ -99,7 +107,8 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
         layout,
         policy,
         flight,
-        arguments.contents,
+        &early,
+        arguments.paused,
         arguments.is_demo,
     )?;
     for capture in &recorded.finished.processes {
@@ -109,10 +118,10 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     }
 
     let captures = recorded.captures();
-    let path = output.path(recorded.pid)?;
+    let (replaced, path) = early.destination(recorded.pid)?;
     let order = Order {
         captures: &captures,
-        output: &output,
+        output: replaced.as_ref().unwrap_or(&output),
         path: &path,
         workshop: workshop.path(),
         contents: arguments.contents,
@@ -164,7 +173,8 @@ fn record(
     layout: Layout,
     policy: Policy,
     flight: Option<Asked<'_>>,
-    contents: Contents,
+    early: &EarlyTrace<'_>,
+    paused: bool,
     is_demo: bool,
 ) -> Result<Recorded, Failure> {
     let unpacked = library::unpack(carried)?;
@@ -181,15 +191,25 @@ fn record(
         watermark: u32::MAX,
         processes: PROCESSES,
         flight,
+        paused,
     })
     .map_err(|error| anyhow!(error))?;
+    let listener = control::Listener::bind(unpacked.directory.path())?;
     let mut variables = variables(&unpacked, tools, scope, source);
     variables.extend(markers.map(|base| (markers::CLPERFMARKER_VARIABLE, base)));
     let mut child = program.start(&variables)?;
     let pid = child.id();
     let mut watch = Watch::new(pid, &unpacked.library);
-    let mut ahead = Ahead::new(captures, contents);
+    let mut ahead = Ahead::new(captures, early.contents);
     let mut reserve = Some(reserve);
+    let make_trace = |captures: &[PathBuf]| early.make(pid, captures);
+    let recording = control::Recording {
+        program: program.name.to_string_lossy().into_owned(),
+        pid,
+        output: early.destination(pid)?.1,
+        controls: server.controls(),
+        make_trace: &make_trace,
+    };
     let (outcome, mut known, finished, status) = {
         let making = ahead.making(server.arrivals());
         std::thread::scope(|scope| {
@@ -197,6 +217,7 @@ fn record(
             if let Some(traces) = traces {
                 scope.spawn(move || traces.make(pid));
             }
+            scope.spawn(|| listener.serve(&recording));
             let waited = wait(
                 &child,
                 signals,
@@ -208,6 +229,7 @@ fn record(
             // The session ends first: it finds out how a process died while that has not been reaped yet.
             let known = server.attached();
             let finished = server.finish();
+            listener.end();
             waited?;
             let status = program::reap(&mut child)?;
             Ok::<_, Failure>((making.finish(), known, finished, status))
@@ -253,6 +275,50 @@ fn mention_other_injection() {
             markers::NVTX_VARIABLE,
             other.display()
         );
+    }
+}
+
+/// The trace of what has been recorded so far, made while the program runs. The whole trace replaces it.
+struct EarlyTrace<'a> {
+    output: &'a Output,
+    /// A private directory on the output's disk.
+    workshop: &'a Path,
+    contents: Contents,
+    /// Where the trace is, if one was made.
+    path: Mutex<Option<PathBuf>>,
+}
+
+impl EarlyTrace<'_> {
+    /// Makes the trace of `captures`, which may still grow, for program `pid`.
+    fn make(&self, pid: u32, captures: &[PathBuf]) -> anyhow::Result<PathBuf> {
+        let workshop = private_dir::create_in(self.workshop, "early-")?;
+        let mut captures = captures.to_owned();
+        let own = format!("{pid}-");
+        captures.sort_by_key(|path| {
+            let name = path.file_name().unwrap_or_default();
+            !name.as_encoded_bytes().starts_with(own.as_bytes())
+        });
+        let (replaced, path) = self.destination(pid)?;
+        let order = Order {
+            captures: &captures,
+            output: replaced.as_ref().unwrap_or(self.output),
+            path: &path,
+            workshop: workshop.path(),
+            contents: self.contents,
+            captures_may_go: false,
+        };
+        let path = order.make()?.path;
+        *self.path.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.clone());
+        Ok(path)
+    }
+
+    /// The path of the next trace, and its output if it is to replace an earlier one.
+    fn destination(&self, pid: u32) -> anyhow::Result<(Option<Output>, PathBuf)> {
+        let made = self.path.lock().unwrap_or_else(PoisonError::into_inner);
+        match made.as_ref().filter(|_| self.output.is_file()) {
+            Some(path) => Ok((Some(Output::replacing(path)?), path.clone())),
+            None => Ok((None, self.output.path(pid)?)),
+        }
     }
 }
 
@@ -411,6 +477,9 @@ impl Recorded {
         Known {
             unseen: match nothing {
                 true => Some(unseen),
+                false if self.finished.was_never_on => {
+                    Some("it was never switched on (--paused, `gputrail start`)")
+                }
                 // The event that starts the recording may not have occurred.
                 false if scope.waits() => {
                     Some("what it was to begin with did not come (--start-on, --delay)")

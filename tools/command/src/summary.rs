@@ -95,6 +95,7 @@ fn recording(summary: &Summary, problems: u64) -> Table {
     let length = summary.span().map_or(Cell::Nothing, |(first, last)| {
         time(last.0.saturating_sub(first.0))
     });
+    let (_, off) = summary.off();
     let late = summary
         .gpus()
         .iter()
@@ -104,6 +105,7 @@ fn recording(summary: &Summary, problems: u64) -> Table {
     let rows = [
         ("length", length),
         ("records lost", Cell::Count(summary.lost())),
+        ("switched off", time(off.0)),
         ("places that could not be read", Cell::Count(problems)),
         ("intervals too late for busy times", Cell::Count(late)),
         (

@@ -44,6 +44,7 @@ fn summary(report: &Report, summary: &Summary, known: &Known<'_>) -> String {
     let mut text = String::new();
     headline(&mut text, report, summary);
     losses(&mut text, report, known);
+    off(&mut text, summary);
     failures(&mut text, summary);
     let _ = table(&mut text, "kernels with most time", &kernels(summary));
     let _ = table(&mut text, "calls with most time", &calls(summary));
@@ -95,6 +96,19 @@ fn losses(text: &mut String, report: &Report, known: &Known<'_>) {
             }
         ),
     };
+}
+
+/// The time in which the recording was switched off.
+fn off(text: &mut String, summary: &Summary) {
+    let (spans, off) = summary.off();
+    if spans > 0 {
+        let _ = writeln!(
+            text,
+            "the recording was off for {}: {} on the tracks \"recording\"",
+            time(off),
+            count(spans as u64, "slice")
+        );
+    }
 }
 
 fn failures(text: &mut String, summary: &Summary) {

@@ -16,6 +16,7 @@ use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEv
 use crate::collect::scope::is_selective;
 use crate::record::number_map::NumberMap;
 use crate::record::{Nanos, NoteKind};
+use crate::trace::model::{Slice, category};
 use crate::trace::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats};
 
 /// Maximum number of slices that are open at the same time, on all tracks.
@@ -155,6 +156,8 @@ impl Visitor for Check {
             });
         }
         self.time(position, event.time, findings);
+        self.selective |=
+            event.category.text == category::RECORDING && event.name.text == Slice::OFF;
         match event.kind {
             EventKind::Begin if self.open_count < MAX_OPEN => {
                 self.open.entry(event.track).or_default().push(event.time);

@@ -7,6 +7,7 @@ mod cache;
 mod command;
 mod command_buffers;
 mod completeness;
+mod control;
 mod damages;
 mod demo;
 mod dependencies;

@@ -45,6 +45,28 @@ fn a_recording_begins_and_ends_with_the_calls_that_are_named() {
 }
 
 #[test]
+fn a_recording_begins_again_with_the_next_call_that_starts_it() {
+    needs!(a_recording_begins_again_with_the_next_call_that_starts_it:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let program = dir.program("flight");
+    let work = WORK.to_string();
+    let options = ["--start-on", "clCreateKernel", "--stop-on", "clFinish"];
+    well(&mut dir.record_with(&options, Driver::Basic, &program, &["3", &work]));
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    // Its kernels are created before the first round, and the one of each round at its end.
+    assert_eq!(kernels(&mut trace, "work"), WORK);
+    let rounds = [1, 2, 3].map(|round| kernels(&mut trace, &format!("round_{round}")));
+    assert_eq!(rounds, [1, 1, 1]);
+    let off =
+        "select extract_arg(arg_set_id, 'debug.reason') from slice where name = 'recording off'";
+    let off: Vec<(String,)> = trace.rows(off);
+    // Before the first kernel, between the rounds, and after the last one.
+    assert_eq!(off, vec![("before --start-on".to_owned(),); 4]);
+}
+
+#[test]
 fn calls_kernels_and_kinds_are_left_out_as_asked() {
     needs!(calls_kernels_and_kinds_are_left_out_as_asked:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
