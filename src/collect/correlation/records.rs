@@ -141,7 +141,7 @@ impl HostThread {
             true => call
                 .interest
                 .buffers()
-                .and(self.board.buffers_for(Kind::ARGUMENTS)),
+                .and(self.board.selected(Kind::ARGUMENTS)),
             false => Buffers::NONE,
         }
     }

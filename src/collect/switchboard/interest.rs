@@ -44,6 +44,10 @@ impl Interest {
     pub(crate) const WORK: Interest = Interest(1 << 62);
     pub(crate) const OBSERVED: Interest = Interest(1 << 61);
 
+    pub(crate) const fn of(buffers: Buffers) -> Interest {
+        Interest(buffers.0 as u64)
+    }
+
     pub(crate) const fn buffer(slot: usize) -> Interest {
         Interest(1 << slot)
     }
@@ -263,6 +267,8 @@ pub(crate) struct Wanted {
     pub generation: AtomicU64,
     /// By [`Kind::index`]: the buffers that want records of the kind.
     kinds: [AtomicU32; KINDS],
+    /// Also with those of stopped contexts, for calls that were entered before the stop.
+    selected: [AtomicU32; KINDS],
     /// By domain and number: an [`Interest`].
     operations: [[AtomicU64; OPERATIONS]; DOMAINS],
 }
@@ -272,6 +278,7 @@ impl Wanted {
         Wanted {
             generation: AtomicU64::new(0),
             kinds: [const { AtomicU32::new(0) }; KINDS],
+            selected: [const { AtomicU32::new(0) }; KINDS],
             operations: [const { [const { AtomicU64::new(0) }; OPERATIONS] }; DOMAINS],
         }
     }
@@ -307,7 +314,15 @@ impl Wanted {
         }
     }
 
-    pub fn set_kind(&self, kind: Kind, buffers: Buffers) {
+    /// The buffers that want records of the kind, or would if their context was not stopped.
+    #[inline]
+    pub fn selected(&self, kind: Kind) -> Buffers {
+        Buffers(self.selected[kind.index()].load(Ordering::Relaxed))
+    }
+
+    /// `selected` are the buffers of all contexts, `buffers` those that want records now.
+    pub fn set_kind(&self, kind: Kind, buffers: Buffers, selected: Buffers) {
+        self.selected[kind.index()].store(selected.0, Ordering::Release);
         self.kinds[kind.index()].store(buffers.0, Ordering::Release);
     }
 

@@ -243,6 +243,12 @@ impl Switchboard {
         self.wanted().kind(kind)
     }
 
+    /// The buffers that want records of `kind`, also those of stopped contexts.
+    #[inline]
+    pub(crate) fn selected(&self, kind: Kind) -> Buffers {
+        self.wanted().selected(kind)
+    }
+
     /// Marks the buffer in `slot` as recovered after the death of the process: calls in progress are written to its
     /// memory. Must be called before a service uses the buffer, which is never removed.
     pub(crate) fn is_recovered(&self, slot: usize) {

@@ -1,7 +1,7 @@
 //! Kinds per runtime context: what a buffer wants in one context, regardless of others (CUPTI:
 //! `cuptiActivityEnableContext`, which overrides `cuptiActivityEnable`).
 
-use super::{Buffers, Switchboard};
+use super::{Buffers, Interest, Switchboard};
 use crate::platform::sync::QuietMutex;
 use crate::record::{ContextId, KINDS, Kind};
 use std::collections::HashMap;
@@ -57,6 +57,17 @@ impl Switchboard {
         match wanted.is_none() || !self.narrowed.any.load(Ordering::Acquire) {
             true => wanted,
             false => self.buffers_narrowed(kind, context),
+        }
+    }
+
+    /// The buffers that want records of `kind` in `context` from a call with this interest. Buffers that wanted the call
+    /// get them even if their contexts were stopped in the middle of it.
+    #[inline]
+    pub(crate) fn buffers_of(&self, interest: Interest, kind: Kind, context: ContextId) -> Buffers {
+        let now = self.buffers_in(kind, context);
+        match self.narrowed.any.load(Ordering::Relaxed) {
+            true => now,
+            false => now.or(interest.buffers().and(self.wanted().selected(kind))),
         }
     }
 

@@ -171,27 +171,31 @@ impl Services {
         hears: bool,
         own_ids: Buffers,
     ) {
-        let contexts = self.contexts.iter().flatten();
-        let running: Vec<(Consumer, &Selection)> = contexts
-            .filter(|context| context.running && !self.ended)
-            .flat_map(|context| &context.services)
-            .map(|(consumer, selection)| (*consumer, selection))
-            .collect();
+        let services = |runs: bool| -> Vec<(Consumer, &Selection)> {
+            let contexts = self.contexts.iter().flatten();
+            contexts
+                .filter(|context| context.running == runs && !self.ended)
+                .flat_map(|context| &context.services)
+                .map(|(consumer, selection)| (*consumer, selection))
+                .collect()
+        };
+        let (running, stopped) = (services(true), services(false));
         let mut inside = Interest::NONE;
         for (kind, _) in Kind::ALL {
-            let mut buffers = Buffers::NONE;
-            for (consumer, selection) in &running {
-                if let Consumer::Buffer(slot) = consumer
-                    && selection.kinds.has(*kind)
-                {
-                    buffers = buffers.or(Interest::buffer(*slot).buffers());
-                }
-            }
-            buffers = buffers.or(narrowed.anywhere(*kind));
+            let select =
+                |all: Buffers, (consumer, selection): &(Consumer, &Selection)| match consumer {
+                    Consumer::Buffer(slot) if selection.kinds.has(*kind) => {
+                        all.or(Interest::buffer(*slot).buffers())
+                    }
+                    _ => all,
+                };
+            let buffers = running.iter().fold(Buffers::NONE, select);
+            let buffers = buffers.or(narrowed.anywhere(*kind));
+            let selected = stopped.iter().fold(buffers, select);
             if !buffers.is_none() && !OF_CALLS.has(*kind) {
                 inside = inside.with(Interest::WORK);
             }
-            wanted.set_kind(*kind, buffers);
+            wanted.set_kind(*kind, buffers, selected);
         }
         let retires = !wanted.kind(Kind::RETIREMENT).is_none();
         let has_callbacks = |(consumer, selection): &(Consumer, &Selection)| {

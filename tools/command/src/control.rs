@@ -132,10 +132,10 @@ fn answer(connection: &UnixStream, recording: &Recording<'_>) -> std::io::Result
     connection.set_write_timeout(Some(PATIENCE))?;
     // The directory is private, so the peer is the user, or root.
     let user = peer_user(connection.as_fd());
+    let mut line = String::new();
+    BufReader::new(connection.take(MAX_REQUEST)).read_line(&mut line)?;
     let result = match user {
         Some(user) if user == rustix::process::geteuid().as_raw() || user == 0 => {
-            let mut line = String::new();
-            BufReader::new(connection.take(MAX_REQUEST)).read_line(&mut line)?;
             serve(line.trim_end(), recording)
         }
         _ => Err(anyhow!("this recording belongs to another user")),

@@ -16,7 +16,7 @@ use crate::clock;
 use crate::collect::correlation::{self, Extra, HostThread};
 use crate::collect::outstanding::OutstandingWork;
 use crate::collect::process::{self, Borrowed, Current};
-use crate::collect::switchboard::{Buffers, Phase};
+use crate::collect::switchboard::{Buffers, Interest, Phase};
 use crate::record::*;
 use core::ffi::CStr;
 
@@ -123,6 +123,11 @@ impl ObservedCall {
         self.thread
             .filter(|thread| thread.is_current())
             .and_then(Current::borrow)
+    }
+
+    /// The consumers of the call at its enter.
+    pub fn interest(&self) -> Interest {
+        self.core.interest
     }
 
     /// Whether subscribers are called back for the call or inside it.
@@ -379,7 +384,7 @@ impl ObservedCall {
             let id = known.unwrap_or_else(|| host.new_work());
             // Buffers that were added in the middle of an untimed call get no records.
             let buffers = match call.start.is_some() {
-                true => work.wanted_by(&host, info.context),
+                true => work.wanted_by(&host, call.interest, info.context),
                 false => Buffers::NONE,
             };
             let follows = !(handle.is_null() || buffers.is_none() && followers.is_none());

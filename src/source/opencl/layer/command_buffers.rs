@@ -7,7 +7,7 @@ use super::ffi::*;
 use super::kernels;
 use super::work::{CommandRecord, Commands, Enqueue, EnqueueInfo, KernelLaunch, list};
 use crate::collect::correlation::HostThread;
-use crate::collect::switchboard::Buffers;
+use crate::collect::switchboard::{Buffers, Interest};
 use crate::platform::sync::PerProcess;
 use crate::record::*;
 use std::collections::HashMap;
@@ -120,11 +120,11 @@ impl Enqueue for CommandBuffer {
         with(self.0, |buffer| buffer.queue).unwrap_or(cl_command_queue::NULL)
     }
 
-    fn wanted_by(&self, host: &HostThread, context: ContextId) -> Buffers {
+    fn wanted_by(&self, host: &HostThread, call: Interest, context: ContextId) -> Buffers {
         [Kind::KERNEL_DISPATCH, Kind::MEMORY_COPY, Kind::MEMORY_SET]
             .into_iter()
             .fold(Buffers::NONE, |all, kind| {
-                all.or(host.board().buffers_in(kind, context))
+                all.or(host.board().buffers_of(call, kind, context))
             })
     }
 
@@ -175,8 +175,10 @@ fn whole() -> KernelDispatch {
 
 /// Writes the record of one command to the buffers that want its kind.
 fn one<P: CommandRecord>(command: P, host: &mut HostThread, info: &EnqueueInfo) {
+    let call = Interest::of(info.buffers);
+    let wanted = command.wanted_by(host, call, info.work.context);
     let info = &EnqueueInfo {
-        buffers: info.buffers.and(command.wanted_by(host, info.work.context)),
+        buffers: info.buffers.and(wanted),
         ..*info
     };
     command.enqueue(host, info);

@@ -191,11 +191,12 @@ fn write(call: &mut ObservedCall, operation: AllocationOperation, address: u64, 
     let mut record = record(operation, address, info);
     record.correlation = call.correlation();
     (record.start, record.end) = (call.start(), call.end());
+    let interest = call.interest();
     call.host(|host| {
         record.thread = host.thread();
         let buffers = host
             .board()
-            .buffers_in(Kind::MEMORY_ALLOCATION, record.context);
+            .buffers_of(interest, Kind::MEMORY_ALLOCATION, record.context);
         host.write_to(buffers, record);
     });
     call.notify_allocated(&record);

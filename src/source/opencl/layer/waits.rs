@@ -120,7 +120,7 @@ pub(super) unsafe fn depend(
     (correlation, work): (CorrelationId, WorkId),
     list: WaitList,
 ) {
-    let buffers = buffers.and(host.buffers_for(Kind::DEPENDENCY));
+    let buffers = buffers.and(host.board().selected(Kind::DEPENDENCY));
     if buffers.is_none() {
         return;
     }
@@ -235,9 +235,10 @@ fn write(call: &mut ObservedCall, mut record: Synchronization, status: cl_int) {
         let end = call.end();
         let by = call.host(|host| host.thread());
         call.of_call(&mut record, by.unwrap_or_default(), end);
+        let interest = call.interest();
         call.host(|host| {
-            let board = host.board();
-            let buffers = board.buffers_in(Kind::SYNCHRONIZATION, record.work.context);
+            let (kind, context) = (Kind::SYNCHRONIZATION, record.work.context);
+            let buffers = host.board().buffers_of(interest, kind, context);
             host.write_to(buffers, record);
         });
         call.notify_waited(&record, status);

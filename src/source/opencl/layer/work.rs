@@ -14,7 +14,7 @@ use crate::collect::correlation::HostThread;
 use crate::collect::operations::{
     kernel_dispatch, memory_copy, synchronization as synchronization_domain,
 };
-use crate::collect::switchboard::Buffers;
+use crate::collect::switchboard::{Buffers, Interest};
 use crate::record::*;
 
 /// The fields that all records of an enqueue share, and their buffers.
@@ -47,8 +47,8 @@ pub(super) trait Enqueue: Copy {
         cl_command_queue::NULL
     }
 
-    /// The buffers that want its records.
-    fn wanted_by(&self, host: &HostThread, context: ContextId) -> Buffers;
+    /// The buffers that want its records, of a call with this interest.
+    fn wanted_by(&self, host: &HostThread, call: Interest, context: ContextId) -> Buffers;
 
     /// Writes the records.
     fn enqueue(&self, host: &mut HostThread, info: &EnqueueInfo);
@@ -59,8 +59,8 @@ pub(super) trait Enqueue: Copy {
 
 impl<P: CommandRecord> Enqueue for P {
     #[inline(always)]
-    fn wanted_by(&self, host: &HostThread, context: ContextId) -> Buffers {
-        let wanted = host.board().buffers_in(P::KIND, context);
+    fn wanted_by(&self, host: &HostThread, call: Interest, context: ContextId) -> Buffers {
+        let wanted = host.board().buffers_of(call, P::KIND, context);
         match self.kernel() {
             KernelId::NONE => wanted,
             kernel => wanted.without(host.board().left_out(kernel)),
@@ -218,8 +218,10 @@ impl KernelLaunch {
 
 impl Enqueue for KernelLaunch {
     #[inline(always)]
-    fn wanted_by(&self, host: &HostThread, context: ContextId) -> Buffers {
-        let wanted = host.board().buffers_in(Kind::KERNEL_DISPATCH, context);
+    fn wanted_by(&self, host: &HostThread, call: Interest, context: ContextId) -> Buffers {
+        let wanted = host
+            .board()
+            .buffers_of(call, Kind::KERNEL_DISPATCH, context);
         wanted.without(host.board().left_out(self.launch.id))
     }
 
@@ -250,8 +252,8 @@ pub(super) struct SharedFree {
 }
 
 impl Enqueue for SharedFree {
-    fn wanted_by(&self, host: &HostThread, context: ContextId) -> Buffers {
-        self.copy.wanted_by(host, context)
+    fn wanted_by(&self, host: &HostThread, call: Interest, context: ContextId) -> Buffers {
+        self.copy.wanted_by(host, call, context)
     }
 
     fn enqueue(&self, host: &mut HostThread, info: &EnqueueInfo) {
