@@ -44,6 +44,7 @@ static void *run(void *steps) {
         if (mark(&step) != GPUTRAIL_OK) exit(94);
         check(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, NULL, 0, NULL, NULL), "enqueue");
         check(clFinish(queue), "finish");
+        usleep(500); /* many switches, and a trace of moderate size */
     }
     return NULL;
 }

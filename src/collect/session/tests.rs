@@ -137,6 +137,7 @@ fn kept_records_are_dumped_with_names_and_calls_in_progress_while_the_process_go
             max_dumps: 2,
             dumps: sender,
         }),
+        paused: false,
     })
     .unwrap();
     let recorder = recorder(attach(directory.path(), Reason::Loaded).unwrap());

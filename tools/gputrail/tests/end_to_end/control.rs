@@ -458,11 +458,17 @@ fn a_thousand_starts_and_stops_under_load_lose_and_invent_nothing() {
     assert_eq!(kernels(&mut trace, "work"), enqueued);
     assert!(enqueued > 0);
     // The steps of each thread are complete except across times in which it was off.
+    let recorded: Vec<(i64, i64, String)> = trace.rows(
+        "select ts, cast_int!(extract_arg(arg_set_id, 'debug.payload')), \
+         extract_arg(arg_set_id, 'debug.domain') from slice where name = 'step' order by ts",
+    );
     for (thread, steps) in steps.iter().enumerate() {
-        let recorded: Vec<(i64, i64)> = trace.rows(&format!(
-            "select ts, cast_int!(extract_arg(arg_set_id, 'debug.payload')) from slice where name = 'step' \
-             and extract_arg(arg_set_id, 'debug.domain') = 'thread {thread}' order by ts"
-        ));
+        let domain = format!("thread {thread}");
+        let recorded: Vec<(i64, i64)> = recorded
+            .iter()
+            .filter(|(.., of)| *of == domain)
+            .map(|(time, step, _)| (*time, *step))
+            .collect();
         assert!(!recorded.is_empty());
         for pair in recorded.windows(2) {
             let [(before, one), (after, next)] = pair else {
