@@ -56,7 +56,8 @@ impl Switch {
     /// Turns it on or off. Processes notice each command, also one that leaves the switch as it is.
     pub fn turn(&self, on: bool) {
         let commands = self.word().load(Ordering::Relaxed) & !OFF;
-        let word = commands.wrapping_add(OFF << 1) | u32::from(!on) * OFF;
+        let position = if on { 0 } else { OFF };
+        let word = commands.wrapping_add(OFF << 1) | position;
         self.word().store(word, Ordering::Release);
         crate::platform::system::wake(self.word(), u32::MAX >> 1);
     }
