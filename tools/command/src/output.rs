@@ -105,7 +105,7 @@ impl Output {
     /// A file of this command's own, which it replaces.
     pub fn replacing(path: &Path) -> Result<Output> {
         let pattern = Pattern::literal(path.as_os_str());
-        Output::in_directory_of(path.to_owned(), pattern, true, false)
+        Output::in_directory_of(path.to_owned(), pattern, true, OutputKind::File)
     }
 
     /// The default output for `input`: its name with another extension.
