@@ -325,7 +325,10 @@ enum {
     GPUTRAIL_MARKER_KIND_START = 4, /* Begins a range that may overlap others and end on another thread. */
     GPUTRAIL_MARKER_KIND_END = 5, /* Ends such a range. */
     GPUTRAIL_MARKER_KIND_EXTERNAL_PUSH = 6, /* Pushes an external id on the thread. */
-    GPUTRAIL_MARKER_KIND_EXTERNAL_POP = 7 /* Pops an external id. */
+    GPUTRAIL_MARKER_KIND_EXTERNAL_POP = 7, /* Pops an external id. */
+    GPUTRAIL_MARKER_KIND_COUNTER = 8, /* A sample of a counter. */
+    GPUTRAIL_MARKER_KIND_FIELD = 9, /* A named value of the next marker of the thread. */
+    GPUTRAIL_MARKER_KIND_RESOURCE = 10 /* Names an object of a runtime or of the system. */
 };
 
 /* The type of a marker's payload. */
@@ -334,7 +337,9 @@ enum {
     GPUTRAIL_PAYLOAD_KIND_NONE = 0, /* No payload. */
     GPUTRAIL_PAYLOAD_KIND_UNSIGNED = 1, /* An unsigned number. */
     GPUTRAIL_PAYLOAD_KIND_SIGNED = 2, /* A signed number, as its bits. */
-    GPUTRAIL_PAYLOAD_KIND_FLOAT = 3 /* A floating-point number, as its bits. */
+    GPUTRAIL_PAYLOAD_KIND_FLOAT = 3, /* A floating-point number, as its bits. */
+    GPUTRAIL_PAYLOAD_KIND_TEXT = 4, /* A gputrail_string_id. */
+    GPUTRAIL_PAYLOAD_KIND_POINTER = 5 /* An address or handle. */
 };
 
 /*
@@ -1662,15 +1667,19 @@ typedef struct gputrail_record_marker {
   struct gputrail_record_header header;
   /* The time. */
   gputrail_ticks time;
-  /* START and END: the range, unique in the process. External ids: the id. */
+  /*
+   * START and END: the range, unique in the process. External ids: the id. RESOURCE: the handle. PUSH, POP
+   * and INSTANT: the level of the range, from 1, in a domain whose ranges nest by themselves; 0 where ranges of all
+   * domains nest in each other.
+   */
   uint64_t id;
   /* The payload, of type payload_kind. */
   uint64_t payload;
-  /* The name; none for POP and END. */
+  /* The name; none for POP and END. FIELD: the name of the value. */
   gputrail_string_id name;
   /* The domain, or none. */
   gputrail_string_id domain;
-  /* The category, or none. */
+  /* The category, or none. COUNTER: the unit. RESOURCE: the type of the object. */
   gputrail_string_id category;
   /* The colour: alpha, red, green, blue from the most significant byte; 0: none. */
   uint32_t color;
