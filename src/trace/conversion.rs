@@ -55,7 +55,7 @@ pub enum OutputFormat {
     CompressedPerfetto,
     /// Chrome trace events, named as PyTorch's profiler names them.
     Json,
-    /// The same, packed with gzip.
+    /// Chrome trace events, packed with gzip.
     PackedJson,
     /// A folder of CSV files with the columns of rocprofv3.
     Csv,
@@ -392,14 +392,14 @@ pub fn deliver_tables(made: &Path, path: &Path) -> io::Result<()> {
             }
         }
     }
-    // What an earlier conversion has left of these partitions goes, in tables that have no rows any more, too.
+    // Partitions of an earlier conversion are removed in all tables, also in those that get no rows now.
     let old = made.join(".old");
     fs::create_dir(&old)?;
     let mut count = 0;
     for table in fs::read_dir(path)? {
         let table = table?;
         let name = table.file_name();
-        // Folders that are no tables are somebody else's.
+        // Other folders belong to somebody else.
         let is_table = name.to_str().is_some_and(is_table);
         if !table.file_type()?.is_dir() || !is_table {
             continue;

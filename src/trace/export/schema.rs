@@ -22,9 +22,9 @@ pub struct Column {
     pub name: &'static str,
     /// Its type.
     pub kind: ColumnType,
-    /// Whether values may be missing.
+    /// Whether a value of the column may be missing.
     pub optional: bool,
-    /// What it holds.
+    /// A description of its values.
     pub about: &'static str,
 }
 
@@ -33,7 +33,7 @@ pub struct Column {
 pub struct Table {
     /// Its name.
     pub name: &'static str,
-    /// What a row is.
+    /// A description of a row.
     pub about: &'static str,
     /// Its columns.
     pub columns: &'static [Column],

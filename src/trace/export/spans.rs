@@ -1,4 +1,6 @@
-//! Calls and slices in one piece: what the stream opens is held until it ends.
+//! Calls and slices as one row each: an open one is held in memory until its end comes.
+//!
+//! At most [`MAX_HELD`] are held, a few hundred bytes each with their arguments; further ones are written without an end.
 
 use std::borrow::Cow;
 
@@ -34,7 +36,7 @@ pub(super) struct Span<'a> {
     pub arguments: String,
 }
 
-/// What only calls have.
+/// The part of a span that only calls have.
 #[derive(Clone, Debug)]
 pub(super) struct CallPart {
     pub process: ProcessIndex,
