@@ -22,7 +22,7 @@ pub(crate) enum BlockState {
 /// Under [`Policy::Overwrite`](super::Policy), a full block that a dump reads. For all others it counts as full.
 const FULL_READ: u32 = 3;
 const FILLING_READ: u32 = 4;
-/// Maximum number of attempts of a dump to claim a block whose lane changes its state meanwhile.
+/// Maximum number of attempts of a dump or a lane to change the state of a block that the other changes meanwhile.
 const CLAIMS: u32 = 8;
 
 /// The header of a block in the mapping. 64 bytes, a cache line of its own.
@@ -112,10 +112,14 @@ impl BlockHeader {
 
     /// Lane that keeps its blocks: stops writing to the block, unless it takes it back.
     pub fn fill_kept(&self) {
-        // A dump claims and releases it at any time, but at most once per dump, so the loop ends.
-        while !self.change(BlockState::Filling as u32, BlockState::Full as u32)
-            && !self.change(FILLING_READ, FULL_READ)
-        {}
+        // A dump claims and releases it at any time, but at most once per dump. The program may have overwritten it.
+        let filled = (0..CLAIMS).any(|_| {
+            self.change(BlockState::Filling as u32, BlockState::Full as u32)
+                || self.change(FILLING_READ, FULL_READ)
+        });
+        if !filled {
+            self.fill();
+        }
     }
 
     /// Whether the block is full and no dump reads it.

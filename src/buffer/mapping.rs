@@ -487,7 +487,7 @@ impl Mapping {
         unsafe { self.memory.0.as_mut_ptr().add(offset) }
     }
 
-    /// Shows `read` the bytes `from..to` of a block, multiples of 8. Of memory that another process has, too, it sees a copy.
+    /// Shows `read` the bytes `from..to` of a block, multiples of 8. It sees a copy if another process has the memory, too.
     ///
     /// # Safety
     ///

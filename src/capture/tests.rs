@@ -422,57 +422,128 @@ fn a_block_that_the_dying_process_damaged_is_recovered_up_to_there() {
     assert_eq!(read(&file.path), (undamaged, vec![]));
 }
 
+/// A full pool in memory that is mapped twice, as two processes map it.
+struct SharedPool {
+    buffer: Buffer,
+    lane: crate::buffer::Lane,
+    file: std::fs::File,
+    bytes: usize,
+}
+
+impl SharedPool {
+    fn full(policy: Policy) -> SharedPool {
+        let layout = Layout::new(1 << 16, 4096, 4).unwrap();
+        let bytes = layout.total_bytes();
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(bytes as u64).unwrap();
+        let buffer = Buffer::new(Mapping::create(&file, layout).unwrap(), policy);
+        let mut lane = buffer.lane(ThreadId(7)).unwrap();
+        for _ in 0..2 * bytes / size_of::<Api>() {
+            lane.write(Api::blank());
+        }
+        SharedPool {
+            buffer,
+            lane,
+            file,
+            bytes,
+        }
+    }
+
+    /// Runs `meanwhile` while another thread overwrites the memory at random.
+    fn overwritten(mut self, mut meanwhile: impl FnMut(&Buffer, &mut crate::buffer::Lane)) {
+        use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+        let memory = memmap2::MmapOptions::new()
+            .len(self.bytes)
+            .map_raw(&self.file)
+            .unwrap();
+        // SAFETY: mapped for as long as `memory`, aligned to 8; all accesses to it are atomic.
+        let words: &[AtomicU64] =
+            unsafe { std::slice::from_raw_parts(memory.as_ptr().cast(), self.bytes / 8) };
+        /// Ends the other thread, also when `meanwhile` panics.
+        struct Over<'a>(&'a AtomicBool);
+        impl Drop for Over<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let _over = Over(&is_over);
+            scope.spawn(|| {
+                let header: u64 =
+                    bytemuck::pod_read_unaligned(&bytemuck::bytes_of(&Api::blank())[..8]);
+                let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+                while !is_over.load(Ordering::Relaxed) {
+                    random ^= random << 13;
+                    random ^= random >> 7;
+                    random ^= random << 17;
+                    // Headers of records, and small numbers: states of blocks, and lengths.
+                    let value = match random >> 62 {
+                        0 => random,
+                        1 => random & 0xfff8,
+                        2 => random & 7,
+                        _ => header,
+                    };
+                    words[(random >> 20) as usize % words.len()].store(value, Ordering::Relaxed);
+                }
+            });
+            meanwhile(&self.buffer, &mut self.lane);
+        });
+    }
+}
+
 #[test]
 fn memory_that_a_live_process_changes_meanwhile_is_recovered_to_a_sound_capture() {
-    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-    let layout = Layout::new(1 << 16, 4096, 4).unwrap();
-    let bytes = layout.total_bytes();
-    let pool = tempfile::tempfile().unwrap();
-    pool.set_len(bytes as u64).unwrap();
-    let buffer = Buffer::new(Mapping::create(&pool, layout).unwrap(), Policy::Discard);
-    let mut lane = buffer.lane(ThreadId(7)).unwrap();
-    while lane.write(Api::blank()) {}
-    let left = Mapping::open(&pool, bytes).unwrap();
-    let memory = memmap2::MmapOptions::new()
-        .len(bytes)
-        .map_raw(&pool)
-        .unwrap();
-    // SAFETY: mapped for as long as `memory`, aligned to 8; all accesses to it are atomic.
-    let words: &[AtomicU64] =
-        unsafe { std::slice::from_raw_parts(memory.as_ptr().cast(), bytes / 8) };
-    let is_over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let header: u64 = bytemuck::pod_read_unaligned(&bytemuck::bytes_of(&Api::blank())[..8]);
-            let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-            while !is_over.load(Ordering::Relaxed) {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                // Headers of records, and small numbers: states of blocks, and lengths.
-                let value = match random >> 62 {
-                    0 => random,
-                    1 => random & 0xfff8,
-                    2 => random & 7,
-                    _ => header,
-                };
-                words[(random >> 20) as usize % words.len()].store(value, Ordering::Relaxed);
-            }
-        });
-        let (mut records, mut findings) = (0, Vec::new());
-        let cause = Cause {
-            kind: NoteKind::DIED,
-            text: "killed".into(),
-        };
+    let pool = SharedPool::full(Policy::Discard);
+    let left = Mapping::open(&pool.file, pool.bytes).unwrap();
+    let (mut records, mut findings) = (0, Vec::new());
+    let cause = Cause {
+        kind: NoteKind::DIED,
+        text: "killed".into(),
+    };
+    pool.overwritten(|_, _| {
         for _ in 0..100 {
             let (file, writer) = capture();
             records += recover(&left, &writer, &cause).records;
             findings.extend(read(&file.path).1);
         }
-        is_over.store(true, Ordering::Relaxed);
-        assert_eq!(findings, [""; 0]);
-        assert!(records > 0);
     });
+    assert_eq!(findings, [""; 0]);
+    assert!(records > 0);
+}
+
+#[test]
+fn a_dump_shows_bytes_that_stay_as_they_are_while_a_live_process_changes_its_memory() {
+    let pool = SharedPool::full(Policy::Overwrite);
+    let (mut bytes, mut changed) = (0, 0);
+    pool.overwritten(|buffer, _| {
+        for _ in 0..1000 {
+            buffer.dump(Ticks::NONE, |view| {
+                let first = view.bytes.to_vec();
+                std::thread::yield_now();
+                changed += u32::from(std::hint::black_box(view.bytes) != first);
+                bytes += first.len();
+            });
+        }
+    });
+    assert!(bytes > 0);
+    assert_eq!(changed, 0);
+}
+
+#[test]
+fn a_lane_goes_on_when_the_program_overwrites_its_memory() {
+    for policy in [Policy::Discard, Policy::Overwrite] {
+        SharedPool::full(policy).overwritten(|buffer, lane| {
+            for number in 0..1000 {
+                for _ in 0..100 {
+                    lane.write(Api::blank());
+                }
+                if number % 10 == 0 {
+                    buffer.dump(Ticks::NONE, |_| {});
+                }
+            }
+        });
+    }
 }
 
 #[test]

@@ -19,6 +19,9 @@ pub enum RecordFormat {
 
 /// The times of a piece of work, in nanoseconds of CLOCK_BOOTTIME; 0 is not known. They follow its record in buffers of
 /// joined records.
+///
+/// Commands of a command buffer (`SHARED` in the flags of the record) have the times of the whole buffer. Some runtimes
+/// measure only its end, and state that it began shortly before.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct WorkTimes {

@@ -49,11 +49,11 @@ pub(crate) struct ExternalContexts {
     main: AtomicU64,
     /// The contexts with ids of their own.
     own: AtomicU64,
-    /// Those among them that record to the buffer in each slot.
+    /// By slot of a buffer: the contexts of `own` that record to it.
     buffers: [AtomicU64; BUFFERS],
-    /// The one among them that the subscriber in each slot belongs to.
+    /// By slot of a subscriber: the context of `own` that it belongs to.
     subscribers: [AtomicU64; SUBSCRIBERS],
-    /// The one among them that samples.
+    /// The context of `own` that samples.
     samples: AtomicU64,
     /// By place: the incarnation of the context.
     incarnations: [AtomicU32; CONTEXTS],
@@ -75,7 +75,7 @@ impl Default for ExternalContexts {
     }
 }
 
-/// What contexts with ids of their own consume, as [`ExternalContexts`] publishes it.
+/// The consumers of contexts with ids of their own, which [`ExternalContexts`] publishes.
 #[derive(Default)]
 pub(super) struct Consumers {
     own: u64,

@@ -298,7 +298,8 @@ impl Wanted {
         Buffers(self.kinds[kind.index()].load(Ordering::Relaxed))
     }
 
-    /// Sets the consumers of each operation of `domain`; `own_ids` as for [`Interest::complete`]. Pages of unused domains stay untouched.
+    /// Sets the consumers of each operation of `domain`; `own_ids` as for [`Interest::complete`]. Pages of unused domains
+    /// stay untouched.
     pub fn set_operations(
         &self,
         domain: Domain,

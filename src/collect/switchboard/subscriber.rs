@@ -99,14 +99,14 @@ impl UserData {
 /// The external ids of an activity that subscribers are notified of.
 #[derive(Copy, Clone)]
 pub(crate) enum ExternalIds<'a> {
-    /// Those of the calling thread, for an activity in this place.
+    /// The ids of the calling thread, for an activity in this place.
     OfThread((u32, Within)),
-    /// Those of work at its enqueue, by slot; see [`Switchboard::external_ids`].
+    /// The ids of work at its enqueue, by slot; see [`Switchboard::external_ids`].
     OfWork(&'a [ExternalId; SUBSCRIBERS]),
 }
 
 impl ExternalIds<'_> {
-    /// Those of the calling thread, for the call in progress.
+    /// The ids of the calling thread, for the call in progress.
     pub const OF_CALL: ExternalIds<'static> = ExternalIds::OfThread((u32::MAX, Within::Call));
 }
 

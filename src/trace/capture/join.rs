@@ -157,7 +157,7 @@ impl Enqueue for EnqueueFields {
         let WorkHeader {
             command, commands, ..
         } = self.work;
-        // Who waits for a command buffer waits for its last command, which has the id of the work itself.
+        // A wait for a command buffer is a wait for its last command, which has the id of the work itself.
         let is_last = commands > 0 && command == commands - 1;
         self.serial = if is_last { 0 } else { serial };
     }

@@ -313,3 +313,120 @@ impl Gauge {
         consumer.counter_values(self.index, Nanos(time), &[shown])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The curves of the counters, by name: each value with the time up to which the counter had it.
+    #[derive(Default)]
+    struct Curves {
+        names: Vec<(CounterIndex, String)>,
+        curves: Vec<Vec<(u64, f64)>>,
+    }
+
+    impl Consumer for Curves {
+        fn counters(&mut self, index: CounterIndex, block: &CounterBlock) -> io::Result<()> {
+            self.names.push((index, block.name.clone()));
+            self.curves.push(Vec::new());
+            Ok(())
+        }
+
+        fn counter_values(
+            &mut self,
+            index: CounterIndex,
+            time: Nanos,
+            values: &[CounterValue],
+        ) -> io::Result<()> {
+            let place = self.names.iter().position(|(of, _)| *of == index);
+            let value = match values {
+                [CounterValue::Int(value)] => *value as f64,
+                [CounterValue::Double(value)] => *value,
+                other => panic!("{other:?}"),
+            };
+            self.curves[place.expect("declared")].push((time.0, value));
+            Ok(())
+        }
+    }
+
+    impl Curves {
+        fn of(&self, name: &str) -> &[(u64, f64)] {
+            let place = self.names.iter().position(|(_, of)| of == name);
+            place.map_or(&[], |place| &self.curves[place])
+        }
+
+        /// The sum of value times duration.
+        fn integral(&self, name: &str) -> f64 {
+            let mut from = 0;
+            let mut sum = 0.0;
+            for (to, value) in self.of(name) {
+                assert!(*to >= from, "times ascend");
+                sum += (to - from) as f64 * value;
+                from = *to;
+            }
+            sum
+        }
+    }
+
+    /// The curves of works on one agent with 10 compute units.
+    fn curves(works: &[(Running, u64, u64)]) -> Curves {
+        let mut curves = Curves::default();
+        let mut gauges = Gauges::new(ProcessIndex(0));
+        for (running, start, end) in works {
+            let mut stream = Stream::new(&mut curves);
+            stream.indices.counters = gauges.gauges.len() as u32;
+            let interval = (Nanos(*start), Nanos(*end));
+            gauges
+                .add(&mut stream, (AgentIndex(0), 10), *running, interval)
+                .unwrap();
+        }
+        gauges.finish(&mut curves).unwrap();
+        curves
+    }
+
+    #[test]
+    fn few_changes_are_exact() {
+        let curves = curves(&[
+            (Running::Kernel(Some(4)), 1_000, 401_000),
+            (Running::Kernel(Some(40)), 201_000, 301_000),
+            (Running::Kernel(None), 601_000, 601_000),
+            (Running::Copy(50_000), 701_000, 801_000),
+        ]);
+        let kernels = [(1_000, 0.0), (201_000, 1.0), (301_000, 2.0), (401_000, 1.0)];
+        assert_eq!(curves.of("kernels"), kernels);
+        let occupied = [
+            (1_000, 0.0),
+            (201_000, 40.0),
+            (301_000, 100.0),
+            (401_000, 40.0),
+        ];
+        assert_eq!(curves.of("occupied %"), occupied);
+        let rate = [(701_000, 0.0), (801_000, 500_000_000.0)];
+        assert_eq!(curves.of("copy B/s"), rate);
+    }
+
+    #[test]
+    fn the_area_under_the_curve_is_the_time_of_all_kernels() {
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut draw = |below: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random >> 20) % below
+        };
+        // Bursts of short kernels and long ones, in the order in which they complete.
+        let mut works: Vec<(Running, u64, u64)> = (0..20_000)
+            .map(|number| {
+                let start = number / 100 * 1_000_000 + draw(300_000);
+                (Running::Kernel(None), start, start + 1 + draw(400_000))
+            })
+            .collect();
+        works.sort_by_key(|(_, _, end)| *end);
+        let expected: u64 = works.iter().map(|(_, start, end)| end - start).sum();
+        let area = curves(&works).integral("kernels");
+        assert!(
+            (area / expected as f64 - 1.0).abs() < 1e-9,
+            "{area} {expected}"
+        );
+    }
+}

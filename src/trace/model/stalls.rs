@@ -183,6 +183,8 @@ fn name(way: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{InstructionType, SamplingMethod, StallReason};
+    use crate::trace::model::{Consumer, TrackIndex};
 
     #[test]
     fn spans_become_longer_and_lose_nothing() {
@@ -198,5 +200,68 @@ mod tests {
         assert_eq!(spans.samples(), samples);
         assert_eq!(spans.length, 16 * SPAN);
         assert!(spans.spans.keys().all(|span| *span <= samples / 16));
+    }
+
+    /// The values of each counter, with their times in ms.
+    #[derive(Default)]
+    struct Values(Vec<(String, Vec<(f64, i64)>)>);
+
+    impl Consumer for Values {
+        fn track(&mut self, _: TrackIndex, track: &Track<'_>) -> io::Result<()> {
+            self.0.push((track.name.to_owned(), Vec::new()));
+            Ok(())
+        }
+
+        fn value(&mut self, track: TrackIndex, time: Nanos, value: CounterValue) -> io::Result<()> {
+            let CounterValue::Int(value) = value else {
+                panic!("{value:?}");
+            };
+            let values = &mut self.0[track.0 as usize].1;
+            values.push((time.0 as f64 / 1e6, value));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn each_outcome_has_its_share_of_the_samples_of_its_time() {
+        let mut stalls = Stalls::default();
+        let outcome = |issued| Outcome {
+            method: SamplingMethod::STOCHASTIC,
+            instruction: InstructionType::NONE,
+            reason: NotIssued(2),
+            stall: if issued {
+                StallReason::NONE
+            } else {
+                StallReason::OTHER
+            },
+        };
+        // From 10 ms on one sample in four issues, from 20 ms on all do, and from 40 ms on one in two.
+        for number in 0..8_000_u64 {
+            let time = 10_000_000 + number * 5_000;
+            let is_issued = match time / 10_000_000 {
+                1 => number % 4 == 0,
+                2 => true,
+                3 => continue,
+                _ => number % 2 == 0,
+            };
+            stalls.add(AgentId(1), Nanos(time), &outcome(is_issued));
+        }
+        let mut values = Values::default();
+        let mut stream = Stream::new(&mut values);
+        stalls
+            .finish(&mut stream, ProcessIndex(0), |agent| {
+                format!("GPU {}", agent.0)
+            })
+            .unwrap();
+        let stalled = format!("GPU 1 stalled: {}", NotIssued(2).name().unwrap());
+        let expected = [
+            ("GPU 1 waves".to_owned(), vec![]),
+            (
+                "GPU 1 issued".to_owned(),
+                vec![(10.0, 25), (20.0, 100), (30.0, 0), (40.0, 50), (50.0, 0)],
+            ),
+            (stalled, vec![(10.0, 75), (20.0, 0), (40.0, 50), (50.0, 0)]),
+        ];
+        assert_eq!(values.0, expected);
     }
 }

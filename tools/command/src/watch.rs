@@ -168,7 +168,9 @@ impl Sighting {
                      gputrail; start gputrail as that user";
         } else if let Some(loader) = &self.loader {
             if knows_layers(loader) {
-                text += "it called no OpenCL function, or had emptied its environment before";
+                text += "it called no OpenCL function, had emptied its environment before, or had no room left for \
+                         our layer's thread-local variables, which GLIBC_TUNABLES=\
+                         glibc.rtld.optional_static_tls=4096 gives";
             } else {
                 text += "that loader does not support layers; ocl-icd does since version 2.3.0";
             }
