@@ -196,6 +196,7 @@ pub enum Command {
     Demo(Demo),
     /// List the devices that can be traced, their clocks, and what can be collected on them
     Agents,
+    Counters(crate::counters::Counters),
     Merge(Merge),
     View(View),
     Info(Info),

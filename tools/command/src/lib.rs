@@ -9,6 +9,7 @@ mod cli;
 mod contents;
 mod control;
 mod convert;
+mod counters;
 mod demo;
 mod figures;
 mod flight;
@@ -104,6 +105,7 @@ pub fn run(carried: Carried) -> ExitCode {
         Command::Convert(arguments) => convert::run(arguments),
         Command::Demo(arguments) => demo::run(arguments, carried),
         Command::Agents => agents::run(),
+        Command::Counters(arguments) => counters::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),

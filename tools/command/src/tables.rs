@@ -40,7 +40,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    fn for_people(&self) -> String {
+    pub fn for_people(&self) -> String {
         match self {
             Cell::Text(text) => text.clone(),
             Cell::Count(count) => grouped(*count),

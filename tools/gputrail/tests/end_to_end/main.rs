@@ -8,6 +8,7 @@ mod command;
 mod command_buffers;
 mod completeness;
 mod control;
+mod counters;
 mod damages;
 mod demo;
 mod dependencies;

@@ -1,0 +1,924 @@
+//! What the agents of an architecture can count: blocks of hardware, their counters, and the metrics derived from them.
+
+use super::expression::{Expression, Malformed, Name, Node, Operator, Reduction, Resolution};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+/// A place in a definition file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Location {
+    /// The file.
+    pub file: Arc<str>,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1, in bytes.
+    pub column: u32,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// A definition that was refused. The others are in the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Where it stands.
+    pub at: Location,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.at, self.problem)
+    }
+}
+
+/// The unit of a counter's values.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum Usage {
+    /// Events.
+    #[default]
+    Items,
+    /// A share, in percent.
+    Percentage,
+    /// A share.
+    Ratio,
+    /// Bytes.
+    Bytes,
+    /// Kilobytes.
+    Kilobytes,
+    /// Milliseconds.
+    Milliseconds,
+    /// Cycles of the agent's clock.
+    Cycles,
+}
+
+impl Usage {
+    /// The usage with this name in GPUPerfAPI's definitions.
+    pub fn named(name: &str) -> Option<Usage> {
+        Some(match name {
+            "items" => Usage::Items,
+            "percentage" => Usage::Percentage,
+            "ratio" => Usage::Ratio,
+            "bytes" => Usage::Bytes,
+            "kilobytes" => Usage::Kilobytes,
+            "milliseconds" => Usage::Milliseconds,
+            "cycles" => Usage::Cycles,
+            _ => return None,
+        })
+    }
+}
+
+/// A fact about an agent that expressions use.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Property {
+    /// The number of compute units.
+    ComputeUnits,
+    /// The number of SIMDs of all compute units.
+    Simds,
+    /// The number of SIMDs of a compute unit.
+    SimdsPerComputeUnit,
+    /// The number of shader engines.
+    ShaderEngines,
+    /// The number of shader arrays.
+    ShaderArrays,
+    /// The number of shader arrays of a shader engine.
+    ArraysPerEngine,
+    /// The number of accelerator dies.
+    Dies,
+    /// The number of work-items of a wave.
+    WaveSize,
+    /// The clock of the compute units, in Hz.
+    Clock,
+    /// The duration of the kernel, in ns.
+    KernelTime,
+    /// The bandwidth of the agent's memory, in bytes a second.
+    MemoryBandwidth,
+}
+
+impl Property {
+    /// All of them, with the names that definitions use.
+    pub const NAMES: [(&'static str, Property); 19] = [
+        ("CU_NUM", Property::ComputeUnits),
+        ("cu_count", Property::ComputeUnits),
+        ("SIMD_NUM", Property::Simds),
+        ("NUM_SIMDS", Property::Simds),
+        ("simd_count", Property::Simds),
+        ("simd_per_cu", Property::SimdsPerComputeUnit),
+        ("SE_NUM", Property::ShaderEngines),
+        ("NUM_SHADER_ENGINES", Property::ShaderEngines),
+        ("num_shader_banks", Property::ShaderEngines),
+        ("array_count", Property::ShaderArrays),
+        ("simd_arrays_per_engine", Property::ArraysPerEngine),
+        ("XCC_NUM", Property::Dies),
+        ("num_xcc", Property::Dies),
+        ("MAX_WAVE_SIZE", Property::WaveSize),
+        ("wave_front_size", Property::WaveSize),
+        ("max_engine_clk_fcompute", Property::Clock),
+        ("CLOCK", Property::Clock),
+        ("KERNEL_TIME", Property::KernelTime),
+        ("MEMORY_BANDWIDTH", Property::MemoryBandwidth),
+    ];
+
+    /// The property with this name.
+    pub fn named(name: &str) -> Option<Property> {
+        let found = Self::NAMES.iter().find(|(of, _)| *of == name);
+        found.map(|(_, property)| *property)
+    }
+}
+
+/// A block of hardware that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its name.
+    pub name: String,
+    /// The number of its instances in an agent; `None`: not known.
+    pub instances: Option<u32>,
+    /// The number of counters that it counts at a time; `None`: not known.
+    pub capacity: Option<u32>,
+}
+
+/// The place of a counter or metric in its architecture.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CounterIndex(pub u32);
+
+/// The place of a block in its architecture.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockIndex(pub u32);
+
+/// A counter, or a metric derived from counters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counter {
+    /// Its name.
+    pub name: String,
+    /// Its description, for people.
+    pub description: String,
+    /// The unit of its values.
+    pub usage: Usage,
+    /// Where its values come from.
+    pub definition: Definition,
+    /// Where it is defined.
+    pub at: Location,
+}
+
+/// Where the values of a counter come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Definition {
+    /// Hardware counts the event.
+    Basic {
+        /// The block.
+        block: BlockIndex,
+        /// The number of the event in the block.
+        event: u32,
+        /// The instance of the block; `None`: each has a value of its own.
+        instance: Option<u32>,
+    },
+    /// It is computed.
+    Derived(Expression, Formula),
+}
+
+/// The meaning of a counter's name in an expression.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum Dialect {
+    /// The sum of its instances (ROCProfiler v1, GPUPerfAPI).
+    Sum,
+    /// The values of its instances, which must be reduced (rocprofiler-sdk).
+    #[default]
+    Instances,
+}
+
+/// An expression with its names looked up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Formula {
+    /// A number.
+    Number(f64),
+    /// A property of the agent.
+    Property(Property),
+    /// The instances of a basic counter.
+    Counter(CounterIndex, Resolution),
+    /// One instance of a basic counter.
+    Instance(CounterIndex, u32),
+    /// A metric.
+    Metric(CounterIndex),
+    /// An operation on two values.
+    Binary(Operator, Box<[Formula; 2]>),
+    /// Instances made one; only the first so many, or all.
+    Reduce(Reduction, Box<Formula>, Option<u32>),
+    /// The instances with these coordinates of the dimensions.
+    Select(Box<Formula>, Vec<(String, Vec<u32>)>),
+}
+
+/// The instances of a value.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Shape {
+    One,
+    /// A value for each instance of the block.
+    Of(BlockIndex),
+}
+
+/// The counters of one architecture.
+#[derive(Clone, Debug, Default)]
+pub struct Architecture {
+    blocks: Vec<Block>,
+    counters: Vec<Counter>,
+    by_name: HashMap<String, CounterIndex>,
+    by_folded_name: HashMap<String, CounterIndex>,
+    /// The metrics, each behind those that it uses.
+    order: Vec<CounterIndex>,
+}
+
+impl Architecture {
+    /// Its blocks.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// Its counters and metrics.
+    pub fn counters(&self) -> &[Counter] {
+        &self.counters
+    }
+
+    /// The metrics, each behind those that it uses.
+    pub fn metrics_in_order(&self) -> &[CounterIndex] {
+        &self.order
+    }
+
+    /// A counter by its index.
+    pub fn counter(&self, index: CounterIndex) -> &Counter {
+        &self.counters[index.0 as usize]
+    }
+
+    /// The counter with exactly this name.
+    pub fn find(&self, name: &str) -> Option<CounterIndex> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The counter with this name, without regard to case.
+    pub fn find_ignoring_case(&self, name: &str) -> Option<CounterIndex> {
+        self.by_folded_name.get(&name.to_ascii_lowercase()).copied()
+    }
+
+    /// The names that are most like `name`, at most three, the nearest first.
+    pub fn nearest(&self, name: &str) -> Vec<&str> {
+        let wanted = name.to_ascii_lowercase();
+        let limit = wanted.len() / 3 + 1;
+        let mut near: Vec<(usize, &str)> = self
+            .counters
+            .iter()
+            .filter_map(|counter| {
+                let distance = distance(&wanted, &counter.name.to_ascii_lowercase(), limit)?;
+                Some((distance, counter.name.as_str()))
+            })
+            .collect();
+        near.sort_unstable();
+        near.truncate(3);
+        near.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// The basic counters that `counter` needs, each once, in the order of their indices.
+    pub fn basic_counters(&self, counter: CounterIndex) -> Vec<(CounterIndex, Resolution)> {
+        let mut found = Vec::new();
+        let mut seen = vec![false; self.counters.len()];
+        let mut open = vec![counter];
+        while let Some(next) = open.pop() {
+            if std::mem::replace(&mut seen[next.0 as usize], true) {
+                continue;
+            }
+            match &self.counter(next).definition {
+                Definition::Basic { .. } => found.push((next, Resolution::None)),
+                Definition::Derived(_, formula) => formula.visit(&mut |part| match part {
+                    Formula::Counter(index, resolution) => found.push((*index, *resolution)),
+                    Formula::Instance(index, _) => found.push((*index, Resolution::None)),
+                    Formula::Metric(index) => open.push(*index),
+                    _ => {}
+                }),
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+impl Formula {
+    /// Calls `see` with each part.
+    fn visit(&self, see: &mut impl FnMut(&Formula)) {
+        see(self);
+        match self {
+            Formula::Binary(_, operands) => operands.iter().for_each(|part| part.visit(see)),
+            Formula::Reduce(_, of, _) | Formula::Select(of, _) => of.visit(see),
+            _ => {}
+        }
+    }
+}
+
+/// The edits between two names, if at most `limit` are needed.
+fn distance(left: &str, right: &str, limit: usize) -> Option<usize> {
+    let (left, right) = (left.as_bytes(), right.as_bytes());
+    if left.len().abs_diff(right.len()) > limit || left.len() > 256 {
+        return None;
+    }
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (place, from) in left.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], place + 1);
+        for (column, to) in right.iter().enumerate() {
+            let changed = diagonal + usize::from(from != to);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row.last().copied().filter(|distance| *distance <= limit)
+}
+
+/// The definition of a counter, as a reader of files found it.
+#[derive(Clone, Debug)]
+pub struct Defined {
+    /// Its name.
+    pub name: String,
+    /// Its description.
+    pub description: String,
+    /// The unit of its values.
+    pub usage: Usage,
+    /// Where its values come from.
+    pub from: DefinedFrom,
+    /// Where it is defined.
+    pub at: Location,
+}
+
+/// Where the values of a defined counter come from.
+#[derive(Clone, Debug)]
+pub enum DefinedFrom {
+    /// An event of a block.
+    Event {
+        /// The name of the block.
+        block: String,
+        /// The number of the event.
+        event: u32,
+        /// The instance of the block, where it has counters of its own.
+        instance: Option<u32>,
+    },
+    /// An expression, and where its text begins.
+    Expression(Expression, Location),
+}
+
+/// The definitions of one architecture.
+#[derive(Clone, Debug, Default)]
+pub struct Definitions {
+    /// The meaning of a counter's name in expressions.
+    pub dialect: Dialect,
+    /// The blocks that are described.
+    pub blocks: Vec<Block>,
+    /// The counters; of two with the same name the later one counts.
+    pub counters: Vec<Defined>,
+}
+
+/// The definitions that were read from files.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The architectures, by name.
+    pub architectures: BTreeMap<String, Definitions>,
+    /// The definitions that were refused.
+    pub refused: Vec<Refused>,
+}
+
+impl Sources {
+    /// The definitions of an architecture, which are empty if it is new.
+    pub fn architecture(&mut self, name: &str) -> &mut Definitions {
+        self.architectures.entry(name.to_owned()).or_default()
+    }
+}
+
+/// The counters of several architectures.
+#[derive(Clone, Debug, Default)]
+pub struct Catalogue {
+    /// The architectures, by name.
+    pub architectures: BTreeMap<String, Architecture>,
+    /// The definitions that were refused, in the order of their places.
+    pub refused: Vec<Refused>,
+}
+
+impl From<Sources> for Catalogue {
+    /// Looks up the names in all expressions. Definitions that are wrong are refused, once for all architectures that have
+    /// them.
+    fn from(sources: Sources) -> Catalogue {
+        let mut refused = sources.refused;
+        let resolve = |(name, definitions): (String, Definitions)| {
+            let Definitions {
+                dialect,
+                blocks,
+                counters,
+            } = definitions;
+            let resolver = Resolver::new(blocks, dialect);
+            (name, resolver.resolve(counters, &mut refused))
+        };
+        let architectures = sources.architectures.into_iter().map(resolve).collect();
+        refused.sort_by(|left, right| left.at.cmp(&right.at));
+        refused.dedup();
+        Catalogue {
+            architectures,
+            refused,
+        }
+    }
+}
+
+/// Looks up the names of definitions.
+struct Resolver {
+    architecture: Architecture,
+    dialect: Dialect,
+    blocks: HashMap<String, BlockIndex>,
+}
+
+/// The state of a metric while names are looked up.
+#[derive(Clone, PartialEq)]
+enum State {
+    New,
+    Open,
+    Known(Option<(Formula, Shape)>),
+}
+
+impl Resolver {
+    fn new(blocks: Vec<Block>, dialect: Dialect) -> Resolver {
+        let numbered = blocks.iter().enumerate();
+        let by_name = numbered.map(|(place, block)| (block.name.clone(), BlockIndex(place as u32)));
+        Resolver {
+            blocks: by_name.collect(),
+            dialect,
+            architecture: Architecture {
+                blocks,
+                ..Architecture::default()
+            },
+        }
+    }
+
+    fn resolve(mut self, definitions: Vec<Defined>, refused: &mut Vec<Refused>) -> Architecture {
+        // The last definition of a name.
+        let mut latest: HashMap<&str, usize> = HashMap::new();
+        for (place, defined) in definitions.iter().enumerate() {
+            latest.insert(&defined.name, place);
+        }
+        let mut taken: Vec<usize> = latest.values().copied().collect();
+        taken.sort_unstable();
+        let places: HashMap<&str, usize> = taken
+            .iter()
+            .enumerate()
+            .map(|(place, of)| (definitions[*of].name.as_str(), place))
+            .collect();
+        let definitions: Vec<&Defined> = taken.iter().map(|place| &definitions[*place]).collect();
+        let mut states = vec![State::New; definitions.len()];
+        let mut order = Vec::new();
+        for start in 0..definitions.len() {
+            self.resolve_from(
+                start,
+                &definitions,
+                &places,
+                &mut states,
+                &mut order,
+                refused,
+            );
+        }
+        let mut indices = vec![None; definitions.len()];
+        let mut count = 0;
+        for (place, state) in states.iter().enumerate() {
+            if *state != State::Known(None) {
+                indices[place] = Some(CounterIndex(count));
+                count += 1;
+            }
+        }
+        for (place, defined) in definitions.iter().enumerate() {
+            let State::Known(Some((mut formula, _))) =
+                std::mem::replace(&mut states[place], State::New)
+            else {
+                continue;
+            };
+            let definition = match &defined.from {
+                DefinedFrom::Event {
+                    block,
+                    event,
+                    instance,
+                } => Definition::Basic {
+                    block: self.blocks[block.as_str()],
+                    event: *event,
+                    instance: *instance,
+                },
+                DefinedFrom::Expression(expression, _) => {
+                    formula.renumber(&indices);
+                    Definition::Derived(expression.clone(), formula)
+                }
+            };
+            let index = CounterIndex(self.architecture.counters.len() as u32);
+            let name = &defined.name;
+            self.architecture.by_name.insert(name.clone(), index);
+            let folded = name.to_ascii_lowercase();
+            self.architecture
+                .by_folded_name
+                .entry(folded)
+                .or_insert(index);
+            self.architecture.counters.push(Counter {
+                name: name.clone(),
+                description: defined.description.clone(),
+                usage: defined.usage,
+                definition,
+                at: defined.at.clone(),
+            });
+        }
+        let derived = order.into_iter().filter_map(|place: usize| indices[place]);
+        self.architecture.order = derived.collect();
+        self.architecture
+    }
+
+    /// Looks up the names of a definition and of those that it uses, without recursion: a file may chain any number.
+    fn resolve_from(
+        &mut self,
+        start: usize,
+        definitions: &[&Defined],
+        places: &HashMap<&str, usize>,
+        states: &mut [State],
+        order: &mut Vec<usize>,
+        refused: &mut Vec<Refused>,
+    ) {
+        let mut open = vec![start];
+        while let Some(&place) = open.last() {
+            let defined = definitions[place];
+            match (&states[place], &defined.from) {
+                (State::Known(_), _) => {
+                    open.pop();
+                }
+                (_, DefinedFrom::Event { block, .. }) => {
+                    let block = self.block(block);
+                    let counter = Formula::Counter(CounterIndex(place as u32), Resolution::None);
+                    states[place] = State::Known(Some((counter, Shape::Of(block))));
+                }
+                (_, DefinedFrom::Expression(expression, at)) => {
+                    states[place] = State::Open;
+                    let mut names = Vec::new();
+                    name_list(&expression.root, &mut names);
+                    let used = names
+                        .iter()
+                        .filter_map(|name| Some((*name, *places.get(name.name.as_str())?)));
+                    let unknown = used
+                        .clone()
+                        .find(|(_, used)| !matches!(states[*used], State::Known(_)));
+                    let outcome = match unknown {
+                        Some((name, used)) if states[used] == State::Open => Err(malformed(
+                            name.at,
+                            format!(
+                                "{} is defined by itself, by way of {}",
+                                defined.name, name.name
+                            ),
+                        )),
+                        Some((_, used)) => {
+                            open.push(used);
+                            continue;
+                        }
+                        None => self.formula(&expression.root, places, states),
+                    };
+                    states[place] = State::Known(match outcome {
+                        Ok(known) => {
+                            order.push(place);
+                            Some(known)
+                        }
+                        Err(Malformed {
+                            at: within,
+                            problem,
+                        }) => {
+                            let column = at.column.saturating_add(within as u32);
+                            refused.push(Refused {
+                                at: Location {
+                                    column,
+                                    ..at.clone()
+                                },
+                                problem: format!("{}: {problem}", defined.name),
+                            });
+                            None
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    /// The block with this name, which is added if it is new.
+    fn block(&mut self, name: &str) -> BlockIndex {
+        if let Some(known) = self.blocks.get(name) {
+            return *known;
+        }
+        let index = BlockIndex(self.architecture.blocks.len() as u32);
+        self.architecture.blocks.push(Block {
+            name: name.to_owned(),
+            instances: None,
+            capacity: None,
+        });
+        self.blocks.insert(name.to_owned(), index);
+        index
+    }
+
+    fn formula(
+        &self,
+        node: &Node,
+        places: &HashMap<&str, usize>,
+        states: &[State],
+    ) -> Result<(Formula, Shape), Malformed> {
+        let of_name = |name: &Name| self.named(name, places, states);
+        let inner = |node: &Node| self.formula(node, places, states);
+        Ok(match node {
+            Node::Number(number) => (Formula::Number(*number), Shape::One),
+            Node::Name(name) => match (of_name(name)?, self.dialect) {
+                ((formula, Shape::Of(_)), Dialect::Sum) => (
+                    Formula::Reduce(Reduction::Sum, Box::new(formula), None),
+                    Shape::One,
+                ),
+                (known, _) => known,
+            },
+            Node::Binary {
+                operator,
+                operands,
+                at,
+            } => {
+                let (left, left_shape) = inner(&operands[0])?;
+                let (right, right_shape) = inner(&operands[1])?;
+                let shape = match (left_shape, right_shape) {
+                    (Shape::One, shape) | (shape, Shape::One) => shape,
+                    (left, right) if left == right => left,
+                    _ => {
+                        return Err(malformed(
+                            *at,
+                            "the values have instances of different blocks: reduce them before"
+                                .to_owned(),
+                        ));
+                    }
+                };
+                (Formula::Binary(*operator, Box::new([left, right])), shape)
+            }
+            Node::Reduce {
+                reduction,
+                of,
+                instances,
+                dimensions: _,
+            } => {
+                let (of, shape) = self.instances(of, places, states)?;
+                match shape {
+                    Shape::One => (of, Shape::One),
+                    Shape::Of(_) => (
+                        Formula::Reduce(*reduction, Box::new(of), *instances),
+                        Shape::One,
+                    ),
+                }
+            }
+            Node::Select { of, coordinates } => {
+                let (of, shape) = self.instances(of, places, states)?;
+                (Formula::Select(Box::new(of), coordinates.clone()), shape)
+            }
+            Node::Accumulate { of, resolution } => match of_name(of)? {
+                (Formula::Counter(counter, _), shape) => {
+                    (Formula::Counter(counter, *resolution), shape)
+                }
+                _ => {
+                    return Err(malformed(
+                        of.at,
+                        format!("expected a basic counter, and {} is a metric", of.name),
+                    ));
+                }
+            },
+        })
+    }
+
+    /// The value of `node` with its instances, also where a name alone means their sum.
+    fn instances(
+        &self,
+        node: &Node,
+        places: &HashMap<&str, usize>,
+        states: &[State],
+    ) -> Result<(Formula, Shape), Malformed> {
+        match node {
+            Node::Name(name) => self.named(name, places, states),
+            node => self.formula(node, places, states),
+        }
+    }
+
+    fn named(
+        &self,
+        name: &Name,
+        places: &HashMap<&str, usize>,
+        states: &[State],
+    ) -> Result<(Formula, Shape), Malformed> {
+        let Some(place) = places.get(name.name.as_str()) else {
+            return match Property::named(&name.name) {
+                Some(property) => Ok((Formula::Property(property), Shape::One)),
+                None => Err(malformed(
+                    name.at,
+                    format!("there is no counter, metric or property {:?}", name.name),
+                )),
+            };
+        };
+        let State::Known(Some((formula, shape))) = &states[*place] else {
+            return Err(malformed(
+                name.at,
+                format!("the definition of {} was refused", name.name),
+            ));
+        };
+        match (formula, name.instance) {
+            (Formula::Counter(counter, _), Some(instance)) if matches!(shape, Shape::Of(_)) => {
+                Ok((Formula::Instance(*counter, instance), Shape::One))
+            }
+            (_, Some(_)) => Err(malformed(
+                name.at,
+                format!("{} has no instances", name.name),
+            )),
+            (Formula::Counter(counter, _), None) if counter.0 as usize == *place => {
+                Ok((formula.clone(), *shape))
+            }
+            _ => Ok((Formula::Metric(CounterIndex(*place as u32)), *shape)),
+        }
+    }
+}
+
+impl Formula {
+    /// Replaces places among the definitions by indices among the counters.
+    fn renumber(&mut self, indices: &[Option<CounterIndex>]) {
+        match self {
+            Formula::Counter(index, _) | Formula::Instance(index, _) | Formula::Metric(index) => {
+                // What a known formula uses is known.
+                *index = indices[index.0 as usize].unwrap_or(*index);
+            }
+            Formula::Binary(_, operands) => {
+                operands.iter_mut().for_each(|part| part.renumber(indices))
+            }
+            Formula::Reduce(_, of, _) | Formula::Select(of, _) => of.renumber(indices),
+            Formula::Number(_) | Formula::Property(_) => {}
+        }
+    }
+}
+
+fn malformed(at: usize, problem: impl Into<String>) -> Malformed {
+    Malformed {
+        at,
+        problem: problem.into(),
+    }
+}
+
+/// The names of an expression.
+fn name_list<'e>(node: &'e Node, names: &mut Vec<&'e Name>) {
+    match node {
+        Node::Number(_) => {}
+        Node::Name(name) | Node::Accumulate { of: name, .. } => names.push(name),
+        Node::Binary { operands, .. } => operands.iter().for_each(|part| name_list(part, names)),
+        Node::Reduce { of, .. } | Node::Select { of, .. } => name_list(of, names),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(line: u32) -> Location {
+        Location {
+            file: "made.yaml".into(),
+            line,
+            column: 10,
+        }
+    }
+
+    fn event(name: &str, block: &str, event: u32) -> Defined {
+        Defined {
+            name: name.to_owned(),
+            description: String::new(),
+            usage: Usage::Items,
+            from: DefinedFrom::Event {
+                block: block.to_owned(),
+                event,
+                instance: None,
+            },
+            at: at(1),
+        }
+    }
+
+    fn metric(name: &str, line: u32, expression: &str) -> Defined {
+        Defined {
+            from: DefinedFrom::Expression(Expression::parse(expression).unwrap(), at(line)),
+            ..event(name, "", 0)
+        }
+    }
+
+    fn made(dialect: Dialect, definitions: Vec<Defined>) -> (Architecture, Vec<String>) {
+        let mut sources = Sources::default();
+        let definitions = Definitions {
+            dialect,
+            blocks: Vec::new(),
+            counters: definitions,
+        };
+        sources.architectures.insert("made".to_owned(), definitions);
+        let mut catalogue = Catalogue::from(sources);
+        let refused = catalogue.refused.iter().map(Refused::to_string).collect();
+        (catalogue.architectures.remove("made").unwrap(), refused)
+    }
+
+    #[test]
+    fn a_metric_is_computed_behind_those_that_it_uses() {
+        let (made, refused) = made(
+            Dialect::Sum,
+            vec![
+                metric("Ratio", 2, "Both/A"),
+                metric("Both", 3, "A+sum(B,16)"),
+                event("A", "SQ", 4),
+                event("B", "TA", 5),
+            ],
+        );
+        assert_eq!(refused, [""; 0]);
+        let names = |list: Vec<CounterIndex>| -> Vec<String> {
+            list.into_iter()
+                .map(|index| made.counter(index).name.clone())
+                .collect()
+        };
+        assert_eq!(names(made.metrics_in_order().to_vec()), ["Both", "Ratio"]);
+        let basic = made.basic_counters(made.find("Ratio").unwrap());
+        assert_eq!(
+            names(basic.into_iter().map(|(index, _)| index).collect()),
+            ["A", "B"]
+        );
+        assert_eq!(made.find("ratio"), None);
+        assert_eq!(made.find_ignoring_case("ratio"), made.find("Ratio"));
+    }
+
+    #[test]
+    fn cycles_unknown_names_and_unlike_instances_are_refused_with_their_place() {
+        let (made, refused) = made(
+            Dialect::Instances,
+            vec![
+                event("A", "SQ", 4),
+                event("B", "TA", 5),
+                metric("First", 2, "1+Second"),
+                metric("Second", 3, "Third*2"),
+                metric("Third", 4, "First"),
+                metric("Lost", 5, "reduce(A,sum)/NOWHERE"),
+                metric("Unlike", 6, "A+B"),
+                metric("Late", 7, "2*Unlike"),
+                metric("Deep", 8, "accumulate(Fine, LOW_RES)"),
+                metric("Fine", 9, "reduce(A*2,max)"),
+            ],
+        );
+        let expected = [
+            "made.yaml:2:12: First: the definition of Second was refused",
+            "made.yaml:3:10: Second: the definition of Third was refused",
+            "made.yaml:4:10: Third: Third is defined by itself, by way of First",
+            "made.yaml:5:24: Lost: there is no counter, metric or property \"NOWHERE\"",
+            "made.yaml:6:11: Unlike: the values have instances of different blocks: reduce them before",
+            "made.yaml:7:12: Late: the definition of Unlike was refused",
+            "made.yaml:8:21: Deep: expected a basic counter, and Fine is a metric",
+        ];
+        assert_eq!(refused, expected);
+        let left: Vec<&str> = made
+            .counters()
+            .iter()
+            .map(|counter| counter.name.as_str())
+            .collect();
+        assert_eq!(left, ["A", "B", "Fine"]);
+    }
+
+    #[test]
+    fn a_chain_of_any_length_is_looked_up_without_recursion() {
+        let mut definitions = vec![event("M0", "SQ", 1)];
+        for number in 1..20_000 {
+            definitions.push(metric(
+                &format!("M{number}"),
+                number,
+                &format!("M{}+1", number - 1),
+            ));
+        }
+        definitions.reverse();
+        let (made, refused) = made(Dialect::Sum, definitions);
+        assert_eq!((made.counters().len(), refused), (20_000, vec![]));
+    }
+
+    #[test]
+    fn the_last_definition_of_a_name_counts() {
+        let (made, _) = made(
+            Dialect::Sum,
+            vec![
+                event("A", "SQ", 4),
+                metric("M", 2, "A"),
+                event("A", "TA", 5),
+            ],
+        );
+        let a = made.counter(made.find("A").unwrap());
+        assert!(matches!(a.definition, Definition::Basic { event: 5, .. }));
+        assert_eq!(made.counters().len(), 2);
+    }
+
+    #[test]
+    fn an_unknown_name_has_neighbours() {
+        let (made, _) = made(
+            Dialect::Sum,
+            vec![
+                event("SQ_WAVES", "SQ", 4),
+                event("SQ_WAVE_CYCLES", "SQ", 5),
+                event("TCC_HIT", "TCC", 1),
+            ],
+        );
+        assert_eq!(made.nearest("sq_wave"), ["SQ_WAVES"]);
+        assert_eq!(made.nearest("XYZ"), [""; 0]);
+    }
+}

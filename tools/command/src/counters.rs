@@ -1,0 +1,309 @@
+//! `gputrail counters`: what agents can count, by the definitions of their vendors.
+
+use crate::tables::{self, Cell, Column, Format, Table};
+use crate::{Failure, say, stdout};
+use anyhow::{Context, anyhow};
+use clap::{Args, Subcommand};
+use gputrail::counters::{
+    self, Architecture, Catalogue, CounterIndex, Definition, Resolution, Sources,
+};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+const TEMPLATE: &str =
+    "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}\n";
+
+const EXAMPLES: &str = "\
+Examples:
+  gputrail counters list                                   architectures
+  gputrail counters list -a gfx90a                         counters and metrics of one
+  gputrail counters info -a gfx90a OccupancyPercent        formula down to basic counters
+  gputrail counters check -a gfx90a MfmaUtil,L2CacheHit    passes of a kernel that they need
+  gputrail counters list -d metrics.xml -a gfx906          by other definitions";
+
+const NOTES: &str = "\
+The definitions that are built in are rocprofiler-sdk's. Counters are not collected yet: this tells what the hardware can count,
+and in how many passes.
+
+Exit codes: 0 on success; 1 when definitions of a file were refused, each with its place; 125 when there is no such counter or
+architecture, or a file cannot be read.";
+
+/// Tell what the counters of GPUs are, and in how many passes they can be collected
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = NOTES)]
+pub struct Counters {
+    #[command(subcommand)]
+    question: Question,
+}
+
+#[derive(Subcommand)]
+enum Question {
+    /// List architectures, or the counters and metrics of one
+    List {
+        #[command(flatten)]
+        of: Of,
+
+        /// The format of the table
+        #[arg(long, value_enum, default_value = "table")]
+        format: Format,
+    },
+    /// Describe a counter or metric: its formula, and the basic counters that it needs
+    Info {
+        #[command(flatten)]
+        of: Of,
+
+        /// Its name; upper and lower case are alike
+        name: String,
+    },
+    /// Tell in how many passes of a kernel counters and metrics can be collected together
+    Check {
+        #[command(flatten)]
+        of: Of,
+
+        /// Their names
+        #[arg(required = true, value_delimiter = ',')]
+        names: Vec<String>,
+    },
+}
+
+#[derive(Args)]
+struct Of {
+    /// The architecture, such as gfx90a
+    #[arg(short, long, value_name = "NAME")]
+    architecture: Option<String>,
+
+    /// Read definitions from a file instead: metrics.xml of ROCProfiler v1, counter_defs.yaml of rocprofiler-sdk, or the public
+    /// counters of GPUPerfAPI. May be given several times
+    #[arg(short, long, value_name = "FILE")]
+    definitions: Vec<PathBuf>,
+}
+
+/// Runs the command; the result is the exit code.
+pub fn run(arguments: &Counters) -> Result<u8, Failure> {
+    let (Question::List { of, .. } | Question::Info { of, .. } | Question::Check { of, .. }) =
+        &arguments.question;
+    let catalogue = of.catalogue()?;
+    let text = match &arguments.question {
+        Question::List { of, format } => match &of.architecture {
+            Some(name) => tables::write(&[counters_of(find(&catalogue, name)?)], *format),
+            None => tables::write(&[architectures(&catalogue)], *format),
+        },
+        Question::Info { of, name } => {
+            let architecture = of.architecture(&catalogue)?;
+            info(architecture, counter(architecture, name)?)
+        }
+        Question::Check { of, names } => {
+            let architecture = of.architecture(&catalogue)?;
+            let wanted: Result<Vec<_>, _> = names
+                .iter()
+                .map(|name| counter(architecture, name))
+                .collect();
+            check(architecture, &wanted?)?
+        }
+    };
+    stdout::print(&text)?;
+    catalogue
+        .refused
+        .iter()
+        .for_each(|refused| say!("{refused}"));
+    Ok(u8::from(!catalogue.refused.is_empty()))
+}
+
+impl Of {
+    fn catalogue(&self) -> Result<Catalogue, anyhow::Error> {
+        let mut sources = Sources::default();
+        if self.definitions.is_empty() {
+            counters::read_built_in(&mut sources);
+        }
+        for file in &self.definitions {
+            let read = counters::read(file, &mut sources);
+            read.with_context(|| format!("cannot read {}", file.display()))?;
+        }
+        Ok(sources.into())
+    }
+
+    fn architecture<'c>(
+        &self,
+        catalogue: &'c Catalogue,
+    ) -> Result<&'c Architecture, anyhow::Error> {
+        match &self.architecture {
+            Some(name) => find(catalogue, name),
+            None => Err(anyhow!(
+                "name an architecture with -a; there are {}",
+                names_of(catalogue)
+            )),
+        }
+    }
+}
+
+fn names_of(catalogue: &Catalogue) -> String {
+    let names: Vec<&str> = catalogue.architectures.keys().map(String::as_str).collect();
+    names.join(", ")
+}
+
+fn find<'c>(catalogue: &'c Catalogue, name: &str) -> Result<&'c Architecture, anyhow::Error> {
+    let found = catalogue.architectures.get(name);
+    found.ok_or_else(|| {
+        anyhow!(
+            "there is no architecture {name:?}; there are {}",
+            names_of(catalogue)
+        )
+    })
+}
+
+fn counter(architecture: &Architecture, name: &str) -> Result<CounterIndex, anyhow::Error> {
+    let found = architecture.find(name);
+    found
+        .or_else(|| architecture.find_ignoring_case(name))
+        .ok_or_else(|| match &architecture.nearest(name)[..] {
+            [] => anyhow!("there is no counter or metric {name:?}"),
+            near => anyhow!(
+                "there is no counter or metric {name:?}; the nearest are {}",
+                near.join(", ")
+            ),
+        })
+}
+
+fn column(title: &'static str, key: &'static str) -> Column {
+    Column { title, key }
+}
+
+fn architectures(catalogue: &Catalogue) -> Table {
+    let row = |(name, architecture): (&String, &Architecture)| {
+        let metrics = architecture.metrics_in_order().len();
+        let basic = architecture.counters().len() - metrics;
+        vec![
+            Cell::Text(name.clone()),
+            Cell::Count(architecture.blocks().len() as u64),
+            Cell::Count(basic as u64),
+            Cell::Count(metrics as u64),
+        ]
+    };
+    Table {
+        name: column("Architectures", "architectures"),
+        columns: vec![
+            column("name", "name"),
+            column("blocks", "blocks"),
+            column("counters", "counters"),
+            column("metrics", "metrics"),
+        ],
+        rows: catalogue.architectures.iter().map(row).collect(),
+    }
+}
+
+fn counters_of(architecture: &Architecture) -> Table {
+    let row = |counter: &counters::Counter| {
+        let from = match &counter.definition {
+            Definition::Basic { block, event, .. } => {
+                format!(
+                    "{}, event {event}",
+                    architecture.blocks()[block.0 as usize].name
+                )
+            }
+            Definition::Derived(expression, _) => expression.text.clone(),
+        };
+        vec![
+            Cell::Text(counter.name.clone()),
+            Cell::Text(from),
+            Cell::Text(counter.description.clone()),
+        ]
+    };
+    let mut rows: Vec<_> = architecture.counters().iter().map(row).collect();
+    rows.sort_by(|left, right| left[0].for_people().cmp(&right[0].for_people()));
+    Table {
+        name: column("Counters and metrics", "counters"),
+        columns: vec![
+            column("name", "name"),
+            column("block and event, or formula", "from"),
+            column("description", "description"),
+        ],
+        rows,
+    }
+}
+
+/// A basic counter with its block: "SQ_WAVES: block SQ, event 4".
+fn basic(architecture: &Architecture, index: CounterIndex, resolution: Resolution) -> String {
+    let counter = architecture.counter(index);
+    let mut text = counter.name.clone();
+    if let Definition::Basic { block, event, .. } = &counter.definition {
+        let block = &architecture.blocks()[block.0 as usize];
+        let _ = write!(text, ": block {}, event {event}", block.name);
+        match block.capacity {
+            Some(capacity) => {
+                let _ = write!(text, ", counts {capacity} events at a time");
+            }
+            None => text += ", taken to count one event at a time",
+        }
+    }
+    match resolution {
+        Resolution::None => {}
+        Resolution::Low => text += "; added up every fourth cycle, which takes a second place",
+        Resolution::High => text += "; added up every cycle, which takes a second place",
+    }
+    text
+}
+
+fn info(architecture: &Architecture, index: CounterIndex) -> String {
+    let counter = architecture.counter(index);
+    let mut text = format!("{}\n", counter.name);
+    if !counter.description.is_empty() {
+        let _ = writeln!(text, "  {}", counter.description);
+    }
+    let _ = writeln!(text, "  defined in {}", counter.at);
+    let mut metrics = vec![index];
+    let mut next = 0;
+    while let Some(index) = metrics.get(next).copied() {
+        if let Definition::Derived(expression, formula) = &architecture.counter(index).definition {
+            let _ = writeln!(
+                text,
+                "  {} = {}",
+                architecture.counter(index).name,
+                expression.text
+            );
+            formula.each_metric(&mut |used| {
+                if !metrics.contains(&used) {
+                    metrics.push(used);
+                }
+            });
+        }
+        next += 1;
+    }
+    let counted = architecture.basic_counters(index);
+    for (index, resolution) in &counted {
+        let _ = writeln!(text, "  {}", basic(architecture, *index, *resolution));
+    }
+    if let Ok(plan) = counters::plan(architecture, &[index])
+        && !plan.passes.is_empty()
+    {
+        let _ = writeln!(text, "  passes: {}", plan.passes.len());
+    }
+    text
+}
+
+fn check(architecture: &Architecture, wanted: &[CounterIndex]) -> Result<String, anyhow::Error> {
+    let plan = counters::plan(architecture, wanted).map_err(|error| anyhow!(error))?;
+    let passes = match plan.passes.len() {
+        1 => "1 pass".to_owned(),
+        count => format!("{count} passes"),
+    };
+    let mut text = format!("{passes} of a kernel\n");
+    for (number, pass) in plan.passes.iter().enumerate() {
+        let _ = writeln!(text, "pass {}", number + 1);
+        for (index, resolution) in pass {
+            let _ = writeln!(text, "  {}", basic(architecture, *index, *resolution));
+        }
+    }
+    let most = plan.needed.values().max().copied().unwrap_or(0);
+    if most > 1 {
+        let full = plan.needed.iter().filter(|(_, needed)| **needed == most);
+        let names: Vec<&str> = full
+            .map(|(block, _)| architecture.blocks()[block.0 as usize].name.as_str())
+            .collect();
+        let _ = writeln!(
+            text,
+            "the number of passes comes from block {}",
+            names.join(", ")
+        );
+    }
+    Ok(text)
+}
