@@ -21,6 +21,7 @@
 //! [`Conversion::write`] puts a complete file or folder in place, or nothing. [`Conversion::write_to`] writes a trace to any
 //! [`Write`], and [`Conversion::pass_on`] passes the [model](super::model) to a consumer of your own.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -34,8 +35,9 @@ use super::capture::Options;
 use super::export::ParquetFolder;
 use super::export::{ChromeWriter, CsvFolder, NoRows, RowWriter, schema};
 use super::filter::Filter;
+use super::import::{Format, Recording, Source};
 use super::model::{Consumer, Producer};
-use super::perfetto::Exporter;
+use super::perfetto::{CompressedGroups, Exporter, merge};
 use super::selection::Markers;
 
 pub use super::import::{Inputs, OpenError, Report};
@@ -196,9 +198,60 @@ impl Conversion {
     ///
     /// As [`Conversion::pass_on`]; [`io::ErrorKind::InvalidInput`] for formats that are folders.
     pub fn write_to(&self, out: impl Write + Send, format: OutputFormat) -> io::Result<Outcome> {
+        match format {
+            OutputFormat::Perfetto if self.is_copy() => return self.copy_packets(out),
+            OutputFormat::CompressedPerfetto if self.is_copy() => {
+                return self.copy_packets(CompressedGroups::new(out));
+            }
+            _ => {}
+        }
         let mut writer = FileWriter::new(out, format)?;
         let outcome = self.pass_on(writer.consumer())?;
         Ok(outcome.with_left_out(writer.finish()?))
+    }
+
+    /// Whether Perfetto traces become one as they are.
+    fn is_copy(&self) -> bool {
+        let recordings = self.inputs.recordings();
+        let is_trace = |recording: &Recording| recording.format() == Format::Perfetto;
+        self.selection.is_everything()
+            && !recordings.is_empty()
+            && recordings.iter().all(is_trace)
+    }
+
+    /// Copies the packets of Perfetto traces, of whatever kinds.
+    fn copy_packets(&self, out: impl Write) -> io::Result<Outcome> {
+        let mut outcome = self.pass_on(&mut Everything)?;
+        let report = &mut outcome.report;
+        // The model leaves them out; the copy has them.
+        report.unrepresented.clear();
+        let recordings = self.inputs.recordings().iter();
+        let sources: Vec<&Source> = recordings.flat_map(Recording::sources).collect();
+        if let [source] = sources[..] {
+            merge::copy(source.reader()?, out)?;
+            return Ok(outcome);
+        }
+        let mut surveys = Vec::new();
+        for source in &sources {
+            surveys.push(merge::survey(source.reader()?));
+        }
+        let mut offsets = HashMap::new();
+        let placements = loop {
+            match merge::place(&surveys, &offsets) {
+                Ok(placements) => break placements,
+                Err(index) => {
+                    let reason = "trace that has no clock in common with the first one: its times are not changed";
+                    report.remark(sources[index].name(), reason, None);
+                    offsets.insert(index, 0);
+                }
+            }
+        };
+        let mut traces = Vec::new();
+        for ((source, survey), placement) in sources.iter().zip(&surveys).zip(placements) {
+            traces.push((source.reader()?, survey, placement));
+        }
+        merge::merge(traces, out)?;
+        Ok(outcome)
     }
 
     /// Passes the selected part of the inputs to `observer`, and counts what an output would leave out, without making one.
@@ -350,6 +403,11 @@ impl<'a, W: Write + Send + 'a> FileWriter<'a, W> {
         }
     }
 }
+
+/// Takes everything, for its counts.
+struct Everything;
+
+impl Consumer for Everything {}
 
 impl Outcome {
     pub(super) fn with_left_out(self, without_place: u64) -> Outcome {

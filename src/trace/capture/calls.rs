@@ -111,7 +111,7 @@ impl ProcessStream<'_> {
         let mut nesting = std::mem::take(&mut self.threads[place].nesting);
         let step = |step: Step<'_, TimedCall>| match step {
             Step::Begin(call) => self.pass_on_call(output, place, call, call.end.is_some()),
-            Step::End(time) => output.stream.consumer.end(self.threads[place].track, time),
+            Step::End(time, _) => output.stream.consumer.end(self.threads[place].track, time),
         };
         let done = match call {
             Some(call) => nesting.add(call, step),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::trace::model::{Argument, Value};
 
 /// Adds `value` as a JSON string.
-pub(super) fn quote(text: &mut String, value: &str) {
+pub(in crate::trace) fn quote(text: &mut String, value: &str) {
     text.push('"');
     for letter in value.chars() {
         match letter {
@@ -22,7 +22,7 @@ pub(super) fn quote(text: &mut String, value: &str) {
 }
 
 /// Adds `value` as JSON. Numbers that JSON does not have become texts.
-pub(super) fn write_value(text: &mut String, value: Value<'_>) {
+pub(in crate::trace) fn write_value(text: &mut String, value: Value<'_>) {
     let _ = match value {
         Value::Bool(value) => write!(text, "{value}"),
         Value::Uint(value) => write!(text, "{value}"),

@@ -2,7 +2,7 @@
 
 mod chrome;
 mod csv;
-mod json;
+pub(in crate::trace) mod json;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod ranks;

@@ -163,6 +163,7 @@ fn unit_name(unit: CounterUnit) -> &'static str {
         CounterUnit::Percent => "percent",
         CounterUnit::Bytes => "bytes",
         CounterUnit::BytesPerSecond => "bytes/s",
+        CounterUnit::Nanoseconds => "ns",
     }
 }
 

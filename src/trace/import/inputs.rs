@@ -345,5 +345,9 @@ fn perfetto(source: &Source, consumer: &mut dyn Consumer, report: &mut Report) -
             "a Perfetto trace",
         );
     }
+    for left_out in replayed.left_out {
+        let first = left_out.first.iter().map(|position| position.offset);
+        report.unrepresented_at(source.name(), left_out.reason, left_out.count, first);
+    }
     Ok(())
 }

@@ -201,6 +201,23 @@ impl Report {
         count(&mut self.unrepresented, file, reason.into(), None, events);
     }
 
+    /// Counts `events` events that the stream does not hold, the first of which stand at `first`.
+    pub(super) fn unrepresented_at(
+        &mut self,
+        file: &Path,
+        reason: Cow<'static, str>,
+        events: u64,
+        first: impl Iterator<Item = u64>,
+    ) {
+        let mut further = events;
+        for offset in first.take(MAX_OFFSETS) {
+            let list = &mut self.unrepresented;
+            count(list, file, reason.clone(), Some(offset), 1);
+            further = further.saturating_sub(1);
+        }
+        count(&mut self.unrepresented, file, reason, None, further);
+    }
+
     /// Counts an event that the stream holds in another form than the file.
     pub fn remark(
         &mut self,

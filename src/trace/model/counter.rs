@@ -15,6 +15,8 @@ pub enum CounterUnit {
     Bytes,
     /// Bytes per second.
     BytesPerSecond,
+    /// Nanoseconds.
+    Nanoseconds,
 }
 
 /// A counter of an agent.

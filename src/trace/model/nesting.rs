@@ -25,8 +25,10 @@ pub(crate) trait Nested {
 /// An event in the order of the stream.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) enum Step<'a, T> {
+    /// A slice begins.
     Begin(&'a T),
-    End(Nanos),
+    /// The slice with this id ends.
+    End(Nanos, u64),
 }
 
 /// The waiting slices of one lane.
@@ -85,7 +87,7 @@ impl<T: Nested> Nesting<T> {
                 if end > slice.start() || id == slice.parent() {
                     break;
                 }
-                step(Step::End(end))?;
+                step(Step::End(end, id))?;
                 self.open.pop();
             }
             step(Step::Begin(slice))?;
@@ -96,8 +98,8 @@ impl<T: Nested> Nesting<T> {
                 self.open.push((end, slice.id()));
             }
         }
-        while let Some((end, _)) = self.open.pop() {
-            step(Step::End(end))?;
+        while let Some((end, id)) = self.open.pop() {
+            step(Step::End(end, id))?;
         }
         self.waiting.clear();
         Ok(())
@@ -139,7 +141,7 @@ mod tests {
             let done: Result<(), ()> = nesting.add(slice, |step| {
                 text.push(match step {
                     Step::Begin(slice) => format!("+{}", slice.0),
-                    Step::End(end) => format!("-{}", end.0),
+                    Step::End(end, _) => format!("-{}", end.0),
                 });
                 Ok(())
             });

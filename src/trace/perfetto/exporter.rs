@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use super::events::{Annotation, Event, Label};
 use super::names::Name;
+use super::reader::UNKNOWN_DEVICE;
 use super::samples;
 use super::schema::trace_packet::Data;
 use super::stacks::StackTrack;
@@ -116,7 +117,7 @@ impl<'a> Exporter<'a> {
 
     fn title(&self, agent: AgentIndex) -> &str {
         let title = self.agents.get(agent.0 as usize);
-        title.map_or("unknown device", |title| title)
+        title.map_or(UNKNOWN_DEVICE, |title| title)
     }
 
     /// The arguments of an event, with numbers for their names.

@@ -71,6 +71,33 @@ impl Groups {
     }
 }
 
+/// A file of compressed groups: each buffer that is written to it holds whole packets, and becomes a group.
+#[derive(Debug)]
+pub(in crate::trace) struct CompressedGroups<W> {
+    out: W,
+    groups: Groups,
+}
+
+impl<W: Write> CompressedGroups<W> {
+    pub fn new(out: W) -> CompressedGroups<W> {
+        CompressedGroups {
+            out,
+            groups: Groups::new(),
+        }
+    }
+}
+
+impl<W: Write> Write for CompressedGroups<W> {
+    fn write(&mut self, packets: &[u8]) -> io::Result<usize> {
+        self.out.write_all(self.groups.pack(packets)?)?;
+        Ok(packets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
 /// Writes packets.
 #[derive(Debug)]
 pub(super) struct Packets<W> {

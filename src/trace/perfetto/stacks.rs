@@ -17,7 +17,7 @@ use crate::record::number_map::NumberMap;
 use crate::trace::model::{StackFrame, StackIndex};
 
 /// Ids of real threads are below this one.
-const INVENTED: u32 = 0x4000_0000;
+pub(super) const INVENTED: u32 = 0x4000_0000;
 
 /// A track of samples, and its packet sequence.
 pub(super) struct StackTrack {

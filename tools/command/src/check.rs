@@ -4,9 +4,11 @@ use crate::cli::Check;
 use crate::figures::{bytes, count, grouped};
 use crate::input::Input;
 use crate::{Failure, stdout};
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
+use gputrail::trace::import::OpenError;
 use gputrail::trace::perfetto::reader;
 use std::fmt::Write;
+use std::fs::File;
 
 /// Exit code when there are findings.
 const FINDINGS: u8 = 1;
@@ -14,7 +16,14 @@ const FINDINGS: u8 = 1;
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Check) -> Result<u8, Failure> {
     let path = arguments.trace.display();
-    let file = match Input::open(&arguments.trace)? {
+    let input = match Input::open(&arguments.trace) {
+        // A file of no known format may be a trace whose beginning is damaged.
+        Err(error) if error.is::<OpenError>() => Input::Trace(Box::new(
+            File::open(&arguments.trace).with_context(|| format!("cannot read {path}"))?,
+        )),
+        input => input?,
+    };
+    let file = match input {
         Input::Trace(file) => file,
         Input::Foreign(_) => {
             return Err(anyhow!(

@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 
 /// Lines of each list of findings.
 const MAX_LINES: usize = 10;
-/// Exit code when input was damaged, and everything else was converted.
-const DAMAGED: u8 = 1;
+/// Exit code when input was damaged, and everything else was read.
+pub const DAMAGED: u8 = 1;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: Convert) -> Result<u8, Failure> {

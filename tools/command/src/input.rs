@@ -6,51 +6,47 @@ use crate::trace::Order;
 use anyhow::{Context, Result, anyhow};
 use gputrail::capture::Reader;
 use gputrail::trace::capture::Captures;
-use gputrail::trace::import::{Format, Inputs};
+use gputrail::trace::import::{Compression, Format, Inputs, Recording, Source};
 use gputrail::trace::model::{Consumer, Producer};
 use gputrail::trace::perfetto::reader::{Outcome, Replay};
-use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-
-/// The first bytes of a capture.
-const CAPTURE: &[u8] = b"GPUTRAIL";
 
 /// An input file.
 pub enum Input {
     /// A capture, whose names and clocks have been read.
     Capture(Box<Reader>),
-    /// A trace, or a file that is read as one.
-    Trace(File),
+    /// The unpacked bytes of a trace.
+    Trace(Box<dyn Read + Send>),
     /// A folder, or a file of another program.
     Foreign(Inputs),
 }
 
 impl Input {
-    /// Opens a file and determines its format.
+    /// Opens a file or a folder and determines its format.
     pub fn open(path: &Path) -> Result<Input> {
-        let cannot = || format!("cannot read {}", path.display());
-        let mut file = File::open(path).with_context(cannot)?;
-        if file.metadata().with_context(cannot)?.is_dir() {
-            return Ok(Input::Foreign(Inputs::open(&[path])?));
+        let inputs = Inputs::open(&[path])?;
+        let is = |wanted: Format| move |one: &Recording| one.format() == wanted;
+        let recordings = inputs.recordings();
+        if path.is_dir() {
+            return Ok(Input::Foreign(inputs));
         }
-        let mut first = Vec::new();
-        file.by_ref()
-            .take(CAPTURE.len() as u64)
-            .read_to_end(&mut first)
-            .with_context(cannot)?;
-        if first == CAPTURE {
-            let reader = Reader::open(path).map_err(|error| anyhow!(error))?;
-            return Ok(Input::Capture(Box::new(reader)));
+        if recordings.iter().all(is(Format::Capture)) {
+            let packed = |source: &Source| source.compression() != Compression::None;
+            return Ok(
+                match recordings.iter().flat_map(Recording::sources).any(packed) {
+                    true => Input::Foreign(inputs),
+                    false => Input::Capture(Box::new(Reader::open(path)?)),
+                },
+            );
         }
-        file.rewind().with_context(cannot)?;
-        // The reader of traces reports the offset at which a file of another kind goes wrong.
-        match file.metadata().with_context(cannot)?.is_file() {
-            true => match Inputs::open(&[path]) {
-                Ok(inputs) if !is_trace(&inputs) => Ok(Input::Foreign(inputs)),
-                _ => Ok(Input::Trace(file)),
-            },
-            false => Ok(Input::Trace(file)),
+        match recordings.iter().flat_map(Recording::sources).next() {
+            Some(source) if recordings.iter().all(is(Format::Perfetto)) => {
+                let cannot = || format!("cannot read {}", path.display());
+                let trace = Source::reader(source).with_context(cannot)?;
+                Ok(Input::Trace(Box::new(trace)))
+            }
+            _ => Ok(Input::Foreign(inputs)),
         }
     }
 }
@@ -64,13 +60,6 @@ pub fn refuse_without_packets(path: &Path, outcome: &Outcome) -> Result<()> {
         Some(finding) => Err(anyhow!("{}: {finding}", path.display())),
         None => Err(anyhow!("{} is empty", path.display())),
     }
-}
-
-fn is_trace(inputs: &Inputs) -> bool {
-    let recordings = inputs.recordings();
-    recordings
-        .iter()
-        .all(|recording| recording.format() == Format::Perfetto)
 }
 
 /// Passes the content of files of any format to `consumer`.

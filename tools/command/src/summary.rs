@@ -1,6 +1,7 @@
 //! `gputrail summary`: prints where the time of a recording went, as tables.
 
 use crate::cli::{Contents, Summary as Arguments};
+use crate::convert::DAMAGED;
 use crate::input;
 use crate::tables::{Cell, Column, Table};
 use crate::{Failure, say, stdout, tables};
@@ -17,7 +18,10 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     let tables = tables_of(&summary, problems.len() as u64);
     stdout::print(&tables::write(&tables, arguments.format))?;
-    Ok(0)
+    match problems.is_empty() {
+        true => Ok(0),
+        false => Ok(DAMAGED),
+    }
 }
 
 const fn column(title: &'static str, key: &'static str) -> Column {

@@ -41,7 +41,8 @@ impl Exporter<'_> {
             self.add_function(call.function)?;
         }
         let function = declared(self.functions[place].as_ref())?;
-        let bare = call.error.is_none()
+        let bare = is_identified(call)
+            && call.error.is_none()
             && !call.external.is_some()
             && call.arguments.is_empty()
             && call.flows.is_empty();
@@ -106,7 +107,7 @@ impl Exporter<'_> {
                 None => Label::Text(&call.function.name),
             },
             category: function.category,
-            correlation: Some(call.correlation.0),
+            correlation: is_identified(call).then_some(call.correlation.0),
             submitted: call.submitted,
             waited: call.waited,
             api: function.api.filter(|_| is_tied(call)),
@@ -142,6 +143,13 @@ impl Exporter<'_> {
         });
         Ok(())
     }
+}
+
+/// Whether the trace says that a slice is a call, by its correlation id. Slices of programs that know neither APIs nor ids
+/// have none.
+#[inline(always)]
+fn is_identified(call: &Call<'_>) -> bool {
+    call.correlation.is_some() || call.function.domain != Domain(0)
 }
 
 fn is_tied(call: &Call<'_>) -> bool {

@@ -1,6 +1,6 @@
 //! Merging of several traces into one.
 //!
-//! Packets are copied; ids that are valid in one trace only are renumbered: sequences, tracks, counters, event ids of
+//! The packets of a single trace are [copied](copy) as they are. Those of several are copied, too, but ids that are valid in one trace only are renumbered: sequences, tracks, counters, event ids of
 //! device work, devices. Traces of one machine share its BOOTTIME and need nothing else. Traces of another machine get
 //! a machine id and an offset; [`place`] says how it is found and how far it can be trusted.
 
@@ -53,6 +53,30 @@ pub fn merge(
     merge_all(boxed.collect(), &mut out)
 }
 
+/// Copies all packets of a trace to `out`, byte for byte: also those of kinds that gputrail does not know, with their
+/// sequences and what is interned there. Compressed groups are unpacked. Returns the bytes that could not be read, as
+/// findings.
+pub fn copy(source: impl Read, mut out: impl Write) -> io::Result<Vec<Finding>> {
+    copy_all(Box::new(source), &mut out)
+}
+
+fn copy_all(source: Input<'_>, out: &mut dyn Write) -> io::Result<Vec<Finding>> {
+    let (mut packets, mut findings) = (packets_of(source), Findings::default());
+    let mut encoder = Encoder::default();
+    while let Some(packet) = packets.next(&mut findings) {
+        encoder.raw(field::trace::PACKET, packet.bytes);
+        if encoder.len() >= FLUSH_AT {
+            out.write_all(encoder.bytes())?;
+            encoder.clear();
+        }
+    }
+    if !encoder.is_empty() {
+        out.write_all(encoder.bytes())?;
+    }
+    out.flush()?;
+    Ok(findings.list().to_vec())
+}
+
 fn merge_all(
     traces: Vec<(Input<'_>, &Survey, Placement)>,
     out: &mut dyn Write,
@@ -66,6 +90,13 @@ fn merge_all(
         blocks: NumberMap::default(),
         snapshots: NumberMap::default(),
         extensions: None,
+    };
+    let traces = match <[_; 1]>::try_from(traces) {
+        Ok([(source, _, placement)]) if placement.offset == 0 && placement.machine == 0 => {
+            return Ok(vec![copy_all(source, merging.out)?]);
+        }
+        Ok(one) => Vec::from(one),
+        Err(several) => several,
     };
     let mut gpus: Vec<(u32, gpu_info::Gpu)> = Vec::new();
     let mut maps = Vec::new();
@@ -105,6 +136,7 @@ fn merge_all(
     merging.flush()?;
     Ok(all)
 }
+
 /// The numbers in the merged trace of the devices of a trace. Equal devices of one machine are the same device: the
 /// first ones, the second ones, and so on.
 fn map_gpus(known: &mut Vec<(u32, gpu_info::Gpu)>, survey: &Survey, machine: u32) -> Vec<u32> {
@@ -124,6 +156,7 @@ fn map_gpus(known: &mut Vec<(u32, gpu_info::Gpu)>, survey: &Survey, machine: u32
     }
     taken
 }
+
 /// One of the traces.
 struct Part {
     index: u32,
@@ -179,6 +212,7 @@ struct Merging<W> {
     snapshots: NumberMap<u32, u64>,
     extensions: Option<Vec<u8>>,
 }
+
 impl<W: Write> Merging<W> {
     fn packet(&mut self, part: &mut Part, packet: &[u8]) -> io::Result<()> {
         let (mut sequence, mut clock, mut flags) = (0, None, 0);

@@ -1,18 +1,20 @@
 //! The two most frequent kinds of packets in our traces: events of the host, and work of a device.
 
+use super::Known;
 use super::fields::{Field, FieldValue, Fields, key};
 use super::findings::{Findings, PacketPosition};
 use super::sequences::{Entry, Sequence, name_of_table};
 use super::texts::{TextId, Texts};
 use super::tracks::{Track, TrackId};
 use crate::record::{Nanos, ProcessId};
+use crate::trace::model::{CounterValue, FlowId, FlowPoint, StackFrame};
 use crate::trace::perfetto::schema::field::{
     self, debug_annotation, gpu_correlation, gpu_render_stage_event as stage,
     interned_data as table, track_event,
 };
 
-/// Maximum nesting of annotations that is followed.
-const DEEPEST: u32 = 32;
+/// Maximum number of frames of a callstack that are read.
+const MAX_FRAMES: usize = 1 << 12;
 
 /// A text with its number.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -53,9 +55,11 @@ impl From<u64> for EventKind {
 }
 
 /// The value of an annotation.
-#[derive(Copy, Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum AnnotationValue<'a> {
-    /// A bool, an unsigned number or a pointer.
+    /// A bool.
+    Bool(bool),
+    /// An unsigned number.
     Number(u64),
     /// A signed number.
     Signed(i64),
@@ -63,8 +67,14 @@ pub enum AnnotationValue<'a> {
     Double(f64),
     /// A text.
     Text(&'a str),
-    /// A list or a table of values.
-    Nested,
+    /// An address or a handle.
+    Pointer(u64),
+    /// JSON, as it is in the trace.
+    Json(&'a str),
+    /// A list or a table of values, as JSON.
+    Nested(String),
+    /// A message of a type of its own, or no value.
+    Unread,
 }
 
 /// An event of the host.
@@ -78,32 +88,56 @@ pub struct HostEvent<'a> {
     pub track: TrackId,
     /// The description of the track, if there is one.
     pub described: Option<&'a Track>,
+    /// The names and tracks that have been read before it.
+    pub known: &'a Known,
     /// Its name.
     pub name: Text<'a>,
     /// Its first category.
     pub category: Text<'a>,
+    /// Its further categories.
+    pub further_categories: Vec<&'a str>,
     /// The correlation id: an annotation in traces of gputrail.
     pub correlation: Option<u64>,
     /// Its GpuCorrelation, if it has one.
     correlated: &'a [u8],
+    /// The API of the call as a number of Perfetto's, 0 if unknown.
+    pub api: u64,
     /// Its annotations.
     pub annotations: Vec<(&'a str, AnnotationValue<'a>)>,
+    /// The flows that pass through it.
+    pub flows: Vec<FlowPoint>,
+    /// The value of its track's counter.
+    pub value: Option<CounterValue>,
+    /// Values of further counters.
+    pub further_values: Vec<(TrackId, CounterValue)>,
+    /// The number of its fields that are of no kind above.
+    pub unread_fields: u32,
+    /// Whether it is an event of Chrome's older format.
+    pub is_legacy: bool,
 }
 
-impl HostEvent<'_> {
+impl<'a> HostEvent<'a> {
     /// An event with a time and a track only.
     #[inline]
-    pub(super) fn at(time: Nanos, track: TrackId) -> Self {
+    pub(super) fn at(time: Nanos, track: TrackId, known: &'a Known) -> Self {
         HostEvent {
             time,
             kind: EventKind::Other,
             track,
             described: None,
+            known,
             name: Text::default(),
             category: Text::default(),
+            further_categories: Vec::new(),
             correlation: None,
             correlated: &[],
+            api: 0,
             annotations: Vec::new(),
+            flows: Vec::new(),
+            value: None,
+            further_values: Vec::new(),
+            unread_fields: 0,
+            is_legacy: false,
         }
     }
 
@@ -131,6 +165,34 @@ impl HostEvent<'_> {
             gpu_correlation::RENDER_STAGE_WAIT_EVENT_IDS,
         )
     }
+}
+
+/// Puts the values of further counters beside their tracks.
+pub(super) fn read_further_values(bytes: &[u8], event: &mut HostEvent<'_>) {
+    let (mut whole, mut fractions) = (Vec::new(), Vec::new());
+    for field in Fields::new(bytes) {
+        match (field.number, field.value) {
+            (track_event::EXTRA_COUNTER_VALUES, _) => whole.extend(field.numbers()),
+            (track_event::EXTRA_DOUBLE_COUNTER_VALUES, FieldValue::Bytes(packed)) => {
+                let chunks = packed.chunks_exact(8);
+                let bits = chunks.map(|bytes| u64::from_le_bytes(bytes.try_into().expect("8")));
+                fractions.extend(bits);
+            }
+            (track_event::EXTRA_DOUBLE_COUNTER_VALUES, _) => fractions.extend(field.number()),
+            _ => {}
+        }
+    }
+    let (mut whole, mut fractions) = (whole.into_iter(), fractions.into_iter());
+    event.further_values.retain_mut(|(_, value)| {
+        let next = match value {
+            CounterValue::Int(_) => whole.next().map(|value| CounterValue::Int(value as i64)),
+            CounterValue::Double(_) => fractions
+                .next()
+                .map(|bits| CounterValue::Double(f64::from_bits(bits))),
+        };
+        *value = next.unwrap_or(*value);
+        next.is_some()
+    });
 }
 
 /// The numbers of a repeated field of a message.
@@ -162,8 +224,13 @@ pub struct WorkEvent<'a> {
     pub submission: u64,
     /// The details that are used most.
     pub details: Details,
+    /// The interned entries of its queue, its stage, its context and its kernel; empty for those that it does not have.
+    pub(super) queue_entry: &'a [u8],
+    pub(super) stage_entry: &'a [u8],
+    pub(super) context_entry: &'a [u8],
+    pub(super) kernel_entry: &'a [u8],
     /// The whole event.
-    bytes: &'a [u8],
+    pub(super) bytes: &'a [u8],
 }
 
 /// Details of work whose names gputrail knows.
@@ -221,7 +288,7 @@ impl<'a> Resolving<'a, '_> {
     }
 
     #[inline]
-    fn name(&mut self, table: u32, number: u64) -> Text<'a> {
+    pub(super) fn name(&mut self, table: u32, number: u64) -> Text<'a> {
         self.entry(table, number)
             .map_or(Text::default(), |entry| Text {
                 id: entry.name,
@@ -229,9 +296,9 @@ impl<'a> Resolving<'a, '_> {
             })
     }
 
-    /// Interns a text that is written in full in the packet.
+    /// A text that is written in full in the packet.
     #[inline]
-    fn text(&mut self, bytes: &'a [u8]) -> &'a str {
+    pub(super) fn text(&mut self, bytes: &'a [u8]) -> &'a str {
         std::str::from_utf8(bytes).unwrap_or_else(|_| {
             self.findings
                 .add(self.position, || "a text that is not UTF-8".into());
@@ -239,7 +306,7 @@ impl<'a> Resolving<'a, '_> {
         })
     }
 
-    fn own_text(&mut self, bytes: &'a [u8]) -> Text<'a> {
+    pub(super) fn own_text(&mut self, bytes: &'a [u8]) -> Text<'a> {
         Text {
             id: TextId::OTHER,
             text: self.text(bytes),
@@ -247,7 +314,7 @@ impl<'a> Resolving<'a, '_> {
     }
 
     #[inline]
-    fn end_of(&mut self, what: &str, fields: &Fields<'_>) {
+    pub(super) fn end_of(&mut self, what: &str, fields: &Fields<'_>) {
         if let Some(why) = fields.malformed() {
             self.findings
                 .add(self.position, || format!("{what}: {why}"));
@@ -304,7 +371,8 @@ impl<'a> Resolving<'a, '_> {
                     }
                 }
                 (track_event::CATEGORIES, FieldValue::Bytes(text)) => {
-                    event.category = self.own_text(text)
+                    let category = self.own_text(text);
+                    add_category(category, event);
                 }
                 (track_event::NAME, FieldValue::Bytes(text)) => event.name = self.own_text(text),
                 (track_event::CORRELATION_ID, FieldValue::Number(number)) => {
@@ -325,17 +393,51 @@ impl<'a> Resolving<'a, '_> {
                     fields.by_ref().for_each(drop);
                     self.end_of("gpu_correlation", &fields);
                 }
-                _ => {}
+                (track_event::GPU_API, FieldValue::Number(api)) => event.api = api,
+                (track_event::LEGACY_EVENT, _) => event.is_legacy = true,
+                _ => self.rare_field(field, event),
             }
+        }
+    }
+
+    /// Reads a field that few events have.
+    #[inline(never)]
+    fn rare_field(&mut self, field: Field<'a>, event: &mut HostEvent<'a>) {
+        match (field.number, field.value) {
+            (track_event::COUNTER_VALUE, FieldValue::Number(value)) => {
+                event.value = Some(CounterValue::Int(value as i64))
+            }
+            (track_event::DOUBLE_COUNTER_VALUE, FieldValue::Fixed64(bits)) => {
+                event.value = Some(CounterValue::Double(f64::from_bits(bits)))
+            }
+            (track_event::FLOW_IDS | track_event::FLOW_IDS_OLD, _) => {
+                event.flows.extend(flow_points(field, false))
+            }
+            (track_event::TERMINATING_FLOW_IDS | track_event::TERMINATING_FLOW_IDS_OLD, _) => {
+                event.flows.extend(flow_points(field, true))
+            }
+            // The tracks and the values of further counters are two lists; either may come first.
+            (
+                track_event::EXTRA_COUNTER_TRACK_UUIDS
+                | track_event::EXTRA_DOUBLE_COUNTER_TRACK_UUIDS,
+                _,
+            ) => {
+                let zero = match field.number {
+                    track_event::EXTRA_COUNTER_TRACK_UUIDS => CounterValue::Int(0),
+                    _ => CounterValue::Double(0.0),
+                };
+                let tracks = field.numbers().map(|track| (TrackId(track), zero));
+                event.further_values.extend(tracks);
+            }
+            (track_event::EXTRA_COUNTER_VALUES | track_event::EXTRA_DOUBLE_COUNTER_VALUES, _) => {}
+            _ => event.unread_fields += 1,
         }
     }
 
     #[inline]
     fn category(&mut self, number: u64, event: &mut HostEvent<'a>) {
         let category = self.name(table::EVENT_CATEGORIES, number);
-        if event.category.text.is_empty() {
-            event.category = category;
-        }
+        add_category(category, event);
     }
 
     #[inline]
@@ -345,7 +447,7 @@ impl<'a> Resolving<'a, '_> {
                 let name = self.name(table::DEBUG_ANNOTATION_NAMES, name);
                 (name, AnnotationValue::Number(number))
             }
-            None => self.annotation(bytes, 0),
+            None => self.annotation(bytes),
         };
         match value {
             AnnotationValue::Number(id) if name.id == TextId::CORRELATION => {
@@ -353,52 +455,6 @@ impl<'a> Resolving<'a, '_> {
             }
             _ => event.annotations.push((name.text, value)),
         }
-    }
-
-    fn annotation(&mut self, bytes: &'a [u8], depth: u32) -> (Text<'a>, AnnotationValue<'a>) {
-        let (mut name, mut value) = (Text::default(), AnnotationValue::Nested);
-        if depth > DEEPEST {
-            self.findings.add(self.position, || {
-                format!("annotations nested deeper than {DEEPEST}")
-            });
-            return (name, value);
-        }
-        let mut fields = Fields::new(bytes);
-        for field in fields.by_ref() {
-            match (field.number, field.value) {
-                (debug_annotation::NAME_IID, FieldValue::Number(number)) => {
-                    name = self.name(table::DEBUG_ANNOTATION_NAMES, number);
-                }
-                (debug_annotation::NAME, FieldValue::Bytes(text)) => name = self.own_text(text),
-                (
-                    debug_annotation::BOOL_VALUE
-                    | debug_annotation::UINT_VALUE
-                    | debug_annotation::POINTER_VALUE,
-                    FieldValue::Number(number),
-                ) => value = AnnotationValue::Number(number),
-                (debug_annotation::INT_VALUE, FieldValue::Number(number)) => {
-                    value = AnnotationValue::Signed(number as i64)
-                }
-                (debug_annotation::DOUBLE_VALUE, FieldValue::Fixed64(bits)) => {
-                    value = AnnotationValue::Double(f64::from_bits(bits));
-                }
-                (debug_annotation::STRING_VALUE, FieldValue::Bytes(text)) => {
-                    value = AnnotationValue::Text(self.text(text))
-                }
-                (debug_annotation::STRING_VALUE_IID, FieldValue::Number(number)) => {
-                    self.entry(table::DEBUG_ANNOTATION_STRING_VALUES, number);
-                }
-                (
-                    debug_annotation::DICT_ENTRIES | debug_annotation::ARRAY_VALUES,
-                    FieldValue::Bytes(nested),
-                ) => {
-                    self.annotation(nested, depth + 1);
-                }
-                _ => {}
-            }
-        }
-        self.end_of("annotation", &fields);
-        (name, value)
     }
 
     /// Reads a `GpuRenderStageEvent`.
@@ -415,6 +471,10 @@ impl<'a> Resolving<'a, '_> {
             category: None,
             submission: 0,
             details: Details::default(),
+            queue_entry: &[],
+            stage_entry: &[],
+            context_entry: &[],
+            kernel_entry: &[],
             bytes,
         };
         let mut own_name = None;
@@ -427,6 +487,7 @@ impl<'a> Resolving<'a, '_> {
                     let context = self.entry(table::GRAPHICS_CONTEXTS, number);
                     let pid = context.and_then(|context| context.number);
                     event.process = ProcessId(pid.unwrap_or(0) as u32);
+                    event.context_entry = context.map_or(&[], |context| &context.bytes);
                 }
                 (stage::EXTRA_DATA, FieldValue::Bytes(detail)) => {
                     self.detail(detail, &mut event.details)
@@ -434,10 +495,17 @@ impl<'a> Resolving<'a, '_> {
                 (stage::SUBMISSION_ID, FieldValue::Number(number)) => event.submission = number,
                 (stage::GPU_ID, FieldValue::Number(gpu)) => event.gpu = gpu as u32,
                 (stage::HW_QUEUE_IID, FieldValue::Number(number)) => {
-                    event.queue = self.name(table::GPU_SPECIFICATIONS, number);
+                    if let Some(entry) = self.entry(table::GPU_SPECIFICATIONS, number) {
+                        event.queue = Text {
+                            id: entry.name,
+                            text: self.texts.get(entry.name),
+                        };
+                        event.queue_entry = &entry.bytes;
+                    }
                 }
                 (stage::STAGE_IID, FieldValue::Number(number)) => {
                     if let Some(entry) = self.entry(table::GPU_SPECIFICATIONS, number) {
+                        event.stage_entry = &entry.bytes;
                         event.name = Text {
                             id: entry.name,
                             text: self.texts.get(entry.name),
@@ -450,7 +518,8 @@ impl<'a> Resolving<'a, '_> {
                     own_name = Some(self.name(table::EVENT_NAMES, number));
                 }
                 (stage::KERNEL_IID, FieldValue::Number(number)) => {
-                    self.entry(table::COMPUTE_KERNELS, number);
+                    let kernel = self.entry(table::COMPUTE_KERNELS, number);
+                    event.kernel_entry = kernel.map_or(&[], |kernel| &kernel.bytes);
                 }
                 (stage::LAUNCH, FieldValue::Bytes(launch)) => self.launch(launch),
                 _ => {}
@@ -513,6 +582,39 @@ impl<'a> Resolving<'a, '_> {
         self.end_of("sample", &fields);
     }
 
+    /// The frames of a callstack, outermost first.
+    pub fn frames(&mut self, number: u64) -> Vec<StackFrame> {
+        let Some(stack) = self.entry(table::CALLSTACKS, number) else {
+            return Vec::new();
+        };
+        let frames =
+            Fields::new(&stack.bytes).filter(|field| field.number == field::callstack::FRAME_IDS);
+        let frames = frames.flat_map(|field| field.numbers());
+        frames
+            .take(MAX_FRAMES)
+            .map(|frame| {
+                let frame = self.entry(table::FRAMES, frame);
+                let number = |name| frame.and_then(|frame| number_of(&frame.bytes, name));
+                let function = number(field::frame::FUNCTION_NAME_ID).unwrap_or(0);
+                let mapping = number(field::frame::MAPPING_ID).unwrap_or(0);
+                let mapping = self.entry(table::MAPPINGS, mapping);
+                let path = mapping.and_then(|mapping| {
+                    let paths = field::mapping::PATH_STRING_IDS;
+                    let mut fields = Fields::new(&mapping.bytes);
+                    let path = fields.find(|field| field.number == paths)?;
+                    path.numbers().next()
+                });
+                StackFrame {
+                    name: self.name(table::FUNCTION_NAMES, function).text.to_owned(),
+                    mapping: self
+                        .name(table::MAPPING_PATHS, path.unwrap_or(0))
+                        .text
+                        .to_owned(),
+                }
+            })
+            .collect()
+    }
+
     fn callstack(&mut self, number: u64) {
         let Some(stack) = self.entry(table::CALLSTACKS, number) else {
             return;
@@ -532,6 +634,37 @@ impl<'a> Resolving<'a, '_> {
                 }
             }
         }
+    }
+}
+
+#[inline]
+fn add_category<'a>(category: Text<'a>, event: &mut HostEvent<'a>) {
+    match event.category.text {
+        "" => event.category = category,
+        _ => event.further_categories.push(category.text),
+    }
+}
+
+fn flow_points(field: Field<'_>, last: bool) -> impl Iterator<Item = FlowPoint> {
+    let ids = fixed_or_varint(field);
+    ids.map(move |id| FlowPoint {
+        flow: FlowId(id),
+        last,
+    })
+}
+
+/// The numbers of a repeated field of fixed64 (or, in its older form, of varints), whether they are packed or not.
+fn fixed_or_varint(field: Field<'_>) -> Box<dyn Iterator<Item = u64> + '_> {
+    let fixed = matches!(
+        field.number,
+        track_event::FLOW_IDS | track_event::TERMINATING_FLOW_IDS
+    );
+    match field.value {
+        FieldValue::Bytes(packed) if fixed => {
+            let chunks = packed.chunks_exact(8);
+            Box::new(chunks.map(|bytes| u64::from_le_bytes(bytes.try_into().expect("8 bytes"))))
+        }
+        _ => Box::new(field.numbers()),
     }
 }
 

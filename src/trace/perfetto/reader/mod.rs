@@ -7,6 +7,7 @@
 //! [`check`] looks for defects, [`info`] lists the contents, and [`Replay`] produces the [model](crate::trace::model)
 //! of the recording, as if the trace had just been made.
 
+mod annotations;
 mod check;
 mod events;
 mod fields;
@@ -29,13 +30,15 @@ pub use events::{AnnotationValue, EventKind, HostEvent, Text, WorkEvent};
 pub use fields::{Field, FieldValue, Fields};
 pub use findings::{Finding, Findings, PacketPosition};
 pub use info::{ClockInfo, DeviceInfo, Info, ProcessInfo, info};
-pub use replay::{Replay, Replayed};
+pub(super) use replay::UNKNOWN_DEVICE;
+pub use replay::{LeftOut, Replay, Replayed};
 pub use texts::{TextId, Texts};
-pub use tracks::{Track, TrackId, TrackOf, Tracks};
+pub use tracks::{CounterProperties, Track, TrackId, TrackOf, Tracks};
 
 use super::schema::field;
 use super::schema::trace_packet::SequenceFlags;
 use crate::record::Nanos;
+use crate::trace::model::StackFrame;
 use events::Resolving;
 use fields::key;
 use packets::Packets;
@@ -97,6 +100,11 @@ pub trait Visitor {
     /// Work of a device.
     fn work(&mut self, position: PacketPosition, event: &WorkEvent<'_>, findings: &mut Findings) {
         let _ = (position, event, findings);
+    }
+
+    /// Samples with stacks. `frames` returns the frames of the callstack with a number, outermost first.
+    fn stacks(&mut self, packet: &Packet<'_>, frames: &mut dyn FnMut(u64) -> Vec<StackFrame>) {
+        let _ = (packet, frames);
     }
 }
 
@@ -372,8 +380,11 @@ impl Reading {
         };
         match (kind, packet.time) {
             (field::trace_packet::TRACK_EVENT, Some(time)) => {
-                let mut event = HostEvent::at(time, TrackId(default_track));
+                let mut event = HostEvent::at(time, TrackId(default_track), &self.known);
                 resolving.host(data, &mut event);
+                if !event.further_values.is_empty() {
+                    events::read_further_values(data, &mut event);
+                }
                 event.described = self.known.tracks.get(event.track);
                 visitor.host(packet.position, &event, findings);
             }
@@ -382,7 +393,8 @@ impl Reading {
                 visitor.work(packet.position, &event, findings);
             }
             (field::trace_packet::STREAMING_PROFILE_PACKET, _) => {
-                resolving.callstacks(data, field::streaming_profile_packet::CALLSTACK_IID)
+                resolving.callstacks(data, field::streaming_profile_packet::CALLSTACK_IID);
+                visitor.stacks(packet, &mut |stack| resolving.frames(stack));
             }
             (field::trace_packet::PERF_SAMPLE, _) => {
                 resolving.callstacks(data, field::perf_sample::CALLSTACK_IID)

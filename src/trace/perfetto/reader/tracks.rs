@@ -5,8 +5,10 @@ use super::findings::{Findings, PacketPosition};
 use super::texts::{TextId, Texts};
 use crate::record::number_map::NumberMap;
 use crate::record::{ProcessId, ThreadId};
+use crate::trace::model::CounterUnit;
+use crate::trace::perfetto::schema::counter_descriptor::Unit;
 use crate::trace::perfetto::schema::field::{
-    process_descriptor, thread_descriptor, track_descriptor,
+    counter_descriptor, process_descriptor, thread_descriptor, track_descriptor,
 };
 
 /// Maximum number of tracks that are held.
@@ -40,8 +42,33 @@ pub struct Track {
     pub of: TrackOf,
     /// Its own name, or that of its process or thread; may be empty.
     pub name: TextId,
+    /// Its place among the tracks beside it, lowest first.
+    pub order: Option<i32>,
+    /// The properties of its counter, if it has one.
+    pub counter: CounterProperties,
     /// The position of its first description.
     pub position: PacketPosition,
+}
+
+/// The properties of a counter's values.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct CounterProperties {
+    /// Their unit.
+    pub unit: CounterUnit,
+    /// The factor to apply to them.
+    pub multiplier: i64,
+    /// Whether each value is the difference from the value before it.
+    pub incremental: bool,
+}
+
+impl Default for CounterProperties {
+    fn default() -> CounterProperties {
+        CounterProperties {
+            unit: CounterUnit::Unspecified,
+            multiplier: 1,
+            incremental: false,
+        }
+    }
 }
 
 /// All tracks.
@@ -82,6 +109,8 @@ impl Tracks {
             parent: TrackId::default(),
             of: TrackOf::Other,
             name: TextId::EMPTY,
+            order: None,
+            counter: CounterProperties::default(),
             position,
         };
         let mut text = |bytes: &[u8]| match std::str::from_utf8(bytes) {
@@ -95,18 +124,27 @@ impl Tracks {
                 (track_descriptor::PARENT_UUID, FieldValue::Number(id)) => {
                     track.parent = TrackId(id)
                 }
-                (track_descriptor::NAME, FieldValue::Bytes(name)) => track.name = text(name),
+                (
+                    track_descriptor::NAME | track_descriptor::STATIC_NAME,
+                    FieldValue::Bytes(name),
+                ) => track.name = text(name),
                 (track_descriptor::PROCESS, FieldValue::Bytes(process)) => {
-                    let (pid, _, name) = owner(process, process_descriptor::PROCESS_NAME);
-                    track.of = TrackOf::Process(pid);
-                    track.name = text(name);
+                    let owner = Owner::read(process, process_descriptor::PROCESS_NAME);
+                    track.of = TrackOf::Process(owner.pid);
+                    (track.name, track.order) = (text(owner.name), owner.order);
                 }
                 (track_descriptor::THREAD, FieldValue::Bytes(thread)) => {
-                    let (pid, tid, name) = owner(thread, thread_descriptor::THREAD_NAME);
-                    track.of = TrackOf::Thread(pid, tid);
-                    track.name = text(name);
+                    let owner = Owner::read(thread, thread_descriptor::THREAD_NAME);
+                    track.of = TrackOf::Thread(owner.pid, owner.tid);
+                    (track.name, track.order) = (text(owner.name), owner.order);
                 }
-                (track_descriptor::COUNTER, FieldValue::Bytes(_)) => track.of = TrackOf::Counter,
+                (track_descriptor::COUNTER, FieldValue::Bytes(counter)) => {
+                    track.of = TrackOf::Counter;
+                    track.counter = counter_properties(counter);
+                }
+                (track_descriptor::SIBLING_ORDER_RANK, FieldValue::Number(rank)) => {
+                    track.order = Some(rank as i32)
+                }
                 _ => {}
             }
         }
@@ -118,8 +156,9 @@ impl Tracks {
             // Descriptions of a track add up; that it is a counter may come later.
             Some(known) => {
                 if known.of == TrackOf::Other {
-                    known.of = track.of;
+                    (known.of, known.counter) = (track.of, track.counter);
                 }
+                known.order = track.order.or(known.order);
                 if track.name != TextId::EMPTY {
                     known.name = track.name;
                 }
@@ -133,16 +172,64 @@ impl Tracks {
     }
 }
 
-/// Process id, thread id, and the name in field `name_field` of a process or thread descriptor.
-fn owner(bytes: &[u8], name_field: u32) -> (ProcessId, ThreadId, &[u8]) {
-    let (mut pid, mut tid, mut name) = (0, 0, &[][..]);
+/// A process or a thread, from its descriptor.
+struct Owner<'a> {
+    pid: ProcessId,
+    tid: ThreadId,
+    name: &'a [u8],
+    order: Option<i32>,
+}
+
+impl<'a> Owner<'a> {
+    /// Reads a descriptor whose name is in field `name_field`. Both kinds have the same numbers for ids and order, which
+    /// is field 3.
+    fn read(bytes: &'a [u8], name_field: u32) -> Owner<'a> {
+        let mut owner = Owner {
+            pid: ProcessId(0),
+            tid: ThreadId(0),
+            name: &[],
+            order: None,
+        };
+        for field in Fields::new(bytes) {
+            match (field.number, field.value) {
+                (thread_descriptor::PID, FieldValue::Number(id)) => owner.pid.0 = id as u32,
+                (thread_descriptor::TID, FieldValue::Number(id)) => owner.tid.0 = id as u32,
+                (thread_descriptor::LEGACY_SORT_INDEX, FieldValue::Number(order)) => {
+                    owner.order = Some(order as i32)
+                }
+                (number, FieldValue::Bytes(bytes)) if number == name_field => owner.name = bytes,
+                _ => {}
+            }
+        }
+        owner
+    }
+}
+
+fn counter_properties(bytes: &[u8]) -> CounterProperties {
+    let mut properties = CounterProperties::default();
     for field in Fields::new(bytes) {
         match (field.number, field.value) {
-            (thread_descriptor::PID, FieldValue::Number(number)) => pid = number as u32,
-            (thread_descriptor::TID, FieldValue::Number(number)) => tid = number as u32,
-            (number, FieldValue::Bytes(bytes)) if number == name_field => name = bytes,
+            (counter_descriptor::UNIT, FieldValue::Number(unit)) => {
+                properties.unit = match Unit::try_from(unit as i32) {
+                    Ok(Unit::TimeNs) => CounterUnit::Nanoseconds,
+                    Ok(Unit::Count) => CounterUnit::Count,
+                    Ok(Unit::SizeBytes) => CounterUnit::Bytes,
+                    _ => CounterUnit::Unspecified,
+                }
+            }
+            (counter_descriptor::UNIT_NAME, FieldValue::Bytes(name)) => match name {
+                b"%" => properties.unit = CounterUnit::Percent,
+                b"B/s" => properties.unit = CounterUnit::BytesPerSecond,
+                _ => {}
+            },
+            (counter_descriptor::UNIT_MULTIPLIER, FieldValue::Number(factor)) => {
+                properties.multiplier = (factor as i64).max(1)
+            }
+            (counter_descriptor::IS_INCREMENTAL, FieldValue::Number(yes)) => {
+                properties.incremental = yes != 0
+            }
             _ => {}
         }
     }
-    (ProcessId(pid), ThreadId(tid), name)
+    properties
 }

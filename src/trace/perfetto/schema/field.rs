@@ -15,6 +15,8 @@ pub mod clock_snapshot {
 }
 pub mod counter_descriptor {
     pub const UNIT: u32 = 3;
+    pub const UNIT_MULTIPLIER: u32 = 4;
+    pub const IS_INCREMENTAL: u32 = 5;
     pub const UNIT_NAME: u32 = 6;
 }
 pub mod debug_annotation {
@@ -420,21 +422,28 @@ pub mod track_descriptor {
     pub const THREAD: u32 = 4;
     pub const PARENT_UUID: u32 = 5;
     pub const COUNTER: u32 = 8;
+    pub const STATIC_NAME: u32 = 10;
     pub const CHILD_ORDERING: u32 = 11;
     pub const SIBLING_ORDER_RANK: u32 = 12;
 }
 pub mod track_event {
     pub const CATEGORY_IIDS: u32 = 3;
     pub const DEBUG_ANNOTATIONS: u32 = 4;
+    pub const LEGACY_EVENT: u32 = 6;
     pub const TYPE: u32 = 9;
     pub const NAME_IID: u32 = 10;
     pub const TRACK_UUID: u32 = 11;
+    pub const EXTRA_COUNTER_VALUES: u32 = 12;
     pub const CATEGORIES: u32 = 22;
     pub const NAME: u32 = 23;
     pub const COUNTER_VALUE: u32 = 30;
     pub const EXTRA_COUNTER_TRACK_UUIDS: u32 = 31;
     pub const SOURCE_LOCATION_IID: u32 = 34;
+    pub const FLOW_IDS_OLD: u32 = 36;
+    pub const TERMINATING_FLOW_IDS_OLD: u32 = 42;
     pub const DOUBLE_COUNTER_VALUE: u32 = 44;
+    pub const EXTRA_DOUBLE_COUNTER_TRACK_UUIDS: u32 = 45;
+    pub const EXTRA_DOUBLE_COUNTER_VALUES: u32 = 46;
     pub const FLOW_IDS: u32 = 47;
     pub const TERMINATING_FLOW_IDS: u32 = 48;
     pub const CORRELATION_ID: u32 = 52;

@@ -160,7 +160,10 @@ fn traces_that_cannot_be_merged_are_named() {
     std::fs::write(dir.join("text"), "not a trace at all").unwrap();
     for (arguments, words) in [
         (&["a.pftrace", "clockless.pftrace"][..], "--offset 2="),
-        (&["a.pftrace", "text"], "not a packet"),
+        (
+            &["a.pftrace", "text"],
+            "a text that begins with \"not a trace at all\"; expected one of: ",
+        ),
         (&["a.pftrace", "none"], "none"),
         (&["a.pftrace", "b.pftrace", "--offset", "3=1"], "2 inputs"),
     ] {

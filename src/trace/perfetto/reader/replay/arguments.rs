@@ -1,0 +1,65 @@
+//! Arguments that outlive the packet they came in.
+
+use std::ops::Range;
+
+use crate::trace::model::{Argument, Value};
+
+/// A list of named values. All texts are in one string, so that a list takes two allocations.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arguments {
+    texts: String,
+    list: Vec<(Range<usize>, Stored)>,
+}
+
+#[derive(Clone, Debug)]
+enum Stored {
+    /// A value without a text.
+    Plain(Value<'static>),
+    Text(Range<usize>),
+    Json(Range<usize>),
+}
+
+impl Arguments {
+    /// Adds an argument.
+    pub fn push(&mut self, name: &str, value: Value<'_>) {
+        let name = self.store(name);
+        let value = match value {
+            Value::Text(text) => Stored::Text(self.store(text)),
+            Value::Json(text) => Stored::Json(self.store(text)),
+            Value::Bool(value) => Stored::Plain(Value::Bool(value)),
+            Value::Uint(value) => Stored::Plain(Value::Uint(value)),
+            Value::Int(value) => Stored::Plain(Value::Int(value)),
+            Value::Double(value) => Stored::Plain(Value::Double(value)),
+            Value::Pointer(value) => Stored::Plain(Value::Pointer(value)),
+        };
+        self.list.push((name, value));
+    }
+
+    fn store(&mut self, text: &str) -> Range<usize> {
+        let begin = self.texts.len();
+        self.texts.push_str(text);
+        begin..self.texts.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Bytes of memory that the list takes, approximately.
+    pub fn bytes(&self) -> usize {
+        self.texts.len() + self.list.len() * size_of::<(Range<usize>, Stored)>()
+    }
+
+    /// The arguments.
+    pub fn iter(&self) -> impl Iterator<Item = Argument<'_>> {
+        self.list.iter().map(|(name, value)| Argument {
+            name: &self.texts[name.clone()],
+            value: match value {
+                Stored::Plain(value) => *value,
+                Stored::Text(text) => Value::Text(&self.texts[text.clone()]),
+                Stored::Json(text) => Value::Json(&self.texts[text.clone()]),
+            },
+        })
+    }
+}

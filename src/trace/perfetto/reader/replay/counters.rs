@@ -1,0 +1,171 @@
+//! Counters of devices.
+
+use std::io;
+
+use crate::record::Nanos;
+use crate::record::ProcessId;
+use crate::record::number_map::NumberMap;
+use crate::trace::model::ProcessIndex;
+use crate::trace::model::{
+    AgentIndex, CounterBlock, CounterDescription, CounterIndex, CounterUnit, CounterValue, Parent,
+    Stream, Track, TrackIndex, TrackKind,
+};
+use crate::trace::perfetto::schema::gpu_counter_descriptor::{
+    GpuCounterGroup, GpuCounterSpec, gpu_counter_spec,
+};
+use crate::trace::perfetto::schema::gpu_counter_event::gpu_counter::Value;
+use crate::trace::perfetto::schema::{GpuCounterDescriptor, GpuCounterEvent};
+
+/// Maximum number of counters.
+const MAX_COUNTERS: usize = 1 << 16;
+
+/// Where the values of a counter go.
+#[derive(Copy, Clone, Debug)]
+enum Place {
+    /// A counter of a block: its place there.
+    Block(CounterIndex, usize),
+    /// A track.
+    Track(TrackIndex),
+}
+
+/// The counters that have been described.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    places: NumberMap<u32, Place>,
+    /// The number of counters of each block.
+    blocks: NumberMap<CounterIndex, usize>,
+}
+
+/// A block of counters as gputrail describes it: the name of each is that of its device, its own, and its process.
+pub(super) struct OwnBlock<'a> {
+    pub process: ProcessId,
+    names: Vec<&'a str>,
+}
+
+impl<'a> OwnBlock<'a> {
+    /// `None` for a description by another program.
+    pub fn of(descriptor: &'a GpuCounterDescriptor, title: &str) -> Option<OwnBlock<'a>> {
+        let [_] = &descriptor.blocks[..] else {
+            return None;
+        };
+        let mut process = None;
+        let names = descriptor.specs.iter().map(|spec| {
+            let (name, pid) = spec.name().strip_prefix(title)?.rsplit_once(" · ")?;
+            process = Some(pid.parse().ok()?);
+            name.strip_prefix(' ')
+        });
+        let names = names.collect::<Option<Vec<_>>>()?;
+        Some(OwnBlock {
+            process: ProcessId(process?),
+            names,
+        })
+    }
+}
+
+impl Counters {
+    /// Declares the counters of a block of a process.
+    pub fn declare_block(
+        &mut self,
+        stream: &mut Stream<'_>,
+        (process, agent): (ProcessIndex, AgentIndex),
+        descriptor: &GpuCounterDescriptor,
+        own: &OwnBlock<'_>,
+    ) -> io::Result<()> {
+        let index = stream.new_counters();
+        for (place, spec) in descriptor.specs.iter().enumerate() {
+            self.add(spec.counter_id(), Place::Block(index, place));
+        }
+        let memory =
+            |spec: &GpuCounterSpec| spec.groups.contains(&(GpuCounterGroup::Memory as i32));
+        let counters: Vec<_> = descriptor
+            .specs
+            .iter()
+            .zip(&own.names)
+            .map(|(spec, name)| CounterDescription {
+                name: (*name).to_owned(),
+                description: spec.description().to_owned(),
+                unit: match spec.peak_value {
+                    Some(gpu_counter_spec::PeakValue::IntPeakValue(100)) => CounterUnit::Percent,
+                    _ => CounterUnit::Unspecified,
+                },
+            })
+            .collect();
+        self.blocks.insert(index, counters.len());
+        stream.consumer.counters(
+            index,
+            &CounterBlock {
+                name: descriptor.blocks[0].name().to_owned(),
+                process,
+                agent,
+                memory: descriptor.specs.iter().any(memory),
+                counters,
+            },
+        )
+    }
+
+    /// Declares counters of no process as tracks.
+    pub fn declare_tracks(
+        &mut self,
+        stream: &mut Stream<'_>,
+        title: &str,
+        descriptor: &GpuCounterDescriptor,
+    ) -> io::Result<()> {
+        for spec in &descriptor.specs {
+            let id = spec.counter_id();
+            if self.places.contains_key(&id) || self.places.len() >= MAX_COUNTERS {
+                continue;
+            }
+            let name = format!("{title} {}", spec.name());
+            let track = stream.new_track(&Track {
+                parent: Parent::Trace,
+                name: &name,
+                kind: TrackKind::Counter(CounterUnit::Unspecified),
+                order: None,
+            })?;
+            self.add(id, Place::Track(track));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, id: u32, place: Place) {
+        if self.places.len() < MAX_COUNTERS {
+            self.places.insert(id, place);
+        }
+    }
+
+    /// Passes on the values of an event. Returns the number of values of counters that have not been described.
+    pub fn values(
+        &self,
+        stream: &mut Stream<'_>,
+        time: Nanos,
+        event: &GpuCounterEvent,
+    ) -> io::Result<u64> {
+        let mut left_out = 0;
+        let mut block: Option<(CounterIndex, Vec<CounterValue>)> = None;
+        for counter in &event.counters {
+            let value = match counter.value {
+                Some(Value::IntValue(value)) => CounterValue::Int(value),
+                Some(Value::DoubleValue(value)) => CounterValue::Double(value),
+                None => continue,
+            };
+            match self.places.get(&counter.counter_id()) {
+                Some(Place::Track(track)) => stream.consumer.value(*track, time, value)?,
+                Some(Place::Block(index, place)) => {
+                    let (known, values) = block.get_or_insert_with(|| (*index, Vec::new()));
+                    match *known == *index && values.len() == *place {
+                        true => values.push(value),
+                        false => left_out += 1,
+                    }
+                }
+                None => left_out += 1,
+            }
+        }
+        if let Some((index, values)) = block {
+            match self.blocks.get(&index) == Some(&values.len()) {
+                true => stream.consumer.counter_values(index, time, &values)?,
+                false => left_out += values.len() as u64,
+            }
+        }
+        Ok(left_out)
+    }
+}

@@ -1,0 +1,312 @@
+//! Processes, threads and tracks of a trace, declared when they are first used, or at its end.
+
+use std::io;
+
+use super::slices::{Content, Lane};
+use super::{MAX_PROCESSES, Replaying};
+use crate::record::number_map::NumberMap;
+use crate::record::{ProcessId, ThreadId};
+use crate::trace::model::{Parent, Process, ProcessIndex, Track, TrackIndex, TrackKind};
+use crate::trace::perfetto::reader::check::rare;
+use crate::trace::perfetto::reader::tracks::{self, TrackId, TrackOf};
+use crate::trace::perfetto::reader::{Fields, Known, field};
+use crate::trace::perfetto::schema::{ProcessTree, TrackDescriptor};
+
+/// Maximum number of tracks.
+const MAX_LANES: usize = 1 << 18;
+/// Maximum number of ancestors of a track that are followed.
+const MAX_DEPTH: u32 = 32;
+/// Ids for processes of other machines that have the id of another process count from here.
+const FIRST_PID: u32 = 0x7000_0000;
+
+/// The description of a process.
+#[derive(Debug, Default)]
+struct Description {
+    name: String,
+    command: Vec<String>,
+    order: Option<i32>,
+}
+
+/// The processes of a trace.
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    /// By machine and id.
+    descriptions: NumberMap<(u32, u32), Description>,
+    declared: NumberMap<(u32, u32), ProcessIndex>,
+    /// The ids that have been declared.
+    pids: NumberMap<u32, ()>,
+    /// The machines of tracks that are not those of the first machine.
+    machines: NumberMap<TrackId, u32>,
+    /// The process that was used last.
+    latest: Option<((u32, u32), ProcessIndex)>,
+}
+
+impl Replaying<'_> {
+    /// Reads what the description of a track says of a process.
+    pub(super) fn describe(&mut self, descriptor: &[u8], known: &Known) {
+        if self.machine != 0 {
+            let uuid = field::track_descriptor::UUID;
+            let id = Fields::new(descriptor).find(|field| field.number == uuid);
+            if let Some(id) = id.and_then(|field| field.number())
+                && known.tracks.get(TrackId(id)).is_some()
+            {
+                self.processes.machines.insert(TrackId(id), self.machine);
+            }
+        }
+        let is_process = |number| number == field::track_descriptor::PROCESS;
+        if !Fields::new(descriptor).any(|field| is_process(field.number)) {
+            return;
+        }
+        let process = rare::<TrackDescriptor>(descriptor).and_then(|track| track.process);
+        let Some(process) = process else {
+            return;
+        };
+        let key = (self.machine, process.pid() as u32);
+        if let Some(known) = self.description(key) {
+            if let Some(name) = process.process_name {
+                known.name = name;
+            }
+            if !process.cmdline.is_empty() {
+                known.command = process.cmdline;
+            }
+            known.order = process.legacy_sort_index.or(known.order);
+        }
+    }
+
+    /// Reads command lines of processes.
+    pub(super) fn describe_commands(&mut self, data: &[u8]) {
+        for process in rare::<ProcessTree>(data).unwrap_or_default().processes {
+            let key = (self.machine, process.pid.unwrap_or(0) as u32);
+            if let Some(known) = self.description(key)
+                && known.command.is_empty()
+            {
+                known.command = process.cmdline;
+            }
+        }
+    }
+
+    fn description(&mut self, key: (u32, u32)) -> Option<&mut Description> {
+        let descriptions = &mut self.processes.descriptions;
+        let room = descriptions.len() < MAX_PROCESSES || descriptions.contains_key(&key);
+        room.then(|| descriptions.entry(key).or_default())
+    }
+
+    /// The process of the current packet's machine with this id.
+    #[inline]
+    pub(super) fn process(&mut self, pid: ProcessId) -> io::Result<ProcessIndex> {
+        let key = (self.machine, pid.0);
+        match self.processes.latest {
+            Some((latest, process)) if latest == key => Ok(process),
+            _ => self.find_process(key),
+        }
+    }
+
+    fn find_process(&mut self, key: (u32, u32)) -> io::Result<ProcessIndex> {
+        let processes = &mut self.processes;
+        if let Some(process) = processes.declared.get(&key) {
+            processes.latest = Some((key, *process));
+            return Ok(*process);
+        }
+        let count = processes.declared.len();
+        if count >= MAX_PROCESSES {
+            return Ok(ProcessIndex(0));
+        }
+        let process = ProcessIndex(count as u32);
+        processes.declared.insert(key, process);
+        processes.latest = Some((key, process));
+        let mut pid = key.1;
+        if processes.pids.contains_key(&pid) {
+            let free = |pid: &u32| !processes.pids.contains_key(pid);
+            pid = (FIRST_PID..).find(free).unwrap_or(pid);
+        }
+        processes.pids.insert(pid, ());
+        let none = Description::default();
+        let description = processes.descriptions.get(&key).unwrap_or(&none);
+        let command: Vec<&str> = description.command.iter().map(String::as_str).collect();
+        let (mut name, rank) = split_rank(&description.name);
+        if name.is_empty() {
+            name = command.first().map_or("", |name| name);
+        }
+        self.stream.consumer.process(
+            process,
+            &Process {
+                pid: ProcessId(pid),
+                name,
+                rank,
+                command: &command,
+                order: description.order,
+            },
+        )?;
+        Ok(process)
+    }
+
+    /// The place of a track among the lanes; `None` if there are too many.
+    #[inline]
+    pub(super) fn lane(&mut self, id: TrackId, known: &Known) -> io::Result<Option<usize>> {
+        match self.latest_lane {
+            Some((latest, place)) if latest == id => Ok(Some(place)),
+            _ => {
+                let place = self.find_lane(id, known, 0)?;
+                self.latest_lane = place.map(|place| (id, place));
+                Ok(place)
+            }
+        }
+    }
+
+    fn find_lane(&mut self, id: TrackId, known: &Known, depth: u32) -> io::Result<Option<usize>> {
+        if let Some(place) = self.places.get(&id) {
+            return Ok(Some(*place));
+        }
+        if self.lanes.len() >= MAX_LANES || depth > MAX_DEPTH {
+            return Ok(None);
+        }
+        let machine = self.machine;
+        self.machine = self.processes.machines.get(&id).copied().unwrap_or(0);
+        let lane = self.declare_lane(known.tracks.get(id), known, depth);
+        self.machine = machine;
+        let lane = lane?;
+        // A track below itself has been declared meanwhile.
+        let place = *self.places.entry(id).or_insert(self.lanes.len());
+        if place == self.lanes.len() {
+            self.lanes.push(lane);
+        }
+        Ok(Some(place))
+    }
+
+    fn declare_lane(
+        &mut self,
+        track: Option<&tracks::Track>,
+        known: &Known,
+        depth: u32,
+    ) -> io::Result<Lane> {
+        let slices = Content::Slices { thread: None };
+        let Some(track) = track else {
+            let track = self.stream.new_track(&Track {
+                parent: Parent::Trace,
+                name: "",
+                kind: TrackKind::Slices,
+                order: None,
+            })?;
+            return Ok(Lane::new(track, slices, false));
+        };
+        let name = known.texts.get(track.name);
+        let parent = known.tracks.get(track.parent);
+        let mut declared = Track {
+            parent: Parent::Trace,
+            name,
+            kind: TrackKind::Slices,
+            order: track.order,
+        };
+        if let TrackOf::Thread(pid, tid) = track.of {
+            let process = self.process(pid)?;
+            declared.parent = Parent::Process(process);
+            declared.kind = TrackKind::Thread(process, tid);
+            let track = self.stream.new_track(&declared)?;
+            let thread = Some((process, tid));
+            return Ok(Lane::new(track, Content::Slices { thread }, true));
+        }
+        if let TrackOf::Process(pid) = track.of {
+            // Events on the process itself.
+            (declared.parent, declared.name) = (Parent::Process(self.process(pid)?), "");
+            let track = self.stream.new_track(&declared)?;
+            return Ok(Lane::new(track, slices, false));
+        }
+        let mut content = slices;
+        match parent.map(|parent| (parent.of, parent.id)) {
+            Some((TrackOf::Process(pid), _)) => {
+                let process = self.process(pid)?;
+                declared.parent = Parent::Process(process);
+                if self.is_own() && name == NOTES {
+                    return Ok(Lane::new(
+                        TrackIndex(u32::MAX),
+                        Content::Notes(process),
+                        false,
+                    ));
+                }
+                if is_row_of(name, "ranges") || is_own_track(name, "ranges") {
+                    declared.kind = TrackKind::Ranges;
+                }
+            }
+            Some((of, id)) => {
+                if let Some(place) = self.find_lane(id, known, depth + 1)? {
+                    declared.parent = Parent::Track(self.lanes[place].track);
+                }
+                if let TrackOf::Thread(pid, tid) = of {
+                    let process = self.process(pid)?;
+                    match name {
+                        _ if is_own_track(name, "markers") => {
+                            declared.kind = TrackKind::ThreadRanges(process, tid);
+                            content = Content::ThreadRanges;
+                        }
+                        _ if is_row_of(name, "markers") => declared.kind = TrackKind::Ranges,
+                        _ if CALL_ROWS.iter().any(|row| is_row_of(name, row)) => {
+                            content = Content::Slices {
+                                thread: Some((process, tid)),
+                            };
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            None => {}
+        }
+        if track.of == TrackOf::Counter {
+            declared.kind = TrackKind::Counter(track.counter.unit);
+            content = Content::Counter(track.counter);
+        }
+        let track = self.stream.new_track(&declared)?;
+        Ok(Lane::new(track, content, false))
+    }
+
+    /// Declares the processes and tracks that have no events.
+    pub(super) fn declare_rest(&mut self, known: &Known) -> io::Result<()> {
+        for track in known.tracks.iter() {
+            match track.of {
+                TrackOf::Process(pid) => {
+                    let machine = self.processes.machines.get(&track.id);
+                    self.machine = machine.copied().unwrap_or(0);
+                    self.process(pid)?;
+                }
+                _ => drop(self.find_lane(track.id, known, 0)?),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of the tracks with facts about the recordings of processes.
+const NOTES: &str = "gputrail";
+
+/// Names of tracks below a thread for calls that do not nest in its own ones.
+const CALL_ROWS: [&str; 2] = ["calls", "overlapping"];
+
+/// Whether a track is one of all domains or of one domain of markers: "markers", "markers: NCCL".
+fn is_own_track(name: &str, of: &str) -> bool {
+    let rest = name.strip_prefix(of);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
+}
+
+/// Whether a track is a row of tracks with this name: "ranges", "ranges row 2".
+fn is_row_of(name: &str, of: &str) -> bool {
+    let rest = name.strip_prefix(of);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" row "))
+}
+
+/// The name of a process, and its rank, which gputrail writes behind it in parentheses.
+fn split_rank(name: &str) -> (&str, &str) {
+    let split = name
+        .strip_suffix(')')
+        .and_then(|name| name.rsplit_once(" ("));
+    match split {
+        Some((name, rank)) if rank.starts_with("rank ") => (name, rank),
+        _ => (name, ""),
+    }
+}
+
+/// The thread of a track, if it is that of a thread.
+pub(super) fn thread_of(track: Option<&tracks::Track>) -> Option<ThreadId> {
+    match track.map(|track| track.of) {
+        Some(TrackOf::Thread(_, tid)) => Some(tid),
+        _ => None,
+    }
+}

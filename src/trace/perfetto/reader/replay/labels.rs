@@ -1,0 +1,151 @@
+//! The names and categories of slices, and the functions of calls, by number.
+
+use std::collections::HashMap;
+
+use super::arguments::Arguments;
+use crate::record::number_map::NumberMap;
+use crate::record::{ArgumentType, Domain, OperationGroup};
+use crate::trace::model::{Function, FunctionIndex, Parameter, Value};
+use crate::trace::perfetto::reader::{Text, TextId};
+
+/// Maximum number of pairs of a name and a category, and of functions.
+const MAX_LABELS: usize = 1 << 18;
+
+/// A name and a category.
+#[derive(Debug)]
+pub(super) struct Label {
+    pub name: Box<str>,
+    pub category: Box<str>,
+}
+
+/// Pairs of names and categories, and functions.
+#[derive(Debug, Default)]
+pub(super) struct Labels {
+    /// Numbers by interned texts.
+    interned: NumberMap<(TextId, TextId), u32>,
+    /// Numbers by the texts themselves.
+    own: HashMap<(Box<str>, Box<str>), u32>,
+    list: Vec<Label>,
+    functions: Vec<Function>,
+    /// Indices of functions without arguments, by label and domain.
+    plain: NumberMap<(u32, u32), u32>,
+    /// Indices of functions with arguments; their names follow the label and the domain.
+    with_arguments: HashMap<(u32, u32, String), u32>,
+}
+
+impl Labels {
+    /// The number of a pair; `None` if there are too many.
+    #[inline]
+    pub fn number(&mut self, category: Text<'_>, name: Text<'_>) -> Option<u32> {
+        let interned = category.id != TextId::OTHER && name.id != TextId::OTHER;
+        if interned && let Some(number) = self.interned.get(&(category.id, name.id)) {
+            return Some(*number);
+        }
+        let own = (Box::from(category.text), Box::from(name.text));
+        let next = self.list.len();
+        let number = match self.own.get(&own) {
+            Some(number) => *number,
+            None if next >= MAX_LABELS => return None,
+            None => {
+                self.list.push(Label {
+                    name: name.text.into(),
+                    category: category.text.into(),
+                });
+                self.own.insert(own, next as u32);
+                next as u32
+            }
+        };
+        if interned {
+            self.interned.insert((category.id, name.id), number);
+        }
+        Some(number)
+    }
+
+    /// The pair with this number.
+    pub fn get(&self, number: u32) -> &Label {
+        &self.list[number as usize]
+    }
+
+    /// The index of the function of a call; `None` if there are too many. `api` is Perfetto's number of its API.
+    pub fn function(&mut self, label: u32, api: u64, arguments: Option<&Arguments>) -> Option<u32> {
+        let category = &*self.list[label as usize].category;
+        let domain = domain_of(category, api);
+        let names = arguments.filter(|arguments| !arguments.is_empty());
+        let next = self.functions.len() as u32;
+        let known = match names {
+            None => self.plain.get(&(label, domain.0.into())).copied(),
+            Some(arguments) => {
+                let names = arguments.iter().map(|argument| argument.name);
+                let names = names.collect::<Vec<_>>().join("\0");
+                let key = (label, u32::from(domain.0), names);
+                match self.with_arguments.get(&key) {
+                    Some(known) => Some(*known),
+                    None if next as usize >= MAX_LABELS => return None,
+                    None => {
+                        self.with_arguments.insert(key, next);
+                        None
+                    }
+                }
+            }
+        };
+        if known.is_some() {
+            return known;
+        }
+        if next as usize >= MAX_LABELS {
+            return None;
+        }
+        if names.is_none() {
+            self.plain.insert((label, domain.0.into()), next);
+        }
+        let Label { name, category } = &self.list[label as usize];
+        let own =
+            domain.name() != Some(category) && !(domain == Domain(0) && &**category == "other");
+        let parameters = names.into_iter().flat_map(Arguments::iter);
+        self.functions.push(Function {
+            index: FunctionIndex(next),
+            name: name.clone(),
+            domain,
+            category: own.then(|| category.clone()),
+            group: OperationGroup::OTHER,
+            parameters: parameters
+                .map(|argument| Parameter {
+                    name: argument.name.into(),
+                    kind: type_of(argument.value),
+                })
+                .collect(),
+        });
+        Some(next)
+    }
+
+    /// The function with this index.
+    pub fn function_at(&self, index: u32) -> &Function {
+        &self.functions[index as usize]
+    }
+}
+
+/// The API of a category and of Perfetto's number, which does not distinguish parts of an API.
+fn domain_of(category: &str, api: u64) -> Domain {
+    let domain = match category {
+        "cuda_driver" => Domain::CUDA_DRIVER,
+        "cuda_runtime" => Domain::CUDA_RUNTIME,
+        category => Domain::from_name(category).unwrap_or(Domain(0)),
+    };
+    match (api, domain) {
+        (3, _) => Domain::OPENCL,
+        (4, Domain::CUDA_DRIVER) | (5, Domain::HSA) => domain,
+        (4, _) => Domain::CUDA_RUNTIME,
+        (5, _) => Domain::HIP,
+        _ => domain,
+    }
+}
+
+fn type_of(value: Value<'_>) -> ArgumentType {
+    match value {
+        Value::Bool(_) => ArgumentType::BOOLEAN,
+        Value::Uint(_) => ArgumentType::UNSIGNED,
+        Value::Int(_) => ArgumentType::SIGNED,
+        Value::Double(_) => ArgumentType::FLOAT,
+        Value::Text(_) | Value::Json(_) => ArgumentType::STRING,
+        Value::Pointer(_) => ArgumentType::POINTER,
+    }
+}

@@ -1,0 +1,513 @@
+//! Perfetto traces as producers of the [model](crate::trace::model).
+//!
+//! This works for all traces. Traces of gputrail come back as they were before they were written. In traces of other
+//! programs, slices of threads are calls, and render stages are work; their events are brought into the order of their
+//! times in a window of [`WINDOW_BYTES`], since each sequence of packets is written by itself. What the model cannot hold
+//! is counted in [`Replayed::left_out`].
+//!
+//! Work is joined with its call by the ids that the call names; work and calls that wait for each other take bounded
+//! memory.
+
+mod arguments;
+mod counters;
+mod declare;
+mod host;
+mod labels;
+mod left_out;
+mod order;
+mod slices;
+mod stacks;
+mod stages;
+mod work;
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+
+pub use left_out::LeftOut;
+
+use super::check::{our_version, rare};
+use super::findings::{Findings, PacketPosition};
+use super::tracks::TrackId;
+use super::{HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
+use crate::record::number_map::NumberMap;
+use crate::record::{Kind, Nanos, ProcessId, ThreadId};
+use crate::trace::model::{
+    self, Agent, AgentIndex, Consumer, Loss, ProcessIndex, Producer, QueueIndex, SamplerIndex,
+    StackFrame, Stream, SystemClocks, TraceHeader,
+};
+use crate::trace::perfetto::samples;
+use crate::trace::perfetto::schema::{
+    BuiltinClock, ClockSnapshot, GpuCounterEvent, GpuInfo, PcSamples, SystemInfo, ThreadDescriptor,
+    TraceAttributes, TraceStats, TraceUuid, gpu_info, trace_attributes,
+};
+use counters::{Counters, OwnBlock};
+use declare::Processes;
+use labels::Labels;
+use order::Window;
+use slices::Lane;
+use stacks::Stacks;
+use stages::Stages;
+use work::{Enqueuing, Held, MAX_GPUS};
+
+/// Maximum number of slices that are open, and of slices that wait for the end of their outermost one, on all tracks.
+const MAX_OPEN: usize = 1 << 20;
+/// Maximum number of bytes that the details of either take.
+const MAX_DETAIL_BYTES: usize = 128 << 20;
+/// Maximum number of calls whose work has not come, and of pieces of work whose call has not come.
+const MAX_WAITING: usize = 1 << 20;
+/// Maximum number of processes.
+const MAX_PROCESSES: usize = 1 << 16;
+/// Bytes of events of other programs that wait for earlier ones.
+const WINDOW_BYTES: usize = 64 << 20;
+/// The title of a device that a recording does not describe.
+pub(in crate::trace::perfetto) const UNKNOWN_DEVICE: &str = "unknown device";
+
+/// The outcome of reading a trace.
+#[derive(Debug, Default)]
+pub struct Replayed {
+    /// Its findings and sizes.
+    pub outcome: Outcome,
+    /// The version of gputrail that made it; `None` for other traces.
+    pub version: Option<String>,
+    /// Number of pieces of work that no call in the trace names: their enqueue time is unknown.
+    pub untied: u64,
+    /// The parts of the trace that the model does not hold.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A producer that reads a trace to its end.
+pub struct Replay<'a> {
+    source: Input<'a>,
+}
+
+impl<'a> Replay<'a> {
+    /// A producer of the trace in `source`.
+    pub fn new(source: impl Read + 'a) -> Replay<'a> {
+        Replay {
+            source: Box::new(source),
+        }
+    }
+}
+
+impl Producer for Replay<'_> {
+    type Outcome = Replayed;
+
+    fn produce(self, consumer: &mut dyn Consumer) -> io::Result<Replayed> {
+        let mut replaying = Replaying {
+            wants_calls: consumer.wants_calls(),
+            stream: Stream::new(consumer),
+            failed: None,
+            header: Some(Box::default()),
+            machine: 0,
+            position: PacketPosition::default(),
+            version: None,
+            processes: Processes::default(),
+            labels: Labels::default(),
+            lanes: Vec::new(),
+            places: NumberMap::default(),
+            latest_lane: None,
+            window: Window::default(),
+            open: 0,
+            waiting: 0,
+            detail_bytes: 0,
+            waiting_bytes: 0,
+            begun: 0,
+            calls: NumberMap::default(),
+            held: NumberMap::default(),
+            queues: HashMap::new(),
+            latest_queue: None,
+            stages: Stages::default(),
+            titles: Vec::new(),
+            counters: Counters::default(),
+            stacks: Stacks::default(),
+            lost: 0,
+            untied: 0,
+            left_out: left_out::Counts::default(),
+        };
+        let outcome = read(self.source, &mut replaying);
+        replaying.guard(|replaying| replaying.finish(&outcome.known));
+        match replaying.failed {
+            Some(error) => Err(error),
+            None => Ok(Replayed {
+                outcome,
+                version: replaying.version,
+                untied: replaying.untied,
+                left_out: replaying.left_out.into_list(),
+            }),
+        }
+    }
+}
+
+struct Replaying<'a> {
+    stream: Stream<'a>,
+    wants_calls: bool,
+    /// The error of the consumer: nothing more is passed on after it.
+    failed: Option<io::Error>,
+    /// The beginning of the stream, until it has been passed on, and further clock snapshots.
+    header: Option<Box<(TraceHeader, Vec<SystemClocks>)>>,
+    /// The machine and the position of the current packet.
+    machine: u32,
+    position: PacketPosition,
+    version: Option<String>,
+    processes: Processes,
+    labels: Labels,
+    lanes: Vec<Lane>,
+    places: NumberMap<TrackId, usize>,
+    latest_lane: Option<(TrackId, usize)>,
+    window: Window,
+    /// Number of open slices of all tracks.
+    open: usize,
+    /// Number of slices of all tracks that wait for the end of their outermost one.
+    waiting: usize,
+    /// Bytes of the details of both.
+    detail_bytes: usize,
+    waiting_bytes: usize,
+    /// Number of slices and instants that have begun.
+    begun: u64,
+    /// Calls whose work has not come, by the id of the work.
+    calls: NumberMap<u64, Enqueuing>,
+    held: NumberMap<u64, Held>,
+    queues: HashMap<(ProcessIndex, AgentIndex, Box<str>), QueueIndex>,
+    latest_queue: Option<((ProcessIndex, AgentIndex, Box<str>), QueueIndex)>,
+    stages: Stages,
+    /// Titles of the declared agents.
+    titles: Vec<String>,
+    counters: Counters,
+    stacks: Stacks,
+    /// Number of lost records that instants have reported.
+    lost: u64,
+    untied: u64,
+    left_out: left_out::Counts,
+}
+
+impl Visitor for Replaying<'_> {
+    fn packet(&mut self, packet: &Packet<'_>, known: &Known, _: &mut Findings) {
+        (self.machine, self.position) = (packet.machine, packet.position);
+        self.guard(|replaying| replaying.read_packet(packet, known));
+    }
+
+    fn host(&mut self, _: PacketPosition, event: &HostEvent<'_>, _: &mut Findings) {
+        self.guard(|replaying| replaying.read_event(event));
+    }
+
+    fn work(&mut self, _: PacketPosition, event: &WorkEvent<'_>, _: &mut Findings) {
+        self.guard(|replaying| replaying.read_work(event));
+    }
+
+    fn stacks(&mut self, packet: &Packet<'_>, frames: &mut dyn FnMut(u64) -> Vec<StackFrame>) {
+        self.guard(|replaying| replaying.read_stacks(packet, frames));
+    }
+}
+
+impl Replaying<'_> {
+    /// Runs `pass_on`, unless the consumer has failed.
+    #[inline]
+    fn guard(&mut self, pass_on: impl FnOnce(&mut Self) -> io::Result<()>) {
+        if self.failed.is_none()
+            && let Err(error) = pass_on(self)
+        {
+            self.failed = Some(error);
+        }
+    }
+
+    /// Whether gputrail has made the trace.
+    #[inline]
+    fn is_own(&self) -> bool {
+        self.version.is_some()
+    }
+
+    fn leave_out(&mut self, reason: &'static str, count: u64) {
+        self.left_out.add(reason, self.position, count);
+    }
+
+    /// Begins the stream, if it has not begun, at the latest with an event at `time`.
+    #[inline]
+    fn begin(&mut self, time: Nanos) -> io::Result<()> {
+        match self.header.take() {
+            None => Ok(()),
+            Some(header) => self.begin_stream(*header, time),
+        }
+    }
+
+    #[cold]
+    fn begin_stream(
+        &mut self,
+        (mut header, clocks): (TraceHeader, Vec<SystemClocks>),
+        time: Nanos,
+    ) -> io::Result<()> {
+        if header.clocks == SystemClocks::default() {
+            header.clocks.boottime = time.0;
+        }
+        self.stream.consumer.begin(&header)?;
+        let mut clocks = clocks.iter();
+        clocks.try_for_each(|clocks| self.stream.consumer.clocks(clocks))
+    }
+
+    fn read_packet(&mut self, packet: &Packet<'_>, known: &Known) -> io::Result<()> {
+        let (kind, data) = packet.data;
+        let time = packet.time.unwrap_or_default();
+        match kind {
+            field::trace_packet::TRACK_EVENT | field::trace_packet::GPU_RENDER_STAGE_EVENT => {}
+            field::trace_packet::TRACK_DESCRIPTOR => self.describe(data, known),
+            field::trace_packet::PROCESS_TREE => self.describe_commands(data),
+            field::trace_packet::CLOCK_SNAPSHOT => return self.read_clocks(data),
+            field::trace_packet::SYSTEM_INFO => {
+                self.version = our_version(packet).or(self.version.take());
+                if let (Some(header), Some(system)) = (&mut self.header, rare(data)) {
+                    read_machine(&mut header.0, system);
+                }
+            }
+            field::trace_packet::TRACE_UUID => {
+                if let (Some(header), Some(uuid)) = (&mut self.header, rare::<TraceUuid>(data)) {
+                    header.0.identity = uuid.msb() as u64;
+                }
+            }
+            field::trace_packet::TRACE_ATTRIBUTES => {
+                self.begin(time)?;
+                return self.read_attributes(data);
+            }
+            field::trace_packet::GPU_INFO => {
+                self.begin(time)?;
+                return self.read_devices(data);
+            }
+            field::trace_packet::PC_SAMPLES => {
+                self.begin(time)?;
+                match rare::<PcSamples>(data) {
+                    Some(message) => return self.read_samples(packet.sequence, &message),
+                    None => self.leave_out("packet of samples that is too long or damaged", 1),
+                }
+            }
+            field::trace_packet::GPU_COUNTER_EVENT => {
+                self.begin(time)?;
+                return self.read_counters(data, packet.time);
+            }
+            stacks::THREAD => {
+                let thread = rare::<ThreadDescriptor>(data).unwrap_or_default();
+                if let Some(pid) = Stacks::process_of(&thread) {
+                    self.begin(time)?;
+                    let process = self.process(pid)?;
+                    self.stacks.begin(packet.sequence, process, &thread);
+                }
+            }
+            field::trace_packet::TRACE_STATS => {
+                self.begin(time)?;
+                return self.read_losses(data);
+            }
+            // Samples are read with their callstacks. Extensions are declared again when they are written.
+            0
+            | field::trace_packet::STREAMING_PROFILE_PACKET
+            | field::trace_packet::EXTENSION_DESCRIPTOR => {}
+            kind => self.left_out.add(packets_of_kind(kind), packet.position, 1),
+        }
+        Ok(())
+    }
+
+    fn read_clocks(&mut self, data: &[u8]) -> io::Result<()> {
+        let readings = rare::<ClockSnapshot>(data).unwrap_or_default().clocks;
+        // Snapshots with a clock of a sequence's own describe that clock.
+        if readings.iter().any(|clock| clock.clock_id() >= 64) {
+            return Ok(());
+        }
+        let reading = |id: BuiltinClock| {
+            let clock = readings.iter().find(|clock| clock.clock_id() == id as u32);
+            clock.and_then(|clock| clock.timestamp).unwrap_or(0)
+        };
+        let clocks = SystemClocks {
+            boottime: reading(BuiltinClock::Boottime),
+            monotonic: reading(BuiltinClock::Monotonic),
+            monotonic_raw: reading(BuiltinClock::MonotonicRaw),
+            realtime: reading(BuiltinClock::Realtime),
+        };
+        if clocks.boottime == 0 || self.machine != 0 {
+            return Ok(());
+        }
+        self.stacks.snapshot(clocks.boottime, clocks.monotonic);
+        match self.header.as_deref_mut() {
+            Some((header, _)) if header.clocks == SystemClocks::default() => header.clocks = clocks,
+            Some((_, further)) if further.len() < MAX_PROCESSES => further.push(clocks),
+            Some(_) => {}
+            None => return self.stream.consumer.clocks(&clocks),
+        }
+        Ok(())
+    }
+
+    fn read_attributes(&mut self, data: &[u8]) -> io::Result<()> {
+        use trace_attributes::attribute::Value;
+        let attributes = rare::<TraceAttributes>(data).unwrap_or_default().attribute;
+        let attributes = attributes.into_iter().map(|attribute| {
+            let value = match attribute.value {
+                Some(Value::StringValue(text)) => text,
+                Some(Value::LongValue(number)) => number.to_string(),
+                None => String::new(),
+            };
+            (attribute.key.unwrap_or_default(), value)
+        });
+        let attributes: Vec<(String, String)> = attributes.collect();
+        self.stream.consumer.attributes(&attributes)
+    }
+
+    fn read_devices(&mut self, data: &[u8]) -> io::Result<()> {
+        let gpus = rare::<GpuInfo>(data).unwrap_or_default().gpus;
+        let agents: Vec<Agent> = (0..MAX_GPUS)
+            .zip(gpus)
+            .map(|(index, gpu)| Agent {
+                title: title(&gpu, index),
+                name: gpu.name.unwrap_or_default(),
+                vendor: gpu.vendor.unwrap_or_default(),
+                model: gpu.model.unwrap_or_default(),
+                architecture: gpu.architecture.unwrap_or_default(),
+                pci_address: gpu.pci_bdf.unwrap_or_default(),
+                attributes: gpu
+                    .extra_info
+                    .into_iter()
+                    .map(|entry| {
+                        let [key, value] = [entry.key, entry.value].map(Option::unwrap_or_default);
+                        (key, value)
+                    })
+                    .collect(),
+            })
+            .collect();
+        self.titles = agents.iter().map(|agent| agent.title.clone()).collect();
+        self.stream.consumer.agents(AgentIndex(0), &agents)
+    }
+
+    fn read_samples(&mut self, sequence: u32, message: &PcSamples) -> io::Result<()> {
+        let mut samples = samples::samples(message);
+        samples.sampler = SamplerIndex(sequence);
+        if let Some(pid) = message.pid {
+            samples.process = Some(self.process(ProcessId(pid as u32))?);
+        }
+        self.stream.consumer.samples(&samples)
+    }
+
+    fn read_counters(&mut self, data: &[u8], time: Option<Nanos>) -> io::Result<()> {
+        let Some(event) = rare::<GpuCounterEvent>(data) else {
+            self.leave_out("packet of counters that is too long or damaged", 1);
+            return Ok(());
+        };
+        let (gpu, titles) = (event.gpu_id(), &self.titles);
+        let title = usize::try_from(gpu).ok().and_then(|gpu| titles.get(gpu));
+        let title = match (title, gpu) {
+            (Some(title), _) => title.clone(),
+            (None, -1) => UNKNOWN_DEVICE.to_owned(),
+            (None, gpu) => model::agent_title("", AgentIndex(gpu as u32)),
+        };
+        if let Some(descriptor) = &event.counter_descriptor {
+            match OwnBlock::of(descriptor, &title) {
+                Some(own) if self.is_own() => {
+                    let process = self.process(own.process)?;
+                    let place = (process, AgentIndex(gpu as u32));
+                    self.counters
+                        .declare_block(&mut self.stream, place, descriptor, &own)?;
+                }
+                _ => self
+                    .counters
+                    .declare_tracks(&mut self.stream, &title, descriptor)?,
+            }
+        }
+        if event.counters.is_empty() {
+            return Ok(());
+        }
+        let values = event.counters.len() as u64;
+        let left_out = match time {
+            Some(time) => self.counters.values(&mut self.stream, time, &event)?,
+            None => values,
+        };
+        if left_out > 0 {
+            let reason = "value of a counter of a device without a description before it";
+            self.leave_out(reason, left_out);
+        }
+        Ok(())
+    }
+
+    fn read_stacks(
+        &mut self,
+        packet: &Packet<'_>,
+        frames: &mut dyn FnMut(u64) -> Vec<StackFrame>,
+    ) -> io::Result<()> {
+        let (_, data) = packet.data;
+        self.begin(packet.time.unwrap_or_default())?;
+        let known = self
+            .stacks
+            .pass_on(&mut self.stream, packet.sequence, data, frames)?;
+        if !known {
+            let [stacks, _] = stacks::columns(data);
+            self.leave_out("sample of a thread's stack", stacks.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn read_losses(&mut self, data: &[u8]) -> io::Result<()> {
+        let stats = rare::<TraceStats>(data).unwrap_or_default();
+        let lost = stats.buffer_stats.iter();
+        let all = lost
+            .filter_map(|buffer| buffer.trace_writer_packet_loss)
+            .fold(0, u64::saturating_add);
+        // Losses that instants have reported are part of the sum.
+        let count = all.saturating_sub(std::mem::take(&mut self.lost));
+        if count == 0 {
+            return Ok(());
+        }
+        self.stream.consumer.loss(&Loss {
+            process: None,
+            thread: ThreadId::NONE,
+            track: None,
+            kind: Kind(0),
+            count,
+            first: Nanos(0),
+            last: Nanos(0),
+            time: Nanos(0),
+        })
+    }
+
+    fn finish(&mut self, known: &Known) -> io::Result<()> {
+        self.begin(Nanos(0))?;
+        self.pass_on_window(known)?;
+        self.pass_on_held()?;
+        self.declare_rest(known)?;
+        for lane in &mut self.lanes {
+            lane.finish(self.stream.consumer, &self.labels)?;
+        }
+        self.stream.consumer.finish()
+    }
+}
+
+fn read_machine(header: &mut TraceHeader, system: SystemInfo) {
+    let name = system.utsname.unwrap_or_default();
+    let machine = &mut header.machine;
+    machine.host = system.machine_name.unwrap_or_default();
+    machine.system = name.sysname.unwrap_or_default();
+    machine.release = name.release.unwrap_or_default();
+    machine.version = name.version.unwrap_or_default();
+    machine.architecture = name.machine.unwrap_or_default();
+    machine.processors = system.num_cpus.unwrap_or(0);
+}
+
+/// Names packets of a kind that the model does not hold.
+fn packets_of_kind(kind: u32) -> String {
+    let name = match kind {
+        field::trace_packet::FTRACE_EVENTS => "ftrace_events",
+        9 => "process_stats",
+        33 => "trace_config",
+        36 => "synchronization_marker",
+        37 => "profile_packet",
+        39 => "packages_list",
+        43 => "process_descriptor",
+        46 => "trigger",
+        51 => "chrome_metadata",
+        field::trace_packet::PERF_SAMPLE => "perf_sample",
+        69 => "service_event",
+        70 => "cpu_info",
+        71 => "gpu_mem_total_event",
+        _ => return format!("packet of kind {kind}"),
+    };
+    format!("packet of kind {kind} ({name})")
+}
+
+/// The short name of a device of the trace.
+pub(super) fn title(gpu: &gpu_info::Gpu, index: u32) -> String {
+    let mut more = gpu.extra_info.iter();
+    let kind = more.find(|entry| entry.key.as_deref() == Some("kind"));
+    let kind = kind.and_then(|entry| entry.value.as_deref());
+    model::agent_title(kind.unwrap_or_default(), AgentIndex(index))
+}

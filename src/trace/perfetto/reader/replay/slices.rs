@@ -1,0 +1,361 @@
+//! Slices, calls and instants of a track: complete slices are passed on in the order of their begins.
+
+use std::io;
+
+use super::arguments::Arguments;
+use super::labels::Labels;
+use crate::record::number_map::NumberMap;
+use crate::record::{CorrelationId, ExternalId, Kind, Nanos, ThreadId};
+use crate::trace::model::nesting::{Nested, Nesting, Step};
+use crate::trace::model::{
+    Argument, Call, Consumer, CounterValue, EventId, FlowPoint, Instant, Loss, Note, ProcessIndex,
+    Slice, SliceEnd, TrackIndex, Value,
+};
+use crate::trace::perfetto::reader::tracks::CounterProperties;
+
+/// The category of instants about the recording.
+pub(super) const OWN: &str = "gputrail";
+/// The name of instants about lost records.
+pub(super) const RECORDS_LOST: &str = "records lost";
+
+/// The parts of a slice that few slices have.
+#[derive(Debug, Default)]
+pub(super) struct Details {
+    /// Name and category, if they have no number.
+    pub own_label: Option<(Box<str>, Box<str>)>,
+    pub arguments: Arguments,
+    pub flows: Vec<FlowPoint>,
+    pub submitted: Vec<EventId>,
+    pub waited: Vec<EventId>,
+    pub external: ExternalId,
+    pub error: Option<i32>,
+}
+
+impl Details {
+    pub fn bytes(&self) -> usize {
+        let ids = self.flows.len() + self.submitted.len() + self.waited.len();
+        size_of::<Details>() + self.arguments.bytes() + 16 * ids
+    }
+}
+
+/// What an event on a track is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A call of a function.
+    Call(u32),
+    /// A slice with a label; `None` for one whose label is in its details.
+    Slice(Option<u32>),
+    /// An instant, likewise.
+    Instant(Option<u32>),
+}
+
+/// A slice or an instant.
+#[derive(Debug)]
+pub(super) struct Span {
+    /// Its number in the order of the begins.
+    pub number: u64,
+    /// The number of the enclosing slice; 0 for an outermost one.
+    pub parent: u64,
+    pub form: Form,
+    pub start: Nanos,
+    pub end: Option<Nanos>,
+    pub correlation: CorrelationId,
+    pub details: Option<Box<Details>>,
+}
+
+impl Span {
+    /// Bytes of memory that its details take.
+    pub fn bytes(&self) -> usize {
+        self.details.as_ref().map_or(0, |details| details.bytes())
+    }
+}
+
+impl Nested for Span {
+    fn id(&self) -> u64 {
+        self.number
+    }
+
+    fn parent(&self) -> u64 {
+        self.parent
+    }
+
+    fn start(&self) -> Nanos {
+        self.start
+    }
+
+    fn end(&self) -> Option<Nanos> {
+        self.end
+    }
+}
+
+/// The content of a track.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) enum Content {
+    /// Slices and instants. `thread` is the thread whose calls may be among them.
+    Slices {
+        thread: Option<(ProcessIndex, ThreadId)>,
+    },
+    /// The pushed ranges of a thread, whose begins are passed on as they come: calls are attributed to open ranges.
+    ThreadRanges,
+    /// Facts about the recording of a process.
+    Notes(ProcessIndex),
+    /// Values of a counter.
+    Counter(CounterProperties),
+}
+
+/// A track of events.
+#[derive(Debug)]
+pub(super) struct Lane {
+    /// Its index in the stream; that of notes is not used.
+    pub track: TrackIndex,
+    pub content: Content,
+    /// Whether it is the own track of its thread.
+    pub is_thread: bool,
+    /// Open slices, outermost first.
+    pub open: Vec<Span>,
+    nesting: Nesting<Span>,
+    /// Bytes that the details of waiting slices take.
+    waiting_bytes: usize,
+    /// What became known at the ends of slices that wait, by their numbers.
+    ends: NumberMap<u64, Box<Details>>,
+    /// The sum of the values of an incremental counter.
+    sum: i128,
+}
+
+impl Lane {
+    pub fn new(track: TrackIndex, content: Content, is_thread: bool) -> Lane {
+        Lane {
+            track,
+            content,
+            is_thread,
+            open: Vec::new(),
+            nesting: Nesting::default(),
+            waiting_bytes: 0,
+            ends: NumberMap::default(),
+            sum: 0,
+        }
+    }
+
+    /// The number of complete slices that wait for the end of their outermost one, and the bytes of their details.
+    pub fn waiting(&self) -> (usize, usize) {
+        (self.nesting.len(), self.waiting_bytes)
+    }
+
+    /// The value that a counter has after an event with `value`.
+    pub fn value(&mut self, value: CounterValue) -> CounterValue {
+        let Content::Counter(counter) = self.content else {
+            return value;
+        };
+        match value {
+            CounterValue::Int(value) => {
+                let mut value = i128::from(value);
+                if counter.incremental {
+                    self.sum += value;
+                    value = self.sum;
+                }
+                let value = value.saturating_mul(counter.multiplier.into());
+                CounterValue::Int(value.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+            }
+            CounterValue::Double(value) if counter.multiplier != 1 => {
+                CounterValue::Double(value * counter.multiplier as f64)
+            }
+            value => value,
+        }
+    }
+
+    /// Adds a complete slice or an instant, and passes on what need not wait any more.
+    pub fn complete(
+        &mut self,
+        span: Span,
+        end: Option<Box<Details>>,
+        (consumer, labels): (&mut dyn Consumer, &Labels),
+    ) -> io::Result<()> {
+        if let Some(end) = end {
+            self.ends.insert(span.number, end);
+        }
+        if span.parent == 0 && self.nesting.is_empty() && self.ends.is_empty() {
+            return pass_on(consumer, labels, (self.track, self.content), &span, false);
+        }
+        self.waiting_bytes += span.bytes();
+        let (place, ends) = ((self.track, self.content), &mut self.ends);
+        self.nesting
+            .add(span, |step| take(consumer, labels, place, ends, step))?;
+        if self.nesting.is_empty() {
+            self.waiting_bytes = 0;
+        }
+        Ok(())
+    }
+
+    /// Passes on all complete slices.
+    pub fn pass_on_complete(
+        &mut self,
+        consumer: &mut dyn Consumer,
+        labels: &Labels,
+    ) -> io::Result<()> {
+        self.waiting_bytes = 0;
+        let (place, ends) = ((self.track, self.content), &mut self.ends);
+        self.nesting
+            .finish(|step| take(consumer, labels, place, ends, step))
+    }
+
+    /// Passes on everything, also the slices that did not end.
+    pub fn finish(&mut self, consumer: &mut dyn Consumer, labels: &Labels) -> io::Result<()> {
+        // The outermost slice comes last, after all slices inside it.
+        while let Some(span) = self.open.pop() {
+            self.complete(span, None, (consumer, labels))?;
+        }
+        self.pass_on_complete(consumer, labels)
+    }
+}
+
+fn take(
+    consumer: &mut dyn Consumer,
+    labels: &Labels,
+    (track, content): (TrackIndex, Content),
+    ends: &mut NumberMap<u64, Box<Details>>,
+    step: Step<'_, Span>,
+) -> io::Result<()> {
+    match step {
+        Step::Begin(span) => {
+            let open = span.end.is_some();
+            pass_on(consumer, labels, (track, content), span, open)
+        }
+        // Instants have odd numbers: they have no end.
+        Step::End(_, number) if number % 2 == 1 => Ok(()),
+        Step::End(time, number) => {
+            let details = match ends.is_empty() {
+                true => None,
+                false => ends.remove(&number),
+            };
+            end(consumer, track, time, details.as_deref())
+        }
+    }
+}
+
+/// Ends the innermost slice of a track.
+pub(super) fn end(
+    consumer: &mut dyn Consumer,
+    track: TrackIndex,
+    time: Nanos,
+    details: Option<&Details>,
+) -> io::Result<()> {
+    let Some(details) = details else {
+        return consumer.end(track, time);
+    };
+    let arguments: Vec<Argument<'_>> = details.arguments.iter().collect();
+    consumer.end_slice(&SliceEnd {
+        track,
+        time,
+        arguments: &arguments,
+        flows: &details.flows,
+    })
+}
+
+/// Passes on the begin of a slice, a whole slice, or an instant.
+pub(super) fn pass_on(
+    consumer: &mut dyn Consumer,
+    labels: &Labels,
+    (track, content): (TrackIndex, Content),
+    span: &Span,
+    open: bool,
+) -> io::Result<()> {
+    let details = span.details.as_deref();
+    let own = details.and_then(|details| details.own_label.as_ref());
+    let (name, category) = match (span.form, own) {
+        (_, Some((name, category))) => (&**name, &**category),
+        (Form::Slice(Some(label)) | Form::Instant(Some(label)), None) => {
+            let label = labels.get(label);
+            (&*label.name, &*label.category)
+        }
+        _ => ("", ""),
+    };
+    let arguments: Vec<Argument<'_>> =
+        details.map_or_else(Vec::new, |details| details.arguments.iter().collect());
+    let flows = details.map_or(&[][..], |details| &details.flows);
+    match (span.form, content) {
+        (Form::Call(function), Content::Slices { thread }) => {
+            let (process, thread) = thread.unwrap_or_default();
+            let values: Vec<Value<'_>> = arguments.iter().map(|one| one.value).collect();
+            consumer.call(&Call {
+                process,
+                thread,
+                track,
+                function: labels.function_at(function),
+                start: span.start,
+                end: span.end,
+                open,
+                nested: span.parent != 0,
+                correlation: span.correlation,
+                external: details.map_or(ExternalId::NONE, |details| details.external),
+                error: details.and_then(|details| details.error),
+                submitted: details.map_or(&[], |details| &details.submitted),
+                waited: details.map_or(&[], |details| &details.waited),
+                arguments: &values,
+                flows,
+            })
+        }
+        (Form::Instant(_), Content::Notes(process)) if category == OWN => {
+            match name == RECORDS_LOST {
+                true => consumer.loss(&loss(Some(process), None, span.start, &arguments)),
+                false => consumer.note(&Note {
+                    process,
+                    time: span.start,
+                    name,
+                    arguments: &arguments,
+                }),
+            }
+        }
+        (Form::Instant(_), _) if name == RECORDS_LOST && category == OWN => {
+            consumer.loss(&loss(None, Some(track), span.start, &arguments))
+        }
+        (Form::Instant(_), _) => consumer.instant(&Instant {
+            track,
+            name,
+            category,
+            time: span.start,
+            arguments: &arguments,
+            flows,
+        }),
+        _ => consumer.slice(&Slice {
+            track,
+            name,
+            category,
+            start: span.start,
+            end: span.end,
+            open,
+            correlation: span.correlation,
+            arguments: &arguments,
+            flows,
+        }),
+    }
+}
+
+/// The loss that an instant is about.
+fn loss(
+    process: Option<ProcessIndex>,
+    track: Option<TrackIndex>,
+    time: Nanos,
+    arguments: &[Argument<'_>],
+) -> Loss {
+    let argument = |name: &str| {
+        let found = arguments.iter().find(|argument| argument.name == name);
+        found.map(|argument| argument.value)
+    };
+    let number = |name| match argument(name) {
+        Some(Value::Uint(number)) => number,
+        _ => 0,
+    };
+    Loss {
+        process,
+        thread: ThreadId::NONE,
+        track,
+        kind: match argument("kind") {
+            Some(Value::Text(name)) => Kind::from_name(name).unwrap_or(Kind(0)),
+            _ => Kind(0),
+        },
+        count: number("count"),
+        first: Nanos(number("from")),
+        last: Nanos(number("to")),
+        time,
+    }
+}

@@ -1,0 +1,329 @@
+//! Work of devices, joined with the calls that submitted it.
+
+use std::io;
+use std::rc::Rc;
+
+use super::arguments::Arguments;
+use super::stages::{LAUNCH, StageOfWork, launch_in};
+use super::{MAX_WAITING, Replaying, UNKNOWN_DEVICE};
+use crate::record::{ContextId, CorrelationId, Domain, Nanos, ProcessId, ThreadId};
+use crate::trace::model;
+use crate::trace::model::{
+    Agent, AgentIndex, Argument, EventId, Launch, ProcessIndex, Queue, QueueIndex, Stage, Value,
+    Work, WorkSamples,
+};
+use crate::trace::perfetto::reader::{FieldValue, Fields, WorkEvent};
+use crate::trace::perfetto::schema::field::gpu_render_stage_event::{self as stage, extra_data};
+use crate::trace::perfetto::schema::field::{
+    interned_gpu_render_stage_specification as specification, interned_graphics_context as context,
+};
+
+/// Maximum number of devices.
+pub(super) const MAX_GPUS: u32 = 1 << 12;
+/// Maximum number of queues.
+const MAX_QUEUES: usize = 1 << 16;
+/// Event ids for work without one count from here.
+const FIRST_OWN_EVENT: u64 = 1 << 62;
+
+/// The call that enqueued a piece of work.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Enqueuing {
+    pub thread: ThreadId,
+    pub start: Nanos,
+    pub correlation: CorrelationId,
+}
+
+/// Properties that only some work has.
+#[derive(Debug, Default)]
+struct WorkDetails {
+    unfinished: Option<Box<str>>,
+    samples: Option<WorkSamples>,
+    waits: Vec<EventId>,
+    arguments: Arguments,
+    launch: Option<Launch>,
+}
+
+/// Work whose call has not come.
+#[derive(Debug)]
+pub(super) struct Held {
+    event: EventId,
+    process: ProcessIndex,
+    agent: AgentIndex,
+    queue: QueueIndex,
+    stage: Rc<StageOfWork>,
+    submission: u64,
+    start: Nanos,
+    duration: Option<u64>,
+    queued: Option<i64>,
+    submitted: Option<i64>,
+    bytes: u64,
+    status: i32,
+    details: Option<Box<WorkDetails>>,
+}
+
+impl Held {
+    fn is_unfinished(&self) -> bool {
+        let details = self.details.as_ref();
+        self.duration.is_none() || details.is_some_and(|details| details.unfinished.is_some())
+    }
+
+    fn interval(&self) -> Option<(Nanos, Nanos)> {
+        let duration = self.duration.filter(|_| !self.is_unfinished())?;
+        Some((self.start, Nanos(self.start.0.saturating_add(duration))))
+    }
+
+    /// Reads the fields that [`WorkEvent`] does not have.
+    fn read(&mut self, event: &[u8]) {
+        let mut leading = (None, 0, String::new());
+        for field in Fields::new(event) {
+            match (field.number, field.value) {
+                (stage::EXTRA_DATA, FieldValue::Bytes(message)) => {
+                    let (name, value) = extra(message);
+                    let whole = value.parse::<i64>();
+                    match (name, whole) {
+                        ("queued", Ok(time)) => self.queued = Some(time),
+                        ("submit", Ok(time)) => self.submitted = Some(time),
+                        ("bytes", Ok(bytes)) if bytes > 0 => self.bytes = bytes as u64,
+                        ("status", Ok(code)) if i32::try_from(code).is_ok() => {
+                            self.status = code as i32
+                        }
+                        ("samples", Ok(count)) => leading.0 = Some(count as u64),
+                        ("samples dropped", Ok(count)) => leading.1 = count as u64,
+                        ("waves", _) => leading.2 = value.to_owned(),
+                        ("unfinished", _) => self.details().unfinished = Some(value.into()),
+                        // The ids are a field of their own, too.
+                        ("waits_for", _) => {}
+                        _ => self.details().arguments.push(name, Value::Text(value)),
+                    }
+                }
+                (stage::EVENT_WAIT_IDS, _) => {
+                    let waits = field.numbers().map(EventId);
+                    self.details().waits.extend(waits);
+                }
+                (LAUNCH, FieldValue::Bytes(launch)) if self.stage.launch.is_none() => {
+                    self.details().launch = launch_in(launch)
+                }
+                _ => {}
+            }
+        }
+        if let (Some(samples), dropped, leading) = leading {
+            self.details().samples = Some(WorkSamples {
+                samples,
+                dropped,
+                leading,
+            });
+        }
+    }
+
+    fn details(&mut self) -> &mut WorkDetails {
+        self.details.get_or_insert_default()
+    }
+}
+
+/// Name and value of a detail. A text that is not UTF-8 has been reported.
+fn extra(message: &[u8]) -> (&str, &str) {
+    let (mut name, mut value) = ("", "");
+    for field in Fields::new(message) {
+        match (field.number, field.value) {
+            (extra_data::NAME, FieldValue::Bytes(text)) => {
+                name = std::str::from_utf8(text).unwrap_or("")
+            }
+            (extra_data::VALUE, FieldValue::Bytes(text)) => {
+                value = std::str::from_utf8(text).unwrap_or("")
+            }
+            _ => {}
+        }
+    }
+    (name, value)
+}
+
+impl Replaying<'_> {
+    pub(super) fn read_work(&mut self, event: &WorkEvent<'_>) -> io::Result<()> {
+        self.begin(event.start)?;
+        let process = self.process(event.process)?;
+        let (device, name) = own_queue_name(event.queue.text, event.process);
+        let agent = match device {
+            Some(UNKNOWN_DEVICE) => AgentIndex::UNKNOWN,
+            _ => self.agent(event.gpu)?,
+        };
+        let own_event = EventId(FIRST_OWN_EVENT + self.untied);
+        let mut held = Held {
+            event: event.event.map_or(own_event, EventId),
+            process,
+            agent,
+            queue: self.queue(process, agent, event, name)?,
+            stage: self.stages.of(event),
+            submission: event.submission,
+            start: event.start,
+            duration: event.duration,
+            queued: None,
+            submitted: None,
+            bytes: 0,
+            status: 0,
+            details: None,
+        };
+        held.read(event.bytes);
+        let Some(id) = event.event else {
+            self.untied += 1;
+            return self.pass_on_work(&held, None);
+        };
+        if let Some(call) = self.calls.remove(&id) {
+            return self.pass_on_work(&held, Some(call));
+        }
+        if self.held.len() >= MAX_WAITING {
+            self.pass_on_held()?;
+        }
+        if let Some(other) = self.held.insert(id, held) {
+            self.untied += 1;
+            self.pass_on_work(&other, None)?;
+        }
+        Ok(())
+    }
+
+    /// A call has submitted the work with this id.
+    pub(super) fn submitted(&mut self, id: u64, call: Enqueuing) -> io::Result<()> {
+        match self.held.remove(&id) {
+            Some(held) => self.pass_on_work(&held, Some(call)),
+            None if self.calls.len() < MAX_WAITING => {
+                self.calls.insert(id, call);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The agent with this number; agents that the trace does not describe are declared.
+    fn agent(&mut self, gpu: u32) -> io::Result<AgentIndex> {
+        let count = self.titles.len() as u32;
+        if gpu < MAX_GPUS && gpu >= count {
+            let missing = (count..=gpu).map(|index| Agent {
+                title: model::agent_title("", AgentIndex(index)),
+                ..Agent::default()
+            });
+            let missing: Vec<_> = missing.collect();
+            self.stream.consumer.agents(AgentIndex(count), &missing)?;
+            self.titles
+                .extend(missing.into_iter().map(|agent| agent.title));
+        }
+        Ok(AgentIndex(gpu))
+    }
+
+    fn queue(
+        &mut self,
+        process: ProcessIndex,
+        agent: AgentIndex,
+        event: &WorkEvent<'_>,
+        name: &str,
+    ) -> io::Result<QueueIndex> {
+        let key = (process, agent, event.queue.text);
+        if let Some((known, queue)) = &self.latest_queue
+            && (known.0, known.1, &*known.2) == key
+        {
+            return Ok(*queue);
+        }
+        let key = (process, agent, Box::from(event.queue.text));
+        let queue = match self.queues.get(&key) {
+            Some(queue) => *queue,
+            None if self.queues.len() >= MAX_QUEUES => return Ok(QueueIndex(0)),
+            None => {
+                let number = |entry, wanted| {
+                    let field = Fields::new(entry).find(|field| field.number == wanted);
+                    field.and_then(|field| field.number()).unwrap_or(0)
+                };
+                let mut described = Fields::new(event.queue_entry);
+                let described = described.find(|field| field.number == specification::DESCRIPTION);
+                let queue = self.stream.new_queue(&Queue {
+                    process,
+                    agent,
+                    context: ContextId(number(event.context_entry, context::IID) as u32),
+                    domain: match number(event.context_entry, context::API) {
+                        3 => Domain::OPENCL,
+                        4 => Domain::CUDA_RUNTIME,
+                        5 => Domain::HIP,
+                        _ => Domain(0),
+                    },
+                    name,
+                    out_of_order: described.and_then(|field| field.bytes())
+                        == Some(b"out of order"),
+                })?;
+                self.queues.insert(key.clone(), queue);
+                queue
+            }
+        };
+        self.latest_queue = Some((key, queue));
+        Ok(queue)
+    }
+
+    fn pass_on_work(&mut self, held: &Held, call: Option<Enqueuing>) -> io::Result<()> {
+        let none = WorkDetails::default();
+        let details = held.details.as_deref().unwrap_or(&none);
+        let stage = &*held.stage;
+        let arguments = stage.arguments.iter().chain(details.arguments.iter());
+        let arguments: Vec<Argument<'_>> = arguments.collect();
+        let unfinished = match (&details.unfinished, held.duration) {
+            (Some(why), _) => Some(&**why),
+            (None, None) => Some("not finished"),
+            (None, Some(_)) => None,
+        };
+        // Work has the lower half of the id of its call.
+        let of_call = call.map(|call| call.correlation);
+        let of_call = of_call.filter(|id| id.0 & 0xffff_ffff == held.submission);
+        let since_start = |time: i64| Nanos(held.start.0.wrapping_add_signed(time));
+        self.stream.consumer.work(&Work {
+            process: held.process,
+            thread: call.map_or(ThreadId::NONE, |call| call.thread),
+            correlation: of_call.unwrap_or(CorrelationId(held.submission)),
+            event: Some(held.event),
+            agent: held.agent,
+            queue: held.queue,
+            stream: stage.stream,
+            stage: Stage {
+                id: stage.id,
+                kind: stage.kind,
+                name: &stage.name,
+                demangled: &stage.demangled,
+                architecture: &stage.architecture,
+            },
+            enqueued: call.map(|call| call.start),
+            queued: held.queued.map(since_start),
+            submitted: held.submitted.map(since_start),
+            interval: held.interval(),
+            start: Some(held.start),
+            duration: held.duration,
+            unfinished,
+            launch: stage.launch.or(details.launch),
+            resources: stage.resources,
+            bytes: held.bytes,
+            status: held.status,
+            waits: &details.waits,
+            samples: details.samples.as_ref(),
+            arguments: &arguments,
+        })
+    }
+
+    /// Passes on the work that waits for a call, in the order in which it ran.
+    pub(super) fn pass_on_held(&mut self) -> io::Result<()> {
+        let mut held: Vec<_> = std::mem::take(&mut self.held).into_values().collect();
+        held.sort_by_key(|held| (held.interval(), held.event));
+        self.untied += held.len() as u64;
+        held.iter()
+            .try_for_each(|held| self.pass_on_work(held, None))
+    }
+}
+
+/// The device in the name of a queue that gputrail has named, and the name of the queue itself. Other names are returned
+/// whole.
+fn own_queue_name(name: &str, process: ProcessId) -> (Option<&str>, &str) {
+    let mut parts = name.splitn(3, " · ");
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(device), Some(pid), Some(queue)) => {
+            // Of another machine it is `7@1`.
+            let pid = pid.split('@').next().unwrap_or(pid);
+            match pid.parse() == Ok(process.0) {
+                true => (Some(device), queue),
+                false => (None, name),
+            }
+        }
+        _ => (None, name),
+    }
+}
