@@ -12,7 +12,7 @@ use crate::record::{
 use crate::trace::model::*;
 use crate::trace::perfetto::Exporter;
 use crate::trace::perfetto::merge;
-use crate::trace::perfetto::reader::{Replay, Replayed, check};
+use crate::trace::perfetto::reader::{Replay, Replayed};
 use crate::trace::perfetto::schema::trace_packet::Data;
 use crate::trace::perfetto::schema::{
     ClockSnapshot, DebugAnnotation, TracePacket, TrackDescriptor, TrackEvent, clock_snapshot,
@@ -725,11 +725,6 @@ fn a_trace_is_read_as_the_stream_it_was_written_from() {
     let mut written = Transcript::default();
     let mut trace = Vec::new();
     everything(&mut (&mut written, &mut Exporter::new(&mut trace))).expect("a vector takes all");
-    assert_eq!(
-        check(&trace[..]).findings.list().len(),
-        1,
-        "records were lost"
-    );
     let (lines, replayed) = read_back(&trace);
     assert_eq!(replayed.left_out, []);
     let (written, missing): (Vec<_>, Vec<_>) = (written.sorted(), Vec::<String>::new());

@@ -29,6 +29,7 @@ mod nvtx;
 mod outputs;
 mod processes;
 mod random;
+mod round_trips;
 mod sampling;
 mod scope;
 mod summaries;

@@ -230,7 +230,7 @@ fn samples_of_merged_traces_add_up() {
 
 /// Writes a trace in the way Perfetto's own service records scheduling: process `pid` ran from the first reading of the
 /// clocks to the second.
-fn like_traced(dir: &TestDir, name: &str, pid: i64, clocks: &[ClockSnapshot; 2]) {
+pub fn like_traced(dir: &TestDir, name: &str, pid: i64, clocks: &[ClockSnapshot; 2]) {
     let reading = |clocks: &ClockSnapshot| {
         let (boottime, monotonic) = (clocks.boottime.0, clocks.monotonic.0);
         let realtime = clocks.realtime.0;

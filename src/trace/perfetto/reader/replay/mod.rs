@@ -62,6 +62,9 @@ const WINDOW_BYTES: usize = 64 << 20;
 /// The title of a device that a recording does not describe.
 pub(in crate::trace::perfetto) const UNKNOWN_DEVICE: &str = "unknown device";
 
+/// A queue: its process, its agent and its name in the trace.
+type QueueKey = (ProcessIndex, AgentIndex, Box<str>);
+
 /// The outcome of reading a trace.
 #[derive(Debug, Default)]
 pub struct Replayed {
@@ -167,8 +170,8 @@ struct Replaying<'a> {
     /// Calls whose work has not come, by the id of the work.
     calls: NumberMap<u64, Enqueuing>,
     held: NumberMap<u64, Held>,
-    queues: HashMap<(ProcessIndex, AgentIndex, Box<str>), QueueIndex>,
-    latest_queue: Option<((ProcessIndex, AgentIndex, Box<str>), QueueIndex)>,
+    queues: HashMap<QueueKey, QueueIndex>,
+    latest_queue: Option<(QueueKey, QueueIndex)>,
     stages: Stages,
     /// Titles of the declared agents.
     titles: Vec<String>,
