@@ -139,7 +139,15 @@ fn json_made_of_a_trace_says_what_json_made_of_its_capture_says() {
     }
     let [capture, trace] =
         ["run.gputrail.pftrace", "run.pftrace.pftrace"].map(|name| dir.join(name));
-    assert_same(&capture, &trace, 6000);
+    let [expected, found]: [Vec<Value>; 2] =
+        [capture, trace].map(|path| Trace::open(path).rows(sql));
+    assert!(expected.len() > 6000);
+    let differ = expected
+        .iter()
+        .zip(&found)
+        .find(|(one, other)| one != other);
+    assert_eq!(differ, None);
+    assert_eq!(expected.len(), found.len());
 }
 
 #[test]
