@@ -214,9 +214,7 @@ impl Conversion {
     fn is_copy(&self) -> bool {
         let recordings = self.inputs.recordings();
         let is_trace = |recording: &Recording| recording.format() == Format::Perfetto;
-        self.selection.is_everything()
-            && !recordings.is_empty()
-            && recordings.iter().all(is_trace)
+        self.selection.is_everything() && !recordings.is_empty() && recordings.iter().all(is_trace)
     }
 
     /// Copies the packets of Perfetto traces, of whatever kinds.

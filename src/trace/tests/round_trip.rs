@@ -356,6 +356,7 @@ fn everything(consumer: &mut dyn Consumer) -> io::Result<()> {
         identity: 7,
         clocks: clocks(5),
         machine,
+        ..TraceHeader::default()
     })?;
     consumer.attributes(&[("key".into(), "value".into())])?;
     let mut stream = Stream::new(consumer);

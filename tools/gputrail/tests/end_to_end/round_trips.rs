@@ -18,7 +18,7 @@ use crate::merging::like_traced;
 const TABLES: [&str; 8] = [
     "select s.ts, s.dur, s.name, s.category, s.depth, track.name, thread.tid, thread.name, process.pid, process.name, \
         (select group_concat(key || '=' || coalesce(display_value, '') || ':' || value_type, '|') from \
-            (select key, display_value, value_type from args where args.arg_set_id = s.arg_set_id order by 1, 2)) as arguments, \
+            (select key, display_value, value_type from args where args.arg_set_id = s.arg_set_id and key != 'upid' order by 1, 2)) as arguments, \
         (select name from slice above where above.id = s.parent_id) as parent \
         from slice s join track on track.id = s.track_id \
         left join thread_track on thread_track.id = track.id left join thread using (utid) \
@@ -137,6 +137,11 @@ fn json_made_of_a_trace_says_what_json_made_of_its_capture_says() {
         well(&mut dir.gputrail(["convert", "-q", input, "-o", &json]));
         well(&mut dir.gputrail(["convert", "-q", &json, "-o", &back]));
     }
+    // Rows that are no threads have numbers by their order, which differs.
+    let sql = "select s.ts, s.dur, s.name, s.category, s.depth, \
+        (select group_concat(key || '=' || display_value, '|') from \
+            (select key, display_value from args where args.arg_set_id = s.arg_set_id order by 1, 2)) as arguments \
+        from slice s order by 1, 2, 3, 4, 5, 6";
     let [capture, trace] =
         ["run.gputrail.pftrace", "run.pftrace.pftrace"].map(|name| dir.join(name));
     let [expected, found]: [Vec<Value>; 2] =
