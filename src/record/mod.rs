@@ -127,6 +127,9 @@ pub mod flags {
     /// The work is part of a command buffer or graph. Other records may have the same work id, and share one
     /// completion.
     pub const SHARED: u8 = 1 << 6;
+    /// The record of work was written after its call had returned, and a [`Dependency`](super::Dependency) with this
+    /// flag announced the work in the call: its `waited_for` is the work that the call enqueued.
+    pub const LATE: u8 = 1 << 7;
 }
 
 /// A record type with a fixed layout.

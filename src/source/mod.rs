@@ -9,6 +9,8 @@ pub mod clperfmarker;
 pub mod markers;
 #[cfg(all(feature = "layer", target_os = "linux"))]
 pub mod nvtx;
+#[cfg(all(feature = "cuda", target_os = "linux"))]
+pub mod cuda;
 #[cfg(all(feature = "opencl", target_os = "linux"))]
 pub mod opencl;
 pub mod operations;
@@ -32,6 +34,10 @@ pub fn all() -> &'static [&'static dyn Source] {
         &opencl::OpenCl,
         #[cfg(all(feature = "opencl", target_os = "linux"))]
         &markers::Markers,
+        #[cfg(all(feature = "cuda", target_os = "linux"))]
+        &cuda::CudaDriver,
+        #[cfg(all(feature = "cuda", target_os = "linux"))]
+        &cuda::CudaRuntime,
         #[cfg(feature = "sim")]
         &sim::Simulated,
     ]

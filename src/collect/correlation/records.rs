@@ -39,6 +39,12 @@ impl HostThread {
         left.is_none()
     }
 
+    /// Writes a record about a call of another thread, with the external id that it has, to `buffers`. Does not wait, and
+    /// counts it as dropped where there is no room. For callbacks of runtimes that report work after its call.
+    pub(crate) fn write_late<R: Record>(&mut self, buffers: Buffers, record: R) {
+        self.write_at_once(buffers, record);
+    }
+
     /// Writes a record to `buffers` without waiting, and counts it as dropped where there is no room.
     #[cold]
     pub(super) fn write_at_once<R: Record>(&mut self, buffers: Buffers, record: R) {

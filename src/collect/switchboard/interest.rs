@@ -9,8 +9,9 @@ pub const BUFFERS: usize = 32;
 pub const SUBSCRIBERS: usize = 23;
 /// Domains that a table has room for.
 pub(crate) const DOMAINS: usize = 16;
-/// Operations of a domain that a table has room for.
-pub(crate) const OPERATIONS: usize = 512;
+/// Operations of a domain that a table has room for. The CUDA driver API has more than 800. Pages of domains that no
+/// source observes are never touched.
+pub(crate) const OPERATIONS: usize = 1024;
 
 /// The consumers of an operation, and what follows from their configuration for its calls.
 ///

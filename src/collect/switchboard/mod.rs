@@ -9,6 +9,7 @@
 
 mod arguments;
 mod callback;
+mod changes;
 mod external;
 mod flush;
 mod interest;
@@ -44,12 +45,15 @@ use crate::collect::correlation::Ids;
 use crate::collect::sampling::Sampling;
 use crate::platform::sync::{PerProcess, QuietGuard, fence_heavy};
 use crate::record::{KernelId, Kind, Operation, ThreadId};
+use changes::Changes;
 use flush::FlushHooks;
 use narrowed::Narrowed;
 pub(crate) use narrowed::OF_CONTEXTS;
 use retirement::Retirements;
 use services::Services;
 use slow::SlowCallWatches;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use subscriber::Subscribers;
@@ -85,6 +89,7 @@ pub struct Switchboard {
     /// Buffers whose memory is recovered after the death of the process.
     recovered: AtomicU32,
     flush_hooks: FlushHooks,
+    changes: Changes,
     retirements: Retirements,
     slow_calls: SlowCallWatches,
     narrowed: Narrowed,
@@ -151,6 +156,34 @@ impl State {
     }
 }
 
+/// The locked state. When it is unlocked, sources learn that the table has changed.
+struct StateGuard<'a> {
+    board: &'a Switchboard,
+    state: ManuallyDrop<QuietGuard<'a, State>>,
+}
+
+impl Deref for StateGuard<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for StateGuard<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Drop for StateGuard<'_> {
+    fn drop(&mut self) {
+        // SAFETY: dropped here and nowhere else.
+        unsafe { ManuallyDrop::drop(&mut self.state) };
+        self.board.changes.pass_on();
+    }
+}
+
 /// A buffer of the switchboard: its slot, and its incarnation, which distinguishes successive users of the slot.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct BufferKey {
@@ -208,6 +241,7 @@ impl Switchboard {
             kernels: Kernels::new(),
             recovered: AtomicU32::new(0),
             flush_hooks: FlushHooks::default(),
+            changes: Changes::default(),
             retirements: Retirements::default(),
             slow_calls: SlowCallWatches::default(),
             narrowed: Narrowed::default(),
@@ -309,8 +343,11 @@ impl Switchboard {
         CallbackThread::shared(&self.shared_thread)
     }
 
-    fn state(&self) -> QuietGuard<'_, State> {
-        self.state.lock()
+    fn state(&self) -> StateGuard<'_> {
+        StateGuard {
+            board: self,
+            state: ManuallyDrop::new(self.state.lock()),
+        }
     }
 
     /// Runs `work` while the switchboard is locked.
@@ -503,5 +540,6 @@ impl Switchboard {
             self.external.buffers(),
         );
         self.narrowed.set(narrowed);
+        self.changes.note();
     }
 }

@@ -54,8 +54,8 @@ pub(crate) enum ServiceError {
 pub(super) struct Services {
     contexts: Vec<Option<ContextState>>,
     last_incarnation: u32,
-    /// The work of sources for operations, by domain and number; empty without sources.
-    observed: Vec<[Observed; OPERATIONS]>,
+    /// The work of sources for operations, by domain and number; `None` for domains without a source.
+    observed: [Option<Box<[Observed; OPERATIONS]>>; DOMAINS],
     /// The operations that enqueue work.
     enqueues: OperationSet,
     /// Operations at which a recording may begin or end.
@@ -241,9 +241,9 @@ impl Services {
         let wants: Vec<_> = running.iter().map(wants).collect();
         for (domain, _) in Domain::ALL {
             let observed = self.observed.get(domain.0 as usize);
-            let mut row = match observed {
-                _ if self.ended => [Interest::LATE; OPERATIONS],
+            let mut row = match observed.and_then(Option::as_deref) {
                 None => [Interest::NONE; OPERATIONS],
+                Some(_) if self.ended => [Interest::LATE; OPERATIONS],
                 Some(observed) => observed.map(|observed| match observed {
                     Observed::No => Interest::NONE,
                     Observed::Books => Interest::OBSERVED,
@@ -517,14 +517,14 @@ impl Switchboard {
     pub(crate) fn observe(&self, operations: &[OperationInfo]) {
         let mut state = self.state();
         let services = &mut state.services;
-        services
-            .observed
-            .resize(DOMAINS, [Observed::No; OPERATIONS]);
         for info in operations {
             let operation = info.operation;
-            let of_domain = services.observed.get_mut(operation.domain.0 as usize);
-            if let Some(of) = of_domain.and_then(|all| all.get_mut(operation.number as usize)) {
-                *of = info.observed;
+            if let Some(of_domain) = services.observed.get_mut(operation.domain.0 as usize) {
+                let none = || Box::new([Observed::No; OPERATIONS]);
+                let of_domain = of_domain.get_or_insert_with(none);
+                if let Some(of) = of_domain.get_mut(operation.number as usize) {
+                    *of = info.observed;
+                }
             }
             if info.group == OperationGroup::ENQUEUE {
                 services.enqueues.set(operation, true);

@@ -222,7 +222,7 @@ fn with_data(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackDa
 }
 
 const DOMAINS: usize = 16;
-const OPERATIONS: usize = 512;
+const OPERATIONS: usize = 1024;
 
 /// `name`, which is that of `operation`, for C: found without a lock once it has been asked for.
 pub(super) fn name_of(operation: Operation, name: &'static str) -> *const c_char {

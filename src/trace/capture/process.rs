@@ -21,7 +21,7 @@ use crate::record::number_map::NumberMap;
 use crate::record::{
     AgentId, Allocation, Arguments, Completion, CorrelationId, Dependency, KernelDispatch, Kind,
     MemoryCopy, MemorySet, Nanos, Overhead, ProcessId, QueueId, RecordRef, StringId,
-    Synchronization, ThreadId, queue_properties,
+    Synchronization, ThreadId, flags, queue_properties,
 };
 use crate::trace::model::nesting::Nesting;
 use crate::trace::model::{
@@ -352,7 +352,10 @@ impl<'a> ProcessStream<'a> {
             ),
             before_all: work.is_barrier() && self.is_out_of_order(header.queue),
         });
-        self.link(output, thread, header.correlation, event, false)?;
+        // The call of a late record has been passed on, with the link of its announcement.
+        if work.flags & flags::LATE == 0 {
+            self.link(output, thread, header.correlation, event, false)?;
+        }
         self.pass_on_found(output)
     }
 
@@ -372,7 +375,8 @@ impl<'a> ProcessStream<'a> {
             self.devices.waits.add(record.work, event);
             return Ok(());
         }
-        self.link(output, thread, record.correlation, event, true)
+        let waited = !record.header.has(flags::LATE);
+        self.link(output, thread, record.correlation, event, waited)
     }
 
     fn synchronization(

@@ -25,6 +25,8 @@ pub enum Need {
     DuckDb,
     /// Python, its package of NVTX, NVTX's headers, and a C++ compiler.
     Nvtx,
+    /// NVIDIA's libcupti of several versions, and its headers.
+    Cupti,
     /// A program on the search path.
     Program(&'static str),
     /// The rights of the superuser.
@@ -47,6 +49,7 @@ impl Need {
                         || Path::new("/usr/bin/chromium").exists())
             }
             Self::PythonBindings => on_path("python3") && tools().join("python").exists(),
+            Self::Cupti => tools().join("cupti").exists(),
             Self::DuckDb => on_path("python3") && tools().join("duckdb").exists(),
             Self::Nvtx => on_path("python3") && on_path("c++") && tools().join("nvtx").exists(),
             Self::Program(name) => on_path(name),
@@ -63,6 +66,7 @@ impl fmt::Display for Need {
             Self::TraceProcessor => f.write_str("Perfetto's trace processor and node"),
             Self::Browser => f.write_str("Perfetto's UI and chromium"),
             Self::DuckDb => f.write_str("DuckDB for Python"),
+            Self::Cupti => f.write_str("NVIDIA's wheels of CUPTI"),
             Self::PythonBindings => f.write_str("the Python bindings of Perfetto's messages"),
             Self::Nvtx => f.write_str("NVTX for Python and C++"),
             Self::Program(name) => f.write_str(name),

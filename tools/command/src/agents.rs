@@ -2,6 +2,7 @@
 
 use crate::{Failure, stdout};
 use gputrail::collect::sampling::Possible;
+use gputrail::source::cuda;
 use gputrail::source::opencl::{self, Found};
 use gputrail::source::sim;
 
@@ -11,8 +12,9 @@ const NAMES: usize = 15;
 /// Prints the devices. A source without devices prints the reason, which is not a failure.
 pub fn run() -> Result<u8, Failure> {
     let text = format!(
-        "OpenCL\n{}\nSimulated GPU (gputrail demo)\n{}",
+        "OpenCL\n{}\nCUDA\n{}\nSimulated GPU (gputrail demo)\n{}",
         opencl_agents(),
+        cuda_agents(),
         simulated()
     );
     stdout::print(&text)?;
@@ -31,6 +33,45 @@ fn opencl_agents() -> String {
             .map(|(number, found)| describe(number, found))
             .collect(),
     }
+}
+
+fn cuda_agents() -> String {
+    match cuda::enumerate() {
+        Err(error) => format!("  no devices: {error}\n"),
+        Ok(devices) if devices.is_empty() => "  no devices: the driver knows none\n".to_owned(),
+        Ok(devices) => devices.iter().enumerate().map(describe_cuda).collect(),
+    }
+}
+
+fn describe_cuda((number, device): (usize, &cuda::Device)) -> String {
+    let attributes = [
+        ("kind", "GPU".to_owned()),
+        ("driver", device.driver.clone()),
+        ("architecture", device.architecture.clone()),
+        (
+            "compute units",
+            format!("{} at up to {} MHz", device.compute_units, device.clock_mhz),
+        ),
+        (
+            "memory",
+            format!(
+                "{}, {} local",
+                bytes(device.memory),
+                bytes(device.local_memory)
+            ),
+        ),
+        ("bus", device.bus.clone()),
+        (
+            "collected",
+            "calls, memory; kernels, copies, fills with their times, by CUPTI".to_owned(),
+        ),
+        (
+            "tested",
+            "with stand-ins of the driver and of CUPTI only, never on a GPU (docs/cuda.md)"
+                .to_owned(),
+        ),
+    ];
+    table(number, &device.name, &attributes)
 }
 
 fn describe(number: usize, found: &Found) -> String {

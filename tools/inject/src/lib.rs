@@ -1,9 +1,10 @@
-//! The library that `gputrail record` loads into recorded programs, and that tools in C link with: an OpenCL layer and
-//! the C API in one library, so that the tools configure the layer that runs.
+//! The library that `gputrail record` loads into recorded programs, and that tools in C link with: an OpenCL layer, what
+//! CUDA's driver loads, and the C API in one library, so that the tools configure the sources that run.
 //!
-//! It contains the layer's two entry points, which call [`gputrail::source::opencl`], and those by which NVTX
-//! initialises it, which call [`gputrail::source::nvtx`], and the functions of the libraries of ROCTx and CLPerfMarker,
-//! which it stands for in recorded programs. The functions of the C API come from [`gputrail::tool::c`].
+//! It contains the layer's two entry points, which call [`gputrail::source::opencl`], that of CUDA's driver, which calls
+//! [`gputrail::source::cuda`], those by which NVTX initialises it, which call [`gputrail::source::nvtx`], and the
+//! functions of the libraries of ROCTx and CLPerfMarker, which it stands for in recorded programs. The functions of the C
+//! API come from [`gputrail::tool::c`].
 
 #[cfg(target_os = "linux")]
 mod markers;
@@ -11,10 +12,12 @@ mod markers;
 #[cfg(target_os = "linux")]
 mod layer {
     use core::ffi::c_void;
+    use gputrail::source::cuda;
     use gputrail::source::nvtx::{self, ExtensionModule, GetExportTable};
     use gputrail::source::opencl::{self, Dispatch};
     use libloading::os::unix::Library;
 
+    type InitializeInjection = unsafe extern "C" fn() -> i32;
     type InitLayer =
         unsafe extern "C" fn(u32, *const Dispatch, *mut u32, *mut *const Dispatch) -> i32;
     type InitNvtx = unsafe extern "C" fn(Option<GetExportTable>) -> i32;
@@ -56,6 +59,20 @@ mod layer {
                 gputrail::tool::c::serve_tools();
                 opencl::init_layer(entries, target, entries_ret, layer_ret)
             },
+        }
+    }
+
+    /// Called by CUDA's driver when the process initialises CUDA.
+    #[unsafe(no_mangle)]
+    pub extern "C" fn InitializeInjection() -> i32 {
+        match elder::<InitializeInjection>("InitializeInjection") {
+            // SAFETY: a function of this name in a library of ours is this function.
+            Some(elder) => unsafe { elder() },
+            None => {
+                gputrail::tool::c::serve_tools();
+                cuda::initialize_injection();
+                1
+            }
         }
     }
 

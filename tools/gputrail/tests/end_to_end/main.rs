@@ -9,6 +9,7 @@ mod command_buffers;
 mod completeness;
 mod control;
 mod counters;
+mod cuda;
 mod damages;
 mod demo;
 mod dependencies;

@@ -1,0 +1,44 @@
+//! Changes of the table: sources that enable callbacks in their runtime learn what is wanted now.
+
+use super::Switchboard;
+use crate::platform::sync::lock_std;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+type Hook = Arc<dyn Fn() + Send + Sync>;
+
+/// The hooks of sources, and whether the table has changed since they were called.
+#[derive(Default)]
+pub(super) struct Changes {
+    hooks: Mutex<Vec<Hook>>,
+    /// Whether there are hooks: without any, a change costs nothing.
+    are_there: AtomicBool,
+    pending: AtomicBool,
+}
+
+impl Changes {
+    /// The table has changed. The caller holds the lock of the switchboard.
+    pub fn note(&self) {
+        if self.are_there.load(Ordering::Relaxed) {
+            self.pending.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Calls the hooks if the table has changed. The caller has released the lock: hooks call into runtimes, which take
+    /// locks of their own.
+    pub fn pass_on(&self) {
+        if self.are_there.load(Ordering::Relaxed) && self.pending.swap(false, Ordering::Relaxed) {
+            let hooks = lock_std(&self.hooks).clone();
+            hooks.iter().for_each(|hook| hook());
+        }
+    }
+}
+
+impl Switchboard {
+    /// Registers a hook, which is called after each change of the table on the thread that made it. Several threads may
+    /// call it at a time.
+    pub fn on_change(&self, hook: impl Fn() + Send + Sync + 'static) {
+        lock_std(&self.changes.hooks).push(Arc::new(hook));
+        self.changes.are_there.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,296 @@
+//! Callbacks of CUPTI about calls: each enter and exit of a function that is wanted, on the calling thread.
+
+use super::activity::RECENT;
+use super::ffi::{self, CallbackData};
+use super::functions::{self, Function, MAX_ARGUMENTS};
+use super::objects;
+use super::recent::RecentCall;
+use super::status::NOT_READY;
+use crate::clock;
+use crate::collect::correlation::{CallInProgress, Extra, HostThread};
+use crate::collect::process::{self, Current};
+use crate::collect::switchboard::{CallArguments, Callback, Observed, Payload, Phase, Within};
+use crate::platform::inside::contain;
+use crate::record::{
+    Dependency, ExternalId, KernelId, Kind, Operation, OperationGroup, Synchronization, Ticks,
+    WorkHeader, WorkId, flags,
+};
+use core::ffi::c_void;
+use std::cell::Cell;
+
+/// Calls in progress on a thread that are recorded: a function of the runtime calls some of the driver.
+const MAX_DEPTH: usize = 16;
+/// Threads with calls in progress: as many as the switchboard numbers.
+const THREADS: usize = 1024;
+/// How far the frames of two of CUPTI's callbacks, of a call and of one inside of it, may lie the other way round.
+const FRAMES: usize = 16 << 10;
+
+/// A call in progress.
+#[derive(Copy, Clone)]
+struct Open {
+    call: CallInProgress,
+    work: WorkId,
+}
+
+/// The calls in progress of one thread. They are no thread-local variables: the library's are part of the static ones,
+/// for which a process has little room left when the driver loads it.
+struct Stack {
+    /// By depth.
+    calls: [Cell<Open>; MAX_DEPTH],
+    /// The stack addresses of the innermost call: of its callback, and as it was entered; or 0.
+    innermost: Cell<(usize, usize)>,
+}
+
+// SAFETY: `stack` gives each thread its own. The number of a thread is one thread's at a time, and the next one to get
+// it sees what the one before did.
+unsafe impl Sync for Stack {}
+
+static STACKS: [Stack; THREADS] = {
+    const NONE: Open = Open {
+        call: CallInProgress::NONE,
+        work: WorkId::NONE,
+    };
+    [const {
+        Stack {
+            calls: [const { Cell::new(NONE) }; MAX_DEPTH],
+            innermost: Cell::new((0, 0)),
+        }
+    }; THREADS]
+};
+
+/// The calls in progress of the calling thread.
+fn stack(thread: Current) -> &'static Stack {
+    &STACKS[thread.state().number() as usize % THREADS]
+}
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks the calling thread as in a callback of CUPTI, or in a call of our own, while it lives.
+pub(super) struct Inside(bool);
+
+impl Inside {
+    pub fn begin() -> Inside {
+        Inside(INSIDE.replace(true))
+    }
+
+    pub fn is_set() -> bool {
+        INSIDE.get()
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(self.0);
+    }
+}
+
+/// The function with which we subscribe.
+pub(super) unsafe extern "C" fn callback(
+    _: *mut c_void,
+    domain: u32,
+    number: u32,
+    data: *const c_void,
+) {
+    if Inside::is_set() {
+        return;
+    }
+    contain(|| {
+        let _inside = Inside::begin();
+        match functions::api_of(domain) {
+            Some(domain) if !data.is_null() => {
+                let operation = Operation {
+                    domain,
+                    number: number as u16,
+                };
+                // SAFETY: CUPTI's description of the call, which is valid during the callback.
+                let data = unsafe { &*data.cast::<CallbackData>() };
+                match data.site {
+                    ffi::ENTER => enter(operation, data),
+                    _ => exit(operation, data),
+                }
+            }
+            None if domain == ffi::RESOURCE => objects::find_agents(),
+            _ => {}
+        }
+    });
+}
+
+/// The word that CUPTI keeps for the call.
+fn word(data: &CallbackData) -> Option<&Cell<u64>> {
+    // SAFETY: null, or CUPTI's place for a word of the subscriber's, which this thread alone uses.
+    unsafe { data.correlation_data.cast::<Cell<u64>>().as_ref() }
+}
+
+fn enter(operation: Operation, data: &CallbackData) {
+    let Some(word) = word(data) else {
+        return;
+    };
+    word.set(0);
+    let mut interest = process::interest(operation);
+    if interest.is_gated() {
+        let due;
+        (interest, due) = process::pass_gate(operation);
+        if due != Default::default() {
+            process::flush_due(due);
+        }
+    }
+    if interest.is_none() || !interest.is_recorded() {
+        return;
+    }
+    let Some(thread) = process::current().filter(|thread| !thread.state().is_in_callback()) else {
+        return;
+    };
+    let Some(function) = functions::get(operation) else {
+        return;
+    };
+    let Some(mut host) = thread.borrow() else {
+        return;
+    };
+    let now = || match interest.is_timed() {
+        true => clock::now(),
+        false => Ticks::NONE,
+    };
+    let stack = stack(thread);
+    let call = host.enter_wanted(operation, interest, stack.pointer(), now);
+    let work = match function.info.observed {
+        Observed::Work => note_work(&mut host, &call, data.correlation_id),
+        _ => WorkId::NONE,
+    };
+    drop(host);
+    let place = call.depth as usize;
+    let mut open = Open { call, work };
+    if call.interest.has_callbacks() {
+        notify(thread, function, &call, data, Phase::Enter, None);
+        if open.call.start.is_some() {
+            open.call.start = clock::now();
+        }
+    }
+    // A deeper call is left at the next enter.
+    if let Some(to) = stack.calls.get(place) {
+        to.set(open);
+        word.set(place as u64 + 1);
+    }
+}
+
+/// Notes a call whose work CUPTI reports later. Returns the id of its first piece of work.
+fn note_work(host: &mut HostThread, call: &CallInProgress, id: u32) -> WorkId {
+    let kinds = [Kind::KERNEL_DISPATCH, Kind::MEMORY_COPY, Kind::MEMORY_SET];
+    let work = host.new_work();
+    RECENT.put(
+        id,
+        &RecentCall {
+            correlation: call.correlation,
+            external: host.external(),
+            start: call.start,
+            thread: host.thread(),
+            work,
+            wanted: kinds.map(|kind| host.buffers_for(kind)),
+        },
+    );
+    work
+}
+
+impl Stack {
+    /// An address that is below that of the call around this one. CUPTI's callbacks have returned when the call goes on,
+    /// so that their frames say little about which call is the inner one.
+    #[inline(always)]
+    fn pointer(&self) -> usize {
+        let here = 0_u8;
+        let here = (&raw const here) as usize;
+        let (around, entered) = self.innermost.get();
+        let is_inside = around != 0 && here < around + FRAMES;
+        let entered = match is_inside {
+            true => here.min(entered - 16),
+            false => here,
+        };
+        self.innermost.set((here, entered));
+        entered
+    }
+}
+
+fn exit(operation: Operation, data: &CallbackData) {
+    let end = clock::now();
+    let Some(place) = word(data).and_then(|word| word.replace(0).checked_sub(1)) else {
+        return;
+    };
+    let Some(thread) = process::current() else {
+        return;
+    };
+    let stack = stack(thread);
+    if place == 0 {
+        stack.innermost.set((0, 0));
+    }
+    let open = stack.calls.get(place as usize).map(Cell::get);
+    let Some(Open { call, work }) = open.filter(|open| open.call.operation == operation) else {
+        return;
+    };
+    let Some(function) = functions::get(operation) else {
+        return;
+    };
+    // SAFETY: null, or the place of the function's status, which the call has stored.
+    let status = unsafe { data.return_value.cast::<i32>().as_ref() };
+    let status = status.copied().unwrap_or(0);
+    let mut values = [0; MAX_ARGUMENTS];
+    let count = match call.interest.has_arguments() {
+        // SAFETY: CUPTI's structure with the arguments of this function.
+        true => unsafe { functions::arguments(function, data.parameters, &mut values) },
+        false => 0,
+    };
+    if let Some(mut host) = thread.borrow() {
+        if status == 0 && function.info.group == OperationGroup::ENQUEUE && work.is_some() {
+            let mut announcement = Dependency::blank();
+            announcement.header = announcement.header.with(flags::LATE);
+            (announcement.correlation, announcement.waited_for) = (call.correlation, work);
+            host.write(announcement);
+        }
+        if let Some(what) = function.wait {
+            let mut wait = Synchronization::blank();
+            wait.work = WorkHeader {
+                correlation: call.correlation,
+                enqueued: call.start,
+                thread: host.thread(),
+                external: ExternalId::NONE,
+                ..WorkHeader::default()
+            };
+            (wait.end, wait.what) = (end, what);
+            host.write(wait);
+        }
+        let has_failed = status != 0 && status != NOT_READY;
+        let extra = Extra {
+            flags: if has_failed { flags::FAILED } else { 0 },
+            arguments: &values[..count],
+        };
+        host.exit(&call, end, status, extra);
+    }
+    if call.interest.has_callbacks() {
+        notify(thread, function, &call, data, Phase::Exit, Some(status));
+    }
+}
+
+/// Notifies the subscribers of the call.
+#[cold]
+fn notify(
+    thread: Current,
+    function: &'static Function,
+    call: &CallInProgress,
+    data: &CallbackData,
+    phase: Phase,
+    return_code: Option<i32>,
+) {
+    let subscribers = call.interest.subscribers();
+    let Some(board) = thread.board().filter(|_| !subscribers.is_none()) else {
+        return;
+    };
+    let mut values = [0; MAX_ARGUMENTS];
+    // SAFETY: CUPTI's structure with the arguments of this function.
+    let count = unsafe { functions::arguments(function, data.parameters, &mut values) };
+    let arguments = CallArguments::in_progress(function.info.arguments, &values[..count]);
+    let mut callback = Callback::new(call.operation, function.info.name, phase)
+        .with_kernel(KernelId::NONE, board.names());
+    (callback.thread, callback.correlation) = (thread.state().thread(), call.correlation);
+    (callback.return_code, callback.payload) = (return_code, Payload::Call(arguments));
+    let place = (call.depth, Within::Call);
+    board.notify_within(thread.state(), place, subscribers, &callback);
+}

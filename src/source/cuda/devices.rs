@@ -1,0 +1,120 @@
+//! The devices of CUDA's driver.
+
+use super::ffi::{self, Cuda, call};
+use core::ffi::{CStr, c_char, c_int};
+use libloading::os::unix::Library;
+
+/// The driver's library, by which a process uses CUDA.
+pub(super) const DRIVER: &str = "libcuda.so.1";
+
+/// A device, as far as the driver describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Device {
+    /// Its name.
+    pub name: String,
+    /// The version of CUDA that the driver supports: "CUDA 12.8".
+    pub driver: String,
+    /// Its architecture: "sm_90".
+    pub architecture: String,
+    /// Its PCI address.
+    pub bus: String,
+    /// The number of streaming multiprocessors.
+    pub compute_units: u32,
+    /// The highest clock rate in MHz.
+    pub clock_mhz: u32,
+    /// Global memory in bytes.
+    pub memory: u64,
+    /// Shared memory of a multiprocessor in bytes.
+    pub local_memory: u64,
+    /// The largest block, in threads.
+    pub max_workgroup: u32,
+}
+
+/// The reason why there are no CUDA devices to list.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EnumerateError {
+    /// There is no driver.
+    #[error("no CUDA driver: {0}")]
+    NoDriver(String),
+    /// The driver does not work.
+    #[error("cuInit failed with {0}")]
+    Failed(String),
+}
+
+/// All devices. Initialises CUDA in this process.
+pub fn enumerate() -> Result<Vec<Device>, EnumerateError> {
+    // SAFETY: opening a library runs its constructors: those of the driver that every program uses.
+    let library = unsafe { Library::new(DRIVER) }.map_err(|error| {
+        EnumerateError::NoDriver(crate::platform::system::loader_reason(&error))
+    })?;
+    let cuda = Cuda::of(&library);
+    // The functions stay valid: the library is never closed.
+    let _ = library.into_raw();
+    match call!(cuda, cuInit(0)) {
+        Some(0) => Ok(all(&cuda)),
+        Some(status) => Err(EnumerateError::Failed(
+            match super::status::name(crate::record::Domain::CUDA_DRIVER, status) {
+                Some(name) => format!("{name} ({status})"),
+                None => status.to_string(),
+            },
+        )),
+        None => Err(EnumerateError::NoDriver(format!("{DRIVER} lacks cuInit"))),
+    }
+}
+
+/// The devices of a driver that has been initialised.
+pub(super) fn all(cuda: &Cuda) -> Vec<Device> {
+    let mut count = 0;
+    call!(cuda, cuDeviceGetCount(&raw mut count));
+    let numbers = 0..count.max(0);
+    numbers.map(|number| describe(cuda, number)).collect()
+}
+
+fn describe(cuda: &Cuda, number: c_int) -> Device {
+    let mut device = 0;
+    if call!(cuda, cuDeviceGet(&raw mut device, number)) != Some(0) {
+        return Device::default();
+    }
+    let attribute = |attribute| {
+        let mut value = 0;
+        let place = &raw mut value;
+        match call!(cuda, cuDeviceGetAttribute(place, attribute, device)) {
+            Some(0) => u32::try_from(value).unwrap_or(0),
+            _ => 0,
+        }
+    };
+    let (mut name, mut bus) = ([0; 256], [0; 64]);
+    let room = |text: &[c_char]| text.len() as c_int - 1;
+    call!(
+        cuda,
+        cuDeviceGetName(name.as_mut_ptr(), room(&name), device)
+    );
+    call!(
+        cuda,
+        cuDeviceGetPCIBusId(bus.as_mut_ptr(), room(&bus), device)
+    );
+    let (mut version, mut memory) = (0, 0);
+    call!(cuda, cuDriverGetVersion(&raw mut version));
+    call!(cuda, cuDeviceTotalMem_v2(&raw mut memory, device));
+    let major = attribute(ffi::COMPUTE_CAPABILITY_MAJOR);
+    let minor = attribute(ffi::COMPUTE_CAPABILITY_MINOR);
+    Device {
+        name: text_of(&name),
+        driver: format!("CUDA {}.{}", version / 1000, version % 1000 / 10),
+        architecture: format!("sm_{major}{minor}"),
+        bus: text_of(&bus),
+        compute_units: attribute(ffi::MULTIPROCESSOR_COUNT),
+        clock_mhz: attribute(ffi::CLOCK_RATE) / 1000,
+        memory: memory as u64,
+        local_memory: attribute(ffi::MAX_SHARED_MEMORY_PER_MULTIPROCESSOR).into(),
+        max_workgroup: attribute(ffi::MAX_THREADS_PER_BLOCK),
+    }
+}
+
+/// A text that the driver wrote, whose last byte is 0.
+fn text_of(text: &[c_char]) -> String {
+    // SAFETY: the driver was given one byte less than there are, all of them 0 before.
+    unsafe { CStr::from_ptr(text.as_ptr()) }
+        .to_string_lossy()
+        .into_owned()
+}

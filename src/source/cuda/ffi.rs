@@ -1,0 +1,150 @@
+//! Our own declarations of the part of libcupti's interface that is in use, and of libcuda's.
+//!
+//! Names and numbers are those of CUPTI. A function that a version lacks is `None`.
+
+// The command lists devices and does nothing else.
+#![cfg_attr(not(feature = "layer"), allow(dead_code))]
+
+use core::ffi::{c_char, c_void};
+use libloading::os::unix::Library;
+
+/// CUPTI's status.
+pub(super) type Status = i32;
+
+pub(super) const SUCCESS: Status = 0;
+/// What a function returns that its version does not implement.
+pub(super) const NOT_IMPLEMENTED: Status = 11;
+/// The end of a buffer of records.
+pub(super) const MAX_LIMIT_REACHED: Status = 12;
+pub(super) const MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: Status = 39;
+
+/// Domains of callbacks.
+pub(super) const DRIVER_API: u32 = 1;
+pub(super) const RUNTIME_API: u32 = 2;
+pub(super) const RESOURCE: u32 = 3;
+
+/// Callbacks of the domain [`RESOURCE`].
+pub(super) const CONTEXT_CREATED: u32 = 1;
+pub(super) const INITIALIZED: u32 = 5;
+
+/// The site of a callback about a call: its enter. Any other value is its exit.
+pub(super) const ENTER: i32 = 0;
+
+/// Kinds of activity records.
+pub(super) const MEMCPY: u32 = 1;
+pub(super) const MEMSET: u32 = 2;
+pub(super) const KERNEL: u32 = 3;
+pub(super) const CONCURRENT_KERNEL: u32 = 10;
+pub(super) const OVERHEAD: u32 = 17;
+pub(super) const MEMCPY_PEER: u32 = 22;
+pub(super) const MEMORY: u32 = 49;
+
+/// Flushes records of activities that have not completed, too.
+pub(super) const FLUSH_FORCED: u32 = 1;
+
+/// The argument of a callback about a call.
+#[repr(C)]
+pub(super) struct CallbackData {
+    pub site: i32,
+    pub function_name: *const c_char,
+    pub parameters: *const c_void,
+    pub return_value: *const c_void,
+    pub symbol_name: *const c_char,
+    pub context: *mut c_void,
+    pub context_uid: u32,
+    /// A word that lasts from the enter of the call to its exit.
+    pub correlation_data: *mut u64,
+    pub correlation_id: u32,
+}
+
+const _: () = {
+    assert!(core::mem::offset_of!(CallbackData, context_uid) == 48);
+    assert!(core::mem::offset_of!(CallbackData, correlation_id) == 64);
+};
+
+pub(super) type Callback =
+    unsafe extern "C" fn(user: *mut c_void, domain: u32, number: u32, data: *const c_void);
+pub(super) type BufferRequested =
+    unsafe extern "C" fn(buffer: *mut *mut u8, size: *mut usize, records: *mut usize);
+pub(super) type BufferCompleted = unsafe extern "C" fn(
+    context: *mut c_void,
+    stream: u32,
+    buffer: *mut u8,
+    size: usize,
+    valid: usize,
+);
+
+/// Declares a table of the functions of a library.
+macro_rules! functions {
+    ($(#[$meta:meta])* $table:ident { $($name:ident($($type:ty),*);)* }) => {
+        $(#[$meta])*
+        #[allow(non_snake_case)]
+        pub(super) struct $table {
+            $(pub $name: Option<unsafe extern "C" fn($($type),*) -> i32>,)*
+        }
+
+        impl $table {
+            /// The functions that `library` exports.
+            pub fn of(library: &Library) -> $table {
+                $table {
+                    // SAFETY: a function of this name in such a library has this type.
+                    $($name: unsafe { library.get(stringify!($name)) }.ok().map(|found| *found),)*
+                }
+            }
+        }
+    };
+}
+
+functions! {
+    /// The functions of libcupti.
+    Cupti {
+        cuptiGetVersion(*mut u32);
+        cuptiGetTimestamp(*mut u64);
+        cuptiSubscribe(*mut *mut c_void, Callback, *mut c_void);
+        cuptiEnableCallback(u32, *mut c_void, u32, u32);
+        cuptiGetCallbackName(u32, u32, *mut *const c_char);
+        cuptiActivityRegisterCallbacks(BufferRequested, BufferCompleted);
+        cuptiActivityEnable(u32);
+        cuptiActivityDisable(u32);
+        cuptiActivityFlushAll(u32);
+        cuptiActivityFlushPeriod(u32);
+        cuptiActivityGetNextRecord(*mut u8, usize, *mut *mut u8);
+        cuptiActivityGetNumDroppedRecords(*mut c_void, u32, *mut usize);
+        cuptiActivityGetStructSize(u32, u32, *mut usize);
+        cuptiActivityEnableLatencyTimestamps(u8);
+    }
+}
+
+functions! {
+    /// The functions of libcuda.
+    Cuda {
+        cuInit(u32);
+        cuDriverGetVersion(*mut i32);
+        cuDeviceGetCount(*mut i32);
+        cuDeviceGet(*mut i32, i32);
+        cuDeviceGetName(*mut c_char, i32, i32);
+        cuDeviceTotalMem_v2(*mut usize, i32);
+        cuDeviceGetAttribute(*mut i32, i32, i32);
+        cuDeviceGetPCIBusId(*mut c_char, i32, i32);
+    }
+}
+
+/// Attributes of a device.
+pub(super) const MAX_THREADS_PER_BLOCK: i32 = 1;
+pub(super) const CLOCK_RATE: i32 = 13;
+pub(super) const MULTIPROCESSOR_COUNT: i32 = 16;
+pub(super) const COMPUTE_CAPABILITY_MAJOR: i32 = 75;
+pub(super) const COMPUTE_CAPABILITY_MINOR: i32 = 76;
+pub(super) const MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: i32 = 81;
+
+/// Calls a function of a table; `None` if the library lacks it, else its status.
+macro_rules! call {
+    ($table:expr, $name:ident($($argument:expr),* $(,)?)) => {
+        $table.$name.map(|function| {
+            // SAFETY: a function of the library with this type; the arguments are what it asks for, as the surrounding
+            // code explains where they are pointers.
+            unsafe { function($($argument),*) }
+        })
+    };
+}
+pub(super) use call;

@@ -1,0 +1,136 @@
+//! CUDA, observed through CUPTI: the driver and the runtime API, and the work that they enqueue.
+//!
+//! The driver calls [`initialize_injection`] of the library that `CUDA_INJECTION64_PATH` names when a program
+//! initialises CUDA. `library` then finds libcupti, which is never linked: a program without CUDA opens nothing.
+//! `session` subscribes to what is wanted, `callbacks` records calls, and `activity` translates the records that CUPTI
+//! delivers later; those find their calls in `recent`. `records` has the layouts, which only grow from version to
+//! version.
+//!
+//! CUPTI has one subscriber in a process. If that is somebody else, the program goes on and is not observed.
+
+#[cfg(feature = "layer")]
+mod activity;
+#[cfg(feature = "layer")]
+mod callbacks;
+mod devices;
+mod environment;
+mod ffi;
+#[cfg(feature = "layer")]
+mod functions;
+#[cfg(feature = "layer")]
+mod library;
+#[cfg(feature = "layer")]
+mod objects;
+#[cfg(feature = "layer")]
+mod pool;
+#[cfg(feature = "layer")]
+mod recent;
+#[cfg(feature = "layer")]
+mod records;
+#[cfg(feature = "layer")]
+mod session;
+mod status;
+#[cfg(all(test, feature = "layer"))]
+mod wheels;
+
+pub use devices::{Device, EnumerateError, enumerate};
+pub use environment::{INJECTION_VARIABLE, NEXT_VARIABLE};
+#[cfg(feature = "layer")]
+pub use library::CUPTI_VARIABLE;
+
+use crate::collect::operations::OperationInfo;
+use crate::collect::source::Source;
+use crate::record::Domain;
+use std::ffi::OsString;
+use std::path::Path;
+#[cfg(feature = "layer")]
+use {
+    crate::collect::process::{self, Current},
+    crate::collect::switchboard::{Buffers, Flush, Switchboard},
+};
+
+/// The source of the CUDA driver API. It also records the work of both APIs.
+#[derive(Debug)]
+pub struct CudaDriver;
+
+/// The source of the CUDA runtime API.
+#[derive(Debug)]
+pub struct CudaRuntime;
+
+impl Source for CudaDriver {
+    fn domain(&self) -> Domain {
+        Domain::CUDA_DRIVER
+    }
+
+    fn operations(&self) -> Vec<OperationInfo> {
+        operations(self.domain())
+    }
+
+    fn status_name(&self, status: i32) -> Option<&'static str> {
+        status::name(self.domain(), status)
+    }
+
+    fn environment(
+        &self,
+        library: &Path,
+        outer_session: Option<&Path>,
+        existing: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Vec<(&'static str, OsString)> {
+        environment::variables(library, outer_session, existing)
+    }
+
+    #[cfg(feature = "layer")]
+    fn begin(&self, board: &Switchboard) -> std::io::Result<()> {
+        session::begin(board)
+    }
+
+    #[cfg(feature = "layer")]
+    fn flush(&self, _: Flush) {
+        session::flush();
+    }
+
+    #[cfg(feature = "layer")]
+    fn end(&self, _: Current, _: Buffers) {
+        session::end();
+    }
+}
+
+impl Source for CudaRuntime {
+    fn domain(&self) -> Domain {
+        Domain::CUDA_RUNTIME
+    }
+
+    fn operations(&self) -> Vec<OperationInfo> {
+        operations(self.domain())
+    }
+
+    fn status_name(&self, status: i32) -> Option<&'static str> {
+        status::name(self.domain(), status)
+    }
+}
+
+/// The functions of an API, as the library of this process names them; none where there is no library.
+fn operations(domain: Domain) -> Vec<OperationInfo> {
+    #[cfg(feature = "layer")]
+    return functions::all(domain)
+        .map(|function| function.info)
+        .collect();
+    #[cfg(not(feature = "layer"))]
+    {
+        let _ = domain;
+        Vec::new()
+    }
+}
+
+/// The body of `InitializeInjection`, which the driver calls when the process initialises CUDA: attaches the sources,
+/// and passes the call on to the library that the program was to be injected with. May be called more than once.
+#[cfg(feature = "layer")]
+pub fn initialize_injection() {
+    crate::platform::inside::contain(|| {
+        if library::driver().is_some() {
+            process::attach(&CudaDriver);
+            process::attach(&CudaRuntime);
+        }
+        environment::call_next();
+    });
+}

@@ -1,0 +1,371 @@
+//! The objects that activity records name by number: devices, contexts, streams and kernels, each with its id in the
+//! names store.
+
+use super::callbacks::Inside;
+use super::devices::{self, Device};
+use super::ffi::Cuda;
+use super::library;
+use super::session::{Reading, current_session};
+use crate::capture::names::Names;
+use crate::collect::process;
+use crate::platform::sync::PerProcess;
+use crate::record::{
+    Agent, AgentId, AgentKind, Context, ContextId, Domain, KernelId, KernelSymbol, Queue, QueueId,
+    Stream, StreamId,
+};
+use core::ffi::{CStr, c_char, c_int};
+use std::collections::HashMap;
+
+/// Kernels that are found by the address of their name.
+const CACHED: usize = 1024;
+
+/// The objects of this process.
+pub(super) static OBJECTS: PerProcess<Objects> = PerProcess::new();
+
+/// The objects that are known, by CUPTI's numbers.
+#[derive(Default)]
+pub(super) struct Objects {
+    /// The latest reading of CUPTI's clock.
+    pub latest_reading: Option<Reading>,
+    agents: HashMap<u32, AgentId>,
+    contexts: HashMap<u32, ContextId>,
+    streams: Vec<StreamState>,
+    /// By context and stream: the index in `streams`.
+    places: HashMap<(u32, u32), usize>,
+    latest: Option<((u32, u32), usize)>,
+    kernels: HashMap<Box<[u8]>, KernelId>,
+    /// By the address of the name, direct-mapped: the name and its kernel.
+    cached: Vec<(Box<[u8]>, KernelId)>,
+}
+
+/// The number under which the work of CUDA graphs is kept together, as that of a stream.
+const GRAPHS: u32 = u32::MAX;
+/// Rows of a stream whose work overlaps.
+const MAX_ROWS: usize = 64;
+
+/// A stream, or the graphs of a context.
+struct StreamState {
+    context: ContextId,
+    stream: StreamId,
+    agent: AgentId,
+    number: u32,
+    /// The queues that stand for it: more than one if its work overlaps, as dependent launches and nodes of graphs do.
+    rows: Vec<Row>,
+}
+
+/// A queue, with the start and the end of its latest work.
+struct Row {
+    queue: QueueId,
+    start: u64,
+    end: u64,
+}
+
+/// The place of a piece of work.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct StreamIds {
+    pub context: ContextId,
+    pub queue: QueueId,
+    pub stream: StreamId,
+}
+
+/// Names all devices of the driver, which has been initialised.
+pub(super) fn find_agents() {
+    let Some(names) = process::names() else {
+        return;
+    };
+    let mut objects = OBJECTS.lock();
+    if !objects.agents.is_empty() {
+        return;
+    }
+    let _inside = Inside::begin();
+    let Some(library) = library::driver() else {
+        return;
+    };
+    for (number, device) in devices::all(&Cuda::of(&library)).iter().enumerate() {
+        let agent = attributes(names, device);
+        objects.add_agent(names, number as u32, agent);
+    }
+}
+
+/// The record of a device.
+fn attributes(names: &Names, device: &Device) -> Agent {
+    let mut agent = Agent::blank();
+    agent.name = names.string(&device.name);
+    agent.bus = names.string(&device.bus);
+    agent.driver = names.string(&device.driver);
+    agent.version = agent.driver;
+    agent.architecture = names.string(&device.architecture);
+    (agent.memory, agent.local_memory) = (device.memory, device.local_memory);
+    agent.compute_units = device.compute_units;
+    agent.clock_mhz = device.clock_mhz;
+    agent.max_workgroup = device.max_workgroup;
+    agent
+}
+
+impl Objects {
+    /// The agents that are known.
+    pub fn agents(&self) -> impl Iterator<Item = AgentId> + '_ {
+        self.agents.values().copied()
+    }
+
+    /// The agent of a device.
+    pub fn agent(&mut self, names: &Names, device: u32) -> AgentId {
+        match self.agents.get(&device) {
+            Some(agent) => *agent,
+            None => self.add_agent(names, device, Agent::blank()),
+        }
+    }
+
+    fn add_agent(&mut self, names: &Names, device: u32, mut agent: Agent) -> AgentId {
+        if !agent.name.is_some() {
+            agent.name = names.string(&format!("CUDA device {device}"));
+        }
+        agent.vendor = names.string("NVIDIA Corporation");
+        agent.platform = names.string("CUDA");
+        (agent.domain, agent.kind) = (Domain::CUDA_DRIVER, AgentKind::GPU);
+        (agent.handle, agent.timer_resolution) = (device.into(), 1);
+        let id = names.agent(agent);
+        self.agents.insert(device, id);
+        if let Some(session) = current_session() {
+            let readings = [session.first_reading, session.reading()];
+            for reading in readings.into_iter().flatten() {
+                names.clock_pair(Reading::of_agent(reading, id));
+            }
+        }
+        id
+    }
+
+    fn context(&mut self, names: &Names, context: u32, agent: AgentId) -> ContextId {
+        *self.contexts.entry(context).or_insert_with(|| {
+            let mut record = Context::blank();
+            (record.agent, record.agents) = (agent, 1);
+            (record.handle, record.domain) = (context.into(), Domain::CUDA_DRIVER);
+            names.context(record)
+        })
+    }
+
+    /// The place of work that runs from `start` to `end` in a stream of a context, perhaps as a node of a graph. Nodes run
+    /// in streams of CUDA's own choice: they are kept together.
+    #[inline]
+    pub fn place(
+        &mut self,
+        names: &Names,
+        agent: AgentId,
+        (context, stream): (u32, u32),
+        is_node: bool,
+        interval: (u64, u64),
+    ) -> StreamIds {
+        let place = self.stream(names, agent, (context, stream));
+        let (context_id, stream_id) = (self.streams[place].context, self.streams[place].stream);
+        let rows = match is_node {
+            false => place,
+            true => self.stream(names, agent, (context, GRAPHS)),
+        };
+        StreamIds {
+            context: context_id,
+            stream: stream_id,
+            queue: self.streams[rows].row(names, interval),
+        }
+    }
+
+    #[inline]
+    fn stream(&mut self, names: &Names, agent: AgentId, key: (u32, u32)) -> usize {
+        match self.latest {
+            Some((latest, place)) if latest == key => place,
+            _ => self.find_stream(names, agent, key),
+        }
+    }
+
+    #[cold]
+    fn find_stream(&mut self, names: &Names, agent: AgentId, key: (u32, u32)) -> usize {
+        let place = match self.places.get(&key) {
+            Some(place) => *place,
+            None => {
+                let state = self.add_stream(names, agent, key);
+                self.streams.push(state);
+                self.places.insert(key, self.streams.len() - 1);
+                self.streams.len() - 1
+            }
+        };
+        self.latest = Some((key, place));
+        place
+    }
+
+    fn add_stream(
+        &mut self,
+        names: &Names,
+        agent: AgentId,
+        (context, number): (u32, u32),
+    ) -> StreamState {
+        let context = self.context(names, context, agent);
+        let mut stream = Stream::blank();
+        (stream.context, stream.agent) = (context, agent);
+        (stream.name, stream.handle) = (names.string(&name_of(number)), number.into());
+        StreamState {
+            context,
+            agent,
+            number,
+            stream: match number {
+                GRAPHS => StreamId::NONE,
+                _ => names.stream(stream),
+            },
+            rows: Vec::new(),
+        }
+    }
+
+    /// The kernel of a name.
+    ///
+    /// # Safety
+    ///
+    /// `name` is null or leads to a text that ends with a 0.
+    #[inline]
+    pub unsafe fn kernel(&mut self, names: &Names, name: u64) -> KernelId {
+        if name == 0 {
+            return KernelId::NONE;
+        }
+        // SAFETY: the caller's promise.
+        let text = unsafe { CStr::from_ptr(name as *const c_char) }.to_bytes();
+        if self.cached.is_empty() {
+            self.cached.resize_with(CACHED, Default::default);
+        }
+        // An address may become that of another name: a module was unloaded.
+        let place = (name >> 3) as usize % CACHED;
+        if *self.cached[place].0 == *text && self.cached[place].1.is_some() {
+            return self.cached[place].1;
+        }
+        let id = match self.kernels.get(text) {
+            Some(id) => *id,
+            None => {
+                let mut symbol = KernelSymbol::blank();
+                symbol.name = names.string(&String::from_utf8_lossy(text));
+                if let Some(demangled) = demangled(text) {
+                    symbol.demangled = names.string(&demangled);
+                }
+                let id = names.kernel(symbol);
+                self.kernels.insert(text.into(), id);
+                id
+            }
+        };
+        self.cached[place] = (text.into(), id);
+        id
+    }
+}
+
+/// The name of a stream.
+fn name_of(number: u32) -> String {
+    match number {
+        GRAPHS => "CUDA graphs".to_owned(),
+        number => format!("stream {number:02}"),
+    }
+}
+
+impl StreamState {
+    /// The first row that is free from `start` to `end`.
+    #[inline]
+    fn row(&mut self, names: &Names, (start, end): (u64, u64)) -> QueueId {
+        // Records of several threads come in any order: earlier work need not overlap.
+        let is_free = |row: &Row| end == 0 || row.end <= start || end <= row.start;
+        match self.rows.iter().position(is_free) {
+            Some(row) => {
+                let row = &mut self.rows[row];
+                if end != 0 {
+                    (row.start, row.end) = (start, end);
+                }
+                row.queue
+            }
+            None if self.rows.len() == MAX_ROWS => self.rows[0].queue,
+            None => self.add_row(names, (start, end)),
+        }
+    }
+
+    #[cold]
+    fn add_row(&mut self, names: &Names, (start, end): (u64, u64)) -> QueueId {
+        let mut name = name_of(self.number);
+        if !self.rows.is_empty() {
+            name += &format!(" row {}", self.rows.len() + 1);
+        }
+        let mut queue = Queue::blank();
+        (queue.context, queue.agent) = (self.context, self.agent);
+        (queue.name, queue.handle) = (names.string(&name), self.number.into());
+        queue.number = self.number;
+        let queue = names.queue(queue);
+        self.rows.push(Row { queue, start, end });
+        queue
+    }
+}
+
+/// The name as C++ writes it, by the function of the C++ runtime that the program has, if it has one.
+fn demangled(name: &[u8]) -> Option<String> {
+    type Demangle =
+        unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;
+    if !name.starts_with(b"_Z") {
+        return None;
+    }
+    let name = std::ffi::CString::new(name).ok()?;
+    let this = libloading::os::unix::Library::this();
+    // SAFETY: a function of this name has this type.
+    let demangle = *unsafe { this.get::<Demangle>("__cxa_demangle") }.ok()?;
+    let (mut status, none) = (0, core::ptr::null_mut());
+    // SAFETY: a text, no buffer of ours, and a place for the status.
+    let text = unsafe { demangle(name.as_ptr(), none, core::ptr::null_mut(), &raw mut status) };
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the function made a text with malloc.
+    let demangled = unsafe { CStr::from_ptr(text) }
+        .to_string_lossy()
+        .into_owned();
+    // SAFETY: as above.
+    unsafe { libc::free(text.cast()) };
+    Some(demangled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_named_once() {
+        let (names, mut objects) = (Names::new(), Objects::default());
+        let agent = objects.agent(&names, 0);
+        assert_eq!(objects.agent(&names, 0), agent);
+        let mut place = |stream, is_node, interval| {
+            objects.place(&names, agent, (1, stream), is_node, interval)
+        };
+        let one = place(7, false, (10, 20));
+        let other = place(13, false, (10, 20));
+        // Without overlap, in any order, and without times.
+        for interval in [(20, 30), (0, 0), (5, 20)] {
+            assert_eq!(place(7, false, interval).queue, one.queue);
+        }
+        assert_ne!(one.queue, other.queue);
+        assert_ne!(place(7, false, (10, 15)).queue, one.queue);
+        let nodes = [(1, (10, 20)), (2, (15, 25)), (3, (20, 30))];
+        let [first, second, third] = nodes.map(|(stream, interval)| place(stream, true, interval));
+        assert_eq!((first.queue, first.context), (third.queue, one.context));
+        assert_ne!((first.queue, first.stream), (second.queue, second.stream));
+        let name = |queue: QueueId| names.text(names.get::<Queue>(queue.0).unwrap().name);
+        assert_eq!(name(other.queue).as_deref(), Some("stream 13"));
+        assert_eq!(name(second.queue).as_deref(), Some("CUDA graphs row 2"));
+    }
+
+    #[test]
+    fn a_name_at_the_address_of_another_is_another_kernel() {
+        let (names, mut objects) = (Names::new(), Objects::default());
+        let mut text = *b"add\0";
+        let address = text.as_ptr() as u64;
+        // SAFETY: a text with its end.
+        let mut kernel = || unsafe { objects.kernel(&names, address) };
+        let add = kernel();
+        assert_eq!(kernel(), add);
+        text[0] = b'o';
+        std::hint::black_box(&mut text);
+        let odd = kernel();
+        assert_ne!(odd, add);
+        text[0] = b'a';
+        std::hint::black_box(&mut text);
+        assert_eq!(kernel(), add);
+        // SAFETY: a null pointer is allowed.
+        assert_eq!(unsafe { objects.kernel(&names, 0) }, KernelId::NONE);
+    }
+}

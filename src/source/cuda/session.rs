@@ -1,0 +1,341 @@
+//! The subscription of this process to CUPTI: what is enabled, the clock, flushes, and the end.
+
+use super::activity::{self, COUNTS};
+use super::callbacks::{self, Inside};
+use super::ffi::{self, Cupti, call};
+use super::functions::{self, callback_domain};
+use super::library;
+use super::records::Strides;
+use crate::clock;
+use crate::collect::process;
+use crate::collect::switchboard::Switchboard;
+use crate::platform::inside::message;
+use crate::platform::sync::{OnceBox, QuietMutex};
+use crate::record::{AgentId, ClockPair, DeviceTime, Domain, Kind, NoteKind, Operation, Ticks};
+use core::ffi::c_void;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The interval at which CUPTI delivers completed records by itself, in milliseconds: what a killed process loses.
+const FLUSH_PERIOD: u32 = 200;
+/// Attempts at a narrow reading of the clock.
+const TRIES: usize = 4;
+
+/// The activities that CUPTI records, and the kinds of records that are made of them.
+const ACTIVITIES: [(u32, Kind); 6] = [
+    (ffi::CONCURRENT_KERNEL, Kind::KERNEL_DISPATCH),
+    (ffi::MEMCPY, Kind::MEMORY_COPY),
+    (ffi::MEMCPY_PEER, Kind::MEMORY_COPY),
+    (ffi::MEMSET, Kind::MEMORY_SET),
+    (ffi::MEMORY, Kind::MEMORY_ALLOCATION),
+    (ffi::OVERHEAD, Kind::OVERHEAD),
+];
+
+/// The process's use of CUPTI.
+pub(super) struct Session {
+    pub cupti: Cupti,
+    pub strides: Strides,
+    /// CUPTI's clock when the session began: what ended before is left out.
+    pub begin: u64,
+    /// The host's ticks and CUPTI's clock when the session began.
+    pub first_reading: Option<Reading>,
+    subscriber: Subscriber,
+    /// The process that made it. It does not work in forked children.
+    process: u32,
+    enabled: QuietMutex<Enabled>,
+    last_reading: AtomicU64,
+}
+
+struct Subscriber(*mut c_void);
+
+// SAFETY: a handle that CUPTI takes on any thread; calls with it are serialised by `Session::enabled`.
+unsafe impl Send for Subscriber {}
+// SAFETY: as above.
+unsafe impl Sync for Subscriber {}
+
+/// What is enabled in CUPTI.
+#[derive(Default)]
+struct Enabled {
+    operations: std::collections::HashSet<Operation>,
+    activities: [bool; ACTIVITIES.len()],
+    /// Whether a refusal has been reported.
+    has_complained: bool,
+}
+
+static SESSION: OnceBox<Session> = OnceBox::new();
+
+/// The session of this process.
+pub(super) fn current_session() -> Option<&'static Session> {
+    SESSION
+        .get()
+        .filter(|session| session.process == std::process::id())
+}
+
+/// A reading of CUPTI's clock between two ticks.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Reading {
+    before: Ticks,
+    time: u64,
+    after: Ticks,
+}
+
+impl Reading {
+    /// The reading as a pair of the clock of `agent`.
+    pub fn of_agent(self, agent: AgentId) -> ClockPair {
+        let mut pair = ClockPair::blank();
+        (pair.before, pair.after) = (self.before, self.after);
+        (pair.device, pair.agent) = (DeviceTime(self.time), agent);
+        pair
+    }
+
+    /// The host's ticks at a time of CUPTI's clock, by the frequency of ticks.
+    pub fn to_ticks(self, time: u64) -> Ticks {
+        const SECOND: i128 = 1_000_000_000;
+        let since = i128::from(time) - i128::from(self.time);
+        let ticks = since * i128::from(clock::frequency()) / SECOND;
+        let middle = i128::from(self.before.0) + i128::from(self.after - self.before) / 2;
+        Ticks((middle + ticks).clamp(1, i128::from(u64::MAX)) as u64)
+    }
+}
+
+/// Reads CUPTI's clock: the narrowest of several attempts.
+fn read_clock(cupti: &Cupti) -> Option<Reading> {
+    let readings = (0..TRIES).filter_map(|_| {
+        let mut time = 0;
+        let before = clock::now_ordered();
+        let status = call!(cupti, cuptiGetTimestamp(&raw mut time))?;
+        let after = clock::now_ordered();
+        (status == ffi::SUCCESS && time != 0).then_some(Reading {
+            before,
+            time,
+            after,
+        })
+    });
+    readings.min_by_key(|reading| reading.after - reading.before)
+}
+
+impl Session {
+    /// A reading of the clock, at most ten times a second.
+    pub fn reading_if_due(&self) -> Option<Reading> {
+        let (now, last) = (clock::now().0, self.last_reading.load(Ordering::Relaxed));
+        let is_due = now.saturating_sub(last) > clock::frequency() / 10;
+        let taken = is_due
+            && self
+                .last_reading
+                .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        taken.then(|| self.reading()).flatten()
+    }
+
+    /// A reading of the clock.
+    pub fn reading(&self) -> Option<Reading> {
+        read_clock(&self.cupti)
+    }
+
+    /// Enables in CUPTI what `board` wants, and disables the rest: a call that nobody wants costs nothing.
+    fn enable(&self, board: &Switchboard) {
+        let any = Operation {
+            domain: Domain::CUDA_DRIVER,
+            number: 1,
+        };
+        if board.interest(any).is_late() {
+            // The process ends: calls are only counted.
+            return;
+        }
+        let mut enabled = self.enabled.lock();
+        for domain in [Domain::CUDA_DRIVER, Domain::CUDA_RUNTIME] {
+            for function in functions::all(domain) {
+                let operation = function.info.operation;
+                let wanted = !board.interest(operation).is_none();
+                if wanted != enabled.operations.contains(&operation) {
+                    self.enable_callback(wanted, callback_domain(domain), operation.number.into());
+                    match wanted {
+                        true => enabled.operations.insert(operation),
+                        false => enabled.operations.remove(&operation),
+                    };
+                }
+            }
+        }
+        for (place, (activity, kind)) in ACTIVITIES.into_iter().enumerate() {
+            let wanted = !board.buffers_for(kind).is_none();
+            if wanted == enabled.activities[place] {
+                continue;
+            }
+            let status = match wanted {
+                true => call!(self.cupti, cuptiActivityEnable(activity)),
+                false => call!(self.cupti, cuptiActivityDisable(activity)),
+            };
+            match status {
+                Some(ffi::SUCCESS) => enabled.activities[place] = wanted,
+                status if wanted && !std::mem::replace(&mut enabled.has_complained, true) => {
+                    let what = kind.name().unwrap_or_default();
+                    let why = why(status.unwrap_or(ffi::NOT_IMPLEMENTED));
+                    message(format_args!("CUPTI records no {what}: {why}"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn enable_callback(&self, wanted: bool, domain: u32, number: u32) {
+        call!(
+            self.cupti,
+            cuptiEnableCallback(wanted.into(), self.subscriber.0, domain, number)
+        );
+    }
+}
+
+/// Finds libcupti and subscribes.
+pub(super) fn begin(board: &Switchboard) -> io::Result<()> {
+    if let Some(session) = SESSION.get() {
+        // A forked child cannot use CUDA if its parent has initialised it.
+        if session.process == std::process::id() {
+            watch(board, session);
+        }
+        return Ok(());
+    }
+    let session = subscribe().map_err(io::Error::other)?;
+    let session = SESSION.get_or_init(|| session);
+    watch(board, session);
+    Ok(())
+}
+
+/// Has CUPTI follow the changes of what is wanted.
+fn watch(board: &Switchboard, session: &'static Session) {
+    for number in [ffi::INITIALIZED, ffi::CONTEXT_CREATED] {
+        session.enable_callback(true, ffi::RESOURCE, number);
+    }
+    board.on_change(|| {
+        if let (Some(session), Some(board)) = (current_session(), process::board()) {
+            session.enable(board);
+        }
+    });
+    let names = board.names();
+    names.note(NoteKind::OTHER, &describe(session));
+}
+
+fn describe(session: &Session) -> String {
+    let mut version = 0;
+    call!(session.cupti, cuptiGetVersion(&raw mut version));
+    let sizes = session.strides.describe();
+    format!("CUPTI API version {version}; sizes of activity records by kind: {sizes}")
+}
+
+fn subscribe() -> Result<Session, String> {
+    let (library, path) = library::open().map_err(|error| error.to_string())?;
+    let cupti = Cupti::of(&library);
+    // The functions stay valid: the library is never closed.
+    let _ = library.into_raw();
+    let path = path.display();
+    let refused = |what: &str, status: Option<i32>| match status {
+        Some(ffi::SUCCESS) => Ok(()),
+        Some(status) => Err(format!("{path}: {what}: {}", why(status))),
+        None => Err(format!("{path} is not a CUPTI library: it lacks {what}")),
+    };
+    let strides = Strides::learn(&cupti);
+    let mut subscriber = core::ptr::null_mut();
+    // First of all: buffers that are registered while somebody else subscribes would take that one's records.
+    let status = call!(
+        cupti,
+        cuptiSubscribe(
+            &raw mut subscriber,
+            callbacks::callback,
+            core::ptr::null_mut()
+        )
+    );
+    refused("cuptiSubscribe", status)?;
+    activity::open().map_err(|error| error.to_string())?;
+    let status = call!(
+        cupti,
+        cuptiActivityRegisterCallbacks(activity::requested, activity::completed)
+    );
+    refused("cuptiActivityRegisterCallbacks", status)?;
+    let latency = crate::collect::attributes::latency_times();
+    call!(cupti, cuptiActivityEnableLatencyTimestamps(latency.into()));
+    call!(cupti, cuptiActivityFlushPeriod(FLUSH_PERIOD));
+    functions::find(&cupti);
+    let first_reading = read_clock(&cupti);
+    Ok(Session {
+        begin: first_reading.map_or(0, |reading| reading.time),
+        first_reading,
+        cupti,
+        strides,
+        subscriber: Subscriber(subscriber),
+        process: std::process::id(),
+        enabled: QuietMutex::default(),
+        last_reading: AtomicU64::new(0),
+    })
+}
+
+/// The meaning of a status of CUPTI.
+fn why(status: i32) -> String {
+    let meaning = match status {
+        ffi::NOT_IMPLEMENTED => "this version lacks the function",
+        14 => "it does not fit the driver",
+        15 => "CUDA is not initialized, or there is no GPU",
+        21 => "this version does not know the kind",
+        35 => {
+            "the driver allows profiling for administrators only (NVreg_RestrictProfilingToAdminUsers)"
+        }
+        ffi::MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED => {
+            "another profiler observes CUDA in this process (PyTorch's profiler, Nsight Systems or Nsight Compute, \
+             perhaps by CUDA_INJECTION64_PATH); the program goes on, without CUDA in its trace"
+        }
+        _ => "an unknown error",
+    };
+    format!("{meaning} (CUPTI status {status})")
+}
+
+/// Has CUPTI deliver the records of completed work.
+pub(super) fn flush() {
+    flush_with(0);
+}
+
+fn flush_with(flag: u32) {
+    // CUPTI's own callbacks must not flush.
+    if let Some(session) = current_session().filter(|_| !Inside::is_set()) {
+        call!(session.cupti, cuptiActivityFlushAll(flag));
+    }
+}
+
+/// Has CUPTI deliver all records, and notes what is missing from them.
+pub(super) fn end() {
+    if current_session().is_none() {
+        return;
+    }
+    flush_with(ffi::FLUSH_FORCED);
+    activity::read_clocks();
+    let Some(names) = process::names() else {
+        return;
+    };
+    for (text, is_loss) in COUNTS.describe() {
+        names.note(NoteKind::OTHER, &text);
+        if is_loss {
+            message(format_args!("{text}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_cupti_become_ticks_by_the_nearest_reading() {
+        let reading = Reading {
+            before: Ticks(1_000_000_000),
+            time: 5_000_000_000,
+            after: Ticks(1_000_000_100),
+        };
+        assert_eq!(reading.to_ticks(5_000_000_000), Ticks(1_000_000_050));
+        let second = reading.to_ticks(6_000_000_000);
+        assert_eq!(second.0 - 1_000_000_050, clock::frequency());
+        assert_eq!(reading.to_ticks(0), Ticks(1));
+    }
+
+    #[test]
+    fn another_profiler_is_named() {
+        assert!(why(39).contains("PyTorch"));
+        assert!(why(999).contains("999"));
+    }
+}

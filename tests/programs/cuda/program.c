@@ -1,0 +1,76 @@
+/* A program that uses CUDA by the driver's library:
+ *
+ *     program [KERNELS [THREADS]]   each thread copies, sets, launches KERNELS kernels by each API, and a graph
+ *     program kill KERNELS          kills itself after its kernels
+ *     program fork                  a child does nothing and exits, then as above with 2 kernels */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct dim3 { unsigned x, y, z; };
+
+static void *cuda;
+static int kernels = 10;
+
+#define CU(name, ...) ((int (*)())dlsym(cuda, #name))(__VA_ARGS__)
+
+static int launch(unsigned block) {
+    return ((int (*)(const char *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, uintptr_t, void **,
+                     void **))dlsym(cuda, "cuLaunchKernel"))("saxpy", 4, 2, 1, block, 1, 1, 0, 0, NULL, NULL);
+}
+
+static void *work(void *unused) {
+    static const char data[4096];
+    uint64_t memory = 0;
+    uintptr_t stream = 13;
+    (void)unused;
+    if (CU(cuMemAlloc_v2, &memory, sizeof data)) exit(3);
+    if (CU(cuMemcpyHtoD_v2, memory, data, sizeof data)) exit(4);
+    if (CU(cuMemsetD8_v2, memory, 5, sizeof data)) exit(5);
+    for (int i = 0; i < kernels; i++) {
+        if (launch(128)) exit(6);
+        int (*launch_kernel)(const char *, struct dim3, struct dim3, void **, size_t, uintptr_t) =
+            (int (*)(const char *, struct dim3, struct dim3, void **, size_t, uintptr_t))dlsym(cuda, "cudaLaunchKernel");
+        if (launch_kernel("_Z5scalePff", (struct dim3){8, 1, 1}, (struct dim3){64, 1, 1}, NULL, (size_t)0, stream)) exit(7);
+    }
+    if (CU(cuGraphLaunch, NULL, stream)) exit(8);
+    if (launch(0) != 1) exit(9);
+    if (CU(cuStreamQuery, stream) != 600) exit(10);
+    if (CU(cuStreamSynchronize, stream)) exit(11);
+    if (CU(cuMemFree_v2, memory)) exit(12);
+    return NULL;
+}
+
+int main(int count, char **arguments) {
+    int threads = 1, kills = count > 1 && !strcmp(arguments[1], "kill");
+    int forks = count > 1 && !strcmp(arguments[1], "fork");
+    if (forks) kernels = 2;
+    else if (kills) kernels = atoi(arguments[2]);
+    else if (count > 1) kernels = atoi(arguments[1]);
+    if (count > 2 && !kills) threads = atoi(arguments[2]);
+    cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+    if (!cuda) return puts(dlerror()), 1;
+    if (CU(cuInit, 0u)) return 2;
+    if (forks) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0) exit(0);
+        waitpid(child, &status, 0);
+        if (status) return 20;
+    }
+    pthread_t others[64];
+    for (int i = 1; i < threads; i++) pthread_create(&others[i], NULL, work, NULL);
+    work(NULL);
+    for (int i = 1; i < threads; i++) pthread_join(others[i], NULL);
+    printf("done\n");
+    fflush(stdout);
+    if (kills) raise(SIGKILL);
+    return 0;
+}

@@ -1,0 +1,42 @@
+/* What the two stand-ins say to each other. The real libraries do this by private tables.
+ *
+ * The stand-in of libcuda (libcuda.c) executes nothing: a kernel is a pause. The stand-in of libcupti (libcupti.c)
+ * reports its calls and work, as the version that STANDIN_VERSION names would. Both are made from our own declarations. */
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DRIVER = 1, RUNTIME = 2 };
+enum { WORK_KERNEL, WORK_COPY, WORK_SET };
+
+/* A call in progress. */
+struct standin_call {
+    int domain;
+    unsigned number;
+    const char *name;
+    const void *parameters;
+    int status;
+    uint32_t id;
+    uint64_t word;
+};
+
+/* A piece of work. */
+struct standin_work {
+    int kind;
+    uint32_t id, stream;
+    uint64_t start, end, bytes;
+    int copy_kind;
+    const char *name;
+    uint32_t grid[3], block[3];
+    uint64_t graph_node;
+};
+
+struct standin_tool {
+    void (*call)(struct standin_call *call, int exits);
+    void (*work)(const struct standin_work *work);
+    void (*initialized)(void);
+    void (*flush)(void);
+    void (*memory)(uint32_t id, int operation, uint64_t address, uint64_t bytes);
+};
+
+/* Exported by the stand-in of libcuda. */
+void standin_observe(const struct standin_tool *tool);
