@@ -81,7 +81,12 @@ impl TestDir {
     fn prepare(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os() {
             let ours = name.to_string_lossy().starts_with("GPUTRAIL_");
-            if ours || name == "OPENCL_LAYERS" || name == "NVTX_INJECTION64_PATH" {
+            let others = [
+                "CUDA_INJECTION64_PATH",
+                "NVTX_INJECTION64_PATH",
+                "OPENCL_LAYERS",
+            ];
+            if ours || others.iter().any(|other| name == *other) {
                 command.env_remove(name);
             }
         }
