@@ -5,12 +5,12 @@
 
 #[cfg(all(feature = "layer", target_os = "linux"))]
 pub mod clperfmarker;
+#[cfg(all(feature = "cuda", target_os = "linux"))]
+pub mod cuda;
 #[cfg(all(feature = "opencl", target_os = "linux"))]
 pub mod markers;
 #[cfg(all(feature = "layer", target_os = "linux"))]
 pub mod nvtx;
-#[cfg(all(feature = "cuda", target_os = "linux"))]
-pub mod cuda;
 #[cfg(all(feature = "opencl", target_os = "linux"))]
 pub mod opencl;
 pub mod operations;
