@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use gputrail_harness::machine::{Need, tools};
+use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
 use gputrail_harness::trace::Trace;
 use gputrail_harness::{needs, repository};
 
-use crate::command::{TestDir, well};
+use crate::command::{TestDir, kernels, well};
 use crate::markers::slices;
+use crate::transparency::ffmpeg;
 
 /// Compiles a C++ program of `tests/programs` against NVTX's headers.
 fn compile(dir: &TestDir, name: &str, options: &[&str]) -> String {
@@ -245,4 +247,27 @@ fn a_recording_begins_and_ends_with_ranges_of_nvtx() {
             "uint64"
         ]
     );
+}
+
+#[test]
+fn ranges_and_device_work_of_one_program_are_in_one_trace() {
+    needs!(ranges_and_device_work_of_one_program_are_in_one_trace:
+        Need::Nvtx, Need::Pocl, Need::TraceProcessor, Need::Program("ffmpeg"));
+    let dir = TestDir::new();
+    // NVTX is initialised before main, and before OpenCL's loader finds the same library.
+    let early = compile(&dir, "nvtx_early", &["-shared", "-fPIC"]);
+    let preload = format!("LD_PRELOAD={early}");
+    let arguments = ffmpeg(5, &["-f", "null", "-"]);
+    let mut words = vec![preload.as_str(), "ffmpeg"];
+    words.extend(arguments.iter().map(String::as_str));
+    well(&mut dir.record(Driver::Threaded, "env", &words));
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let counts = slices(&mut trace);
+    let key = |name: &str| (name.to_owned(), "markers: NVTX".to_owned());
+    assert_eq!(
+        (counts[&key("the whole program")], counts[&key("begun")]),
+        (1, 1)
+    );
+    assert!(kernels(&mut trace, "avgblur_horiz") > 0);
 }
