@@ -298,6 +298,12 @@ macro_rules! range {
     };
 }
 
+/// Whether markers of this kind have consumers, or may begin or end a recording.
+#[inline]
+fn is_wanted(what: MarkerKind) -> bool {
+    !process::interest(operation(what)).is_none() || !process::buffers_for(Kind::MARKER).is_none()
+}
+
 /// Records a marker and calls back its subscribers.
 #[inline]
 pub(crate) fn report(what: MarkerKind, id: u64, event: &Event<'_>) {

@@ -1,6 +1,6 @@
 //! Domains of markers whose ranges nest by themselves on each thread, as those of NVTX do.
 
-use super::{Event, KeptText, Text, report};
+use super::{Event, KeptText, Text, is_wanted, report};
 use crate::collect::process;
 use crate::record::MarkerKind;
 use std::borrow::Cow;
@@ -91,8 +91,10 @@ impl MarkerDomain {
     /// Records a marker of this domain.
     #[inline]
     pub fn report(&self, what: MarkerKind, id: u64, event: &Event<'_>) {
-        let domain = Text::Kept(&self.name);
-        report(what, id, &Event { domain, ..*event });
+        if is_wanted(what) {
+            let domain = Text::Kept(&self.name);
+            report(what, id, &Event { domain, ..*event });
+        }
     }
 
     /// Changes the number of ranges that are pushed on the calling thread. Counts whether or not a recording is on, so
