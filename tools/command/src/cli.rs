@@ -805,7 +805,7 @@ pub struct Library {
     #[arg(long, value_name = "OUT", default_value = "gputrail-%p.gputrail")]
     pub capture: OsString,
 
-    /// Write the C header of this version, too
+    /// Write the C header of this version, too, and beside it gputrail.hpp, for ranges in C++
     #[arg(long, value_name = "HEADER")]
     pub header: Option<PathBuf>,
 }

@@ -21,8 +21,11 @@ pub const FILE_NAME: &str = "libgputrail.so.0";
 const SYMBOLS_FILE_NAME: &str = "libgputrail-symbols.so.0";
 /// Begins the names of the private directories.
 const PREFIX: &str = "gputrail-";
-/// The header of the C API of the injected library.
+/// The header of the C API of the injected library, and its name.
 const HEADER: &str = include_str!("../../../include/gputrail.h");
+const HEADER_NAME: &str = "gputrail.h";
+/// The header for C++, which includes that one.
+const CPP_HEADER: &str = include_str!("../../../include/gputrail.hpp");
 /// Maximum length of a parent directory's name: a socket's path has 107 bytes, and our part of it takes up to 48.
 const LONGEST_PARENT: usize = 107 - 48;
 
@@ -167,8 +170,8 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// `gputrail library`: writes the injected library to `path`, the reader of source lines beside it, and the header of
-/// the C API to `header`, and prints the variables that make the library record.
+/// `gputrail library`: writes the injected library to `path`, the reader of source lines beside it, and the headers of
+/// the C API to `header` and of C++ beside it, and prints the variables that make the library record.
 pub fn write_out(
     carried: Carried,
     path: &Path,
@@ -177,8 +180,13 @@ pub fn write_out(
 ) -> Result<()> {
     gputrail::collect::session::Pattern::parse(capture).context("--capture")?;
     if let Some(header) = header {
-        std::fs::write(header, HEADER)
-            .with_context(|| format!("cannot write {}", header.display()))?;
+        let name = header.file_name().unwrap_or_default().to_string_lossy();
+        let include = |name: &str| format!("#include \"{name}\"");
+        let cpp = CPP_HEADER.replace(&include(HEADER_NAME), &include(&name));
+        for (path, text) in [(header, HEADER), (&header.with_extension("hpp"), &cpp)] {
+            std::fs::write(path, text)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
     }
     let path = std::path::absolute(path)?;
     if !opencl::can_name(&path) {

@@ -10,6 +10,7 @@ mod completeness;
 mod control;
 mod counters;
 mod cuda;
+mod cpp_api;
 mod damages;
 mod demo;
 mod dependencies;
