@@ -1,7 +1,9 @@
 //! Kinds per runtime context: what a buffer wants in one context, regardless of others (CUPTI:
 //! `cuptiActivityEnableContext`, which overrides `cuptiActivityEnable`).
 
-use super::{Buffers, Interest, Switchboard};
+#[cfg(feature = "layer")]
+use super::Interest;
+use super::{Buffers, Switchboard};
 use crate::platform::sync::QuietMutex;
 use crate::record::{ContextId, KINDS, Kind};
 use std::collections::HashMap;
@@ -62,6 +64,7 @@ impl Switchboard {
 
     /// The buffers that want records of `kind` in `context` from a call with this interest. Buffers that wanted the call
     /// get them even if their contexts were stopped in the middle of it.
+    #[cfg(feature = "layer")]
     #[inline]
     pub(crate) fn buffers_of(&self, interest: Interest, kind: Kind, context: ContextId) -> Buffers {
         let now = self.buffers_in(kind, context);

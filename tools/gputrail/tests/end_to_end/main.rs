@@ -32,6 +32,7 @@ mod outputs;
 mod processes;
 mod random;
 mod round_trips;
+mod rust_spans;
 mod sampling;
 mod scope;
 mod summaries;
