@@ -63,13 +63,20 @@ impl Options {
     }
 }
 
+type WithOptions = unsafe extern "C" fn(*const Options) -> c_int;
+type Pop = unsafe extern "C" fn() -> c_int;
+type Start = unsafe extern "C" fn(*const Options, *mut u64) -> c_int;
+type End = unsafe extern "C" fn(u64) -> c_int;
+/// ROCTx's.
+type Stop = unsafe extern "C" fn(u64);
+
 /// The functions of the library.
 pub struct Library {
-    pub mark: unsafe extern "C" fn(*const Options) -> c_int,
-    pub push: unsafe extern "C" fn(*const Options) -> c_int,
-    pub pop: unsafe extern "C" fn() -> c_int,
-    pub start: unsafe extern "C" fn(*const Options, *mut u64) -> c_int,
-    pub end: unsafe extern "C" fn(u64) -> c_int,
+    pub mark: WithOptions,
+    pub push: WithOptions,
+    pub pop: Pop,
+    pub start: Start,
+    pub end: End,
 }
 
 static LIBRARY: OnceLock<Library> = OnceLock::new();
@@ -143,17 +150,19 @@ impl Library {
         // SAFETY: the functions of these names have these types, in all versions of the API.
         let library = unsafe {
             Library {
-                mark: std::mem::transmute::<*mut c_void, _>(find(c"gputrail_mark")?),
-                push: std::mem::transmute::<*mut c_void, _>(find(c"gputrail_range_push")?),
-                pop: std::mem::transmute::<*mut c_void, _>(find(c"gputrail_range_pop")?),
-                start: std::mem::transmute::<*mut c_void, _>(find(c"gputrail_range_start")?),
-                end: std::mem::transmute::<*mut c_void, _>(find(c"gputrail_range_end")?),
+                mark: std::mem::transmute::<*mut c_void, WithOptions>(find(c"gputrail_mark")?),
+                push: std::mem::transmute::<*mut c_void, WithOptions>(find(
+                    c"gputrail_range_push",
+                )?),
+                pop: std::mem::transmute::<*mut c_void, Pop>(find(c"gputrail_range_pop")?),
+                start: std::mem::transmute::<*mut c_void, Start>(find(c"gputrail_range_start")?),
+                end: std::mem::transmute::<*mut c_void, End>(find(c"gputrail_range_end")?),
             }
         };
         // The first call of ROCTx's interface has markers recorded in programs that use no GPU. No range has the number 0.
         if let Some(stop) = find(c"roctxRangeStop") {
             // SAFETY: the function of this name has this type, in every library.
-            let stop: unsafe extern "C" fn(u64) = unsafe { std::mem::transmute(stop) };
+            let stop = unsafe { std::mem::transmute::<*mut c_void, Stop>(stop) };
             // SAFETY: no preconditions.
             unsafe { stop(0) };
         }
