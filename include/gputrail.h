@@ -574,7 +574,11 @@ enum {
     GPUTRAIL_NOTE_KIND_DIED = 4, /* The process died; the text is the cause. */
     GPUTRAIL_NOTE_KIND_SAMPLES_ELSEWHERE = 5, /* Samples outside of kernels; the text is their number and location. */
     GPUTRAIL_NOTE_KIND_EXITED = 6, /* The program's process exited without ending its recording, by _exit for example; all that it recorded was saved. */
-    GPUTRAIL_NOTE_KIND_REPLACED = 7 /* The program's process became another program by exec; all that it recorded was saved. */
+    GPUTRAIL_NOTE_KIND_REPLACED = 7, /* The program's process became another program by exec; all that it recorded was saved. */
+    GPUTRAIL_NOTE_KIND_PAUSED = 8, /* The recording of the process was switched off by its scope or its program; the text is the reason. */
+    GPUTRAIL_NOTE_KIND_RESUMED = 9, /* The recording of the process goes on. */
+    GPUTRAIL_NOTE_KIND_STOPPED = 10, /* The recording was switched off from outside, for all its processes; the text is the reason. */
+    GPUTRAIL_NOTE_KIND_STARTED = 11 /* The recording was switched on from outside. */
 };
 
 /* How often, in words (CUPTI: CUpti_ActivityPCSamplingPeriod). */
@@ -644,7 +648,8 @@ enum {
     GPUTRAIL_FLAG_ASYNCHRONOUS = 8, /* The enqueuing call does not wait for the work (CUPTI: flag ASYNC). */
     GPUTRAIL_FLAG_RECOVERED = 16, /* Written by the recovery after the process died. */
     GPUTRAIL_FLAG_UNTRACKED = 32, /* The completion of this work could not be tracked, and will not be recorded. */
-    GPUTRAIL_FLAG_SHARED = 64 /* The work is part of a command buffer or graph. Other records may have the same work id, and share one completion. */
+    GPUTRAIL_FLAG_SHARED = 64, /* The work is part of a command buffer or graph. Other records may have the same work id, and share one completion. */
+    GPUTRAIL_FLAG_LATE = 128 /* The record of work was written after its call had returned, and a gputrail_record_dependency with this flag announced the work in the call: its waited_for is the work that the call enqueued. */
 };
 
 /* Bits of gputrail_record_queue.properties. */
@@ -1004,6 +1009,9 @@ typedef struct gputrail_drops {
 /*
  * The times of a piece of work, in nanoseconds of CLOCK_BOOTTIME; 0 is not known. They follow its record in buffers of
  * joined records.
+ *
+ * Commands of a command buffer (SHARED in the flags of the record) have the times of the whole buffer. Some runtimes
+ * measure only its end, and state that it began shortly before.
  */
 typedef struct gputrail_work_times {
   /* When the call that enqueued it was entered. */

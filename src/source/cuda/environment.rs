@@ -68,9 +68,10 @@ mod tests {
     #[test]
     fn a_library_that_is_named_already_comes_next() {
         let ours = (INJECTION_VARIABLE, "/run/a/libgputrail.so.0".into());
-        assert_eq!(with_existing(""), [ours.clone()]);
-        assert_eq!(with_existing("/run/outer/libgputrail.so.0"), [ours.clone()]);
-        assert_eq!(with_existing("/other/libgputrail.so.0"), [ours.clone()]);
+        let alone = std::slice::from_ref(&ours);
+        assert_eq!(with_existing(""), alone);
+        assert_eq!(with_existing("/run/outer/libgputrail.so.0"), alone);
+        assert_eq!(with_existing("/other/libgputrail.so.0"), alone);
         let next = (NEXT_VARIABLE, "/opt/nsys.so".into());
         assert_eq!(with_existing("/opt/nsys.so"), [ours, next]);
     }

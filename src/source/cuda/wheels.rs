@@ -94,8 +94,15 @@ fn include() -> PathBuf {
     tools().join("cupti/13.5.25/nvidia/cu13/include")
 }
 
-/// The members of CUPTI's structures that are read, by layout and field.
-const MEMBERS: &[(&str, &str, &[(&str, &str)])] = &[
+/// A layout of ours, CUPTI's structure, and for each field the member that it is.
+type Members = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
+/// The members of CUPTI's structures that are read.
+const MEMBERS: &[Members] = &[
     (
         "Kernel",
         "CUpti_ActivityKernel13",
