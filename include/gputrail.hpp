@@ -11,8 +11,8 @@
  *     }   // the step ends here, the upload with its thread
  *
  * A scoped_range is on its thread, within those that are open there. A started_range may overlap others, move, and end on
- * any thread. Both end once, when they are destroyed at the latest. Nothing here throws: while nobody records, and when the
- * library refuses a range (a text that is not UTF-8), a range is empty and its end does nothing.
+ * any thread. Both end once, when they are destroyed at the latest. Nothing here throws. While nobody records, a range costs
+ * little and leaves no trace. A range that the library refuses (a text that is not UTF-8) is empty, and its end does nothing.
  */
 #ifndef GPUTRAIL_HPP
 #define GPUTRAIL_HPP

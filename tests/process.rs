@@ -116,7 +116,7 @@ fn a_process_its_threads_and_its_children_are_recorded_once_each() {
     assert!(
         process::interest(Operation {
             domain: Domain::OPENCL,
-            number: 600
+            number: 2000
         })
         .is_none(),
         "only the domains named are recorded"

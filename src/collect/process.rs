@@ -476,6 +476,8 @@ pub fn begin_for_tool() -> Option<&'static Arc<Switchboard>> {
 enum Patience {
     /// Do not wait: the caller is in a call of the program, which then passes through.
     None,
+    /// Wait for about 100 ms: the other thread may itself wait for a lock of the caller's, such as the dynamic linker's.
+    Briefly,
     /// Wait until it has begun.
     Waits,
 }
@@ -488,6 +490,7 @@ fn alone<R>(patience: Patience, work: impl FnOnce() -> R) -> Option<R> {
     let _uncancelled = Uncancelled::begin();
     let process = u64::from(std::process::id());
     let me = process << 32 | u64::from(system::thread_id());
+    let mut waits = 0;
     loop {
         let holder = BEGINNING.load(Ordering::Acquire);
         if holder == me {
@@ -496,6 +499,11 @@ fn alone<R>(patience: Patience, work: impl FnOnce() -> R) -> Option<R> {
         if holder >> 32 == process {
             match patience {
                 Patience::None => return None,
+                Patience::Briefly if waits == 1000 => return None,
+                Patience::Briefly => {
+                    waits += 1;
+                    std::thread::sleep(std::time::Duration::from_micros(100));
+                }
                 Patience::Waits => std::thread::yield_now(),
             }
         } else if BEGINNING
@@ -505,9 +513,15 @@ fn alone<R>(patience: Patience, work: impl FnOnce() -> R) -> Option<R> {
             break;
         }
     }
-    let result = work();
-    BEGINNING.store(0, Ordering::Release);
-    Some(result)
+    /// Releases the lock, also after a panic.
+    struct Release;
+    impl Drop for Release {
+        fn drop(&mut self) {
+            BEGINNING.store(0, Ordering::Release);
+        }
+    }
+    let _release = Release;
+    Some(work())
 }
 
 fn begin_locked() {
@@ -540,7 +554,7 @@ fn begin_locked() {
 /// Tools that the environment names are loaded behind it.
 pub fn attach(source: &'static dyn Source) -> bool {
     // Sources may attach from several threads at once.
-    let attached = attach_all(Patience::Waits, || source::add(source));
+    let attached = attach_all(Patience::Briefly, || source::add(source));
     exit::begin();
     attached
 }

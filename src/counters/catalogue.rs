@@ -657,8 +657,14 @@ impl Resolver {
                 reduction,
                 of,
                 instances,
-                dimensions: _,
+                dimensions,
             } => {
+                if !dimensions.is_empty() {
+                    return Err(malformed(
+                        0,
+                        "a reduction over some of the dimensions cannot be evaluated",
+                    ));
+                }
                 let (of, shape) = self.instances(of, places, states)?;
                 match shape {
                     Shape::One => (of, Shape::One),
@@ -669,6 +675,12 @@ impl Resolver {
                 }
             }
             Node::Select { of, coordinates } => {
+                if coordinates.len() != 1 {
+                    return Err(malformed(
+                        0,
+                        "a selection by several dimensions cannot be evaluated",
+                    ));
+                }
                 let (of, shape) = self.instances(of, places, states)?;
                 (Formula::Select(Box::new(of), coordinates.clone()), shape)
             }

@@ -357,7 +357,6 @@ impl Evaluation<'_> {
                 self.formula(left).binary(*operator, self.formula(right))
             }
             Formula::Reduce(reduction, of, count) => self.formula(of).reduce(*reduction, *count),
-            // An agent whose dimensions are known selects before; there is one dimension here.
             Formula::Select(of, coordinates) => {
                 let mut value = self.formula(of);
                 if let [(_, taken)] = &coordinates[..] {

@@ -23,8 +23,8 @@ use std::fmt;
 
 /// Maximum depth of parentheses and calls.
 const MAX_DEPTH: u32 = 64;
-/// Maximum number of bytes of an expression.
-const MAX_BYTES: usize = 1 << 13;
+/// Maximum number of bytes of an expression. It bounds the depth of a chain of operations, over which functions recurse.
+const MAX_BYTES: usize = 1 << 11;
 
 /// An expression whose names have not been looked up.
 #[derive(Clone, Debug, PartialEq)]

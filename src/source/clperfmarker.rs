@@ -20,6 +20,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The first line of the file.
@@ -133,12 +134,10 @@ pub unsafe fn begin(name: *const c_char, group: *const c_char) -> c_int {
         if level == 0 {
             GROUP.set(group.map_or(&DOMAIN, domain_of));
         }
-        if !keep(|| {
+        let kept = keep(|| {
             let group = group.map(|group| group.to_c_str().to_string_lossy().into_owned());
             begin_line(&name.read(), group.as_deref().unwrap_or_default(), now())
-        }) {
-            return Status::OutOfMemory;
-        }
+        });
         LEVEL.set(level.saturating_add(1));
         let event = Event {
             name,
@@ -147,7 +146,7 @@ pub unsafe fn begin(name: *const c_char, group: *const c_char) -> c_int {
         GROUP
             .get()
             .report(MarkerKind::PUSH, u64::from(level) + 1, &event);
-        Status::Success
+        kept
     })
 }
 
@@ -160,14 +159,12 @@ pub fn end() -> c_int {
         let Some(level) = LEVEL.get().checked_sub(1) else {
             return Status::Unbalanced;
         };
-        if !keep(|| end_line(now())) {
-            return Status::OutOfMemory;
-        }
+        let kept = keep(|| end_line(now()));
         LEVEL.set(level);
         GROUP
             .get()
             .report(MarkerKind::POP, u64::from(level) + 1, &Event::default());
-        Status::Success
+        kept
     })
 }
 
@@ -203,21 +200,29 @@ fn now() -> u64 {
     SystemClock::Boottime.read().0
 }
 
-/// Keeps a line for the file, if there is to be one. `false`: there are too many.
-fn keep(line: impl FnOnce() -> String) -> bool {
-    let mut lines = LINES.lock();
-    if lines.base().is_none() {
-        return true;
+/// Whether a file of the markers was asked for.
+fn makes_file() -> bool {
+    static MAKES_FILE: OnceLock<bool> = OnceLock::new();
+    *MAKES_FILE.get_or_init(|| {
+        std::env::var_os(CLPERFMARKER_VARIABLE).is_some_and(|base| !base.is_empty())
+    })
+}
+
+/// Keeps a line for the file, if there is to be one. The error says that there are too many; the marker is in the trace.
+fn keep(line: impl FnOnce() -> String) -> Status {
+    if !makes_file() {
+        return Status::Success;
     }
+    let mut lines = LINES.lock();
     let line = line();
     if lines.bytes + line.len() > MAX_BYTES {
-        return false;
+        return Status::OutOfMemory;
     }
     lines.bytes += line.len();
     let (count, text) = lines.threads.entry(system::thread_id()).or_default();
     *count += 1;
     text.push_str(&line);
-    true
+    Status::Success
 }
 
 impl Lines {

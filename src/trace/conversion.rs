@@ -263,7 +263,13 @@ impl Conversion {
         observer: &mut dyn Consumer,
     ) -> io::Result<Outcome> {
         match format {
-            OutputFormat::Perfetto | OutputFormat::CompressedPerfetto => self.pass_on(observer),
+            OutputFormat::Perfetto | OutputFormat::CompressedPerfetto => {
+                let mut outcome = self.pass_on(observer)?;
+                if self.is_copy() {
+                    outcome.report.unrepresented.clear();
+                }
+                Ok(outcome)
+            }
             OutputFormat::Json | OutputFormat::PackedJson => {
                 let mut writer = ChromeWriter::new(io::sink());
                 let outcome = self.pass_on(&mut (&mut writer, observer))?;

@@ -102,7 +102,9 @@ pub fn attach(directory: &Path, reason: Reason) -> Result<Attached, AttachError>
         config,
         mapping,
         metadata,
-        switch: switch::map(&switch),
+        switch: Some(
+            switch::map(&switch).ok_or_else(|| nonsense("the switch cannot be mapped".into()))?,
+        ),
         connection: out_of_the_way(connection),
     })
 }

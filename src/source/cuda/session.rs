@@ -134,6 +134,8 @@ impl Session {
 
     /// Enables in CUPTI what `board` wants, and disables the rest: a call that nobody wants costs nothing.
     fn enable(&self, board: &Switchboard) {
+        // CUPTI may call the driver on this thread.
+        let _inside = Inside::begin();
         let any = Operation {
             domain: Domain::CUDA_DRIVER,
             number: 1,
@@ -294,6 +296,7 @@ pub(super) fn flush() {
 fn flush_with(flag: u32) {
     // CUPTI's own callbacks must not flush.
     if let Some(session) = current_session().filter(|_| !Inside::is_set()) {
+        let _inside = Inside::begin();
         call!(session.cupti, cuptiActivityFlushAll(flag));
     }
 }

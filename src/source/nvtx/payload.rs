@@ -123,7 +123,12 @@ fn apply<'a, R>(
     event.color = values.color.unwrap_or(event.color);
     let fields: Vec<(String, EventValue<'_>)> = match &values.fields[..] {
         // One value without a name is the payload.
-        [(name, one)] if name.is_empty() || name.starts_with(PAYLOAD) => {
+        [(name, one)]
+            if name.is_empty()
+                || name.strip_prefix(PAYLOAD).is_some_and(|rest| {
+                    rest.trim_start().bytes().all(|byte| byte.is_ascii_digit())
+                }) =>
+        {
             event.payload = value(one);
             Vec::new()
         }

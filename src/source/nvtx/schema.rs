@@ -7,6 +7,8 @@ use crate::record::PayloadKind;
 /// Flags of an entry.
 mod flag {
     pub const POINTER: u64 = 1 << 1;
+    /// The value is an offset, from the base of the payload or from the entry.
+    pub const OFFSET: u64 = 3 << 2;
     pub const ARRAY: u64 = 7 << 4;
     pub const DEEP_COPY: u64 = 1 << 8;
     pub const HIDE: u64 = 1 << 9;
@@ -383,7 +385,8 @@ impl Values {
                 break;
             };
             let is_selector = entry.kind == kind::UNION_SELECTOR;
-            if is_union && !is_selector && selected.is_some_and(|member| member != place as u64) {
+            if is_union && !is_selector && selected != Some(place as u64) {
+                // Members that are not selected hold no values of their types.
                 numbers.push(None);
                 continue;
             }
@@ -415,7 +418,10 @@ impl Values {
         let form = (entry.flags & flag::ARRAY) >> 4;
         let length = match form {
             array::FIXED => entry.detail,
-            array::LENGTH_INDEX => known(entry.detail).unwrap_or(0),
+            // A negative length is 0.
+            array::LENGTH_INDEX => known(entry.detail)
+                .filter(|length| *length <= i64::MAX as u64)
+                .unwrap_or(0),
             _ => 0,
         };
         let length = usize::try_from(length).unwrap_or(usize::MAX);
@@ -437,7 +443,7 @@ impl Values {
             let text = match inline {
                 Some(used) => text_of(entry.kind, &bytes[..used]),
                 None if bytes.len() < 8 => return (bytes.len(), None),
-                None => source.pointed(entry, number(&bytes[..8])),
+                None => source.pointed(entry, number(&bytes[..8]), form == array::NONE),
             };
             self.value(entry, name, Read::Text(text));
             return (inline.unwrap_or(8), None);
@@ -594,8 +600,9 @@ impl Enumeration {
 }
 
 impl Source<'_> {
-    /// The text at an address: in another payload of the marker, or anywhere if the entry says that it may be copied.
-    fn pointed(&self, entry: &SchemaEntry, address: u64) -> String {
+    /// The text at an address: in another payload of the marker, or anywhere if the entry says that it may be copied and it
+    /// `ends_with_zero`.
+    fn pointed(&self, entry: &SchemaEntry, address: u64, ends_with_zero: bool) -> String {
         let inside = self.payloads.iter().find_map(|bytes| {
             let offset = usize::try_from(address.checked_sub(bytes.as_ptr() as u64)?).ok()?;
             bytes.get(offset..)
@@ -603,7 +610,9 @@ impl Source<'_> {
         if let Some(bytes) = inside {
             return text_of(entry.kind, bytes);
         }
-        if entry.flags & flag::DEEP_COPY == 0 && entry.flags & flag::POINTER != 0 || address == 0 {
+        let may_be_copied = entry.flags & flag::DEEP_COPY != 0 || entry.flags & flag::POINTER == 0;
+        let is_address = address != 0 && entry.flags & flag::OFFSET == 0;
+        if !(is_address && may_be_copied && ends_with_zero) {
             return format!("{address:#x}");
         }
         let (kind, start) = match unit(entry.kind) {
@@ -614,7 +623,7 @@ impl Source<'_> {
             ),
             _ => return format!("{address:#x}"),
         };
-        // SAFETY: the entry says that a text is there which may be copied.
+        // SAFETY: by its flags the entry is the address of a text that ends with a zero and may be copied.
         let text = unsafe { super::abi::text(kind, start) };
         let text = text.read();
         text_of(kind::STRING, text.as_bytes())

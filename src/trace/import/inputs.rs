@@ -330,6 +330,14 @@ fn captures(
         }
     }
     let outcome = Captures::new(&readers, options).produce(consumer)?;
+    for (path, finding) in &outcome.findings {
+        report.finding(
+            path,
+            Some(finding.offset),
+            finding.what.clone(),
+            "records of a capture",
+        );
+    }
     report.captures = Some(outcome);
     Ok(())
 }

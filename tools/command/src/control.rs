@@ -27,6 +27,8 @@ const SOCKET: &str = "control";
 const GREETING: &str = "gputrail 1 ";
 /// Maximum length of a request.
 const MAX_REQUEST: u64 = 64;
+/// Maximum number of bytes of an answer.
+const MAX_ANSWER: u64 = 16 << 20;
 /// How long either side waits for the other's next bytes.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -73,7 +75,6 @@ impl Verb {
 /// The socket on which `gputrail record` is controlled.
 pub struct Listener {
     socket: UnixListener,
-    path: PathBuf,
     ended: AtomicBool,
 }
 
@@ -98,7 +99,6 @@ impl Listener {
             .with_context(|| format!("cannot make the socket {}", path.display()))?;
         Ok(Listener {
             socket,
-            path,
             ended: AtomicBool::new(false),
         })
     }
@@ -121,8 +121,8 @@ impl Listener {
     /// Ends [`serve`](Listener::serve).
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
-        // Wakes the thread that accepts. Without a connection it has ended already.
-        drop(UnixStream::connect(&self.path));
+        // Wakes the thread that accepts, also when the file of the socket is gone.
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
     }
 }
 
@@ -220,7 +220,9 @@ pub fn run(verb: Verb, arguments: &Control) -> Result<u8, Failure> {
             "{}\n",
             serde_json::to_string_pretty(&answer).map_err(anyhow::Error::new)?
         ),
-        AnswerFormat::Text => in_words(verb, &answer),
+        // Root may ask after another user's recording, whose texts may hold anything.
+        AnswerFormat::Text => in_words(verb, &answer)
+            .replace(|letter: char| letter.is_control() && letter != '\n', "?"),
     };
     stdout::print(&text)?;
     Ok(0)
@@ -240,7 +242,10 @@ fn request(verb: Verb, pid: u32) -> Result<Value> {
     writeln!(&connection, "{GREETING}{}", verb.name()).context(lost)?;
     // Making the trace of a long recording takes its time.
     let mut text = String::new();
-    (&connection).read_to_string(&mut text).context(lost)?;
+    (&connection)
+        .take(MAX_ANSWER)
+        .read_to_string(&mut text)
+        .context(lost)?;
     let answer: Value = serde_json::from_str(&text).context(lost)?;
     match answer.get("error").and_then(Value::as_str) {
         Some(error) => bail!("{error}"),

@@ -124,6 +124,7 @@ fn to_file(
     let workshop = output.workshop()?;
     output.ends_at_once(signals, workshop.path());
     let path = output.path(std::process::id())?;
+    refuse_inputs(conversion, std::slice::from_ref(&path))?;
     let file = workshop.path().join("trace");
     let mut progress = Progress::new();
     let (total, counters) = conversion.inputs().progress();
@@ -152,6 +153,7 @@ fn to_limited_file(
     limit: u64,
 ) -> anyhow::Result<(Outcome, String)> {
     let (output, path) = file_output(arguments, format)?;
+    refuse_inputs(conversion, std::slice::from_ref(&path))?;
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     output.ends_at_once(signals, workshop.path());
@@ -188,12 +190,34 @@ fn to_parts(
     let digits = parts.list.len().to_string().len();
     let places = (1..=parts.list.len()).map(|number| numbered(&path, number, digits));
     let places: Vec<_> = places.collect();
+    refuse_inputs(conversion, &places)?;
     refuse_older_parts(&output, &path, &places)?;
     let mut text = too_large(&parts.list, limit);
     for (part, place) in parts.list.iter().zip(&places) {
         text += &deliver_part(&output, part, place)?;
     }
     Ok((parts.whole, text))
+}
+
+/// Refuses to replace a file that the conversion reads, also one in a folder.
+fn refuse_inputs(conversion: &Conversion, places: &[PathBuf]) -> anyhow::Result<()> {
+    let recordings = conversion.inputs().recordings().iter();
+    let sources = recordings.flat_map(|recording| recording.sources());
+    let read: Vec<PathBuf> = sources
+        .filter_map(|source| source.name().canonicalize().ok())
+        .collect();
+    for place in places {
+        if place
+            .canonicalize()
+            .is_ok_and(|place| read.contains(&place))
+        {
+            bail!(
+                "output {} is an input: choose another name",
+                place.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The output of files, and its name. Files of limited size are made beside it.
@@ -531,5 +555,8 @@ fn convert_captures(arguments: &Convert, captures: &[PathBuf]) -> Result<u8, Fai
             },
         );
     }
-    Ok(0)
+    Ok(match made.report.findings.is_empty() {
+        true => 0,
+        false => DAMAGED,
+    })
 }

@@ -83,6 +83,10 @@ pub fn run(arguments: &Counters) -> Result<u8, Failure> {
     let (Question::List { of, .. } | Question::Info { of, .. } | Question::Check { of, .. }) =
         &arguments.question;
     let catalogue = of.catalogue()?;
+    catalogue
+        .refused
+        .iter()
+        .for_each(|refused| say!("{refused}"));
     let text = match &arguments.question {
         Question::List { of, format } => match &of.architecture {
             Some(name) => tables::write(&[counters_of(find(&catalogue, name)?)], *format),
@@ -102,10 +106,6 @@ pub fn run(arguments: &Counters) -> Result<u8, Failure> {
         }
     };
     stdout::print(&text)?;
-    catalogue
-        .refused
-        .iter()
-        .for_each(|refused| say!("{refused}"));
     Ok(u8::from(!catalogue.refused.is_empty()))
 }
 

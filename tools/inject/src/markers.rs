@@ -4,6 +4,16 @@
 use core::ffi::{c_char, c_int};
 use gputrail::source::{clperfmarker, roctx};
 use gputrail::tool::c::serve_tools;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Has tools loaded when the process begins, which may be with a marker.
+fn begin() {
+    static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+    if !HAS_BEGUN.load(Ordering::Relaxed) {
+        serve_tools();
+        HAS_BEGUN.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Marks a moment.
 ///
@@ -12,6 +22,7 @@ use gputrail::tool::c::serve_tools;
 /// `message` is null or a text that ends with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn roctxMarkA(message: *const c_char) {
+    begin();
     // SAFETY: the caller's promise.
     unsafe { roctx::mark(message) }
 }
@@ -23,6 +34,7 @@ pub unsafe extern "C" fn roctxMarkA(message: *const c_char) {
 /// As for [`roctxMarkA`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn roctxRangePushA(message: *const c_char) -> c_int {
+    begin();
     // SAFETY: the caller's promise.
     unsafe { roctx::push(message) }
 }
@@ -40,6 +52,7 @@ pub extern "C" fn roctxRangePop() -> c_int {
 /// As for [`roctxMarkA`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn roctxRangeStartA(message: *const c_char) -> u64 {
+    begin();
     // SAFETY: the caller's promise.
     unsafe { roctx::start(message) }
 }
@@ -47,18 +60,21 @@ pub unsafe extern "C" fn roctxRangeStartA(message: *const c_char) -> u64 {
 /// Ends a started range.
 #[unsafe(no_mangle)]
 pub extern "C" fn roctxRangeStop(range: u64) {
+    begin();
     roctx::stop(range);
 }
 
 /// Pauses the recording of this process.
 #[unsafe(no_mangle)]
 pub extern "C" fn roctxProfilerPause(thread: u64) -> c_int {
+    begin();
     roctx::pause(thread)
 }
 
 /// Lets the recording of this process go on.
 #[unsafe(no_mangle)]
 pub extern "C" fn roctxProfilerResume(thread: u64) -> c_int {
+    begin();
     roctx::resume(thread)
 }
 
@@ -148,7 +164,7 @@ pub extern "C" fn roctracer_error_string() -> *const c_char {
 /// Begins to take markers of CLPerfMarker, as the library's header spells it.
 #[unsafe(no_mangle)]
 pub extern "C" fn clInitializePerfMarkerAMD() -> c_int {
-    serve_tools();
+    begin();
     clperfmarker::initialize()
 }
 

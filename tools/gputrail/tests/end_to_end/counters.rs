@@ -32,8 +32,8 @@ fn architectures_and_their_counters_are_listed() {
 
 #[test]
 fn a_metric_is_explained_down_to_its_basic_counters() {
-    let text = counters(&["info", "-a", "gfx90a", "occupancypercent"]);
-    assert!(text.starts_with("OccupancyPercent\n"), "{text}");
+    let text = counters(&["info", "-a", "gfx90a", "meanoccupancypercu"]);
+    assert!(text.starts_with("MeanOccupancyPerCU\n"), "{text}");
     for part in [
         "CU_NUM = simd_count/simd_per_cu",
         "GRBM_GUI_ACTIVE: block GRBM",

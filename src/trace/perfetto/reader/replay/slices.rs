@@ -200,9 +200,12 @@ impl Lane {
 
     /// Passes on everything, also the slices that did not end.
     pub fn finish(&mut self, consumer: &mut dyn Consumer, labels: &Labels) -> io::Result<()> {
+        let begins_passed_on = matches!(self.content, Content::ThreadRanges | Content::Notes(_));
         // The outermost slice comes last, after all slices inside it.
         while let Some(span) = self.open.pop() {
-            self.complete(span, None, (consumer, labels))?;
+            if !begins_passed_on {
+                self.complete(span, None, (consumer, labels))?;
+            }
         }
         self.pass_on_complete(consumer, labels)
     }
