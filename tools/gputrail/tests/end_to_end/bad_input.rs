@@ -74,11 +74,10 @@ impl Demo {
     #[track_caller]
     fn converted_but_for(&self, capture: &[u8], offset: usize, words: &str) {
         fs::write(self.dir.join("bad.gputrail"), capture).expect("room");
-        let ended = well(
-            &mut self
-                .dir
-                .gputrail(["convert", "bad.gputrail", "-o", "rest.pftrace"]),
-        );
+        let ended = run(&mut self
+            .dir
+            .gputrail(["convert", "bad.gputrail", "-o", "rest.pftrace"]));
+        assert_eq!(ended.code(), 1, "something was damaged: {}", ended.stderr);
         let at = format!("at byte {offset}: ");
         let told = |line: &str| {
             line.contains("bad.gputrail") && line.contains(&at) && line.contains(words)

@@ -329,6 +329,8 @@ fn nobody_else_can_look_into_a_session_or_guess_its_name() {
             };
             let (mode, file) = (u32::from_str_radix(mode, 8).expect(line), Path::new(path));
             match what {
+                // Within the session's own directory.
+                "d" if path.ends_with("/gputrail-markers") => {}
                 "d" => {
                     assert_eq!(mode, 0o700, "{line}");
                     directories += 1;
