@@ -22,12 +22,15 @@ mod nesting;
 mod registry;
 mod text;
 
-#[cfg_attr(not(feature = "layer"), allow(unused_imports))]
-pub(crate) use nesting::{MarkerDomain, NoLevel};
-#[cfg_attr(not(feature = "layer"), allow(unused_imports))]
-pub(crate) use registry::Registry;
-#[cfg_attr(not(feature = "layer"), allow(unused_imports))]
-pub(crate) use text::{CText, KeptText, Text, WideText};
+pub(crate) use text::{CText, Text};
+
+// The sources of markers.
+#[cfg(feature = "layer")]
+pub(crate) use {
+    nesting::{MarkerDomain, NoLevel},
+    registry::Registry,
+    text::{KeptText, WideText},
+};
 
 use crate::clock;
 use crate::collect::correlation::HostThread;
@@ -133,7 +136,7 @@ pub(crate) struct Event<'a> {
     pub payload: EventValue<'a>,
     /// Further values, each with its name.
     pub fields: &'a [(String, EventValue<'a>)],
-    /// The time; none for now.
+    /// The time; [`Ticks::NONE`] stands for the present.
     pub time: Ticks,
 }
 

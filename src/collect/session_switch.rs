@@ -8,7 +8,7 @@ pub(crate) const OFF: u32 = 1;
 /// The word of a process without a session.
 static ALWAYS_ON: AtomicU32 = AtomicU32::new(0);
 
-/// What each observed call reads, in one cache line that changes with the switch only.
+/// The words that each observed call reads, in one cache line that changes with the switch only.
 #[repr(align(64))]
 struct Followed {
     word: AtomicPtr<AtomicU32>,

@@ -1,4 +1,4 @@
-//! What the agents of an architecture can count: blocks of hardware, their counters, and the metrics derived from them.
+//! The catalogue of an architecture: blocks of hardware, their counters, and the metrics derived from them.
 
 use super::expression::{Expression, Malformed, Name, Node, Operator, Reduction, Resolution};
 use std::collections::{BTreeMap, HashMap};
@@ -27,7 +27,7 @@ impl fmt::Display for Location {
 pub struct Refused {
     /// Where it stands.
     pub at: Location,
-    /// What is wrong with it.
+    /// The reason.
     pub problem: String,
 }
 
@@ -753,7 +753,7 @@ impl Formula {
     fn renumber(&mut self, indices: &[Option<CounterIndex>]) {
         match self {
             Formula::Counter(index, _) | Formula::Instance(index, _) | Formula::Metric(index) => {
-                // What a known formula uses is known.
+                // A known formula uses known counters only.
                 *index = indices[index.0 as usize].unwrap_or(*index);
             }
             Formula::Binary(_, operands) => {

@@ -142,12 +142,12 @@ pub enum Resolution {
     High,
 }
 
-/// What is wrong with an expression, and where.
+/// The error of an expression that cannot be used, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// The offset in the text, in bytes.
     pub at: usize,
-    /// What was expected or is wrong there.
+    /// The problem there: the expected part, or the reason.
     pub problem: String,
 }
 

@@ -1,8 +1,8 @@
-//! Counters of agents: what an architecture can count, metrics that are derived from counters, and the passes in which the
+//! Counters of agents: the counters of an architecture, the metrics that are derived from them, and the passes in which the
 //! hardware can count them.
 //!
-//! Definitions come from files: those of ROCProfiler v1, rocprofiler-sdk and GPUPerfAPI, and files of our own. [`read`]
-//! recognises them by their content. A [`Catalogue`] is made from all of them; what is wrong in a file is refused with its
+//! Definitions come from files: those of ROCProfiler v1, rocprofiler-sdk and GPUPerfAPI, and gputrail's own files. [`read`]
+//! recognises them by their content. A [`Catalogue`] is made from all of them; a definition that is wrong is refused with its
 //! place, and the rest is there.
 //!
 //! ```
@@ -47,7 +47,7 @@ pub fn read_built_in(sources: &mut Sources) {
     rocprofiler_sdk::read("blocks.yaml", blocks, sources);
 }
 
-/// Adds the definitions of a file, and of those that it includes, which lie in the same folder. What is wrong in them is in
+/// Adds the definitions of a file, and of those that it includes, which lie in the same folder. Definitions that are wrong are in
 /// [`Sources::refused`].
 ///
 /// # Errors

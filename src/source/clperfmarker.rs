@@ -32,7 +32,7 @@ pub const SPACE: &str = "&nbsp;";
 /// Maximum size of the file.
 const MAX_BYTES: usize = 256 << 20;
 
-/// What the functions return.
+/// The statuses that the functions return.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(i32)]
 pub enum Status {

@@ -108,7 +108,7 @@ pub struct HostThread {
     refused: [u32; BUFFERS],
     /// A direct-mapped cache of strings and their ids.
     strings: Vec<(StringId, Box<str>)>,
-    /// The same for C strings, by their addresses.
+    /// A direct-mapped cache of C strings and their ids, by the addresses of the strings.
     c_strings: Vec<(StringId, CString)>,
     /// The number of pushed ranges, by the number of the marker domain.
     levels: Vec<u32>,

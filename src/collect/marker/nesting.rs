@@ -1,6 +1,7 @@
 //! Domains of markers whose ranges nest by themselves on each thread, as those of NVTX do.
 
-use super::{Event, KeptText, Text, is_wanted, report};
+use super::text::KeptText;
+use super::{Event, Text, is_wanted, report};
 use crate::collect::process;
 use crate::record::MarkerKind;
 use std::borrow::Cow;

@@ -43,7 +43,7 @@ pub struct Gate {
     board: Arc<Switchboard>,
     context: ContextKey,
     buffer: usize,
-    /// What holds the recording, bits of [`hold`]. Changed while `switching` is locked.
+    /// The reasons that hold the recording, bits of [`hold`]. Changed while `switching` is locked.
     holds: AtomicU32,
     switching: QuietMutex<()>,
     /// Ticks before which the scope does not begin, 0 for none.

@@ -47,7 +47,7 @@ pub struct Status {
     pub dumps: Option<u32>,
 }
 
-/// What has been recorded of a process so far.
+/// The recording of one process so far.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessStatus {
     /// Its process id.

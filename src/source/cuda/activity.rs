@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The calls that CUPTI's records may belong to.
 pub(super) static RECENT: RecentCalls = RecentCalls::new();
 static POOL: Pool = Pool::new();
-/// What is missing from the recording.
+/// The records that are missing from the recording.
 pub(super) static COUNTS: Counts = Counts::new();
 
 /// Counts of records that were left out, or that lack something.

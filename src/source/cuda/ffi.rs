@@ -12,7 +12,7 @@ use libloading::os::unix::Library;
 pub(super) type Status = i32;
 
 pub(super) const SUCCESS: Status = 0;
-/// What a function returns that its version does not implement.
+/// The status of functions that the library's version does not implement.
 pub(super) const NOT_IMPLEMENTED: Status = 11;
 /// The end of a buffer of records.
 pub(super) const MAX_LIMIT_REACHED: Status = 12;

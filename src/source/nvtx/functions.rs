@@ -5,15 +5,15 @@
 //! All of them are called by NVTX with the arguments of a program, which keep to its documentation: texts end with a
 //! zero, structures have the size that they name, and handles come from these functions.
 
+// The contract of all functions stands above, once.
 #![allow(clippy::missing_safety_doc)]
 
 use super::abi::{
     EventAttributes, Function, ResourceAttributes, SyncAttributes, ascii, text, wide,
 };
 use super::payload;
-use crate::collect::marker::Registry;
 use crate::collect::marker::{
-    self, Event, KeptText, MarkerDomain, NoLevel, RangeId, Text, name_queue, name_thread,
+    self, Event, KeptText, MarkerDomain, NoLevel, RangeId, Registry, Text, name_queue, name_thread,
     name_thread_of, start_event,
 };
 use crate::platform::inside::contain;

@@ -181,7 +181,9 @@ impl Output {
         })
     }
 
-    /// From now until a file is delivered, a signal ends the command at once and leaves nothing.
+    /// From now until a file is delivered, a signal ends the command at once and leaves nothing. Commands that convert stay
+    /// in libraries that no flag of a signal reaches, such as SQLite and the trace's consumers, for seconds; `record` polls
+    /// for signals, since it has to make the trace of a program that was ended.
     pub fn ends_at_once(&self, signals: Signals, workshop: &Path) {
         let guard = Some(signals.end_at_once(workshop));
         *self
