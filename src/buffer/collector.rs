@@ -418,3 +418,37 @@ impl Inner {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Layout, Mapping};
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    #[derive(Clone, Default)]
+    struct Ticks(Arc<AtomicU32>);
+
+    impl Sink for Ticks {
+        fn records(&mut self, _: &BlockView<'_>) {}
+
+        fn tick(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_collector_ticks_more_rarely_than_it_looks() {
+        let mapping = Mapping::anonymous(Layout::new(1 << 16, 4096, 4).unwrap()).unwrap();
+        let (buffer, ticks) = (Buffer::new(mapping, Policy::Discard), Ticks::default());
+        let sinks: Vec<Box<dyn Sink>> = vec![Box::new(ticks.clone())];
+        let collector = Collector::without_thread(buffer, sinks, CollectorOptions::default());
+        for _ in 0..1000 {
+            collector.inner.look();
+        }
+        assert!(ticks.0.load(Ordering::Relaxed) < 500);
+        lock_std(&collector.inner.rounds).next_tick = Duration::ZERO;
+        let before = ticks.0.load(Ordering::Relaxed);
+        collector.inner.look();
+        assert_eq!(ticks.0.load(Ordering::Relaxed), before + 1);
+    }
+}

@@ -482,3 +482,29 @@ fn a_clients_block_that_a_lane_has_taken_does_not_come_back_at_the_end() {
     let (lent, back) = (*client.lent.lock().unwrap(), *client.back.lock().unwrap());
     assert_eq!(back, lent - 1);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pool_can_be_kept_out_of_children() {
+    let mapping = Mapping::anonymous(Layout::new(1 << 20, 4096, 4).unwrap()).unwrap();
+    let address = std::ptr::from_ref(mapping.slot(0)) as usize;
+    // The flags of the memory, as proc_pid_smaps(5) has them: `dc` is left out when a process forks.
+    let flags = || {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut lines = maps.lines().skip_while(|line| {
+            let range = line
+                .split(' ')
+                .next()
+                .and_then(|range| range.split_once('-'));
+            let [from, to] = range.map_or([0; 2], |(from, to)| {
+                [from, to].map(|text| usize::from_str_radix(text, 16).unwrap_or(0))
+            });
+            !(from..to).contains(&address)
+        });
+        let flags = lines.find_map(|line| line.strip_prefix("VmFlags:"));
+        flags.expect("the memory has flags").to_owned()
+    };
+    assert!(!flags().contains(" dc"), "{}", flags());
+    mapping.keep_from_children().unwrap();
+    assert!(flags().contains(" dc"), "{}", flags());
+}

@@ -167,6 +167,17 @@ mod tests {
     }
 
     #[test]
+    fn code_that_was_copied_from_memory_is_known_as_such() {
+        let mut objects = CodeObjects::default();
+        for (id, flags) in [(1, 0), (2, code_bytes::FROM_MEMORY)] {
+            let id = CodeObjectId(id);
+            pieces(id, &[7; 16], flags).for_each(|piece| read(&mut objects, &piece));
+            assert_eq!(objects.is_from_memory(id), flags != 0);
+        }
+        assert!(!objects.is_from_memory(CodeObjectId(3)));
+    }
+
+    #[test]
     fn pieces_that_promise_too_much_are_left_out() {
         let mut objects = CodeObjects::default();
         let mut piece = pieces(CodeObjectId(1), &[7; 16], 0).next().unwrap();

@@ -598,6 +598,67 @@ fn a_call_that_died_between_its_record_and_its_place_on_the_stack_is_recovered_o
     assert_eq!(read(&file.path), (vec![2, 1], vec![]));
 }
 
+#[test]
+fn calls_in_progress_when_a_process_ended_are_added_to_its_capture() {
+    let (file, writer) = capture();
+    let layout = Layout::new(1 << 16, 4096, 4).unwrap();
+    let buffer = Buffer::new(Mapping::anonymous(layout).unwrap(), Policy::Discard);
+    let mut lane = buffer.lane(ThreadId(7)).unwrap();
+    begin_call(&lane, 0, 5, 1);
+    begin_call(&lane, 1, 6, 2);
+    let mut api = Api::blank();
+    api.correlation = CorrelationId(2);
+    lane.write(api);
+    recover::write_open_calls(buffer.mapping(), &writer);
+    // The record of call 2 is in the block, from where the collector takes it.
+    assert_eq!(read(&file.path), (vec![1], vec![]));
+}
+
+#[test]
+fn a_capture_that_grows_is_followed_as_far_as_it_has_been_written() {
+    let (file, writer) = capture();
+    writer.records(&view(1, 0, 0, &run(0, 3))).unwrap();
+    Names::writing_to(writer.clone()).string("hello");
+    writer.records(&view(1, 0, 192, &run(3, 2))).unwrap();
+    let whole = std::fs::read(&file.path).unwrap();
+    let growing = file.path.with_extension("growing");
+    // Each byte arrives alone.
+    let mut follower = None;
+    let (mut ids, mut names) = (Vec::new(), 0);
+    for length in 0..=whole.len() {
+        std::fs::write(&growing, &whole[..length]).unwrap();
+        if follower.is_none() {
+            follower = Follower::open(&growing).unwrap();
+        }
+        let Some(follower) = &mut follower else {
+            assert!(length < size_of::<FileHeader>());
+            continue;
+        };
+        loop {
+            match follower.step().unwrap() {
+                Step::Records(chunk) => ids.extend(
+                    chunk
+                        .records()
+                        .filter_map(|record| record.read::<Api>())
+                        .map(|api| api.correlation.0),
+                ),
+                Step::Metadata(records) => names += records.count(),
+                Step::Nothing => break,
+            }
+        }
+    }
+    assert_eq!((ids, names), (vec![0, 1, 2, 3, 4], 1));
+    // Damage is found where it is.
+    let second = size_of::<FileHeader>() + size_of::<ChunkHeader>() + 3 * size_of::<Api>();
+    let mut damaged = whole;
+    damaged[second] ^= 1;
+    std::fs::write(&growing, &damaged).unwrap();
+    let mut follower = Follower::open(&growing).unwrap().unwrap();
+    assert!(matches!(follower.step(), Ok(Step::Records(_))));
+    let finding = follower.step().unwrap_err();
+    assert_eq!(finding.offset, second as u64);
+}
+
 proptest::proptest! {
     #[test]
     fn a_capture_of_arbitrary_bytes_never_panics(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..2000)) {

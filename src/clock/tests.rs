@@ -333,6 +333,24 @@ fn an_agent_that_does_not_count_nanoseconds_is_fitted() {
         .unwrap();
     let truth = HOST.clock(SystemClock::Boottime, 4 * SECOND);
     assert!(off(found, truth) <= agent.error_bound().0, "{agent}");
+    let text = agent.describe();
+    assert!(text.contains("0.026999 units a nanosecond"), "{text}");
+    // The bound has a unit.
+    assert!(
+        text.contains("of 200 readings agree, within ") && text.ends_with(" ns)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_drift_of_an_agents_clock_is_stated() {
+    let device = |t: u64| 77 * SECOND + t + t / 1_000_000 * 35;
+    let text = AgentClock::new(&HOST.ten_seconds(), &HOST.pairs(device)).describe();
+    // The host's clocks run 20 ppm fast against its ticks.
+    assert!(
+        text.starts_with("a clock of its own, +14.99 ppm against the host's "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -348,6 +366,22 @@ fn wide_readings_sharpen_each_other() {
     let agent = AgentClock::new(&host, &pairs);
     // 20 ppm in half a second is 10 us.
     assert!(agent.error_bound().0 < 25_000, "{agent}");
+}
+
+#[test]
+fn readings_that_miss_the_line_by_less_than_their_width_agree_with_it() {
+    // The clock jitters by 120 ns, and is read within 100 ns.
+    let reading = |number: u64| {
+        let time = SECOND + number * 20_000_000;
+        own::Window {
+            device: time,
+            earliest: time - 50 + number % 2 * 120,
+            latest: time + 50 + number % 2 * 120,
+        }
+    };
+    let fit = own::fit((0..100).map(reading).collect()).expect("the readings agree");
+    assert_eq!(fit.agreeing, 100);
+    assert!((70..=170).contains(&fit.error), "{}", fit.error);
 }
 
 #[test]

@@ -5,14 +5,15 @@ use std::io;
 
 use prost::Message;
 
+use crate::code::aggregate::Outcome;
 use crate::record::{
-    ArgumentType, ContextId, CorrelationId, Domain, ExternalId, Kind, Nanos, OperationGroup,
-    ProcessId, ThreadId,
+    AgentId, ArgumentType, CodeObjectId, ContextId, CorrelationId, Domain, ExternalId, KernelId,
+    Kind, Nanos, NoteKind, OperationGroup, ProcessId, SamplingMethod, SamplingUnit, ThreadId,
 };
 use crate::trace::model::*;
 use crate::trace::perfetto::Exporter;
 use crate::trace::perfetto::merge;
-use crate::trace::perfetto::reader::{Replay, Replayed};
+use crate::trace::perfetto::reader::{Replay, Replayed, check, info};
 use crate::trace::perfetto::schema::trace_packet::Data;
 use crate::trace::perfetto::schema::{
     ClockSnapshot, DebugAnnotation, TracePacket, TrackDescriptor, TrackEvent, clock_snapshot,
@@ -685,6 +686,7 @@ fn everything(consumer: &mut dyn Consumer) -> io::Result<()> {
         track: flame,
         samples: &times,
     })?;
+    stream.consumer.samples(&sampled(process))?;
     let loss = Loss {
         process: Some(process),
         thread: ThreadId::NONE,
@@ -707,9 +709,76 @@ fn everything(consumer: &mut dyn Consumer) -> io::Result<()> {
         process,
         time: Nanos(5_000_000_001),
         name: "recording",
-        arguments: &list[4..5],
+        arguments: &[argument("clock", "own"), list[4]],
+    })?;
+    stream.consumer.note(&Note {
+        process,
+        time: Nanos(5_000_000_002),
+        name: NoteKind::ENDED_EARLY.name().unwrap(),
+        arguments: &[argument("detail", "the disk is full")],
     })?;
     stream.consumer.finish()
+}
+
+/// Counts of samples at two addresses of a kernel.
+fn sampled(process: ProcessIndex) -> Samples {
+    let (waiting, issued) = (Outcome::from_code(0x0001_0102), Outcome::from_code(0x0002));
+    let counted = |outcome, samples, latency| OutcomeCount {
+        outcome,
+        samples,
+        latency,
+    };
+    let (agent, kernel) = (AgentId(0x10), KernelId(0x20));
+    let count = |address, outcomes: &[_]| SampleCount {
+        agent,
+        kernel,
+        address,
+        outcomes: outcomes.to_vec(),
+    };
+    let address = |id| CodeAddress {
+        id,
+        code_object: CodeObjectId(0x30),
+        offset: u64::from(id) * 8,
+        symbol: 1,
+        ..CodeAddress::default()
+    };
+    Samples {
+        sampler: SamplerIndex(0),
+        process: Some(process),
+        texts: vec![(1, "saxpy".into())],
+        agents: vec![(agent, "CPU 0".into())],
+        kernels: vec![(kernel, "saxpy".into())],
+        code_objects: vec![(CodeObjectId(0x30), "saxpy.so".into())],
+        addresses: vec![address(1), address(2)],
+        counts: vec![
+            count(1, &[counted(waiting, 3, 1), counted(issued, 40, 0)]),
+            count(2, &[counted(issued, 500, 0)]),
+        ],
+        totals: vec![SampleTotals {
+            agent,
+            kernel,
+            method: SamplingMethod::STOCHASTIC,
+            dispatches: 1,
+            samples: 550,
+            dropped: 5,
+        }],
+        configurations: vec![Configuration {
+            agent,
+            method: SamplingMethod::STOCHASTIC,
+            unit: SamplingUnit::CYCLES,
+            interval: 1024,
+        }],
+        invalid: 2,
+        shown_one_of: Some(8),
+        ..Samples::default()
+    }
+}
+
+fn argument<'a>(name: &'a str, text: &'a str) -> Argument<'a> {
+    Argument {
+        name,
+        value: Value::Text(text),
+    }
 }
 
 /// The stream of a trace, and what was found in it.
@@ -739,6 +808,84 @@ fn a_trace_is_read_as_the_stream_it_was_written_from() {
     assert_eq!(absent(&written, &lines), missing);
     assert_eq!(absent(&lines, &written), missing);
     assert_eq!(lines, written);
+}
+
+#[test]
+fn a_trace_lists_its_contents() {
+    let mut trace = Vec::new();
+    everything(&mut Exporter::new(&mut trace)).expect("a vector takes all");
+    let info = info(&trace[..]);
+    assert_eq!(info.version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        (&info.writer[..], &info.host[..]),
+        (concat!("gputrail ", env!("CARGO_PKG_VERSION")), "machine")
+    );
+    let (first, last) = info.span.expect("there are events");
+    assert_eq!((first.0, last.0), (5_000_000_001, 5_000_009_000));
+    let counts = info.packets.iter();
+    let counts: Vec<_> = counts.map(|(kind, (count, _))| (*kind, *count)).collect();
+    use super::super::perfetto::schema::field::trace_packet::*;
+    for (kind, count) in [(TRACK_EVENT, 29), (TRACK_DESCRIPTOR, 11), (PC_SAMPLES, 1)] {
+        assert!(counts.contains(&(kind, count)), "{kind}: {counts:?}");
+    }
+    let bytes: u64 = info.packets.values().map(|(_, bytes)| bytes).sum();
+    assert!((trace.len() * 9 / 10..=trace.len()).contains(&(bytes as usize)));
+    let process = &info.processes[..];
+    assert_eq!(
+        format!("{process:?}"),
+        r#"[ProcessInfo { pid: ProcessId(42), name: "app (rank 3 of 8)", threads: 1 }]"#
+    );
+    let devices = &info.devices;
+    assert_eq!(
+        format!("{devices:?}"),
+        r#"[DeviceInfo { title: "CPU 0", name: "a device", vendor: "v", work: 2 }]"#
+    );
+    let clocks = info.clocks.iter();
+    let clocks: Vec<_> = clocks
+        .map(|clock| (&clock.name[..], clock.snapshots))
+        .collect();
+    let names = ["REALTIME", "MONOTONIC", "MONOTONIC_RAW", "BOOTTIME"];
+    assert_eq!(clocks, names.map(|name| (name, 2)));
+    assert_eq!(info.device_clocks, ["own"]);
+    assert_eq!((info.slices, info.open_slices, info.instants), (11, 2, 5));
+    assert_eq!((info.values, info.lost), (4, 15));
+    assert_eq!((info.kernels, info.other_work, info.unfinished), (1, 1, 1));
+    let dropped = (info.invalid_samples, info.dropped_samples);
+    assert_eq!(
+        (info.samples, dropped, info.samples_shown_one_of),
+        (543, (2, 5), 8)
+    );
+    assert_eq!(info.attributes, [("key".to_owned(), "value".to_owned())]);
+    let reason = "the disk is full".to_owned();
+    assert_eq!(info.ended_early, [(Nanos(5_000_000_002), reason)]);
+    let notes: Vec<_> = info
+        .notes
+        .iter()
+        .map(|(note, count)| (&note[..], *count))
+        .collect();
+    let ended = format!(
+        "{}: the disk is full",
+        NoteKind::ENDED_EARLY.name().unwrap()
+    );
+    let mut expected = [(&ended[..], 1), ("records lost", 2)];
+    expected.sort_unstable();
+    assert_eq!(notes, expected);
+    let outcome = check(&trace[..]);
+    let mut findings: Vec<_> = outcome
+        .findings
+        .list()
+        .iter()
+        .map(|one| &one.what[..])
+        .collect();
+    findings.sort_unstable();
+    assert_eq!(
+        findings,
+        [
+            "15 records were lost while recording",
+            "no call names the work 0x10000000002 as its own",
+            "the recording is incomplete from 5000000002 ns on: the disk is full",
+        ]
+    );
 }
 
 #[test]
