@@ -341,7 +341,10 @@ mod tests {
             let place = self.names.iter().position(|(of, _)| *of == index);
             let value = match values {
                 [CounterValue::Int(value)] => *value as f64,
-                [CounterValue::Double(value)] => *value,
+                [CounterValue::Double(value)] => {
+                    assert!(value.fract() != 0.0, "whole numbers are written as such");
+                    *value
+                }
                 other => panic!("{other:?}"),
             };
             self.curves[place.expect("declared")].push((time.0, value));

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
+use proptest::prelude::*;
 use prost::Message;
 
 use crate::code::aggregate::Outcome;
@@ -897,6 +898,113 @@ fn a_trace_that_is_written_again_says_the_same() {
         .produce(&mut Exporter::new(&mut second))
         .expect("a vector takes all");
     assert_eq!(read_back(&first).0, read_back(&second).0);
+}
+
+/// What happens next on one of three tracks, and how long after the latest event.
+#[derive(Copy, Clone, Debug)]
+enum Happening {
+    Begins,
+    Ends,
+    Instant,
+}
+
+/// Passes on slices and instants that happen in this order. All slices end.
+fn nested(consumer: &mut dyn Consumer, list: &[(usize, Happening, u64)]) -> io::Result<()> {
+    consumer.begin(&TraceHeader::default())?;
+    let mut stream = Stream::new(consumer);
+    let process = ProcessIndex(0);
+    stream.consumer.process(
+        process,
+        &Process {
+            pid: ProcessId(42),
+            name: "app",
+            rank: "",
+            command: &[],
+            order: None,
+        },
+    )?;
+    let mut track = |parent, name, kind| {
+        stream.new_track(&Track {
+            parent,
+            name,
+            kind,
+            order: None,
+        })
+    };
+    let ranges = TrackKind::ThreadRanges(process, ThreadId(43));
+    let thread = TrackKind::Thread(process, ThreadId(43));
+    let thread = track(Parent::Process(process), "main", thread)?;
+    let tracks = [
+        track(Parent::Trace, "slices", TrackKind::Slices)?,
+        track(Parent::Track(thread), "rows", TrackKind::Slices)?,
+        track(Parent::Track(thread), "markers", ranges)?,
+    ];
+    let mut open = [0_u32; 3];
+    let mut now = 1_000_000_000;
+    let ending = (0..3).flat_map(|place| vec![(place, Happening::Ends, 1); list.len()]);
+    for (number, (place, happening, after)) in list.iter().copied().chain(ending).enumerate() {
+        let track = tracks[place];
+        match happening {
+            Happening::Ends if open[place] == 0 => continue,
+            Happening::Ends => {
+                open[place] -= 1;
+                now += after;
+                stream.consumer.end(track, Nanos(now))?;
+            }
+            Happening::Begins => {
+                open[place] += 1;
+                now += after;
+                stream.consumer.slice(&Slice {
+                    track,
+                    name: &format!("slice {number}"),
+                    category: "things",
+                    start: Nanos(now),
+                    end: None,
+                    open: true,
+                    correlation: CorrelationId::NONE,
+                    arguments: &[argument("depth", &open[place].to_string())],
+                    flows: &[],
+                })?;
+            }
+            Happening::Instant => {
+                now += after;
+                stream.consumer.instant(&Instant {
+                    track,
+                    name: &format!("instant {number}"),
+                    category: "things",
+                    time: Nanos(now),
+                    arguments: &[],
+                    flows: &[],
+                })?;
+            }
+        }
+    }
+    stream.consumer.finish()
+}
+
+proptest! {
+    #[test]
+    fn slices_and_instants_keep_their_nesting(
+        list in prop::collection::vec(
+            (
+                0_usize..3,
+                prop_oneof![Just(Happening::Begins), Just(Happening::Ends), Just(Happening::Instant)],
+                0_u64..3,
+            ),
+            0..60,
+        ),
+    ) {
+        let mut written = Transcript::default();
+        let mut trace = Vec::new();
+        nested(&mut (&mut written, &mut Exporter::new(&mut trace)), &list).expect("a vector takes all");
+        let (lines, replayed) = read_back(&trace);
+        prop_assert!(replayed.left_out.is_empty(), "{:?}", replayed.left_out);
+        let ours = |lines: Vec<String>| -> Vec<String> {
+            let kinds = ["slice", "instant"];
+            lines.into_iter().filter(|line| kinds.iter().any(|kind| line.starts_with(kind))).collect()
+        };
+        prop_assert_eq!(ours(lines), ours(written.sorted()));
+    }
 }
 
 /// The packets of another program: two threads of a process write slices of one track, later ones first.

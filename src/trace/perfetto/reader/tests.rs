@@ -379,6 +379,21 @@ fn a_sequence_that_lost_its_state_is_found() {
 }
 
 #[test]
+fn events_without_a_time_are_found() {
+    for is_event in [is_slice, is_work] {
+        let trace = changed(&trace_of(TWO), |packets| {
+            let event = packets.iter_mut().rfind(|packet| is_event(packet));
+            let event = event.expect("there is one");
+            // Without a clock of its own, the packet has the time that its sequence is at.
+            (event.timestamp, event.timestamp_clock_id) = (None, Some(6));
+        });
+        let outcome = check(&trace[..]);
+        let found = whats(&outcome);
+        assert!(found.contains(&"an event without a time"), "{found:?}");
+    }
+}
+
+#[test]
 fn tracks_that_stand_below_themselves_are_found() {
     let trace = changed(&trace_of(TWO), |packets| {
         for (uuid, parent) in [(1, 2), (2, 3), (3, 1), (4, 1)] {
