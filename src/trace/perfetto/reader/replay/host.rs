@@ -288,22 +288,14 @@ impl Replaying<'_> {
         if !is_call {
             return Form::Slice(label);
         }
-        let none = details.filter(|details| !details.arguments.is_empty());
-        let function = match none {
-            None => self.labels.function(number, api, None),
-            Some(details) => {
-                let (_, _, arguments) = split(&details.arguments);
-                self.labels.function(number, api, Some(&arguments))
-            }
-        };
+        let arguments = details.map(|details| split(&details.arguments).2);
+        let function = self.labels.function(number, api, arguments.as_ref());
         function.map_or(Form::Slice(label), Form::Call)
     }
 
     /// Takes the arguments of a call that are fields of it in the model.
     fn own_fields(&self, form: Form, mut details: Box<Details>) -> Box<Details> {
-        if let Form::Call(_) = form
-            && !details.arguments.is_empty()
-        {
+        if let Form::Call(_) = form {
             (details.error, details.external, details.arguments) = split(&details.arguments);
         }
         details
