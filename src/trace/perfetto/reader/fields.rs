@@ -269,6 +269,16 @@ mod tests {
     }
 
     #[test]
+    fn fields_of_4_bytes_are_read() {
+        let mut fields = Fields::new(&[13, 1, 2, 3, 4, 8, 7]);
+        let value = FieldValue::Fixed32(0x0403_0201);
+        assert_eq!(fields.next(), Some(Field { number: 1, value }));
+        let value = FieldValue::Number(7);
+        assert_eq!(fields.next(), Some(Field { number: 1, value }));
+        assert_eq!((fields.next(), fields.malformed()), (None, None));
+    }
+
+    #[test]
     fn numbers_are_read_packed_or_not() {
         let packed = Field {
             number: 1,
