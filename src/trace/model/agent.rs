@@ -57,3 +57,15 @@ pub struct Queue<'a> {
     /// Whether its commands may overtake each other.
     pub out_of_order: bool,
 }
+
+#[cfg(all(test, feature = "perfetto"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_name_of_an_agent_says_its_kind() {
+        let kinds = ["GPU", "CPU", "accelerator", "something else", ""];
+        let titles = kinds.map(|kind| title(kind, AgentIndex(2)));
+        assert_eq!(titles, ["GPU 2", "CPU 2", "Acc 2", "GPU 2", "GPU 2"]);
+    }
+}

@@ -17,8 +17,8 @@ use crate::trace::perfetto::merge;
 use crate::trace::perfetto::reader::{Replay, Replayed, check, info};
 use crate::trace::perfetto::schema::trace_packet::Data;
 use crate::trace::perfetto::schema::{
-    ClockSnapshot, DebugAnnotation, TracePacket, TrackDescriptor, TrackEvent, clock_snapshot,
-    debug_annotation, track_event,
+    ClockSnapshot, CounterDescriptor, DebugAnnotation, TracePacket, TrackDescriptor, TrackEvent,
+    clock_snapshot, debug_annotation, track_event,
 };
 use crate::trace::perfetto::wire::Encoder;
 
@@ -1102,6 +1102,62 @@ fn events_of_other_programs_are_put_in_order_and_unknown_packets_are_counted() {
     );
     let offset = encoded(&foreign()[..0]).len();
     assert_eq!(left_out.first[0].offset, (trace.len() - offset) as u64);
+}
+
+/// An event that also has values of two counters, of which the second counts fractions.
+fn with_further_values() -> Vec<u8> {
+    let counter = |uuid, name: &str| {
+        let data = Data::TrackDescriptor(TrackDescriptor {
+            uuid: Some(uuid),
+            name: Some(name.into()),
+            counter: Some(CounterDescriptor::default()),
+            ..TrackDescriptor::default()
+        });
+        TracePacket {
+            data: Some(data),
+            trusted_packet_sequence_id: Some(1),
+            timestamp: Some(500),
+            ..TracePacket::default()
+        }
+    };
+    let mut trace = Encoder::default();
+    for packet in [counter(20, "whole"), counter(21, "fraction")] {
+        trace.raw(1, &packet.encode_to_vec());
+    }
+    let packet = trace.open(1);
+    trace.uint(8, 1_000);
+    trace.uint(10, 1);
+    let event = trace.open(11);
+    trace.uint(9, track_event::Type::Instant as u64);
+    trace.uint(11, 9);
+    trace.raw(23, b"with values");
+    for (tracks, uuid) in [(31, 20), (45, 21)] {
+        trace.uint(tracks, uuid);
+    }
+    trace.uint(12, 7);
+    trace.double(46, 0.5);
+    trace.close(event);
+    trace.close(packet);
+    trace.bytes().to_vec()
+}
+
+#[test]
+fn values_of_counters_beside_an_event_are_read() {
+    let trace = [encoded(&foreign()), with_further_values()].concat();
+    let (lines, _) = read_back(&trace);
+    let values: Vec<_> = lines
+        .iter()
+        .filter(|line| line.starts_with("value"))
+        .collect();
+    assert_eq!(
+        values,
+        [
+            "value trace/Counter(Unspecified)/fraction 1000 Double(0.5)",
+            "value trace/Counter(Unspecified)/whole 1000 Int(7)",
+        ]
+    );
+    let instants = lines.iter().filter(|line| line.starts_with("instant"));
+    assert_eq!(instants.count(), 1);
 }
 
 #[test]
