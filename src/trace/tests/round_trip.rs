@@ -1106,22 +1106,33 @@ fn events_of_other_programs_are_put_in_order_and_unknown_packets_are_counted() {
 
 /// An event that also has values of two counters, of which the second counts fractions.
 fn with_further_values() -> Vec<u8> {
-    let counter = |uuid, name: &str| {
-        let data = Data::TrackDescriptor(TrackDescriptor {
+    let described = |uuid, track: TrackDescriptor| TracePacket {
+        data: Some(Data::TrackDescriptor(TrackDescriptor {
             uuid: Some(uuid),
+            ..track
+        })),
+        trusted_packet_sequence_id: Some(1),
+        timestamp: Some(500),
+        ..TracePacket::default()
+    };
+    // Descriptions of a track add up.
+    let counter = |uuid, name: &str| {
+        let name = TrackDescriptor {
             name: Some(name.into()),
+            ..TrackDescriptor::default()
+        };
+        let counter = TrackDescriptor {
             counter: Some(CounterDescriptor::default()),
             ..TrackDescriptor::default()
-        });
-        TracePacket {
-            data: Some(data),
-            trusted_packet_sequence_id: Some(1),
-            timestamp: Some(500),
-            ..TracePacket::default()
-        }
+        };
+        let parent = TrackDescriptor {
+            parent_uuid: Some(9),
+            ..TrackDescriptor::default()
+        };
+        [name, counter, parent].map(|track| described(uuid, track))
     };
     let mut trace = Encoder::default();
-    for packet in [counter(20, "whole"), counter(21, "fraction")] {
+    for packet in [counter(20, "whole"), counter(21, "fraction")].as_flattened() {
         trace.raw(1, &packet.encode_to_vec());
     }
     let packet = trace.open(1);
@@ -1152,8 +1163,8 @@ fn values_of_counters_beside_an_event_are_read() {
     assert_eq!(
         values,
         [
-            "value trace/Counter(Unspecified)/fraction 1000 Double(0.5)",
-            "value trace/Counter(Unspecified)/whole 1000 Int(7)",
+            "value trace/Slices/asynchronous/Counter(Unspecified)/fraction 1000 Double(0.5)",
+            "value trace/Slices/asynchronous/Counter(Unspecified)/whole 1000 Int(7)",
         ]
     );
     let instants = lines.iter().filter(|line| line.starts_with("instant"));
