@@ -2,6 +2,7 @@
 
 mod asked;
 mod convert;
+mod foreign;
 mod round_trip;
 mod sampling;
 mod writer;

@@ -783,7 +783,7 @@ fn argument<'a>(name: &'a str, text: &'a str) -> Argument<'a> {
 }
 
 /// The stream of a trace, and what was found in it.
-fn read_back(trace: &[u8]) -> (Vec<String>, Replayed) {
+pub(super) fn read_back(trace: &[u8]) -> (Vec<String>, Replayed) {
     let mut transcript = Transcript::default();
     let replayed = Replay::new(trace)
         .produce(&mut transcript)
