@@ -204,6 +204,50 @@ fn events_on_tracks_of_another_kind_are_counted() {
 }
 
 #[test]
+fn counters_have_units_factors_and_differences() {
+    let counter = |id, properties: &'static [(u32, Is<'static>)]| {
+        let fields = [(1, Number(id)), (2, Text("c")), (8, Message(properties))];
+        let fields: &'static [_] = Box::leak(Box::new(fields));
+        [(TRACK, Message(fields))]
+    };
+    let value = |id, value| {
+        let fields: &'static [_] = Box::leak(Box::new([VALUE, (11, Number(id)), value]));
+        [(EVENT, Message(fields))]
+    };
+    is_read_as(
+        &[
+            &counter(5, &[(3, Number(1))]),
+            &counter(6, &[(3, Number(2))]),
+            &counter(7, &[(3, Number(3)), (4, Number(1024)), (5, Number(1))]),
+            &counter(8, &[(6, Text("%"))]),
+            &counter(9, &[(6, Text("B/s")), (4, Number(2)), (5, Number(1))]),
+            &value(5, (30, Number(1))),
+            &value(6, (30, Number(2))),
+            &value(7, (30, Number(3))),
+            &value(7, (30, Number(4))),
+            &value(8, (44, Double(0.5))),
+            &value(9, (44, Double(0.25))),
+            &value(9, (44, Double(0.5))),
+        ],
+        &[
+            "track trace/Counter(Bytes)/c None",
+            "track trace/Counter(BytesPerSecond)/c None",
+            "track trace/Counter(Count)/c None",
+            "track trace/Counter(Nanoseconds)/c None",
+            "track trace/Counter(Percent)/c None",
+            "value trace/Counter(Bytes)/c 2200 Int(3072)",
+            "value trace/Counter(Bytes)/c 2300 Int(7168)",
+            "value trace/Counter(BytesPerSecond)/c 2500 Double(0.5)",
+            "value trace/Counter(BytesPerSecond)/c 2600 Double(1.5)",
+            "value trace/Counter(Count)/c 2100 Int(2)",
+            "value trace/Counter(Nanoseconds)/c 2000 Int(1)",
+            "value trace/Counter(Percent)/c 2400 Double(0.5)",
+        ],
+        &[],
+    );
+}
+
+#[test]
 fn events_of_other_clients_have_a_correlation_id_and_places() {
     let interned = (
         INTERNED,

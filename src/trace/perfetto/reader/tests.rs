@@ -288,6 +288,45 @@ fn ids_that_are_used_twice_are_found() {
         packets.push(packet);
     });
     one_finding(&trace, "a second piece of work has the id 0x2");
+    let trace = changed(&trace_of(TWO), |packets| {
+        let named = |packet: &mut TracePacket, work: &[u64]| match &mut packet.data {
+            Some(Data::TrackEvent(event)) if event.gpu_correlation.is_some() => {
+                let ids = event.gpu_correlation.as_mut().unwrap();
+                ids.render_stage_submission_event_ids.extend(work);
+                true
+            }
+            _ => false,
+        };
+        assert!(packets.iter_mut().any(|packet| named(packet, &[2])));
+    });
+    one_finding(&trace, "two calls name 0x2 as their work");
+}
+
+#[test]
+fn waits_for_work_that_is_missing_are_found() {
+    let trace = changed(&trace_of(TWO), |packets| {
+        let events = packets
+            .iter_mut()
+            .filter_map(|packet| match &mut packet.data {
+                Some(Data::TrackEvent(event)) => event.gpu_correlation.as_mut(),
+                _ => None,
+            });
+        for ids in events {
+            ids.render_stage_wait_event_ids = vec![1, 7];
+        }
+    });
+    one_finding(&trace, "a call waited for 0x7, which is not in the trace");
+}
+
+#[test]
+fn work_of_a_device_that_is_not_described_is_found() {
+    let trace = changed(&trace_of(TWO), |packets| {
+        let last = packets.iter().rposition(is_work).unwrap();
+        if let Some(Data::GpuRenderStageEvent(work)) = &mut packets[last].data {
+            work.gpu_id = Some(1);
+        }
+    });
+    one_finding(&trace, "work of device 1, which is not described");
 }
 
 #[test]

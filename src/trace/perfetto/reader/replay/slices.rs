@@ -118,8 +118,9 @@ pub(super) struct Lane {
     waiting_bytes: usize,
     /// What became known at the ends of slices that wait, by their numbers.
     ends: NumberMap<u64, Box<Details>>,
-    /// The sum of the values of an incremental counter.
+    /// The sum of the values of an incremental counter, of whole numbers and of others.
     sum: i128,
+    sum_of_fractions: f64,
 }
 
 impl Lane {
@@ -133,6 +134,7 @@ impl Lane {
             waiting_bytes: 0,
             ends: NumberMap::default(),
             sum: 0,
+            sum_of_fractions: 0.0,
         }
     }
 
@@ -156,10 +158,13 @@ impl Lane {
                 let value = value.saturating_mul(counter.multiplier.into());
                 CounterValue::Int(value.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
             }
-            CounterValue::Double(value) if counter.multiplier != 1 => {
+            CounterValue::Double(mut value) => {
+                if counter.incremental {
+                    self.sum_of_fractions += value;
+                    value = self.sum_of_fractions;
+                }
                 CounterValue::Double(value * counter.multiplier as f64)
             }
-            value => value,
         }
     }
 
