@@ -29,6 +29,7 @@ use std::sync::OnceLock;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use tempfile::NamedTempFile;
 
 use super::capture::Options;
 #[cfg(feature = "parquet")]
@@ -40,7 +41,7 @@ use super::model::{Consumer, Producer};
 use super::perfetto::{CompressedGroups, Exporter, merge};
 use super::selection::Markers;
 
-pub use super::import::{Inputs, OpenError, Report};
+pub use super::import::{Inputs, OpenError, ReadProgress, Report};
 pub use super::parts::{MAX_PARTS, Part, Parts};
 pub use super::selection::{Selection, TimeBound};
 pub use super::size::Window;
@@ -137,7 +138,7 @@ impl Conversion {
     ///
     /// # Errors
     ///
-    /// Those of the consumer, and [`io::ErrorKind::InvalidInput`] if the selection names a slice or marker that the inputs do
+    /// Those of the consumer, and [`io::ErrorKind::InvalidInput`] if the selection names a call, slice or marker that the inputs do
     /// not have, or ends before it begins.
     pub fn pass_on(&self, consumer: &mut dyn Consumer) -> io::Result<Outcome> {
         if self.selection.is_everything() {
@@ -184,7 +185,7 @@ impl Conversion {
                 continue;
             };
             let (begin, end) = markers.interval(name).ok_or_else(|| {
-                let text = format!("{name} is no time (1.5s, 20ms, nanoseconds) and no slice or marker of the inputs");
+                let text = format!("{name} is no time (1.5s, 20ms, nanoseconds) and no call, slice or marker of the inputs");
                 io::Error::new(io::ErrorKind::InvalidInput, text)
             })?;
             *bound = Some(TimeBound::Absolute(if is_end { end } else { begin }));
@@ -199,8 +200,8 @@ impl Conversion {
     /// As [`Conversion::pass_on`]; [`io::ErrorKind::InvalidInput`] for formats that are folders.
     pub fn write_to(&self, out: impl Write + Send, format: OutputFormat) -> io::Result<Outcome> {
         match format {
-            OutputFormat::Perfetto if self.is_copy() => return self.copy_packets(out),
-            OutputFormat::CompressedPerfetto if self.is_copy() => {
+            OutputFormat::Perfetto if self.copies_packets() => return self.copy_packets(out),
+            OutputFormat::CompressedPerfetto if self.copies_packets() => {
                 return self.copy_packets(CompressedGroups::new(out));
             }
             _ => {}
@@ -210,27 +211,48 @@ impl Conversion {
         Ok(outcome.with_left_out(writer.finish()?))
     }
 
-    /// Whether Perfetto traces become one as they are.
-    fn is_copy(&self) -> bool {
-        let recordings = self.inputs.recordings();
-        let is_trace = |recording: &Recording| recording.format() == Format::Perfetto;
-        self.selection.is_everything() && !recordings.is_empty() && recordings.iter().all(is_trace)
+    /// Whether the packets of Perfetto traces are copied, not read and written again: nothing is selected.
+    fn copies_packets(&self) -> bool {
+        self.selection.is_everything() && self.inputs.recordings().iter().any(is_trace)
     }
 
-    /// Copies the packets of Perfetto traces, of whatever kinds.
+    /// Removes what the model leaves out of Perfetto traces from a report: copies of their packets have it.
+    fn forget_copied(&self, report: &mut Report) {
+        let traces = self.inputs.of_recordings(is_trace);
+        let copied = traces.recordings().iter().flat_map(Recording::sources);
+        let copied: Vec<&Path> = copied.map(Source::name).collect();
+        report.forget_events_of(|file| copied.contains(&file));
+    }
+
+    /// Copies the packets of Perfetto traces, of whatever kinds. Inputs of other formats become a trace, whose packets follow.
     fn copy_packets(&self, out: impl Write) -> io::Result<Outcome> {
         let mut outcome = self.pass_on(&mut Everything)?;
-        let report = &mut outcome.report;
-        // The model leaves them out; the copy has them.
-        report.unrepresented.clear();
-        let recordings = self.inputs.recordings().iter();
-        let sources: Vec<&Source> = recordings.flat_map(Recording::sources).collect();
-        if let [source] = sources[..] {
+        self.forget_copied(&mut outcome.report);
+        let traces = self.inputs.of_recordings(is_trace);
+        let others = self.inputs.of_recordings(|recording| !is_trace(recording));
+        let copied = traces.recordings().iter().flat_map(Recording::sources);
+        // The sources, and a name for messages.
+        let mut sources: Vec<(PathBuf, Source)> = copied
+            .map(|source| (source.name().to_owned(), source.clone()))
+            .collect();
+        let made = NamedTempFile::new()?;
+        if let [first, ..] = others.recordings() {
+            (&others).produce(&mut Exporter::new(made.as_file()))?;
+            // The clock of the first input is that of the output.
+            let place = match is_trace(&self.inputs.recordings()[0]) {
+                true => sources.len(),
+                false => 0,
+            };
+            let name = first.sources()[0].name().to_owned();
+            sources.insert(place, (name, Source::open(made.path())?));
+        }
+        self.inputs.begin_reading();
+        if let [(_, source)] = &sources[..] {
             merge::copy(source.reader()?, out)?;
             return Ok(outcome);
         }
         let mut surveys = Vec::new();
-        for source in &sources {
+        for (_, source) in &sources {
             surveys.push(merge::survey(source.reader()?));
         }
         let mut offsets = HashMap::new();
@@ -239,16 +261,17 @@ impl Conversion {
                 Ok(placements) => break placements,
                 Err(index) => {
                     let reason = "trace that has no clock in common with the first one: its times are not changed";
-                    report.remark(sources[index].name(), reason, None);
+                    outcome.report.remark(&sources[index].0, reason, None);
                     offsets.insert(index, 0);
                 }
             }
         };
-        let mut traces = Vec::new();
-        for ((source, survey), placement) in sources.iter().zip(&surveys).zip(placements) {
-            traces.push((source.reader()?, survey, placement));
+        self.inputs.begin_reading();
+        let mut pieces = Vec::new();
+        for (((_, source), survey), placement) in sources.iter().zip(&surveys).zip(placements) {
+            pieces.push((source.reader()?, survey, placement));
         }
-        merge::merge(traces, out)?;
+        merge::merge(pieces, out)?;
         Ok(outcome)
     }
 
@@ -265,8 +288,8 @@ impl Conversion {
         match format {
             OutputFormat::Perfetto | OutputFormat::CompressedPerfetto => {
                 let mut outcome = self.pass_on(observer)?;
-                if self.is_copy() {
-                    outcome.report.unrepresented.clear();
+                if self.copies_packets() {
+                    self.forget_copied(&mut outcome.report);
                 }
                 Ok(outcome)
             }
@@ -408,6 +431,11 @@ impl<'a, W: Write + Send + 'a> FileWriter<'a, W> {
     }
 }
 
+/// Whether a recording is a Perfetto trace.
+fn is_trace(recording: &Recording) -> bool {
+    recording.format() == Format::Perfetto
+}
+
 /// Takes everything, for its counts.
 struct Everything;
 
@@ -487,4 +515,38 @@ pub fn deliver_tables(made: &Path, path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet of a kind that the model does not hold, on a sequence and without a time.
+    const UNKNOWN: &[u8] = b"\x0a\x09\x50\x07\xb2\x04\x04text";
+
+    #[test]
+    fn packets_of_perfetto_traces_are_copied_beside_inputs_of_other_formats() {
+        let folder = tempfile::tempdir().unwrap();
+        let [profile, trace] =
+            ["profile.json", "other.pftrace"].map(|name| folder.path().join(name));
+        let event = r#"[{"ph":"X","name":"of the profile","ts":1,"dur":2,"pid":1,"tid":1}]"#;
+        fs::write(&profile, event).unwrap();
+        fs::write(&trace, UNKNOWN).unwrap();
+        for order in [[&profile, &trace], [&trace, &profile]] {
+            let conversion = Conversion::open(&order).unwrap();
+            let mut out = Vec::new();
+            let outcome = conversion
+                .write_to(&mut out, OutputFormat::Perfetto)
+                .unwrap();
+            let has = |text: &[u8]| out.windows(text.len()).any(|part| part == text);
+            assert!(has(b"of the profile") && has(b"\xb2\x04\x04text"));
+            assert_eq!(outcome.report.unrepresented, []);
+            assert_eq!(outcome.report.counts.slices, 1);
+            // Other outputs are made of the model, which counts what it leaves out.
+            let out = conversion.try_out(OutputFormat::Json, &mut ()).unwrap();
+            assert_eq!(out.report.unrepresented[0].count, 1);
+            let out = conversion.try_out(OutputFormat::Perfetto, &mut ()).unwrap();
+            assert_eq!(out.report.unrepresented, []);
+        }
+    }
 }

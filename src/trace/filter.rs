@@ -3,18 +3,27 @@
 //! [`Filter`] stands between a producer and a consumer. A criterion decides on the events that have the property: the stream
 //! of an API call or the category of a counter is no reason to leave it out. Counts of samples and work that never ran have no
 //! time: they belong to the part that begins with the trace.
+//!
+//! A slice whose end is not known when it begins, and that begins before the interval, waits: it is passed on with the first
+//! event of its track or call of its thread that is kept, and left out if it ends before the interval.
 
 use std::collections::HashMap;
 use std::io;
 
+use super::arguments::Arguments;
 use super::selection::{Pattern, Selection, Wanted};
-use crate::record::{AgentId, KernelId, Nanos};
+use crate::record::{AgentId, CorrelationId, KernelId, Nanos, ThreadId};
 use crate::trace::model::{
-    Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, CounterValue, Instant, Loss,
-    Note, Parent, Process, ProcessIndex, Queue, QueueIndex, SamplerIndex, Samples, Slice, SliceEnd,
-    StackFrame, StackIndex, StackSamples, SystemClocks, TraceHeader, Track, TrackIndex, TrackKind,
-    Work,
+    Agent, AgentIndex, Argument, Call, Consumer, CounterBlock, CounterIndex, CounterValue,
+    FlowPoint, Instant, Loss, Note, Parent, Process, ProcessIndex, Queue, QueueIndex, SamplerIndex,
+    Samples, Slice, SliceEnd, StackFrame, StackIndex, StackSamples, SystemClocks, TraceHeader,
+    Track, TrackIndex, TrackKind, Work,
 };
+
+/// Maximum number of slices that wait for their ends. Further ones are passed on.
+const MAX_WAITING: usize = 1 << 16;
+/// Maximum number of bytes of arguments and names of slices that wait.
+const MAX_WAITING_BYTES: usize = 64 << 20;
 
 /// Passes a selection of a stream on.
 pub struct Filter<'a> {
@@ -30,6 +39,11 @@ pub struct Filter<'a> {
     /// Whether each process is kept.
     kept_processes: Vec<bool>,
     tracks: Vec<TrackState>,
+    /// Tracks with the pushed ranges of a thread among which slices wait.
+    waiting_ranges: HashMap<(ProcessIndex, ThreadId), Vec<TrackIndex>>,
+    /// Number of slices that wait for their ends, and their bytes.
+    waiting: usize,
+    waiting_bytes: usize,
     /// Short names of the agents.
     titles: Vec<String>,
     /// Agents of blocks of counters.
@@ -48,8 +62,78 @@ struct TrackState {
     keeps_process: bool,
     /// Whether its name is kept, of counters.
     keeps_name: bool,
-    /// Whether each open slice is kept.
-    open: Vec<bool>,
+    /// The thread whose pushed ranges it has.
+    thread: Option<(ProcessIndex, ThreadId)>,
+    /// Its open slices, outermost first.
+    open: Vec<OpenSlice>,
+    /// Number of slices among them that wait.
+    waiting: usize,
+}
+
+/// An open call or slice.
+#[derive(Debug)]
+enum OpenSlice {
+    Kept,
+    LeftOut,
+    /// It began before the interval, and is kept unless it ends before the interval, too.
+    Waiting(Box<WaitingSlice>),
+}
+
+impl OpenSlice {
+    fn decided(keep: bool) -> OpenSlice {
+        match keep {
+            true => OpenSlice::Kept,
+            false => OpenSlice::LeftOut,
+        }
+    }
+}
+
+/// A slice that waits for its end.
+#[derive(Debug)]
+struct WaitingSlice {
+    name: Box<str>,
+    category: Box<str>,
+    start: Nanos,
+    correlation: CorrelationId,
+    arguments: Arguments,
+    flows: Vec<FlowPoint>,
+}
+
+impl WaitingSlice {
+    fn new(slice: &Slice<'_>) -> WaitingSlice {
+        let mut arguments = Arguments::default();
+        arguments.extend(slice.arguments);
+        WaitingSlice {
+            name: slice.name.into(),
+            category: slice.category.into(),
+            start: slice.start,
+            correlation: slice.correlation,
+            arguments,
+            flows: slice.flows.to_vec(),
+        }
+    }
+
+    /// Bytes of memory that it takes, approximately.
+    fn bytes(&self) -> usize {
+        let texts = self.name.len() + self.category.len() + self.arguments.bytes();
+        size_of::<WaitingSlice>() + texts + size_of_val(&self.flows[..])
+    }
+
+    /// Passes it on as a slice that is open.
+    fn pass_on(&self, track: TrackIndex, consumer: &mut dyn Consumer) -> io::Result<()> {
+        let arguments: Vec<Argument<'_>> = self.arguments.iter().collect();
+        consumer.slice(&Slice {
+            track,
+            name: &self.name,
+            category: &self.category,
+            start: self.start,
+            end: None,
+            open: true,
+            correlation: self.correlation,
+            arguments: &arguments,
+            flows: &self.flows,
+        })
+    }
 }
 
 /// Which agents and kernels of a sampler are kept.
@@ -92,6 +176,9 @@ impl<'a> Filter<'a> {
             interval: (0, u64::MAX),
             kept_processes: Vec::new(),
             tracks: Vec::new(),
+            waiting_ranges: HashMap::new(),
+            waiting: 0,
+            waiting_bytes: 0,
             titles: Vec::new(),
             blocks: Vec::new(),
             samplers: HashMap::new(),
@@ -176,16 +263,92 @@ impl<'a> Filter<'a> {
     }
 
     /// A slice that stays open: its end goes with it.
-    fn begin_open(&mut self, track: TrackIndex, keep: bool) {
+    fn begin_open(&mut self, track: TrackIndex, slice: OpenSlice) {
         if let Some(track) = self.tracks.get_mut(track.0 as usize) {
-            track.open.push(keep);
+            track.open.push(slice);
         }
     }
 
-    /// Whether the slice that ends on a track was kept.
-    fn ends(&mut self, track: TrackIndex) -> bool {
-        let track = self.tracks.get_mut(track.0 as usize);
-        track.and_then(|track| track.open.pop()).unwrap_or(true)
+    /// Lets a slice wait for its end.
+    fn wait(&mut self, slice: &Slice<'_>) -> io::Result<()> {
+        let index = slice.track;
+        let Some(track) = self.tracks.get_mut(index.0 as usize) else {
+            return Ok(());
+        };
+        let waiting = WaitingSlice::new(slice);
+        self.waiting += 1;
+        self.waiting_bytes += waiting.bytes();
+        track.waiting += 1;
+        track.open.push(OpenSlice::Waiting(Box::new(waiting)));
+        if let Some(thread) = track.thread {
+            let tracks = self.waiting_ranges.entry(thread).or_default();
+            if !tracks.contains(&index) {
+                tracks.push(index);
+            }
+        }
+        match self.waiting > MAX_WAITING || self.waiting_bytes > MAX_WAITING_BYTES {
+            true => self.keep_waiting(index),
+            false => Ok(()),
+        }
+    }
+
+    /// Passes on the slices of a track that wait: an event after the begin of the interval is kept, and they are around it.
+    fn keep_waiting(&mut self, index: TrackIndex) -> io::Result<()> {
+        if self.waiting == 0 {
+            return Ok(());
+        }
+        let Some(track) = self.tracks.get_mut(index.0 as usize) else {
+            return Ok(());
+        };
+        if track.waiting == 0 {
+            return Ok(());
+        }
+        for open in &mut track.open {
+            if let OpenSlice::Waiting(_) = open
+                && let OpenSlice::Waiting(slice) = std::mem::replace(open, OpenSlice::Kept)
+            {
+                self.waiting -= 1;
+                self.waiting_bytes -= slice.bytes();
+                self.kept += 1;
+                slice.pass_on(index, self.consumer)?;
+            }
+        }
+        track.waiting = 0;
+        Ok(())
+    }
+
+    /// Passes on the ranges around a call that is kept.
+    fn keep_ranges(&mut self, thread: (ProcessIndex, ThreadId)) -> io::Result<()> {
+        if self.waiting == 0 {
+            return Ok(());
+        }
+        let tracks = self.waiting_ranges.remove(&thread).unwrap_or_default();
+        tracks
+            .into_iter()
+            .try_for_each(|track| self.keep_waiting(track))
+    }
+
+    /// Whether the slice that ends on a track at `time` is kept.
+    fn ends(&mut self, index: TrackIndex, time: Nanos) -> io::Result<bool> {
+        let from = self.interval.0;
+        let Some(track) = self.tracks.get_mut(index.0 as usize) else {
+            return Ok(true);
+        };
+        match track.open.last() {
+            Some(OpenSlice::Waiting(_)) if time.0 >= from => self.keep_waiting(index)?,
+            Some(OpenSlice::Waiting(slice)) => {
+                self.waiting -= 1;
+                self.waiting_bytes -= slice.bytes();
+                self.left_out += 1;
+                track.waiting -= 1;
+            }
+            _ => {}
+        }
+        let ended = self
+            .tracks
+            .get_mut(index.0 as usize)
+            .and_then(|track| track.open.pop());
+        Ok(matches!(ended, None | Some(OpenSlice::Kept)))
     }
 }
 
@@ -249,6 +412,10 @@ impl Consumer for Filter<'_> {
             (_, Parent::Track(parent)) => self.keeps_track(parent),
             (_, Parent::Trace) => true,
         };
+        let thread = match track.kind {
+            TrackKind::ThreadRanges(process, thread) => Some((process, thread)),
+            _ => None,
+        };
         let keeps_name = match track.kind {
             TrackKind::Counter(_) => self.names.keeps_text(track.name),
             _ => true,
@@ -260,7 +427,8 @@ impl Consumer for Filter<'_> {
         self.tracks[place] = TrackState {
             keeps_process,
             keeps_name,
-            open: Vec::new(),
+            thread,
+            ..TrackState::default()
         };
         self.consumer.track(index, track)
     }
@@ -286,8 +454,12 @@ impl Consumer for Filter<'_> {
             && self.names.keeps_text(&function.name)
             && self.categories.keeps_text(category.unwrap_or(""))
             && self.keeps_time(call.start, call.end);
+        if keep {
+            self.keep_ranges((call.process, call.thread))?;
+            self.keep_waiting(call.track)?;
+        }
         if call.open {
-            self.begin_open(call.track, keep);
+            self.begin_open(call.track, OpenSlice::decided(keep));
         }
         if !self.count(keep, 1) {
             return Ok(());
@@ -307,28 +479,34 @@ impl Consumer for Filter<'_> {
             && self.names.keeps_text(slice.name)
             && self.categories.keeps_text(slice.category)
             && self.keeps_time(slice.start, slice.end);
-        if slice.open {
-            self.begin_open(slice.track, keep);
-        }
-        if !self.count(keep, 1) {
-            return Ok(());
-        }
         let mut slice = *slice;
         if self.selection.drop_arguments {
             slice.arguments = &[];
         }
-        self.consumer.slice(&slice)
+        if keep && slice.open && slice.end.is_none() && slice.start.0 < self.interval.0 {
+            return self.wait(&slice);
+        }
+        if keep {
+            self.keep_waiting(slice.track)?;
+        }
+        if slice.open {
+            self.begin_open(slice.track, OpenSlice::decided(keep));
+        }
+        match self.count(keep, 1) {
+            true => self.consumer.slice(&slice),
+            false => Ok(()),
+        }
     }
 
     fn end(&mut self, track: TrackIndex, end: Nanos) -> io::Result<()> {
-        match self.ends(track) {
+        match self.ends(track, end)? {
             true => self.consumer.end(track, end),
             false => Ok(()),
         }
     }
 
     fn end_slice(&mut self, end: &SliceEnd<'_>) -> io::Result<()> {
-        if !self.ends(end.track) {
+        if !self.ends(end.track, end.time)? {
             return Ok(());
         }
         let mut end = *end;
@@ -346,6 +524,7 @@ impl Consumer for Filter<'_> {
         if !self.count(keep, 1) {
             return Ok(());
         }
+        self.keep_waiting(instant.track)?;
         let mut instant = *instant;
         if self.selection.drop_arguments {
             instant.arguments = &[];
@@ -489,6 +668,10 @@ impl Consumer for Filter<'_> {
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        // Slices without an end last until the end of the recording.
+        for index in 0..self.tracks.len() {
+            self.keep_waiting(TrackIndex(index as u32))?;
+        }
         self.consumer.finish()
     }
 }
@@ -608,7 +791,7 @@ mod tests {
                     kernel,
                     work: Default::default(),
                     correlation: Default::default(),
-                    external: Default::default(),
+                    external: crate::record::ExternalId::NONE,
                     exec_mask: 0,
                     hardware: Default::default(),
                     workgroup: [0; 3],
@@ -712,5 +895,162 @@ mod tests {
         filter.instant(&instant).unwrap();
         let words = ["stream 7", "stream 99", "name missing"];
         assert_eq!(filter.unmatched(), words);
+    }
+
+    /// The begins and ends of slices that pass, and the calls.
+    #[derive(Default)]
+    struct Slices(Vec<String>);
+
+    impl Consumer for Slices {
+        fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
+            self.0.push(format!("call {}", call.start.0));
+            Ok(())
+        }
+
+        fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
+            let number = slice
+                .arguments
+                .iter()
+                .map(|one| format!(" {:?}", one.value));
+            let number: String = number.collect();
+            self.0
+                .push(format!("+{} {}{number}", slice.name, slice.start.0));
+            Ok(())
+        }
+
+        fn end(&mut self, _: TrackIndex, end: Nanos) -> io::Result<()> {
+            self.0.push(format!("-{}", end.0));
+            Ok(())
+        }
+    }
+
+    /// Passes pushed ranges of a thread, and calls of it, through a filter that keeps what touches 100 and later: `+name` at a
+    /// time is a begin, `-` an end, and `call` a call of 1 ns.
+    fn ranges(steps: &[(&str, u64)]) -> (Vec<String>, u64, u64) {
+        let mut slices = Slices::default();
+        let selection = Selection {
+            from: Some(TimeBound::Absolute(Nanos(100))),
+            ..Selection::default()
+        };
+        let mut filter = Filter::new(selection, &mut slices);
+        filter.begin(&TraceHeader::default()).unwrap();
+        let (process, thread) = (ProcessIndex(0), ThreadId(8));
+        for (index, kind) in [
+            TrackKind::Thread(process, thread),
+            TrackKind::ThreadRanges(process, thread),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let track = Track {
+                parent: Parent::Trace,
+                name: "",
+                kind,
+                order: None,
+            };
+            filter.track(TrackIndex(index as u32), &track).unwrap();
+        }
+        let function = crate::trace::model::Function {
+            index: crate::trace::model::FunctionIndex(0),
+            name: "f".into(),
+            domain: crate::record::Domain::OPENCL,
+            category: None,
+            group: crate::record::OperationGroup::OTHER,
+            parameters: Vec::new(),
+        };
+        for (what, time) in steps {
+            let (track, time) = (TrackIndex(1), Nanos(*time));
+            match what.strip_prefix('+') {
+                Some(name) => {
+                    let argument = Argument {
+                        name: "value",
+                        value: crate::trace::model::Value::Text(name),
+                    };
+                    let slice = Slice {
+                        track,
+                        name,
+                        category: "",
+                        start: time,
+                        end: None,
+                        open: true,
+                        correlation: CorrelationId::NONE,
+                        arguments: &[argument],
+                        flows: &[],
+                    };
+                    filter.slice(&slice).unwrap();
+                }
+                None if *what == "call" => {
+                    let call = Call {
+                        process,
+                        thread,
+                        track: TrackIndex(0),
+                        function: &function,
+                        start: time,
+                        end: Some(Nanos(time.0 + 1)),
+                        open: false,
+                        nested: false,
+                        correlation: CorrelationId::NONE,
+                        external: Default::default(),
+                        error: None,
+                        submitted: &[],
+                        waited: &[],
+                        arguments: &[],
+                        flows: &[],
+                    };
+                    filter.call(&call).unwrap();
+                }
+                None => filter.end(track, time).unwrap(),
+            }
+        }
+        filter.finish().unwrap();
+        let counts = (filter.kept(), filter.left_out());
+        (slices.0, counts.0, counts.1)
+    }
+
+    #[test]
+    fn pushed_ranges_that_ended_before_the_interval_are_left_out() {
+        let (passed, kept, left_out) = ranges(&[
+            ("+a", 10),
+            ("+b", 20),
+            ("-", 30),
+            ("-", 99),
+            ("+c", 100),
+            ("-", 110),
+        ]);
+        assert_eq!(passed, ["+c 100 Text(\"c\")", "-110"]);
+        assert_eq!((kept, left_out), (1, 2));
+    }
+
+    #[test]
+    fn pushed_ranges_around_the_begin_of_the_interval_are_kept_in_their_order() {
+        let (passed, kept, left_out) = ranges(&[
+            ("+a", 10),
+            ("+b", 20),
+            ("-", 30),
+            ("+c", 40),
+            ("call", 50),
+            ("call", 120),
+            ("-", 130),
+            ("-", 140),
+            ("+d", 150),
+        ]);
+        let expected = [
+            "+a 10 Text(\"a\")",
+            "+c 40 Text(\"c\")",
+            "call 120",
+            "-130",
+            "-140",
+            "+d 150 Text(\"d\")",
+        ];
+        assert_eq!(passed, expected);
+        assert_eq!((kept, left_out), (4, 2));
+    }
+
+    #[test]
+    fn pushed_ranges_without_an_end_last_until_the_end_of_the_recording() {
+        let (passed, kept, _) = ranges(&[("+a", 10), ("+b", 20), ("-", 100)]);
+        assert_eq!((passed.len(), kept), (3, 2));
+        let (passed, ..) = ranges(&[("+a", 10)]);
+        assert_eq!(passed, ["+a 10 Text(\"a\")"]);
     }
 }

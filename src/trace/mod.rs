@@ -1,6 +1,8 @@
 //! Traces: the joined model of a recording, its producers, and its Perfetto form.
 
 #[cfg(feature = "perfetto")]
+mod arguments;
+#[cfg(feature = "perfetto")]
 pub mod capture;
 #[cfg(feature = "import")]
 pub mod conversion;

@@ -31,6 +31,8 @@ pub struct Part {
     pub file: PathBuf,
     /// Its size.
     pub bytes: u64,
+    /// Number of events that were selected and are outside of `window`.
+    pub outside: u64,
     /// Counts of what went into it. [`Outcome::not_selected`] counts events of other parts, too.
     pub outcome: Outcome,
 }
@@ -58,8 +60,8 @@ fn refused(text: String) -> io::Error {
 }
 
 impl Conversion {
-    /// Writes the beginning of the output, as much of it as fits into `limit` bytes, to `file`. The size is larger only where
-    /// the events of an instant are.
+    /// Writes the beginning of the output, as much of it as fits into `limit` bytes, to `file`. The size is larger only if the
+    /// first events are too close in time to be divided.
     ///
     /// # Errors
     ///
@@ -73,8 +75,12 @@ impl Conversion {
         let (sizes, _) = self.measure(format)?;
         let room = room(&sizes, limit)?;
         let (mut aim, mut attempt) = (room, 1);
+        let shortest = sizes.cuts(Window::default(), 0).first().copied();
         loop {
-            let cut = sizes.cuts(Window::default(), aim).first().copied();
+            let cut = match attempt < ATTEMPTS {
+                true => sizes.cuts(Window::default(), aim).first().copied(),
+                false => shortest,
+            };
             let window = Window {
                 from: None,
                 to: cut,
@@ -83,7 +89,7 @@ impl Conversion {
             let Some(part) = parts.into_iter().next() else {
                 return Err(io::Error::other("the part was not written"));
             };
-            if part.bytes <= limit || attempt == ATTEMPTS {
+            if part.bytes <= limit || cut == shortest {
                 return Ok(part);
             }
             let events = part.bytes.saturating_sub(sizes.declarations);
@@ -92,8 +98,8 @@ impl Conversion {
         }
     }
 
-    /// Writes the output into files in `folder`, each of about `limit` bytes. A part is larger only where the events of an
-    /// instant are.
+    /// Writes the output into files in `folder`, each of at most `limit` bytes. A part is larger only if its events are too close
+    /// in time to be divided.
     ///
     /// # Errors
     ///
@@ -204,6 +210,7 @@ impl Conversion {
                 window: *window,
                 file: file.clone(),
                 bytes: bytes.load(std::sync::atomic::Ordering::Relaxed),
+                outside: counts.1,
                 outcome: Outcome {
                     selected: counts.0,
                     not_selected: outcome.not_selected + counts.1,
@@ -354,5 +361,38 @@ mod tests {
             (all.window, all.outcome.not_selected),
             (Window::default(), 0)
         );
+    }
+
+    #[test]
+    fn events_that_a_cut_leaves_out_are_counted_apart_from_those_that_are_not_selected() {
+        let folder = TempDir::new().unwrap();
+        let conversion = conversion(&folder, 20, 20_000).select(Selection {
+            names: vec!["e*".to_owned()],
+            ..Selection::default()
+        });
+        let file = folder.path().join("out");
+        let part = conversion
+            .write_beginning(&file, PERFETTO, 100_000)
+            .unwrap();
+        assert!(part.window.to.is_some());
+        assert_eq!(part.outside + part.outcome.selected, 20_000);
+        assert_eq!(part.outcome.not_selected, part.outside + 20);
+    }
+
+    #[test]
+    fn events_of_one_instant_are_larger_than_the_limit_and_come_alone() {
+        let folder = TempDir::new().unwrap();
+        let event = |ts, number| {
+            format!(r#"{{"ph":"X","name":"e{number}","ts":{ts},"dur":0,"pid":1,"tid":1}}"#)
+        };
+        let mut events: Vec<String> = (0..3000).map(|number| event(1, number)).collect();
+        events.push(event(1_000_000, 3000));
+        let path = folder.path().join("profile.json");
+        fs::write(&path, format!("[{}]", events.join(","))).unwrap();
+        let conversion = Conversion::open(&[path]).unwrap();
+        let file = folder.path().join("out");
+        let part = conversion.write_beginning(&file, PERFETTO, 20_000).unwrap();
+        assert!(part.bytes > 20_000);
+        assert_eq!((part.outcome.selected, part.outside), (3000, 1));
     }
 }

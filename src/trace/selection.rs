@@ -14,7 +14,7 @@ pub enum TimeBound {
     Absolute(Nanos),
     /// A time since the trace begins.
     SinceBegin(Nanos),
-    /// The first slice or marker of this name: its begin, or its end where the bound is the end of an interval.
+    /// The first call, slice or marker of this name: its begin, or its end where the bound is the end of an interval.
     Name(String),
 }
 
@@ -28,7 +28,7 @@ impl TimeBound {
         }
     }
 
-    /// The name of a slice or marker whose time is to be found.
+    /// The name of a call, slice or marker whose time is to be found.
     pub(super) fn name(&self) -> Option<&str> {
         match self {
             TimeBound::Name(name) => Some(name),
@@ -156,7 +156,7 @@ impl Wanted<Pattern> {
     }
 }
 
-/// Finds slices and instants by name: when the first one of each begins, and when it ends.
+/// Finds calls, slices and instants by name: when the first one of each begins, and when it ends.
 #[derive(Debug, Default)]
 pub struct Markers {
     names: Vec<String>,
@@ -168,7 +168,7 @@ pub struct Markers {
 }
 
 impl Markers {
-    /// Looks for slices and instants with these names.
+    /// Looks for calls, slices and instants with these names.
     pub fn new(names: Vec<String>) -> Markers {
         Markers {
             found: vec![None; names.len()],
@@ -177,7 +177,7 @@ impl Markers {
         }
     }
 
-    /// The interval of the first slice or instant called `name`.
+    /// The interval of the first call, slice or instant called `name`.
     pub fn interval(&self, name: &str) -> Option<(Nanos, Nanos)> {
         let place = self.names.iter().position(|known| known == name)?;
         self.found[place]
@@ -190,30 +190,41 @@ impl Markers {
         }
         &mut self.depths[place]
     }
+
+    /// A call or slice begins.
+    fn begin_at(
+        &mut self,
+        track: TrackIndex,
+        name: &str,
+        (start, end): (Nanos, Option<Nanos>),
+        open: bool,
+    ) {
+        if open {
+            *self.depth(track) += 1;
+        }
+        let place = self.names.iter().position(|known| known == name);
+        if let Some(place) = place
+            && self.found[place].is_none()
+        {
+            self.found[place] = Some((start, end.unwrap_or(Nanos(u64::MAX))));
+            if open {
+                let depth = *self.depth(track);
+                self.open.push((track, depth, place));
+            }
+        }
+    }
 }
 
 impl Consumer for Markers {
     fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
-        if call.open {
-            *self.depth(call.track) += 1;
-        }
+        let (name, times) = (&call.function.name, (call.start, call.end));
+        self.begin_at(call.track, name, times, call.open);
         Ok(())
     }
 
     fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
-        if slice.open {
-            *self.depth(slice.track) += 1;
-        }
-        let place = self.names.iter().position(|name| name == slice.name);
-        if let Some(place) = place
-            && self.found[place].is_none()
-        {
-            self.found[place] = Some((slice.start, slice.end.unwrap_or(Nanos(u64::MAX))));
-            if slice.open {
-                let depth = *self.depth(slice.track);
-                self.open.push((slice.track, depth, place));
-            }
-        }
+        let times = (slice.start, slice.end);
+        self.begin_at(slice.track, slice.name, times, slice.open);
         Ok(())
     }
 
@@ -239,5 +250,42 @@ impl Consumer for Markers {
             self.found[place].get_or_insert((instant.time, instant.time));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::convert::Conversion;
+    use crate::trace::conversion::OutputFormat;
+
+    #[test]
+    fn a_bound_may_be_the_name_of_a_call() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("profile.json");
+        let event = |name, ts| {
+            format!(
+                r#"{{"ph":"X","cat":"cuda_runtime","name":"{name}","ts":{ts},"dur":5,"pid":1,"tid":1}}"#
+            )
+        };
+        let events = [
+            event("cudaMalloc", 10),
+            event("cudaLaunchKernel", 20),
+            event("cudaFree", 30),
+        ];
+        std::fs::write(&path, format!("[{}]", events.join(","))).unwrap();
+        for (from, to, kept) in [
+            (Some("cudaLaunchKernel"), None, 2),
+            (None, Some("cudaLaunchKernel"), 2),
+            (Some("cudaLaunchKernel"), Some("cudaLaunchKernel"), 1),
+        ] {
+            let conversion = Conversion::open(&[&path]).unwrap().select(Selection {
+                from: from.map(TimeBound::from),
+                to: to.map(TimeBound::from),
+                ..Selection::default()
+            });
+            let outcome = conversion.try_out(OutputFormat::Perfetto, &mut ()).unwrap();
+            assert_eq!(outcome.selected, kept, "{from:?} {to:?}");
+        }
     }
 }

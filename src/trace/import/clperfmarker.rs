@@ -34,7 +34,10 @@ const MAX_LINE: u64 = 1 << 20;
 /// Maximum number of tracks.
 const MAX_TRACKS: usize = 1 << 14;
 /// Maximum depth of markers in markers.
-const MAX_DEPTH: u32 = 1 << 16;
+const MAX_DEPTH: usize = 1 << 16;
+/// The beginning of lines that begin and of lines that end a marker.
+const BEGIN: &str = "clBeginPerfMarker";
+const END: &str = "clEndPerfMarker";
 
 /// Whether a file begins as these files do.
 pub(super) fn is_file(head: &[u8]) -> bool {
@@ -70,14 +73,35 @@ fn parse(line: &str) -> Option<Line<'_>> {
 /// The thread whose lines are being read.
 struct Thread {
     id: ThreadId,
-    track: TrackIndex,
+    /// Its track; `None` for a thread beyond the maximum number of tracks, whose markers are counted.
+    track: Option<TrackIndex>,
     /// Lines that are to come; `None` before their number.
     lines: Option<u64>,
     groups: HashMap<Box<str>, TrackIndex>,
     /// The track of the group of the outermost open marker.
-    current: TrackIndex,
-    depth: u32,
+    current: Option<TrackIndex>,
+    /// Whether each open marker was passed on, outermost first.
+    open: Vec<bool>,
+    /// Number of open markers that were passed on.
+    passed_on: usize,
+    /// Number of open markers beyond the maximum depth.
+    too_deep: u64,
     time: u64,
+}
+
+impl Thread {
+    /// A line of the thread has been read.
+    fn count_line(&mut self) {
+        self.lines = self.lines.map(|lines| lines.saturating_sub(1));
+    }
+
+    /// A marker begins that is not passed on.
+    fn skip_begin(&mut self) {
+        match self.open.len() < MAX_DEPTH {
+            true => self.open.push(false),
+            false => self.too_deep += 1,
+        }
+    }
 }
 
 struct Reading<'a> {
@@ -107,9 +131,9 @@ pub(super) fn read(
     let (mut reader, mut offset, mut bytes) = (source.reader()?, 0, Vec::new());
     loop {
         bytes.clear();
-        let length = match reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut bytes) {
+        let length = match read_line(&mut reader, &mut bytes) {
             Ok(0) => break,
-            Ok(length) => length as u64,
+            Ok(length) => length,
             Err(error) => {
                 let found = error.to_string();
                 reading
@@ -133,13 +157,31 @@ pub(super) fn read(
     reading.stream.consumer.finish()
 }
 
+/// Puts the next line, or as much of it as is read, into `bytes`, and returns its length.
+fn read_line(reader: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<u64> {
+    let mut length = reader.take(MAX_LINE).read_until(b'\n', bytes)? as u64;
+    let mut is_whole = length < MAX_LINE || bytes.ends_with(b"\n");
+    while !is_whole {
+        let rest = reader.fill_buf()?;
+        let end = rest.iter().position(|byte| *byte == b'\n');
+        let count = end.map_or(rest.len(), |end| end + 1);
+        is_whole = end.is_some() || rest.is_empty();
+        reader.consume(count);
+        length += count as u64;
+    }
+    Ok(length)
+}
+
 impl Reading<'_> {
     fn line(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
         if offset == 0 && is_file(bytes) || bytes.trim_ascii().is_empty() {
             return Ok(());
         }
         let text = String::from_utf8_lossy(bytes);
-        let line = parse(&text);
+        let line = match bytes.len() as u64 >= MAX_LINE {
+            true => None,
+            false => parse(&text),
+        };
         let is_in_lines = |thread: &Thread| thread.lines.is_some_and(|lines| lines > 0);
         match (line, &mut self.thread) {
             (Some(Line::Number(count)), Some(thread)) if thread.lines.is_none() => {
@@ -152,7 +194,10 @@ impl Reading<'_> {
             (Some(Line::Begin(name, time, group)), Some(thread)) if is_in_lines(thread) => {
                 self.begin(name, time, group, offset)
             }
-            (Some(Line::End(time)), Some(thread)) if is_in_lines(thread) => self.end(time, offset),
+            (Some(Line::End(time)), Some(thread)) if is_in_lines(thread) => {
+                thread.count_line();
+                self.end_marker(Some(time), offset)
+            }
             (_, thread) => {
                 let expected = match thread {
                     Some(thread) if thread.lines.is_none() => "the number of lines of a thread",
@@ -164,13 +209,21 @@ impl Reading<'_> {
                 let found: String = text.trim_end().chars().take(60).collect();
                 self.report
                     .finding(self.file, Some(offset), format!("{found:?}"), expected);
-                if let Some(Thread {
-                    lines: Some(lines), ..
-                }) = thread
-                {
-                    *lines = lines.saturating_sub(1);
+                match thread {
+                    Some(thread) if is_in_lines(thread) => {
+                        thread.count_line();
+                        // Markers nest: the ends of those around a damaged one are to be theirs.
+                        match found.trim_start() {
+                            found if found.starts_with(BEGIN) => thread.skip_begin(),
+                            found if found.starts_with(END) => {
+                                return self.end_marker(None, offset);
+                            }
+                            _ => {}
+                        }
+                        Ok(())
+                    }
+                    _ => Ok(()),
                 }
-                Ok(())
             }
         }
     }
@@ -193,20 +246,25 @@ impl Reading<'_> {
                 },
             )?;
         }
-        let track = self.stream.new_track(&Track {
-            parent: Parent::Process(process),
-            name: "",
-            kind: TrackKind::Thread(process, id),
-            order: None,
-        })?;
-        self.tracks += 1;
+        let track = match self.tracks < MAX_TRACKS {
+            true => Some(self.stream.new_track(&Track {
+                parent: Parent::Process(process),
+                name: "",
+                kind: TrackKind::Thread(process, id),
+                order: None,
+            })?),
+            false => None,
+        };
+        self.tracks += usize::from(track.is_some());
         self.thread = Some(Thread {
             id,
             track,
             lines: None,
             groups: HashMap::new(),
             current: track,
-            depth: 0,
+            open: Vec::new(),
+            passed_on: 0,
+            too_deep: 0,
             time: 0,
         });
         Ok(())
@@ -216,18 +274,13 @@ impl Reading<'_> {
         let Some(thread) = &mut self.thread else {
             return Ok(());
         };
-        thread.lines = thread.lines.map(|lines| lines - 1);
-        if thread.depth >= MAX_DEPTH {
-            let reason = "markers nested too deeply";
-            self.report.unrepresented(self.file, reason, Some(offset));
-            return Ok(());
-        }
-        if thread.depth == 0 {
+        thread.count_line();
+        if thread.passed_on == 0 && thread.track.is_some() {
             thread.current = match thread.groups.get(group) {
-                Some(track) => *track,
+                Some(track) => Some(*track),
                 None if self.tracks >= MAX_TRACKS => {
                     let first = thread.groups.values().next();
-                    first.copied().unwrap_or(thread.track)
+                    first.copied().or(thread.track)
                 }
                 None => {
                     let of_group = match group {
@@ -236,20 +289,31 @@ impl Reading<'_> {
                     };
                     self.tracks += 1;
                     let track = self.stream.new_track(&Track {
-                        parent: Parent::Track(thread.track),
+                        parent: thread.track.map_or(Parent::Trace, Parent::Track),
                         name: &format!("markers: CLPerfMarker{of_group}"),
                         kind: TrackKind::ThreadRanges(ProcessIndex(0), thread.id),
                         order: None,
                     })?;
                     thread.groups.insert(group.into(), track);
-                    track
+                    Some(track)
                 }
             };
         }
-        thread.depth += 1;
+        let (track, reason) = match thread.current {
+            None => (None, "markers of threads beyond the first 16,384 tracks"),
+            Some(_) if thread.open.len() >= MAX_DEPTH => (None, "markers nested too deeply"),
+            track => (track, ""),
+        };
+        let Some(track) = track else {
+            thread.skip_begin();
+            self.report.unrepresented(self.file, reason, Some(offset));
+            return Ok(());
+        };
+        thread.open.push(true);
+        thread.passed_on += 1;
         thread.time = time.max(thread.time);
         self.stream.consumer.slice(&Slice {
-            track: thread.current,
+            track,
             name: &name.replace(SPACE, " "),
             category: category::MARKER,
             start: Nanos(thread.time),
@@ -261,19 +325,26 @@ impl Reading<'_> {
         })
     }
 
-    fn end(&mut self, time: u64, offset: u64) -> io::Result<()> {
+    /// The innermost marker ends. Without a time, which is damaged, it ends with the latest time of its thread.
+    fn end_marker(&mut self, time: Option<u64>, offset: u64) -> io::Result<()> {
         let Some(thread) = &mut self.thread else {
             return Ok(());
         };
-        thread.lines = thread.lines.map(|lines| lines - 1);
-        let Some(depth) = thread.depth.checked_sub(1) else {
+        if let Some(too_deep) = thread.too_deep.checked_sub(1) {
+            thread.too_deep = too_deep;
+            return Ok(());
+        }
+        let Some(was_passed_on) = thread.open.pop() else {
             let reason = "ends of markers without a begin";
             self.report.unrepresented(self.file, reason, Some(offset));
             return Ok(());
         };
-        thread.depth = depth;
-        thread.time = time.max(thread.time);
-        self.stream.consumer.end(thread.current, Nanos(thread.time))
+        thread.time = time.unwrap_or(0).max(thread.time);
+        thread.passed_on -= usize::from(was_passed_on);
+        match thread.current.filter(|_| was_passed_on) {
+            Some(track) => self.stream.consumer.end(track, Nanos(thread.time)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -334,5 +405,72 @@ mod tests {
             report.unrepresented[0].reason,
             "ends of markers without a begin"
         );
+    }
+
+    #[test]
+    fn a_damaged_begin_takes_its_own_end_with_it() {
+        let (report, ranges) = read(
+            "=====Perfmarker Output=====\n7\n6\nclBeginPerfMarker outer 10 Default\n\
+             clBeginPerfMarker damaged x y\nclEndPerfMarker 20\nclBeginPerfMarker inner 30 Default\n\
+             clEndPerfMarker x\nclEndPerfMarker 50\n",
+        );
+        let expected = [("outer", 40, 1), ("inner", 0, 1)];
+        let expected = expected.map(|(name, total, count)| (name.to_owned(), total, count));
+        assert_eq!(ranges, expected);
+        assert_eq!(report.findings.len(), 2);
+        assert_eq!(report.unrepresented.len(), 0);
+    }
+
+    #[test]
+    fn ends_of_markers_that_are_nested_too_deeply_end_none_around_them() {
+        let begins = "clBeginPerfMarker a 10 Default\n".repeat(MAX_DEPTH + 3);
+        let ends = "clEndPerfMarker 10\n".repeat(MAX_DEPTH + 2);
+        let lines = 2 * (MAX_DEPTH + 3);
+        let text =
+            format!("=====Perfmarker Output=====\n7\n{lines}\n{begins}{ends}clEndPerfMarker 90\n");
+        /// The number of begins, the number of ends, and the time of the last one.
+        #[derive(Default)]
+        struct Ends(usize, usize, u64);
+        impl Consumer for Ends {
+            fn slice(&mut self, _: &Slice<'_>) -> io::Result<()> {
+                self.0 += 1;
+                Ok(())
+            }
+
+            fn end(&mut self, _: TrackIndex, end: Nanos) -> io::Result<()> {
+                (self.1, self.2) = (self.1 + 1, end.0);
+                Ok(())
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep.clperfmarker");
+        std::fs::write(&path, text).unwrap();
+        let mut ends = Ends::default();
+        let report = Inputs::open(&[path]).unwrap().produce(&mut ends).unwrap();
+        assert_eq!((ends.0, ends.1, ends.2), (MAX_DEPTH, MAX_DEPTH, 90));
+        assert_eq!(report.unrepresented.len(), 1);
+        assert_eq!(report.unrepresented[0].count, 3);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_one_finding() {
+        let long = "x".repeat(3 << 20);
+        let (report, ranges) = read(&format!(
+            "=====Perfmarker Output=====\n7\n4\nclBeginPerfMarker a 10 Default\n\
+             clBeginPerfMarker {long} 11 Default\nclEndPerfMarker 12\nclEndPerfMarker 14\n",
+        ));
+        assert_eq!(ranges, [("a".to_owned(), 4, 1)]);
+        assert_eq!(report.findings.len(), 1);
+    }
+
+    #[test]
+    fn markers_of_too_many_threads_are_counted() {
+        let threads = (0..MAX_TRACKS + 5).map(|id| format!("{id}\n0\n"));
+        let threads: String = threads.collect();
+        let (report, ranges) = read(&format!(
+            "=====Perfmarker Output=====\n{threads}7\n2\nclBeginPerfMarker a 10 Default\nclEndPerfMarker 12\n",
+        ));
+        assert_eq!(ranges, []);
+        assert_eq!(report.unrepresented[0].count, 1);
     }
 }

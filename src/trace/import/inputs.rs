@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::joined::Joined;
-use super::{Aligned, Format, Report, Source, chrome, clperfmarker, format, parallel, rocprofv3};
+use super::{
+    Aligned, Format, ReadProgress, Report, Source, chrome, clperfmarker, format, parallel,
+    rocprofv3,
+};
 use crate::capture::{ReadError, Reader};
 use crate::record::Nanos;
 use crate::trace::capture::{Captures, Options};
@@ -56,7 +59,7 @@ fn supported() -> String {
 const SORTING: usize = 128 << 20;
 
 /// Files that belong together: one run in one format.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Recording {
     format: Format,
     sources: Vec<Source>,
@@ -103,6 +106,7 @@ pub struct Inputs {
     options: Options,
     jobs: usize,
     aligns: bool,
+    readings: Arc<AtomicU64>,
 }
 
 impl Inputs {
@@ -115,6 +119,7 @@ impl Inputs {
             options: Options::default(),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             aligns: true,
+            readings: Arc::default(),
         };
         for path in paths {
             let path = path.as_ref();
@@ -157,13 +162,38 @@ impl Inputs {
         &self.recordings
     }
 
-    /// The number of bytes on disk, and a counter for each file of how many of them have been read.
-    pub fn progress(&self) -> (u64, Vec<Arc<AtomicU64>>) {
+    /// How much of the inputs has been read.
+    pub fn progress(&self) -> ReadProgress {
         let sources = self.recordings.iter().flat_map(Recording::sources);
-        let (lengths, counters): (Vec<u64>, Vec<_>) = sources
+        let (lengths, files): (Vec<u64>, Vec<_>) = sources
             .map(|source| (source.length(), source.progress()))
             .unzip();
-        (lengths.iter().sum(), counters)
+        ReadProgress {
+            total: lengths.iter().sum(),
+            files,
+            readings: Arc::clone(&self.readings),
+        }
+    }
+
+    /// All inputs are about to be read from their beginnings.
+    pub(in crate::trace) fn begin_reading(&self) {
+        for source in self.recordings.iter().flat_map(Recording::sources) {
+            source.progress().store(0, Ordering::Relaxed);
+        }
+        self.readings.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The recordings for which `wanted` is true, as inputs of their own.
+    pub(in crate::trace) fn of_recordings(&self, wanted: impl Fn(&Recording) -> bool) -> Inputs {
+        let recordings = self.recordings.iter().filter(|recording| wanted(recording));
+        Inputs {
+            recordings: recordings.cloned().collect(),
+            unread: Vec::new(),
+            options: self.options.clone(),
+            jobs: self.jobs,
+            aligns: self.aligns,
+            readings: Arc::clone(&self.readings),
+        }
     }
 
     fn add_folder(&mut self, path: &Path) -> Result<(), OpenError> {
@@ -240,6 +270,7 @@ impl Producer for &Inputs {
 
     fn produce(self, consumer: &mut dyn Consumer) -> io::Result<Report> {
         let mut report = Report::default();
+        self.begin_reading();
         for recording in &self.recordings {
             for source in &recording.sources {
                 let file = (source.name().to_owned(), recording.format, source.length());
@@ -344,8 +375,9 @@ fn captures(
 
 fn perfetto(source: &Source, consumer: &mut dyn Consumer, report: &mut Report) -> io::Result<()> {
     let replayed = Replay::new(source.reader()?).produce(consumer)?;
-    let findings = replayed.outcome.findings.list();
-    for finding in findings {
+    let findings = &replayed.outcome.findings;
+    report.further_findings += findings.unlisted();
+    for finding in findings.list() {
         report.finding(
             source.name(),
             Some(finding.position.offset),
@@ -356,6 +388,10 @@ fn perfetto(source: &Source, consumer: &mut dyn Consumer, report: &mut Report) -
     for left_out in replayed.left_out {
         let first = left_out.first.iter().map(|position| position.offset);
         report.unrepresented_at(source.name(), left_out.reason, left_out.count, first);
+    }
+    for late in replayed.late {
+        let first = late.first.iter().map(|position| position.offset);
+        report.remarks_at(source.name(), late.reason, late.count, first);
     }
     Ok(())
 }

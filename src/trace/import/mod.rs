@@ -40,11 +40,13 @@ mod databases;
 mod format;
 mod inputs;
 mod joined;
+mod json_window;
 #[cfg(test)]
 mod log;
 #[cfg(feature = "sqlite")]
 mod nsys;
 mod parallel;
+mod progress;
 mod report;
 mod rocprofv3;
 mod row;
@@ -57,5 +59,6 @@ mod tables;
 
 pub use format::Format;
 pub use inputs::{Inputs, OpenError, Recording};
+pub use progress::ReadProgress;
 pub use report::{Aligned, Counts, Finding, Report, Unrepresented};
 pub use source::{Compression, LocalFile, Source};

@@ -209,13 +209,18 @@ impl Report {
         events: u64,
         first: impl Iterator<Item = u64>,
     ) {
-        let mut further = events;
-        for offset in first.take(MAX_OFFSETS) {
-            let list = &mut self.unrepresented;
-            count(list, file, reason.clone(), Some(offset), 1);
-            further = further.saturating_sub(1);
-        }
-        count(&mut self.unrepresented, file, reason, None, further);
+        count_at(&mut self.unrepresented, file, reason, events, first);
+    }
+
+    /// Counts `events` events that the stream holds in another form than the file, the first of which stand at `first`.
+    pub(super) fn remarks_at(
+        &mut self,
+        file: &Path,
+        reason: Cow<'static, str>,
+        events: u64,
+        first: impl Iterator<Item = u64>,
+    ) {
+        count_at(&mut self.remarks, file, reason, events, first);
     }
 
     /// Counts an event that the stream holds in another form than the file.
@@ -255,6 +260,13 @@ impl Report {
         self.captures = self.captures.take().or(other.captures);
     }
 
+    /// Removes the counts of events of some files: the output has these files as they are.
+    pub(in crate::trace) fn forget_events_of(&mut self, is_copied: impl Fn(&Path) -> bool) {
+        for list in [&mut self.unrepresented, &mut self.remarks] {
+            list.retain(|one| !is_copied(&one.file));
+        }
+    }
+
     /// Names a file or folder that was not read.
     pub(super) fn not_read(&mut self, path: PathBuf, found: String) {
         match self.unread.len() < MAX_UNREAD {
@@ -291,6 +303,21 @@ fn add(list: &mut Vec<Unrepresented>, new: Unrepresented) {
         }
         _ => list.push(new),
     }
+}
+
+fn count_at(
+    list: &mut Vec<Unrepresented>,
+    file: &Path,
+    reason: Cow<'static, str>,
+    events: u64,
+    first: impl Iterator<Item = u64>,
+) {
+    let mut further = events;
+    for offset in first.take(MAX_OFFSETS) {
+        count(list, file, reason.clone(), Some(offset), 1);
+        further = further.saturating_sub(1);
+    }
+    count(list, file, reason, None, further);
 }
 
 fn count(

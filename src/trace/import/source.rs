@@ -28,7 +28,7 @@ pub enum Compression {
 }
 
 /// An opened file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Source {
     name: PathBuf,
     file: Arc<File>,

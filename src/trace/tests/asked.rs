@@ -5,7 +5,7 @@ use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::trace::Trace;
 
-use super::convert::{HELPER, MAIN, Making, call};
+use super::making::{HELPER, MAIN, Making, call};
 use crate::capture::Reader;
 use crate::record::*;
 use crate::trace::capture::Options;

@@ -1,10 +1,13 @@
 //! Tests of captures and of the writer: traces are written, and read back with the schema's messages.
 
 mod asked;
-mod convert;
+mod calls;
 mod foreign;
+mod losses;
+mod making;
 mod round_trip;
 mod sampling;
+mod work;
 mod writer;
 
 use std::collections::HashMap;

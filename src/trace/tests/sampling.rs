@@ -3,7 +3,7 @@
 use bytemuck::bytes_of;
 
 use super::Reader as TraceReader;
-use super::convert::{HELPER, MAIN, Making, call, converted};
+use super::making::{HELPER, MAIN, Making, call, converted};
 use crate::capture::code::{CodeOffset, pieces};
 use crate::code::symbols::{Line, listing};
 use crate::record::*;

@@ -2,13 +2,12 @@
 
 use crate::cli::Check;
 use crate::figures::{bytes, count, grouped};
-use crate::input::Input;
+use crate::input::{Input, unpacked};
 use crate::{Failure, stdout};
 use anyhow::{Context, anyhow};
-use gputrail::trace::import::OpenError;
+use gputrail::trace::import::{OpenError, Source};
 use gputrail::trace::perfetto::reader;
 use std::fmt::Write;
-use std::fs::File;
 
 /// Exit code when there are findings.
 const FINDINGS: u8 = 1;
@@ -18,13 +17,13 @@ pub fn run(arguments: &Check) -> Result<u8, Failure> {
     let path = arguments.trace.display();
     let input = match Input::open(&arguments.trace) {
         // A file of no known format may be a trace whose beginning is damaged.
-        Err(error) if error.is::<OpenError>() => Input::Trace(Box::new(
-            File::open(&arguments.trace).with_context(|| format!("cannot read {path}"))?,
-        )),
+        Err(error) if error.is::<OpenError>() => Input::Trace(
+            Source::open(&arguments.trace).with_context(|| format!("cannot read {path}"))?,
+        ),
         input => input?,
     };
-    let file = match input {
-        Input::Trace(file) => file,
+    let trace = match input {
+        Input::Trace(trace) => unpacked(&trace)?,
         Input::Foreign(_) => {
             return Err(anyhow!(
                 "{path} is no Perfetto trace; `gputrail convert --dry-run` tells what could not be read of it"
@@ -38,7 +37,7 @@ pub fn run(arguments: &Check) -> Result<u8, Failure> {
             .into());
         }
     };
-    let outcome = reader::check(file);
+    let outcome = reader::check(trace);
     let findings = &outcome.findings;
     let mut text = String::new();
     for finding in findings.list() {

@@ -2,7 +2,7 @@
 
 use crate::cli::{self, Contents, Convert};
 use crate::figures::{bytes, count, grouped, time};
-use crate::output::{Output, WORKSHOP_PREFIX, folder_of, free_name, refuse_older};
+use crate::output::{Output, WORKSHOP_PREFIX, folder_of, free_name, refuse_inputs, refuse_older};
 use crate::progress::Progress;
 use crate::signals::Signals;
 use crate::summary::tables_of as summary_tables;
@@ -124,11 +124,9 @@ fn to_file(
     let workshop = output.workshop()?;
     output.ends_at_once(signals, workshop.path());
     let path = output.path(std::process::id())?;
-    refuse_inputs(conversion, std::slice::from_ref(&path))?;
+    refuse_inputs(std::slice::from_ref(&path), files_of(conversion.inputs()))?;
     let file = workshop.path().join("trace");
-    let mut progress = Progress::new();
-    let (total, counters) = conversion.inputs().progress();
-    progress.reads(total, counters);
+    let mut progress = Progress::of(conversion.inputs().progress());
     let out = progress.through(File::create_new(&file)?);
     let outcome = conversion
         .write_to(out, format)
@@ -153,20 +151,22 @@ fn to_limited_file(
     limit: u64,
 ) -> anyhow::Result<(Outcome, String)> {
     let (output, path) = file_output(arguments, format)?;
-    refuse_inputs(conversion, std::slice::from_ref(&path))?;
+    refuse_inputs(std::slice::from_ref(&path), files_of(conversion.inputs()))?;
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     output.ends_at_once(signals, workshop.path());
+    let progress = Progress::of(conversion.inputs().progress());
     let part = conversion
         .write_beginning(&workshop.path().join("trace"), format, limit)
         .context("the output could not be made")?;
+    drop(progress);
     let mut text = too_large(std::slice::from_ref(&part), limit);
     if let Some(end) = part.window.to {
         text += &format!(
             "cut to {}: what begins after {} ns is left out ({}); --from shows it\n",
             bytes(limit),
             end.0,
-            count(part.outcome.not_selected, "event")
+            count(part.outside, "event")
         );
     }
     text += &deliver_part(&output, &part, &path)?;
@@ -184,13 +184,15 @@ fn to_parts(
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     output.ends_at_once(signals, workshop.path());
+    let progress = Progress::of(conversion.inputs().progress());
     let parts = conversion
         .write_parts(workshop.path(), format, limit)
         .context("the output could not be made")?;
+    drop(progress);
     let digits = parts.list.len().to_string().len();
     let places = (1..=parts.list.len()).map(|number| numbered(&path, number, digits));
     let places: Vec<_> = places.collect();
-    refuse_inputs(conversion, &places)?;
+    refuse_inputs(&places, files_of(conversion.inputs()))?;
     refuse_older_parts(&output, &path, &places)?;
     let mut text = too_large(&parts.list, limit);
     for (part, place) in parts.list.iter().zip(&places) {
@@ -199,25 +201,10 @@ fn to_parts(
     Ok((parts.whole, text))
 }
 
-/// Refuses to replace a file that the conversion reads, also one in a folder.
-fn refuse_inputs(conversion: &Conversion, places: &[PathBuf]) -> anyhow::Result<()> {
-    let recordings = conversion.inputs().recordings().iter();
-    let sources = recordings.flat_map(|recording| recording.sources());
-    let read: Vec<PathBuf> = sources
-        .filter_map(|source| source.name().canonicalize().ok())
-        .collect();
-    for place in places {
-        if place
-            .canonicalize()
-            .is_ok_and(|place| read.contains(&place))
-        {
-            bail!(
-                "output {} is an input: choose another name",
-                place.display()
-            );
-        }
-    }
-    Ok(())
+/// The names of all files that inputs consist of, also those in folders.
+pub fn files_of(inputs: &Inputs) -> impl Iterator<Item = &Path> {
+    let sources = inputs.recordings().iter().flat_map(Recording::sources);
+    sources.map(Source::name)
 }
 
 /// The output of files, and its name. Files of limited size are made beside it.
@@ -232,13 +219,18 @@ fn file_output(arguments: &Convert, format: OutputFormat) -> anyhow::Result<(Out
 
 /// A warning about parts that are larger than `limit`.
 fn too_large(parts: &[Part], limit: u64) -> String {
-    let largest = parts.iter().map(|part| part.bytes).max().unwrap_or(0);
-    match largest > limit {
-        true => format!(
-            "warning: more than {} in one output: its events cannot be cut further\n",
-            bytes(limit)
+    let larger = parts.iter().filter(|part| part.bytes > limit);
+    let (number, largest) = larger.fold((0, 0), |(number, largest), part| {
+        (number + 1, part.bytes.max(largest))
+    });
+    match number {
+        0 => String::new(),
+        number => format!(
+            "warning: {} larger than {}, by up to {}: their events are too close in time to be divided\n",
+            count(number, "output"),
+            bytes(limit),
+            bytes(largest - limit)
         ),
-        false => String::new(),
     }
 }
 
@@ -316,6 +308,7 @@ fn to_folder(
     // The folder of the result: others may read it.
     std::fs::create_dir(&made)?;
     let mut times = Summary::default();
+    let progress = Progress::of(conversion.inputs().progress());
     let outcome = match format {
         OutputFormat::Csv => {
             let outcome = conversion.write_tables(&made, format, &mut times);
@@ -329,6 +322,12 @@ fn to_folder(
             .write_tables(&made, format, &mut ())
             .context("the output could not be made")?,
     };
+    drop(progress);
+    if format == OutputFormat::Csv && path.is_dir() {
+        let made = std::fs::read_dir(&made)?.flatten();
+        let places: Vec<PathBuf> = made.map(|file| path.join(file.file_name())).collect();
+        refuse_inputs(&places, files_of(conversion.inputs()))?;
+    }
     if format == OutputFormat::Csv && path.is_dir() {
         let is_table = |name: &str| name.ends_with(".csv");
         refuse_older(&path, is_table, |name| made.join(name).exists())?;
@@ -373,9 +372,7 @@ fn extension(format: OutputFormat) -> &'static str {
 /// Makes a trace of inputs in `file`.
 pub fn to_trace(inputs: Inputs, file: &Path) -> anyhow::Result<Report> {
     let inputs = inputs.with_options(Order::options(Contents::default()));
-    let mut progress = Progress::new();
-    let (total, counters) = inputs.progress();
-    progress.reads(total, counters);
+    let mut progress = Progress::of(inputs.progress());
     let out = progress.through(File::create_new(file)?);
     Ok(inputs.produce(&mut Exporter::new(out))?)
 }
@@ -503,7 +500,7 @@ pub fn problems(report: &Report) -> u8 {
 
 fn output(arguments: &Convert, first: &Path, extension: &str) -> anyhow::Result<Output> {
     match &arguments.output {
-        Some(name) => Output::named_beside(name, &arguments.inputs),
+        Some(name) => Output::named_or_standard(name),
         None => Output::beside(first, extension),
     }
 }
@@ -536,6 +533,8 @@ fn convert_captures(arguments: &Convert, captures: &[PathBuf]) -> Result<u8, Fai
     let workshop = output.workshop()?;
     output.ends_at_once(signals, workshop.path());
     let path = output.path(std::process::id())?;
+    let read = captures.iter().map(PathBuf::as_path);
+    refuse_inputs(std::slice::from_ref(&path), read)?;
     let made = Order {
         captures,
         output: &output,

@@ -3,7 +3,7 @@
 use crate::cli::{Contents, Info};
 use crate::convert;
 use crate::figures::{bytes, count, grouped, time};
-use crate::input::{Input, refuse_without_packets};
+use crate::input::{Input, refuse_without_packets, unpacked};
 use crate::trace::Order;
 use crate::{Failure, contents, stdout};
 use anyhow::{Context, anyhow};
@@ -29,11 +29,12 @@ pub fn run(arguments: &Info) -> Result<u8, Failure> {
         let cannot = || format!("cannot read {}", path.display());
         Ok(std::fs::metadata(path).with_context(cannot)?.len())
     };
-    let text = match Input::open(path)? {
+    let (text, is_sound) = match Input::open(path)? {
         Input::Trace(file) => {
-            let info = reader::info(file);
+            let info = reader::info(unpacked(&file)?);
             refuse_without_packets(path, &info.outcome)?;
-            trace(path, length()?, &info)
+            let is_sound = info.outcome.findings.count() == 0;
+            (trace(path, length()?, &info), is_sound)
         }
         Input::Capture(reader) => capture(path, length()?, &reader)?,
         Input::Foreign(inputs) => {
@@ -46,7 +47,10 @@ pub fn run(arguments: &Info) -> Result<u8, Failure> {
         }
     };
     stdout::print(&text)?;
-    Ok(0)
+    Ok(match is_sound {
+        true => 0,
+        false => convert::DAMAGED,
+    })
 }
 
 /// Lines of a name and a text each.
@@ -216,7 +220,8 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
     lines.text
 }
 
-fn capture(path: &Path, length: u64, reader: &Reader) -> Result<String, Failure> {
+/// The contents of a capture, and whether all of it could be read.
+fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), Failure> {
     let mut summary = Summary::default();
     let captures = std::slice::from_ref(reader);
     let options = Order::options(Contents {
@@ -321,7 +326,7 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<String, Failure>
         .map(|note| (end, metadata.string(note.text).to_owned()))
         .collect();
     lines.line("complete", verdict(complete, reader.ended(), &early));
-    Ok(lines.text)
+    Ok((lines.text, report.findings.is_empty()))
 }
 
 fn lost(records: u64) -> String {

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 pub enum Input {
     /// A capture, whose names and clocks have been read.
     Capture(Box<Reader>),
-    /// The unpacked bytes of a trace.
-    Trace(Box<dyn Read + Send>),
+    /// A Perfetto trace.
+    Trace(Source),
     /// A folder, or a file of another program.
     Foreign(Inputs),
 }
@@ -42,13 +42,17 @@ impl Input {
         }
         match recordings.iter().flat_map(Recording::sources).next() {
             Some(source) if recordings.iter().all(is(Format::Perfetto)) => {
-                let cannot = || format!("cannot read {}", path.display());
-                let trace = Source::reader(source).with_context(cannot)?;
-                Ok(Input::Trace(Box::new(trace)))
+                Ok(Input::Trace(source.clone()))
             }
             _ => Ok(Input::Foreign(inputs)),
         }
     }
+}
+
+/// The unpacked bytes of a file.
+pub fn unpacked(file: &Source) -> Result<impl Read + Send + use<>> {
+    let cannot = || format!("cannot read {}", file.name().display());
+    file.reader().with_context(cannot)
 }
 
 /// Returns an error for a file in which no packet could be read: it is neither a capture nor a trace.
@@ -85,11 +89,11 @@ pub fn read(
     for path in files {
         match Input::open(path)? {
             Input::Capture(reader) => captures.push(*reader),
-            Input::Trace(file) => traces.push((path, file)),
+            Input::Trace(trace) => traces.push((path, trace)),
             Input::Foreign(_) => return read_all(files, contents, consumer),
         }
     }
-    match (&captures[..], &mut traces[..]) {
+    match (&captures[..], &traces[..]) {
         ([_, ..], []) => {
             let options = Order::options(contents);
             let report = Captures::new(&captures, &options)
@@ -99,8 +103,8 @@ pub fn read(
             let findings = findings.map(|(path, finding)| format!("{}: {finding}", path.display()));
             Ok(findings.collect())
         }
-        ([], [(path, file)]) => {
-            let replayed = Replay::new(file).produce(consumer);
+        ([], [(path, trace)]) => {
+            let replayed = Replay::new(unpacked(trace)?).produce(consumer);
             let replayed = replayed.map_err(|error| anyhow!(error))?;
             refuse_without_packets(path, &replayed.outcome)?;
             let findings = replayed.outcome.findings.list().iter();

@@ -1,10 +1,10 @@
 //! `gputrail merge`: makes one trace of several traces and captures, of one machine or of several.
 
 use crate::cli::{Contents, Merge};
-use crate::convert::{problems, to_trace};
+use crate::convert::{DAMAGED, files_of, problems, to_trace};
 use crate::figures::{bytes, count, time};
-use crate::input::Input;
-use crate::output::Output;
+use crate::input::{Input, unpacked};
+use crate::output::{Output, refuse_inputs};
 use crate::progress::Progress;
 use crate::signals::Signals;
 use crate::trace::Order;
@@ -12,6 +12,7 @@ use crate::{Failure, say};
 use anyhow::{Context, Result, anyhow};
 use gputrail::capture::Reader;
 use gputrail::record::Nanos;
+use gputrail::trace::import::Source;
 use gputrail::trace::perfetto::Exporter;
 use gputrail::trace::perfetto::merge::{Placement, Survey, Trust, merge, place, survey};
 use gputrail::trace::{Converted, convert};
@@ -47,21 +48,30 @@ impl FromStr for Offset {
     }
 }
 
-/// A trace to be merged: its file, and the inputs from which it was made.
+/// A trace to be merged, and the inputs from which it was made.
 struct Piece {
-    path: PathBuf,
+    trace: Source,
     inputs: Vec<usize>,
     survey: Survey,
 }
 
+/// The inputs as traces, and whether all of them could be read without damage.
+struct Pieces {
+    list: Vec<Piece>,
+    are_sound: bool,
+}
+
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Merge) -> Result<u8, Failure> {
-    let output = Output::named_beside(&arguments.output, &arguments.inputs)?;
+    let output = Output::named_or_standard(&arguments.output)?;
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     output.ends_at_once(signals, workshop.path());
     let path = output.path(std::process::id())?;
-    let pieces = pieces(&arguments.inputs, workshop.path())?;
+    let Pieces {
+        list: pieces,
+        are_sound,
+    } = pieces(&arguments.inputs, &path, workshop.path())?;
     let offsets = offsets(&arguments.offset, &pieces, arguments.inputs.len())?;
     let surveys: Vec<Survey> = pieces.iter().map(|piece| piece.survey.clone()).collect();
     let placements = place(&surveys, &offsets).map_err(|piece| {
@@ -93,21 +103,30 @@ pub fn run(arguments: &Merge) -> Result<u8, Failure> {
         let length = std::fs::metadata(&made).map_or(0, |data| data.len());
         say!("trace: {} ({})", made.display(), bytes(length));
     }
-    Ok(0)
+    Ok(match are_sound {
+        true => 0,
+        false => DAMAGED,
+    })
 }
 
-/// The inputs as traces: captures of one machine become one trace.
-fn pieces(inputs: &[PathBuf], workshop: &Path) -> Result<Vec<Piece>> {
-    let mut traces: Vec<(Vec<usize>, PathBuf)> = Vec::new();
+/// The inputs as traces: captures of one machine become one trace. None of them is the output, `place`.
+fn pieces(inputs: &[PathBuf], place: &Path, workshop: &Path) -> Result<Pieces> {
+    let mut traces: Vec<(Vec<usize>, Source)> = Vec::new();
     let mut captures: BTreeMap<String, Vec<(usize, Reader)>> = BTreeMap::new();
+    let mut are_sound = true;
+    let place = [place.to_owned()];
     for (index, path) in inputs.iter().enumerate() {
-        match Input::open(path)? {
-            Input::Trace(_) => traces.push((vec![index], path.clone())),
+        let input = Input::open(path)?;
+        match &input {
+            Input::Foreign(inputs) => refuse_inputs(&place, files_of(inputs))?,
+            _ => refuse_inputs(&place, std::iter::once(&**path))?,
+        }
+        match input {
+            Input::Trace(trace) => traces.push((vec![index], trace)),
             Input::Foreign(inputs) => {
                 let made = workshop.join(format!("input-{index}"));
-                let report = to_trace(inputs, &made)?;
-                problems(&report);
-                traces.push((vec![index], made));
+                are_sound &= problems(&to_trace(inputs, &made)?) == 0;
+                traces.push((vec![index], Source::open(&made)?));
             }
             Input::Capture(reader) => {
                 let metadata = reader.metadata();
@@ -128,36 +147,36 @@ fn pieces(inputs: &[PathBuf], workshop: &Path) -> Result<Vec<Piece>> {
         let trace = Exporter::new(progress.through(file));
         let options = Order::options(Contents::default());
         let Converted { report, .. } = convert(&readers, trace, &options, &mut ())?;
+        drop(progress);
+        are_sound &= report.findings.is_empty();
         for (capture, finding) in report.findings.iter().take(MAX_FINDINGS) {
             say!("{}: {finding}", capture.display());
         }
-        traces.push((indices, path));
+        traces.push((indices, Source::open(&path)?));
     }
-    traces.sort();
-    traces
-        .into_iter()
-        .map(|(indices, path)| {
-            let file =
-                File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            let survey = survey(file);
-            let name = inputs[indices[0]].display();
-            if survey.packets == 0 {
-                let what = survey.findings.first().map(ToString::to_string);
-                return Err(anyhow!("{name}: {}", what.unwrap_or_default()));
-            }
-            for finding in survey.findings.iter().take(MAX_FINDINGS) {
-                say!("{name}: {finding}");
-            }
-            if survey.findings.len() > MAX_FINDINGS {
-                say!("{name}: and more; `gputrail check` lists them");
-            }
-            Ok(Piece {
-                path,
-                inputs: indices,
-                survey,
-            })
-        })
-        .collect()
+    traces.sort_by(|one, other| one.0.cmp(&other.0));
+    let mut list = Vec::new();
+    for (indices, trace) in traces {
+        let survey = survey(unpacked(&trace)?);
+        let name = inputs[indices[0]].display();
+        if survey.packets == 0 {
+            let what = survey.findings.first().map(ToString::to_string);
+            return Err(anyhow!("{name}: {}", what.unwrap_or_default()));
+        }
+        for finding in survey.findings.iter().take(MAX_FINDINGS) {
+            say!("{name}: {finding}");
+        }
+        if survey.findings.len() > MAX_FINDINGS {
+            say!("{name}: and more; `gputrail check` lists them");
+        }
+        are_sound &= survey.findings.is_empty();
+        list.push(Piece {
+            trace,
+            inputs: indices,
+            survey,
+        });
+    }
+    Ok(Pieces { list, are_sound })
 }
 
 /// The user's offsets by piece.
@@ -184,8 +203,7 @@ fn write(pieces: &[Piece], placements: &[Placement], path: &Path) -> Result<()> 
     let file = File::create_new(path).with_context(cannot)?;
     let mut traces = Vec::new();
     for (piece, placement) in pieces.iter().zip(placements) {
-        let file = File::open(&piece.path)?;
-        traces.push((file, &piece.survey, *placement));
+        traces.push((unpacked(&piece.trace)?, &piece.survey, *placement));
     }
     let mut progress = Progress::new();
     let mut out = BufWriter::new(progress.through(file));

@@ -133,25 +133,12 @@ impl Output {
         })
     }
 
-    /// The output that the user named, unless it is one of `inputs`: a file that is read is not replaced. `-` is standard
-    /// output.
-    pub fn named_beside(name: &OsStr, inputs: &[PathBuf]) -> Result<Output> {
-        if name == "-" {
-            return Output::standard_output();
+    /// The output that the user named; `-` is standard output.
+    pub fn named_or_standard(name: &OsStr) -> Result<Output> {
+        match name == "-" {
+            true => Output::standard_output(),
+            false => Output::named(name),
         }
-        let output = Output::named(name)?;
-        let place = Path::new(name).canonicalize();
-        let is_input = |input: &&PathBuf| {
-            let file = input.canonicalize().ok().filter(|input| input.is_file());
-            file.is_some_and(|file| place.as_ref().is_ok_and(|place| *place == file))
-        };
-        if let Some(input) = inputs.iter().find(is_input) {
-            bail!(
-                "output {} is an input: choose another name",
-                input.display()
-            );
-        }
-        Ok(output)
     }
 
     fn in_directory_of(
@@ -300,6 +287,26 @@ pub fn folder_of(path: &Path) -> &Path {
         _ if path.is_dir() => path,
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
+    }
+}
+
+/// Refuses to replace a file that is read: `places` are the outputs, and `read` the inputs.
+pub fn refuse_inputs<'p>(places: &[PathBuf], read: impl Iterator<Item = &'p Path>) -> Result<()> {
+    let files = read.filter(|input| input.is_file());
+    let files: Vec<PathBuf> = files
+        .filter_map(|input| input.canonicalize().ok())
+        .collect();
+    let is_read = |place: &&PathBuf| {
+        place
+            .canonicalize()
+            .is_ok_and(|place| files.contains(&place))
+    };
+    match places.iter().find(is_read) {
+        Some(place) => bail!(
+            "output {} is an input: choose another name",
+            place.display()
+        ),
+        None => Ok(()),
     }
 }
 

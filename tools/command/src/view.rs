@@ -9,7 +9,7 @@ use crate::input::Input;
 use crate::signals::{self, Signals};
 use crate::{Failure, convert, private_dir, say};
 use anyhow::{Context, Result, anyhow};
-use gputrail::trace::import::Inputs;
+use gputrail::trace::import::{Compression, Inputs};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -34,8 +34,16 @@ const MAX_REQUESTS: usize = 64;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &View) -> Result<u8, Failure> {
+    let mut trace_file = None;
     let inputs = match Input::open(&arguments.trace)? {
-        Input::Trace(_) => None,
+        Input::Trace(trace) => {
+            // The UI unpacks gzip itself.
+            trace_file = match trace.compression() {
+                Compression::Zstd => Some(trace.local_file().context("cannot unpack the trace")?),
+                Compression::None | Compression::Gzip => None,
+            };
+            None
+        }
         Input::Capture(_) => {
             Some(Inputs::open(&[&arguments.trace]).map_err(|error| anyhow!(error))?)
         }
@@ -44,7 +52,11 @@ pub fn run(arguments: &View) -> Result<u8, Failure> {
     let signals = Signals::take().context("cannot take signals")?;
     let port = arguments.port.unwrap_or(PORT);
     let Some(inputs) = inputs else {
-        serve(&arguments.trace, arguments.ui.as_deref(), port, &signals)?;
+        let trace = match &trace_file {
+            Some(unpacked) => unpacked.path(),
+            None => &arguments.trace,
+        };
+        serve(trace, arguments.ui.as_deref(), port, &signals)?;
         return Ok(0);
     };
     let folder = private_dir::create_in(&std::env::temp_dir(), ".gputrail-")

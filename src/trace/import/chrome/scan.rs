@@ -10,16 +10,14 @@ use serde_core::Deserialize;
 use serde_json::value::RawValue;
 
 use super::event::{self, Event};
+use crate::trace::import::json_window::{JsonWindow, error_offset, is_cut, reason};
 
-/// Bytes of the file that are in memory at first, and at most: an event that is longer is damage.
-const WINDOW: usize = 1 << 18;
+/// Bytes of the file that are in memory at most: an event that is longer is damage.
 const MAX_WINDOW: usize = 1 << 26;
 /// Most bytes of a value beside the events that is passed on.
 const MAX_FIELD: usize = 1 << 20;
 /// Longest damaged event that is looked at for repair.
 const MAX_REPAIR: usize = 1 << 20;
-/// Bytes that may be parsed in vain, for each byte that is skipped, and once.
-const MAX_WASTE: (u64, u64) = (8, 1 << 24);
 
 /// Takes what a file holds.
 pub(super) trait Visitor {
@@ -36,13 +34,7 @@ pub(super) trait Visitor {
 /// Reads a whole file. Returns whether it ended where its content does: a file that was cut does not.
 pub(super) fn scan(file: impl BufRead, visitor: &mut impl Visitor) -> io::Result<bool> {
     let mut scanner = Scanner {
-        file,
-        buffer: Vec::new(),
-        at: 0,
-        offset: 0,
-        ended: false,
-        wasted: 0,
-        skipped: 0,
+        window: JsonWindow::new(file),
     };
     match scanner.file(visitor) {
         Err(Stop::Write(error)) => Err(error),
@@ -85,70 +77,30 @@ enum Parsed {
 }
 
 struct Scanner<R> {
-    file: R,
-    /// The window: bytes of the file, read up to `at`.
-    buffer: Vec<u8>,
-    at: usize,
-    /// Offset of the window in the file.
-    offset: u64,
-    ended: bool,
-    /// Bytes that were parsed in vain and skipped, while looking for events behind damage.
-    wasted: u64,
-    skipped: u64,
+    window: JsonWindow<R>,
 }
 
 impl<R: BufRead> Scanner<R> {
     fn position(&self) -> u64 {
-        self.offset + self.at as u64
+        self.window.position()
     }
 
-    /// Reads more; false at the end of the file. Bytes before `at` go.
+    /// Reads more; false at the end of the file.
     fn fill(&mut self, visitor: &mut impl Visitor) -> bool {
-        if self.ended {
-            return false;
+        let has_more = self.window.fill();
+        if let Some((end, error)) = self.window.error.take() {
+            visitor.damage(end, format!("an error: {error}"), "more of the file");
         }
-        self.buffer.drain(..self.at);
-        self.offset += self.at as u64;
-        self.at = 0;
-        // Doubling: what is parsed again while a long value comes in is parsed a few times only.
-        let wanted = WINDOW.max(self.buffer.len());
-        let before = self.buffer.len();
-        while self.buffer.len() < before + wanted {
-            match self.file.fill_buf() {
-                Ok([]) => {
-                    self.ended = true;
-                    break;
-                }
-                Ok(bytes) => {
-                    let count = bytes.len();
-                    self.buffer.extend_from_slice(bytes);
-                    self.file.consume(count);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let end = self.offset + self.buffer.len() as u64;
-                    visitor.damage(end, format!("an error: {error}"), "more of the file");
-                    self.ended = true;
-                    break;
-                }
-            }
-        }
-        self.buffer.len() > before
+        has_more
     }
 
     /// The next byte that is not white space; none at the end of the file.
     fn peek(&mut self, visitor: &mut impl Visitor) -> Option<u8> {
-        loop {
-            let rest = &self.buffer[self.at..];
-            if let Some(space) = rest.iter().position(|byte| !byte.is_ascii_whitespace()) {
-                self.at += space;
-                return Some(self.buffer[self.at]);
-            }
-            self.at = self.buffer.len();
-            if !self.fill(visitor) {
-                return None;
-            }
+        let next = self.window.peek();
+        if let Some((end, error)) = self.window.error.take() {
+            visitor.damage(end, format!("an error: {error}"), "more of the file");
         }
+        next
     }
 
     /// As [`peek`](Self::peek), where more has to come.
@@ -181,8 +133,8 @@ impl<R: BufRead> Scanner<R> {
     /// The length of the value at `at`, of at most `limit` bytes.
     fn length(&mut self, limit: usize, visitor: &mut impl Visitor) -> Parsed {
         loop {
-            let rest = &self.buffer[self.at..];
-            let is_all = self.ended || rest.len() > limit;
+            let rest = self.window.rest();
+            let is_all = self.window.ended || rest.len() > limit;
             match Self::parse::<&RawValue>(rest, &mut None) {
                 // A number may go on behind the window.
                 Ok(length) if is_all || length < rest.len() => return Parsed::Whole(length),
@@ -197,22 +149,19 @@ impl<R: BufRead> Scanner<R> {
 
     /// The whole file.
     fn file(&mut self, visitor: &mut impl Visitor) -> Result<(), Stop> {
-        self.fill(visitor);
-        if self.buffer.starts_with(b"\xef\xbb\xbf") {
-            self.at = 3;
-        }
+        self.window.begin();
         match self.peek(visitor) {
             Some(b'[') => {
-                self.at += 1;
+                self.window.at += 1;
                 // The end of such an array may be missing: programs that die while they write leave it out.
                 self.events(visitor, Within::File)
             }
             Some(b'{') => {
-                self.at += 1;
+                self.window.at += 1;
                 self.object(visitor)
             }
             Some(_) | None => {
-                let found = self.describe();
+                let found = self.window.describe();
                 visitor.damage(self.position(), found, "a JSON object or array");
                 Ok(())
             }
@@ -225,28 +174,28 @@ impl<R: BufRead> Scanner<R> {
             match self.next(visitor, "a field, or `}`")? {
                 b'}' => return Ok(()),
                 b',' => {
-                    self.at += 1;
+                    self.window.at += 1;
                     continue;
                 }
                 b'"' => {}
                 b'{' => {
                     // The events' array ended too early, or its beginning is gone.
-                    let found = self.describe();
+                    let found = self.window.describe();
                     visitor.damage(self.position(), found, "a field, or `}`");
                     self.events(visitor, Within::Damage)?;
                     continue;
                 }
                 _ => {
-                    self.resume(visitor, 0, self.describe(), "a field, or `}`")?;
+                    self.resume(visitor, 0, self.window.describe(), "a field, or `}`")?;
                     self.events(visitor, Within::Damage)?;
                     continue;
                 }
             }
             let name = match self.length(MAX_FIELD, visitor) {
                 Parsed::Whole(length) => {
-                    let raw = String::from_utf8_lossy(&self.buffer[self.at..self.at + length]);
+                    let raw = String::from_utf8_lossy(&self.window.rest()[..length]);
                     let name = event::text(&raw).into_owned();
-                    self.at += length;
+                    self.window.at += length;
                     name
                 }
                 Parsed::Wrong(error, found) => {
@@ -256,21 +205,21 @@ impl<R: BufRead> Scanner<R> {
                 }
             };
             if self.next(visitor, "`:`")? == b':' {
-                self.at += 1;
+                self.window.at += 1;
             }
             let first = self.next(visitor, "a value")?;
             if name == "traceEvents" && first == b'[' {
-                self.at += 1;
+                self.window.at += 1;
                 self.events(visitor, Within::Field)?;
                 continue;
             }
             match self.length(MAX_FIELD, visitor) {
                 Parsed::Whole(length) => {
-                    let value = &self.buffer[self.at..self.at + length];
+                    let value = &self.window.rest()[..length];
                     visitor.field(&name, &String::from_utf8_lossy(value));
-                    self.at += length;
+                    self.window.at += length;
                 }
-                Parsed::Wrong(..) if self.buffer.len() - self.at > MAX_FIELD => {
+                Parsed::Wrong(..) if self.window.rest().len() > MAX_FIELD => {
                     visitor.long_field(&name, self.position());
                     self.skip_value(visitor)?;
                 }
@@ -286,11 +235,11 @@ impl<R: BufRead> Scanner<R> {
     fn skip_value(&mut self, visitor: &mut impl Visitor) -> Result<(), Stop> {
         let mut span = Span::default();
         loop {
-            if let Some(length) = span.end(&self.buffer[self.at..]) {
-                self.at += length;
+            if let Some(length) = span.end(self.window.rest()) {
+                self.window.at += length;
                 return Ok(());
             }
-            self.at = self.buffer.len();
+            self.window.skip_all();
             if !self.fill(visitor) {
                 visitor.damage(
                     self.position(),
@@ -316,9 +265,9 @@ impl<R: BufRead> Scanner<R> {
             };
             match byte {
                 b'{' => self.event(visitor)?,
-                b',' => self.at += 1,
+                b',' => self.window.at += 1,
                 b']' => {
-                    self.at += 1;
+                    self.window.at += 1;
                     return Ok(());
                 }
                 b'"' | b'}' if within == Within::Damage => {
@@ -328,10 +277,10 @@ impl<R: BufRead> Scanner<R> {
                 _ => match self.length(MAX_FIELD, visitor) {
                     // A value that is no event, as `null`.
                     Parsed::Whole(length) if length > 0 => {
-                        visitor.damage(self.position(), self.describe(), "an event");
-                        self.at += length;
+                        visitor.damage(self.position(), self.window.describe(), "an event");
+                        self.window.at += length;
                     }
-                    _ => self.resume(visitor, 0, self.describe(), "an event, or `]`")?,
+                    _ => self.resume(visitor, 0, self.window.describe(), "an event, or `]`")?,
                 },
             }
         }
@@ -341,16 +290,18 @@ impl<R: BufRead> Scanner<R> {
     fn event(&mut self, visitor: &mut impl Visitor) -> Result<(), Stop> {
         loop {
             let mut event: Option<Event<'_>> = None;
-            let rest = &self.buffer[self.at..];
+            let rest = self.window.rest();
             match Self::parse(rest, &mut event) {
                 Ok(length) => {
                     if let Some(event) = event {
-                        visitor.event(self.offset + self.at as u64, &event)?;
+                        visitor.event(self.position(), &event)?;
                     }
-                    self.at += length;
+                    self.window.at += length;
                     return Ok(());
                 }
-                Err(error) if is_cut(rest, &error) && !self.ended && rest.len() < MAX_WINDOW => {
+                Err(error)
+                    if is_cut(rest, &error) && !self.window.ended && rest.len() < MAX_WINDOW =>
+                {
                     self.fill(visitor);
                 }
                 Err(error) => {
@@ -369,7 +320,7 @@ impl<R: BufRead> Scanner<R> {
         found: String,
     ) -> Result<(), Stop> {
         const EXPECTED: &str = "an event in JSON";
-        let rest = &self.buffer[self.at..];
+        let rest = self.window.rest();
         let rest = &rest[..rest.len().min(MAX_REPAIR)];
         if let Some(length) = Span::default().end(rest)
             && let Some(repaired) = repaired(&rest[..length])
@@ -379,11 +330,11 @@ impl<R: BufRead> Scanner<R> {
                 && let Some(event) = event
                 && event.ph.is_some()
             {
-                let offset = self.offset + self.at as u64;
+                let offset = self.position();
                 let found = format!("{found}; repaired");
                 visitor.damage(offset + error as u64, found, EXPECTED);
                 visitor.event(offset, &event)?;
-                self.at += length;
+                self.window.at += length;
                 return Ok(());
             }
         }
@@ -400,24 +351,13 @@ impl<R: BufRead> Scanner<R> {
     ) -> Result<(), Stop> {
         let begin = self.position();
         let end = loop {
-            self.at = (self.at + 1).min(self.buffer.len());
-            self.skipped += 1;
-            let rest = &self.buffer[self.at..];
-            let brace = rest.iter().position(|byte| *byte == b'{');
-            self.skipped += brace.unwrap_or(rest.len()) as u64;
-            let Some(brace) = brace else {
-                self.at = self.buffer.len();
-                if self.fill(visitor) {
-                    // The byte that comes first has not been looked at.
-                    self.at = 0;
-                    if self.buffer[0] == b'{' && self.is_event(visitor) {
-                        break Some(self.position());
-                    }
-                    continue;
-                }
+            let has_more = self.window.skip_to_brace();
+            if let Some((end, error)) = self.window.error.take() {
+                visitor.damage(end, format!("an error: {error}"), "more of the file");
+            }
+            if !has_more {
                 break None;
-            };
-            self.at += brace;
+            }
             if self.is_event(visitor) {
                 break Some(self.position());
             }
@@ -444,59 +384,27 @@ impl<R: BufRead> Scanner<R> {
     fn is_event(&mut self, visitor: &mut impl Visitor) -> bool {
         loop {
             let mut event: Option<Event<'_>> = None;
-            let rest = &self.buffer[self.at..];
+            let rest = self.window.rest();
             let rest = &rest[..rest.len().min(MAX_REPAIR)];
             match Self::parse(rest, &mut event) {
                 Ok(_) => return event.is_some_and(|event| event.ph.is_some()),
-                Err(error) if is_cut(rest, &error) && !self.ended && rest.len() < MAX_REPAIR => {
+                Err(error)
+                    if is_cut(rest, &error) && !self.window.ended && rest.len() < MAX_REPAIR =>
+                {
                     self.fill(visitor);
                 }
                 Err(error) => {
                     let parsed = error_offset(rest, &error);
-                    self.wasted += parsed as u64;
-                    let (each, once) = MAX_WASTE;
-                    if self.wasted > once + each * self.skipped {
+                    self.window.wasted += parsed as u64;
+                    if self.window.has_wasted_too_much() {
                         // Objects in objects that end nowhere: those inside are not tried one by one.
-                        self.at += parsed.saturating_sub(1);
-                        self.skipped += parsed as u64;
+                        self.window.at += parsed.saturating_sub(1);
+                        self.window.skipped += parsed as u64;
                     }
                     return false;
                 }
             }
         }
-    }
-
-    /// The byte at `at`, in words.
-    fn describe(&self) -> String {
-        match self.buffer.get(self.at) {
-            None => "the end of the file".into(),
-            Some(byte @ 0x20..0x7f) => format!("`{}`", char::from(*byte)),
-            Some(byte) => format!("the byte {byte:#04x}"),
-        }
-    }
-}
-
-/// Offset of an error in `bytes`.
-fn error_offset(bytes: &[u8], error: &serde_json::Error) -> usize {
-    let lines = bytes
-        .split_inclusive(|byte| *byte == b'\n')
-        .take(error.line().saturating_sub(1));
-    let before: usize = lines.map(<[u8]>::len).sum();
-    (before + error.column().saturating_sub(1)).min(bytes.len())
-}
-
-/// Whether an error may be due to the end of the window: a number that ends behind its point is an invalid number.
-fn is_cut(bytes: &[u8], error: &serde_json::Error) -> bool {
-    const LONGEST_TOKEN: usize = 16;
-    error.is_eof() || error_offset(bytes, error) + LONGEST_TOKEN >= bytes.len()
-}
-
-/// An error without its place, which refers to the window.
-fn reason(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    match text.rfind(" at line ") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
     }
 }
 

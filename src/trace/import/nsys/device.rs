@@ -2,7 +2,7 @@
 
 use super::super::row::{After, Damage, Field, Row, rows};
 use super::super::tables::{
-    ArgumentValue, CounterNumber, CounterRow, HostKind, HostRow, Lane, MemoryRow, QueueHandle,
+    AllocationRow, ArgumentValue, CounterNumber, CounterRow, HostKind, HostRow, Lane, QueueHandle,
     QueueRow, StageHandle, TextId, ValueRow, WorkRow,
 };
 use super::{Export, pid_of, thread_of};
@@ -149,17 +149,6 @@ impl Export<'_> {
         })
     }
 
-    /// Values as arguments. 0 and `NULL` are left out.
-    fn numbers(&mut self, values: &[(&str, Option<i64>)]) -> Vec<(TextId, ArgumentValue)> {
-        let known = values
-            .iter()
-            .filter_map(|(name, value)| Some((*name, (*value)?)));
-        let known = known.filter(|(_, value)| *value != 0);
-        known
-            .map(|(name, value)| (self.tables.text(name), ArgumentValue::Int(value)))
-            .collect()
-    }
-
     /// The work of a table, which has `columns` beside the common ones.
     fn work(
         &mut self,
@@ -177,7 +166,7 @@ impl Export<'_> {
             };
             let described = describe(export, &After(row, Common::COLUMNS.len()))?;
             let queue = export.queue(&at);
-            let mut arguments = export.numbers(&[("graph_node_id", at.node)]);
+            let mut arguments = export.tables.numbers(&[("graph_node_id", at.node)]);
             arguments.extend(described.arguments);
             let process = export.process(thread_of(at.process.unwrap_or(0)).0);
             let arguments = export.tables.arguments(arguments);
@@ -226,7 +215,7 @@ impl Export<'_> {
                     dynamic_local: kernel.dynamic_shared,
                     private: kernel.local,
                 },
-                arguments: export.numbers(&[
+                arguments: export.tables.numbers(&[
                     ("graph_id", kernel.graph),
                     ("grid_id", kernel.grid),
                     ("launch_type", kernel.launch),
@@ -260,7 +249,7 @@ impl Export<'_> {
                     arguments.push((export.tables.text(name), label));
                 }
             }
-            arguments.extend(export.numbers(&[
+            arguments.extend(export.tables.numbers(&[
                 ("source_device", copy.source_device),
                 ("destination_device", copy.destination_device),
                 ("copies", copy.count),
@@ -286,7 +275,9 @@ impl Export<'_> {
             Ok(Described {
                 stage: export.tables.stage(WorkKind::Set, WorkKind::FILL, ""),
                 bytes: set.bytes,
-                arguments: export.numbers(&[("value", set.value), ("memory_kind", set.kind)]),
+                arguments: export
+                    .tables
+                    .numbers(&[("value", set.value), ("memory_kind", set.kind)]),
                 ..Described::default()
             })
         });
@@ -299,7 +290,9 @@ impl Export<'_> {
             let name = format!("CUDA graph {}", graph.graph.unwrap_or(0));
             Ok(Described {
                 stage: export.tables.stage(WorkKind::Kernel, &name, ""),
-                arguments: export.numbers(&[("graph_exec_id", graph.executable)]),
+                arguments: export
+                    .tables
+                    .numbers(&[("graph_exec_id", graph.executable)]),
                 ..Described::default()
             })
         });
@@ -382,42 +375,26 @@ impl Export<'_> {
             let address = memory.address.unwrap_or(0) as u64;
             let label = export.label("ENUM_CUDA_MEM_KIND", kind);
             let tables = &mut export.tables;
-            let mut arguments = vec![
-                (tables.text("bytes"), ArgumentValue::Uint(memory.bytes)),
-                (tables.text("address"), ArgumentValue::Pointer(address)),
-                (
-                    tables.text("memory"),
-                    ArgumentValue::Text(tables.text(&label)),
-                ),
-            ];
+            let mut arguments = vec![(
+                tables.text("memory"),
+                ArgumentValue::Text(tables.text(&label)),
+            )];
             if !memory.name.is_empty() {
                 let name = ArgumentValue::Text(tables.text(memory.name));
                 arguments.push((tables.text("variable"), name));
             }
-            let arguments = tables.arguments(arguments);
-            let name = tables.text(if freed { "deallocation" } else { "allocation" });
-            let category = tables.text("memory allocation");
-            tables.add_host_in(
-                Lane::Process(process, category),
-                HostRow {
-                    kind: HostKind::Instant(name, category),
-                    start: time,
-                    end: time,
-                    correlation: memory.correlation,
-                    arguments,
-                    ..HostRow::default()
-                },
-            );
-            if !HOST_MEMORY.contains(&kind) {
-                tables.add_memory(MemoryRow {
-                    process,
-                    agent,
-                    time,
-                    address,
-                    bytes: memory.bytes,
-                    freed,
-                });
-            }
+            tables.add_allocation(AllocationRow {
+                process,
+                agent,
+                name: if freed { "deallocation" } else { "allocation" },
+                start: time,
+                end: None,
+                correlation: memory.correlation,
+                address,
+                bytes: memory.bytes,
+                freed: Some(freed).filter(|_| !HOST_MEMORY.contains(&kind)),
+                arguments,
+            });
             Ok(())
         });
     }

@@ -5,19 +5,18 @@
 //! time.
 
 use std::fmt::Write as _;
-use std::io::{self, BufRead};
+use std::io::BufRead;
 
 use serde_core::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
-/// Bytes that are read at a time, and of the longest element.
-const WINDOW: usize = 1 << 18;
+use crate::trace::import::json_window::{JsonWindow, error_offset, is_cut, reason};
+
+/// Bytes of the longest element.
 const MAX_ELEMENT: usize = 1 << 24;
 /// Bytes of the longest element with the whole path of each value.
 const MAX_TEXT: usize = 4 * MAX_ELEMENT;
-/// Bytes that may be parsed in vain behind damage, for each byte that is skipped, and once.
-const MAX_WASTE: (u64, u64) = (8, 1 << 24);
 /// Fields of a process whose fields are lists.
 const NESTED: [&str; 3] = ["strings", "buffer_records", "callback_records"];
 /// Fields that every record has one of. Behind damage, an object without them is part of a record.
@@ -177,15 +176,9 @@ pub(super) trait Take {
 /// Reads a whole file.
 pub(super) fn scan(file: impl BufRead, take: &mut impl Take) {
     let mut scanner = Scanner {
-        file,
-        buffer: Vec::new(),
-        at: 0,
-        offset: 0,
-        ended: false,
+        window: JsonWindow::new(file),
         element: Element::default(),
         path: String::new(),
-        wasted: 0,
-        skipped: 0,
     };
     // The end of what can be read has been reported.
     let _ = scanner.file(take);
@@ -195,84 +188,45 @@ pub(super) fn scan(file: impl BufRead, take: &mut impl Take) {
 struct End;
 
 struct Scanner<R> {
-    file: R,
-    /// The window: bytes of the file, read up to `at`.
-    buffer: Vec<u8>,
-    at: usize,
-    /// Offset of the window in the file.
-    offset: u64,
-    ended: bool,
+    window: JsonWindow<R>,
     element: Element,
     path: String,
-    /// Bytes that were parsed in vain and skipped, while looking for elements behind damage.
-    wasted: u64,
-    skipped: u64,
 }
 
 impl<R: BufRead> Scanner<R> {
     fn position(&self) -> u64 {
-        self.offset + self.at as u64
+        self.window.position()
     }
 
-    /// Reads more; false at the end of the file.
-    fn fill(&mut self, take: &mut impl Take) -> bool {
-        self.buffer.drain(..self.at);
-        self.offset += self.at as u64;
-        self.at = 0;
-        // Doubled, so that a long element is parsed a few times only.
-        let before = self.buffer.len();
-        let wanted = before + WINDOW.max(before);
-        while !self.ended && self.buffer.len() < wanted {
-            match self.file.fill_buf() {
-                Ok([]) => self.ended = true,
-                Ok(bytes) => {
-                    let count = bytes.len();
-                    self.buffer.extend_from_slice(bytes);
-                    self.file.consume(count);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let end = self.offset + self.buffer.len() as u64;
-                    take.damage(end, format!("an error: {error}"), "more of the file");
-                    self.ended = true;
-                }
-            }
+    /// Reports an error that ended the file early.
+    fn report_error(&mut self, take: &mut impl Take) {
+        if let Some((end, error)) = self.window.error.take() {
+            take.damage(end, format!("an error: {error}"), "more of the file");
         }
-        self.buffer.len() > before
     }
 
     /// The next byte that is not white space.
     fn peek(&mut self, take: &mut impl Take, expected: &'static str) -> Result<u8, End> {
-        loop {
-            let rest = &self.buffer[self.at..];
-            if let Some(space) = rest.iter().position(|byte| !byte.is_ascii_whitespace()) {
-                self.at += space;
-                return Ok(self.buffer[self.at]);
-            }
-            self.at = self.buffer.len();
-            if !self.fill(take) {
-                take.damage(self.position(), "the end of the file".into(), expected);
-                return Err(End);
-            }
-        }
+        let next = self.window.peek();
+        self.report_error(take);
+        next.ok_or_else(|| {
+            take.damage(self.position(), "the end of the file".into(), expected);
+            End
+        })
     }
 
     /// Reports the byte at `at`, behind which nothing can be read.
     fn unexpected(&self, take: &mut impl Take, expected: &'static str) -> End {
-        let byte = self.buffer[self.at];
         let found = format!(
-            "`{}`; the rest of the file is left out",
-            byte.escape_ascii()
+            "{}; the rest of the file is left out",
+            self.window.describe()
         );
         take.damage(self.position(), found, expected);
         End
     }
 
     fn file(&mut self, take: &mut impl Take) -> Result<(), End> {
-        self.fill(take);
-        if self.buffer.starts_with(b"\xef\xbb\xbf") {
-            self.at = 3;
-        }
+        self.window.begin();
         self.fields(take, |scanner, take, name| {
             let first = scanner.peek(take, "a value")?;
             match (name, first) {
@@ -343,14 +297,14 @@ impl<R: BufRead> Scanner<R> {
         if self.peek(take, "an object")? != b'{' {
             return Err(self.unexpected(take, "an object"));
         }
-        self.at += 1;
+        self.window.at += 1;
         loop {
             match self.peek(take, "a field, or `}`")? {
                 b'}' => {
-                    self.at += 1;
+                    self.window.at += 1;
                     return Ok(());
                 }
-                b',' => self.at += 1,
+                b',' => self.window.at += 1,
                 b'"' => {
                     if self.parse::<true>(take).is_err() {
                         return Err(self.unexpected(take, "the name of a field"));
@@ -359,7 +313,7 @@ impl<R: BufRead> Scanner<R> {
                     if self.peek(take, "`:`")? != b':' {
                         return Err(self.unexpected(take, "`:`"));
                     }
-                    self.at += 1;
+                    self.window.at += 1;
                     each(self, take, &name)?;
                 }
                 _ => return Err(self.unexpected(take, "a field, or `}`")),
@@ -373,14 +327,14 @@ impl<R: BufRead> Scanner<R> {
         take: &mut T,
         mut each: impl FnMut(&mut Self, &mut T) -> Result<(), End>,
     ) -> Result<(), End> {
-        self.at += 1;
+        self.window.at += 1;
         loop {
             match self.peek(take, "an element, or `]`")? {
                 b']' => {
-                    self.at += 1;
+                    self.window.at += 1;
                     return Ok(());
                 }
-                b',' => self.at += 1,
+                b',' => self.window.at += 1,
                 // Behind damage in the last element of the list.
                 b'}' => return Ok(()),
                 _ => each(self, take)?,
@@ -402,7 +356,7 @@ impl<R: BufRead> Scanner<R> {
             self.element.text.clear();
             self.element.ends.clear();
             self.path.clear();
-            let rest = &self.buffer[self.at..];
+            let rest = self.window.rest();
             let mut from = serde_json::Deserializer::from_slice(rest);
             let result = match KEEP {
                 true => Flatten {
@@ -413,28 +367,22 @@ impl<R: BufRead> Scanner<R> {
                 false => IgnoredAny::deserialize(&mut from).map(|_| ()),
             };
             let length = from.into_iter::<IgnoredAny>().byte_offset();
-            let is_all = self.ended || rest.len() >= MAX_ELEMENT;
+            let is_all = self.window.ended || rest.len() >= MAX_ELEMENT;
             match result {
                 Ok(()) => {
                     // A number may go on behind the window.
                     if is_all || length < rest.len() {
-                        self.at += length;
+                        self.window.at += length;
                         return Ok(());
                     }
                 }
-                Err(error) => {
-                    let lines = rest.split_inclusive(|byte| *byte == b'\n');
-                    let lines = lines.take(error.line().saturating_sub(1));
-                    let before: usize = lines.map(<[u8]>::len).sum();
-                    let at = before + error.column().saturating_sub(1);
-                    if is_all || !(error.is_eof() || at + 16 >= rest.len()) {
-                        let text = error.to_string();
-                        let end = text.rfind(" at line ").unwrap_or(text.len());
-                        return Err((at.min(rest.len()), text[..end].to_owned()));
-                    }
+                Err(error) if is_all || !is_cut(rest, &error) => {
+                    return Err((error_offset(rest, &error), reason(&error)));
                 }
+                Err(_) => {}
             }
-            self.fill(take);
+            self.window.fill();
+            self.report_error(take);
         }
     }
 
@@ -442,28 +390,13 @@ impl<R: BufRead> Scanner<R> {
     fn resume(&mut self, take: &mut impl Take, error: usize, found: String) -> Result<(), End> {
         let begin = self.position();
         let found_next = loop {
-            self.at = (self.at + 1).min(self.buffer.len());
-            let rest = &self.buffer[self.at..];
-            let Some(brace) = rest.iter().position(|byte| *byte == b'{') else {
-                self.skipped += rest.len() as u64;
-                self.at = self.buffer.len();
-                if !self.fill(take) {
-                    break false;
-                }
-                // The byte at `at` is looked at first.
-                if self.buffer[0] == b'{' && self.is_record(take) {
-                    break true;
-                }
-                continue;
-            };
-            self.skipped += brace as u64 + 1;
-            self.at += brace;
+            let has_more = self.window.skip_to_brace();
+            self.report_error(take);
+            if !has_more || self.window.has_wasted_too_much() {
+                break false;
+            }
             if self.is_record(take) {
                 break true;
-            }
-            let (each, once) = MAX_WASTE;
-            if self.wasted > once + each * self.skipped {
-                break false;
             }
         };
         let end = self.position();
@@ -488,9 +421,9 @@ impl<R: BufRead> Scanner<R> {
             Ok(()) => self.position() - begin,
             Err((error, _)) => error as u64,
         };
-        self.at = (begin - self.offset) as usize;
+        self.window.at = (begin - self.window.offset) as usize;
         if !is_record {
-            self.wasted += parsed;
+            self.window.wasted += parsed;
         }
         is_record
     }

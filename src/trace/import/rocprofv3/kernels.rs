@@ -1,13 +1,15 @@
-//! Kernels.
+//! Kernels, and counters of their dispatches.
 
 use super::reader::{File, Reader};
 use crate::trace::capture::short_name;
 use crate::trace::import::row::{Damage, Row, rows};
-use crate::trace::import::tables::{StageHandle, Tables, WorkRow};
+use crate::trace::import::tables::{
+    DispatchCounterRow, ProcessHandle, StageHandle, Tables, WorkRow,
+};
 use crate::trace::model::{Launch, Resources, WorkKind};
 
 rows! {
-    /// A dispatch of a kernel.
+    /// A dispatch of a kernel. Rows of counters have one, too, with the products of the sizes, which become arguments.
     Kernel<'r> {
         start: u64 = "Start_Timestamp",
         end: u64 = "End_Timestamp",
@@ -28,6 +30,8 @@ rows! {
         grid_x: u64 = "Grid_Size_X",
         grid_y: u64 = "Grid_Size_Y",
         grid_z: u64 = "Grid_Size_Z",
+        counter: &'r str = "Counter_Name",
+        value: Option<f64> = "Counter_Value",
     }
 }
 
@@ -41,6 +45,44 @@ pub(super) fn stage(tables: &mut Tables, name: &str) -> StageHandle {
     tables.stage(WorkKind::Kernel, short, demangled)
 }
 
+impl Kernel<'_> {
+    /// The work of the row.
+    fn work(
+        &self,
+        reader: &mut Reader<'_>,
+        process: ProcessHandle,
+        file: &File<'_>,
+        row: &dyn Row,
+    ) -> WorkRow {
+        let agent = reader.agent(file, self.agent);
+        let queue = format!("queue {}", self.queue);
+        let queue = reader.queue(process, agent, self.stream, &queue);
+        let ids = [("queue_id", self.queue), ("dispatch_id", self.dispatch)];
+        WorkRow {
+            process,
+            queue,
+            stage: stage(&mut reader.tables, self.name),
+            thread: self.thread,
+            correlation: self.correlation,
+            dispatch: self.dispatch,
+            start: self.start,
+            end: self.end,
+            bytes: 0,
+            launch: (self.grid_x != 0).then_some(Launch {
+                grid: [self.grid_x, self.grid_y, self.grid_z],
+                workgroup: [self.workgroup_x, self.workgroup_y, self.workgroup_z],
+            }),
+            resources: Resources {
+                registers: self.registers,
+                static_local: self.local,
+                dynamic_local: 0,
+                private: self.private,
+            },
+            arguments: reader.arguments(&ids, row),
+        }
+    }
+}
+
 pub(super) fn add<'r>(
     reader: &mut Reader<'_>,
     file: &File<'_>,
@@ -48,33 +90,31 @@ pub(super) fn add<'r>(
 ) -> Result<(), Damage> {
     let kernel = Kernel::read(row)?;
     let process = reader.process(file, kernel.process);
-    let agent = reader.agent(file, kernel.agent);
-    let queue = format!("queue {}", kernel.queue);
-    let queue = reader.queue(process, agent, kernel.stream, &queue);
-    let ids = [("queue_id", kernel.queue), ("dispatch_id", kernel.dispatch)];
-    let arguments = reader.arguments(&ids, row);
-    let stage = stage(&mut reader.tables, kernel.name);
-    reader.tables.add_work(WorkRow {
-        process,
-        queue,
-        stage,
-        thread: kernel.thread,
-        correlation: kernel.correlation,
-        dispatch: kernel.dispatch,
-        start: kernel.start,
-        end: kernel.end,
-        bytes: 0,
-        launch: (kernel.grid_x != 0).then_some(Launch {
-            grid: [kernel.grid_x, kernel.grid_y, kernel.grid_z],
-            workgroup: [kernel.workgroup_x, kernel.workgroup_y, kernel.workgroup_z],
-        }),
-        resources: Resources {
-            registers: kernel.registers,
-            static_local: kernel.local,
-            dynamic_local: 0,
-            private: kernel.private,
-        },
-        arguments,
+    let work = kernel.work(reader, process, file, row);
+    reader.tables.add_work(work);
+    Ok(())
+}
+
+/// Adds the value of a counter during a dispatch, and the dispatch, unless the row before is one of it.
+pub(super) fn add_counter<'r>(
+    reader: &mut Reader<'_>,
+    file: &File<'_>,
+    row: &'r (dyn Row + 'r),
+) -> Result<(), Damage> {
+    let kernel = Kernel::read(row)?;
+    let place = Kernel::COLUMNS.len() - 1;
+    let value = kernel.value.ok_or_else(|| row.damage(place, "a number"))?;
+    let dispatch = (reader.process(file, kernel.process), kernel.dispatch);
+    let counter = reader.tables.text(kernel.counter);
+    reader.tables.add_dispatch_counter(DispatchCounterRow {
+        process: dispatch.0,
+        dispatch: dispatch.1,
+        counter,
+        value,
     });
+    if reader.counted.replace(dispatch) != Some(dispatch) {
+        let work = kernel.work(reader, dispatch.0, file, row);
+        reader.tables.add_counted_work(work);
+    }
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::reader::{File, Reader};
 use crate::record::TransferKind;
 use crate::trace::import::row::{Damage, Row, rows};
 use crate::trace::import::tables::{
-    ArgumentValue, HostKind, HostRow, Lane, MemoryRow, StageHandle, Tables, WorkRow,
+    AllocationRow, ArgumentValue, HostKind, HostRow, Lane, StageHandle, Tables, WorkRow,
 };
 use crate::trace::model::{Resources, WorkKind};
 
@@ -132,39 +132,20 @@ pub(super) fn add_allocation<'r>(
         let device = ArgumentValue::Text(tables.text(allocation.agent));
         arguments.push((tables.text("agent_id"), device));
     }
-    if allocation.bytes != 0 {
-        let bytes = ArgumentValue::Uint(allocation.bytes);
-        arguments.push((tables.text("allocation_size"), bytes));
-    }
-    let address = ArgumentValue::Pointer(allocation.address);
-    arguments.push((tables.text("address"), address));
-    let arguments = tables.arguments(arguments);
-    let (name, category) = (
-        tables.text(allocation.operation),
-        tables.text("memory allocation"),
-    );
-    tables.add_host_in(
-        Lane::Process(process, category),
-        HostRow {
-            kind: HostKind::Slice(name, category),
-            start: allocation.start,
-            end: allocation.end,
-            correlation: allocation.correlation,
-            arguments,
-            ..HostRow::default()
-        },
-    );
     let freed = allocation.operation.contains("FREE");
-    if freed || allocation.operation.contains("ALLOCATE") {
-        tables.add_memory(MemoryRow {
-            process,
-            agent,
-            time: allocation.end,
-            address: allocation.address,
-            bytes: allocation.bytes,
-            freed,
-        });
-    }
+    let changes = freed || allocation.operation.contains("ALLOCATE");
+    tables.add_allocation(AllocationRow {
+        process,
+        agent,
+        name: allocation.operation,
+        start: allocation.start,
+        end: Some(allocation.end),
+        correlation: allocation.correlation,
+        address: allocation.address,
+        bytes: allocation.bytes,
+        freed: Some(freed).filter(|_| changes),
+        arguments,
+    });
     Ok(())
 }
 

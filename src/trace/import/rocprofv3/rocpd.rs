@@ -14,8 +14,8 @@ use crate::record::Domain;
 use crate::trace::import::row::{After, Damage, Row, rows};
 use crate::trace::import::sqlite::{Database, TableInfo};
 use crate::trace::import::tables::{
-    AgentHandle, AgentRow, ArgumentValue, Arguments, DispatchCounterRow, HostKind, HostRow, Lane,
-    MemoryRow, ProcessHandle, ProcessRow, QueueHandle, QueueRow, Tables, TextId, WorkRow,
+    AgentHandle, AgentRow, AllocationRow, ArgumentValue, Arguments, DispatchCounterRow, HostKind,
+    HostRow, Lane, ProcessHandle, ProcessRow, QueueHandle, QueueRow, Tables, TextId, WorkRow,
 };
 use crate::trace::import::{Report, Source};
 use crate::trace::model::{Agent, Consumer, Launch, Resources};
@@ -652,18 +652,15 @@ impl Run<'_> {
             let name = match run.symbols.get(&kernel) {
                 Some(symbol) => {
                     resources.registers = symbol.registers;
-                    numbers.push(("accum_vgpr_count", symbol.accumulation));
-                    numbers.push(("sgpr_count", symbol.scalar));
+                    numbers.push(("accum_vgpr_count", Some(symbol.accumulation)));
+                    numbers.push(("sgpr_count", Some(symbol.scalar)));
                     symbol.name.clone()
                 }
                 None => format!("kernel {kernel}"),
             };
-            numbers.push(("dispatch_id", dispatch.dispatch as i64));
-            numbers.push(("queue_id", at.queue.unwrap_or(0)));
-            let mut first = Vec::new();
-            for (name, value) in numbers.into_iter().filter(|(_, value)| *value != 0) {
-                first.push((run.tables.text(name), ArgumentValue::Int(value)));
-            }
+            numbers.push(("dispatch_id", Some(dispatch.dispatch as i64)));
+            numbers.push(("queue_id", at.queue));
+            let mut first = run.tables.numbers(&numbers);
             let region = run.string(dispatch.region);
             if region != TextId::default() {
                 first.push((run.tables.text("region"), ArgumentValue::Text(region)));
@@ -741,40 +738,30 @@ impl Run<'_> {
     fn allocations(&mut self) {
         self.events("memory_allocate", Allocation::COLUMNS, |run, at, row| {
             let allocation = Allocation::read(row)?;
-            let address = allocation.address.unwrap_or(0) as u64;
-            let bytes = allocation.size;
-            let mut first = vec![
-                (run.tables.text("bytes"), ArgumentValue::Uint(bytes)),
-                (run.tables.text("address"), ArgumentValue::Pointer(address)),
-            ];
+            let mut arguments = Vec::new();
             if let Some(title) = run.tables.agent_title(at.agent) {
-                first.push((run.tables.text("device"), ArgumentValue::Text(title)));
+                arguments.push((run.tables.text("device"), ArgumentValue::Text(title)));
             }
-            let arguments = run.arguments(at.event, first);
+            let of_event = at.event.and_then(|event| run.arguments.remove(&event));
+            arguments.extend(of_event.into_iter().flatten());
             let name = format!("{} {}", allocation.kind, allocation.level).to_ascii_lowercase();
-            let tables = &mut run.tables;
-            let (name, category) = (tables.text(name.trim()), tables.text("memory allocation"));
-            tables.add_host_in(
-                Lane::Process(at.process, category),
-                HostRow {
-                    kind: HostKind::Slice(name, category),
-                    start: at.start,
-                    end: at.end,
-                    correlation: at.correlation,
-                    arguments,
-                    ..HostRow::default()
+            let is_real = allocation.level == "REAL";
+            run.tables.add_allocation(AllocationRow {
+                process: at.process,
+                agent: at.agent,
+                name: name.trim(),
+                start: at.start,
+                end: Some(at.end),
+                correlation: at.correlation,
+                address: allocation.address.unwrap_or(0) as u64,
+                bytes: allocation.size,
+                freed: match allocation.kind {
+                    "ALLOC" if is_real => Some(false),
+                    "FREE" if is_real => Some(true),
+                    _ => None,
                 },
-            );
-            if allocation.level == "REAL" && matches!(allocation.kind, "ALLOC" | "FREE") {
-                tables.add_memory(MemoryRow {
-                    process: at.process,
-                    agent: at.agent,
-                    time: at.end,
-                    address,
-                    bytes,
-                    freed: allocation.kind == "FREE",
-                });
-            }
+                arguments,
+            });
             Ok(())
         });
     }

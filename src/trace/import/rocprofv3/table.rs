@@ -4,7 +4,7 @@ use std::io::BufRead;
 
 use super::csv::Csv;
 use super::reader::{File, Reader};
-use super::{agents, calls, counters, kernels, memory, samples};
+use super::{agents, calls, kernels, memory, samples};
 use crate::trace::import::row::{Damage, Row};
 
 /// A table.
@@ -75,8 +75,7 @@ impl Table {
         match self {
             Table::Agents => agents::COLUMNS,
             Table::Calls => calls::COLUMNS,
-            Table::Kernels => kernels::COLUMNS,
-            Table::Counters => counters::COLUMNS,
+            Table::Kernels | Table::Counters => kernels::COLUMNS,
             Table::Copies => memory::COPY_COLUMNS,
             Table::Allocations => memory::ALLOCATION_COLUMNS,
             Table::Scratch => memory::SCRATCH_COLUMNS,
@@ -97,7 +96,7 @@ impl Table {
             Table::Agents => agents::add(reader, file, row),
             Table::Calls => calls::add(reader, file, row),
             Table::Kernels => kernels::add(reader, file, row),
-            Table::Counters => counters::add(reader, file, row),
+            Table::Counters => kernels::add_counter(reader, file, row),
             Table::Copies => memory::add_copy(reader, file, row),
             Table::Allocations => memory::add_allocation(reader, file, row),
             Table::Scratch => memory::add_scratch(reader, file, row),

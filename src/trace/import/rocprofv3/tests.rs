@@ -134,7 +134,7 @@ fn counters_stand_beside_their_dispatch_and_make_a_track() {
     assert!(report.is_sound(), "{:?}", report.findings);
     assert_eq!(
         log.of("work "),
-        ["queue 1: f 100..200 dispatch_id=1 SQ_WAVES=16384 GRBM_COUNT=0.5"]
+        ["queue 1: f 100..200 queue_id=1 dispatch_id=1 SQ_WAVES=16384 GRBM_COUNT=0.5"]
     );
     assert_eq!(
         log.of("counter "),

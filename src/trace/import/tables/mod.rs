@@ -8,6 +8,7 @@
 
 #![cfg_attr(not(feature = "sqlite"), allow(dead_code))] // Only databases have some kinds of rows.
 
+mod allocation;
 mod join;
 mod pack;
 mod pass_on;
@@ -20,6 +21,7 @@ use std::collections::HashMap;
 use crate::code::aggregate::Outcome;
 use crate::record::{Domain, OperationGroup};
 use crate::trace::model::{Agent, CounterUnit, Launch, Resources, TraceHeader, WorkKind};
+pub(crate) use allocation::AllocationRow;
 use join::Rows;
 pub(crate) use texts::{TextId, Texts};
 

@@ -8,6 +8,8 @@ use crate::trace::perfetto::schema::field::{debug_annotation, interned_data as t
 
 /// Maximum nesting of annotations that is followed.
 const DEEPEST: u32 = 32;
+/// Maximum number of bytes of a table or a list as JSON: a few bytes of a packet may refer to a long text.
+const MAX_JSON_BYTES: usize = if cfg!(test) { 1 << 20 } else { 16 << 20 };
 
 impl<'a> Resolving<'a, '_> {
     /// The name and the value of an annotation.
@@ -68,6 +70,9 @@ impl<'a> Resolving<'a, '_> {
                     let is_table = number == debug_annotation::DICT_ENTRIES;
                     let [open, close] = if is_table { ['{', '}'] } else { ['[', ']'] };
                     let (text, _) = nested.get_or_insert_with(|| (open.into(), close));
+                    if text.len() > MAX_JSON_BYTES {
+                        continue;
+                    }
                     if text.len() > 1 {
                         text.push(',');
                     }
@@ -84,7 +89,10 @@ impl<'a> Resolving<'a, '_> {
         }
         if let Some((mut text, close)) = nested {
             text.push(close);
-            value = AnnotationValue::Nested(text);
+            value = match text.len() > MAX_JSON_BYTES {
+                true => AnnotationValue::Unread,
+                false => AnnotationValue::Nested(text),
+            };
         }
         self.end_of("annotation", &fields);
         (name, value)

@@ -15,6 +15,9 @@ use crate::trace::perfetto::schema::field::{
 
 /// Maximum number of frames of a callstack that are read.
 const MAX_FRAMES: usize = 1 << 12;
+/// Maximum number of annotations, of flows, of further categories and of further values of an event. Each takes more memory than
+/// its bytes in the packet. Further ones are counted as fields that are not read.
+const MAX_REPEATED: usize = 1 << 16;
 
 /// A text with its number.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -73,7 +76,7 @@ pub enum AnnotationValue<'a> {
     Json(&'a str),
     /// A list or a table of values, as JSON.
     Nested(String),
-    /// A message of a type of its own, or no value.
+    /// A message of a type of its own, a list or a table that is too long, or no value.
     Unread,
 }
 
@@ -110,7 +113,7 @@ pub struct HostEvent<'a> {
     pub value: Option<CounterValue>,
     /// Values of further counters.
     pub further_values: Vec<(TrackId, CounterValue)>,
-    /// The number of its fields that are of no kind above.
+    /// The number of its fields that are of no kind above, or beyond the number of them that is read.
     pub unread_fields: u32,
     /// Whether it is an event of Chrome's older format.
     pub is_legacy: bool,
@@ -411,10 +414,10 @@ impl<'a> Resolving<'a, '_> {
                 event.value = Some(CounterValue::Double(f64::from_bits(bits)))
             }
             (track_event::FLOW_IDS | track_event::FLOW_IDS_OLD, _) => {
-                event.flows.extend(flow_points(field, false))
+                add_repeated(event, |event| &mut event.flows, flow_points(field, false))
             }
             (track_event::TERMINATING_FLOW_IDS | track_event::TERMINATING_FLOW_IDS_OLD, _) => {
-                event.flows.extend(flow_points(field, true))
+                add_repeated(event, |event| &mut event.flows, flow_points(field, true))
             }
             // The tracks and the values of further counters are two lists; either may come first.
             (
@@ -427,7 +430,7 @@ impl<'a> Resolving<'a, '_> {
                     _ => CounterValue::Double(0.0),
                 };
                 let tracks = field.numbers().map(|track| (TrackId(track), zero));
-                event.further_values.extend(tracks);
+                add_repeated(event, |event| &mut event.further_values, tracks);
             }
             (track_event::EXTRA_COUNTER_VALUES | track_event::EXTRA_DOUBLE_COUNTER_VALUES, _) => {}
             _ => event.unread_fields += 1,
@@ -453,6 +456,7 @@ impl<'a> Resolving<'a, '_> {
             AnnotationValue::Number(id) if name.id == TextId::CORRELATION => {
                 event.correlation = Some(id);
             }
+            _ if event.annotations.len() >= MAX_REPEATED => event.unread_fields += 1,
             _ => event.annotations.push((name.text, value)),
         }
     }
@@ -641,7 +645,22 @@ impl<'a> Resolving<'a, '_> {
 fn add_category<'a>(category: Text<'a>, event: &mut HostEvent<'a>) {
     match event.category.text {
         "" => event.category = category,
+        _ if event.further_categories.len() >= MAX_REPEATED => event.unread_fields += 1,
         _ => event.further_categories.push(category.text),
+    }
+}
+
+/// Adds the values of a repeated field of an event to one of its lists, as far as there is room.
+fn add_repeated<'a, T>(
+    event: &mut HostEvent<'a>,
+    list: impl for<'e> Fn(&'e mut HostEvent<'a>) -> &'e mut Vec<T>,
+    values: impl Iterator<Item = T>,
+) {
+    for value in values {
+        match list(event).len() < MAX_REPEATED {
+            true => list(event).push(value),
+            false => event.unread_fields += 1,
+        }
     }
 }
 

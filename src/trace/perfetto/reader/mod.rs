@@ -31,7 +31,7 @@ pub use fields::{Field, FieldValue, Fields};
 pub use findings::{Finding, Findings, PacketPosition};
 pub use info::{ClockInfo, DeviceInfo, Info, ProcessInfo, info};
 pub(super) use replay::UNKNOWN_DEVICE;
-pub use replay::{LeftOut, Replay, Replayed};
+pub use replay::{Replay, Replayed, Tally};
 pub use texts::{TextId, Texts};
 pub use tracks::{CounterProperties, Track, TrackId, TrackOf, Tracks};
 

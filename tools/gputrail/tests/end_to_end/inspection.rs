@@ -52,11 +52,27 @@ fn damage_is_found_and_ends_in_exit_code_1() {
     fs::write(dir.join("cut.pftrace"), &trace[..middle]).unwrap();
     let ended = run(&mut dir.gputrail(["check", "cut.pftrace"]));
     assert_eq!(ended.code(), 1, "{}{}", ended.text(), ended.stderr);
-    let info = well(&mut dir.gputrail(["info", "cut.pftrace"])).text();
+    let ended = run(&mut dir.gputrail(["info", "cut.pftrace"]));
+    assert_eq!(ended.code(), 1, "{}", ended.stderr);
+    let info = ended.text();
     assert!(
         info.contains("Simulated GPU"),
         "what is there is told: {info}"
     );
+}
+
+#[test]
+fn info_of_a_damaged_capture_ends_in_exit_code_1() {
+    let dir = TestDir::new();
+    demo(&dir);
+    assert_eq!(run(&mut dir.gputrail(["info", "run.gputrail"])).code(), 0);
+    let mut capture = fs::read(dir.join("run.gputrail")).unwrap();
+    let middle = capture.len() / 2;
+    capture[middle..middle + 40].fill(0);
+    fs::write(dir.join("damaged.gputrail"), capture).unwrap();
+    let ended = run(&mut dir.gputrail(["info", "damaged.gputrail"]));
+    assert_eq!(ended.code(), 1, "{}{}", ended.text(), ended.stderr);
+    assert!(ended.text().contains("not readable"), "{}", ended.text());
 }
 
 #[test]

@@ -177,6 +177,68 @@ fn traces_that_cannot_be_merged_are_named() {
     }
 }
 
+/// A zstd frame with uncompressed blocks.
+fn packed_with_zstd(bytes: &[u8]) -> Vec<u8> {
+    // The magic number, no single segment, a window of 128 KiB.
+    let mut packed = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 7 << 3];
+    let mut blocks = bytes.chunks(1 << 16).peekable();
+    while let Some(block) = blocks.next() {
+        let is_last = u32::from(blocks.peek().is_none());
+        let head = (block.len() as u32) << 3 | is_last;
+        packed.extend_from_slice(&head.to_le_bytes()[..3]);
+        packed.extend_from_slice(block);
+    }
+    packed
+}
+
+#[test]
+fn packed_traces_merge_and_damage_ends_in_exit_code_1() {
+    let dir = TestDir::new();
+    two_demos(&dir, false);
+    let b = std::fs::read(dir.join("b.pftrace")).unwrap();
+    std::fs::write(dir.join("b.zst"), packed_with_zstd(&b)).unwrap();
+    let merge = |second: &str, output: &str| {
+        run(&mut dir.gputrail(["merge", "-q", "a.pftrace", second, "-o", output]))
+    };
+    for (second, output) in [("b.pftrace", "plain.pftrace"), ("b.zst", "packed.pftrace")] {
+        let ended = merge(second, output);
+        assert_eq!(ended.code(), 0, "{second}: {}", ended.stderr);
+    }
+    let [plain, packed] =
+        ["plain.pftrace", "packed.pftrace"].map(|name| std::fs::read(dir.join(name)).unwrap());
+    assert!(plain == packed, "the same trace, however it is packed");
+
+    let mut damaged = b.clone();
+    let middle = b.len() / 2;
+    damaged[middle..middle + 40].fill(0);
+    std::fs::write(dir.join("damaged.pftrace"), damaged).unwrap();
+    let ended = merge("damaged.pftrace", "out.pftrace");
+    assert_eq!(ended.code(), 1, "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("damaged.pftrace: at byte"),
+        "{}",
+        ended.stderr
+    );
+    assert!(dir.join("out.pftrace").exists());
+}
+
+#[test]
+fn an_input_is_never_the_output_of_a_merge_or_a_conversion() {
+    let dir = TestDir::new();
+    two_demos(&dir, false);
+    std::fs::create_dir(dir.join("folder")).unwrap();
+    std::fs::rename(dir.join("b.pftrace"), dir.join("folder/b.pftrace")).unwrap();
+    let before = std::fs::read(dir.join("folder/b.pftrace")).unwrap();
+    for command in ["merge", "convert"] {
+        for output in ["a.pftrace", "folder/b.pftrace", "folder/../a.pftrace"] {
+            let ended = run(&mut dir.gputrail([command, "a.pftrace", "folder", "-o", output]));
+            assert_eq!(ended.code(), 125, "{command} {output}: {}", ended.stderr);
+            assert!(ended.stderr.contains("is an input"), "{}", ended.stderr);
+        }
+    }
+    assert!(std::fs::read(dir.join("folder/b.pftrace")).unwrap() == before);
+}
+
 #[test]
 fn the_ranks_of_a_job_are_distinguished_by_name() {
     needs!(the_ranks_of_a_job_are_distinguished_by_name: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);

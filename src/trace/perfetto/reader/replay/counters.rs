@@ -31,7 +31,8 @@ enum Place {
 /// The counters that have been described.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    places: NumberMap<u32, Place>,
+    /// By device and number: traces of other programs number the counters of each device from the beginning.
+    places: NumberMap<(i32, u32), Place>,
     /// The number of counters of each block.
     blocks: NumberMap<CounterIndex, usize>,
 }
@@ -67,13 +68,13 @@ impl Counters {
     pub fn declare_block(
         &mut self,
         stream: &mut Stream<'_>,
-        (process, agent): (ProcessIndex, AgentIndex),
+        (process, gpu): (ProcessIndex, i32),
         descriptor: &GpuCounterDescriptor,
         own: &OwnBlock<'_>,
     ) -> io::Result<()> {
         let index = stream.new_counters();
         for (place, spec) in descriptor.specs.iter().enumerate() {
-            self.add(spec.counter_id(), Place::Block(index, place));
+            self.add((gpu, spec.counter_id()), Place::Block(index, place));
         }
         let memory =
             |spec: &GpuCounterSpec| spec.groups.contains(&(GpuCounterGroup::Memory as i32));
@@ -96,7 +97,7 @@ impl Counters {
             &CounterBlock {
                 name: descriptor.blocks[0].name().to_owned(),
                 process,
-                agent,
+                agent: AgentIndex(gpu as u32),
                 memory: descriptor.specs.iter().any(memory),
                 counters,
             },
@@ -107,11 +108,11 @@ impl Counters {
     pub fn declare_tracks(
         &mut self,
         stream: &mut Stream<'_>,
-        title: &str,
+        (gpu, title): (i32, &str),
         descriptor: &GpuCounterDescriptor,
     ) -> io::Result<()> {
         for spec in &descriptor.specs {
-            let id = spec.counter_id();
+            let id = (gpu, spec.counter_id());
             if self.places.contains_key(&id) || self.places.len() >= MAX_COUNTERS {
                 continue;
             }
@@ -127,13 +128,14 @@ impl Counters {
         Ok(())
     }
 
-    fn add(&mut self, id: u32, place: Place) {
+    fn add(&mut self, id: (i32, u32), place: Place) {
         if self.places.len() < MAX_COUNTERS {
             self.places.insert(id, place);
         }
     }
 
-    /// Passes on the values of an event. Returns the number of values of counters that have not been described.
+    /// Passes on the values of an event. Returns the number of values of counters that have not been described. Counters without
+    /// a value are passed over.
     pub fn values(
         &self,
         stream: &mut Stream<'_>,
@@ -148,7 +150,7 @@ impl Counters {
                 Some(Value::DoubleValue(value)) => CounterValue::Double(value),
                 None => continue,
             };
-            match self.places.get(&counter.counter_id()) {
+            match self.places.get(&(event.gpu_id(), counter.counter_id())) {
                 Some(Place::Track(track)) => stream.consumer.value(*track, time, value)?,
                 Some(Place::Block(index, place)) => {
                     let (known, values) = block.get_or_insert_with(|| (*index, Vec::new()));

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::slices::{Content, Lane};
-use super::{MAX_PROCESSES, Replaying};
+use super::{MAX_NAME_BYTES, MAX_PROCESSES, Replaying};
 use crate::record::number_map::NumberMap;
 use crate::record::{ProcessId, ThreadId};
 use crate::trace::model::{Parent, Process, ProcessIndex, Track, TrackIndex, TrackKind};
@@ -27,11 +27,24 @@ struct Description {
     order: Option<i32>,
 }
 
+impl Description {
+    /// Bytes of its texts.
+    fn bytes(&self) -> usize {
+        let command = self
+            .command
+            .iter()
+            .map(|word| word.len() + size_of::<String>());
+        self.name.len() + command.sum::<usize>()
+    }
+}
+
 /// The processes of a trace.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     /// By machine and id.
     descriptions: NumberMap<(u32, u32), Description>,
+    /// Bytes of all descriptions.
+    bytes: usize,
     declared: NumberMap<(u32, u32), ProcessIndex>,
     /// The ids that have been declared.
     pids: NumberMap<u32, ()>,
@@ -62,7 +75,7 @@ impl Replaying<'_> {
             return;
         };
         let key = (self.machine, process.pid() as u32);
-        if let Some(known) = self.description(key) {
+        self.describe_process(key, |known| {
             if let Some(name) = process.process_name {
                 known.name = name;
             }
@@ -70,25 +83,44 @@ impl Replaying<'_> {
                 known.command = process.cmdline;
             }
             known.order = process.legacy_sort_index.or(known.order);
-        }
+        });
     }
 
     /// Reads command lines of processes.
     pub(super) fn describe_commands(&mut self, data: &[u8]) {
         for process in rare::<ProcessTree>(data).unwrap_or_default().processes {
             let key = (self.machine, process.pid.unwrap_or(0) as u32);
-            if let Some(known) = self.description(key)
-                && known.command.is_empty()
-            {
-                known.command = process.cmdline;
-            }
+            self.describe_process(key, |known| {
+                if known.command.is_empty() {
+                    known.command = process.cmdline;
+                }
+            });
         }
     }
 
-    fn description(&mut self, key: (u32, u32)) -> Option<&mut Description> {
-        let descriptions = &mut self.processes.descriptions;
-        let room = descriptions.len() < MAX_PROCESSES || descriptions.contains_key(&key);
-        room.then(|| descriptions.entry(key).or_default())
+    /// Changes the description of a process, if there is room for it.
+    fn describe_process(&mut self, key: (u32, u32), change: impl FnOnce(&mut Description)) {
+        let Processes {
+            descriptions,
+            bytes,
+            ..
+        } = &mut self.processes;
+        let mut has_room = descriptions.len() < MAX_PROCESSES || descriptions.contains_key(&key);
+        if has_room {
+            let known = descriptions.entry(key).or_default();
+            *bytes -= known.bytes();
+            change(known);
+            has_room = *bytes + known.bytes() <= MAX_NAME_BYTES;
+            match has_room {
+                true => *bytes += known.bytes(),
+                false => *known = Description::default(),
+            }
+        }
+        if !has_room {
+            let reason =
+                "name and command line of a process: there are too many, or they are too long";
+            self.leave_out(reason, 1);
+        }
     }
 
     /// The process of the current packet's machine with this id.

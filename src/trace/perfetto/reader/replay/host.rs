@@ -5,8 +5,9 @@ use std::io;
 use super::declare::thread_of;
 use super::slices::{Content, Details, Form, OWN, Span, end, pass_on};
 use super::work::Enqueuing;
-use super::{MAX_DETAIL_BYTES, MAX_OPEN, Replaying};
+use super::{MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_IDS, MAX_OPEN, Replaying};
 use crate::record::{CorrelationId, ExternalId, Nanos};
+use crate::trace::arguments::Arguments;
 use crate::trace::model::{CounterValue, EventId, Value};
 use crate::trace::perfetto::reader::tracks::{TrackId, TrackOf};
 use crate::trace::perfetto::reader::{
@@ -118,8 +119,8 @@ impl Replaying<'_> {
             return self.apply(moment, known);
         }
         if self.window.add(moment) {
-            let reason = "event that stands too far behind later ones to be put in order, which is passed on late";
-            self.leave_out(reason, 1);
+            let reason = "event that stands too far behind later ones to be put in order: it comes after them";
+            self.late.add(reason, self.position, 1);
         }
         while let Some(moment) = self.window.take_if_full() {
             self.apply_late(moment, known)?;
@@ -166,7 +167,7 @@ impl Replaying<'_> {
         let unread = event.annotations.iter().filter(unread).count();
         if unread > 0 {
             self.leave_out(
-                "argument that is a message of a type of its own",
+                "argument that is a message of a type of its own, or longer than 16 MiB",
                 unread as u64,
             );
         }
@@ -179,8 +180,18 @@ impl Replaying<'_> {
             What::End | What::Value(_) => Some(0),
         };
         let mut details = Details::default();
-        details.submitted.extend(event.submitted().map(EventId));
-        details.waited.extend(event.waited().map(EventId));
+        let ids = event.submitted().map(EventId).take(MAX_IDS);
+        details.submitted.extend(ids);
+        let ids = event.waited().map(EventId).take(MAX_IDS);
+        details.waited.extend(ids);
+        let read = details.submitted.len() + details.waited.len();
+        if read >= MAX_IDS {
+            let more = event.submitted().count() + event.waited().count() - read;
+            self.leave_out(
+                "id of work of a call with more than 1,048,576 of them",
+                more as u64,
+            );
+        }
         if event.annotations.is_empty()
             && event.flows.is_empty()
             && label.is_some()
@@ -193,17 +204,22 @@ impl Replaying<'_> {
             details.own_label = Some((event.name.text.into(), categories(event).into()));
         }
         details.flows.extend_from_slice(&event.flows);
+        let mut left_out = 0;
         for (name, value) in &event.annotations {
-            if let Some(value) = value.value() {
-                details.arguments.push(name, value);
+            let Some(value) = value.value() else {
+                continue;
+            };
+            let text = match value {
+                Value::Text(text) | Value::Json(text) => text.len(),
+                _ => 0,
+            };
+            match details.arguments.bytes() + name.len() + text < MAX_EVENT_BYTES {
+                true => details.arguments.push(name, value),
+                false => left_out += 1,
             }
         }
-        if self.detail_bytes + details.arguments.bytes() > MAX_DETAIL_BYTES {
-            self.leave_out(
-                "argument of a slice: too many slices with arguments are open",
-                1,
-            );
-            details.arguments = Default::default();
+        if left_out > 0 {
+            self.leave_out("argument of an event beyond 16 MiB of them", left_out);
         }
         Some(Box::new(details))
     }
@@ -325,9 +341,17 @@ impl Replaying<'_> {
             pass_on(consumer, labels, (lane.track, lane.content), &span, true)?;
             span.details = None;
         }
+        let leaves_out = self.detail_bytes + span.bytes() > MAX_DETAIL_BYTES;
+        if leaves_out {
+            span.details = None;
+        }
         self.open += 1;
         self.detail_bytes += span.bytes();
         lane.open.push(span);
+        if leaves_out {
+            let reason = "arguments, ids, flows, and the name if it is one of too many, of a slice: too many slices are open";
+            self.leave_out(reason, 1);
+        }
         Ok(())
     }
 
@@ -395,11 +419,9 @@ fn categories(event: &HostEvent<'_>) -> String {
 }
 
 /// The error, the external id and the further arguments of a call.
-fn split(
-    arguments: &super::arguments::Arguments,
-) -> (Option<i32>, ExternalId, super::arguments::Arguments) {
+fn split(arguments: &Arguments) -> (Option<i32>, ExternalId, Arguments) {
     let (mut error, mut external) = (None, ExternalId::NONE);
-    let mut rest = super::arguments::Arguments::default();
+    let mut rest = Arguments::default();
     for argument in arguments.iter() {
         match (argument.name, argument.value) {
             ("error", Value::Int(code)) if i32::try_from(code).is_ok() => error = Some(code as i32),

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::arguments::Arguments;
+use super::MAX_NAME_BYTES;
 use crate::record::number_map::NumberMap;
 use crate::record::{ArgumentType, Domain, OperationGroup};
+use crate::trace::arguments::Arguments;
 use crate::trace::model::{Function, FunctionIndex, Parameter, Value};
 use crate::trace::perfetto::reader::{Text, TextId};
 
@@ -31,6 +32,8 @@ pub(super) struct Labels {
     plain: NumberMap<(u32, u32), u32>,
     /// Indices of functions with arguments; their names follow the label and the domain.
     with_arguments: HashMap<(u32, u32, String), u32>,
+    /// Bytes of all texts.
+    bytes: usize,
 }
 
 impl Labels {
@@ -43,10 +46,12 @@ impl Labels {
         }
         let own = (Box::from(category.text), Box::from(name.text));
         let next = self.list.len();
+        let bytes = 2 * (category.text.len() + name.text.len());
         let number = match self.own.get(&own) {
             Some(number) => *number,
-            None if next >= MAX_LABELS => return None,
+            None if next >= MAX_LABELS || self.bytes + bytes > MAX_NAME_BYTES => return None,
             None => {
+                self.bytes += bytes;
                 self.list.push(Label {
                     name: name.text.into(),
                     category: category.text.into(),
@@ -68,36 +73,32 @@ impl Labels {
 
     /// The index of the function of a call; `None` if there are too many. `api` is Perfetto's number of its API.
     pub fn function(&mut self, label: u32, api: u64, arguments: Option<&Arguments>) -> Option<u32> {
-        let category = &*self.list[label as usize].category;
+        let Label { name, category } = &self.list[label as usize];
         let domain = domain_of(category, api);
         let names = arguments.filter(|arguments| !arguments.is_empty());
-        let next = self.functions.len() as u32;
-        let known = match names {
-            None => self.plain.get(&(label, domain.0.into())).copied(),
-            Some(arguments) => {
-                let names = arguments.iter().map(|argument| argument.name);
-                let names = names.collect::<Vec<_>>().join("\0");
-                let key = (label, u32::from(domain.0), names);
-                match self.with_arguments.get(&key) {
-                    Some(known) => Some(*known),
-                    None if next as usize >= MAX_LABELS => return None,
-                    None => {
-                        self.with_arguments.insert(key, next);
-                        None
-                    }
-                }
-            }
+        let plain = (label, u32::from(domain.0));
+        let key = names.map(|arguments| {
+            let names = arguments.iter().map(|argument| argument.name);
+            (plain.0, plain.1, names.collect::<Vec<_>>().join("\0"))
+        });
+        let known = match &key {
+            None => self.plain.get(&plain),
+            Some(key) => self.with_arguments.get(key),
         };
-        if known.is_some() {
-            return known;
+        if let Some(known) = known {
+            return Some(*known);
         }
-        if next as usize >= MAX_LABELS {
+        let next = self.functions.len() as u32;
+        let bytes = key.as_ref().map_or(0, |(_, _, names)| 2 * names.len());
+        let bytes = bytes + name.len() + category.len();
+        if next as usize >= MAX_LABELS || self.bytes + bytes > MAX_NAME_BYTES {
             return None;
         }
-        if names.is_none() {
-            self.plain.insert((label, domain.0.into()), next);
-        }
-        let Label { name, category } = &self.list[label as usize];
+        self.bytes += bytes;
+        match key {
+            None => self.plain.insert(plain, next),
+            Some(key) => self.with_arguments.insert(key, next),
+        };
         let own =
             domain.name() != Some(category) && !(domain == Domain(0) && &**category == "other");
         let parameters = names.into_iter().flat_map(Arguments::iter);

@@ -5,28 +5,30 @@
 //! times in a window of [`WINDOW_BYTES`], since each sequence of packets is written by itself. What the model cannot hold
 //! is counted in [`Replayed::left_out`].
 //!
-//! Work is joined with its call by the ids that the call names; work and calls that wait for each other take bounded
-//! memory.
+//! Work is joined with its call by the ids that the call names. All that waits takes bounded memory, whatever the trace: texts
+//! that a few bytes of a packet refer to count each time that they are held.
 
-mod arguments;
 mod counters;
 mod declare;
 mod host;
 mod labels;
-mod left_out;
 mod order;
 mod slices;
 mod stacks;
 mod stages;
+mod tally;
+#[cfg(test)]
+mod tests;
 mod work;
 
 use std::collections::HashMap;
 use std::io::{self, Read};
 
-pub use left_out::LeftOut;
+pub use tally::Tally;
 
 use super::check::{our_version, rare};
 use super::findings::{Findings, PacketPosition};
+use super::texts::TextId;
 use super::tracks::TrackId;
 use super::{HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
 use crate::record::number_map::NumberMap;
@@ -36,6 +38,7 @@ use crate::trace::model::{
     StackFrame, Stream, SystemClocks, TraceHeader,
 };
 use crate::trace::perfetto::samples;
+use crate::trace::perfetto::schema::gpu_counter_event::GpuCounter;
 use crate::trace::perfetto::schema::{
     BuiltinClock, ClockSnapshot, GpuCounterEvent, GpuInfo, PcSamples, SystemInfo, ThreadDescriptor,
     TraceAttributes, TraceStats, TraceUuid, gpu_info, trace_attributes,
@@ -47,23 +50,31 @@ use order::Window;
 use slices::Lane;
 use stacks::Stacks;
 use stages::Stages;
+use tally::Tallies;
 use work::{Enqueuing, Held, MAX_GPUS};
 
 /// Maximum number of slices that are open, and of slices that wait for the end of their outermost one, on all tracks.
 const MAX_OPEN: usize = 1 << 20;
-/// Maximum number of bytes that the details of either take.
-const MAX_DETAIL_BYTES: usize = 128 << 20;
+/// Maximum number of bytes that the details of either take, and those of work whose call has not come.
+const MAX_DETAIL_BYTES: usize = if cfg!(test) { 4 << 20 } else { 128 << 20 };
+/// Maximum number of bytes of the arguments of one event.
+const MAX_EVENT_BYTES: usize = if cfg!(test) { 1 << 20 } else { 16 << 20 };
+/// Maximum number of ids of an event that are read.
+const MAX_IDS: usize = 1 << 20;
+/// Maximum number of bytes of the names and categories of slices, of the names of functions and their parameters, of stages and
+/// kernels, and of the names and command lines of processes.
+const MAX_NAME_BYTES: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 /// Maximum number of calls whose work has not come, and of pieces of work whose call has not come.
 const MAX_WAITING: usize = 1 << 20;
 /// Maximum number of processes.
 const MAX_PROCESSES: usize = 1 << 16;
 /// Bytes of events of other programs that wait for earlier ones.
-const WINDOW_BYTES: usize = 64 << 20;
+const WINDOW_BYTES: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 /// The title of a device that a recording does not describe.
 pub(in crate::trace::perfetto) const UNKNOWN_DEVICE: &str = "unknown device";
 
 /// A queue: its process, its agent and its name in the trace.
-type QueueKey = (ProcessIndex, AgentIndex, Box<str>);
+type QueueKey = (ProcessIndex, AgentIndex, TextId);
 
 /// The outcome of reading a trace.
 #[derive(Debug, Default)]
@@ -75,7 +86,9 @@ pub struct Replayed {
     /// Number of pieces of work that no call in the trace names: their enqueue time is unknown.
     pub untied: u64,
     /// The parts of the trace that the model does not hold.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<Tally>,
+    /// The events that the model holds in another order than the trace's times.
+    pub late: Vec<Tally>,
 }
 
 /// A producer that reads a trace to its end.
@@ -117,6 +130,7 @@ impl Producer for Replay<'_> {
             begun: 0,
             calls: NumberMap::default(),
             held: NumberMap::default(),
+            held_bytes: 0,
             queues: HashMap::new(),
             latest_queue: None,
             stages: Stages::default(),
@@ -125,7 +139,8 @@ impl Producer for Replay<'_> {
             stacks: Stacks::default(),
             lost: 0,
             untied: 0,
-            left_out: left_out::Counts::default(),
+            left_out: Tallies::default(),
+            late: Tallies::default(),
         };
         let outcome = read(self.source, &mut replaying);
         replaying.guard(|replaying| replaying.finish(&outcome.known));
@@ -136,6 +151,7 @@ impl Producer for Replay<'_> {
                 version: replaying.version,
                 untied: replaying.untied,
                 left_out: replaying.left_out.into_list(),
+                late: replaying.late.into_list(),
             }),
         }
     }
@@ -170,6 +186,8 @@ struct Replaying<'a> {
     /// Calls whose work has not come, by the id of the work.
     calls: NumberMap<u64, Enqueuing>,
     held: NumberMap<u64, Held>,
+    /// Bytes of the details of held work.
+    held_bytes: usize,
     queues: HashMap<QueueKey, QueueIndex>,
     latest_queue: Option<(QueueKey, QueueIndex)>,
     stages: Stages,
@@ -180,7 +198,8 @@ struct Replaying<'a> {
     /// Number of lost records that instants have reported.
     lost: u64,
     untied: u64,
-    left_out: left_out::Counts,
+    left_out: Tallies,
+    late: Tallies,
 }
 
 impl Visitor for Replaying<'_> {
@@ -399,26 +418,38 @@ impl Replaying<'_> {
             match OwnBlock::of(descriptor, &title) {
                 Some(own) if self.is_own() => {
                     let process = self.process(own.process)?;
-                    let place = (process, AgentIndex(gpu as u32));
-                    self.counters
-                        .declare_block(&mut self.stream, place, descriptor, &own)?;
+                    self.counters.declare_block(
+                        &mut self.stream,
+                        (process, gpu),
+                        descriptor,
+                        &own,
+                    )?;
                 }
                 _ => self
                     .counters
-                    .declare_tracks(&mut self.stream, &title, descriptor)?,
+                    .declare_tracks(&mut self.stream, (gpu, &title), descriptor)?,
             }
         }
         if event.counters.is_empty() {
             return Ok(());
         }
-        let values = event.counters.len() as u64;
-        let left_out = match time {
-            Some(time) => self.counters.values(&mut self.stream, time, &event)?,
-            None => values,
+        let has_value = |counter: &&GpuCounter| counter.value.is_some();
+        let values = event.counters.iter().filter(has_value).count() as u64;
+        let absent = event.counters.len() as u64 - values;
+        let (left_out, reason) = match time {
+            Some(time) => (
+                self.counters.values(&mut self.stream, time, &event)?,
+                "value of a counter of a device without a description before it",
+            ),
+            None => (values, "value of a counter of a device without a time"),
         };
-        if left_out > 0 {
-            let reason = "value of a counter of a device without a description before it";
-            self.leave_out(reason, left_out);
+        for (count, reason) in [
+            (left_out, reason),
+            (absent, "counter of a device without a value"),
+        ] {
+            if count > 0 {
+                self.leave_out(reason, count);
+            }
         }
         Ok(())
     }
@@ -430,12 +461,17 @@ impl Replaying<'_> {
     ) -> io::Result<()> {
         let (_, data) = packet.data;
         self.begin(packet.time.unwrap_or_default())?;
-        let known = self
+        let left_out = self
             .stacks
             .pass_on(&mut self.stream, packet.sequence, data, frames)?;
-        if !known {
-            let [stacks, _] = stacks::columns(data);
-            self.leave_out("sample of a thread's stack", stacks.len() as u64);
+        for (count, reason) in [
+            (left_out.of_threads, "sample of a thread's stack"),
+            (left_out.untimed, "sample of a stack without a time"),
+            (left_out.too_many, "sample with one of too many stacks"),
+        ] {
+            if count > 0 {
+                self.leave_out(reason, count);
+            }
         }
         Ok(())
     }

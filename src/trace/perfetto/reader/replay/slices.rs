@@ -2,10 +2,10 @@
 
 use std::io;
 
-use super::arguments::Arguments;
 use super::labels::Labels;
 use crate::record::number_map::NumberMap;
 use crate::record::{CorrelationId, ExternalId, Kind, Nanos, ThreadId};
+use crate::trace::arguments::Arguments;
 use crate::trace::model::nesting::{Nested, Nesting, Step};
 use crate::trace::model::{
     Argument, Call, Consumer, CounterValue, EventId, FlowPoint, Instant, Loss, Note, ProcessIndex,
@@ -34,7 +34,9 @@ pub(super) struct Details {
 impl Details {
     pub fn bytes(&self) -> usize {
         let ids = self.flows.len() + self.submitted.len() + self.waited.len();
-        size_of::<Details>() + self.arguments.bytes() + 16 * ids
+        let label = self.own_label.as_ref();
+        let label = label.map_or(0, |(name, category)| name.len() + category.len());
+        size_of::<Details>() + label + self.arguments.bytes() + 16 * ids
     }
 }
 
@@ -114,7 +116,7 @@ pub(super) struct Lane {
     /// Open slices, outermost first.
     pub open: Vec<Span>,
     nesting: Nesting<Span>,
-    /// Bytes that the details of waiting slices take.
+    /// Bytes that the details of waiting slices and of their ends take.
     waiting_bytes: usize,
     /// What became known at the ends of slices that wait, by their numbers.
     ends: NumberMap<u64, Box<Details>>,
@@ -176,6 +178,7 @@ impl Lane {
         (consumer, labels): (&mut dyn Consumer, &Labels),
     ) -> io::Result<()> {
         if let Some(end) = end {
+            self.waiting_bytes += end.bytes();
             self.ends.insert(span.number, end);
         }
         if span.parent == 0 && self.nesting.is_empty() && self.ends.is_empty() {

@@ -15,6 +15,10 @@ use crate::trace::perfetto::stacks::INVENTED;
 
 /// Maximum number of sequences with samples.
 const MAX_SEQUENCES: usize = 1 << 12;
+/// Maximum number of stacks of all sequences.
+const MAX_STACKS: usize = 1 << 20;
+/// Number of samples that are passed on at a time.
+const SAMPLES_AT_A_TIME: usize = 1 << 12;
 /// Maximum number of snapshots of the clocks that are kept.
 const MAX_SNAPSHOTS: usize = 1 << 16;
 
@@ -30,10 +34,23 @@ struct SampleLane {
     stacks: NumberMap<u64, StackIndex>,
 }
 
+/// Numbers of samples that were left out.
+#[derive(Debug, Default)]
+pub(super) struct LeftOutSamples {
+    /// Samples of threads: their sequence has not begun as one of gputrail.
+    pub of_threads: u64,
+    /// Samples without a time.
+    pub untimed: u64,
+    /// Samples whose stack is one of too many.
+    pub too_many: u64,
+}
+
 /// All samples with stacks.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
     lanes: NumberMap<u32, SampleLane>,
+    /// Number of stacks that have been declared.
+    stacks: usize,
     /// BOOTTIME and MONOTONIC of the snapshots, ns.
     snapshots: Vec<(u64, u64)>,
 }
@@ -68,16 +85,19 @@ impl Stacks {
         }
     }
 
-    /// Passes on the samples of a packet. Returns whether its sequence has begun; otherwise they are left out.
+    /// Passes on the samples of a packet, and returns how many were left out.
     pub fn pass_on(
         &mut self,
         stream: &mut Stream<'_>,
         sequence: u32,
         data: &[u8],
         frames: &mut dyn FnMut(u64) -> Vec<StackFrame>,
-    ) -> io::Result<bool> {
+    ) -> io::Result<LeftOutSamples> {
+        let mut left_out = LeftOutSamples::default();
+        let mut deltas = numbers(data, profile::TIMESTAMP_DELTA_US);
         let Some(lane) = self.lanes.get_mut(&sequence) else {
-            return Ok(false);
+            left_out.of_threads = numbers(data, profile::CALLSTACK_IID).count() as u64;
+            return Ok(left_out);
         };
         let track = match lane.track {
             Some(track) => track,
@@ -88,36 +108,56 @@ impl Stacks {
                 order: None,
             })?),
         };
-        let [stacks, deltas] = columns(data);
-        let mut samples = Vec::with_capacity(stacks.len());
-        for (stack, delta) in stacks.into_iter().zip(deltas) {
+        let mut samples = Vec::new();
+        for stack in numbers(data, profile::CALLSTACK_IID) {
+            let Some(delta) = deltas.next() else {
+                left_out.untimed += 1;
+                continue;
+            };
             lane.now = lane.now.wrapping_add(delta as i64);
             let time = boottime(&self.snapshots, (lane.now as u64).wrapping_mul(1000));
             let next = StackIndex(lane.stacks.len() as u32);
             let index = match lane.stacks.get(&stack) {
                 Some(index) => *index,
+                None if self.stacks >= MAX_STACKS => {
+                    left_out.too_many += 1;
+                    continue;
+                }
                 None => {
                     stream.consumer.stack(track, next, &frames(stack))?;
                     lane.stacks.insert(stack, next);
+                    self.stacks += 1;
                     next
                 }
             };
             samples.push((time, index));
+            if samples.len() == SAMPLES_AT_A_TIME {
+                pass_on_samples(stream, track, &mut samples)?;
+            }
         }
-        stream.consumer.stack_samples(&StackSamples {
-            track,
-            samples: &samples,
-        })?;
-        Ok(true)
+        pass_on_samples(stream, track, &mut samples)?;
+        Ok(left_out)
     }
 }
 
-/// The numbers of the callstacks of a packet's samples, and the times between these, us.
-pub(super) fn columns(data: &[u8]) -> [Vec<u64>; 2] {
-    [profile::CALLSTACK_IID, profile::TIMESTAMP_DELTA_US].map(|wanted| {
-        let fields = Fields::new(data).filter(|field| field.number == wanted);
-        fields.flat_map(|field| field.numbers()).collect()
-    })
+fn pass_on_samples(
+    stream: &mut Stream<'_>,
+    track: TrackIndex,
+    samples: &mut Vec<(Nanos, StackIndex)>,
+) -> io::Result<()> {
+    if !samples.is_empty() {
+        stream
+            .consumer
+            .stack_samples(&StackSamples { track, samples })?;
+        samples.clear();
+    }
+    Ok(())
+}
+
+/// The numbers of a repeated field of a packet's samples: of their callstacks, or of the times between them, us.
+fn numbers(data: &[u8], wanted: u32) -> impl Iterator<Item = u64> {
+    let fields = Fields::new(data).filter(move |field| field.number == wanted);
+    fields.flat_map(|field| field.numbers())
 }
 
 /// The time in BOOTTIME of a time in MONOTONIC: by the last snapshot before it.

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::arguments::Arguments;
+use super::MAX_NAME_BYTES;
 use crate::record::{SynchronizationType, TransferKind};
+use crate::trace::arguments::Arguments;
 use crate::trace::model::{Launch, Resources, StageId, Value, WorkKind};
 use crate::trace::perfetto::reader::{FieldValue, Fields, Text, WorkEvent};
 use crate::trace::perfetto::schema::field::gpu_render_stage_event::{
@@ -40,9 +41,23 @@ pub(super) struct Stages {
     ids: HashMap<(WorkKind, [Box<str>; 3]), StageId>,
     next: u32,
     key: Vec<u8>,
+    /// Bytes of all keys, approximately half of the memory that the stages take.
+    bytes: usize,
 }
 
 impl Stages {
+    /// Whether there are so many that they should be forgotten.
+    pub fn are_full(&self) -> bool {
+        self.known.len() >= MAX_STAGES || self.bytes >= MAX_NAME_BYTES
+    }
+
+    /// Forgets all stages. Work that refers to them should have been passed on: it keeps them in memory.
+    pub fn clear(&mut self) {
+        self.known.clear();
+        self.ids.clear();
+        self.bytes = 0;
+    }
+
     /// The stage of a piece of work.
     pub fn of(&mut self, event: &WorkEvent<'_>) -> Rc<StageOfWork> {
         self.key.clear();
@@ -57,11 +72,8 @@ impl Stages {
         if let Some(known) = self.known.get(&self.key) {
             return Rc::clone(known);
         }
-        if self.known.len() >= MAX_STAGES {
-            self.known.clear();
-            self.ids.clear();
-        }
         let stage = Rc::new(self.read(event));
+        self.bytes += self.key.len();
         self.known.insert(self.key.clone(), Rc::clone(&stage));
         stage
     }

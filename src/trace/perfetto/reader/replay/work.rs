@@ -3,10 +3,10 @@
 use std::io;
 use std::rc::Rc;
 
-use super::arguments::Arguments;
 use super::stages::{LAUNCH, StageOfWork, launch_in};
-use super::{MAX_WAITING, Replaying, UNKNOWN_DEVICE};
+use super::{MAX_DETAIL_BYTES, MAX_IDS, MAX_WAITING, Replaying, UNKNOWN_DEVICE};
 use crate::record::{ContextId, CorrelationId, Domain, Nanos, ProcessId, ThreadId};
+use crate::trace::arguments::Arguments;
 use crate::trace::model;
 use crate::trace::model::{
     Agent, AgentIndex, Argument, EventId, Launch, ProcessIndex, Queue, QueueIndex, Stage, Value,
@@ -61,7 +61,22 @@ pub(super) struct Held {
     details: Option<Box<WorkDetails>>,
 }
 
+impl WorkDetails {
+    /// Bytes of memory that they take, approximately.
+    fn bytes(&self) -> usize {
+        let unfinished = self.unfinished.as_ref().map_or(0, |text| text.len());
+        let leading = self.samples.as_ref().map_or(0, |one| one.leading.len());
+        let texts = unfinished + leading + self.arguments.bytes();
+        size_of::<WorkDetails>() + texts + size_of_val(&self.waits[..])
+    }
+}
+
 impl Held {
+    /// Bytes of memory that its details take.
+    fn bytes(&self) -> usize {
+        self.details.as_ref().map_or(0, |details| details.bytes())
+    }
+
     fn is_unfinished(&self) -> bool {
         let details = self.details.as_ref();
         self.duration.is_none() || details.is_some_and(|details| details.unfinished.is_some())
@@ -97,8 +112,9 @@ impl Held {
                     }
                 }
                 (stage::EVENT_WAIT_IDS, _) => {
-                    let waits = field.numbers().map(EventId);
-                    self.details().waits.extend(waits);
+                    let waits = &mut self.details().waits;
+                    let room = MAX_IDS.saturating_sub(waits.len());
+                    waits.extend(field.numbers().map(EventId).take(room));
                 }
                 (LAUNCH, FieldValue::Bytes(launch)) if self.stage.launch.is_none() => {
                     self.details().launch = launch_in(launch)
@@ -146,6 +162,10 @@ impl Replaying<'_> {
             Some(UNKNOWN_DEVICE) => AgentIndex::UNKNOWN,
             _ => self.agent(event.gpu)?,
         };
+        if self.stages.are_full() {
+            self.pass_on_held()?;
+            self.stages.clear();
+        }
         let own_event = EventId(FIRST_OWN_EVENT + self.untied);
         let mut held = Held {
             event: event.event.map_or(own_event, EventId),
@@ -170,10 +190,12 @@ impl Replaying<'_> {
         if let Some(call) = self.calls.remove(&id) {
             return self.pass_on_work(&held, Some(call));
         }
-        if self.held.len() >= MAX_WAITING {
+        if self.held.len() >= MAX_WAITING || self.held_bytes + held.bytes() > MAX_DETAIL_BYTES {
             self.pass_on_held()?;
         }
+        self.held_bytes += held.bytes();
         if let Some(other) = self.held.insert(id, held) {
+            self.held_bytes -= other.bytes();
             self.untied += 1;
             self.pass_on_work(&other, None)?;
         }
@@ -183,7 +205,10 @@ impl Replaying<'_> {
     /// A call has submitted the work with this id.
     pub(super) fn submitted(&mut self, id: u64, call: Enqueuing) -> io::Result<()> {
         match self.held.remove(&id) {
-            Some(held) => self.pass_on_work(&held, Some(call)),
+            Some(held) => {
+                self.held_bytes -= held.bytes();
+                self.pass_on_work(&held, Some(call))
+            }
             None if self.calls.len() < MAX_WAITING => {
                 self.calls.insert(id, call);
                 Ok(())
@@ -215,13 +240,12 @@ impl Replaying<'_> {
         event: &WorkEvent<'_>,
         name: &str,
     ) -> io::Result<QueueIndex> {
-        let key = (process, agent, event.queue.text);
-        if let Some((known, queue)) = &self.latest_queue
-            && (known.0, known.1, &*known.2) == key
+        let key = (process, agent, event.queue.id);
+        if let Some((known, queue)) = self.latest_queue
+            && known == key
         {
-            return Ok(*queue);
+            return Ok(queue);
         }
-        let key = (process, agent, Box::from(event.queue.text));
         let queue = match self.queues.get(&key) {
             Some(queue) => *queue,
             None if self.queues.len() >= MAX_QUEUES => return Ok(QueueIndex(0)),
@@ -246,7 +270,7 @@ impl Replaying<'_> {
                     out_of_order: described.and_then(|field| field.bytes())
                         == Some(b"out of order"),
                 })?;
-                self.queues.insert(key.clone(), queue);
+                self.queues.insert(key, queue);
                 queue
             }
         };
@@ -303,6 +327,7 @@ impl Replaying<'_> {
 
     /// Passes on the work that waits for a call, in the order in which it ran.
     pub(super) fn pass_on_held(&mut self) -> io::Result<()> {
+        self.held_bytes = 0;
         let mut held: Vec<_> = std::mem::take(&mut self.held).into_values().collect();
         held.sort_by_key(|held| (held.interval(), held.event));
         self.untied += held.len() as u64;

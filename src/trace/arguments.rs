@@ -1,4 +1,4 @@
-//! Arguments that outlive the packet they came in.
+//! Arguments that outlive the event they came with.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::trace::model::{Argument, Value};
 
 /// A list of named values. All texts are in one string, so that a list takes two allocations.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Arguments {
+pub(in crate::trace) struct Arguments {
     texts: String,
     list: Vec<(Range<usize>, Stored)>,
 }
@@ -39,6 +39,13 @@ impl Arguments {
         let begin = self.texts.len();
         self.texts.push_str(text);
         begin..self.texts.len()
+    }
+
+    /// Adds several arguments.
+    pub fn extend(&mut self, arguments: &[Argument<'_>]) {
+        for argument in arguments {
+            self.push(argument.name, argument.value);
+        }
     }
 
     /// Whether there are none.

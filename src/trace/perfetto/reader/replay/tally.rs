@@ -1,4 +1,4 @@
-//! Counts of the parts of a trace that the model does not hold.
+//! Counts of the parts of a trace that the model does not hold, or holds in another form.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ const MAX_REASONS: usize = 128;
 /// Number of positions that are kept for each reason.
 const MAX_POSITIONS: usize = 3;
 
-/// Parts of a trace that the model does not hold, for one reason.
+/// Parts of a trace that are counted for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOut {
-    /// The kind of the parts, and why they are left out.
+pub struct Tally {
+    /// The kind of the parts, and why they are counted.
     pub reason: Cow<'static, str>,
     /// Their number.
     pub count: u64,
@@ -22,11 +22,11 @@ pub struct LeftOut {
 
 /// Counts by reason.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
-    list: Vec<LeftOut>,
+pub(super) struct Tallies {
+    list: Vec<Tally>,
 }
 
-impl Counts {
+impl Tallies {
     /// Counts `count` parts of the packet at `position`.
     #[cold]
     pub fn add(
@@ -44,7 +44,7 @@ impl Counts {
                     true => reason,
                     false => "parts of further kinds".into(),
                 };
-                self.list.push(LeftOut {
+                self.list.push(Tally {
                     reason,
                     count: 0,
                     first: Vec::new(),
@@ -59,7 +59,7 @@ impl Counts {
         }
     }
 
-    pub fn into_list(self) -> Vec<LeftOut> {
+    pub fn into_list(self) -> Vec<Tally> {
         self.list
     }
 }

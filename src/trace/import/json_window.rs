@@ -1,0 +1,168 @@
+//! A window on a JSON file: the bytes around the value that is being read.
+
+use std::io::{self, BufRead};
+
+/// Bytes that are in memory at first. A window grows with the value in it.
+const WINDOW: usize = 1 << 18;
+/// Bytes that may be parsed in vain behind damage, for each byte that is skipped, and once.
+const MAX_WASTE: (u64, u64) = (8, 1 << 24);
+/// Length of the longest word or number outside of strings whose end is looked for behind the window.
+const LONGEST_TOKEN: usize = 16;
+
+/// A file up to the end of its window.
+pub(super) struct JsonWindow<R> {
+    file: R,
+    buffer: Vec<u8>,
+    /// The place in the window up to which the file has been read.
+    pub at: usize,
+    /// Offset of the window in the file.
+    pub offset: u64,
+    /// Whether the window has the end of the file.
+    pub ended: bool,
+    /// The error that ended the file early, until it is reported.
+    pub error: Option<(u64, io::Error)>,
+    /// Bytes that were parsed in vain and skipped, while looking for values behind damage.
+    pub wasted: u64,
+    pub skipped: u64,
+}
+
+impl<R: BufRead> JsonWindow<R> {
+    /// The beginning of a file.
+    pub fn new(file: R) -> JsonWindow<R> {
+        JsonWindow {
+            file,
+            buffer: Vec::new(),
+            at: 0,
+            offset: 0,
+            ended: false,
+            error: None,
+            wasted: 0,
+            skipped: 0,
+        }
+    }
+
+    /// The bytes in memory from `at` on.
+    pub fn rest(&self) -> &[u8] {
+        &self.buffer[self.at..]
+    }
+
+    /// The offset of `at` in the file.
+    pub fn position(&self) -> u64 {
+        self.offset + self.at as u64
+    }
+
+    /// Goes to the end of the window.
+    pub fn skip_all(&mut self) {
+        self.at = self.buffer.len();
+    }
+
+    /// Reads more; false at the end of the file. Bytes before `at` go.
+    pub fn fill(&mut self) -> bool {
+        self.buffer.drain(..self.at);
+        self.offset += self.at as u64;
+        self.at = 0;
+        // Doubled, so that a long value is parsed a few times only.
+        let before = self.buffer.len();
+        let wanted = before + WINDOW.max(before);
+        while !self.ended && self.buffer.len() < wanted {
+            match self.file.fill_buf() {
+                Ok([]) => self.ended = true,
+                Ok(bytes) => {
+                    let count = bytes.len();
+                    self.buffer.extend_from_slice(bytes);
+                    self.file.consume(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let end = self.offset + self.buffer.len() as u64;
+                    self.error = Some((end, error));
+                    self.ended = true;
+                }
+            }
+        }
+        self.buffer.len() > before
+    }
+
+    /// Reads the first bytes, and goes behind a byte order mark.
+    pub fn begin(&mut self) {
+        self.fill();
+        if self.buffer.starts_with(b"\xef\xbb\xbf") {
+            self.at = 3;
+        }
+    }
+
+    /// The next byte that is not white space; none at the end of the file.
+    pub fn peek(&mut self) -> Option<u8> {
+        loop {
+            let space = self
+                .rest()
+                .iter()
+                .position(|byte| !byte.is_ascii_whitespace());
+            if let Some(space) = space {
+                self.at += space;
+                return Some(self.buffer[self.at]);
+            }
+            self.skip_all();
+            if !self.fill() {
+                return None;
+            }
+        }
+    }
+
+    /// Goes to the next `{` behind `at`; false at the end of the file.
+    pub fn skip_to_brace(&mut self) -> bool {
+        let mut from = 1.min(self.rest().len());
+        loop {
+            let brace = self.rest()[from..].iter().position(|byte| *byte == b'{');
+            self.skipped += (from + brace.unwrap_or(self.rest().len() - from)) as u64;
+            if let Some(brace) = brace {
+                self.at += from + brace;
+                return true;
+            }
+            self.skip_all();
+            if !self.fill() {
+                return false;
+            }
+            // The byte that comes first has not been looked at.
+            from = 0;
+        }
+    }
+
+    /// Whether so much has been parsed in vain that objects in objects are no longer tried one by one.
+    pub fn has_wasted_too_much(&self) -> bool {
+        let (each, once) = MAX_WASTE;
+        self.wasted > once + each * self.skipped
+    }
+
+    /// The byte at `at`, in words.
+    pub fn describe(&self) -> String {
+        match self.rest().first() {
+            None => "the end of the file".into(),
+            Some(byte @ 0x20..0x7f) => format!("`{}`", char::from(*byte)),
+            Some(byte) => format!("the byte {byte:#04x}"),
+        }
+    }
+}
+
+/// Offset of an error in `bytes`.
+pub(super) fn error_offset(bytes: &[u8], error: &serde_json::Error) -> usize {
+    let lines = bytes
+        .split_inclusive(|byte| *byte == b'\n')
+        .take(error.line().saturating_sub(1));
+    let before: usize = lines.map(<[u8]>::len).sum();
+    (before + error.column().saturating_sub(1)).min(bytes.len())
+}
+
+/// Whether an error may be due to the end of the window: a number that ends behind its point is an invalid number.
+pub(super) fn is_cut(bytes: &[u8], error: &serde_json::Error) -> bool {
+    error.is_eof() || error_offset(bytes, error) + LONGEST_TOKEN >= bytes.len()
+}
+
+/// An error without its place, which refers to the window.
+pub(super) fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
