@@ -156,7 +156,6 @@ impl<W: Write> Write for Counting<'_, W> {
 mod tests {
     use super::*;
     use gputrail::convert::{Conversion, OutputFormat};
-    use std::io::Write as _;
 
     #[test]
     fn each_reading_of_the_inputs_is_shown_by_itself() {
