@@ -51,7 +51,6 @@ const INTERNED: u32 = 12;
 const FLAGS: u32 = 13;
 const STATS: u32 = 35;
 const GPU_COUNTERS: u32 = 52;
-const STAGE: u32 = 53;
 const TRACK: u32 = 60;
 
 /// Describes tracks: a process, a thread of it, a track of slices and a counter.
@@ -150,7 +149,10 @@ fn annotations_have_values_of_all_types() {
         &[
             r#"slice trace/Slices/slices with values  1500 0 unsigned=Uint(18446744073709551615) signed=Int(-7) flag=Bool(true) fraction=Double(0.5) pointer=Pointer(48879) named once=Text("said once") table=Json("{\"a\\\"b\":1,\"list\":[\"x\",2],\"none\":null}") [] end Some(Nanos(1600))"#,
         ],
-        &[(1, "argument that is a message of a type of its own")],
+        &[(
+            1,
+            "argument that is a message of a type of its own, or longer than 16 MiB",
+        )],
     );
 }
 
