@@ -445,6 +445,8 @@ fn recorded(scope: &Scope) -> Selection {
         // Lines are looked up when the trace is made, and not in the program.
         Kind::SOURCE_LOCATOR,
         Kind::INSTRUCTION_CORRELATION,
+        // Faults of pages take longer when the runtime reports them.
+        Kind::UNIFIED_MEMORY_COUNTER,
     ]));
     selection.enqueue_arguments = !scope.no_enqueue_arguments;
     selection

@@ -52,6 +52,8 @@ activities!(
     Dependency,
     ExternalCorrelation,
     Overhead,
+    Environment,
+    UnifiedMemoryCounter,
     Loss,
     Marker,
     ClockSnapshot,

@@ -9,9 +9,9 @@ open_enum! {
         OPENCL = 1, "opencl";
         /// The simulated GPU's own runtime.
         SIM = 2, "sim";
-        /// The CUDA driver API. Reserved.
+        /// The CUDA driver API.
         CUDA_DRIVER = 3, "cuda driver";
-        /// The CUDA runtime API. Reserved.
+        /// The CUDA runtime API.
         CUDA_RUNTIME = 4, "cuda runtime";
         /// HIP. Reserved.
         HIP = 5, "hip";

@@ -78,9 +78,9 @@ open_enum! {
         /// Reserved: additional marker data.
         MARKER_DATA = 0x51, "marker data";
 
-        /// Reserved: clocks, temperature, power, fan of an agent.
+        /// Clocks, temperature, power or fan of an agent: [`Environment`](super::Environment).
         ENVIRONMENT = 0x60, "environment";
-        /// Reserved: unified-memory counters.
+        /// Page faults of managed memory: [`UnifiedMemoryCounter`](super::UnifiedMemoryCounter).
         UNIFIED_MEMORY_COUNTER = 0x61, "unified memory counter";
         /// Reserved: a page fault of an agent.
         PAGE_FAULT = 0x62, "page fault";
@@ -132,6 +132,8 @@ impl Kind {
             Kind::DEPENDENCY => "calls that wait for work, or enqueue work that does",
             Kind::OVERHEAD => "the runtime's compiler, and the library itself",
             Kind::MARKER => "markers and ranges of programs and tools",
+            Kind::ENVIRONMENT => "the driver of an agent, now and then",
+            Kind::UNIFIED_MEMORY_COUNTER => "page faults of managed memory",
             Kind::LOSS => "the buffer itself, for records that it has dropped",
             Kind::PC_SAMPLE_HOST_TRAP
             | Kind::PC_SAMPLE_STOCHASTIC

@@ -118,12 +118,18 @@ pub struct MemorySet {
 work_record!(MemorySet, Kind::MEMORY_SET, 88);
 
 open_enum! {
-    /// Allocation or release.
+    /// Allocation or release, of memory or of a pool that others allocate from.
     AllocationOperation(u8) {
         /// The memory was allocated.
         ALLOCATE = 1, "allocate";
         /// The memory was freed.
         FREE = 2, "free";
+        /// A pool of memory was created.
+        CREATE_POOL = 3, "create pool";
+        /// A pool was destroyed.
+        DESTROY_POOL = 4, "destroy pool";
+        /// A pool returned memory that it does not use.
+        TRIM_POOL = 5, "trim pool";
     }
 }
 

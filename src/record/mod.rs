@@ -14,6 +14,7 @@ mod activity;
 mod annotation;
 mod api;
 mod clock;
+mod device_state;
 mod ids;
 mod iter;
 mod kind;
@@ -33,6 +34,9 @@ pub(crate) use annotation::ArgumentsHead;
 pub use annotation::{ArgumentType, Arguments, MAX_ARGUMENTS};
 pub use api::{Api, Domain, Operation};
 pub use clock::{ClockPair, ClockSnapshot};
+pub use device_state::{
+    Environment, EnvironmentKind, UnifiedMemoryCounter, UnifiedMemoryCounterKind,
+};
 pub use ids::*;
 pub(crate) use iter::RecordCopy;
 pub use iter::{Malformed, RecordRef, Records};

@@ -36,6 +36,9 @@ fn layouts_are_pinned() {
         what @ 96, reserved @ 97);
     layout!(Overhead, 56, correlation @ 8, start @ 16, end @ 24, thread @ 32, agent @ 36, module @ 40,
         what @ 44, detail @ 48);
+    layout!(Environment, 32, time @ 8, value @ 16, agent @ 24, what @ 28, reserved @ 29);
+    layout!(UnifiedMemoryCounter, 56, start @ 8, end @ 16, value @ 24, address @ 32, source_agent @ 40,
+        destination_agent @ 44, flags @ 48, what @ 52, reserved @ 53);
     layout!(Loss, 40, count @ 8, first @ 16, last @ 24, thread @ 32, lost @ 36);
     layout!(ClockSnapshot, 56, before @ 8, after @ 16, monotonic @ 24, monotonic_raw @ 32, boottime @ 40,
         realtime @ 48);
@@ -107,6 +110,8 @@ fn every_kind_has_one_type() {
         Dependency::KIND,
         Arguments::KIND,
         Overhead::KIND,
+        Environment::KIND,
+        UnifiedMemoryCounter::KIND,
         Loss::KIND,
         ClockSnapshot::KIND,
         ClockPair::KIND,

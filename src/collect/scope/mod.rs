@@ -99,7 +99,7 @@ pub enum ScopeError {
 }
 
 /// Kinds that a scope may name.
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 12] = [
     Kind::API,
     Kind::KERNEL_DISPATCH,
     Kind::MEMORY_COPY,
@@ -110,6 +110,8 @@ const KINDS: [Kind; 10] = [
     Kind::ARGUMENTS,
     Kind::OVERHEAD,
     Kind::MARKER,
+    Kind::ENVIRONMENT,
+    Kind::UNIFIED_MEMORY_COUNTER,
 ];
 
 fn kind_text(kind: Kind) -> String {

@@ -301,6 +301,8 @@ const OF_CALLS: KindSet = KindSet::of(&[
     Kind::ARGUMENTS,
     Kind::EXTERNAL_CORRELATION,
     Kind::MARKER,
+    Kind::ENVIRONMENT,
+    Kind::UNIFIED_MEMORY_COUNTER,
 ]);
 
 /// The interface of the switchboard for contexts.

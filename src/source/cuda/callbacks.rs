@@ -3,8 +3,8 @@
 use super::activity::RECENT;
 use super::ffi::{self, CallbackData};
 use super::functions::{self, Function, MAX_ARGUMENTS};
-use super::objects;
-use super::recent::RecentCall;
+use super::recent::{KINDS, RecentCall};
+use super::session;
 use super::status::NOT_READY;
 use crate::clock;
 use crate::collect::correlation::{CallInProgress, Extra, HostThread};
@@ -12,8 +12,7 @@ use crate::collect::process::{self, Current};
 use crate::collect::switchboard::{CallArguments, Callback, Observed, Payload, Phase, Within};
 use crate::platform::inside::contain;
 use crate::record::{
-    Dependency, ExternalId, KernelId, Kind, Operation, OperationGroup, Synchronization, Ticks,
-    WorkHeader, WorkId, flags,
+    Dependency, KernelId, Operation, OperationGroup, Ticks, WorkId, flags,
 };
 use core::ffi::c_void;
 use std::cell::Cell;
@@ -111,7 +110,7 @@ pub(super) unsafe extern "C" fn callback(
                     _ => exit(operation, data),
                 }
             }
-            None if domain == ffi::RESOURCE => objects::find_agents(),
+            None if domain == ffi::RESOURCE => session::driver_changed(),
             _ => {}
         }
     });
@@ -176,7 +175,6 @@ fn enter(operation: Operation, data: &CallbackData) {
 
 /// Notes a call whose work CUPTI reports later. Returns the id of its first piece of work.
 fn note_work(host: &mut HostThread, call: &CallInProgress, id: u32) -> WorkId {
-    let kinds = [Kind::KERNEL_DISPATCH, Kind::MEMORY_COPY, Kind::MEMORY_SET];
     let work = host.new_work();
     RECENT.put(
         id,
@@ -186,7 +184,7 @@ fn note_work(host: &mut HostThread, call: &CallInProgress, id: u32) -> WorkId {
             start: call.start,
             thread: host.thread(),
             work,
-            wanted: kinds.map(|kind| host.buffers_for(kind)),
+            wanted: KINDS.map(|kind| host.buffers_for(kind)),
         },
     );
     work
@@ -253,18 +251,6 @@ fn exit(operation: Operation, data: &CallbackData) {
             announcement.header = announcement.header.with(flags::LATE);
             (announcement.correlation, announcement.waited_for) = (call.correlation, work);
             host.write(announcement);
-        }
-        if let Some(what) = function.wait {
-            let mut wait = Synchronization::blank();
-            wait.work = WorkHeader {
-                correlation: call.correlation,
-                enqueued: call.start,
-                thread: host.thread(),
-                external: ExternalId::NONE,
-                ..WorkHeader::default()
-            };
-            (wait.end, wait.what) = (end, what);
-            host.write(wait);
         }
         let has_failed = status != 0 && status != NOT_READY;
         let extra = Extra {

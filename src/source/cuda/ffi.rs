@@ -36,8 +36,13 @@ pub(super) const MEMSET: u32 = 2;
 pub(super) const KERNEL: u32 = 3;
 pub(super) const CONCURRENT_KERNEL: u32 = 10;
 pub(super) const OVERHEAD: u32 = 17;
+pub(super) const ENVIRONMENT: u32 = 20;
 pub(super) const MEMCPY_PEER: u32 = 22;
+pub(super) const UNIFIED_MEMORY_COUNTER: u32 = 25;
+pub(super) const CUDA_EVENT: u32 = 36;
+pub(super) const SYNCHRONIZATION: u32 = 38;
 pub(super) const MEMORY: u32 = 49;
+pub(super) const MEMORY_POOL: u32 = 50;
 
 /// Flushes records of activities that have not completed, too.
 pub(super) const FLUSH_FORCED: u32 = 1;
@@ -61,6 +66,16 @@ const _: () = {
     assert!(core::mem::offset_of!(CallbackData, context_uid) == 48);
     assert!(core::mem::offset_of!(CallbackData, correlation_id) == 64);
 };
+
+/// What the records of [`UNIFIED_MEMORY_COUNTER`] are about, for all devices of the process.
+#[repr(C)]
+pub(super) struct UnifiedMemoryConfig {
+    /// 1: the process on one device, 2: on all devices.
+    pub scope: u32,
+    pub counter: u32,
+    pub device: u32,
+    pub enable: u32,
+}
 
 pub(super) type Callback =
     unsafe extern "C" fn(user: *mut c_void, domain: u32, number: u32, data: *const c_void);
@@ -112,6 +127,8 @@ functions! {
         cuptiActivityGetNumDroppedRecords(*mut c_void, u32, *mut usize);
         cuptiActivityGetStructSize(u32, u32, *mut usize);
         cuptiActivityEnableLatencyTimestamps(u8);
+        cuptiActivityEnableCudaEventDeviceTimestamps(u8);
+        cuptiActivityConfigureUnifiedMemoryCounter(*mut UnifiedMemoryConfig, u32);
     }
 }
 

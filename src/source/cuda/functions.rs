@@ -5,7 +5,7 @@ use super::ffi::{self, Cupti, call};
 use crate::collect::operations::OperationInfo;
 use crate::collect::switchboard::{ArgumentInfo, Observed};
 use crate::platform::sync::OnceBox;
-use crate::record::{ArgumentType, Domain, Operation, OperationGroup, SynchronizationType};
+use crate::record::{ArgumentType, Domain, Operation, OperationGroup};
 use core::ffi::CStr;
 
 /// The largest callback number that is looked up, and that the switchboard has room for.
@@ -18,8 +18,6 @@ pub(super) struct Function {
     pub info: OperationInfo,
     /// Where the values of its arguments lie in CUPTI's structure: offset and type.
     pub places: Vec<(usize, Type)>,
-    /// The kind of wait that it is, if it waits.
-    pub wait: Option<SynchronizationType>,
 }
 
 /// The functions of both APIs, found once. Indexed by domain and number.
@@ -124,14 +122,12 @@ fn describe(domain: Domain, number: u16, name: &'static str) -> Function {
             arguments,
             keeps_arguments: !arguments.is_empty(),
             observed: match group {
-                OperationGroup::QUERY | OperationGroup::SET | OperationGroup::SYNCHRONIZE => {
-                    Observed::No
-                }
+                OperationGroup::QUERY | OperationGroup::SET => Observed::No,
+                // Waits, too: CUPTI reports them as synchronization.
                 _ => Observed::Work,
             },
         },
         places,
-        wait: wait(base),
     }
 }
 
@@ -158,18 +154,6 @@ fn group(name: &str) -> OperationGroup {
     } else {
         OperationGroup::OTHER
     }
-}
-
-/// The kind of wait of the host that a function is, by its name.
-fn wait(name: &str) -> Option<SynchronizationType> {
-    Some(match name {
-        "cuStreamSynchronize" | "cudaStreamSynchronize" => SynchronizationType::STREAM_SYNCHRONIZE,
-        "cuEventSynchronize" | "cudaEventSynchronize" => SynchronizationType::EVENT_SYNCHRONIZE,
-        "cuCtxSynchronize" | "cudaDeviceSynchronize" | "cudaThreadSynchronize" => {
-            SynchronizationType::CONTEXT_SYNCHRONIZE
-        }
-        _ => return None,
-    })
 }
 
 /// The type of an argument.

@@ -2,9 +2,9 @@
 //!
 //! The driver calls [`initialize_injection`] of the library that `CUDA_INJECTION64_PATH` names when a program
 //! initialises CUDA. `library` then finds libcupti, which is never linked: a program without CUDA opens nothing.
-//! `session` subscribes to what is wanted, `callbacks` records calls, and `activity` translates the records that CUPTI
-//! delivers later; those find their calls in `recent`. `records` has the layouts, which only grow from version to
-//! version.
+//! `session` subscribes to what is wanted, and `callbacks` records calls. `activity` takes the buffers of records that
+//! CUPTI delivers later, and `translation` makes our records of them, which find their calls in `recent`. `records` has
+//! the layouts, which only grow from version to version.
 //!
 //! CUPTI has one subscriber in a process. If that is somebody else, the program goes on and is not observed.
 
@@ -12,6 +12,8 @@
 mod activity;
 #[cfg(feature = "layer")]
 mod callbacks;
+#[cfg(feature = "layer")]
+mod counts;
 mod devices;
 mod environment;
 mod ffi;
@@ -30,6 +32,8 @@ mod records;
 #[cfg(feature = "layer")]
 mod session;
 mod status;
+#[cfg(feature = "layer")]
+mod translation;
 #[cfg(all(test, feature = "layer"))]
 mod wheels;
 

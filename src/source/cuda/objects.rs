@@ -5,16 +5,17 @@ use super::callbacks::Inside;
 use super::devices::{self, Device};
 use super::ffi::Cuda;
 use super::library;
-use super::session::{Reading, current_session};
+use super::session::{Reading, Session, current_session};
 use crate::capture::names::Names;
 use crate::collect::process;
 use crate::platform::sync::PerProcess;
 use crate::record::{
-    Agent, AgentId, AgentKind, Context, ContextId, Domain, KernelId, KernelSymbol, Queue, QueueId,
-    Stream, StreamId,
+    Agent, AgentId, AgentKind, Context, ContextId, Domain, Event, EventId, KernelId, KernelSymbol,
+    Queue, QueueId, Stream, StreamId,
 };
-use core::ffi::{CStr, c_char, c_int};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Kernels that are found by the address of their name.
 const CACHED: usize = 1024;
@@ -33,6 +34,7 @@ pub(super) struct Objects {
     /// By context and stream: the index in `streams`.
     places: HashMap<(u32, u32), usize>,
     latest: Option<((u32, u32), usize)>,
+    events: HashMap<(u32, u32), EventId>,
     kernels: HashMap<Box<[u8]>, KernelId>,
     /// By the address of the name, direct-mapped: the name and its kernel.
     cached: Vec<(Box<[u8]>, KernelId)>,
@@ -40,6 +42,9 @@ pub(super) struct Objects {
 
 /// The number under which the work of CUDA graphs is kept together, as that of a stream.
 const GRAPHS: u32 = u32::MAX;
+/// The number under which pages of managed memory of device 0 that move are kept together, as the work of a stream; those
+/// of further devices have the numbers above.
+pub(super) const UNIFIED_MEMORY: u32 = u32::MAX - 0x1ff;
 /// Rows of a stream whose work overlaps.
 const MAX_ROWS: usize = 64;
 
@@ -68,22 +73,28 @@ pub(super) struct StreamIds {
     pub stream: StreamId,
 }
 
-/// Names all devices of the driver, which has been initialised.
+/// Names all devices of the driver, which has been initialised. The driver and CUPTI are called without the lock.
 pub(super) fn find_agents() {
     let Some(names) = process::names() else {
         return;
     };
-    let mut objects = OBJECTS.lock();
-    if !objects.agents.is_empty() {
+    if !OBJECTS.lock().agents.is_empty() {
         return;
     }
     let _inside = Inside::begin();
     let Some(library) = library::driver() else {
         return;
     };
-    for (number, device) in devices::all(&Cuda::of(&library)).iter().enumerate() {
-        let agent = attributes(names, device);
-        objects.add_agent(names, number as u32, agent);
+    let devices = devices::all(&Cuda::of(&library));
+    let reading = current_session().and_then(Session::reading);
+    let mut objects = OBJECTS.lock();
+    objects.latest_reading = reading.or(objects.latest_reading);
+    for (number, device) in (0..).zip(&devices) {
+        // Another thread may have named it in the meantime.
+        if !objects.agents.contains_key(&number) {
+            let agent = attributes(names, device);
+            objects.add_agent(names, number, agent);
+        }
     }
 }
 
@@ -126,13 +137,38 @@ impl Objects {
         (agent.handle, agent.timer_resolution) = (device.into(), 1);
         let id = names.agent(agent);
         self.agents.insert(device, id);
-        if let Some(session) = current_session() {
-            let readings = [session.first_reading, session.reading()];
-            for reading in readings.into_iter().flatten() {
-                names.clock_pair(Reading::of_agent(reading, id));
-            }
+        let first = current_session().and_then(|session| session.first_reading);
+        for reading in [first, self.latest_reading].into_iter().flatten() {
+            names.clock_pair(Reading::of_agent(reading, id));
         }
         id
+    }
+
+    /// The number of the device of an agent.
+    pub fn device(&self, agent: AgentId) -> u32 {
+        let found = self.agents.iter().find(|(_, id)| **id == agent);
+        found.map_or(0, |(device, _)| *device)
+    }
+
+    /// The event of a context.
+    pub fn event(&mut self, names: &Names, (context, number): (u32, u32)) -> EventId {
+        let context_id = self.contexts.get(&context).copied().unwrap_or_default();
+        *self.events.entry((context, number)).or_insert_with(|| {
+            let mut event = Event::blank();
+            (event.context, event.handle) = (context_id, number.into());
+            names.event(event)
+        })
+    }
+
+    /// The agent and the place of a stream in which work has run.
+    pub fn known_place(&self, key: (u32, u32)) -> Option<(AgentId, StreamIds)> {
+        let state = &self.streams[*self.places.get(&key)?];
+        let place = StreamIds {
+            context: state.context,
+            stream: state.stream,
+            queue: state.rows.first()?.queue,
+        };
+        Some((state.agent, place))
     }
 
     fn context(&mut self, names: &Names, context: u32, agent: AgentId) -> ContextId {
@@ -206,7 +242,7 @@ impl Objects {
             agent,
             number,
             stream: match number {
-                GRAPHS => StreamId::NONE,
+                UNIFIED_MEMORY.. => StreamId::NONE,
                 _ => names.stream(stream),
             },
             rows: Vec::new(),
@@ -255,6 +291,7 @@ impl Objects {
 fn name_of(number: u32) -> String {
     match number {
         GRAPHS => "CUDA graphs".to_owned(),
+        UNIFIED_MEMORY.. => "managed memory".to_owned(),
         number => format!("stream {number:02}"),
     }
 }
@@ -294,17 +331,31 @@ impl StreamState {
     }
 }
 
-/// The name as C++ writes it, by the function of the C++ runtime that the program has, if it has one.
-fn demangled(name: &[u8]) -> Option<String> {
-    type Demangle =
-        unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;
-    if !name.starts_with(b"_Z") {
-        return None;
-    }
-    let name = std::ffi::CString::new(name).ok()?;
+/// The function of the C++ runtime that makes names readable; null in a program without it.
+static DEMANGLE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+type Demangle =
+    unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;
+
+/// Finds the function that makes names readable, if the program has it. Called once at the start: the loader's lock may
+/// be held by a thread that waits for CUPTI.
+pub(super) fn find_demangler() {
     let this = libloading::os::unix::Library::this();
     // SAFETY: a function of this name has this type.
-    let demangle = *unsafe { this.get::<Demangle>("__cxa_demangle") }.ok()?;
+    if let Ok(demangle) = unsafe { this.get::<Demangle>("__cxa_demangle") } {
+        DEMANGLE.store(*demangle as *mut c_void, Ordering::Release);
+    }
+}
+
+/// The name as C++ writes it.
+fn demangled(name: &[u8]) -> Option<String> {
+    let demangle = DEMANGLE.load(Ordering::Acquire);
+    if !name.starts_with(b"_Z") || demangle.is_null() {
+        return None;
+    }
+    // SAFETY: `find_demangler` has stored a function of this type.
+    let demangle = unsafe { core::mem::transmute::<*mut c_void, Demangle>(demangle) };
+    let name = std::ffi::CString::new(name).ok()?;
     let (mut status, none) = (0, core::ptr::null_mut());
     // SAFETY: a text, no buffer of ours, and a place for the status.
     let text = unsafe { demangle(name.as_ptr(), none, core::ptr::null_mut(), &raw mut status) };

@@ -1,8 +1,10 @@
 //! The buffers that CUPTI fills with activity records.
 //!
 //! All of them are mapped when recording begins; a page takes memory once a buffer that covers it is used, and buffers
-//! at the front are used first. A request takes a bit and nothing else: it runs inside of a call of the program.
+//! at the front are used first. A request takes a bit and nothing else: it runs inside of a call of the program. If
+//! CUPTI holds all buffers, each further request maps one of its own, which is unmapped when it comes back.
 
+use crate::platform::sync::PerProcess;
 use std::io;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -17,7 +19,11 @@ pub(super) struct Pool {
     start: AtomicPtr<u8>,
     /// A bit for each buffer that is free.
     free: [AtomicU64; BUFFERS / WORD],
-    /// Requests that found no free buffer.
+    /// Buffers that were mapped one by one and are in use.
+    extra: PerProcess<Vec<memmap2::MmapMut>>,
+    /// The number of buffers that were mapped one by one.
+    grown: AtomicU64,
+    /// Requests for which there was no memory.
     refused: AtomicU64,
 }
 
@@ -26,11 +32,13 @@ impl Pool {
         Pool {
             start: AtomicPtr::new(std::ptr::null_mut()),
             free: [const { AtomicU64::new(0) }; BUFFERS / WORD],
+            extra: PerProcess::new(),
+            grown: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         }
     }
 
-    /// Maps the buffers, and one more behind them for requests that find none free.
+    /// Maps the buffers, and one more behind them for requests for which there is no memory.
     pub fn open(&self) -> io::Result<()> {
         let memory = memmap2::MmapOptions::new()
             .len((BUFFERS + 1) * BYTES)
@@ -45,8 +53,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Takes a buffer. If none is free, it is the last one, which everybody gets then: CUPTI does not bear a null
-    /// pointer. What is written there is lost, and [`Pool::put`] says so.
+    /// Takes a buffer, or maps one if none is free. Without memory for that it is the last one, which all such requests
+    /// share: CUPTI does not bear a null pointer. The records there are lost, and counted by request.
     pub fn take(&self) -> *mut u8 {
         let start = self.start.load(Ordering::Acquire);
         for (place, word) in self.free.iter().enumerate() {
@@ -60,23 +68,47 @@ impl Pool {
                 }
             }
         }
-        self.refused.fetch_add(1, Ordering::Relaxed);
-        start.wrapping_add(BUFFERS * BYTES)
+        self.map_one()
+            .unwrap_or_else(|| start.wrapping_add(BUFFERS * BYTES))
+    }
+
+    #[cold]
+    fn map_one(&self) -> Option<*mut u8> {
+        let Ok(mut buffer) = memmap2::MmapMut::map_anon(BYTES) else {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return None;
+        };
+        self.grown.fetch_add(1, Ordering::Relaxed);
+        let start = buffer.as_mut_ptr();
+        self.extra.lock().push(buffer);
+        Some(start)
     }
 
     /// Whether a buffer that was taken has records of one writer only.
     pub fn is_readable(&self, buffer: *const u8) -> bool {
-        self.number(buffer).is_some()
+        let is_it = |extra: &memmap2::MmapMut| extra.as_ptr() == buffer;
+        self.number(buffer).is_some() || self.extra.lock().iter().any(is_it)
     }
 
     /// Gives a buffer back.
     pub fn put(&self, buffer: *const u8) {
-        if let Some(number) = self.number(buffer) {
-            self.free[number / WORD].fetch_or(1 << (number % WORD), Ordering::AcqRel);
+        match self.number(buffer) {
+            Some(number) => {
+                self.free[number / WORD].fetch_or(1 << (number % WORD), Ordering::AcqRel);
+            }
+            None => self
+                .extra
+                .lock()
+                .retain(|extra| extra.as_ptr() != buffer),
         }
     }
 
-    /// Requests that found no free buffer.
+    /// The number of buffers that were mapped one by one.
+    pub fn grown(&self) -> u64 {
+        self.grown.load(Ordering::Relaxed)
+    }
+
+    /// Requests for which there was no memory.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -100,13 +132,16 @@ mod tests {
         let taken: Vec<_> = (0..BUFFERS).map(|_| pool.take()).collect();
         assert_eq!(taken.iter().collect::<HashSet<_>>().len(), BUFFERS);
         assert!(taken.iter().all(|buffer| pool.is_readable(*buffer)));
-        let last = pool.take();
-        assert!(!last.is_null() && !pool.is_readable(last) && pool.refused() == 1);
-        // SAFETY: the last buffer is mapped, and this test alone uses it.
-        unsafe { last.add(BYTES - 1).write(1) };
-        pool.put(last);
+        // Beyond the pool each request has a buffer of its own, too.
+        let further = [pool.take(), pool.take()];
+        assert!(further[0] != further[1] && further.iter().all(|buffer| pool.is_readable(*buffer)));
+        assert!(further.iter().all(|buffer| !taken.contains(buffer)));
+        // SAFETY: the buffer is mapped, and this test alone uses it.
+        unsafe { further[1].add(BYTES - 1).write(1) };
+        pool.put(further[0]);
+        assert!(!pool.is_readable(further[0]) && pool.is_readable(further[1]));
+        assert_eq!((pool.grown(), pool.refused()), (2, 0));
         pool.put(taken[77]);
         assert_eq!(pool.take(), taken[77]);
-        assert!(!pool.is_readable(pool.take()));
     }
 }

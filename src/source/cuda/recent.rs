@@ -4,12 +4,21 @@
 //! overwritten is recorded without a call, and counted.
 
 use crate::collect::switchboard::Buffers;
-use crate::record::{CorrelationId, ExternalId, ThreadId, Ticks, WorkId};
+use crate::record::{CorrelationId, ExternalId, Kind, ThreadId, Ticks, WorkId};
 use std::io;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 /// Calls in the table.
 const CALLS: usize = 1 << 18;
+/// The kinds of records that a call may cause and CUPTI delivers.
+pub(super) const KINDS: [Kind; 6] = [
+    Kind::KERNEL_DISPATCH,
+    Kind::MEMORY_COPY,
+    Kind::MEMORY_SET,
+    Kind::MEMORY_ALLOCATION,
+    Kind::SYNCHRONIZATION,
+    Kind::OVERHEAD,
+];
 
 /// A call as its work needs it.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -20,21 +29,32 @@ pub(super) struct RecentCall {
     pub thread: ThreadId,
     /// The id of its first piece of work.
     pub work: WorkId,
-    /// The buffers that wanted kernels, copies and fills when it was made.
-    pub wanted: [Buffers; 3],
+    /// The buffers that wanted each of [`KINDS`] when it was made.
+    pub wanted: [Buffers; KINDS.len()],
 }
 
-/// A place of the table. `key` is 0 while it is written.
+impl RecentCall {
+    /// The buffers that wanted `kind`, which is one of [`KINDS`], when the call was made.
+    #[inline]
+    pub fn wanted(&self, kind: Kind) -> Buffers {
+        let place = KINDS.iter().position(|one| *one == kind);
+        place.map_or(Buffers::NONE, |place| self.wanted[place])
+    }
+}
+
+/// A place of the table. `key` is CUPTI's id, or 0 while the place is written.
 #[repr(C, align(64))]
 struct Place {
-    key: AtomicU64,
+    key: AtomicU32,
+    thread: AtomicU32,
     correlation: AtomicU64,
     external: AtomicU64,
     start: AtomicU64,
     work: AtomicU64,
-    thread: AtomicU32,
-    wanted: [AtomicU32; 3],
+    wanted: [AtomicU32; KINDS.len()],
 }
+
+const _: () = assert!(size_of::<Place>() == 64);
 
 /// The table.
 pub(super) struct RecentCalls(AtomicPtr<Place>);
@@ -82,14 +102,14 @@ impl RecentCalls {
         for (to, wanted) in place.wanted.iter().zip(call.wanted) {
             to.store(wanted.0, Ordering::Relaxed);
         }
-        place.key.store(key(id), Ordering::Release);
+        place.key.store(id, Ordering::Release);
     }
 
     /// The call to which CUPTI has given `id`.
     #[inline]
     pub fn get(&self, id: u32) -> Option<RecentCall> {
         let place = self.place(id).filter(|_| id != 0)?;
-        if place.key.load(Ordering::Acquire) != key(id) {
+        if place.key.load(Ordering::Acquire) != id {
             return None;
         }
         let call = RecentCall {
@@ -101,7 +121,7 @@ impl RecentCalls {
             wanted: std::array::from_fn(|at| Buffers(place.wanted[at].load(Ordering::Relaxed))),
         };
         fence(Ordering::Acquire);
-        if place.key.load(Ordering::Relaxed) != key(id) {
+        if place.key.load(Ordering::Relaxed) != id {
             return None;
         }
         Some(call)
@@ -122,11 +142,6 @@ impl RecentCalls {
     }
 }
 
-/// The key of an id: never 0.
-fn key(id: u32) -> u64 {
-    u64::from(id) + 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,7 +150,7 @@ mod tests {
         RecentCall {
             correlation: CorrelationId(number),
             work: WorkId(number + 1),
-            wanted: [Buffers(1), Buffers(2), Buffers(3)],
+            wanted: [1, 2, 3, 4, 5, 6].map(Buffers),
             ..RecentCall::default()
         }
     }
@@ -147,6 +162,9 @@ mod tests {
         calls.open().unwrap();
         calls.put(1, &call(10));
         assert_eq!(calls.get(1), Some(call(10)));
+        let found = calls.get(1).unwrap();
+        assert_eq!(found.wanted(Kind::MEMORY_ALLOCATION), Buffers(4));
+        assert_eq!(found.wanted(Kind::MARKER), Buffers::NONE);
         assert!(calls.take_work(1, WorkId(11)));
         assert!(!calls.take_work(1, WorkId(11)));
         let next = 1 + CALLS as u32;

@@ -148,6 +148,72 @@ layouts! {
         stream: u32,
     }
 
+    /// A pool of memory that was created, destroyed or trimmed (CUPTI: `CUpti_ActivityMemoryPool` and later).
+    MemoryPool {
+        kind: u32,
+        operation: u32,
+        pool_type: u32,
+        correlation: u32,
+        process: u32,
+        device: u32,
+        kept_bytes: u64,
+        address: u64,
+        bytes: u64,
+        threshold: u64,
+        timestamp: u64,
+    }
+
+    /// A wait of the host, or of a stream (CUPTI: `CUpti_ActivitySynchronization` and later).
+    Synchronization {
+        kind: u32,
+        what: u32,
+        start: u64,
+        end: u64,
+        correlation: u32,
+        context: u32,
+        stream: u32,
+        event: u32,
+    }
+
+    /// An event that was recorded in a stream (CUPTI: `CUpti_ActivityCudaEvent` and later).
+    CudaEvent {
+        kind: u32,
+        correlation: u32,
+        context: u32,
+        stream: u32,
+        event: u32,
+        padding: u32,
+        device: u32,
+        padding2: u32,
+        reserved: u64,
+        timestamp: u64,
+    }
+
+    /// Managed memory that moved, or page faults (CUPTI: `CUpti_ActivityUnifiedMemoryCounter2` and later).
+    UnifiedMemory {
+        kind: u32,
+        what: u32,
+        value: u64,
+        start: u64,
+        end: u64,
+        address: u64,
+        source: u32,
+        destination: u32,
+        stream: u32,
+        process: u32,
+        flags: u32,
+        padding: u32,
+    }
+
+    /// The state of a device (CUPTI: `CUpti_ActivityEnvironment`). The meaning of `values` depends on `what`.
+    Environment {
+        kind: u32,
+        device: u32,
+        timestamp: u64,
+        what: u32,
+        values: [u32; 5],
+    }
+
     /// Time taken by CUPTI or the driver (CUPTI: `CUpti_ActivityOverhead` and later). In the first version the times are
     /// at the same place.
     Overhead {
@@ -165,14 +231,19 @@ layouts! {
 const KINDS: usize = 64;
 
 /// The kinds that are read.
-pub(super) const READ: [u32; 7] = [
+pub(super) const READ: [u32; 12] = [
     ffi::MEMCPY,
     ffi::MEMSET,
     ffi::KERNEL,
     ffi::CONCURRENT_KERNEL,
     ffi::OVERHEAD,
+    ffi::ENVIRONMENT,
     ffi::MEMCPY_PEER,
+    ffi::UNIFIED_MEMORY_COUNTER,
+    ffi::CUDA_EVENT,
+    ffi::SYNCHRONIZATION,
     ffi::MEMORY,
+    ffi::MEMORY_POOL,
 ];
 
 /// The sizes of the records of the loaded library.
@@ -277,6 +348,13 @@ mod tests {
             ("Set", "graph_node", 64),
             ("Memory", "timestamp", 32),
             ("Memory", "stream", 60),
+            ("MemoryPool", "address", 32),
+            ("MemoryPool", "timestamp", 56),
+            ("Synchronization", "event", 36),
+            ("CudaEvent", "timestamp", 40),
+            ("UnifiedMemory", "source", 40),
+            ("UnifiedMemory", "flags", 56),
+            ("Environment", "values", 20),
             ("Overhead", "start", 24),
             ("Overhead", "correlation", 40),
         ];

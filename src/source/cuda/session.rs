@@ -1,10 +1,12 @@
 //! The subscription of this process to CUPTI: what is enabled, the clock, flushes, and the end.
 
-use super::activity::{self, COUNTS};
+use super::activity;
 use super::callbacks::{self, Inside};
+use super::counts;
 use super::ffi::{self, Cupti, call};
 use super::functions::{self, callback_domain};
 use super::library;
+use super::objects;
 use super::records::Strides;
 use crate::clock;
 use crate::collect::process;
@@ -22,12 +24,17 @@ const FLUSH_PERIOD: u32 = 200;
 const TRIES: usize = 4;
 
 /// The activities that CUPTI records, and the kinds of records that are made of them.
-const ACTIVITIES: [(u32, Kind); 6] = [
+const ACTIVITIES: [(u32, Kind); 11] = [
     (ffi::CONCURRENT_KERNEL, Kind::KERNEL_DISPATCH),
     (ffi::MEMCPY, Kind::MEMORY_COPY),
     (ffi::MEMCPY_PEER, Kind::MEMORY_COPY),
     (ffi::MEMSET, Kind::MEMORY_SET),
     (ffi::MEMORY, Kind::MEMORY_ALLOCATION),
+    (ffi::MEMORY_POOL, Kind::MEMORY_ALLOCATION),
+    (ffi::SYNCHRONIZATION, Kind::SYNCHRONIZATION),
+    (ffi::CUDA_EVENT, Kind::SYNCHRONIZATION),
+    (ffi::UNIFIED_MEMORY_COUNTER, Kind::UNIFIED_MEMORY_COUNTER),
+    (ffi::ENVIRONMENT, Kind::ENVIRONMENT),
     (ffi::OVERHEAD, Kind::OVERHEAD),
 ];
 
@@ -43,6 +50,9 @@ pub(super) struct Session {
     /// The process that made it. It does not work in forked children.
     process: u32,
     enabled: QuietMutex<Enabled>,
+    /// Changes of what is wanted that are not enabled yet. The thread that finds 0 enables them all: CUPTI is not called
+    /// with `enabled` locked.
+    changes: AtomicU64,
     last_reading: AtomicU64,
 }
 
@@ -58,6 +68,8 @@ unsafe impl Sync for Subscriber {}
 struct Enabled {
     operations: std::collections::HashSet<Operation>,
     activities: [bool; ACTIVITIES.len()],
+    /// The statuses with which CUPTI refused activities. Some it records only once the driver is initialised.
+    refused: [Option<ffi::Status>; ACTIVITIES.len()],
     /// Whether a refusal has been reported.
     has_complained: bool,
 }
@@ -144,7 +156,26 @@ impl Session {
             // The process ends: calls are only counted.
             return;
         }
-        let mut enabled = self.enabled.lock();
+        if self.changes.fetch_add(1, Ordering::AcqRel) > 0 {
+            return;
+        }
+        let mut enabled = std::mem::take(&mut *self.enabled.lock());
+        loop {
+            let seen = self.changes.load(Ordering::Acquire);
+            self.enable_all(board, &mut enabled);
+            // Before others may take it.
+            *self.enabled.lock() = std::mem::take(&mut enabled);
+            let done =
+                self.changes
+                    .compare_exchange(seen, 0, Ordering::AcqRel, Ordering::Relaxed);
+            if done.is_ok() {
+                return;
+            }
+            enabled = std::mem::take(&mut *self.enabled.lock());
+        }
+    }
+
+    fn enable_all(&self, board: &Switchboard, enabled: &mut Enabled) {
         for domain in [Domain::CUDA_DRIVER, Domain::CUDA_RUNTIME] {
             for function in functions::all(domain) {
                 let operation = function.info.operation;
@@ -164,19 +195,53 @@ impl Session {
                 continue;
             }
             let status = match wanted {
-                true => call!(self.cupti, cuptiActivityEnable(activity)),
+                true => self.enable_activity(activity),
                 false => call!(self.cupti, cuptiActivityDisable(activity)),
             };
-            match status {
-                Some(ffi::SUCCESS) => enabled.activities[place] = wanted,
-                status if wanted && !std::mem::replace(&mut enabled.has_complained, true) => {
-                    let what = kind.name().unwrap_or_default();
-                    let why = why(status.unwrap_or(ffi::NOT_IMPLEMENTED));
-                    message(format_args!("CUPTI records no {what}: {why}"));
-                }
-                _ => {}
+            let status = status.unwrap_or(ffi::NOT_IMPLEMENTED);
+            enabled.refused[place] = (wanted && status != ffi::SUCCESS).then_some(status);
+            if status == ffi::SUCCESS {
+                enabled.activities[place] = wanted;
+            }
+            // Not all devices and versions have the others; a note says so at the end.
+            let is_needed = activity == ffi::CONCURRENT_KERNEL || activity == ffi::MEMCPY;
+            if is_needed
+                && enabled.refused[place].is_some()
+                && !std::mem::replace(&mut enabled.has_complained, true)
+            {
+                message(format_args!("{}", refusal(activity, kind, status)));
             }
         }
+    }
+
+    fn enable_activity(&self, activity: u32) -> Option<ffi::Status> {
+        match activity {
+            ffi::UNIFIED_MEMORY_COUNTER => {
+                self.configure_unified_memory()?;
+            }
+            ffi::CUDA_EVENT => {
+                // Since 12.8; their times are unknown without it.
+                call!(self.cupti, cuptiActivityEnableCudaEventDeviceTimestamps(1));
+            }
+            _ => {}
+        }
+        call!(self.cupti, cuptiActivityEnable(activity))
+    }
+
+    /// Says which counters of managed memory are wanted: all, on all devices.
+    fn configure_unified_memory(&self) -> Option<ffi::Status> {
+        const ALL_DEVICES: u32 = 2;
+        let mut counters = [1, 2, 3, 4, 5, 6, 7, 8].map(|counter| ffi::UnifiedMemoryConfig {
+            scope: ALL_DEVICES,
+            counter,
+            device: 0,
+            enable: 1,
+        });
+        let count = counters.len() as u32;
+        call!(
+            self.cupti,
+            cuptiActivityConfigureUnifiedMemoryCounter(counters.as_mut_ptr(), count)
+        )
     }
 
     fn enable_callback(&self, wanted: bool, domain: u32, number: u32) {
@@ -184,6 +249,22 @@ impl Session {
             self.cupti,
             cuptiEnableCallback(wanted.into(), self.subscriber.0, domain, number)
         );
+    }
+}
+
+/// The sentence about an activity that CUPTI does not record.
+fn refusal(activity: u32, kind: Kind, status: ffi::Status) -> String {
+    let what = kind.name().unwrap_or_default();
+    format!("CUPTI records no {what} (activity {activity}): {}", why(status))
+}
+
+/// The driver is initialised, or a context was created: names the devices, and enables what CUPTI refused before.
+pub(super) fn driver_changed() {
+    objects::find_agents();
+    if let (Some(session), Some(board)) = (current_session(), process::board())
+        && session.enabled.lock().refused.iter().any(Option::is_some)
+    {
+        session.enable(board);
     }
 }
 
@@ -256,6 +337,7 @@ fn subscribe() -> Result<Session, String> {
     call!(cupti, cuptiActivityEnableLatencyTimestamps(latency.into()));
     call!(cupti, cuptiActivityFlushPeriod(FLUSH_PERIOD));
     functions::find(&cupti);
+    objects::find_demangler();
     let first_reading = read_clock(&cupti);
     Ok(Session {
         begin: first_reading.map_or(0, |reading| reading.time),
@@ -265,6 +347,7 @@ fn subscribe() -> Result<Session, String> {
         subscriber: Subscriber(subscriber),
         process: std::process::id(),
         enabled: QuietMutex::default(),
+        changes: AtomicU64::new(0),
         last_reading: AtomicU64::new(0),
     })
 }
@@ -303,15 +386,21 @@ fn flush_with(flag: u32) {
 
 /// Has CUPTI deliver all records, and notes what is missing from them.
 pub(super) fn end() {
-    if current_session().is_none() {
+    let Some(session) = current_session() else {
         return;
-    }
+    };
     flush_with(ffi::FLUSH_FORCED);
     activity::read_clocks();
     let Some(names) = process::names() else {
         return;
     };
-    for (text, is_loss) in COUNTS.describe() {
+    let refused = session.enabled.lock().refused;
+    for ((activity, kind), status) in ACTIVITIES.into_iter().zip(refused) {
+        if let Some(status) = status {
+            names.note(NoteKind::OTHER, &refusal(activity, kind, status));
+        }
+    }
+    for (text, is_loss) in counts::describe() {
         names.note(NoteKind::OTHER, &text);
         if is_loss {
             message(format_args!("{text}"));

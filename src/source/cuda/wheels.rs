@@ -201,6 +201,67 @@ const MEMBERS: &[Members] = &[
         ],
     ),
     (
+        "MemoryPool",
+        "CUpti_ActivityMemoryPool3",
+        &[
+            ("operation", "memoryPoolOperationType"),
+            ("correlation", "correlationId"),
+            ("device", "deviceId"),
+            ("address", "address"),
+            ("bytes", "size"),
+            ("timestamp", "timestamp"),
+        ],
+    ),
+    (
+        "Synchronization",
+        "CUpti_ActivitySynchronization2",
+        &[
+            ("what", "type"),
+            ("start", "start"),
+            ("end", "end"),
+            ("correlation", "correlationId"),
+            ("context", "contextId"),
+            ("stream", "streamId"),
+            ("event", "cudaEventId"),
+        ],
+    ),
+    (
+        "CudaEvent",
+        "CUpti_ActivityCudaEvent3",
+        &[
+            ("correlation", "correlationId"),
+            ("context", "contextId"),
+            ("stream", "streamId"),
+            ("event", "eventId"),
+            ("device", "deviceId"),
+            ("timestamp", "deviceTimestamp"),
+        ],
+    ),
+    (
+        "UnifiedMemory",
+        "CUpti_ActivityUnifiedMemoryCounter3",
+        &[
+            ("what", "counterKind"),
+            ("value", "value"),
+            ("start", "start"),
+            ("end", "end"),
+            ("address", "address"),
+            ("source", "srcId"),
+            ("destination", "dstId"),
+            ("flags", "flags"),
+        ],
+    ),
+    (
+        "Environment",
+        "CUpti_ActivityEnvironment",
+        &[
+            ("device", "deviceId"),
+            ("timestamp", "timestamp"),
+            ("what", "environmentKind"),
+            ("values", "data"),
+        ],
+    ),
+    (
         "Overhead",
         "CUpti_ActivityOverhead3",
         &[

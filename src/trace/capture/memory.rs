@@ -56,6 +56,13 @@ impl Memory {
         record: &Allocation,
         time: Nanos,
     ) -> io::Result<()> {
+        if !matches!(
+            record.operation,
+            AllocationOperation::ALLOCATE | AllocationOperation::FREE
+        ) {
+            // Pools hold the memory that others allocate.
+            return Ok(());
+        }
         self.number += 1;
         let change = Change {
             time,

@@ -13,6 +13,7 @@ mod agents;
 mod calls;
 mod captures;
 mod devices;
+mod environment;
 mod following;
 mod functions;
 mod join;

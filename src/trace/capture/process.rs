@@ -7,6 +7,7 @@ use std::io;
 use super::Output;
 use super::calls::TimedCall;
 use super::devices::{Devices, Source};
+use super::environment::Environments;
 use super::functions::Functions;
 use super::join::{At, EnqueueFields, Found, Join, Shown, What};
 use super::links::{Links, LinksOfCall};
@@ -19,9 +20,9 @@ use crate::capture::Metadata;
 use crate::clock::{self, HostClock};
 use crate::record::number_map::NumberMap;
 use crate::record::{
-    AgentId, Allocation, Arguments, Completion, CorrelationId, Dependency, KernelDispatch, Kind,
-    MemoryCopy, MemorySet, Nanos, Overhead, ProcessId, QueueId, RecordRef, StringId,
-    Synchronization, ThreadId, flags, queue_properties,
+    AgentId, Allocation, Arguments, Completion, CorrelationId, Dependency, Environment,
+    KernelDispatch, Kind, MemoryCopy, MemorySet, Nanos, Overhead, ProcessId, QueueId, RecordRef,
+    StringId, Synchronization, ThreadId, UnifiedMemoryCounter, flags, queue_properties,
 };
 use crate::trace::model::nesting::Nesting;
 use crate::trace::model::{
@@ -65,6 +66,7 @@ pub(super) struct ProcessStream<'a> {
     pub(super) devices: Devices,
     join: Join,
     memory: Memory,
+    environments: Environments,
     found: Vec<Found>,
     pub(super) links_of_call: LinksOfCall,
     pub(super) ranges: Ranges,
@@ -121,6 +123,7 @@ impl<'a> ProcessStream<'a> {
             current: 0,
             join: Join::default(),
             memory: Memory::default(),
+            environments: Environments::default(),
             found: Vec::new(),
             links_of_call: LinksOfCall::default(),
             ranges: Ranges::new(index),
@@ -218,6 +221,20 @@ impl<'a> ProcessStream<'a> {
                 let time = self.time_or_latest(self.host.to_boottime(done));
                 self.memory
                     .add(&mut output.stream, self.index, &self.devices, &record, time)
+            }
+            Kind::ENVIRONMENT => {
+                let record: Cow<'_, Environment> = read(record);
+                let time = self.time_or_latest(self.host.to_boottime(record.time));
+                let place = (self.index, &self.devices);
+                self.environments
+                    .add(&mut output.stream, place, &record, time)
+            }
+            Kind::UNIFIED_MEMORY_COUNTER => {
+                let record: Cow<'_, UnifiedMemoryCounter> = read(record);
+                let time = self.time_or_latest(self.host.to_boottime(record.end));
+                let place = (self.index, &self.devices);
+                self.environments
+                    .add_faults(&mut output.stream, place, &record, time)
             }
             Kind::OVERHEAD => self.overhead(output, thread, &read(record)),
             Kind::LOSS => self.loss(output, &read(record)),

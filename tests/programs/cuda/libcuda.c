@@ -99,6 +99,117 @@ int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
     END(0);
 }
 
+/* All copies take these arguments, the synchronous ones without the stream. */
+static int copy(unsigned number, const char *name, uint64_t to, uint64_t from, size_t bytes, uintptr_t stream, int kind) {
+    struct { uint64_t to, from; size_t bytes; uintptr_t stream; } parameters = {to, from, bytes, stream};
+    CALL(DRIVER, number, name, &parameters);
+    memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    work((struct standin_work){.kind = WORK_COPY, .id = call.id, .stream = stream ? (uint32_t)stream : 7, .bytes = bytes,
+                               .copy_kind = kind});
+    END(0);
+}
+
+#define ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
+
+int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) {
+    return copy(278, "cuMemcpyDtoH_v2", ADDRESS(to), from, bytes, 0, 2);
+}
+int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes) {
+    return copy(280, "cuMemcpyDtoD_v2", to, from, bytes, 0, 8);
+}
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, uintptr_t stream) {
+    return copy(277, "cuMemcpyHtoDAsync_v2", to, ADDRESS(from), bytes, stream, 1);
+}
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, uintptr_t stream) {
+    return copy(279, "cuMemcpyDtoHAsync_v2", ADDRESS(to), from, bytes, stream, 2);
+}
+
+int cuMemsetD32_v2(uint64_t to, unsigned value, size_t count) {
+    struct { uint64_t to; unsigned value; size_t count; } parameters = {to, value, count};
+    CALL(DRIVER, 251, "cuMemsetD32_v2", &parameters);
+    for (size_t i = 0; i < count; i++) ((unsigned *)(uintptr_t)to)[i] = value;
+    work((struct standin_work){.kind = WORK_SET, .id = call.id, .stream = 7, .bytes = 4 * count});
+    END(0);
+}
+
+/* Without callbacks: calls that nothing is checked of. */
+int cuDevicePrimaryCtxRetain(uint64_t *context, int device) { *context = 1; (void)device; return 0; }
+int cuCtxSetCurrent(uint64_t context) { return context == 1 ? 0 : 201; }
+int cuModuleLoadData(uint64_t *module, const void *image) { *module = ADDRESS(image); return 0; }
+int cuMemAllocHost_v2(void **pointer, size_t bytes) { return *pointer = malloc(bytes), 0; }
+int cuMemFreeHost(void *pointer) { return free(pointer), 0; }
+int cuStreamCreate(uintptr_t *stream, unsigned flags) {
+    static uintptr_t last = 12;
+    (void)flags;
+    *stream = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* The times of events, by number. */
+static uint64_t times[1024];
+
+int cuEventCreate(uintptr_t *event, unsigned flags) {
+    static uintptr_t last = 100;
+    (void)flags;
+    *event = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+int cuEventElapsedTime(float *milliseconds, uintptr_t start, uintptr_t end) {
+    *milliseconds = (float)(times[end] - times[start]) / 1e6f;
+    return 0;
+}
+
+/* A kernel is its name. */
+int cuModuleGetFunction(const char **function, uint64_t module, const char *name) {
+    static const char *const names[] = {"saxpy", "empty", "spin", "fault"};
+    (void)module;
+    for (int i = 0; i < 4; i++)
+        if (!strcmp(names[i], name)) return *function = names[i], 0;
+    return 500;
+}
+
+/* A launch with the arguments of saxpy, which alone computes something. */
+struct launch {
+    const char *name;
+    unsigned size[6], count;
+    float factor;
+    uint64_t x, y;
+};
+static int faulted;
+
+static void execute(const struct launch *launch) {
+    const float *x = (const float *)(uintptr_t)launch->x;
+    float *y = (float *)(uintptr_t)launch->y;
+    for (unsigned i = 0; i < launch->count; i++) y[i] = launch->factor * x[i] + y[i];
+    if (!strcmp(launch->name, "fault")) faulted = 1;
+}
+
+/* The stream whose launches become a graph, and the graph. */
+struct graph {
+    unsigned count;
+    struct launch launches[64];
+};
+static uintptr_t capturing;
+static struct graph captured;
+
+int cuStreamBeginCapture_v2(uintptr_t stream, unsigned mode) {
+    (void)mode;
+    capturing = stream;
+    captured.count = 0;
+    return 0;
+}
+int cuStreamEndCapture(uintptr_t stream, struct graph **graph) {
+    (void)stream;
+    capturing = 0;
+    *graph = &captured;
+    return 0;
+}
+int cuGraphInstantiateWithFlags(struct graph **executable, struct graph *graph, uint64_t flags) {
+    (void)flags;
+    *executable = graph;
+    return 0;
+}
+
 int cuMemsetD8_v2(uint64_t to, unsigned char value, size_t bytes) {
     struct { uint64_t to; unsigned char value; size_t bytes; } parameters = {to, value, bytes};
     CALL(DRIVER, 249, "cuMemsetD8_v2", &parameters);
@@ -114,7 +225,7 @@ static struct standin_work kernel(uint32_t id, uint32_t stream, const char *name
     return work;
 }
 
-/* A function is the name of a kernel, a stream its number. */
+/* A stream is its number. */
 int cuLaunchKernel(const char *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, uintptr_t stream, void **arguments, void **extra) {
     struct {
@@ -124,15 +235,35 @@ int cuLaunchKernel(const char *function, unsigned gx, unsigned gy, unsigned gz, 
         void **arguments, **extra;
     } parameters = {function, {gx, gy, gz, bx, by, bz}, shared, stream, arguments, extra};
     CALL(DRIVER, 307, "cuLaunchKernel", &parameters);
-    if (!bx) END(1);
+    if (!bx || bx > 1024) END(1);
+    struct launch launch = {function, {gx, gy, gz, bx, by, bz}, 0, 0, 0, 0};
+    if (arguments && !strcmp(function, "saxpy")) {
+        launch.count = *(unsigned *)arguments[0];
+        launch.factor = *(float *)arguments[1];
+        launch.x = *(uint64_t *)arguments[2];
+        launch.y = *(uint64_t *)arguments[3];
+    }
+    if (stream && stream == capturing) {
+        captured.launches[captured.count++] = launch;
+        END(0);
+    }
+    execute(&launch);
     work(kernel(call.id, stream ? (uint32_t)stream : 7, function, parameters.size));
     END(0);
 }
 
-/* A graph of three kernels. */
-int cuGraphLaunch(void *graph, uintptr_t stream) {
+/* The launches that were captured; without a graph, three kernels. */
+int cuGraphLaunch(struct graph *graph, uintptr_t stream) {
     struct { void *graph; uintptr_t stream; } parameters = {graph, stream};
     CALL(DRIVER, 519, "cuGraphLaunch", &parameters);
+    for (unsigned node = 0; graph && node < graph->count; node++) {
+        struct launch *launch = &graph->launches[node];
+        struct standin_work one = kernel(call.id, (uint32_t)stream, launch->name, launch->size);
+        one.graph_node = node + 1;
+        execute(launch);
+        work(one);
+    }
+    if (graph) END(0);
     for (unsigned node = 1; node <= 3; node++) {
         const unsigned size[6] = {node, 1, 1, 32, 1, 1};
         struct standin_work one = kernel(call.id, stream ? (uint32_t)stream : 7, "node", size);
@@ -142,10 +273,80 @@ int cuGraphLaunch(void *graph, uintptr_t stream) {
     END(0);
 }
 
+/* What is no work, from `start` until now. */
+static void other(int kind, uint32_t id, uint32_t what, uint32_t stream, uint32_t event, uint64_t start) {
+    struct standin_other one = {kind, id, what, stream, event, start, standin_now(), 0, 0};
+    if (tool.other) tool.other(&one);
+}
+
 int cuStreamSynchronize(uintptr_t stream) {
     struct { uintptr_t stream; } parameters = {stream};
     CALL(DRIVER, 126, "cuStreamSynchronize", &parameters);
+    other(OTHER_WAIT, call.id, 3, stream ? (uint32_t)stream : 7, 0, standin_now());
     if (tool.flush) tool.flush();
+    END(0);
+}
+
+int cuCtxSynchronize(void) {
+    struct { int unused; } parameters = {0};
+    CALL(DRIVER, 17, "cuCtxSynchronize", &parameters);
+    if (faulted) END(700);
+    other(OTHER_WAIT, call.id, 4, UINT32_MAX, UINT32_MAX, standin_now());
+    if (tool.flush) tool.flush();
+    END(0);
+}
+
+/* An event is a number. */
+int cuEventRecord(uintptr_t event, uintptr_t stream) {
+    struct { uintptr_t event, stream; } parameters = {event, stream};
+    CALL(DRIVER, 119, "cuEventRecord", &parameters);
+    times[event % 1024] = standin_now();
+    other(OTHER_EVENT, call.id, 0, stream ? (uint32_t)stream : 7, (uint32_t)event, standin_now());
+    END(0);
+}
+
+int cuEventSynchronize(uintptr_t event) {
+    struct { uintptr_t event; } parameters = {event};
+    CALL(DRIVER, 121, "cuEventSynchronize", &parameters);
+    other(OTHER_WAIT, call.id, 1, UINT32_MAX, (uint32_t)event, standin_now());
+    END(0);
+}
+
+int cuStreamWaitEvent(uintptr_t stream, uintptr_t event, unsigned flags) {
+    struct { uintptr_t stream, event; unsigned flags; } parameters = {stream, event, flags};
+    CALL(DRIVER, 295, "cuStreamWaitEvent", &parameters);
+    other(OTHER_WAIT, call.id, 2, stream ? (uint32_t)stream : 7, (uint32_t)event, standin_now());
+    END(0);
+}
+
+int cuMemPoolCreate(uint64_t *pool, const void *properties) {
+    struct { uint64_t *pool; const void *properties; } parameters = {pool, properties};
+    CALL(DRIVER, 607, "cuMemPoolCreate", &parameters);
+    *pool = 0x5000;
+    struct standin_other one = {OTHER_POOL, call.id, 1, 0, 0, 0, standin_now(), *pool, 1 << 20};
+    if (tool.other) tool.other(&one);
+    END(0);
+}
+
+int cuMemPoolDestroy(uint64_t pool) {
+    struct { uint64_t pool; } parameters = {pool};
+    CALL(DRIVER, 608, "cuMemPoolDestroy", &parameters);
+    struct standin_other one = {OTHER_POOL, call.id, 2, 0, 0, 0, standin_now(), pool, 1 << 20};
+    if (tool.other) tool.other(&one);
+    END(0);
+}
+
+/* Managed memory that both sides touch: pages move both ways, with faults of both. */
+int cuMemAllocManaged(uint64_t *pointer, size_t bytes, unsigned flags) {
+    struct { uint64_t *pointer; size_t bytes; unsigned flags; } parameters = {pointer, bytes, flags};
+    CALL(DRIVER, 371, "cuMemAllocManaged", &parameters);
+    *pointer = (uint64_t)(uintptr_t)malloc(bytes);
+    for (uint32_t what = 1; what <= 4; what++) {
+        struct standin_other one = {OTHER_MANAGED, 0, what, 0, 0, standin_now(), 0, *pointer, what < 3 ? bytes : what};
+        one.end = one.start + 5000;
+        if (tool.other) tool.other(&one);
+    }
+    other(OTHER_OVERHEAD, call.id, 1, 0, 0, standin_now() - 1000);
     END(0);
 }
 

@@ -34,6 +34,7 @@ static struct buffer shared, *all = &shared;
 static __thread struct buffer *own;
 
 static uint64_t (*now)(void);
+static uint8_t latency;
 
 static int version(void) {
     const char *text = getenv("STANDIN_VERSION");
@@ -64,6 +65,11 @@ static size_t size_of(uint32_t kind) {
     case 22: return v < 1305 ? 104 : 120;
     case 17: return v < 1209 ? 40 : 56;
     case 49: return v < 1209 ? 112 : 120;
+    case 20: return 40;
+    case 25: return v < 1300 ? 64 : 104;
+    case 36: return v < 1209 ? 24 : v < 1303 ? 56 : 80;
+    case 38: return v < 1300 ? 40 : 56;
+    case 50: return v < 1201 ? 64 : v < 1300 ? 72 : 80;
     case 60: return 48;
     default: return 0;
     }
@@ -76,7 +82,11 @@ static struct { int domain; unsigned number; const char *name; } names[] = {
     {DRIVER, 1, "cuInit"}, {DRIVER, 243, "cuMemAlloc_v2"}, {DRIVER, 245, "cuMemFree_v2"},
     {DRIVER, 276, "cuMemcpyHtoD_v2"}, {DRIVER, 249, "cuMemsetD8_v2"}, {DRIVER, 307, "cuLaunchKernel"},
     {DRIVER, 519, "cuGraphLaunch"}, {DRIVER, 126, "cuStreamSynchronize"}, {DRIVER, 125, "cuStreamQuery"},
-    {RUNTIME, 211, "cudaLaunchKernel_v7000"}, {DRIVER, 800, "cuNew"},
+    {RUNTIME, 211, "cudaLaunchKernel_v7000"}, {DRIVER, 800, "cuNew"}, {DRIVER, 17, "cuCtxSynchronize"},
+    {DRIVER, 119, "cuEventRecord"}, {DRIVER, 121, "cuEventSynchronize"}, {DRIVER, 295, "cuStreamWaitEvent"},
+    {DRIVER, 607, "cuMemPoolCreate"}, {DRIVER, 608, "cuMemPoolDestroy"}, {DRIVER, 371, "cuMemAllocManaged"},
+    {DRIVER, 278, "cuMemcpyDtoH_v2"}, {DRIVER, 280, "cuMemcpyDtoD_v2"}, {DRIVER, 277, "cuMemcpyHtoDAsync_v2"},
+    {DRIVER, 279, "cuMemcpyDtoHAsync_v2"}, {DRIVER, 251, "cuMemsetD32_v2"},
 };
 
 int cuptiGetCallbackName(uint32_t domain, uint32_t number, const char **name) {
@@ -132,8 +142,8 @@ static void put_kernel(const struct standin_work *work, uint64_t start, uint64_t
     PUT(record, 76, uint32_t, 256);
     PUT(record, 92, uint32_t, work->id);
     PUT(record, 104, const char *, work->name);
-    PUT(record, 120, uint64_t, start ? start - 2000 : 0);
-    PUT(record, 128, uint64_t, start ? start - 1000 : 0);
+    PUT(record, 120, uint64_t, start && latency ? start - 2000 : 0);
+    PUT(record, 128, uint64_t, start && latency ? start - 1000 : 0);
     PUT(record, 144, uint64_t, work->graph_node);
     PUT(record, 156, uint32_t, work->graph_node ? 5 : 0);
 }
@@ -148,8 +158,8 @@ static void work(const struct standin_work *work) {
     } else if (work->kind == WORK_COPY && kinds[1]) {
         uint8_t *record = room(1);
         PUT(record, 4, uint8_t, work->copy_kind);
-        PUT(record, 5, uint8_t, 1);
-        PUT(record, 6, uint8_t, 3);
+        PUT(record, 5, uint8_t, work->copy_kind == 1 ? 1 : 3);
+        PUT(record, 6, uint8_t, work->copy_kind == 2 ? 1 : 3);
         PUT(record, 8, uint64_t, work->bytes);
         PUT(record, 16, uint64_t, start);
         PUT(record, 24, uint64_t, end);
@@ -182,9 +192,72 @@ static void memory(uint32_t id, int operation, uint64_t address, uint64_t bytes)
     pthread_mutex_unlock(&lock);
 }
 
+/* Whether the counters of managed memory are configured. */
+static int managed;
+
+static void other(const struct standin_other *other) {
+    static const uint32_t kind_of[] = {38, 36, 50, 25, 17};
+    uint32_t kind = kind_of[other->kind];
+    if (!kinds[kind] || (kind == 25 && !managed)) return;
+    pthread_mutex_lock(&lock);
+    uint8_t *record = room(kind);
+    switch (kind) {
+    case 38:
+        PUT(record, 4, uint32_t, other->what);
+        PUT(record, 8, uint64_t, other->start);
+        PUT(record, 16, uint64_t, other->end);
+        PUT(record, 24, uint32_t, other->id);
+        PUT(record, 28, uint32_t, 1);
+        PUT(record, 32, uint32_t, other->stream);
+        PUT(record, 36, uint32_t, other->event);
+        break;
+    case 36:
+        PUT(record, 4, uint32_t, other->id);
+        PUT(record, 8, uint32_t, 1);
+        PUT(record, 12, uint32_t, other->stream);
+        PUT(record, 16, uint32_t, other->event);
+        if (version() >= 1209) PUT(record, 40, uint64_t, other->end);
+        break;
+    case 50:
+        PUT(record, 4, uint32_t, other->what);
+        PUT(record, 12, uint32_t, other->id);
+        PUT(record, 32, uint64_t, other->address);
+        PUT(record, 40, uint64_t, other->value);
+        PUT(record, 56, uint64_t, other->end);
+        break;
+    case 25:
+        PUT(record, 4, uint32_t, other->what);
+        PUT(record, 8, uint64_t, other->value);
+        PUT(record, 16, uint64_t, other->start);
+        PUT(record, 24, uint64_t, other->what == 3 ? 0 : other->end);
+        PUT(record, 32, uint64_t, other->address);
+        PUT(record, 40, uint32_t, other->what == 1 || other->what == 3 ? UINT32_MAX : 0);
+        PUT(record, 44, uint32_t, other->what == 2 ? UINT32_MAX : 0);
+        break;
+    default:
+        PUT(record, 4, uint32_t, other->what);
+        PUT(record, 24, uint64_t, other->start);
+        PUT(record, 32, uint64_t, other->end);
+        if (version() >= 1209) PUT(record, 40, uint32_t, other->id);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* Clocks, temperature, power and fan. */
+static void environment(void) {
+    static const uint32_t values[4][5] = {{1980, 2619, 5, 16, 4}, {61}, {350000, 700000}, {30}};
+    for (uint32_t what = 1; kinds[20] && what <= 4; what++) {
+        uint8_t *record = room(20);
+        PUT(record, 8, uint64_t, now());
+        PUT(record, 16, uint32_t, what);
+        memcpy(record + 20, values[what - 1], 20);
+    }
+}
+
 static void flush(int forced) {
     if (fault("late") && !forced) return;
     pthread_mutex_lock(&lock);
+    environment();
     for (struct buffer *buffer = all; buffer; buffer = buffer->next) deliver(buffer);
     pthread_mutex_unlock(&lock);
 }
@@ -219,7 +292,7 @@ int cuptiSubscribe(void **subscriber, callback_function function, void *data) {
     *subscriber = &callback;
     void (*observe)(const struct standin_tool *) =
         (void (*)(const struct standin_tool *))dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "standin_observe");
-    observe(&(struct standin_tool){call, work, initialized, flush_now, memory});
+    observe(&(struct standin_tool){call, work, initialized, flush_now, memory, other});
     return 0;
 }
 
@@ -270,4 +343,11 @@ int cuptiActivityGetStructSize(uint32_t kind, uint32_t of, size_t *size) {
     return of == 0 && (*size = size_of(kind)) ? 0 : 21;
 }
 
-int cuptiActivityEnableLatencyTimestamps(uint8_t enable) { (void)enable; return 0; }
+int cuptiActivityEnableLatencyTimestamps(uint8_t enable) { latency = enable; return 0; }
+
+int cuptiActivityConfigureUnifiedMemoryCounter(const uint32_t *config, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++, config += 4)
+        if (config[0] != 2 || config[1] < 1 || config[1] > 8) return 1;
+    managed = 1;
+    return 0;
+}

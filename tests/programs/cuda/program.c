@@ -2,6 +2,7 @@
  *
  *     program [KERNELS [THREADS]]   each thread copies, sets, launches KERNELS kernels by each API, and a graph
  *     program kill KERNELS          kills itself after its kernels
+ *     program others                waits, events, pools of memory and managed memory
  *     program fork                  a child does nothing and exits, then as above with 2 kernels */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -48,6 +49,19 @@ static void *work(void *unused) {
     return NULL;
 }
 
+static void others(void) {
+    uint64_t pool = 0, managed = 0;
+    if (launch(128)) exit(30);
+    if (CU(cuEventRecord, (uintptr_t)41, (uintptr_t)0)) exit(31);
+    if (CU(cuStreamWaitEvent, (uintptr_t)0, (uintptr_t)41, 0u)) exit(32);
+    if (CU(cuEventSynchronize, (uintptr_t)41)) exit(33);
+    if (CU(cuMemPoolCreate, &pool, NULL)) exit(34);
+    if (CU(cuMemAllocManaged, &managed, (size_t)65536, 1u)) exit(35);
+    if (CU(cuMemPoolDestroy, pool)) exit(36);
+    if (CU(cuStreamSynchronize, (uintptr_t)0)) exit(37);
+    if (CU(cuCtxSynchronize)) exit(38);
+}
+
 int main(int count, char **arguments) {
     int threads = 1, kills = count > 1 && !strcmp(arguments[1], "kill");
     int forks = count > 1 && !strcmp(arguments[1], "fork");
@@ -65,10 +79,11 @@ int main(int count, char **arguments) {
         waitpid(child, &status, 0);
         if (status) return 20;
     }
-    pthread_t others[64];
-    for (int i = 1; i < threads; i++) pthread_create(&others[i], NULL, work, NULL);
+    if (count > 1 && !strcmp(arguments[1], "others")) return others(), puts("done"), 0;
+    pthread_t started[64];
+    for (int i = 1; i < threads; i++) pthread_create(&started[i], NULL, work, NULL);
     work(NULL);
-    for (int i = 1; i < threads; i++) pthread_join(others[i], NULL);
+    for (int i = 1; i < threads; i++) pthread_join(started[i], NULL);
     printf("done\n");
     fflush(stdout);
     if (kills) raise(SIGKILL);

@@ -30,12 +30,21 @@ struct standin_work {
     uint64_t graph_node;
 };
 
+/* Anything else that CUPTI has records of. */
+enum { OTHER_WAIT, OTHER_EVENT, OTHER_POOL, OTHER_MANAGED, OTHER_OVERHEAD };
+struct standin_other {
+    int kind;
+    uint32_t id, what, stream, event;
+    uint64_t start, end, address, value;
+};
+
 struct standin_tool {
     void (*call)(struct standin_call *call, int exits);
     void (*work)(const struct standin_work *work);
     void (*initialized)(void);
     void (*flush)(void);
     void (*memory)(uint32_t id, int operation, uint64_t address, uint64_t bytes);
+    void (*other)(const struct standin_other *other);
 };
 
 /* Exported by the stand-in of libcuda. */

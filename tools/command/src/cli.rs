@@ -387,7 +387,8 @@ pub struct Scope {
     pub stop_on: Option<String>,
 
     /// Record only this kind: api, kernel-dispatch, memory-copy, memory-set, memory-allocation,
-    /// synchronization, arguments, overhead, marker. May be given more than once
+    /// synchronization, arguments, overhead, marker, environment, unified-memory-counter (this one on request only). May
+    /// be given more than once
     #[arg(long = "kind", value_name = "KIND", value_parser = scope::kind)]
     pub kinds: Vec<Kind>,
 

@@ -1,8 +1,8 @@
 //! Examines the libraries that the program and its children load, to explain why nothing was recorded: an OpenCL
-//! library without our layer.
+//! library or a CUDA driver without our library.
 
 use crate::library::FILE_NAME;
-use gputrail::source::opencl;
+use gputrail::source::{cuda, opencl};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -27,6 +27,9 @@ const DRIVERS: [&str; 7] = [
     "libintelocl",
 ];
 
+/// The driver of CUDA.
+const CUDA_DRIVER: &str = "libcuda.so";
+
 /// The processes found so far.
 pub struct Watch {
     root: u32,
@@ -43,14 +46,17 @@ pub struct Watch {
     pause: Duration,
 }
 
-/// A process that has OpenCL loaded.
+/// A process that has OpenCL or CUDA loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Sighting {
     program: String,
     loader: Option<PathBuf>,
     driver: Option<PathBuf>,
+    /// The driver of CUDA, in a process without OpenCL.
+    cuda: Option<PathBuf>,
     layer_loaded: bool,
     other_layer: Option<PathBuf>,
+    /// Whether the environment names our library for the runtime.
     layer_named: bool,
     other_user: bool,
 }
@@ -122,7 +128,7 @@ impl Watch {
         }
     }
 
-    /// A sentence for each process that had OpenCL loaded, or may have had, and has not `attached`.
+    /// A sentence for each process that had OpenCL or CUDA loaded, or may have had, and has not `attached`.
     pub fn findings(&self, attached: &[u32]) -> Vec<String> {
         let missed = |pid: &u32| !attached.contains(pid);
         let seen = self.seen.iter().filter(|(pid, _)| missed(pid));
@@ -131,7 +137,7 @@ impl Watch {
         let hidden = hidden.map(|(pid, name)| {
             format!(
                 "{name} (process {pid}) has more rights than we (setuid?) and could not be looked \
-                 into; if it uses OpenCL, start gputrail with those rights"
+                 into; if it uses OpenCL or CUDA, start gputrail with those rights"
             )
         });
         seen.chain(hidden).collect()
@@ -145,6 +151,7 @@ impl Sighting {
             .loader
             .as_ref()
             .or(self.driver.as_ref())
+            .or(self.cuda.as_ref())
             .expect("one of them was seen");
         let _ = write!(
             text,
@@ -159,13 +166,18 @@ impl Sighting {
         } else if !self.layer_named {
             let _ = write!(
                 text,
-                "it was started with an environment in which {} does not name our layer; \
+                "it was started with an environment in which {} does not name our library; \
                  `gputrail library --help` shows how to pass it on",
-                opencl::LAYERS_VARIABLE
+                match self.cuda {
+                    Some(_) => cuda::INJECTION_VARIABLE,
+                    None => opencl::LAYERS_VARIABLE,
+                }
             );
         } else if self.other_user {
             text += "it runs as another user (setuid?), who can neither read our layer nor reach this \
                      gputrail; start gputrail as that user";
+        } else if self.cuda.is_some() {
+            text += "it did not initialise CUDA (cuInit), or emptied its environment before";
         } else if let Some(loader) = &self.loader {
             if knows_layers(loader) {
                 text += "it called no OpenCL function, had emptied its environment before, or had no room left for \
@@ -223,20 +235,28 @@ fn see(pid: u32, maps: &str, library: &Path, loaded_as: &Path) -> Option<Sightin
     };
     let loader = find(LOADER);
     let driver = DRIVERS.into_iter().find_map(find);
-    if loader.is_none() && driver.is_none() {
+    let has_opencl = loader.is_some() || driver.is_some();
+    let cuda = find(CUDA_DRIVER).filter(|_| !has_opencl);
+    if !has_opencl && cuda.is_none() {
         return None;
     }
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let effective_user =
         std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(format!("/proc/{pid}")).ok()?);
-    let layer_named = layers_of(&environment).any(|layer| layer == library);
+    let variable = match cuda {
+        Some(_) => cuda::INJECTION_VARIABLE,
+        None => opencl::LAYERS_VARIABLE,
+    };
+    let libraries = || libraries_of(&environment, variable);
+    let layer_named = libraries().any(|layer| layer == library);
     Some(Sighting {
         program: name_of(pid),
         loader,
         driver,
+        cuda,
         // Another gputrail may have loaded the same file.
         layer_loaded: layer_named && loaded.contains(&loaded_as),
-        other_layer: layers_of(&environment)
+        other_layer: libraries()
             .find(|layer| *layer != library && layer.ends_with(FILE_NAME))
             .map(Path::to_owned),
         layer_named,
@@ -254,9 +274,9 @@ fn loaded_libraries(maps: &str) -> Vec<&Path> {
     paths
 }
 
-/// The layers in an environment.
-fn layers_of(environment: &[u8]) -> impl Iterator<Item = &Path> {
-    let prefix = format!("{}=", opencl::LAYERS_VARIABLE);
+/// The libraries that a variable of an environment names.
+fn libraries_of<'a>(environment: &'a [u8], variable: &str) -> impl Iterator<Item = &'a Path> {
+    let prefix = format!("{variable}=");
     environment
         .split(|&byte| byte == 0)
         .filter_map(move |variable| variable.strip_prefix(prefix.as_bytes()))
@@ -304,6 +324,7 @@ mod tests {
             program: "prog".into(),
             loader: Some("/lib/libOpenCL.so.1".into()),
             driver: None,
+            cuda: None,
             layer_loaded: false,
             other_layer: None,
             layer_named: true,
@@ -323,7 +344,7 @@ mod tests {
     #[test]
     fn layers_are_found_in_an_environment() {
         let environment = b"A=1\0OPENCL_LAYERS=/x.so:/run/a/lib.so\0XOPENCL_LAYERS=/y.so";
-        let layers: Vec<_> = layers_of(environment).collect();
+        let layers: Vec<_> = libraries_of(environment, opencl::LAYERS_VARIABLE).collect();
         assert_eq!(layers, ["/x.so", "/run/a/lib.so"].map(Path::new));
     }
 
@@ -347,6 +368,27 @@ mod tests {
             explain(|s| (s.loader, s.driver) = (None, Some("/lib/libpocl.so".into())))
                 .contains("directly")
         );
+    }
+
+    #[test]
+    fn a_process_with_cuda_alone_is_explained_by_its_own_variable() {
+        let cuda = |layer_named| Sighting {
+            loader: None,
+            cuda: Some("/lib/libcuda.so.1".into()),
+            layer_named,
+            ..sighting()
+        };
+        let unnamed = cuda(false).explain(7);
+        assert!(unnamed.contains("libcuda.so.1") && unnamed.contains("CUDA_INJECTION64_PATH"));
+        assert!(cuda(true).explain(7).contains("cuInit"));
+        let maps = "7f00-7f10 r-xp 0 08:01 1   /usr/lib/libcuda.so.1";
+        let own = std::process::id();
+        let library = Path::new("/x/libgputrail.so.0");
+        let seen = see(own, maps, library, library).unwrap();
+        assert_eq!((seen.cuda.as_deref(), seen.layer_named), (Some(Path::new("/usr/lib/libcuda.so.1")), false));
+        let both = format!("{maps}\n{MAPS}");
+        let seen = see(own, &both, library, library).unwrap();
+        assert!(seen.cuda.is_none() && seen.loader.is_some());
     }
 
     #[test]

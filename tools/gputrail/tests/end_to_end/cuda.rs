@@ -4,12 +4,20 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use gputrail_harness::machine::Need;
+use gputrail::capture::{Metadata, Reader};
+use gputrail::record::{
+    Activity, Allocation, AllocationOperation, Api, Completion, Environment, EnvironmentKind,
+    KernelDispatch, MemoryCopy, MemoryKind, OverheadKind, Synchronization, SynchronizationType,
+    TransferKind, UnifiedMemoryCounter, UnifiedMemoryCounterKind, Unfinished,
+};
+use gputrail_harness::machine::{Need, tools};
+use gputrail_harness::pocl::{Driver, on_pocl};
 use gputrail_harness::needs;
 use gputrail_harness::program::run;
 use gputrail_harness::repository;
 
 use crate::command::{TestDir, kernels, well};
+use crate::tools::{example, tool};
 
 /// The versions that the stand-in plays: of each change of a record that is read.
 const VERSIONS: [&str; 7] = ["1108", "1201", "1209", "1300", "1301", "1303", "1305"];
@@ -65,6 +73,16 @@ impl StandIns {
             .args(arguments);
         self.prepare(&mut command, version, faults);
         command
+    }
+
+    /// A further program of the folder, in C.
+    fn compile(&self, name: &str, options: &[&str]) -> PathBuf {
+        let to = self.dir.join(name).with_extension("out");
+        let source = repository("tests/programs/cuda").join(name);
+        let mut compiler = Command::new("cc");
+        compiler.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-pthread"]);
+        well(compiler.arg("-o").arg(&to).arg(source).args(options));
+        to
     }
 
     fn prepare(&self, command: &mut Command, version: &str, faults: &str) {
@@ -215,4 +233,278 @@ fn a_forked_child_of_a_program_with_cuda_goes_on() {
     let stand_ins = StandIns::new();
     well(&mut stand_ins.record("1300", "", &["fork"]));
     assert_eq!(kernels(&mut stand_ins.dir.trace(), "saxpy"), 2);
+}
+
+/// The records of a capture.
+#[derive(Default)]
+struct Recorded {
+    metadata: Metadata,
+    calls: Vec<Api>,
+    /// The values of the arguments of calls, by name.
+    arguments: Vec<(String, Vec<u64>)>,
+    dispatches: Vec<KernelDispatch>,
+    copies: Vec<MemoryCopy>,
+    completions: Vec<Completion>,
+    allocations: Vec<Allocation>,
+    synchronizations: Vec<Synchronization>,
+    overheads: Vec<gputrail::record::Overhead>,
+    environment: Vec<Environment>,
+    unified_memory: Vec<UnifiedMemoryCounter>,
+}
+
+impl Recorded {
+    /// The records of the capture that `record --capture` left.
+    fn of(dir: &TestDir) -> Recorded {
+        let reader = Reader::open(&dir.join("run.gputrail")).expect("a capture");
+        let mut recorded = Recorded {
+            metadata: reader.metadata().clone(),
+            ..Recorded::default()
+        };
+        let mut chunks = reader.chunks();
+        while let Some(chunk) = chunks.next() {
+            for record in chunk.records() {
+                match record.activity() {
+                    Activity::Api(call) => recorded.calls.push(*call),
+                    Activity::KernelDispatch(one) => recorded.dispatches.push(*one),
+                    Activity::MemoryCopy(one) => recorded.copies.push(*one),
+                    Activity::Completion(one) => recorded.completions.push(*one),
+                    Activity::Allocation(one) => recorded.allocations.push(*one),
+                    Activity::Synchronization(one) => recorded.synchronizations.push(*one),
+                    Activity::Overhead(one) => recorded.overheads.push(*one),
+                    Activity::Environment(one) => recorded.environment.push(*one),
+                    Activity::UnifiedMemoryCounter(one) => recorded.unified_memory.push(*one),
+                    Activity::Arguments {
+                        operation, values, ..
+                    } => {
+                        let name = recorded.metadata.operation(operation).to_string();
+                        recorded.arguments.push((name, values.to_vec()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        recorded
+    }
+
+    /// The call of this name.
+    fn call(&self, name: &str) -> &Api {
+        let mut calls = self.calls.iter();
+        let found = calls.find(|call| *self.metadata.operation(call.operation) == *name);
+        found.unwrap_or_else(|| panic!("no {name}"))
+    }
+}
+
+#[test]
+fn waits_events_pools_managed_memory_and_the_state_of_devices_are_recorded() {
+    needs!(waits_events_pools_managed_memory_and_the_state_of_devices_are_recorded:
+        Need::Program("cc"), Need::TraceProcessor);
+    let stand_ins = StandIns::new();
+    let kinds = [
+        "api",
+        "kernel-dispatch",
+        "memory-copy",
+        "memory-allocation",
+        "synchronization",
+        "overhead",
+        "environment",
+        "unified-memory-counter",
+    ];
+    let kinds = kinds.map(|kind| format!("--kind={kind}"));
+    let mut options: Vec<&str> = kinds.iter().map(|kind| &kind[..]).collect();
+    options.push("--capture");
+    for version in ["1108", "1209", "1300", "1305"] {
+        well(&mut stand_ins.record_with(&options, version, "", &["others"]));
+        let recorded = Recorded::of(&stand_ins.dir);
+
+        // A marker for the event, and a wait for each call that waits.
+        let types: Vec<_> = recorded.synchronizations.iter().map(|one| one.what).collect();
+        let expected = [
+            SynchronizationType::MARKER,
+            SynchronizationType::STREAM_WAIT_EVENT,
+            SynchronizationType::EVENT_SYNCHRONIZE,
+            SynchronizationType::STREAM_SYNCHRONIZE,
+            SynchronizationType::CONTEXT_SYNCHRONIZE,
+        ];
+        assert_eq!(types, expected, "{version}");
+        let [marker, stream_waits, event, stream, context] = &recorded.synchronizations[..] else {
+            panic!("five");
+        };
+        let names = ["cuEventRecord", "cuStreamWaitEvent", "cuEventSynchronize"];
+        for (one, name) in recorded.synchronizations.iter().zip(names) {
+            assert_eq!(one.work.correlation, recorded.call(name).correlation, "{version} {name}");
+            assert_eq!(one.event, marker.event, "{version} {name}");
+        }
+        let kernel = &recorded.dispatches[0].work;
+        assert!(marker.event.is_some() && !context.event.is_some());
+        assert_eq!((marker.work.queue, stream.work.queue), (kernel.queue, kernel.queue));
+        assert_eq!(stream_waits.work.queue, kernel.queue);
+        assert!(!event.work.queue.is_some() && !context.work.queue.is_some());
+        let call = recorded.call("cuStreamSynchronize");
+        assert!(call.start <= stream.work.enqueued && stream.work.enqueued <= stream.end);
+        // The time of the event is known from 12.8 on.
+        let mut completions = recorded.completions.iter();
+        let of_marker = completions.find(|one| one.work == marker.work.id).unwrap();
+        let is_known = of_marker.unfinished == Unfinished::NO && of_marker.start.is_some();
+        assert_eq!(is_known, version >= "1209", "{version}");
+
+        let pools: Vec<_> = recorded.allocations.iter().map(|one| (one.operation, one.address, one.bytes)).collect();
+        let expected = [
+            (AllocationOperation::CREATE_POOL, 0x5000, 1 << 20),
+            (AllocationOperation::DESTROY_POOL, 0x5000, 1 << 20),
+        ];
+        assert_eq!(pools, expected, "{version}");
+        let call = recorded.call("cuMemPoolCreate").correlation;
+        assert_eq!(recorded.allocations[0].correlation, call);
+
+        let moved: Vec<_> = recorded.copies.iter().map(|one| (one.transfer, one.bytes, one.source_memory)).collect();
+        let expected = [
+            (TransferKind::HOST_TO_DEVICE, 65536, MemoryKind::MANAGED),
+            (TransferKind::DEVICE_TO_HOST, 65536, MemoryKind::MANAGED),
+        ];
+        assert_eq!(moved, expected, "{version}");
+        let faults: Vec<_> = recorded.unified_memory.iter().map(|one| (one.what, one.value)).collect();
+        let expected = [
+            (UnifiedMemoryCounterKind::HOST_PAGE_FAULT, 3),
+            (UnifiedMemoryCounterKind::DEVICE_PAGE_FAULT, 4),
+        ];
+        assert_eq!(faults, expected, "{version}");
+
+        let of_compiler = recorded.overheads.iter().find(|one| one.what == OverheadKind::COMPILATION);
+        let call = recorded.call("cuMemAllocManaged").correlation;
+        // Overhead has a correlation id from 12.9 on.
+        let correlation = of_compiler.expect("overhead").correlation;
+        assert_eq!(correlation == call, version >= "1209", "{version}");
+
+        let value = |what| {
+            let mut all = recorded.environment.iter();
+            all.find(|one| one.what == what).map(|one| one.value)
+        };
+        assert_eq!(value(EnvironmentKind::CLOCK), Some(1980), "{version}");
+        assert_eq!(value(EnvironmentKind::TEMPERATURE), Some(61), "{version}");
+        assert_eq!(value(EnvironmentKind::POWER_LIMIT), Some(700_000), "{version}");
+        assert_eq!(value(EnvironmentKind::FAN_SPEED), Some(30), "{version}");
+        let mut trace = stand_ins.dir.trace();
+        trace.assert_sound();
+        let counters = ["temperature C", "power mW", "device page faults"];
+        for (name, expected) in counters.into_iter().zip([61, 350_000, 4]) {
+            let query = format!(
+                "select cast(max(value) as int) from counter c join gpu_counter_track t on c.track_id = t.id where t.name = '{name}'"
+            );
+            assert_eq!(trace.value::<i64>(&query), expected, "{version} {name}");
+        }
+    }
+}
+
+#[test]
+fn allocations_arguments_and_latency_times_are_those_of_the_calls() {
+    needs!(allocations_arguments_and_latency_times_are_those_of_the_calls: Need::Program("cc"));
+    let stand_ins = StandIns::new();
+    for version in ["1108", "1305"] {
+        well(&mut stand_ins.record_with(&["--capture"], version, "", &["2"]));
+        let recorded = Recorded::of(&stand_ins.dir);
+        let [allocated, freed] = &recorded.allocations[..] else {
+            panic!("two: {:?}", recorded.allocations);
+        };
+        assert_eq!(allocated.operation, AllocationOperation::ALLOCATE);
+        assert_eq!(freed.operation, AllocationOperation::FREE);
+        assert_eq!((allocated.bytes, allocated.address), (4096, freed.address));
+        assert_eq!(allocated.memory, MemoryKind::DEVICE);
+        for (one, name) in [(allocated, "cuMemAlloc_v2"), (freed, "cuMemFree_v2")] {
+            let call = recorded.call(name);
+            assert_eq!((one.correlation, one.thread), (call.correlation, call.thread));
+            assert!(one.agent.is_some() && call.start <= one.start && one.start <= one.end);
+        }
+
+        let of = |name: &str| {
+            let mut all = recorded.arguments.iter();
+            let found = all.find(|(of, _)| of == name);
+            &found.unwrap_or_else(|| panic!("no {name}")).1[..]
+        };
+        assert_eq!(of("cuLaunchKernel")[1..9], [4, 2, 1, 128, 1, 1, 0, 0]);
+        assert_eq!(of("cudaLaunchKernel")[1..7], [8, 1, 1, 64, 1, 1]);
+        assert_eq!(of("cudaLaunchKernel")[8..10], [0, 13]);
+        assert_eq!(of("cuMemsetD8_v2"), [allocated.address, 5, 4096]);
+        assert_eq!(of("cuMemAlloc_v2")[1], 4096);
+
+        for kernel in &recorded.dispatches {
+            let mut all = recorded.completions.iter();
+            let one = all.find(|one| one.work == kernel.work.id).unwrap();
+            assert_eq!(one.start.0 - one.queued.0, 2000, "{version}");
+            assert_eq!(one.start.0 - one.submitted.0, 1000, "{version}");
+        }
+        assert_eq!(recorded.dispatches.len(), 7);
+    }
+}
+
+#[test]
+fn opencl_cuda_and_nvtx_of_one_process_are_in_one_trace() {
+    needs!(opencl_cuda_and_nvtx_of_one_process_are_in_one_trace:
+        Need::OpenClToolchain, Need::Pocl, Need::Nvtx, Need::TraceProcessor);
+    let stand_ins = StandIns::new();
+    let include = tools().join("nvtx/nvidia/cu13/include");
+    let include = format!("-I{}", include.display());
+    let program = stand_ins.compile("all.c", &[&include, "-lOpenCL", "-ldl"]);
+    let dir = &stand_ins.dir;
+    let mut command = dir.gputrail(["record", "-o", "run.pftrace", "--"]);
+    command.arg(program);
+    on_pocl(&mut command, Driver::Threaded);
+    stand_ins.prepare(&mut command, "1209", "");
+    assert_eq!(well(&mut command).text(), "done\n");
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let counts = ["saxpy", "add"].map(|name| kernels(&mut trace, name));
+    assert_eq!(counts, [2, 2]);
+    let of = ["cuLaunchKernel", "clEnqueueNDRangeKernel", "round"];
+    assert_eq!(of.map(|name| calls(&mut trace, name)), [2, 2, 2]);
+    // Each round holds a call of each API, in the same thread.
+    let inside: i64 = trace.value(
+        "select count(*) from slice r join slice c on c.track_id = r.track_id or c.ts between r.ts and r.ts + r.dur
+         where r.name = 'round' and c.name in ('cuLaunchKernel', 'clEnqueueNDRangeKernel')
+           and c.ts between r.ts and r.ts + r.dur",
+    );
+    assert_eq!(inside, 4);
+    let processes: i64 = trace.value("select count(distinct upid) from gpu_slice where name in ('saxpy', 'add')");
+    assert!(processes <= 1, "{processes}");
+}
+
+#[test]
+fn without_cuda_no_library_is_loaded_and_no_file_is_opened_for_it() {
+    needs!(without_cuda_no_library_is_loaded_and_no_file_is_opened_for_it:
+        Need::OpenClToolchain, Need::Pocl, Need::Program("strace"));
+    let dir = TestDir::new();
+    // A program with OpenCL, so that the library is there.
+    let program = dir.program("hot_loop");
+    let mut command = dir.gputrail(["record", "-o", "run.pftrace", "--", "strace", "-f", "-qq"]);
+    command.args(["-e", "trace=openat,open,access,readlink", "-o", "calls"]);
+    command.arg(&program).args(["", "2"]);
+    on_pocl(&mut command, Driver::Threaded);
+    well(&mut command);
+    let calls = std::fs::read_to_string(dir.join("calls")).unwrap();
+    assert!(calls.contains("libgputrail"), "{calls}");
+    let of_cuda = |line: &&str| {
+        let line = line.to_lowercase();
+        ["libcuda", "cupti", "nvidia", "/cuda"].iter().any(|word| line.contains(word))
+    };
+    let found: Vec<&str> = calls.lines().filter(of_cuda).collect();
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn tools_get_the_calls_and_the_kernels_of_cuda() {
+    needs!(tools_get_the_calls_and_the_kernels_of_cuda: Need::OpenClToolchain);
+    let stand_ins = StandIns::new();
+    let times = example(&stand_ins.dir, "kernel_times");
+    let counts = tool(&stand_ins.dir, &[], "tests/programs/cuda/tool.c", "libcounts.so");
+    let options = ["--tool", &times, "--tool", &counts, "-q"];
+    for version in ["1209", "1305"] {
+        let ended = well(&mut stand_ins.record_with(&options, version, "", &["10", "2"]));
+        let has = |text: &str| assert!(ended.stderr.contains(text), "{text}: {}", ended.stderr);
+        has("cuLaunchKernel: 42 enters, 42 exits, 2 failed");
+        has("cudaLaunchKernel: 20 enters, 20 exits, 0 failed");
+        has("cuMemAlloc_v2: 2 enters, 2 exits, 0 failed");
+        has("allocated 8192, wrong 0");
+        let mut lines = ended.stderr.lines();
+        let kernel = lines.find(|line| line.trim_start().starts_with("saxpy"));
+        assert!(kernel.is_some_and(|line| line.contains("20 runs")), "{}", ended.stderr);
+    }
 }

@@ -14,7 +14,7 @@ use crate::c_api::{C, compiled};
 use crate::command::{TestDir, kernels, well};
 
 /// Compiles a tool in C.
-fn tool(dir: &TestDir, options: &[&str], source: &str, output: &str) -> String {
+pub fn tool(dir: &TestDir, options: &[&str], source: &str, output: &str) -> String {
     let shared = [&["-shared", "-fPIC"], options].concat();
     let library = compiled(dir, C, &shared, &repository(source), output);
     library.into_os_string().into_string().expect("UTF-8")

@@ -1,0 +1,64 @@
+/* A tool that counts the callbacks of calls of CUDA by name, and looks at the arguments of allocations. */
+#include "gputrail.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMES = 64 };
+static struct { const char *name; unsigned enters, exits, failed; } counts[NAMES];
+static unsigned allocated, wrong;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gputrail_context context;
+static gputrail_subscriber subscriber;
+
+static void observe(gputrail_callback *callback, void *user_data) {
+    unsigned place = 0;
+    gputrail_argument bytes;
+    (void)user_data;
+    if (callback->operation.domain != GPUTRAIL_DOMAIN_CUDA_DRIVER && callback->operation.domain != GPUTRAIL_DOMAIN_CUDA_RUNTIME)
+        return;
+    pthread_mutex_lock(&lock);
+    while (place < NAMES - 1 && counts[place].name && strcmp(counts[place].name, callback->name)) place++;
+    counts[place].name = callback->name;
+    if (callback->phase == GPUTRAIL_PHASE_ENTER) {
+        counts[place].enters++;
+        callback->user_data = callback->correlation;
+    } else if (callback->phase == GPUTRAIL_PHASE_EXIT) {
+        counts[place].exits++;
+        counts[place].failed += callback->has_return_code && callback->return_code == 1;
+        wrong += callback->user_data != callback->correlation || !callback->has_return_code;
+    }
+    memset(&bytes, 0, sizeof bytes);
+    bytes.size = sizeof bytes;
+    if (!strcmp(callback->name, "cuMemAlloc_v2") && callback->phase == GPUTRAIL_PHASE_ENTER)
+        allocated += gputrail_callback_argument(callback, 1, &bytes) == GPUTRAIL_OK && !strcmp(bytes.name, "bytesize") ? (unsigned)bytes.value : 0;
+    pthread_mutex_unlock(&lock);
+}
+
+static gputrail_status initialise(gputrail_tool tool, void *user_data) {
+    gputrail_status status;
+    (void)tool;
+    if ((status = gputrail_context_create(&context)) != GPUTRAIL_OK) return status;
+    if ((status = gputrail_subscribe(context, NULL, 0, observe, user_data, &subscriber)) != GPUTRAIL_OK) return status;
+    return gputrail_context_start(context);
+}
+
+static void finalise(void *user_data) {
+    unsigned place;
+    (void)user_data;
+    for (place = 0; place < NAMES && counts[place].name; place++)
+        fprintf(stderr, "%s: %u enters, %u exits, %u failed\n", counts[place].name, counts[place].enters, counts[place].exits,
+                counts[place].failed);
+    fprintf(stderr, "allocated %u, wrong %u\n", allocated, wrong);
+}
+
+const gputrail_tool_description *gputrail_tool_configure(const gputrail_tool_host *host) {
+    static gputrail_tool_description description;
+    (void)host;
+    description.size = sizeof description;
+    description.api_version = GPUTRAIL_API_VERSION;
+    description.name = "cuda-calls";
+    description.initialise = initialise;
+    description.finalise = finalise;
+    return &description;
+}

@@ -1,0 +1,126 @@
+//! `gpu-check`: checks gputrail on a machine with an NVIDIA GPU, and writes a report.
+//!
+//! It needs no Rust and no internet, only itself and the `gputrail` command beside it. Small programs of CUDA and OpenCL,
+//! which are part of it, run with and without gputrail; results, counts and times are compared, and costs are measured.
+//! The report is `report.md` and `report.json` in the folder, beside the traces.
+
+mod check;
+mod cuda;
+mod cupti;
+mod library;
+mod opencl;
+mod programs;
+mod report;
+
+use check::Checks;
+use report::Report;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const USAGE: &str = "\
+Checks gputrail on a machine with an NVIDIA GPU, and writes a report.
+
+Usage: gpu-check [--gputrail COMMAND] [--output FOLDER] [--limit SECONDS]
+
+  --gputrail COMMAND  the command to check [default: gputrail beside gpu-check]
+  --output FOLDER     for report.md, report.json and the traces [default: gpu-check-report]
+  --limit SECONDS     the time after which no more checks begin [default: 540]
+
+GPUTRAIL_CUPTI names the libcupti to use.
+
+Exit codes: 0 all checks passed, 1 a check failed, 2 wrong arguments, 3 there is no GPU.
+";
+
+/// The exit code if a check failed.
+const FAILED: u8 = 1;
+/// The exit code for wrong arguments.
+const WRONG: u8 = 2;
+/// The exit code on a machine without a GPU.
+const NO_GPU: u8 = 3;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(|word| &word[..]).collect();
+    let done = match words[..] {
+        ["program", name] => program(name),
+        ["opens", name] => library::Library::open(name).map(|_| ()).map_err(Into::into),
+        _ => return check(&words),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one of the programs.
+fn program(name: &str) -> Result<(), Box<dyn std::error::Error>> {
+    match name {
+        "opencl" => opencl::run(),
+        "spin" => programs::spin(),
+        name => {
+            cupti::observe()?;
+            programs::run(name)
+        }
+    }
+}
+
+/// Runs all checks.
+fn check(words: &[&str]) -> ExitCode {
+    let beside = std::env::current_exe().unwrap_or_default();
+    let mut gputrail = beside.with_file_name("gputrail");
+    let mut folder = PathBuf::from("gpu-check-report");
+    let mut limit = 540;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let value = words.next();
+        match (*word, value) {
+            ("--gputrail", Some(path)) => gputrail = path.into(),
+            ("--output", Some(path)) => folder = path.into(),
+            ("--limit", Some(seconds)) if seconds.parse::<u64>().is_ok() => {
+                limit = seconds.parse().unwrap_or(limit);
+            }
+            _ => {
+                eprint!("{USAGE}");
+                return ExitCode::from(WRONG);
+            }
+        }
+    }
+    let gpu = match check::gpu() {
+        Ok(gpu) => gpu,
+        Err(reason) => {
+            eprintln!("gpu-check: there is no NVIDIA GPU here: {reason}");
+            return ExitCode::from(NO_GPU);
+        }
+    };
+    if let Err(error) = std::fs::create_dir_all(&folder) {
+        eprintln!("gpu-check: {}: {error}", folder.display());
+        return ExitCode::from(WRONG);
+    }
+    println!("{gpu}");
+    let cupti = cupti::find();
+    let report = Report {
+        machine: check::machine(&gputrail, &gpu, cupti.as_deref()),
+        checks: Vec::new(),
+    };
+    let mut checks = Checks {
+        gputrail,
+        folder,
+        deadline: Instant::now() + Duration::from_secs(limit),
+        cupti,
+        report,
+    };
+    checks.run();
+    if let Err(error) = checks.report.write(&checks.folder) {
+        eprintln!("gpu-check: {}: {error}", checks.folder.display());
+        return ExitCode::from(FAILED);
+    }
+    println!("{}", checks.folder.join("report.md").display());
+    match checks.report.has_failed() {
+        true => ExitCode::from(FAILED),
+        false => ExitCode::SUCCESS,
+    }
+}

@@ -1,0 +1,87 @@
+//! `gpu-check` on a machine without a GPU, and with stand-ins of the driver and of CUPTI. Neither is a GPU: that the
+//! checks pass on one is not shown here.
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::program::{Ended, run};
+use gputrail_harness::{needs, repository};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn gpu_check() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gpu-check"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("GPUTRAIL_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// The command beside `gpu-check`, which a build of the workspace has put there.
+fn gputrail() -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_gpu-check")).with_file_name("gputrail");
+    assert!(path.exists(), "{}: cargo build --workspace", path.display());
+    path
+}
+
+fn compile(folder: &Path, source: &str, output: &str) -> Ended {
+    let mut command = Command::new("cc");
+    command.args(["-std=gnu11", "-O2", "-pthread", "-shared", "-fPIC", "-o"]);
+    command.arg(folder.join(output));
+    command.arg(repository("tests/programs/cuda").join(source)).arg("-ldl");
+    run(&mut command).well()
+}
+
+#[test]
+fn without_a_gpu_it_says_so_and_has_its_own_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = gpu_check();
+    // A machine of a developer may have one.
+    command.env("CUDA_VISIBLE_DEVICES", "").current_dir(folder.path());
+    let ended = run(&mut command);
+    assert_eq!(ended.code(), 3, "{}", ended.stderr);
+    assert!(ended.stderr.contains("there is no NVIDIA GPU here"), "{}", ended.stderr);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let wrong = run(gpu_check().arg("--unknown"));
+    assert_eq!(wrong.code(), 2);
+    assert!(wrong.stderr.contains("Usage: gpu-check"), "{}", wrong.stderr);
+}
+
+#[test]
+fn all_programs_pass_with_stand_ins_and_the_report_says_that_they_are_stand_ins() {
+    needs!(all_programs_pass_with_stand_ins_and_the_report_says_that_they_are_stand_ins: Need::Program("cc"));
+    let folder = tempfile::tempdir().unwrap();
+    compile(folder.path(), "libcuda.c", "libcuda.so.1");
+    compile(folder.path(), "libcupti.c", "libcupti.so.12");
+    let mut command = gpu_check();
+    command.arg("--gputrail").arg(gputrail());
+    command.args(["--output", "report"]).current_dir(folder.path());
+    command.env("LD_LIBRARY_PATH", folder.path());
+    command.env("GPUTRAIL_CUPTI", folder.path().join("libcupti.so.12"));
+    command.env("XDG_CACHE_HOME", folder.path().join("cache"));
+    let ended = run(&mut command);
+    let text = ended.text();
+    assert_eq!(ended.code(), 0, "{text}\n{}", ended.stderr);
+
+    let report = folder.path().join("report");
+    let json = std::fs::read_to_string(report.join("report.json")).unwrap();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(json["machine"]["GPU"].as_str().unwrap().contains("Stand-in"), "{json}");
+    let result = |name: &str| {
+        let checks = json["checks"].as_array().unwrap();
+        let check = checks.iter().find(|check| check["name"] == name);
+        check.unwrap_or_else(|| panic!("no {name}: {json}")).clone()
+    };
+    let names = ["kernels", "copies", "streams", "graphs", "managed", "threads", "errors", "abort", "overhead"];
+    for name in names {
+        assert_eq!(result(name)["result"], "passed", "{name}: {text}");
+        assert!(report.join(name).with_extension("pftrace").exists(), "{name}");
+    }
+    let cost = &result("cost of calls")["figures"];
+    for way in ["alone", "CUPTI alone", "gputrail"] {
+        assert!(cost[format!("launch, {way}")].as_f64().unwrap() > 0.0, "{cost}");
+    }
+    let markdown = std::fs::read_to_string(report.join("report.md")).unwrap();
+    assert!(markdown.contains("Stand-in") && markdown.contains("## kernels: passed"));
+}
