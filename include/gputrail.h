@@ -188,8 +188,8 @@ enum {
     GPUTRAIL_KIND_CODE_BYTES = 78, /* Bytes of a code object: gputrail_record_code_bytes. */
     GPUTRAIL_KIND_MARKER = 80, /* A marker or one end of a range: gputrail_record_marker. */
     GPUTRAIL_KIND_MARKER_DATA = 81, /* Reserved: additional marker data. */
-    GPUTRAIL_KIND_ENVIRONMENT = 96, /* Reserved: clocks, temperature, power, fan of an agent. */
-    GPUTRAIL_KIND_UNIFIED_MEMORY_COUNTER = 97, /* Reserved: unified-memory counters. */
+    GPUTRAIL_KIND_ENVIRONMENT = 96, /* Clocks, temperature, power or fan of an agent: gputrail_record_environment. */
+    GPUTRAIL_KIND_UNIFIED_MEMORY_COUNTER = 97, /* Page faults of managed memory: gputrail_record_unified_memory_counter. */
     GPUTRAIL_KIND_PAGE_FAULT = 98, /* Reserved: a page fault of an agent. */
     GPUTRAIL_KIND_PAGE_MIGRATION = 99, /* Reserved: pages that moved between host and agent. */
     GPUTRAIL_KIND_SCRATCH_MEMORY = 100, /* Reserved: scratch memory of an agent. */
@@ -209,8 +209,8 @@ typedef uint16_t gputrail_domain;
 enum {
     GPUTRAIL_DOMAIN_OPENCL = 1, /* OpenCL. */
     GPUTRAIL_DOMAIN_SIM = 2, /* The simulated GPU's own runtime. */
-    GPUTRAIL_DOMAIN_CUDA_DRIVER = 3, /* The CUDA driver API. Reserved. */
-    GPUTRAIL_DOMAIN_CUDA_RUNTIME = 4, /* The CUDA runtime API. Reserved. */
+    GPUTRAIL_DOMAIN_CUDA_DRIVER = 3, /* The CUDA driver API. */
+    GPUTRAIL_DOMAIN_CUDA_RUNTIME = 4, /* The CUDA runtime API. */
     GPUTRAIL_DOMAIN_HIP = 5, /* HIP. Reserved. */
     GPUTRAIL_DOMAIN_HSA = 6, /* HSA. Reserved. */
     GPUTRAIL_DOMAIN_RESOURCE = 8, /* Creation and destruction of objects; for subscribers only. */
@@ -285,11 +285,14 @@ enum {
     GPUTRAIL_TRANSFER_KIND_FREE = 19 /* Release of shared virtual memory by a queue (clEnqueueSVMFree). */
 };
 
-/* Allocation or release. */
+/* Allocation or release, of memory or of a pool that others allocate from. */
 typedef uint8_t gputrail_allocation_operation;
 enum {
     GPUTRAIL_ALLOCATION_OPERATION_ALLOCATE = 1, /* The memory was allocated. */
-    GPUTRAIL_ALLOCATION_OPERATION_FREE = 2 /* The memory was freed. */
+    GPUTRAIL_ALLOCATION_OPERATION_FREE = 2, /* The memory was freed. */
+    GPUTRAIL_ALLOCATION_OPERATION_CREATE_POOL = 3, /* A pool of memory was created. */
+    GPUTRAIL_ALLOCATION_OPERATION_DESTROY_POOL = 4, /* A pool was destroyed. */
+    GPUTRAIL_ALLOCATION_OPERATION_TRIM_POOL = 5 /* A pool returned memory that it does not use. */
 };
 
 /* The type of a synchronization (CUPTI: CUpti_ActivitySynchronizationType, same values up to 4). */
@@ -314,6 +317,34 @@ enum {
     GPUTRAIL_OVERHEAD_KIND_WAIT = 3, /* Waiting of a lane for an empty block. */
     GPUTRAIL_OVERHEAD_KIND_INSTRUMENTATION = 4, /* Instrumentation (CUPTI: INSTRUMENTATION). */
     GPUTRAIL_OVERHEAD_KIND_RESOURCE = 5 /* Resources of the collector (CUPTI: RESOURCE). */
+};
+
+/* The quantity of an environment record, and its unit. */
+typedef uint8_t gputrail_environment_kind;
+enum {
+    GPUTRAIL_ENVIRONMENT_KIND_CLOCK = 1, /* The clock of the compute units, in MHz. */
+    GPUTRAIL_ENVIRONMENT_KIND_MEMORY_CLOCK = 2, /* The clock of the memory, in MHz. */
+    GPUTRAIL_ENVIRONMENT_KIND_PCIE_GENERATION = 3, /* The PCIe generation of the link. */
+    GPUTRAIL_ENVIRONMENT_KIND_PCIE_WIDTH = 4, /* The lanes of the PCIe link. */
+    GPUTRAIL_ENVIRONMENT_KIND_THROTTLE_REASONS = 5, /* The reasons for lower clocks, in bits of the vendor. */
+    GPUTRAIL_ENVIRONMENT_KIND_TEMPERATURE = 6, /* The temperature, in degrees Celsius. */
+    GPUTRAIL_ENVIRONMENT_KIND_POWER = 7, /* The power drawn, in milliwatts. */
+    GPUTRAIL_ENVIRONMENT_KIND_POWER_LIMIT = 8, /* The limit of the power drawn, in milliwatts. */
+    GPUTRAIL_ENVIRONMENT_KIND_FAN_SPEED = 9 /* The speed of the fan, in percent of the highest. */
+};
+
+/*
+ * The event that a unified-memory counter counts (CUPTI: CUpti_ActivityUnifiedMemoryCounterKind, same values).
+ * Pages that moved are copies (gputrail_record_memory_copy).
+ */
+typedef uint8_t gputrail_unified_memory_counter_kind;
+enum {
+    GPUTRAIL_UNIFIED_MEMORY_COUNTER_KIND_UNKNOWN = 0, /* Unknown. */
+    GPUTRAIL_UNIFIED_MEMORY_COUNTER_KIND_HOST_PAGE_FAULT = 3, /* The host accessed pages that are on a device. */
+    GPUTRAIL_UNIFIED_MEMORY_COUNTER_KIND_DEVICE_PAGE_FAULT = 4, /* A device accessed pages that are elsewhere. */
+    GPUTRAIL_UNIFIED_MEMORY_COUNTER_KIND_THRASHING = 5, /* A page moved to and fro. */
+    GPUTRAIL_UNIFIED_MEMORY_COUNTER_KIND_THROTTLING = 6, /* Accesses of a device were delayed to prevent thrashing. */
+    GPUTRAIL_UNIFIED_MEMORY_COUNTER_KIND_REMOTE_MAP = 7 /* Pages were mapped instead of moved. */
 };
 
 /* The event that a marker records. */
@@ -1646,6 +1677,46 @@ typedef struct gputrail_record_overhead {
   /* Reserved, 0. */
   uint32_t reserved2;
 } gputrail_record_overhead;
+
+/* A reading of one quantity of an agent. 32 bytes. */
+typedef struct gputrail_record_environment {
+  /* Kind GPUTRAIL_KIND_ENVIRONMENT. */
+  struct gputrail_record_header header;
+  /* When it was read. */
+  gputrail_ticks time;
+  /* The value, in the unit of the quantity. */
+  uint64_t value;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* The quantity. */
+  gputrail_environment_kind what;
+  /* Reserved, 0. */
+  uint8_t reserved[3];
+} gputrail_record_environment;
+
+/* Page faults and similar events of managed memory. 56 bytes. */
+typedef struct gputrail_record_unified_memory_counter {
+  /* Kind GPUTRAIL_KIND_UNIFIED_MEMORY_COUNTER. */
+  struct gputrail_record_header header;
+  /* When the first event occurred. */
+  gputrail_ticks start;
+  /* When the last one was handled. */
+  gputrail_ticks end;
+  /* The number of events, or CUPTI's value of the counter. */
+  uint64_t value;
+  /* The address of the pages. */
+  uint64_t address;
+  /* The agent that caused the events; none for the host. */
+  gputrail_agent_id source_agent;
+  /* The other agent, or none. */
+  gputrail_agent_id destination_agent;
+  /* Flags of CUPTI. */
+  uint32_t flags;
+  /* The event. */
+  gputrail_unified_memory_counter_kind what;
+  /* Reserved, 0. */
+  uint8_t reserved[3];
+} gputrail_record_unified_memory_counter;
 
 /* A number of records of one kind that a lane dropped. Reports add up. 40 bytes. */
 typedef struct gputrail_record_loss {

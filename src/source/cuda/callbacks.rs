@@ -11,9 +11,7 @@ use crate::collect::correlation::{CallInProgress, Extra, HostThread};
 use crate::collect::process::{self, Current};
 use crate::collect::switchboard::{CallArguments, Callback, Observed, Payload, Phase, Within};
 use crate::platform::inside::contain;
-use crate::record::{
-    Dependency, KernelId, Operation, OperationGroup, Ticks, WorkId, flags,
-};
+use crate::record::{Dependency, KernelId, Operation, OperationGroup, Ticks, WorkId, flags};
 use core::ffi::c_void;
 use std::cell::Cell;
 

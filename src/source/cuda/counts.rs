@@ -43,8 +43,7 @@ pub(super) static UNKNOWN_SIZE: Count =
     Count::loss("activity records have a size that the library does not state");
 pub(super) static BEFORE_START: Count =
     Count::note("activity records from before the start were left out");
-pub(super) static UNTIMED: Count =
-    Count::note("activity records have no times, and are not drawn");
+pub(super) static UNTIMED: Count = Count::note("activity records have no times, and are not drawn");
 pub(super) static WITHOUT_CALL: Count = Count::note("activity records belong to no recorded call");
 pub(super) static FOREIGN: Count =
     Count::note("activity records of kinds that are not recorded were left out");

@@ -96,10 +96,7 @@ impl Pool {
             Some(number) => {
                 self.free[number / WORD].fetch_or(1 << (number % WORD), Ordering::AcqRel);
             }
-            None => self
-                .extra
-                .lock()
-                .retain(|extra| extra.as_ptr() != buffer),
+            None => self.extra.lock().retain(|extra| extra.as_ptr() != buffer),
         }
     }
 

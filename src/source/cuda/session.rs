@@ -165,9 +165,9 @@ impl Session {
             self.enable_all(board, &mut enabled);
             // Before others may take it.
             *self.enabled.lock() = std::mem::take(&mut enabled);
-            let done =
-                self.changes
-                    .compare_exchange(seen, 0, Ordering::AcqRel, Ordering::Relaxed);
+            let done = self
+                .changes
+                .compare_exchange(seen, 0, Ordering::AcqRel, Ordering::Relaxed);
             if done.is_ok() {
                 return;
             }
@@ -220,7 +220,7 @@ impl Session {
                 self.configure_unified_memory()?;
             }
             ffi::CUDA_EVENT => {
-                // Since 12.8; their times are unknown without it.
+                // Since 13.0; their times are unknown without it.
                 call!(self.cupti, cuptiActivityEnableCudaEventDeviceTimestamps(1));
             }
             _ => {}
@@ -255,7 +255,10 @@ impl Session {
 /// The sentence about an activity that CUPTI does not record.
 fn refusal(activity: u32, kind: Kind, status: ffi::Status) -> String {
     let what = kind.name().unwrap_or_default();
-    format!("CUPTI records no {what} (activity {activity}): {}", why(status))
+    format!(
+        "CUPTI records no {what} (activity {activity}): {}",
+        why(status)
+    )
 }
 
 /// The driver is initialised, or a context was created: names the devices, and enables what CUPTI refused before.

@@ -317,9 +317,15 @@ impl Translation<'_> {
             counter.address = record.address;
             (counter.source_agent, counter.destination_agent) = match record.what {
                 // The pages of the host's faults are those of a device.
-                3 => (AgentId::NONE, agent_of(self, record.source.min(record.destination))),
+                3 => (
+                    AgentId::NONE,
+                    agent_of(self, record.source.min(record.destination)),
+                ),
                 4 => (agent_of(self, record.source), AgentId::NONE),
-                _ => (agent_of(self, record.source), agent_of(self, record.destination)),
+                _ => (
+                    agent_of(self, record.source),
+                    agent_of(self, record.destination),
+                ),
             };
             counter.flags = record.flags;
             counter.what = UnifiedMemoryCounterKind(record.what as u8);
@@ -452,7 +458,7 @@ impl Translation<'_> {
 
     /// An event that was recorded in a stream: a marker, which is work of the stream.
     fn event(&mut self, record: CudaEvent) {
-        // Versions before 12.8 say neither the device nor the time.
+        // Versions before 12.9 do not say the device, those before 13.0 not the time.
         let known = self.objects.known_place((record.context, record.stream));
         let device = match known {
             Some((agent, _)) => self.objects.device(agent),

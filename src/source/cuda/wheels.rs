@@ -13,29 +13,43 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A library, with the sizes of its records of kernels, copies and overheads and the number of its functions.
-type Known = (&'static str, [usize; 3], [usize; 2]);
+/// A library, with the sizes of the records of [`KINDS`] and the number of its functions.
+type Known = (&'static str, [usize; KINDS.len()], [usize; 2]);
+
+const KINDS: [u32; 11] = [
+    ffi::CONCURRENT_KERNEL,
+    ffi::MEMCPY,
+    ffi::OVERHEAD,
+    ffi::MEMSET,
+    ffi::MEMCPY_PEER,
+    ffi::MEMORY,
+    ffi::MEMORY_POOL,
+    ffi::SYNCHRONIZATION,
+    ffi::CUDA_EVENT,
+    ffi::UNIFIED_MEMORY_COUNTER,
+    ffi::ENVIRONMENT,
+];
 
 /// The libraries that answer without a driver. Newer ones refuse.
 const LIBRARIES: [Known; 4] = [
     (
         "11.8.87/nvidia/cuda_cupti/lib/libcupti.so.11.8",
-        [200, 88, 40],
+        [200, 88, 40, 88, 96, 120, 72, 40, 24, 64, 40],
         [676, 433],
     ),
     (
         "12.1.105/nvidia/cuda_cupti/lib/libcupti.so.12",
-        [208, 88, 40],
+        [208, 88, 40, 88, 96, 120, 72, 40, 24, 64, 40],
         [711, 444],
     ),
     (
         "12.9.79/nvidia/cuda_cupti/lib/libcupti.so.12",
-        [208, 96, 56],
+        [208, 96, 56, 88, 96, 128, 72, 56, 56, 104, 40],
         [783, 486],
     ),
     (
         "13.0.85/nvidia/cu13/lib/libcupti.so.13",
-        [216, 96, 56],
+        [216, 96, 56, 88, 96, 128, 80, 56, 56, 104, 40],
         [806, 522],
     ),
 ];
@@ -48,7 +62,7 @@ fn sizes_and_names_are_learnt_from_the_libraries_of_four_versions() {
         let library = unsafe { Library::new(tools().join("cupti").join(path)) }.unwrap();
         let cupti = Cupti::of(&library);
         let strides = Strides::learn(&cupti);
-        let of = [ffi::CONCURRENT_KERNEL, ffi::MEMCPY, ffi::OVERHEAD].map(|kind| strides.of(kind));
+        let of = KINDS.map(|kind| strides.of(kind));
         assert_eq!(of, sizes.map(Some), "{path}");
         let names = |domain| functions::names(&cupti, domain);
         let (driver, runtime) = (names(Domain::CUDA_DRIVER), names(Domain::CUDA_RUNTIME));

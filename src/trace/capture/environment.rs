@@ -1,6 +1,7 @@
 //! Clocks, temperature and power of agents, and page faults of managed memory: as counters of the agents.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 
 use super::devices::Devices;
@@ -82,31 +83,29 @@ impl Environments {
         let Some(index_of_agent) = devices.index(agent) else {
             return Ok(None);
         };
-        if !self.counters.contains_key(&(agent, name)) {
-            let index = stream.new_counters();
-            let description = CounterDescription {
-                name: name.to_owned(),
-                description: "Reported by the driver".to_owned(),
-                unit,
-            };
-            stream.consumer.counters(
-                index,
-                &CounterBlock {
-                    name: name.to_owned(),
-                    process,
-                    agent: index_of_agent,
-                    memory: false,
-                    counters: vec![description],
-                },
-            )?;
-            let counter = Counter {
-                index,
-                latest: Nanos(0),
-                sum: 0,
-            };
-            self.counters.insert((agent, name), counter);
-        }
-        Ok(self.counters.get_mut(&(agent, name)))
+        let entry = match self.counters.entry((agent, name)) {
+            Entry::Occupied(known) => return Ok(Some(known.into_mut())),
+            Entry::Vacant(entry) => entry,
+        };
+        let index = stream.new_counters();
+        let description = CounterDescription {
+            name: name.to_owned(),
+            description: "Reported by the driver".to_owned(),
+            unit,
+        };
+        let block = CounterBlock {
+            name: name.to_owned(),
+            process,
+            agent: index_of_agent,
+            memory: false,
+            counters: vec![description],
+        };
+        stream.consumer.counters(index, &block)?;
+        Ok(Some(entry.insert(Counter {
+            index,
+            latest: Nanos(0),
+            sum: 0,
+        })))
     }
 }
 

@@ -34,7 +34,7 @@ static struct buffer shared, *all = &shared;
 static __thread struct buffer *own;
 
 static uint64_t (*now)(void);
-static uint8_t latency;
+static uint8_t latency, event_times;
 
 static int version(void) {
     const char *text = getenv("STANDIN_VERSION");
@@ -62,14 +62,14 @@ static size_t size_of(uint32_t kind) {
         return v < 1201 ? 200 : v < 1300 ? 208 : v < 1301 ? 216 : v < 1303 ? 224 : v < 1305 ? 232 : 248;
     case 1: return v < 1209 ? 88 : v < 1305 ? 96 : 112;
     case 2: return v < 1305 ? 88 : 104;
-    case 22: return v < 1305 ? 104 : 120;
+    case 22: return 96;
     case 17: return v < 1209 ? 40 : 56;
-    case 49: return v < 1209 ? 112 : 120;
+    case 49: return v < 1209 ? 120 : 128;
     case 20: return 40;
-    case 25: return v < 1300 ? 64 : 104;
+    case 25: return v < 1209 ? 64 : 104;
     case 36: return v < 1209 ? 24 : v < 1303 ? 56 : 80;
-    case 38: return v < 1300 ? 40 : 56;
-    case 50: return v < 1201 ? 64 : v < 1300 ? 72 : 80;
+    case 38: return v < 1209 ? 40 : 56;
+    case 50: return v < 1300 ? 72 : 80;
     case 60: return 48;
     default: return 0;
     }
@@ -216,7 +216,7 @@ static void other(const struct standin_other *other) {
         PUT(record, 8, uint32_t, 1);
         PUT(record, 12, uint32_t, other->stream);
         PUT(record, 16, uint32_t, other->event);
-        if (version() >= 1209) PUT(record, 40, uint64_t, other->end);
+        if (event_times) PUT(record, 40, uint64_t, other->end);
         break;
     case 50:
         PUT(record, 4, uint32_t, other->what);
@@ -344,6 +344,13 @@ int cuptiActivityGetStructSize(uint32_t kind, uint32_t of, size_t *size) {
 }
 
 int cuptiActivityEnableLatencyTimestamps(uint8_t enable) { latency = enable; return 0; }
+
+/* Earlier versions lack it. */
+int cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t enable) {
+    if (version() < 1300) return 11;
+    event_times = enable;
+    return 0;
+}
 
 int cuptiActivityConfigureUnifiedMemoryCounter(const uint32_t *config, uint32_t count) {
     for (uint32_t i = 0; i < count; i++, config += 4)

@@ -385,7 +385,10 @@ mod tests {
         let own = std::process::id();
         let library = Path::new("/x/libgputrail.so.0");
         let seen = see(own, maps, library, library).unwrap();
-        assert_eq!((seen.cuda.as_deref(), seen.layer_named), (Some(Path::new("/usr/lib/libcuda.so.1")), false));
+        assert_eq!(
+            (seen.cuda.as_deref(), seen.layer_named),
+            (Some(Path::new("/usr/lib/libcuda.so.1")), false)
+        );
         let both = format!("{maps}\n{MAPS}");
         let seen = see(own, &both, library, library).unwrap();
         assert!(seen.cuda.is_none() && seen.loader.is_some());

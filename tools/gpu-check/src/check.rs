@@ -2,7 +2,7 @@
 
 use crate::programs::{PROGRAMS, Program, Values, parse};
 use crate::report::{Check, Report, Verdict};
-use crate::{cupti, cuda};
+use crate::{cuda, cupti};
 use serde_json::Value;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -149,7 +149,9 @@ impl Checks {
                 let traced = traced.copied().unwrap_or(f64::NAN);
                 check.figures.push((format!("{value} with"), traced));
             } else if traced != Some(plain) {
-                return Err(format!("{value}: {plain} without, {traced:?} with gputrail"));
+                return Err(format!(
+                    "{value}: {plain} without, {traced:?} with gputrail"
+                ));
             }
         }
         self.count(name, &without.values, &with.values, check)
@@ -175,20 +177,27 @@ impl Checks {
                 continue;
             };
             let found = total(&summary, table, begin, "count");
-            check.lines.push(format!("{value}: {expected} made, {found} in the trace"));
+            check
+                .lines
+                .push(format!("{value}: {expected} made, {found} in the trace"));
             if found != *expected {
                 wrong.push(value);
             }
         }
         let lost = summary["recording"].as_array().into_iter().flatten();
         let lost = lost.filter(|row| row["what"] == "records lost");
-        if let Some(lost) = lost.filter_map(|row| row["value"].as_f64()).find(|lost| *lost > 0.0) {
+        if let Some(lost) = lost
+            .filter_map(|row| row["value"].as_f64())
+            .find(|lost| *lost > 0.0)
+        {
             check.lines.push(format!("{lost} records were lost"));
             wrong.push("losses");
         }
         if let Some(events) = traced.get("time_events_ms") {
             let kernels = total(&summary, "kernels", "", "total_ns") / 1e6;
-            check.figures.push(("kernels in the trace ms".into(), kernels));
+            check
+                .figures
+                .push(("kernels in the trace ms".into(), kernels));
             // One stream: the kernels run one after the other, between the events.
             if kernels > events * 1.01 + 0.01 || kernels < events * 0.1 {
                 wrong.push("times of kernels beside those of events");
@@ -202,7 +211,9 @@ impl Checks {
 
     fn note_errors(&self, check: &mut Check, ended: &Ended) {
         let said = ended.errors.lines().filter(|line| !line.trim().is_empty());
-        check.lines.extend(said.take(10).map(|line| format!("said: {line}")));
+        check
+            .lines
+            .extend(said.take(10).map(|line| format!("said: {line}")));
     }
 
     fn finish(&mut self, mut check: Check, result: Result<(), String>) {
@@ -223,7 +234,8 @@ impl Checks {
 
     /// The cost of a launch and of a call: alone, with CUPTI alone, and with gputrail.
     fn overhead(&mut self) {
-        let about = "The time of a launch and of cuStreamQuery, ns: medians, the best of three runs";
+        let about =
+            "The time of a launch and of cuStreamQuery, ns: medians, the best of three runs";
         let mut check = blank("cost of calls", about);
         check.verdict = Verdict::Measured;
         let result = self.measure(&mut check);
@@ -259,7 +271,9 @@ impl Checks {
             }
             let best = best.unwrap_or([f64::NAN; 2]);
             check.figures.push((format!("launch, {way}"), best[0]));
-            check.figures.push((format!("cuStreamQuery, {way}"), best[1]));
+            check
+                .figures
+                .push((format!("cuStreamQuery, {way}"), best[1]));
         }
         Ok(())
     }
@@ -277,7 +291,9 @@ impl Checks {
                 let mut command = Command::new(&self.gputrail);
                 command.arg("hotspots").arg(self.trace("samples"));
                 let hotspots = self.ended(&mut command)?;
-                check.lines.extend(hotspots.out.lines().take(20).map(str::to_owned));
+                check
+                    .lines
+                    .extend(hotspots.out.lines().take(20).map(str::to_owned));
                 match ended.code {
                     0 => Ok(()),
                     code => Err(format!("it ended with {code}")),
@@ -357,7 +373,11 @@ fn blank(name: &str, about: &str) -> Check {
 /// The sum of a column over the rows whose name begins with `begin`.
 fn total(summary: &Value, table: &str, begin: &str, column: &str) -> f64 {
     let rows = summary[table].as_array().into_iter().flatten();
-    let rows = rows.filter(|row| row["name"].as_str().is_some_and(|name| name.starts_with(begin)));
+    let rows = rows.filter(|row| {
+        row["name"]
+            .as_str()
+            .is_some_and(|name| name.starts_with(begin))
+    });
     rows.filter_map(|row| row[column].as_f64()).sum()
 }
 
@@ -390,7 +410,10 @@ fn wait(child: &mut Child, limit: Duration) -> Result<std::process::ExitStatus, 
 /// Facts about the machine.
 pub fn machine(gputrail: &Path, gpu: &str, cupti: Option<&Path>) -> Vec<(String, String)> {
     let said = |command: &mut Command| {
-        let output = command.output().ok().filter(|output| output.status.success());
+        let output = command
+            .output()
+            .ok()
+            .filter(|output| output.status.success());
         let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
         text.map_or("unknown".to_owned(), |text| text.replace('\n', "; "))
     };
@@ -409,7 +432,9 @@ pub fn machine(gputrail: &Path, gpu: &str, cupti: Option<&Path>) -> Vec<(String,
         named("system", said(Command::new("uname").arg("-srm"))),
         named(
             "processors",
-            std::thread::available_parallelism().map_or(0, usize::from).to_string(),
+            std::thread::available_parallelism()
+                .map_or(0, usize::from)
+                .to_string(),
         ),
     ]
 }

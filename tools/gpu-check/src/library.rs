@@ -26,7 +26,9 @@ impl Library {
             return Err("the loader gives no reason".into());
         }
         // SAFETY: as above; the text is copied at once.
-        Err(unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned())
+        Err(unsafe { CStr::from_ptr(error) }
+            .to_string_lossy()
+            .into_owned())
     }
 
     /// The address of a function.

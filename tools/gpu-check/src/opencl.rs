@@ -77,7 +77,14 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         context => Handle, 1 => u32, &raw const source => *const *const c_char, std::ptr::null() => *const usize
     ));
     let nothing = std::ptr::null::<c_void>();
-    calls.clBuildProgram(program, 1, &raw const device, c"".as_ptr(), nothing, nothing)?;
+    calls.clBuildProgram(
+        program,
+        1,
+        &raw const device,
+        c"".as_ptr(),
+        nothing,
+        nothing,
+    )?;
     let kernel = create!(library, "clCreateKernel", (
         program => Handle, c"add".as_ptr() => *const c_char
     ));
@@ -93,11 +100,27 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
     let global = COUNT;
     for _ in 0..KERNELS {
         calls.clEnqueueNDRangeKernel(
-            queue, kernel, 1, no_size, &raw const global, no_size, 0, no_handle, no_event,
+            queue,
+            kernel,
+            1,
+            no_size,
+            &raw const global,
+            no_size,
+            0,
+            no_handle,
+            no_event,
         )?;
     }
     calls.clEnqueueReadBuffer(
-        queue, buffer, 1, 0, COUNT * 4, data.as_mut_ptr().cast(), 0, no_handle, no_event,
+        queue,
+        buffer,
+        1,
+        0,
+        COUNT * 4,
+        data.as_mut_ptr().cast(),
+        0,
+        no_handle,
+        no_event,
     )?;
     calls.clFinish(queue)?;
     if data.iter().any(|value| *value != by * KERNELS) {
@@ -105,6 +128,8 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
     }
     let sum: f64 = data.iter().map(|value| f64::from(*value)).sum();
     let values = [("kernels", f64::from(KERNELS)), ("sum", sum)];
-    print(&Values::from(values.map(|(name, value)| (name.to_owned(), value))));
+    print(&Values::from(
+        values.map(|(name, value)| (name.to_owned(), value)),
+    ));
     Ok(())
 }

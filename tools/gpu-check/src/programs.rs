@@ -139,7 +139,10 @@ fn sum(gpu: &Gpu, vector: u64, times: f32) -> Result<f64> {
         let expected = times * 2.0 * place as f32;
         (value - expected).abs() > expected.abs() * 1e-3
     };
-    ensure(!y.iter().enumerate().any(off), "a kernel computed something else")?;
+    ensure(
+        !y.iter().enumerate().any(off),
+        "a kernel computed something else",
+    )?;
     Ok(y.iter().map(|value| f64::from(*value)).sum())
 }
 
@@ -200,10 +203,16 @@ fn copies() -> Result {
     let mut back = vec![0_u32; COUNT];
     gpu.cuda
         .cuMemcpyDtoH_v2(back.as_mut_ptr().cast(), first, BYTES)?;
-    ensure(back[0] == 7 && back[COUNT - 1] == COUNT as u32 - 1, "a fill went wrong")?;
+    ensure(
+        back[0] == 7 && back[COUNT - 1] == COUNT as u32 - 1,
+        "a fill went wrong",
+    )?;
     gpu.cuda
         .cuMemcpyDtoH_v2(back.as_mut_ptr().cast(), second, BYTES)?;
-    ensure(back.iter().all(|value| *value == 0x1111_1111), "a fill went wrong")?;
+    ensure(
+        back.iter().all(|value| *value == 0x1111_1111),
+        "a fill went wrong",
+    )?;
     gpu.cuda.cuMemFreeHost(pinned)?;
     gpu.cuda.cuMemFree_v2(first)?;
     gpu.cuda.cuMemFree_v2(second)?;
@@ -292,7 +301,10 @@ fn managed() -> Result {
     // SAFETY: as above.
     let all = unsafe { std::slice::from_raw_parts(y as *const f32, COUNT) };
     let sum: f64 = all.iter().map(|value| f64::from(*value)).sum();
-    ensure(all[COUNT - 1] == 2.0 * (COUNT - 1) as f32, "a kernel computed something else")?;
+    ensure(
+        all[COUNT - 1] == 2.0 * (COUNT - 1) as f32,
+        "a kernel computed something else",
+    )?;
     Ok(values([("kernels", 1.0), ("sum", sum)]))
 }
 
@@ -418,8 +430,7 @@ pub fn spin() -> Result<()> {
     let mut result = gpu.allocate(4)?;
     let mut rounds = 20_000_000_u32;
     for _ in 0..5 {
-        let mut arguments: [*mut c_void; 2] =
-            [(&raw mut rounds).cast(), (&raw mut result).cast()];
+        let mut arguments: [*mut c_void; 2] = [(&raw mut rounds).cast(), (&raw mut result).cast()];
         gpu.launch(spin, (1, 32), 0, &mut arguments)?;
     }
     gpu.cuda.cuCtxSynchronize()?;

@@ -29,7 +29,9 @@ fn compile(folder: &Path, source: &str, output: &str) -> Ended {
     let mut command = Command::new("cc");
     command.args(["-std=gnu11", "-O2", "-pthread", "-shared", "-fPIC", "-o"]);
     command.arg(folder.join(output));
-    command.arg(repository("tests/programs/cuda").join(source)).arg("-ldl");
+    command
+        .arg(repository("tests/programs/cuda").join(source))
+        .arg("-ldl");
     run(&mut command).well()
 }
 
@@ -38,14 +40,24 @@ fn without_a_gpu_it_says_so_and_has_its_own_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = gpu_check();
     // A machine of a developer may have one.
-    command.env("CUDA_VISIBLE_DEVICES", "").current_dir(folder.path());
+    command
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .current_dir(folder.path());
     let ended = run(&mut command);
     assert_eq!(ended.code(), 3, "{}", ended.stderr);
-    assert!(ended.stderr.contains("there is no NVIDIA GPU here"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("there is no NVIDIA GPU here"),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     let wrong = run(gpu_check().arg("--unknown"));
     assert_eq!(wrong.code(), 2);
-    assert!(wrong.stderr.contains("Usage: gpu-check"), "{}", wrong.stderr);
+    assert!(
+        wrong.stderr.contains("Usage: gpu-check"),
+        "{}",
+        wrong.stderr
+    );
 }
 
 #[test]
@@ -56,7 +68,9 @@ fn all_programs_pass_with_stand_ins_and_the_report_says_that_they_are_stand_ins(
     compile(folder.path(), "libcupti.c", "libcupti.so.12");
     let mut command = gpu_check();
     command.arg("--gputrail").arg(gputrail());
-    command.args(["--output", "report"]).current_dir(folder.path());
+    command
+        .args(["--output", "report"])
+        .current_dir(folder.path());
     command.env("LD_LIBRARY_PATH", folder.path());
     command.env("GPUTRAIL_CUPTI", folder.path().join("libcupti.so.12"));
     command.env("XDG_CACHE_HOME", folder.path().join("cache"));
@@ -67,20 +81,35 @@ fn all_programs_pass_with_stand_ins_and_the_report_says_that_they_are_stand_ins(
     let report = folder.path().join("report");
     let json = std::fs::read_to_string(report.join("report.json")).unwrap();
     let json: Value = serde_json::from_str(&json).unwrap();
-    assert!(json["machine"]["GPU"].as_str().unwrap().contains("Stand-in"), "{json}");
+    assert!(
+        json["machine"]["GPU"]
+            .as_str()
+            .unwrap()
+            .contains("Stand-in"),
+        "{json}"
+    );
     let result = |name: &str| {
         let checks = json["checks"].as_array().unwrap();
         let check = checks.iter().find(|check| check["name"] == name);
         check.unwrap_or_else(|| panic!("no {name}: {json}")).clone()
     };
-    let names = ["kernels", "copies", "streams", "graphs", "managed", "threads", "errors", "abort", "overhead"];
+    let names = [
+        "kernels", "copies", "streams", "graphs", "managed", "threads", "errors", "abort",
+        "overhead",
+    ];
     for name in names {
         assert_eq!(result(name)["result"], "passed", "{name}: {text}");
-        assert!(report.join(name).with_extension("pftrace").exists(), "{name}");
+        assert!(
+            report.join(name).with_extension("pftrace").exists(),
+            "{name}"
+        );
     }
     let cost = &result("cost of calls")["figures"];
     for way in ["alone", "CUPTI alone", "gputrail"] {
-        assert!(cost[format!("launch, {way}")].as_f64().unwrap() > 0.0, "{cost}");
+        assert!(
+            cost[format!("launch, {way}")].as_f64().unwrap() > 0.0,
+            "{cost}"
+        );
     }
     let markdown = std::fs::read_to_string(report.join("report.md")).unwrap();
     assert!(markdown.contains("Stand-in") && markdown.contains("## kernels: passed"));

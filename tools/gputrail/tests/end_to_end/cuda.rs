@@ -8,11 +8,11 @@ use gputrail::capture::{Metadata, Reader};
 use gputrail::record::{
     Activity, Allocation, AllocationOperation, Api, Completion, Environment, EnvironmentKind,
     KernelDispatch, MemoryCopy, MemoryKind, OverheadKind, Synchronization, SynchronizationType,
-    TransferKind, UnifiedMemoryCounter, UnifiedMemoryCounterKind, Unfinished,
+    TransferKind, Unfinished, UnifiedMemoryCounter, UnifiedMemoryCounterKind,
 };
 use gputrail_harness::machine::{Need, tools};
-use gputrail_harness::pocl::{Driver, on_pocl};
 use gputrail_harness::needs;
+use gputrail_harness::pocl::{Driver, on_pocl};
 use gputrail_harness::program::run;
 use gputrail_harness::repository;
 
@@ -317,7 +317,11 @@ fn waits_events_pools_managed_memory_and_the_state_of_devices_are_recorded() {
         let recorded = Recorded::of(&stand_ins.dir);
 
         // A marker for the event, and a wait for each call that waits.
-        let types: Vec<_> = recorded.synchronizations.iter().map(|one| one.what).collect();
+        let types: Vec<_> = recorded
+            .synchronizations
+            .iter()
+            .map(|one| one.what)
+            .collect();
         let expected = [
             SynchronizationType::MARKER,
             SynchronizationType::STREAM_WAIT_EVENT,
@@ -331,23 +335,34 @@ fn waits_events_pools_managed_memory_and_the_state_of_devices_are_recorded() {
         };
         let names = ["cuEventRecord", "cuStreamWaitEvent", "cuEventSynchronize"];
         for (one, name) in recorded.synchronizations.iter().zip(names) {
-            assert_eq!(one.work.correlation, recorded.call(name).correlation, "{version} {name}");
+            assert_eq!(
+                one.work.correlation,
+                recorded.call(name).correlation,
+                "{version} {name}"
+            );
             assert_eq!(one.event, marker.event, "{version} {name}");
         }
         let kernel = &recorded.dispatches[0].work;
         assert!(marker.event.is_some() && !context.event.is_some());
-        assert_eq!((marker.work.queue, stream.work.queue), (kernel.queue, kernel.queue));
+        assert_eq!(
+            (marker.work.queue, stream.work.queue),
+            (kernel.queue, kernel.queue)
+        );
         assert_eq!(stream_waits.work.queue, kernel.queue);
         assert!(!event.work.queue.is_some() && !context.work.queue.is_some());
         let call = recorded.call("cuStreamSynchronize");
         assert!(call.start <= stream.work.enqueued && stream.work.enqueued <= stream.end);
-        // The time of the event is known from 12.8 on.
+        // The time of the event is known from 13.0 on.
         let mut completions = recorded.completions.iter();
         let of_marker = completions.find(|one| one.work == marker.work.id).unwrap();
         let is_known = of_marker.unfinished == Unfinished::NO && of_marker.start.is_some();
-        assert_eq!(is_known, version >= "1209", "{version}");
+        assert_eq!(is_known, version >= "1300", "{version}");
 
-        let pools: Vec<_> = recorded.allocations.iter().map(|one| (one.operation, one.address, one.bytes)).collect();
+        let pools: Vec<_> = recorded
+            .allocations
+            .iter()
+            .map(|one| (one.operation, one.address, one.bytes))
+            .collect();
         let expected = [
             (AllocationOperation::CREATE_POOL, 0x5000, 1 << 20),
             (AllocationOperation::DESTROY_POOL, 0x5000, 1 << 20),
@@ -356,20 +371,31 @@ fn waits_events_pools_managed_memory_and_the_state_of_devices_are_recorded() {
         let call = recorded.call("cuMemPoolCreate").correlation;
         assert_eq!(recorded.allocations[0].correlation, call);
 
-        let moved: Vec<_> = recorded.copies.iter().map(|one| (one.transfer, one.bytes, one.source_memory)).collect();
+        let moved: Vec<_> = recorded
+            .copies
+            .iter()
+            .map(|one| (one.transfer, one.bytes, one.source_memory))
+            .collect();
         let expected = [
             (TransferKind::HOST_TO_DEVICE, 65536, MemoryKind::MANAGED),
             (TransferKind::DEVICE_TO_HOST, 65536, MemoryKind::MANAGED),
         ];
         assert_eq!(moved, expected, "{version}");
-        let faults: Vec<_> = recorded.unified_memory.iter().map(|one| (one.what, one.value)).collect();
+        let faults: Vec<_> = recorded
+            .unified_memory
+            .iter()
+            .map(|one| (one.what, one.value))
+            .collect();
         let expected = [
             (UnifiedMemoryCounterKind::HOST_PAGE_FAULT, 3),
             (UnifiedMemoryCounterKind::DEVICE_PAGE_FAULT, 4),
         ];
         assert_eq!(faults, expected, "{version}");
 
-        let of_compiler = recorded.overheads.iter().find(|one| one.what == OverheadKind::COMPILATION);
+        let of_compiler = recorded
+            .overheads
+            .iter()
+            .find(|one| one.what == OverheadKind::COMPILATION);
         let call = recorded.call("cuMemAllocManaged").correlation;
         // Overhead has a correlation id from 12.9 on.
         let correlation = of_compiler.expect("overhead").correlation;
@@ -381,7 +407,11 @@ fn waits_events_pools_managed_memory_and_the_state_of_devices_are_recorded() {
         };
         assert_eq!(value(EnvironmentKind::CLOCK), Some(1980), "{version}");
         assert_eq!(value(EnvironmentKind::TEMPERATURE), Some(61), "{version}");
-        assert_eq!(value(EnvironmentKind::POWER_LIMIT), Some(700_000), "{version}");
+        assert_eq!(
+            value(EnvironmentKind::POWER_LIMIT),
+            Some(700_000),
+            "{version}"
+        );
         assert_eq!(value(EnvironmentKind::FAN_SPEED), Some(30), "{version}");
         let mut trace = stand_ins.dir.trace();
         trace.assert_sound();
@@ -411,7 +441,10 @@ fn allocations_arguments_and_latency_times_are_those_of_the_calls() {
         assert_eq!(allocated.memory, MemoryKind::DEVICE);
         for (one, name) in [(allocated, "cuMemAlloc_v2"), (freed, "cuMemFree_v2")] {
             let call = recorded.call(name);
-            assert_eq!((one.correlation, one.thread), (call.correlation, call.thread));
+            assert_eq!(
+                (one.correlation, one.thread),
+                (call.correlation, call.thread)
+            );
             assert!(one.agent.is_some() && call.start <= one.start && one.start <= one.end);
         }
 
@@ -463,7 +496,8 @@ fn opencl_cuda_and_nvtx_of_one_process_are_in_one_trace() {
            and c.ts between r.ts and r.ts + r.dur",
     );
     assert_eq!(inside, 4);
-    let processes: i64 = trace.value("select count(distinct upid) from gpu_slice where name in ('saxpy', 'add')");
+    let processes: i64 =
+        trace.value("select count(distinct upid) from gpu_slice where name in ('saxpy', 'add')");
     assert!(processes <= 1, "{processes}");
 }
 
@@ -483,7 +517,9 @@ fn without_cuda_no_library_is_loaded_and_no_file_is_opened_for_it() {
     assert!(calls.contains("libgputrail"), "{calls}");
     let of_cuda = |line: &&str| {
         let line = line.to_lowercase();
-        ["libcuda", "cupti", "nvidia", "/cuda"].iter().any(|word| line.contains(word))
+        ["libcuda", "cupti", "nvidia", "/cuda"]
+            .iter()
+            .any(|word| line.contains(word))
     };
     let found: Vec<&str> = calls.lines().filter(of_cuda).collect();
     assert!(found.is_empty(), "{found:?}");
@@ -494,7 +530,12 @@ fn tools_get_the_calls_and_the_kernels_of_cuda() {
     needs!(tools_get_the_calls_and_the_kernels_of_cuda: Need::OpenClToolchain);
     let stand_ins = StandIns::new();
     let times = example(&stand_ins.dir, "kernel_times");
-    let counts = tool(&stand_ins.dir, &[], "tests/programs/cuda/tool.c", "libcounts.so");
+    let counts = tool(
+        &stand_ins.dir,
+        &[],
+        "tests/programs/cuda/tool.c",
+        "libcounts.so",
+    );
     let options = ["--tool", &times, "--tool", &counts, "-q"];
     for version in ["1209", "1305"] {
         let ended = well(&mut stand_ins.record_with(&options, version, "", &["10", "2"]));
@@ -505,6 +546,10 @@ fn tools_get_the_calls_and_the_kernels_of_cuda() {
         has("allocated 8192, wrong 0");
         let mut lines = ended.stderr.lines();
         let kernel = lines.find(|line| line.trim_start().starts_with("saxpy"));
-        assert!(kernel.is_some_and(|line| line.contains("20 runs")), "{}", ended.stderr);
+        assert!(
+            kernel.is_some_and(|line| line.contains("20 runs")),
+            "{}",
+            ended.stderr
+        );
     }
 }
