@@ -63,7 +63,12 @@ int cuInit(unsigned flags) {
 }
 
 int cuDriverGetVersion(int *version) { *version = 12080; return 0; }
-int cuDeviceGetCount(int *count) { *count = 1; return 0; }
+/* STANDIN_DEVICES is the number of devices; the first has the default stream, the last all others. */
+int cuDeviceGetCount(int *count) {
+    const char *text = getenv("STANDIN_DEVICES");
+    *count = text ? atoi(text) : 1;
+    return 0;
+}
 int cuDeviceGet(int *device, int number) { *device = number; return 0; }
 int cuDeviceGetName(char *name, int length, int device) { snprintf(name, length, "Stand-in %d", device); return 0; }
 int cuDeviceGetPCIBusId(char *name, int length, int device) { snprintf(name, length, "0000:%02x:00.0", device); return 0; }

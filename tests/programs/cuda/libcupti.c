@@ -135,7 +135,9 @@ static void put_kernel(const struct standin_work *work, uint64_t start, uint64_t
     PUT(record, 6, uint16_t, 42);
     PUT(record, 16, uint64_t, start);
     PUT(record, 24, uint64_t, end);
-    PUT(record, 44, uint32_t, 1);
+    const char *devices = getenv("STANDIN_DEVICES");
+    PUT(record, 40, uint32_t, devices && work->stream != 7 ? atoi(devices) - 1 : 0);
+    PUT(record, 44, uint32_t, devices && work->stream != 7 ? atoi(devices) : 1);
     PUT(record, 48, uint32_t, work->stream);
     memcpy(record + 52, work->grid, 12);
     memcpy(record + 64, work->block, 12);

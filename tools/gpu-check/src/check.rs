@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// The longest run of one program.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// The exit code of `gputrail record` if it could not do what it was asked for.
+const REFUSED: i32 = 125;
+
 /// The checks in progress.
 pub struct Checks {
     /// The command under test.
@@ -296,6 +299,10 @@ impl Checks {
                     .extend(hotspots.out.lines().take(20).map(str::to_owned));
                 match ended.code {
                     0 => Ok(()),
+                    REFUSED => {
+                        check.verdict = Verdict::NotRun;
+                        Err("gputrail does not sample this GPU".into())
+                    }
                     code => Err(format!("it ended with {code}")),
                 }
             });
@@ -378,7 +385,8 @@ fn total(summary: &Value, table: &str, begin: &str, column: &str) -> f64 {
             .as_str()
             .is_some_and(|name| name.starts_with(begin))
     });
-    rows.filter_map(|row| row[column].as_f64()).sum()
+    // A sum of nothing is -0.
+    rows.filter_map(|row| row[column].as_f64()).sum::<f64>() + 0.0
 }
 
 /// A new file of the folder.

@@ -20,7 +20,6 @@ crate::functions! {
         cuptiEnableCallback(enable: u32, subscriber: *mut c_void, domain: u32, number: u32);
         cuptiActivityRegisterCallbacks(requested: Requested, completed: Completed);
         cuptiActivityEnable(kind: u32);
-        cuptiActivityFlushAll(flag: u32);
     }
 }
 

@@ -496,9 +496,17 @@ fn opencl_cuda_and_nvtx_of_one_process_are_in_one_trace() {
            and c.ts between r.ts and r.ts + r.dur",
     );
     assert_eq!(inside, 4);
-    let processes: i64 =
-        trace.value("select count(distinct upid) from gpu_slice where name in ('saxpy', 'add')");
-    assert!(processes <= 1, "{processes}");
+
+    // With another profiler in the process, all but CUDA is recorded.
+    stand_ins.prepare(&mut command, "1209", "subscribed");
+    let ended = well(&mut command);
+    assert_eq!(ended.text(), "done\n");
+    let words = "another profiler observes CUDA in this process (PyTorch's profiler";
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    let mut trace = dir.trace();
+    let counts = ["saxpy", "add"].map(|name| kernels(&mut trace, name));
+    assert_eq!(counts, [0, 2]);
+    assert_eq!(of.map(|name| calls(&mut trace, name)), [0, 2, 2]);
 }
 
 #[test]
@@ -552,4 +560,35 @@ fn tools_get_the_calls_and_the_kernels_of_cuda() {
             ended.stderr
         );
     }
+}
+
+#[test]
+fn programs_that_a_program_starts_and_several_devices_are_recorded() {
+    needs!(programs_that_a_program_starts_and_several_devices_are_recorded:
+        Need::Program("cc"), Need::TraceProcessor);
+    let stand_ins = StandIns::new();
+    let script = format!("{0} 2 & {0} 3; wait", stand_ins.program.display());
+    let arguments = ["record", "-o", "run.pftrace", "--", "sh", "-c", &script];
+    let mut command = stand_ins.dir.gputrail(arguments);
+    stand_ins.prepare(&mut command, "1300", "");
+    well(command.env("STANDIN_DEVICES", "2"));
+    let mut trace = stand_ins.dir.trace();
+    trace.assert_sound();
+    let counts = ["saxpy", "_Z5scalePff", "node"].map(|name| kernels(&mut trace, name));
+    assert_eq!(counts, [5, 5, 6]);
+    let processes: i64 = trace.value(
+        "select count(distinct t.upid) from thread t join thread_track k using (utid)
+         join slice s on s.track_id = k.id where s.name = 'cuLaunchKernel'",
+    );
+    assert_eq!(processes, 2);
+    // The default stream is on the first device, all others on the second.
+    let devices: Vec<(String, String)> = trace.rows(
+        "select distinct s.name, substr(t.name, 1, 5) from gpu_slice s join gpu_track t on s.track_id = t.id
+         where s.name in ('saxpy', '_Z5scalePff') order by s.name",
+    );
+    let expected = [("_Z5scalePff", "GPU 1"), ("saxpy", "GPU 0")];
+    assert_eq!(
+        devices,
+        expected.map(|(name, gpu)| (name.to_owned(), gpu.to_owned()))
+    );
 }
