@@ -1,7 +1,7 @@
 //! Clocks, temperature and power of agents, and page faults of managed memory: as counters of the agents.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 
 use super::devices::Devices;
@@ -14,14 +14,15 @@ use crate::trace::model::{
 #[derive(Debug, Default)]
 pub(super) struct Environments {
     /// By agent and name.
-    counters: HashMap<(AgentId, &'static str), Counter>,
+    counters: BTreeMap<(AgentId, &'static str), Counter>,
 }
 
+/// A counter that has `value` from `time` on.
 #[derive(Debug)]
 struct Counter {
     index: CounterIndex,
-    latest: Nanos,
-    sum: u64,
+    time: Nanos,
+    value: u64,
 }
 
 impl Environments {
@@ -44,7 +45,7 @@ impl Environments {
         let Some(counter) = self.counter(stream, (process, devices), key, unit)? else {
             return Ok(());
         };
-        counter.write(stream, time, record.value)
+        counter.change(stream, time, record.value)
     }
 
     /// Adds events of managed memory, which are counted from the start of the recording, at `time`.
@@ -68,8 +69,14 @@ impl Environments {
         let Some(counter) = self.counter(stream, (process, devices), key, unit)? else {
             return Ok(());
         };
-        counter.sum = counter.sum.saturating_add(record.value);
-        counter.write(stream, time, counter.sum)
+        let sum = counter.value.saturating_add(record.value);
+        counter.change(stream, time, sum)
+    }
+
+    /// Passes on the last values, which last until `end`.
+    pub fn finish(&mut self, stream: &mut Stream<'_>, end: Nanos) -> io::Result<()> {
+        let mut counters = self.counters.values_mut();
+        counters.try_for_each(|counter| counter.change(stream, end, counter.value))
     }
 
     /// The counter of an agent; `None` if the agent is unknown.
@@ -103,18 +110,20 @@ impl Environments {
         stream.consumer.counters(index, &block)?;
         Ok(Some(entry.insert(Counter {
             index,
-            latest: Nanos(0),
-            sum: 0,
+            time: Nanos(0),
+            value: 0,
         })))
     }
 }
 
 impl Counter {
-    fn write(&mut self, stream: &mut Stream<'_>, time: Nanos, value: u64) -> io::Result<()> {
-        self.latest = self.latest.max(time);
-        let value = CounterValue::Int(i64::try_from(value).unwrap_or(i64::MAX));
+    /// The value is `value` from `time` on: counters of agents look back, so the value before is passed on.
+    fn change(&mut self, stream: &mut Stream<'_>, time: Nanos, value: u64) -> io::Result<()> {
+        self.time = self.time.max(time);
+        let before = std::mem::replace(&mut self.value, value);
+        let before = CounterValue::Int(i64::try_from(before).unwrap_or(i64::MAX));
         stream
             .consumer
-            .counter_values(self.index, self.latest, &[value])
+            .counter_values(self.index, self.time, &[before])
     }
 }

@@ -418,7 +418,7 @@ fn waits_events_pools_managed_memory_and_the_state_of_devices_are_recorded() {
         let counters = ["temperature C", "power mW", "device page faults"];
         for (name, expected) in counters.into_iter().zip([61, 350_000, 4]) {
             let query = format!(
-                "select cast(max(value) as int) from counter c join gpu_counter_track t on c.track_id = t.id where t.name = '{name}'"
+                "select cast(max(value) as int) from counter c join gpu_counter_track t on c.track_id = t.id where t.name glob '* {name} ·*'"
             );
             assert_eq!(trace.value::<i64>(&query), expected, "{version} {name}");
         }
@@ -523,11 +523,13 @@ fn without_cuda_no_library_is_loaded_and_no_file_is_opened_for_it() {
     well(&mut command);
     let calls = std::fs::read_to_string(dir.join("calls")).unwrap();
     assert!(calls.contains("libgputrail"), "{calls}");
+    // Names of files alone: the folder of the tests may have any name.
     let of_cuda = |line: &&str| {
-        let line = line.to_lowercase();
-        ["libcuda", "cupti", "nvidia", "/cuda"]
+        let path = line.split('"').nth(1).unwrap_or_default();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        ["libcuda", "libcupti", "libnvidia"]
             .iter()
-            .any(|word| line.contains(word))
+            .any(|begin| name.starts_with(begin))
     };
     let found: Vec<&str> = calls.lines().filter(of_cuda).collect();
     assert!(found.is_empty(), "{found:?}");
