@@ -220,8 +220,11 @@ impl Session {
                 self.configure_unified_memory()?;
             }
             ffi::CUDA_EVENT => {
-                // Since 13.0; their times are unknown without it.
-                call!(self.cupti, cuptiActivityEnableCudaEventDeviceTimestamps(1));
+                // Since 13.0. Without their times, events are no more than the calls that record them.
+                let status = call!(self.cupti, cuptiActivityEnableCudaEventDeviceTimestamps(1))?;
+                if status != ffi::SUCCESS {
+                    return Some(status);
+                }
             }
             _ => {}
         }
