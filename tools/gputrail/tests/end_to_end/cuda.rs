@@ -255,7 +255,10 @@ struct Recorded {
 impl Recorded {
     /// The records of the capture that `record --capture` left.
     fn of(dir: &TestDir) -> Recorded {
-        let reader = Reader::open(&dir.join("run.gputrail")).expect("a capture");
+        let capture = dir.join("run.gputrail");
+        let reader = Reader::open(&capture).expect("a capture");
+        // The next recording would not replace it.
+        std::fs::remove_file(&capture).expect("a capture");
         let mut recorded = Recorded {
             metadata: reader.metadata().clone(),
             ..Recorded::default()
