@@ -51,6 +51,7 @@ const INTERNED: u32 = 12;
 const FLAGS: u32 = 13;
 const STATS: u32 = 35;
 const GPU_COUNTERS: u32 = 52;
+const STAGE: u32 = 53;
 const TRACK: u32 = 60;
 
 /// Describes tracks: a process, a thread of it, a track of slices and a counter.
@@ -273,6 +274,72 @@ fn events_of_other_clients_have_a_correlation_id_and_places() {
         ],
         &[
             r#"call 42 43 call Domain(0) Some("") 1500 77 0 None [] [] [] [] 42/thread 42 43/main end Some(Nanos(1600))"#,
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn work_has_its_own_name_category_and_properties() {
+    let interned = (
+        INTERNED,
+        Message(&[
+            (2, Message(&[(1, Number(9)), (2, Text("interned name"))])),
+            (29, Message(&[(1, Number(4)), (2, Text("said once"))])),
+            (1001, Message(&[(1, Number(3)), (2, Text("named once"))])),
+            (24, Message(&[(1, Number(1)), (2, Text("queue 7"))])),
+            (
+                24,
+                Message(&[(1, Number(2)), (2, Text("stage")), (4, Number(0))]),
+            ),
+        ]),
+    );
+    let stage = |more: &[(u32, Is<'static>)]| {
+        let mut fields = vec![
+            (2, Number(50)),
+            (11, Number(1)),
+            (13, Number(1)),
+            (14, Number(2)),
+        ];
+        fields.extend(more);
+        fields
+    };
+    let launch = (
+        21,
+        Message(&[
+            (1, Message(&[(1, Number(10)), (2, Number(2))])),
+            (2, Message(&[(1, Number(64))])),
+            (
+                3,
+                Message(&[(2, Text("registers_per_thread")), (3, Number(32))]),
+            ),
+            (3, Message(&[(2, Text("share")), (5, Double(0.5))])),
+            (3, Message(&[(2, Text("policy")), (6, Text("fair"))])),
+            (3, Message(&[(1, Number(3)), (7, Number(4))])),
+        ]),
+    );
+    let named = stage(&[(1, Number(1)), (17, Text("own name")), launch]);
+    let interned_name = stage(&[(1, Number(2)), (20, Number(9)), (18, Number(1))]);
+    let barrier = stage(&[(1, Number(3)), (17, Text("Barrier"))]);
+    let other = stage(&[(1, Number(4)), (17, Text("something"))]);
+    let fill = stage(&[(1, Number(5)), (17, Text("Memset"))]);
+    is_read_as(
+        &[
+            &[interned, (STAGE, Message(&named))],
+            &[(STAGE, Message(&interned_name))],
+            &[(STAGE, Message(&barrier))],
+            &[(STAGE, Message(&other))],
+            &[(STAGE, Message(&fill))],
+        ],
+        &[
+            r#"Process { pid: ProcessId(0), name: "", rank: "", command: [], order: None }"#,
+            r#"agents AgentIndex(0) [Agent { title: "GPU 0", name: "", vendor: "", model: "", architecture: "", pci_address: "", attributes: [] }, Agent { title: "GPU 1", name: "", vendor: "", model: "", architecture: "", pci_address: "", attributes: [] }]"#,
+            r#"queue 0 AgentIndex(1) queue 7 Domain(0) false"#,
+            r#"work 0 0 0 Some(EventId(1)) 0/AgentIndex(1)/queue 7 0 Unknown own name   None None None Some((Nanos(1500), Nanos(1550))) Some(Nanos(1500)) Some(50) None Some(Launch { grid: [640, 2, 1], workgroup: [64, 1, 1] }) Resources { registers: 0, static_local: 0, dynamic_local: 0, private: 0 } 0 0 [] None ["registers_per_thread=Int(32)", "share=Double(0.5)", "policy=fair", "named once=said once"]"#,
+            r#"work 0 0 0 Some(EventId(2)) 0/AgentIndex(1)/queue 7 0 Unknown interned name   None None None Some((Nanos(1600), Nanos(1650))) Some(Nanos(1600)) Some(50) None None Resources { registers: 0, static_local: 0, dynamic_local: 0, private: 0 } 0 0 [EventId(1)] None []"#,
+            r#"work 0 0 0 Some(EventId(3)) 0/AgentIndex(1)/queue 7 0 Synchronization Barrier   None None None Some((Nanos(1700), Nanos(1750))) Some(Nanos(1700)) Some(50) None None Resources { registers: 0, static_local: 0, dynamic_local: 0, private: 0 } 0 0 [] None []"#,
+            r#"work 0 0 0 Some(EventId(4)) 0/AgentIndex(1)/queue 7 0 Unknown something   None None None Some((Nanos(1800), Nanos(1850))) Some(Nanos(1800)) Some(50) None None Resources { registers: 0, static_local: 0, dynamic_local: 0, private: 0 } 0 0 [] None []"#,
+            r#"work 0 0 0 Some(EventId(5)) 0/AgentIndex(1)/queue 7 0 Set Memset   None None None Some((Nanos(1900), Nanos(1950))) Some(Nanos(1900)) Some(50) None None Resources { registers: 0, static_local: 0, dynamic_local: 0, private: 0 } 0 0 [] None []"#,
         ],
         &[],
     );

@@ -7,7 +7,7 @@ use super::sequences::{Entry, Sequence, name_of_table};
 use super::texts::{TextId, Texts};
 use super::tracks::{Track, TrackId};
 use crate::record::{Nanos, ProcessId};
-use crate::trace::model::{CounterValue, FlowId, FlowPoint, StackFrame};
+use crate::trace::model::{CounterValue, FlowId, FlowPoint, StackFrame, Value};
 use crate::trace::perfetto::schema::field::{
     self, debug_annotation, gpu_correlation, gpu_render_stage_event as stage,
     interned_data as table, track_event,
@@ -234,6 +234,8 @@ pub struct WorkEvent<'a> {
     pub(super) kernel_entry: &'a [u8],
     /// The whole event.
     pub(super) bytes: &'a [u8],
+    /// Properties of its launch.
+    pub(super) properties: Vec<(&'a str, Value<'a>)>,
 }
 
 /// Details of work whose names gputrail knows.
@@ -480,6 +482,7 @@ impl<'a> Resolving<'a, '_> {
             context_entry: &[],
             kernel_entry: &[],
             bytes,
+            properties: Vec::new(),
         };
         let mut own_name = None;
         let mut fields = Fields::new(bytes);
@@ -525,7 +528,9 @@ impl<'a> Resolving<'a, '_> {
                     let kernel = self.entry(table::COMPUTE_KERNELS, number);
                     event.kernel_entry = kernel.map_or(&[], |kernel| &kernel.bytes);
                 }
-                (stage::LAUNCH, FieldValue::Bytes(launch)) => self.launch(launch),
+                (stage::LAUNCH, FieldValue::Bytes(launch)) => {
+                    self.launch(launch, &mut event.properties)
+                }
                 _ => {}
             }
         }
@@ -551,7 +556,8 @@ impl<'a> Resolving<'a, '_> {
         self.end_of("extra data", &fields);
     }
 
-    fn launch(&mut self, bytes: &'a [u8]) {
+    fn launch(&mut self, bytes: &'a [u8], properties: &mut Vec<(&'a str, Value<'a>)>) {
+        use stage::extra_compute_arg as property;
         let mut fields = Fields::new(bytes);
         for field in fields.by_ref() {
             let (stage::compute_kernel_launch::ARGS, FieldValue::Bytes(argument)) =
@@ -559,17 +565,41 @@ impl<'a> Resolving<'a, '_> {
             else {
                 continue;
             };
+            if properties.len() >= MAX_REPEATED {
+                self.findings.add(self.position, || {
+                    format!(
+                        "a launch with more than {MAX_REPEATED} properties: the rest is skipped"
+                    )
+                });
+                break;
+            }
+            let (mut name, mut value) = ("", None);
             for field in Fields::new(argument) {
                 match (field.number, field.value) {
-                    (stage::extra_compute_arg::NAME_IID, FieldValue::Number(number)) => {
-                        self.entry(table::COMPUTE_ARG_NAMES, number);
+                    (property::NAME_IID, FieldValue::Number(number)) => {
+                        name = self.name(table::COMPUTE_ARG_NAMES, number).text
                     }
-                    (stage::extra_compute_arg::STRING_VALUE_IID, FieldValue::Number(number)) => {
-                        self.entry(table::DEBUG_ANNOTATION_STRING_VALUES, number);
+                    (property::NAME, FieldValue::Bytes(text)) => name = self.text(text),
+                    (property::INT_VALUE, FieldValue::Number(number)) => {
+                        value = Some(Value::Int(number as i64))
+                    }
+                    (property::UINT_VALUE, FieldValue::Number(number)) => {
+                        value = Some(Value::Uint(number))
+                    }
+                    (property::DOUBLE_VALUE, FieldValue::Fixed64(bits)) => {
+                        value = Some(Value::Double(f64::from_bits(bits)))
+                    }
+                    (property::STRING_VALUE, FieldValue::Bytes(text)) => {
+                        value = Some(Value::Text(self.text(text)))
+                    }
+                    (property::STRING_VALUE_IID, FieldValue::Number(number)) => {
+                        let text = self.name(table::DEBUG_ANNOTATION_STRING_VALUES, number);
+                        value = Some(Value::Text(text.text));
                     }
                     _ => {}
                 }
             }
+            properties.extend(value.map(|value| (name, value)));
         }
         self.end_of("launch", &fields);
     }

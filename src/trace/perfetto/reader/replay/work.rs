@@ -183,6 +183,9 @@ impl Replaying<'_> {
             details: None,
         };
         held.read(event.bytes);
+        for (name, value) in &event.properties {
+            held.details().arguments.push(name, *value);
+        }
         let Some(id) = event.event else {
             self.untied += 1;
             return self.pass_on_work(&held, None);
