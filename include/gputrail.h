@@ -95,6 +95,7 @@ enum {
     GPUTRAIL_CONTEXT_CONFLICT = -36, /* another context has this service, or this one has a service that excludes it */
     GPUTRAIL_NO_SUCH_AGENT = -37, /* no source has an agent with this id */
     GPUTRAIL_TOO_LATE = -38, /* the program has used OpenCL already: its calls can no longer be observed */
+    GPUTRAIL_COUNTERS_NOT_AVAILABLE = -39, /* the agent does not offer these counters, or not in this way: ask which it has */
     GPUTRAIL_INTERNAL = -99 /* an internal error of gputrail; the library continues to work */
 };
 
@@ -201,7 +202,7 @@ enum {
     GPUTRAIL_KIND_PC_SAMPLE_AGGREGATE = 116, /* Samples aggregated by address and reason: gputrail_record_sample_aggregate. */
     GPUTRAIL_KIND_SOURCE_LOCATOR = 117, /* A source line: gputrail_record_source_locator. In builds with the feature symbols. */
     GPUTRAIL_KIND_INSTRUCTION_CORRELATION = 118, /* Address and source line: gputrail_record_instruction_correlation. In builds with the feature symbols. */
-    GPUTRAIL_KIND_COUNTER_VALUE = 128 /* Reserved: values of counters. */
+    GPUTRAIL_KIND_COUNTER_VALUE = 128 /* The value of a counter or metric: gputrail_record_counter_value. */
 };
 
 /* The API of an operation, or the kind of activity that subscribers are notified of. */
@@ -514,6 +515,38 @@ enum {
     GPUTRAIL_ABSENT_ARBITER = 1024 /* Stochastic samples: the arbiter's bits. */
 };
 
+/* The type of a counter's value. */
+typedef uint8_t gputrail_counter_value_type;
+enum {
+    GPUTRAIL_COUNTER_VALUE_TYPE_UINT64 = 0, /* An unsigned integer. */
+    GPUTRAIL_COUNTER_VALUE_TYPE_DOUBLE = 1 /* The bits of a double. */
+};
+
+/* The reason for which a value is invalid; the value is 0 then. */
+typedef uint8_t gputrail_counter_invalid;
+enum {
+    GPUTRAIL_COUNTER_INVALID_NO = 0, /* The value is valid. */
+    GPUTRAIL_COUNTER_INVALID_DIVISION_BY_ZERO = 1, /* A metric divides by zero. */
+    GPUTRAIL_COUNTER_INVALID_OVERFLOW = 2, /* A result is larger than a number can be. */
+    GPUTRAIL_COUNTER_INVALID_MISSING = 3, /* A counter or property that a metric needs has no value. */
+    GPUTRAIL_COUNTER_INVALID_NOT_SERIALIZED = 4, /* The dispatch could not be separated from other work of the agent. */
+    GPUTRAIL_COUNTER_INVALID_NOT_SCHEDULED = 5, /* The counter did not count during the dispatch: others had its place. */
+    GPUTRAIL_COUNTER_INVALID_NOT_PERMITTED = 6 /* The system does not allow the counter. */
+};
+
+/* The unit of a counter's values (GPUPerfAPI: GpaUsageType). */
+typedef uint8_t gputrail_counter_usage;
+enum {
+    GPUTRAIL_COUNTER_USAGE_ITEMS = 0, /* Events. */
+    GPUTRAIL_COUNTER_USAGE_PERCENTAGE = 1, /* A share, in percent. */
+    GPUTRAIL_COUNTER_USAGE_RATIO = 2, /* A share. */
+    GPUTRAIL_COUNTER_USAGE_BYTES = 3, /* Bytes. */
+    GPUTRAIL_COUNTER_USAGE_KILOBYTES = 4, /* Kilobytes. */
+    GPUTRAIL_COUNTER_USAGE_NANOSECONDS = 5, /* Nanoseconds. */
+    GPUTRAIL_COUNTER_USAGE_MILLISECONDS = 6, /* Milliseconds. */
+    GPUTRAIL_COUNTER_USAGE_CYCLES = 7 /* Cycles of the agent's clock. */
+};
+
 /* The type of an issued instruction (rocprofiler-sdk: rocprofiler_pc_sampling_instruction_type_t). */
 typedef uint8_t gputrail_instruction_type;
 enum {
@@ -609,7 +642,8 @@ enum {
     GPUTRAIL_NOTE_KIND_PAUSED = 8, /* The recording of the process was switched off by its scope or its program; the text is the reason. */
     GPUTRAIL_NOTE_KIND_RESUMED = 9, /* The recording of the process goes on. */
     GPUTRAIL_NOTE_KIND_STOPPED = 10, /* The recording was switched off from outside, for all its processes; the text is the reason. */
-    GPUTRAIL_NOTE_KIND_STARTED = 11 /* The recording was switched on from outside. */
+    GPUTRAIL_NOTE_KIND_STARTED = 11, /* The recording was switched on from outside. */
+    GPUTRAIL_NOTE_KIND_COUNTERS = 12 /* Counters of an agent are collected; the text lists them. */
 };
 
 /* How often, in words (CUPTI: CUpti_ActivityPCSamplingPeriod). */
@@ -1359,6 +1393,30 @@ typedef struct gputrail_sampling_period {
   uint8_t reserved[7];
 } gputrail_sampling_period;
 
+/* A counter or metric of an agent. The texts are never freed. */
+typedef struct gputrail_counter_definition {
+  /* Its name. */
+  const char *name;
+  /* A description. */
+  const char *description;
+  /* The block of hardware that counts it, or the formula of a metric. */
+  const char *from;
+  /* 1 for a metric, which is computed from counters. */
+  uint8_t is_metric;
+  /* 0. */
+  uint8_t reserved[7];
+} gputrail_counter_definition;
+
+/* What an agent is to count, and when. */
+typedef struct gputrail_counting_options {
+  /* sizeof(gputrail_counting_options). */
+  size_t size;
+  /* The names of counters and metrics, with commas between them. */
+  const char *counters;
+  /* 0 for the values of each dispatch; otherwise the time from one reading of the agent to the next, in nanoseconds. */
+  uint64_t period;
+} gputrail_counting_options;
+
 /* The run of the simulated GPU. A field of 0 asks for the usual value. */
 typedef struct gputrail_simulation_options {
   /* sizeof(gputrail_simulation_options). */
@@ -2002,6 +2060,48 @@ typedef struct gputrail_record_instruction_correlation {
   /* Reserved, 0. */
   uint8_t reserved[7];
 } gputrail_record_instruction_correlation;
+
+/*
+ * The value of a counter or metric for one dispatch, or for a span of time of the agent. 80 bytes.
+ *
+ * The values of one dispatch, or of one span, follow each other on a lane; remaining tells where they end.
+ */
+typedef struct gputrail_record_counter_value {
+  /* Kind GPUTRAIL_KIND_COUNTER_VALUE. */
+  struct gputrail_record_header header;
+  /* The call that enqueued the dispatch; none for a span of time. */
+  gputrail_correlation_id correlation;
+  /* The dispatch; none for a span of time. */
+  gputrail_work_id work;
+  /* When the span began; 0 for a dispatch, whose times are in its completion. */
+  gputrail_device_time start;
+  /* When the span ended. */
+  gputrail_device_time end;
+  /* The value: an integer, or the bits of a double. */
+  uint64_t value;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* The queue of the dispatch. */
+  gputrail_queue_id queue;
+  /* The name of the counter or metric. */
+  gputrail_string_id counter;
+  /* The name of its block; none for metrics. */
+  gputrail_string_id block;
+  /* The instance of the block; 0xffffffff if all of them are added up. */
+  uint32_t instance;
+  /* The number of values of this dispatch or span that follow. */
+  uint16_t remaining;
+  /* The share of the time during which the counter counted, in thousandths. The value is scaled to the whole time. */
+  uint16_t scheduled;
+  /* The type of value. */
+  gputrail_counter_value_type value_type;
+  /* The reason for which the value is invalid. */
+  gputrail_counter_invalid invalid;
+  /* The unit. */
+  gputrail_counter_usage usage;
+  /* Reserved, 0. */
+  uint8_t reserved[5];
+} gputrail_record_counter_value;
 
 /* A reading of the host's clocks, with the ticks before and after it. 56 bytes. */
 typedef struct gputrail_record_clock_snapshot {
@@ -3267,6 +3367,38 @@ gputrail_stall_reason gputrail_stall_reason_of(gputrail_not_issued reason);
 
 /* The reason in rocprofiler-sdk's words for a stall reason in CUPTI's. */
 gputrail_not_issued gputrail_not_issued_of(gputrail_stall_reason reason);
+
+/* The agents whose sources know their counters. As gputrail_kinds. */
+gputrail_status gputrail_counting_agents(gputrail_agent_id *agents, size_t capacity, size_t *count);
+
+/*
+ * The counters and metrics of an agent. As gputrail_kinds.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_AGENT; GPUTRAIL_TOO_SMALL, and as many as fit are written; GPUTRAIL_NOT_INITIALISED,
+ * GPUTRAIL_NULL_POINTER; GPUTRAIL_BUSY from within a buffer's callback.
+ */
+gputrail_status gputrail_counters(gputrail_agent_id agent,
+                                  struct gputrail_counter_definition *counters,
+                                  size_t capacity,
+                                  size_t *count);
+
+/*
+ * Configures counter collection: the counters are collected while the context is started, and their values go to the
+ * buffer as records of the kind GPUTRAIL_KIND_COUNTER_VALUE. A context can count on several agents; one context of the
+ * process has this service, and it excludes PC sampling. The configuration is valid for as long as the context is there.
+ * Values of dispatches take calls that are recorded or reported: of a buffer or subscriber that wants kernel dispatches.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND for an unknown counter; GPUTRAIL_INVALID_ARGUMENT for counters that need more passes than
+ * the agent can do, and for a period that is too short; GPUTRAIL_COUNTERS_NOT_AVAILABLE if the agent counts already,
+ * cannot count in this way, or the system does not allow it; GPUTRAIL_CONTEXT_CONFLICT if another context counts, or
+ * this one samples; GPUTRAIL_LOCKED after the first start; GPUTRAIL_NO_SUCH_AGENT, GPUTRAIL_NO_SUCH_CONTEXT,
+ * GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED; GPUTRAIL_BUSY
+ * from within a buffer's callback. gputrail_last_error names the nearest counters.
+ */
+gputrail_status gputrail_context_count(gputrail_context context,
+                                       gputrail_buffer buffer,
+                                       gputrail_agent_id agent,
+                                       const struct gputrail_counting_options *options);
 
 /*
  * Runs a program, the training of a small network on two simulated GPUs, in this process and in real time, with the

@@ -16,10 +16,7 @@
 //! | [`trace`] | the model of a trace, and its Perfetto form |
 //! | [`source`] | what observes a runtime: OpenCL, the simulated GPU, the CPU's performance events |
 //! | [`collect`] | the recorded process: its threads, who wants what, sessions, correlation, services |
-#![cfg_attr(
-    all(feature = "counters", not(loom)),
-    doc = "| [`counters`] | definitions of counters, metrics and passes |"
-)]
+//! | [`counters`] | definitions of counters, metrics and passes |
 //! | [`code`] | machine code of devices: symbols, source lines, samples by address |
 //! | [`capture`] | the raw file of records, and the names that records refer to |
 //! | [`buffer`] | blocks, lanes, the pool and the collector |
@@ -40,7 +37,7 @@ pub mod clock;
 pub mod code;
 #[cfg(not(loom))]
 pub mod collect;
-#[cfg(all(feature = "counters", not(loom)))]
+#[cfg(not(loom))]
 pub mod counters;
 mod platform;
 pub mod record;

@@ -71,6 +71,7 @@ macro_rules! records {
                 include_str!("../src/record/annotation.rs"),
                 include_str!("../src/record/api.rs"),
                 include_str!("../src/record/clock.rs"),
+                include_str!("../src/record/counter.rs"),
                 include_str!("../src/record/device_state.rs"),
                 include_str!("../src/record/loss.rs"),
                 include_str!("../src/record/marker.rs"),
@@ -129,6 +130,7 @@ records!(
     SampleAggregate,
     SourceLocator,
     InstructionCorrelation,
+    CounterValue,
 );
 
 #[test]
@@ -191,6 +193,9 @@ fn every_value_is_listed_with_its_name() {
         InstructionType,
         NotIssued,
         StallReason,
+        CounterValueType,
+        CounterInvalid,
+        CounterUsage,
     );
 }
 

@@ -8,6 +8,7 @@ pub mod agents;
 pub(crate) mod attributes;
 pub mod context;
 pub mod correlation;
+pub mod counting;
 pub(crate) mod delivering;
 pub(crate) mod exit;
 pub mod external;

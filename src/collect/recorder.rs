@@ -10,6 +10,7 @@ use crate::capture::names::Names;
 use crate::capture::{CaptureSink, FileHeader, WriteError, Writer};
 use crate::clock::{self, TickSource};
 use crate::collect::correlation::HostThread;
+use crate::collect::counting::{CounterChoice, CountingDelivery, CountingError};
 use crate::collect::marker;
 use crate::collect::process;
 use crate::collect::rank;
@@ -122,6 +123,8 @@ pub struct Recorder {
     slot: usize,
     /// How agents are sampled, if they are.
     sampling: Option<Request>,
+    /// The counters that are collected, if any.
+    counters: Option<CounterChoice>,
     deliver: Deliver,
     kernel_debug_info: bool,
 }
@@ -210,6 +213,7 @@ impl Recorder {
             _slow_calls: None,
             slot: key.slot,
             sampling: scope.sampling,
+            counters: scope.counters.clone(),
             deliver: Deliver::Samples,
             kernel_debug_info: scope.kernel_debug_info,
         })
@@ -249,6 +253,36 @@ impl Recorder {
         }
         if self.board.is_started(self.context) {
             sampling.start(self.context);
+        }
+        Ok(())
+    }
+
+    /// Counts on `agent`, called `name`, as the scope asks: from now on, or when the recording begins.
+    ///
+    /// # Errors
+    ///
+    /// [`CountingError`], which says what the agent can do.
+    pub(crate) fn count(&self, agent: AgentId, name: &str) -> Result<(), CountingError> {
+        let Some(choice) = &self.counters else {
+            return Ok(());
+        };
+        let counting = self.board.counting();
+        let request = match counting.request(agent, &choice.names, choice.mode) {
+            // No source has offered counters of the agent.
+            Err(CountingError::UnknownAgent(id)) => {
+                let agent = format!("agent {id} ({name})");
+                return Err(CountingError::NotSupported { agent });
+            }
+            request => request?,
+        };
+        let delivery = CountingDelivery {
+            buffers: self.buffers(),
+            deliver: (),
+        };
+        self.board
+            .configure_counting(self.context, agent, request, delivery)?;
+        if self.board.is_started(self.context) {
+            counting.start(self.context);
         }
         Ok(())
     }

@@ -2,10 +2,11 @@
 //! hardware can count them.
 //!
 //! Definitions come from files: those of ROCProfiler v1, rocprofiler-sdk and GPUPerfAPI, and gputrail's own files. [`read`]
-//! recognises them by their content. A [`Catalogue`] is made from all of them; a definition that is wrong is refused with its
+//! recognises them by their content. Files in YAML take the feature `counters`. A [`Catalogue`] is made from all of them; a definition that is wrong is refused with its
 //! place, and the rest is there.
 //!
-//! ```
+#![cfg_attr(feature = "counters", doc = "```")]
+#![cfg_attr(not(feature = "counters"), doc = "```ignore")]
 //! use gputrail::counters::{self, Catalogue, Sources};
 //!
 //! let mut sources = Sources::default();
@@ -22,6 +23,7 @@ mod evaluate;
 mod expression;
 mod gpuperfapi;
 mod passes;
+#[cfg(feature = "counters")]
 mod rocprofiler_sdk;
 mod rocprofiler_v1;
 
@@ -39,6 +41,7 @@ use std::path::Path;
 /// Maximum size of a definition file.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
+#[cfg(feature = "counters")]
 /// Adds the definitions that the library has: those of rocprofiler-sdk, and the capacities of blocks.
 pub fn read_built_in(sources: &mut Sources) {
     let sdk = include_str!("../../schemas/counters/amd/counter_defs.yaml");
@@ -81,7 +84,17 @@ pub fn read_text(
             rocprofiler_v1::read(file, text, include, sources);
         }
         Some(line) if line.starts_with("name=") => gpuperfapi::read((file, text), None, sources),
+        #[cfg(feature = "counters")]
         _ => rocprofiler_sdk::read(file, text, sources),
+        #[cfg(not(feature = "counters"))]
+        _ => sources.refused.push(Refused {
+            at: Location {
+                file: file.into(),
+                line: 1,
+                column: 1,
+            },
+            problem: "this build reads no definitions in YAML".to_owned(),
+        }),
     }
 }
 

@@ -65,6 +65,7 @@ activities!(
     SampleAggregate,
     SourceLocator,
     InstructionCorrelation,
+    CounterValue,
 );
 
 impl<'a> RecordRef<'a> {

@@ -107,7 +107,7 @@ open_enum! {
         /// feature `symbols`.
         INSTRUCTION_CORRELATION = 0x76, "instruction correlation";
 
-        /// Reserved: values of counters.
+        /// The value of a counter or metric: [`CounterValue`](super::CounterValue).
         COUNTER_VALUE = 0x80, "counter value";
     }
 }
@@ -140,6 +140,7 @@ impl Kind {
             | Kind::PC_SAMPLE_INVALID
             | Kind::PC_SAMPLING_TOTALS
             | Kind::PC_SAMPLE_AGGREGATE => "PC sampling, once a context has configured it",
+            Kind::COUNTER_VALUE => "counter collection, once a context has configured it",
             Kind::SOURCE_LOCATOR | Kind::INSTRUCTION_CORRELATION => {
                 "PC sampling that delivers aggregates, of code with source lines"
             }

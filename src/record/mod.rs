@@ -14,6 +14,7 @@ mod activity;
 mod annotation;
 mod api;
 mod clock;
+mod counter;
 mod device_state;
 mod ids;
 mod iter;
@@ -34,6 +35,9 @@ pub(crate) use annotation::ArgumentsHead;
 pub use annotation::{ArgumentType, Arguments, MAX_ARGUMENTS};
 pub use api::{Api, Domain, Operation};
 pub use clock::{ClockPair, ClockSnapshot};
+pub use counter::{
+    ALL_INSTANCES, ALWAYS_SCHEDULED, CounterInvalid, CounterUsage, CounterValue, CounterValueType,
+};
 pub use device_state::{
     Environment, EnvironmentKind, UnifiedMemoryCounter, UnifiedMemoryCounterKind,
 };

@@ -410,5 +410,7 @@ open_enum! {
         STOPPED = 10, "recording stopped";
         /// The recording was switched on from outside.
         STARTED = 11, "recording started";
+        /// Counters of an agent are collected; the text lists them.
+        COUNTERS = 12, "counters collected";
     }
 }

@@ -76,6 +76,9 @@ fn layouts_are_pinned() {
     layout!(SourceLocator, 24, id @ 8, file @ 12, line @ 16, column @ 20);
     layout!(InstructionCorrelation, 40, offset @ 8, code_object @ 16, kernel @ 20, source_locator @ 24, text @ 28,
         instruction @ 32);
+    layout!(CounterValue, 80, correlation @ 8, work @ 16, start @ 24, end @ 32, value @ 40, agent @ 48, queue @ 52,
+        counter @ 56, block @ 60, instance @ 64, remaining @ 68, scheduled @ 70, value_type @ 72, invalid @ 73,
+        usage @ 74);
 }
 
 #[test]
@@ -136,6 +139,7 @@ fn every_kind_has_one_type() {
         SampleAggregate::KIND,
         SourceLocator::KIND,
         InstructionCorrelation::KIND,
+        CounterValue::KIND,
     ];
     let distinct: std::collections::HashSet<_> = kinds.iter().collect();
     assert_eq!(distinct.len(), kinds.len());

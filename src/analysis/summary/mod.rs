@@ -4,6 +4,7 @@
 //! and kernels, not on how often they run.
 
 mod busy;
+mod counters;
 mod distribution;
 mod ranges;
 
@@ -13,10 +14,12 @@ use std::io;
 use crate::record::number_map::NumberMap;
 use crate::record::{Domain, Nanos, OperationGroup, ThreadId};
 use crate::trace::model::{
-    Agent, AgentIndex, Call, Consumer, FunctionIndex, Loss, ProcessIndex, Slice, StageId, Track,
-    TrackIndex, TrackKind, Work, WorkKind,
+    Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, FunctionIndex, Loss,
+    ProcessIndex, Slice, StageId, Track, TrackIndex, TrackKind, Work, WorkKind,
 };
 pub use busy::{Busy, BusyTime, Gaps, Opener};
+pub use counters::CounterSummary;
+use counters::Counters;
 pub use distribution::Distribution;
 pub use ranges::RangeSummary;
 use ranges::{RangePlace, Ranges};
@@ -129,6 +132,7 @@ pub struct Summary {
     labels: Vec<String>,
     gpus: BTreeMap<AgentIndex, GpuTime>,
     ranges: Ranges,
+    counters: Counters,
     /// The thread of each track of ranges.
     range_tracks: NumberMap<TrackIndex, Option<(ProcessIndex, ThreadId)>>,
     span: Option<(Nanos, Nanos)>,
@@ -267,6 +271,11 @@ impl Summary {
         self.ranges.list()
     }
 
+    /// The counters of each kernel, by names.
+    pub fn counters(&self) -> Vec<CounterSummary> {
+        self.counters.list()
+    }
+
     /// From the first call or work to the end of the last; `None` for an empty recording.
     pub fn span(&self) -> Option<(Nanos, Nanos)> {
         self.span
@@ -325,6 +334,11 @@ impl Consumer for Summary {
         Ok(())
     }
 
+    fn counters(&mut self, _: CounterIndex, block: &CounterBlock) -> io::Result<()> {
+        self.counters.declare(block);
+        Ok(())
+    }
+
     fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
         self.extend(call.start, call.end.unwrap_or(call.start));
         let room = self.functions.len() < MAX_ROWS;
@@ -365,6 +379,7 @@ impl Consumer for Summary {
     }
 
     fn work(&mut self, work: &Work<'_>) -> io::Result<()> {
+        self.counters.add(work);
         let kind = work.stage.kind;
         let room = self.work.len() < MAX_ROWS;
         let mut key = (work.process, work.stage.id);
@@ -485,7 +500,10 @@ impl Consumer for Summary {
 mod tests {
     use super::*;
     use crate::record::{CorrelationId, ExternalId};
-    use crate::trace::model::{EventId, Function, QueueIndex, Resources, Stage};
+    use crate::trace::model::{
+        Argument, CounterDescription, CounterUnit, EventId, Function, QueueIndex, Resources, Stage,
+        Value,
+    };
 
     fn function(name: &str, index: u32) -> Function {
         Function {
@@ -627,6 +645,50 @@ mod tests {
         );
         assert_eq!(summary.kernels()[0].latency.total, 3);
         assert_eq!(summary.other_work()[0].sizes.total, 64);
+    }
+
+    #[test]
+    fn counters_of_a_kernel_have_their_extremes_and_median() {
+        let mut summary = Summary::default();
+        let block = CounterBlock {
+            name: "SQ".to_owned(),
+            process: ProcessIndex(0),
+            agent: AgentIndex(0),
+            memory: false,
+            counters: vec![CounterDescription {
+                name: "SQ_WAVES".to_owned(),
+                description: String::new(),
+                unit: CounterUnit::Count,
+            }],
+        };
+        Consumer::counters(&mut summary, CounterIndex(0), &block).unwrap();
+        for value in [2.0, 0.25, 16.0] {
+            let argument = |name, value| Argument { name, value };
+            let arguments = [
+                argument("SQ_WAVES", Value::Double(value)),
+                argument("not declared", Value::Double(value)),
+            ];
+            let work = Work {
+                arguments: &arguments,
+                ..kernel("k", 1, Some((10, 20)))
+            };
+            summary.work(&work).unwrap();
+        }
+        let invalid = [Argument {
+            name: "SQ_WAVES",
+            value: Value::Text("overflow"),
+        }];
+        let work = Work {
+            arguments: &invalid,
+            ..kernel("k", 1, Some((10, 20)))
+        };
+        summary.work(&work).unwrap();
+        let [waves] = &summary.counters()[..] else {
+            panic!("{:?}", summary.counters());
+        };
+        assert_eq!((&*waves.kernel, &*waves.counter), ("k", "SQ_WAVES"));
+        assert_eq!((waves.dispatches, waves.min, waves.max), (3, 0.25, 16.0));
+        assert!((waves.median - 2.0).abs() < 0.02, "{}", waves.median);
     }
 
     #[test]

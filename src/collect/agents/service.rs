@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A request for the use of an agent. Its type distinguishes the services.
-pub trait AgentRequest: Copy + 'static {
+pub trait AgentRequest: Clone + 'static {
     /// The service that takes such requests.
     const SERVICE: ServiceKind;
     /// One way in which an agent can be used.
@@ -24,14 +24,14 @@ pub trait AgentRequest: Copy + 'static {
     type Error: From<Refused<Self::Configuration>>;
 
     /// The only configuration of an agent that this request has configured.
-    fn active(self) -> Self::Configuration;
+    fn active(&self) -> Self::Configuration;
 
     /// Checks whether an agent that can do `possible` can do this.
     ///
     /// # Errors
     ///
     /// An error that names what the agent can do.
-    fn check(self, agent: &str, possible: Vec<Self::Configuration>) -> Result<(), Self::Error>;
+    fn check(&self, agent: &str, possible: Vec<Self::Configuration>) -> Result<(), Self::Error>;
 
     /// Checks whether this process can have the service now.
     ///
@@ -312,7 +312,7 @@ impl<R: AgentRequest> AgentService<R> {
             // From here on no other provider takes the place of this one.
             agent.used = Some(Use {
                 claim,
-                request,
+                request: request.clone(),
                 delivery,
                 started: false,
             });

@@ -28,11 +28,11 @@ impl AgentRequest for Count {
     type Deliver = ();
     type Error = CountError;
 
-    fn active(self) -> u32 {
+    fn active(&self) -> u32 {
         self.0
     }
 
-    fn check(self, agent: &str, possible: Vec<u32>) -> Result<(), CountError> {
+    fn check(&self, agent: &str, possible: Vec<u32>) -> Result<(), CountError> {
         let most = possible.into_iter().max().unwrap_or(0);
         let agent = agent.to_owned();
         (self.0 <= most)
@@ -82,11 +82,11 @@ impl AgentRequest for Sample {
     type Deliver = ();
     type Error = Refused<u32>;
 
-    fn active(self) -> u32 {
+    fn active(&self) -> u32 {
         1
     }
 
-    fn check(self, _: &str, _: Vec<u32>) -> Result<(), Refused<u32>> {
+    fn check(&self, _: &str, _: Vec<u32>) -> Result<(), Refused<u32>> {
         Ok(())
     }
 }

@@ -99,6 +99,7 @@ pub use external::ExternalRequest;
 pub use flight::{Dump, FlightOptions, FlightRecorder};
 
 use crate::buffer::{LayoutError, MappingError};
+use crate::collect::counting::{Countable, CountingError, CountingMode};
 use crate::collect::process;
 use crate::collect::sampling::{Configuration, Deliver, Request, SamplingError, SamplingPeriod};
 use crate::collect::switchboard::{
@@ -174,6 +175,9 @@ pub enum ToolError {
     /// An error of PC sampling.
     #[error(transparent)]
     Sampling(#[from] SamplingError),
+    /// Counters cannot be collected as requested.
+    #[error(transparent)]
+    Counting(#[from] CountingError),
     /// A limit is reached.
     #[error("too many {what}: the maximum is {most}")]
     TooMany {
@@ -498,8 +502,38 @@ impl Context {
         Ok(self.board.sampling().configurations(agent)?)
     }
 
-    /// Declares that the tool itself collects counters in this context, as there is no counter service yet. It excludes
-    /// PC sampling, as in rocprofiler-sdk.
+    /// Configures counter collection: the counters and metrics with these `names` are counted on `agent` while the context
+    /// is started, and their [values](crate::record::CounterValue) go to `buffer`. A context can count on several agents.
+    /// Only one context of the process can have this service, until it is dropped, and it excludes PC sampling
+    /// (rocprofiler-sdk: `rocprofiler_configure_dispatch_counting_service`, `rocprofiler_configure_device_counting_service`).
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::Counting`], which names the nearest counters, or what the agent can do; [`ToolError::Locked`] after the
+    /// first start; [`ToolError::NoSuchBuffer`].
+    pub fn count(
+        &self,
+        buffer: &RecordBuffer,
+        agent: AgentId,
+        names: &[impl AsRef<str>],
+        mode: CountingMode,
+    ) -> Result<(), ToolError> {
+        let slot = buffer.slot_on(&self.board)?;
+        let request = self.board.counting().request(agent, names, mode)?;
+        Ok(self.board.count(self.key, slot, agent, request)??)
+    }
+
+    /// The counters that `agent` offers; `None` if it has none.
+    ///
+    /// # Errors
+    ///
+    /// [`CountingError::UnknownAgent`], [`CountingError::Busy`] from within a buffer's callback.
+    pub fn countable(&self, agent: AgentId) -> Result<Option<Countable>, ToolError> {
+        Ok(self.board.counting().configurations(agent)?.pop())
+    }
+
+    /// Declares that the tool itself collects counters in this context, by means of its own. It excludes PC sampling, as in
+    /// rocprofiler-sdk.
     ///
     /// # Errors
     ///
@@ -552,7 +586,7 @@ impl Drop for Context {
         let (board, key) = (self.board.clone(), self.key);
         // Only this drop removes it, so it exists.
         let remove = move || _ = board.remove_context(key);
-        if !is_delivering() || !self.board.sampling().serves(key) {
+        if !is_delivering() || !self.board.has_agents(key) {
             return remove();
         }
         // From within a buffer's callback: what sampling waits for may be this very thread. Where no other can be had,

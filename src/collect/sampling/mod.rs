@@ -42,12 +42,12 @@ impl AgentRequest for Request {
     type Deliver = Deliver;
     type Error = SamplingError;
 
-    fn active(self) -> Configuration {
-        Configuration::active(self)
+    fn active(&self) -> Configuration {
+        Configuration::active(*self)
     }
 
-    fn check(self, agent: &str, possible: Vec<Configuration>) -> Result<(), SamplingError> {
-        configuration::check(agent, possible, &self)
+    fn check(&self, agent: &str, possible: Vec<Configuration>) -> Result<(), SamplingError> {
+        configuration::check(agent, possible, self)
     }
 
     fn check_process() -> Result<(), SamplingError> {

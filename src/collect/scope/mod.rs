@@ -11,6 +11,7 @@ pub use gate::Gate;
 
 use crate::buffer::Policy;
 use crate::clock::SystemClock;
+use crate::collect::counting::{CounterChoice, CountingMode};
 use crate::collect::sampling::Request;
 use crate::record::{Kind, Nanos, SamplingMethod, SamplingUnit};
 use std::time::Duration;
@@ -62,6 +63,8 @@ pub struct Scope {
     pub kernels: Vec<String>,
     /// How agents are sampled, those that can.
     pub sampling: Option<Request>,
+    /// The counters that are collected, of agents that have them.
+    pub counters: Option<CounterChoice>,
     /// Whether programs are built with line information.
     pub kernel_debug_info: bool,
     /// Whether the arguments of calls that enqueue work are left out.
@@ -76,7 +79,7 @@ pub enum ScopeError {
     /// Not one of the keys.
     #[error(
         "`{0}`: expected delay=, from=, duration=, start-on=, stop-on=, dump-on=, kind=, call=, \
-         kernel=, pc-sampling=, kernel-debug-info, no-enqueue-arguments or range-ids"
+         kernel=, pc-sampling=, counter=, counters-period=, kernel-debug-info, no-enqueue-arguments or range-ids"
     )]
     Key(String),
     /// Not a span of time.
@@ -213,6 +216,11 @@ impl Scope {
                 "call" => scope.calls.push(name(value)?),
                 "kernel" => scope.kernels.push(name(value)?),
                 "pc-sampling" => scope.sampling = Some(sampling(value)?),
+                "counter" => scope.choose_counters().names.push(name(value)?),
+                "counters-period" => {
+                    let period = Nanos(time(value)?.as_nanos() as u64);
+                    scope.choose_counters().mode = CountingMode::Device { period };
+                }
                 "kernel-debug-info" => scope.kernel_debug_info = true,
                 "no-enqueue-arguments" => scope.no_enqueue_arguments = true,
                 "range-ids" => scope.range_ids = true,
@@ -220,6 +228,10 @@ impl Scope {
             }
         }
         Ok(scope)
+    }
+
+    fn choose_counters(&mut self) -> &mut CounterChoice {
+        self.counters.get_or_insert_default()
     }
 
     /// The scope in one line, for [`SCOPE_VARIABLE`].
@@ -257,6 +269,14 @@ impl Scope {
                 format!("{method},{}{unit}", request.interval),
             );
         }
+        if let Some(counters) = &self.counters {
+            for name in &counters.names {
+                parts.push(format!("counter={name}"));
+            }
+            if let CountingMode::Device { period } = counters.mode {
+                parts.push(format!("counters-period={period}ns"));
+            }
+        }
         if self.kernel_debug_info {
             parts.push("kernel-debug-info".to_owned());
         }
@@ -273,6 +293,7 @@ impl Scope {
     pub(crate) fn is_everything(&self) -> bool {
         let ways = Scope {
             sampling: self.sampling,
+            counters: self.counters.clone(),
             kernel_debug_info: self.kernel_debug_info,
             no_enqueue_arguments: self.no_enqueue_arguments,
             range_ids: self.range_ids,
@@ -331,6 +352,13 @@ mod tests {
         let cycles = Scope::parse("pc-sampling=stochastic,65536cycles").unwrap();
         assert_eq!(cycles.sampling.unwrap().interval, 65536);
         assert_eq!(Scope::parse(&cycles.to_text()), Ok(cycles));
+        let counted =
+            Scope::parse("counter=SQ_WAVES;counter=VALUBusy;counters-period=1ms").unwrap();
+        let counters = counted.counters.as_ref().unwrap();
+        assert_eq!(counters.names, ["SQ_WAVES", "VALUBusy"]);
+        let period = Nanos(1_000_000);
+        assert_eq!(counters.mode, CountingMode::Device { period });
+        assert_eq!(Scope::parse(&counted.to_text()), Ok(counted));
         assert_eq!(Scope::parse(""), Ok(Scope::default()));
         assert_eq!(Scope::default().to_text(), "");
     }

@@ -32,5 +32,6 @@ impl Switchboard {
         let hooks = lock_std(&self.flush_hooks.0).clone();
         hooks.iter().for_each(|hook| hook(flush));
         self.sampling().flush();
+        self.counting().flush();
     }
 }

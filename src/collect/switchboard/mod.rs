@@ -42,6 +42,7 @@ use crate::buffer::{Buffer, CallbackThread, Lane, SharedThread};
 use crate::capture::names::Names;
 use crate::collect::agents::Claims;
 use crate::collect::correlation::Ids;
+use crate::collect::counting::Counting;
 use crate::collect::sampling::Sampling;
 use crate::platform::sync::{PerProcess, QuietGuard, fence_heavy};
 use crate::record::{KernelId, Kind, Operation, ThreadId};
@@ -95,6 +96,7 @@ pub struct Switchboard {
     narrowed: Narrowed,
     agent_claims: Arc<Claims>,
     sampling: Sampling,
+    counting: Counting,
     /// The callback thread of buffers without one of their own.
     shared_thread: Mutex<SharedThread>,
     /// The thread numbers in use, a bit each.
@@ -246,6 +248,7 @@ impl Switchboard {
             slow_calls: SlowCallWatches::default(),
             narrowed: Narrowed::default(),
             sampling: Sampling::new(agent_claims.clone()),
+            counting: Counting::new(agent_claims.clone()),
             agent_claims,
             shared_thread: Mutex::default(),
             thread_numbers: [const { AtomicU32::new(0) }; THREADS / 32],
@@ -328,6 +331,11 @@ impl Switchboard {
         &self.sampling
     }
 
+    /// The counter collection service.
+    pub fn counting(&self) -> &Counting {
+        &self.counting
+    }
+
     pub(crate) fn ids(&self) -> &Ids {
         &self.ids
     }
@@ -391,6 +399,7 @@ impl Switchboard {
     pub(crate) fn remove_buffer(&self, key: BufferKey) -> Option<Buffer> {
         if self.state().has(key) {
             self.sampling.forget_buffer(key.slot);
+            self.counting.forget_buffer(key.slot);
         }
         let mut state = self.state();
         if !state.has(key) {

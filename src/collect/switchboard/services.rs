@@ -5,10 +5,11 @@ use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
 use super::narrowed::Table;
 use super::{Buffers, Interest, KindSet, Observed, OperationSet, Selection, Switchboard, Wanted};
 use crate::collect::agents::{Claim, ServiceKind};
+use crate::collect::counting::{CountingDelivery, CountingError, CountingRequest};
 use crate::collect::delivering::is_delivering;
 use crate::collect::operations::OperationInfo;
 use crate::collect::sampling::{Deliver, Delivery, Request, SamplingError};
-use crate::record::{AgentId, ContextId, Domain, Kind, OperationGroup};
+use crate::record::{AgentId, ContextId, Domain, Kind, NoteKind, OperationGroup};
 
 /// The consumer of what a service selects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -44,7 +45,7 @@ pub(crate) enum ServiceError {
     Started,
     #[error("the context is not started")]
     Stopped,
-    #[error("busy: a buffer's callback cannot start and stop sampling")]
+    #[error("busy: a buffer's callback cannot start and stop sampling and counting")]
     Busy,
     #[error("too many contexts: the maximum is {CONTEXTS}")]
     TooMany,
@@ -337,6 +338,7 @@ impl Switchboard {
 
     pub(crate) fn remove_context(&self, key: ContextKey) -> Result<(), ServiceError> {
         self.sampling().release(key);
+        self.counting().release(key);
         let mut state = self.state();
         state.services.context(key)?;
         state.services.contexts[key.place] = None;
@@ -384,6 +386,38 @@ impl Switchboard {
             self.state().services.context(key)?.samples = true;
         }
         Ok(configured)
+    }
+
+    /// Counts on `agent` as `request` says while the context is started, and delivers the values to the buffer in `slot`.
+    pub(crate) fn count(
+        &self,
+        key: ContextKey,
+        slot: usize,
+        agent: AgentId,
+        request: CountingRequest,
+    ) -> Result<Result<(), CountingError>, ServiceError> {
+        if self.state().services.context(key)?.locked {
+            return Err(ServiceError::Locked);
+        }
+        let delivery = CountingDelivery {
+            buffers: Interest::buffer(slot).buffers(),
+            deliver: (),
+        };
+        Ok(self.configure_counting(key, agent, request, delivery))
+    }
+
+    /// Configures the counters of `agent`, and notes them in the names store, which readers consult first.
+    pub(crate) fn configure_counting(
+        &self,
+        key: ContextKey,
+        agent: AgentId,
+        request: CountingRequest,
+        delivery: CountingDelivery,
+    ) -> Result<(), CountingError> {
+        let text = format!("agent {agent}: {}, {}", request.set.names(), request.mode);
+        self.counting().configure(key, agent, request, delivery)?;
+        self.names().note(NoteKind::COUNTERS, &text);
+        Ok(())
     }
 
     /// From now on the context has external ids of its own.
@@ -460,29 +494,36 @@ impl Switchboard {
     }
 
     pub(crate) fn start_context(&self, key: ContextKey) -> Result<(), ServiceError> {
-        let samples = self.samples(key)?;
+        let uses_agents = self.uses_agents(key)?;
         self.switch(key, true, ServiceError::Started)?;
-        if samples {
+        if uses_agents {
             self.sampling().start(key);
+            self.counting().start(key);
         }
         Ok(())
     }
 
     pub(crate) fn stop_context(&self, key: ContextKey) -> Result<(), ServiceError> {
-        if self.samples(key)? {
-            // Pending samples are written while the buffers still accept them.
+        if self.uses_agents(key)? {
+            // Pending samples and values are written while the buffers still accept them.
             self.sampling().stop(key);
+            self.counting().stop(key);
         }
         self.switch(key, false, ServiceError::Stopped)
     }
 
-    /// Whether the context samples, which a buffer's callback cannot change.
-    fn samples(&self, key: ContextKey) -> Result<bool, ServiceError> {
+    /// Whether the context samples or counts, which a buffer's callback cannot change.
+    fn uses_agents(&self, key: ContextKey) -> Result<bool, ServiceError> {
         self.context_runs(key).ok_or(ServiceError::NoSuchContext)?;
-        match self.sampling().serves(key) {
+        match self.has_agents(key) {
             true if is_delivering() => Err(ServiceError::Busy),
-            samples => Ok(samples),
+            uses => Ok(uses),
         }
+    }
+
+    /// Whether the context samples or counts.
+    pub(crate) fn has_agents(&self, key: ContextKey) -> bool {
+        self.sampling().serves(key) || self.counting().serves(key)
     }
 
     /// Whether the context is started.

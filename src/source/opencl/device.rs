@@ -3,9 +3,11 @@
 use super::ffi::*;
 use super::functions::{Dispatch, ask};
 use crate::collect::sampling::Configuration;
+use crate::counters::Architecture;
 use crate::record::AgentKind;
-use crate::source::perf::SampleSource;
+use crate::source::perf::{HostCounters, SampleSource};
 use core::ptr;
+use std::sync::Arc;
 
 /// The name of PoCL's platform.
 const POCL: &str = "Portable Computing Language";
@@ -52,9 +54,19 @@ impl Device {
         version().is_some_and(|version: (u32, u32)| version >= (major, minor))
     }
 
+    /// Whether its kernels run on threads of the process.
+    pub fn has_host_threads(&self) -> bool {
+        self.platform == POCL && self.kind == AgentKind::CPU
+    }
+
+    /// The counters and metrics that are collected of it; `None` if there are none.
+    pub fn counters(&self) -> Option<Arc<Architecture>> {
+        self.has_host_threads().then(HostCounters::architecture)
+    }
+
     /// The configurations in which it can be sampled; empty if it cannot.
     pub fn sampling(&self) -> Vec<Configuration> {
-        match self.platform == POCL && self.kind == AgentKind::CPU {
+        match self.has_host_threads() {
             true => SampleSource::requested().possible(),
             false => Vec::new(),
         }

@@ -252,7 +252,9 @@ macro_rules! opencl_functions {
             }
             SET status clSetMemObjectDestructorCallback(memobj: cl_mem, pfn_notify: MemCallback,
                 user_data: *mut c_void) -> cl_int {}
-            CREATE object(errcode_ret) clCreateUserEvent(context: cl_context, errcode_ret: *mut cl_int) -> cl_event {}
+            CREATE object(errcode_ret) clCreateUserEvent(context: cl_context, errcode_ret: *mut cl_int) -> cl_event {
+                then |_, _| counting::user_event()
+            }
             SET status clSetUserEventStatus(event: cl_event, execution_status: cl_int) -> cl_int {}
             ENQUEUE work(command_queue, event, blocking_read) clEnqueueReadBufferRect(command_queue: cl_command_queue,
                 buffer: cl_mem, blocking_read: cl_bool, buffer_origin: *const usize, host_origin: *const usize,

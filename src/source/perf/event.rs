@@ -9,7 +9,7 @@ use super::ring::RingRecords;
 use crate::clock::SystemClock;
 use memmap2::{MmapOptions, MmapRaw};
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The clock that stamps samples: PoCL uses it for the times of its devices.
@@ -23,7 +23,7 @@ pub fn sample_time() -> u64 {
 /// `struct perf_event_attr`, version 6.
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+pub(super) struct Attributes {
     kind: u32,
     size: u32,
     config: u64,
@@ -47,13 +47,52 @@ struct Attributes {
 
 const _: () = assert!(size_of::<Attributes>() == 112);
 
-const TYPE_SOFTWARE: u32 = 1;
+/// `PERF_TYPE_SOFTWARE`
+pub(super) const TYPE_SOFTWARE: u32 = 1;
 const CPU_CLOCK: u64 = 0;
 /// Instruction pointer, thread, time, CPU.
 const SAMPLE_TYPE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 7;
 /// exclude_kernel, exclude_hv, mmap, task (fork and exit), watermark, sample_id_all, use_clockid.
 const FLAGS: u64 = 1 << 5 | 1 << 6 | 1 << 8 | 1 << 13 | 1 << 14 | 1 << 18 | 1 << 25;
 const FLAG_CLOEXEC: u64 = 1 << 3;
+
+impl Attributes {
+    /// An event that counts and takes no samples.
+    pub(super) fn counting(kind: u32, config: u64, read_format: u64, flags: u64) -> Attributes {
+        Attributes {
+            kind,
+            config,
+            read_format,
+            flags,
+            ..Attributes::default()
+        }
+    }
+
+    /// Opens the event for `thread` of this process (0: the caller), in the group of `leader`.
+    pub(super) fn open(
+        mut self,
+        thread: u32,
+        leader: Option<BorrowedFd<'_>>,
+    ) -> io::Result<OwnedFd> {
+        self.size = size_of::<Attributes>() as u32;
+        // SAFETY: the attributes have the size that they state.
+        let file = unsafe {
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                &raw const self,
+                thread as libc::pid_t,
+                -1,
+                leader.map_or(-1, |leader| leader.as_raw_fd()),
+                FLAG_CLOEXEC,
+            )
+        };
+        if file < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call returned a new descriptor.
+        Ok(unsafe { OwnedFd::from_raw_fd(file as i32) })
+    }
+}
 
 /// Offsets of head and tail in the first page of the mapping.
 const HEAD: usize = 1024;
@@ -74,7 +113,6 @@ impl ThreadEvent {
     pub fn open(thread: u32, interval: u64, ring: usize) -> io::Result<Self> {
         let attributes = Attributes {
             kind: TYPE_SOFTWARE,
-            size: size_of::<Attributes>() as u32,
             config: CPU_CLOCK,
             period: interval,
             sample_type: SAMPLE_TYPE,
@@ -83,22 +121,7 @@ impl ThreadEvent {
             clock: libc::CLOCK_MONOTONIC_RAW,
             ..Attributes::default()
         };
-        // SAFETY: the attributes have the size that they state.
-        let file = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                &raw const attributes,
-                thread as libc::pid_t,
-                -1,
-                -1,
-                FLAG_CLOEXEC,
-            )
-        };
-        if file < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the call returned a new descriptor.
-        let file = unsafe { OwnedFd::from_raw_fd(file as i32) };
+        let file = attributes.open(thread, None)?;
         let page = rustix::param::page_size();
         let mut ring = ring.next_power_of_two().max(page);
         loop {

@@ -10,10 +10,13 @@
 //!
 //! Where perf events are forbidden, POSIX timers can take the samples on request (`source`, `timer`).
 //!
+//! The events of the threads that run kernels can be counted, too (`counters`): for each dispatch, or at a period.
+//!
 //! Samples outside of kernels (the runtime, its compiler, the program) are counted by mapping.
 
 mod attribution;
 mod clocks;
+mod counters;
 mod deleted_file;
 mod event;
 mod image;
@@ -25,6 +28,7 @@ mod threads;
 mod timer;
 
 pub use attribution::EnqueuedKernel;
+pub use counters::HostCounters;
 pub use ring::{RingRecord, RingRecords, RingSample};
 pub use sampler::HostSampler;
 pub use source::SampleSource;

@@ -108,6 +108,11 @@ impl Loaded {
 }
 
 impl LoadedKernel {
+    /// The program of its waves.
+    pub(super) fn program(&self) -> &Program {
+        &self.program
+    }
+
     /// The offset of instruction `index` in the code object.
     pub(super) fn offset(&self, index: usize) -> u64 {
         self.begin + self.program.lines[index].offset

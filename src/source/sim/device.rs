@@ -1,5 +1,6 @@
 //! A device of the runtime: its names, hardware queues and clock.
 
+use super::counters::DeviceCounters;
 use super::executor::Gate;
 use super::machine::{EngineIndex, Finished, Machine, QueueIndex};
 use super::random::{Purpose, Random};
@@ -41,6 +42,7 @@ pub(super) struct Device {
     /// The engine of its compute units.
     pub(super) compute: EngineIndex,
     pub(super) sampler: Arc<DeviceSampler>,
+    pub(super) counters: Arc<DeviceCounters>,
     queues: Vec<HardwareQueue>,
     pub(super) clock: RefCell<DeviceClock>,
     pub(super) random: RefCell<Random>,
@@ -121,12 +123,15 @@ impl Device {
         let sampler = Arc::new(DeviceSampler::new(agent, seed, number));
         let name = format!("Simulated GPU {number}");
         board.sampling().offer(agent, &name, sampler.clone());
+        let counters = Arc::new(DeviceCounters::new(agent, names.clone()));
+        board.counting().offer(agent, &name, counters.clone());
         Device {
             agent,
             name,
             context,
             compute,
             sampler,
+            counters,
             queues: queues.collect(),
             clock: RefCell::new(DeviceClock::new(seed, number)),
             random: RefCell::new(Random::fork(seed, Purpose::Device, number)),

@@ -2,6 +2,7 @@
 
 use super::callbacks;
 use super::code::{Code, Loaded};
+use super::counters::CountedLaunch;
 use super::device::{COMPUTE_UNITS, QueueChoice};
 use super::machine::Demand;
 use super::memory::{MemoryLocation, Pointer};
@@ -187,8 +188,10 @@ impl Thread {
         }
         // The number of compute units that the launch fills; the device shares them between kernels.
         let busy = groups.div_ceil(source.resident);
+        let counters = self.runtime.devices[module.device].counters.clone();
+        let amount = self.random.around(busy * source.group_time * 1_000, 3);
         let demand = Demand {
-            amount: self.random.around(busy * source.group_time * 1_000, 3),
+            amount: amount * counters.passes(),
             width: busy.min(COMPUTE_UNITS) * 1_000,
         };
         let queue = QueueChoice::Compute;
@@ -224,6 +227,16 @@ impl Thread {
             waves_per_group: source.workgroup.iter().product::<u32>().div_ceil(64),
             resident: source.resident.min(groups.div_ceil(COMPUTE_UNITS)),
             queue: enqueued.queue_number,
+        });
+        counters.launched(enqueued.index, || CountedLaunch {
+            work: enqueued.work.id,
+            correlation: enqueued.work.correlation,
+            queue: enqueued.work.queue,
+            code: module.executed.kernel(index),
+            groups,
+            waves_per_group: source.workgroup.iter().product::<u32>().div_ceil(64).into(),
+            resident: source.resident.min(groups.div_ceil(COMPUTE_UNITS)),
+            demand: demand.amount,
         });
         count(&self.runtime.counts.kernels);
         self.exit(call, Ok(())).await

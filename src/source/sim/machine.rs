@@ -147,6 +147,11 @@ impl Machine {
         QueueIndex(self.queues.len() - 1)
     }
 
+    /// The index of the next command.
+    pub(super) fn next_index(&self) -> WorkIndex {
+        self.works.next()
+    }
+
     /// Submits a command. Its dependencies must have been submitted before, so deadlock is impossible.
     pub(super) fn submit(&mut self, command: Command) -> WorkIndex {
         let index = self.works.next();

@@ -4,7 +4,8 @@
 //!
 //! * `machine` has the devices: engines with a limited capacity, and the hardware queues that feed them.
 //! * `executor` runs host threads as futures, `time` has their ticks and the devices' clocks.
-//! * `waves` simulates compute units, `code` the kernels that they execute, and `sampler` samples them.
+//! * `waves` simulates compute units, `code` the kernels that they execute, `sampler` samples them, and `counters` counts
+//!   their `events`.
 //! * `runtime`, `device`, `thread` and `enqueue` are the runtime and its calls; `collective` is a library on
 //!   top of it, `callbacks` reports to subscribers.
 //! * `training` is the program of the [`Demo`].
@@ -16,8 +17,10 @@
 mod callbacks;
 mod code;
 mod collective;
+mod counters;
 mod device;
 mod enqueue;
+mod events;
 mod executor;
 mod machine;
 mod memory;
@@ -42,6 +45,11 @@ pub fn sampling_configurations() -> Vec<Configuration> {
     sampler::CONFIGURATIONS.to_vec()
 }
 
+/// The counters and metrics of the simulated devices.
+pub fn counters() -> Arc<Architecture> {
+    counters::architecture(counters::ARCHITECTURE)
+}
+
 use crate::capture::names::Names;
 use crate::collect::notify::Notifier;
 use crate::collect::operations::{OperationInfo, resource};
@@ -49,11 +57,13 @@ use crate::collect::process;
 use crate::collect::recorder::Recorder;
 use crate::collect::sampling::{Configuration, Request};
 use crate::collect::source::Source;
+use crate::counters::Architecture;
 use crate::record::{
     Agent, AgentId, CorrelationId, Domain, ExternalKind, Nanos, Process, ProcessId, ThreadId,
 };
 use runtime::Runtime;
 use std::rc::Rc;
+use std::sync::Arc;
 use time::HostTime;
 
 /// The source of the simulated runtime.
@@ -134,16 +144,17 @@ impl Simulation {
         }
     }
 
-    /// Runs the demo to its end, sampling the devices if the recording's scope asks for that.
+    /// Runs the demo to its end, sampling the devices and counting on them if the recording's scope asks for that.
     ///
     /// # Errors
     ///
-    /// [`SimulationError::Sampling`] if the devices do not support that. Nothing has been recorded then.
+    /// [`SimulationError::Sampling`] and [`SimulationError::Counting`] if the devices do not support that. Nothing has been recorded then.
     pub fn run(self) -> Result<DemoReport, SimulationError> {
         let runtime = self.runtime;
         for device in &runtime.devices {
             if let Some(recorder) = &runtime.recorder {
                 recorder.sample(device.agent, &device.name)?;
+                recorder.count(device.agent, &device.name)?;
             }
         }
         training::Training::start(&runtime, self.steps);

@@ -20,6 +20,7 @@ use super::thread::{Host, Status, Thread};
 use super::time::{HostTime, Moment, us};
 use crate::capture::names::Names;
 use crate::collect::correlation::{CallInProgress, HostThread};
+use crate::collect::counting::CountingError;
 use crate::collect::notify::Followers;
 use crate::collect::process;
 use crate::collect::recorder::Recorder;
@@ -74,6 +75,9 @@ pub enum SimulationError {
     /// The devices do not support the sampling that the recording asks for.
     #[error(transparent)]
     Sampling(#[from] SamplingError),
+    /// The devices do not have the counters that the recording asks for.
+    #[error(transparent)]
+    Counting(#[from] CountingError),
     /// The threads wait for each other.
     #[error("{0} threads of the simulation wait for something that will not happen")]
     Stuck(usize),
@@ -278,6 +282,12 @@ impl Runtime {
                     device.sampler.set_writer(host, self.recorder.clone());
                 }
             }
+            if device.counters.is_configured() {
+                self.machine.borrow_mut().watch(device.compute);
+                if let Some((host, _)) = self.new_thread(&format!("sim counters {number}")) {
+                    device.counters.set_writer(host, self.recorder.clone());
+                }
+            }
         }
         for number in 0..self.devices.len() {
             if let Some((host, random)) = self.new_thread(&format!("sim completions {number}")) {
@@ -391,12 +401,12 @@ impl Runtime {
         host: &mut HostThread,
         call: &CallInProgress,
         stream: Stream,
-        queue: QueueChoice,
+        choice: QueueChoice,
         demand: Demand,
     ) -> EnqueuedWork {
         let state = &mut self.streams.borrow_mut()[stream.0];
         let device = &self.devices[state.device];
-        let queue = device.queue(queue, state.compute_queue);
+        let queue = device.queue(choice, state.compute_queue);
         let mut random = device.random.borrow_mut();
         let submitted = self.now() + Nanos(random.around(450, 30));
         let mut after = std::mem::take(&mut state.waits);
@@ -408,7 +418,11 @@ impl Runtime {
             host.write(record);
         }
         after.extend(state.last);
-        let index = self.machine.borrow_mut().submit(Command {
+        let mut machine = self.machine.borrow_mut();
+        if choice == QueueChoice::Compute {
+            after.extend(device.counters.serialize(machine.next_index()));
+        }
+        let index = machine.submit(Command {
             queue: queue.index,
             demand,
             arrives: submitted + Nanos(random.around(1_300, 20)),
@@ -582,11 +596,13 @@ impl World for Runtime {
             let mut devices = self.devices.iter();
             if let Some(device) = devices.find(|device| device.compute == span.engine) {
                 device.sampler.ran(&span, &mut device.clock.borrow_mut());
+                device.counters.ran(&span, &mut device.clock.borrow_mut());
             }
         }
         for one in finished {
             let device = &self.devices[self.works.borrow().live(one.work).device];
             device.sampler.ended(one.work);
+            device.counters.ended(&one);
             device.finished.borrow_mut().push_back(one);
             // The delay of the device's interrupt.
             device.finished_gate.open(&self.executor, us(2));

@@ -1,6 +1,7 @@
 //! Statuses: the results of the functions of the C API, and the text of the last failure.
 
 use crate::collect::context::ToolError;
+use crate::collect::counting::CountingError;
 use crate::collect::sampling::SamplingError;
 use crate::platform::sync::PerProcess;
 use crate::platform::system::thread_id;
@@ -76,6 +77,7 @@ statuses! {
     CONTEXT_CONFLICT = -36, "another context has this service, or this one has a service that excludes it";
     NO_SUCH_AGENT = -37, "no source has an agent with this id";
     TOO_LATE = -38, "the program has used OpenCL already: its calls can no longer be observed";
+    COUNTERS_NOT_AVAILABLE = -39, "the agent does not offer these counters, or not in this way: ask which it has";
     INTERNAL = -99, "an internal error of gputrail; the library continues to work";
 }
 
@@ -115,6 +117,20 @@ fn sampling(error: &SamplingError) -> Status {
     }
 }
 
+fn counting(error: &CountingError) -> Status {
+    match error {
+        CountingError::UnknownAgent(_) => Status::NO_SUCH_AGENT,
+        CountingError::UnknownCounter { .. } => Status::NOT_FOUND,
+        CountingError::Busy => Status::BUSY,
+        CountingError::OtherContext | CountingError::Sampling => Status::CONTEXT_CONFLICT,
+        CountingError::NoNames
+        | CountingError::Impossible(_)
+        | CountingError::Passes { .. }
+        | CountingError::Period { .. } => Status::INVALID_ARGUMENT,
+        _ => Status::COUNTERS_NOT_AVAILABLE,
+    }
+}
+
 impl From<ToolError> for Failure {
     fn from(error: ToolError) -> Failure {
         let status = match error {
@@ -137,6 +153,7 @@ impl From<ToolError> for Failure {
             ToolError::AttributesLocked => Status::ATTRIBUTES_LOCKED,
             ToolError::Signal { .. } => Status::INVALID_ARGUMENT,
             ToolError::Sampling(ref error) => sampling(error),
+            ToolError::Counting(ref error) => counting(error),
         };
         Failure::new(status, error.to_string())
     }

@@ -4,10 +4,11 @@ use super::callback::{Callback, ExternalRequest, Subscriber};
 use super::callee::{self, Callee, Held};
 use super::functions::{act, ask, call, check};
 use super::{Buffer, Error};
+use crate::collect::counting::CountingMode;
 use crate::collect::sampling::{Deliver, Request, SamplingPeriod};
 use crate::record::*;
 use crate::tool::c::{
-    CallbackData, ContextHandle, ExternalRequest as RequestData, SamplingOptions,
+    CallbackData, ContextHandle, CountingOptions, ExternalRequest as RequestData, SamplingOptions,
     SamplingPeriodOptions, SelectionOptions, SizedStruct,
 };
 use core::ffi::c_void;
@@ -312,6 +313,41 @@ impl Context {
             ))
         })?;
         Ok(interval)
+    }
+
+    /// Has `agent` count while the context is started: the values of the counters and metrics `names` go to `buffer` as
+    /// [`CounterValue`]s. One context of the process has this service, and it excludes sampling. What an agent can count
+    /// [`counting::counters`](super::counting::counters) tells.
+    ///
+    /// # Errors
+    ///
+    /// `NOT_FOUND` for an unknown counter, with the nearest; `INVALID_ARGUMENT` for counters that need too many passes, and
+    /// a period that is too short; `COUNTERS_NOT_AVAILABLE`, `CONTEXT_CONFLICT`, `LOCKED`, `NO_SUCH_AGENT`.
+    pub fn count(
+        &self,
+        buffer: &Buffer,
+        agent: AgentId,
+        names: &[&str],
+        mode: CountingMode,
+    ) -> Result<(), Error> {
+        let names = std::ffi::CString::new(names.join(",")).unwrap_or_default();
+        let options = CountingOptions {
+            counters: names.as_ptr(),
+            period: match mode {
+                CountingMode::Dispatch => 0,
+                CountingMode::Device { period } => period.0,
+            },
+            ..CountingOptions::blank()
+        };
+        // SAFETY: a structure of this size, with a text that ends with a 0.
+        check(unsafe {
+            call!(gputrail_context_count(
+                self.0,
+                buffer.handle,
+                agent,
+                &options
+            ))
+        })
     }
 
     /// Says that the context collects counters by means of the tool's own: it cannot sample then.

@@ -47,6 +47,7 @@ mod callback;
 mod callee;
 mod client;
 mod context;
+pub mod counting;
 pub mod external;
 mod flight;
 mod functions;

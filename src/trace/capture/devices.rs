@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use super::Output;
+use super::counters::{self, CounterTracks};
 use super::join::{EnqueueFields, Found, What};
 use super::stages::Stages;
 use super::times::{AgentView, Times};
@@ -11,8 +12,8 @@ use super::waits::Waits;
 use crate::capture::Metadata;
 use crate::clock::{self, HostClock};
 use crate::record::{
-    self, AgentId, ClockPair, Completion, ContextId, DeviceTime, Domain, Kind, Nanos, QueueId,
-    StreamId, ThreadId, Unfinished, WorkId, queue_properties,
+    self, AgentId, ClockPair, Completion, ContextId, CounterValue, DeviceTime, Domain, Kind, Nanos,
+    QueueId, StreamId, ThreadId, Unfinished, WorkId, queue_properties,
 };
 use crate::trace::directory::Directory;
 use crate::trace::model::gauges::{Gauges, Running};
@@ -108,6 +109,14 @@ pub(super) struct Source<'a> {
     pub host: &'a HostClock,
 }
 
+/// Data about a piece of work from records of their own.
+#[derive(Copy, Clone, Default)]
+pub(super) struct About<'a> {
+    pub samples: Option<&'a WorkSamples>,
+    /// The values of its counters.
+    pub counters: &'a [CounterValue],
+}
+
 /// The devices and queues of one process.
 pub(super) struct Devices {
     process: ProcessIndex,
@@ -120,6 +129,7 @@ pub(super) struct Devices {
     /// The dependencies between pieces of work.
     pub waits: Waits,
     gauges: Gauges,
+    counters: CounterTracks,
 }
 
 impl Devices {
@@ -141,6 +151,7 @@ impl Devices {
             stages: Stages::default(),
             waits: Waits::default(),
             gauges: Gauges::new(process),
+            counters: CounterTracks::default(),
         }
     }
 
@@ -214,13 +225,13 @@ impl Devices {
         output: &mut Output<'_>,
         source: Source<'_>,
         known: (Option<&EnqueueFields>, Option<&Completion>),
-        samples: Option<&WorkSamples>,
+        about: About<'_>,
         hangs: Option<Nanos>,
     ) -> io::Result<()> {
-        self.work(output, source, known, samples, hangs)
+        self.work(output, source, known, about, hangs)
     }
 
-    /// [`Devices::pass_on`] for most work: both records have come, and it was not sampled.
+    /// [`Devices::pass_on`] for most work: both records have come, and there is nothing else about it.
     pub fn pass_on_complete(
         &mut self,
         output: &mut Output<'_>,
@@ -229,7 +240,34 @@ impl Devices {
         completion: &Completion,
     ) -> io::Result<()> {
         let both = (Some(work), Some(completion));
-        self.work(output, source, both, None, None)
+        self.work(output, source, both, About::default(), None)
+    }
+
+    /// Passes on the values of an agent's counters in a span of time.
+    pub fn counted(
+        &mut self,
+        output: &mut Output<'_>,
+        metadata: &Metadata,
+        values: &[CounterValue],
+    ) -> io::Result<()> {
+        output.report.count_values(counters::count(values));
+        let Some(first) = values.first() else {
+            return Ok(());
+        };
+        let time = |time| self.time(first.agent, time);
+        let (Some(start), Some(end), Some(view)) =
+            (time(first.start), time(first.end), self.agent(first.agent))
+        else {
+            return Ok(());
+        };
+        let agent = (self.process, view.index);
+        self.counters.add(
+            &mut output.stream,
+            metadata,
+            agent,
+            (start, end.max(start)),
+            values,
+        )
     }
 
     /// Passes on the work that had not completed at the `end`, if that is known: the oldest work of a queue was running and
@@ -254,7 +292,7 @@ impl Devices {
                 Found::Enqueued(work) if hanging.insert((work.work.queue, work.work.agent)) => end,
                 _ => None,
             };
-            self.pass_on(output, source, found.parts(), None, hangs)?;
+            self.pass_on(output, source, found.parts(), About::default(), hangs)?;
         }
         Ok(())
     }
@@ -276,7 +314,7 @@ impl Devices {
         output: &mut Output<'_>,
         Source { metadata, host }: Source<'_>,
         (work, completion): (Option<&EnqueueFields>, Option<&Completion>),
-        samples: Option<&WorkSamples>,
+        about: About<'_>,
         hangs: Option<Nanos>,
     ) -> io::Result<()> {
         let agents = [
@@ -341,7 +379,23 @@ impl Devices {
         };
         let shared = work.is_some_and(|work| work.is_shared());
         let waits = self.waits.take(id, shared);
-        let arguments = command.as_ref().map(CommandTimes::arguments);
+        let of_command = command.as_ref().map(CommandTimes::arguments);
+        let mut arguments = of_command.as_ref().map_or(&[][..], |arguments| arguments);
+        let (names, counted): (counters::Names<'_>, Vec<Argument<'_>>);
+        if !about.counters.is_empty() {
+            let values = about.counters;
+            output.report.count_values(counters::count(values));
+            if let (Some(view), Some(interval)) = (view, interval) {
+                let agent = (self.process, view.index);
+                // Before the work: consumers tell counters among its arguments by their declarations.
+                self.counters
+                    .add(&mut output.stream, metadata, agent, interval, values)?;
+            }
+            names = counters::Names::of(metadata, values);
+            let of_command = arguments.iter().copied();
+            counted = of_command.chain(names.arguments(values)).collect();
+            arguments = &counted;
+        }
         output.stream.consumer.work(&Work {
             process: self.process,
             thread: work.map_or(ThreadId::NONE, |work| work.work.thread),
@@ -372,8 +426,8 @@ impl Devices {
             bytes,
             status: completion.map_or(0, |completion| completion.status.min(0)),
             waits: &waits,
-            samples,
-            arguments: arguments.as_ref().map_or(&[], |arguments| arguments),
+            samples: about.samples,
+            arguments,
         })
     }
 

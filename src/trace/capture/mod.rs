@@ -12,6 +12,7 @@
 mod agents;
 mod calls;
 mod captures;
+mod counters;
 mod devices;
 mod environment;
 mod following;

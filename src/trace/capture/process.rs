@@ -6,7 +6,8 @@ use std::io;
 
 use super::Output;
 use super::calls::TimedCall;
-use super::devices::{Devices, Source};
+use super::counters::{Counted, Counters};
+use super::devices::{About, Devices, Source};
 use super::environment::Environments;
 use super::functions::Functions;
 use super::join::{At, EnqueueFields, Found, Join, Shown, What};
@@ -20,9 +21,10 @@ use crate::capture::Metadata;
 use crate::clock::{self, HostClock};
 use crate::record::number_map::NumberMap;
 use crate::record::{
-    AgentId, Allocation, Arguments, Completion, CorrelationId, Dependency, Environment,
-    KernelDispatch, Kind, MemoryCopy, MemorySet, Nanos, Overhead, ProcessId, QueueId, RecordRef,
-    StringId, Synchronization, ThreadId, UnifiedMemoryCounter, flags, queue_properties,
+    AgentId, Allocation, Arguments, Completion, CorrelationId, CounterValue, Dependency,
+    Environment, KernelDispatch, Kind, MemoryCopy, MemorySet, Nanos, Note, Overhead, ProcessId,
+    QueueId, RecordRef, StringId, Synchronization, ThreadId, UnifiedMemoryCounter, flags,
+    queue_properties,
 };
 use crate::trace::model::nesting::Nesting;
 use crate::trace::model::{
@@ -72,6 +74,8 @@ pub(super) struct ProcessStream<'a> {
     pub(super) ranges: Ranges,
     sampling: Sampling,
     ready: Ready,
+    counters: Counters,
+    counted: Counted,
     pub(super) off: OffTimes,
 }
 
@@ -110,6 +114,8 @@ impl<'a> ProcessStream<'a> {
         let mut stream = ProcessStream {
             devices: Devices::new(&metadata, index, &host, agents),
             sampling: Sampling::new(&metadata, index),
+            counters: Counters::new(&metadata),
+            counted: Counted::new(),
             metadata,
             began,
             lost_completions: false,
@@ -145,6 +151,9 @@ impl<'a> ProcessStream<'a> {
     pub fn learn(&mut self, record: &RecordRef<'_>) {
         self.metadata.to_mut().add(record);
         self.sampling.learn(record.kind());
+        if let Some(note) = record.view::<Note>() {
+            self.counters.learn(note.what);
+        }
         self.devices.learn(record.kind());
     }
 
@@ -237,6 +246,7 @@ impl<'a> ProcessStream<'a> {
                     .add_faults(&mut output.stream, place, &record, time)
             }
             Kind::OVERHEAD => self.overhead(output, thread, &read(record)),
+            Kind::COUNTER_VALUE => self.counter_value(output, &read(record)),
             Kind::LOSS => self.loss(output, &read(record)),
             Kind::NOTE => self.note(output, &read(record)),
             kind if Sampling::takes(kind) => {
@@ -264,6 +274,8 @@ impl<'a> ProcessStream<'a> {
         self.sampling
             .finish(output, metadata, devices, &mut self.ready)?;
         self.pass_on_ready(output)?;
+        self.counters.finish(&mut self.counted);
+        self.pass_on_counted(output)?;
         self.join.finish(&mut self.found);
         let mut unfinished = std::mem::take(&mut self.found);
         let end = self.cut().or(self.end());
@@ -423,6 +435,11 @@ impl<'a> ProcessStream<'a> {
         work: &EnqueueFields,
         completion: &Completion,
     ) -> io::Result<()> {
+        if self.counters.concern(work) {
+            let found = Found::Both(*work, *completion);
+            self.counters.found(found, &mut self.counted);
+            return self.pass_on_counted(output);
+        }
         if self.sampling.concern(work) {
             let found = Found::Both(*work, *completion);
             self.sampling.found(found, &mut self.ready);
@@ -455,7 +472,7 @@ impl<'a> ProcessStream<'a> {
                         host: &self.host,
                     };
                     self.devices
-                        .pass_on(output, source, found.parts(), None, None)?;
+                        .pass_on(output, source, found.parts(), About::default(), None)?;
                 }
             }
         }
@@ -471,12 +488,40 @@ impl<'a> ProcessStream<'a> {
                 metadata: &self.metadata,
                 host: &self.host,
             };
-            let samples = samples.as_ref();
+            let about = About {
+                samples: samples.as_ref(),
+                counters: &[],
+            };
             self.devices
-                .pass_on(output, source, found.parts(), samples, None)?;
+                .pass_on(output, source, found.parts(), about, None)?;
         }
         // There may be a burst of it once.
         self.ready.shrink_to(READY_CAPACITY);
+        Ok(())
+    }
+
+    /// Reads a value of a counter. The last value of a span of time passes on all of them.
+    fn counter_value(&mut self, output: &mut Output<'_>, value: &CounterValue) -> io::Result<()> {
+        if let Some(values) = self.counters.add(value, &mut self.counted) {
+            self.devices.counted(output, &self.metadata, &values)?;
+        }
+        self.pass_on_counted(output)
+    }
+
+    /// Passes on kernels that have waited for the values of their counters.
+    fn pass_on_counted(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+        for (found, counters) in self.counted.drain(..) {
+            let source = Source {
+                metadata: &self.metadata,
+                host: &self.host,
+            };
+            let about = About {
+                samples: None,
+                counters: &counters,
+            };
+            self.devices
+                .pass_on(output, source, found.parts(), about, None)?;
+        }
         Ok(())
     }
 

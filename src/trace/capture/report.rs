@@ -54,6 +54,10 @@ pub struct Report {
     pub dropped_samples: u64,
     /// How many samples one sample of the flame graph stands for; 0 if there is none.
     pub samples_shown_one_of: u64,
+    /// Number of values of counters.
+    pub counter_values: u64,
+    /// Number of values of counters that are invalid.
+    pub invalid_counter_values: u64,
     /// Parts of captures that could not be read.
     pub findings: Vec<(PathBuf, Finding)>,
     /// The clock of each agent of each process, as text.
@@ -64,6 +68,12 @@ impl Report {
     /// The number of all pieces of device work.
     pub fn work(&self) -> u64 {
         self.kernels + self.copies + self.sets + self.synchronizations + self.unknown_work
+    }
+
+    /// Counts values of counters: valid ones and invalid ones.
+    pub(super) fn count_values(&mut self, (valid, invalid): (u64, u64)) {
+        self.counter_values += valid + invalid;
+        self.invalid_counter_values += invalid;
     }
 
     /// Counts a piece of work.

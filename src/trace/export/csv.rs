@@ -450,6 +450,8 @@ fn number(argument: &Argument<'_>) -> Option<f64> {
         Value::Uint(value) => Some(value as f64),
         Value::Int(value) => Some(value as f64),
         Value::Double(value) => Some(value),
+        // Traces have the values beside kernels as texts.
+        Value::Text(text) => text.parse().ok().filter(|value: &f64| value.is_finite()),
         _ => None,
     }
 }

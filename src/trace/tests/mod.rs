@@ -2,6 +2,7 @@
 
 mod asked;
 mod calls;
+mod counters;
 mod foreign;
 mod losses;
 mod making;

@@ -3,12 +3,14 @@
 use crate::flight::{Keep, Trigger};
 use crate::merge::Offset;
 use crate::tables::Format;
+use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gputrail::buffer::Policy;
+use gputrail::collect::counting::{CounterChoice, CountingMode};
 use gputrail::collect::sampling::Request;
 use gputrail::collect::scope;
 use gputrail::collect::session::Size;
-use gputrail::record::{Kind, SamplingMethod, SamplingUnit};
+use gputrail::record::{Kind, Nanos, SamplingMethod, SamplingUnit};
 use gputrail::source::perf::SampleSource;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -312,6 +314,9 @@ pub struct Record {
     #[command(flatten)]
     pub sampling: Sampling,
 
+    #[command(flatten)]
+    pub counting: Counting,
+
     /// Print no summary, only errors and warnings
     #[arg(short, long)]
     pub quiet: bool,
@@ -426,6 +431,83 @@ pub struct Sampling {
     /// loaded as binaries have none
     #[arg(long)]
     pub kernel_debug_info: bool,
+}
+
+/// Counting of kernels.
+#[derive(Args, Default)]
+#[command(next_help_heading = "What kernels do, in numbers")]
+pub struct Counting {
+    /// Collect counters and metrics, such as TASK_CLOCK,PAGE_FAULTS for OpenCL on processors. `gputrail counters list --agent`
+    /// lists those of an agent
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = scope::name, conflicts_with = "pc_sampling")]
+    pub counters: Vec<String>,
+
+    /// Collect the counters and metrics that a file names: lines of names, as rocprofv3 has them with `pmc:` before, and
+    /// comments with `#`. May be given several times
+    #[arg(long, value_name = "FILE", conflicts_with = "pc_sampling")]
+    pub counters_file: Vec<PathBuf>,
+
+    /// When counters are read: for each dispatch, one after the other, or of the device as a whole at a period
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub counters_mode: Option<CountersMode>,
+
+    /// Time from one reading of a device's counters to the next [default: 1ms]
+    #[arg(long, value_name = "TIME", value_parser = scope::time)]
+    pub counters_period: Option<Duration>,
+}
+
+/// When counters are read.
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
+pub enum CountersMode {
+    /// For each dispatch
+    Dispatch,
+    /// At a period
+    Device,
+}
+
+/// The default period at which counters of a device are read.
+const DEFAULT_PERIOD: Duration = Duration::from_millis(1);
+
+impl Counting {
+    /// The counters that are asked for, if any.
+    pub fn choice(&self) -> Result<Option<CounterChoice>, anyhow::Error> {
+        let mut names = self.counters.clone();
+        for file in &self.counters_file {
+            let text = std::fs::read_to_string(file)
+                .with_context(|| format!("cannot read {}", file.display()))?;
+            for (number, line) in text.lines().enumerate() {
+                let line = line.split('#').next().unwrap_or_default().trim();
+                let line = line.strip_prefix("pmc:").unwrap_or(line);
+                for word in line.split([' ', '\t', ',']).filter(|word| !word.is_empty()) {
+                    let name = scope::name(word)
+                        .with_context(|| format!("{}:{}", file.display(), number + 1))?;
+                    names.push(name);
+                }
+            }
+        }
+        let is_device = self.counters_mode == Some(CountersMode::Device)
+            || self.counters_mode.is_none() && self.counters_period.is_some();
+        match (names.is_empty(), is_device, self.counters_period) {
+            (true, false, None)
+                if self.counters_file.is_empty() && self.counters_mode.is_none() =>
+            {
+                return Ok(None);
+            }
+            (true, ..) => bail!("no counter is named: --counters and --counters-file name them"),
+            (false, false, Some(_)) => {
+                bail!("--counters-period is for --counters-mode device")
+            }
+            _ => {}
+        }
+        let period = self.counters_period.unwrap_or(DEFAULT_PERIOD);
+        let mode = match is_device {
+            false => CountingMode::Dispatch,
+            true => CountingMode::Device {
+                period: Nanos(period.as_nanos() as u64),
+            },
+        };
+        Ok(Some(CounterChoice { names, mode }))
+    }
 }
 
 /// The default sampling interval, in nanoseconds.
@@ -629,6 +711,9 @@ pub struct Demo {
     /// samples
     #[arg(long, requires = "pc_sampling")]
     pub aggregate_samples: bool,
+
+    #[command(flatten)]
+    pub counting: Counting,
 
     /// A tool to load into the simulated program: a library that was made with gputrail.h, see docs/guide.md. The program
     /// then runs in a process of its own, in real time. May be given several times

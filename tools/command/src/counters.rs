@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use gputrail::counters::{
     self, Architecture, Catalogue, CounterIndex, Definition, Resolution, Sources,
 };
+use gputrail::source::{opencl, sim};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -19,11 +20,13 @@ Examples:
   gputrail counters list -a gfx90a                         counters and metrics of one
   gputrail counters info -a gfx90a OccupancyPercent        formula down to basic counters
   gputrail counters check -a gfx90a MfmaUtil,L2CacheHit    passes of a kernel that they need
+  gputrail counters list --agent 0                         counters that an agent of this machine collects
+  gputrail counters list --agent sim                       those of the simulated GPU
   gputrail counters list -d metrics.xml -a gfx906          by other definitions";
 
 const NOTES: &str = "\
-The definitions that are built in are rocprofiler-sdk's. Counters are not collected yet: this tells what the hardware can count,
-and in how many passes.
+The definitions that are built in are rocprofiler-sdk's: they tell what the hardware can count, and in how many passes. `gputrail
+record --counters` and `gputrail demo --counters` collect the counters of agents.
 
 Exit codes: 0 on success; 1 when definitions of a file were refused, each with its place; 125 when there is no such counter or
 architecture, or a file cannot be read.";
@@ -76,6 +79,10 @@ struct Of {
     /// counters of GPUPerfAPI. May be given several times
     #[arg(short, long, value_name = "FILE")]
     definitions: Vec<PathBuf>,
+
+    /// The counters that an agent collects: its number in `gputrail agents`, or `sim` for the simulated GPU
+    #[arg(long, value_name = "AGENT", conflicts_with_all = ["architecture", "definitions"])]
+    agent: Option<String>,
 }
 
 /// Runs the command; the result is the exit code.
@@ -90,6 +97,9 @@ pub fn run(arguments: &Counters) -> Result<u8, Failure> {
     let text = match &arguments.question {
         Question::List { of, format } => match &of.architecture {
             Some(name) => tables::write(&[counters_of(find(&catalogue, name)?)], *format),
+            None if of.agent.is_some() => {
+                tables::write(&[counters_of(of.architecture(&catalogue)?)], *format)
+            }
             None => tables::write(&[architectures(&catalogue)], *format),
         },
         Question::Info { of, name } => {
@@ -111,6 +121,12 @@ pub fn run(arguments: &Counters) -> Result<u8, Failure> {
 
 impl Of {
     fn catalogue(&self) -> Result<Catalogue, anyhow::Error> {
+        if let Some(agent) = &self.agent {
+            let mut catalogue = Catalogue::default();
+            let counters = counters_of_agent(agent)?;
+            catalogue.architectures.insert(agent.clone(), counters);
+            return Ok(catalogue);
+        }
         let mut sources = Sources::default();
         if self.definitions.is_empty() {
             counters::read_built_in(&mut sources);
@@ -126,13 +142,36 @@ impl Of {
         &self,
         catalogue: &'c Catalogue,
     ) -> Result<&'c Architecture, anyhow::Error> {
-        match &self.architecture {
+        match self.architecture.as_ref().or(self.agent.as_ref()) {
             Some(name) => find(catalogue, name),
             None => Err(anyhow!(
                 "name an architecture with -a; there are {}",
                 names_of(catalogue)
             )),
         }
+    }
+}
+
+/// The counters that an agent of this machine collects.
+fn counters_of_agent(agent: &str) -> Result<Architecture, anyhow::Error> {
+    if agent == "sim" {
+        return Ok((*sim::counters()).clone());
+    }
+    let number: usize = agent
+        .parse()
+        .map_err(|_| anyhow!("{agent:?}: expected the number of an agent, or sim"))?;
+    let devices = opencl::all_devices().map_err(|error| anyhow!("{error}"))?;
+    let Some(device) = devices.get(number) else {
+        return Err(anyhow!(
+            "there is no agent {number}: `gputrail agents` lists them"
+        ));
+    };
+    match device.counters() {
+        Some(counters) => Ok((*counters).clone()),
+        None => Err(anyhow!(
+            "agent {number} ({}) has no counters that can be collected",
+            device.name
+        )),
     }
 }
 

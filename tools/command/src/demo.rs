@@ -125,6 +125,7 @@ fn run_with_tools(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
         record.sampling.pc_sampling = Some(request.method);
         record.sampling.interval = Some((request.interval, request.unit));
     }
+    record.counting = arguments.counting;
     record.output = Some(arguments.output);
     record.tool = arguments.tool;
     record.capture = arguments.capture;
@@ -182,6 +183,7 @@ fn record_here(capture: &std::path::Path, arguments: &Demo) -> Result<(), Failur
         ticks: TickSource::Virtual,
         scope: Scope {
             sampling: arguments.sampling(),
+            counters: arguments.counting.choice()?,
             ..Scope::default()
         },
         aggregate_samples: arguments.aggregate_samples,

@@ -297,6 +297,11 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), 
     if let Some(text) = samples(counts, 0) {
         lines.line("samples", text);
     }
+    if report.counter_values > 0 {
+        let values = count(report.counter_values, "value");
+        let invalid = grouped(report.invalid_counter_values);
+        lines.line("counters", format!("{values}, {invalid} of them invalid"));
+    }
     lines.list(
         "device clocks",
         report.clocks.iter().map(|(_, _, clock)| clock),

@@ -81,6 +81,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     }
     let mut scope = Scope::from(arguments.scope);
     arguments.sampling.add_to(&mut scope);
+    scope.counters = arguments.counting.choice()?;
     scope.dump_on = arguments.dump_on;
     scope.range_ids = arguments.range_ids;
     // Arguments that are neither shown nor kept need not be recorded.

@@ -5,7 +5,7 @@ use crate::convert::DAMAGED;
 use crate::input;
 use crate::tables::{Cell, Column, Table};
 use crate::{Failure, say, stdout, tables};
-use gputrail::analysis::summary::{Distribution, Summary, WorkSummary};
+use gputrail::analysis::summary::{CounterSummary, Distribution, Summary, WorkSummary};
 use gputrail::record::Nanos;
 use gputrail::source;
 
@@ -92,6 +92,7 @@ pub fn tables_of(summary: &Summary, problems: u64) -> Vec<Table> {
     ];
     tables.push(gaps(summary));
     tables.push(ranges(summary));
+    tables.push(counters(summary));
     tables
 }
 
@@ -365,5 +366,32 @@ fn gaps(summary: &Summary) -> Table {
             column("Unknown", "unknown_ns"),
         ],
         rows,
+    }
+}
+
+fn counters(summary: &Summary) -> Table {
+    let row = |counter: CounterSummary| {
+        vec![
+            Cell::Text(counter.kernel),
+            Cell::Text(counter.counter),
+            Cell::Count(counter.dispatches),
+            Cell::Number(counter.min),
+            Cell::Number(counter.median),
+            Cell::Number(counter.max),
+            Cell::Number(counter.total),
+        ]
+    };
+    Table {
+        name: column("Counters and metrics of kernels", "counters"),
+        columns: vec![
+            column("Kernel", "kernel"),
+            column("Counter", "counter"),
+            column("Dispatches", "dispatches"),
+            column("Min", "min"),
+            column("Median", "median"),
+            column("Max", "max"),
+            column("Sum", "sum"),
+        ],
+        rows: summary.counters().into_iter().map(row).collect(),
     }
 }

@@ -239,6 +239,16 @@ fn remarks(text: &mut String, report: &Report) {
         }
     };
     remark(
+        report.counter_values,
+        "value",
+        "of counters beside kernels and over time: `gputrail summary` has them by kernel",
+    );
+    remark(
+        report.invalid_counter_values,
+        "value",
+        "of counters is invalid, with its reason beside the kernel",
+    );
+    remark(
         report.unfinished_calls,
         "call",
         "had not returned at the end",

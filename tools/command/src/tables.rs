@@ -35,6 +35,8 @@ pub enum Cell {
     Bytes(u64),
     /// A share, 0 to 1.
     Share(f64),
+    /// A number without a unit.
+    Number(f64),
     /// The value is unknown.
     Nothing,
 }
@@ -47,6 +49,10 @@ impl Cell {
             Cell::Time(nanos) => time(*nanos),
             Cell::Bytes(count) => bytes(*count),
             Cell::Share(share) => format!("{:.1} %", 100.0 * share),
+            Cell::Number(number) if number.fract() == 0.0 && *number >= 0.0 => {
+                grouped(*number as u64)
+            }
+            Cell::Number(number) => format!("{number:.3}"),
             Cell::Nothing => "-".into(),
         }
     }
@@ -61,6 +67,7 @@ impl Cell {
                 number.to_string()
             }
             Cell::Share(share) => format!("{share:.6}"),
+            Cell::Number(number) => number.to_string(),
             Cell::Nothing => String::new(),
         }
     }
@@ -73,6 +80,7 @@ impl Serialize for Cell {
             Cell::Count(number) | Cell::Bytes(number) | Cell::Time(Nanos(number)) => {
                 serializer.serialize_u64(*number)
             }
+            Cell::Number(number) => serializer.serialize_f64(*number),
             Cell::Share(share) => serializer.serialize_f64((share * 1e6).round() / 1e6),
             Cell::Nothing => serializer.serialize_unit(),
         }

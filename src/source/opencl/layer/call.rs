@@ -5,6 +5,7 @@
 
 use super::clocks;
 use super::completion::{self, OUTSTANDING};
+use super::counting;
 use super::devices;
 use super::dispatch::{contained, next};
 use super::ffi::*;
@@ -267,18 +268,22 @@ impl ObservedCall {
             }
             return;
         };
-        self.end();
         let own = OUTSTANDING.of_thread(thread.state().number());
         // SAFETY: the caller's promise.
         let info = own.source.queue(unsafe { Self::queue_of(queue, &work) });
+        let counts = counting::is_on() && work.is_kernel();
+        if counts {
+            counting::after(info.agent, event);
+        }
+        self.end();
         let event = EventOf {
             handle: event,
             is_ours,
         };
         let mut times = [0; 4];
         let is_plain = !(event.handle.is_null() || self.core.interest.has_inner_callbacks());
-        let has_run =
-            is_plain && completion::completed_in_enqueue(event.handle, blocking, own, &mut times);
+        let has_run = is_plain
+            && completion::completed_in_enqueue(event.handle, blocking || counts, own, &mut times);
         let times = has_run.then_some(times);
         // SAFETY: the caller's promise.
         unsafe { self.follow(info, work, event, times, blocking, waits) };
@@ -418,6 +423,9 @@ impl ObservedCall {
             work.enqueue(&mut host, &enqueue);
             if let Some(times) = times {
                 completion::write_completed(&mut host, &enqueue, times, end);
+            }
+            if counting::is_on() && work.is_kernel() {
+                counting::write(&mut host, &enqueue, times);
             }
             Some((id, taken))
         } else {

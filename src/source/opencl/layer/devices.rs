@@ -1,6 +1,7 @@
 //! Devices, and their agents in records.
 
 use super::clocks;
+use super::counting;
 use super::device::{describe, text};
 use super::dispatch::{below, next};
 use super::ffi::*;
@@ -84,6 +85,7 @@ fn name(device: cl_device_id) -> AgentId {
     }
     clocks::new_agent(id, device, &known);
     sampling::new_agent(id, &known);
+    counting::new_agent(id, &known);
     id
 }
 

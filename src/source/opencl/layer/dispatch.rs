@@ -8,7 +8,8 @@ use super::functions::{AnyFunction, Argument, Description, Dispatch, Function};
 use super::table::opencl_functions;
 use super::work::{Commands, Mapped};
 use super::{
-    debug_info, events, extensions, kernels, memory, objects, programs, queues, rect, waits,
+    counting, debug_info, events, extensions, kernels, memory, objects, programs, queues, rect,
+    waits,
 };
 use crate::platform::inside::contain;
 use crate::record::{ArgumentType, KernelId, OperationGroup};
@@ -281,6 +282,13 @@ macro_rules! body {
         ($($arg:ident: $ty:ty),*) { $work:expr }) => {{
         let blocking = false $(|| $blocking.0 != 0)?;
         contained(|| notify_enqueue!($call $queue, $work, blocking, $($arg),*));
+        if $crate::source::opencl::layer::counting::is_on() {
+            // SAFETY: what the program says, the runtime would read too.
+            unsafe {
+                let waits = wait_list!($($arg),*);
+                $crate::source::opencl::layer::counting::before($queue, $work, waits)
+            };
+        }
         let mut own = cl_event::NULL;
         let asked = $event;
         let $event = &raw mut own;
@@ -296,6 +304,9 @@ macro_rules! body {
                     let (is_ours, waits) = (asked.is_null(), wait_list!($($arg),*));
                     $call.enqueued($queue, $work, own, is_ours, blocking, waits)
                 };
+            }
+            if $crate::source::opencl::layer::counting::is_on() {
+                $crate::source::opencl::layer::counting::abandon();
             }
             kept_arguments!(values: $call $group $($arg: $ty),*);
             exit!($call result, values, $($arg),*);

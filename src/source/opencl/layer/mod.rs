@@ -5,6 +5,7 @@ mod callbacks;
 mod clocks;
 mod command_buffers;
 mod completion;
+mod counting;
 mod debug_info;
 mod devices;
 mod dispatch;
@@ -65,6 +66,7 @@ pub unsafe fn layer_info(
 pub(super) fn begin() -> std::io::Result<()> {
     objects::forget_all();
     sampling::begin();
+    counting::begin();
     OUTSTANDING.open()
 }
 

@@ -100,6 +100,11 @@ impl WaitList {
         }
     }
 
+    /// The number of events and the list, unless it is empty.
+    pub fn list(self) -> Option<(cl_uint, *const cl_event)> {
+        (!self.is_empty()).then_some((self.count, self.events))
+    }
+
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.events.is_null() || self.count == 0

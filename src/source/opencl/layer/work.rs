@@ -47,6 +47,12 @@ pub(super) trait Enqueue: Copy {
         cl_command_queue::NULL
     }
 
+    /// Whether it is one kernel.
+    #[inline(always)]
+    fn is_kernel(&self) -> bool {
+        false
+    }
+
     /// The buffers that want its records, of a call with this interest.
     fn wanted_by(&self, host: &HostThread, call: Interest, context: ContextId) -> Buffers;
 
@@ -58,6 +64,11 @@ pub(super) trait Enqueue: Copy {
 }
 
 impl<P: CommandRecord> Enqueue for P {
+    #[inline(always)]
+    fn is_kernel(&self) -> bool {
+        self.kernel().is_some()
+    }
+
     #[inline(always)]
     fn wanted_by(&self, host: &HostThread, call: Interest, context: ContextId) -> Buffers {
         let wanted = host.board().buffers_of(call, P::KIND, context);
@@ -217,6 +228,11 @@ impl KernelLaunch {
 }
 
 impl Enqueue for KernelLaunch {
+    #[inline(always)]
+    fn is_kernel(&self) -> bool {
+        self.launch.id.is_some()
+    }
+
     #[inline(always)]
     fn wanted_by(&self, host: &HostThread, call: Interest, context: ContextId) -> Buffers {
         let wanted = host

@@ -13,7 +13,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub(super) use program::Program;
+pub(super) use program::{Operation, Program};
 pub(super) use unit::Did;
 pub(super) use unit::SIMDS;
 pub(super) use window::{Seen, Visit, Window};

@@ -41,6 +41,9 @@ pub(in crate::source::sim) struct Registers {
     pub count: u16,
 }
 
+/// Local memory bandwidth, in bytes per cycle.
+const LOCAL_BYTES: u64 = 128;
+
 /// The number of registers.
 pub(super) const REGISTERS: usize = 640;
 const SPECIAL: [(&str, u16); 4] = [("vcc", 636), ("scc", 637), ("exec", 638), ("m0", 639)];
@@ -92,6 +95,13 @@ pub(in crate::source::sim) enum Operation {
 #[derive(Clone, Debug)]
 pub(in crate::source::sim) struct Program {
     pub lines: Vec<Line>,
+}
+
+impl Line {
+    /// The cycles of local memory that an access to `bytes` for each lane takes.
+    pub fn local_cycles(&self, bytes: u32) -> u64 {
+        u64::from(self.lanes * bytes).div_ceil(LOCAL_BYTES)
+    }
 }
 
 impl Program {

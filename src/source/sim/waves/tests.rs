@@ -408,3 +408,57 @@ fn the_same_seed_gives_the_same_window() {
     assert_eq!(of(3), of(3));
     assert_ne!(of(3), of(4));
 }
+
+/// Counts the instructions of one workgroup as the unit issues them, cycle by cycle.
+#[test]
+fn the_instructions_of_a_workgroup_are_those_that_the_unit_issues() {
+    use super::unit::Unit;
+    use crate::record::Snapshot;
+    use crate::source::sim::events::{Counts, Event};
+    use crate::source::sim::random::Purpose;
+
+    for mix in mixes() {
+        let random = Random::fork(3, Purpose::Sampling, 0);
+        let mut unit = Unit::new(&mix.program, mix.waves, 1, random);
+        let mut row = vec![None; unit.slots()];
+        let mut arbiter = [Snapshot(0); SIMDS];
+        let mut issued: BTreeMap<usize, u64> = BTreeMap::new();
+        let mut has_begun = false;
+        loop {
+            unit.step(&mut row, &mut arbiter);
+            let waves = row.iter().flatten();
+            if has_begun && waves.clone().count() == 0 {
+                break;
+            }
+            for wave in waves {
+                has_begun = true;
+                if let Did::Issued(_) = wave.did {
+                    *issued.entry(wave.instruction.into()).or_default() += 1;
+                }
+            }
+        }
+        let counts = Counts::of_launch(&mix.program, 1, mix.waves as u64);
+        let number = |of: &dyn Fn(&Operation) -> bool| {
+            let lines = issued.iter();
+            let lines = lines.filter(|(line, _)| of(&mix.program.lines[**line].operation));
+            lines.map(|(_, count)| count).sum::<u64>()
+        };
+        use Operation::*;
+        let name = mix.name;
+        let vector = number(&|of| matches!(of, Vector { .. } | Matrix { .. }));
+        assert_eq!(counts.get(Event::Instruction), number(&|_| true), "{name}");
+        assert_eq!(counts.get(Event::Vector), vector, "{name}");
+        assert_eq!(
+            counts.get(Event::Scalar),
+            number(&|of| *of == Scalar),
+            "{name}"
+        );
+        let loads = number(&|of| matches!(of, Load { .. }));
+        assert_eq!(counts.get(Event::Load), loads, "{name}");
+        let stores = number(&|of| matches!(of, Store { .. }));
+        assert_eq!(counts.get(Event::Store), stores, "{name}");
+        let local = number(&|of| matches!(of, Local { .. } | LocalDirect));
+        assert_eq!(counts.get(Event::Local), local, "{name}");
+        assert_eq!(counts.get(Event::Wave), number(&|of| *of == End), "{name}");
+    }
+}

@@ -31,8 +31,6 @@ const SCALAR_MEMORY_LATENCY: (u64, u64) = (90, 60);
 const LOCAL_LATENCY: u64 = 64;
 /// Memory bandwidth of one compute unit, in bytes per cycle.
 const MEMORY_BYTES: u64 = 48;
-/// Local memory bandwidth, in bytes per cycle.
-const LOCAL_BYTES: u64 = 128;
 /// The most vector memory operations in flight per unit.
 const IN_FLIGHT: usize = 64;
 /// Cycles that a texture operation occupies its pipe.
@@ -486,7 +484,7 @@ impl<'a> Unit<'a> {
                 InstructionType::TEX
             }
             Local { bytes } => {
-                let cycles = (u64::from(line.lanes * bytes)).div_ceil(LOCAL_BYTES);
+                let cycles = line.local_cycles(bytes);
                 take(&mut self.local, now, cycles)?;
                 in_order(
                     &mut self.waves[slot_index].locals,

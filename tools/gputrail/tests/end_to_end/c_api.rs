@@ -247,6 +247,20 @@ fn a_program_samples_its_own_kernels() {
 }
 
 #[test]
+fn a_program_counts_what_its_own_kernels_do() {
+    needs!(a_program_counts_what_its_own_kernels_do: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    for compiler in [C, CPP] {
+        let program = linked(&dir, compiler, "c_api_counting");
+        for driver in [Driver::Basic, Driver::Threaded] {
+            let ended = run(&mut dir.untraced(driver, &program, &[])).well();
+            assert_eq!(ended.text(), "passed\n");
+            assert_eq!(ended.stderr, "");
+        }
+    }
+}
+
+#[test]
 fn a_program_that_observes_itself_is_recorded_as_well() {
     needs!(a_program_that_observes_itself_is_recorded_as_well:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);

@@ -9,6 +9,7 @@ mod command_buffers;
 mod completeness;
 mod control;
 mod counters;
+mod counting;
 mod cpp_api;
 mod cuda;
 mod damages;

@@ -1,0 +1,109 @@
+//! Errors of counter collection.
+
+use super::{Countable, CountingMode};
+use crate::collect::agents::Refused;
+use crate::counters::Impossible;
+use crate::record::{AgentId, Nanos};
+
+/// The reason why counters cannot be collected as requested.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CountingError {
+    /// No agent has this id, or none whose source knows its counters.
+    #[error("no agent with counters has the id {0}; `gputrail agents` lists the agents")]
+    UnknownAgent(AgentId),
+    /// The agent has no counters.
+    #[error("{agent} has no counters that can be collected")]
+    NotSupported {
+        /// Its id and name.
+        agent: String,
+    },
+    /// The set is empty.
+    #[error("no counter or metric is named")]
+    NoNames,
+    /// No counter or metric of the agent has this name.
+    #[error("there is no counter or metric {counter:?}{}", nearest_names(.nearest))]
+    UnknownCounter {
+        /// The name.
+        counter: String,
+        /// The names that are most like it.
+        nearest: Vec<String>,
+    },
+    /// The hardware cannot count one of them.
+    #[error(transparent)]
+    Impossible(#[from] Impossible),
+    /// They need too many passes.
+    #[error(
+        "the counters need {passes} passes of a kernel, and {agent} can do {possible}; name fewer: `gputrail counters check` \
+         tells which go together"
+    )]
+    Passes {
+        /// Its id and name.
+        agent: String,
+        /// The number of passes that they need.
+        passes: usize,
+        /// The number of passes that the agent can do.
+        possible: usize,
+    },
+    /// The agent cannot count in this way.
+    #[error("{agent} cannot count {mode}")]
+    Mode {
+        /// Its id and name.
+        agent: String,
+        /// The way.
+        mode: CountingMode,
+    },
+    /// The period is too short.
+    #[error("{agent} cannot be read every {period} ns: the shortest period is {shortest} ns")]
+    Period {
+        /// Its id and name.
+        agent: String,
+        /// The period.
+        period: Nanos,
+        /// The shortest period.
+        shortest: Nanos,
+    },
+    /// The agent counts already, in this process or meanwhile in another one.
+    #[error("{agent} counts already")]
+    Taken {
+        /// Its id and name.
+        agent: String,
+    },
+    /// Another context of the process counts.
+    #[error("another context of this process collects counters: only one can")]
+    OtherContext,
+    /// The context or the agent is sampled, which cannot be done together.
+    #[error("PC sampling is configured: PC sampling and counter collection exclude each other")]
+    Sampling,
+    /// Asked from within a buffer's callback, which may be what a source waits for.
+    #[error("busy: counters are not available within a buffer's callback")]
+    Busy,
+    /// The system does not allow it.
+    #[error("{agent} cannot count: {reason}")]
+    System {
+        /// Its id and name.
+        agent: String,
+        /// The obstacle, and the remedy.
+        reason: String,
+    },
+}
+
+fn nearest_names(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        names => format!("; the nearest are {}", names.join(", ")),
+    }
+}
+
+impl From<Refused<Countable>> for CountingError {
+    fn from(refused: Refused<Countable>) -> CountingError {
+        match refused {
+            Refused::UnknownAgent(agent) => CountingError::UnknownAgent(agent),
+            Refused::Taken { agent, .. } => CountingError::Taken { agent },
+            Refused::OtherContext => CountingError::OtherContext,
+            Refused::OtherService(_) => CountingError::Sampling,
+            Refused::Busy => CountingError::Busy,
+            Refused::System { agent, reason } => CountingError::System { agent, reason },
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Counter collection: what kernels did, in numbers.
+//!
+//! Counter collection is a [service of agents](crate::collect::agents): a context names counters and metrics of an agent
+//! ([`CounterSet`]), says when they are read ([`CountingMode`]), and which buffer gets the
+//! [`CounterValue`](crate::record::CounterValue)s. Semantics are those of rocprofiler-sdk's dispatch and device counting. It
+//! excludes PC sampling in the same context and of the same agent.
+//!
+//! A source offers each agent with its counters ([`Countable`]). It reads basic counters; metrics are computed here
+//! (`values`) from the readings and from properties of the agent.
+
+mod error;
+mod set;
+#[cfg(test)]
+mod tests;
+#[cfg(any(feature = "opencl", feature = "sim"))]
+pub(crate) mod values;
+
+pub use error::CountingError;
+pub use set::CounterSet;
+
+use super::agents::{self, AgentRequest, AgentService, ServiceKind};
+use crate::counters::Architecture;
+use crate::record::Nanos;
+use std::fmt;
+use std::sync::Arc;
+
+/// The counter collection service.
+pub type Counting = AgentService<CountingRequest>;
+/// Where the values of an agent's counters go.
+pub type CountingDelivery = agents::Delivery<()>;
+
+/// When counters are read.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum CountingMode {
+    /// For each dispatch. Kernels of the agent run one after the other, so that each has its own values.
+    #[default]
+    Dispatch,
+    /// At a period, whatever runs.
+    Device {
+        /// The time from one reading to the next.
+        period: Nanos,
+    },
+}
+
+/// The counters that an agent offers.
+#[derive(Clone, Debug)]
+pub struct Countable {
+    /// Its blocks, counters and metrics.
+    pub architecture: Arc<Architecture>,
+    /// Whether it counts for each dispatch.
+    pub dispatches: bool,
+    /// The shortest period at which the agent as a whole is read; `None` if it cannot be.
+    pub shortest_period: Option<Nanos>,
+    /// The most passes in which a kernel is run again for counters that do not fit one pass.
+    pub passes: usize,
+}
+
+/// A request to count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CountingRequest {
+    /// The counters and metrics.
+    pub set: Arc<CounterSet>,
+    /// When they are read.
+    pub mode: CountingMode,
+}
+
+/// The counters of a recording: names, and when they are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CounterChoice {
+    /// Names of counters and metrics.
+    pub names: Vec<String>,
+    /// When they are read.
+    pub mode: CountingMode,
+}
+
+impl fmt::Display for CountingMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CountingMode::Dispatch => f.write_str("for each dispatch"),
+            CountingMode::Device { period } => write!(f, "of the agent every {period} ns"),
+        }
+    }
+}
+
+impl AgentRequest for CountingRequest {
+    const SERVICE: ServiceKind = ServiceKind::Counters;
+    type Configuration = Countable;
+    type Deliver = ();
+    type Error = CountingError;
+
+    fn active(&self) -> Countable {
+        Countable {
+            architecture: self.set.architecture().clone(),
+            dispatches: self.mode == CountingMode::Dispatch,
+            shortest_period: match self.mode {
+                CountingMode::Dispatch => None,
+                CountingMode::Device { period } => Some(period),
+            },
+            passes: self.set.passes().len(),
+        }
+    }
+
+    fn check(&self, agent: &str, possible: Vec<Countable>) -> Result<(), CountingError> {
+        let agent = agent.to_owned();
+        let Some(possible) = possible.first() else {
+            return Err(CountingError::NotSupported { agent });
+        };
+        let passes = self.set.passes().len();
+        match (self.mode, possible.shortest_period) {
+            (CountingMode::Dispatch, _) if !possible.dispatches => Err(CountingError::Mode {
+                agent,
+                mode: self.mode,
+            }),
+            (CountingMode::Dispatch, _) if passes > possible.passes => Err(CountingError::Passes {
+                agent,
+                passes,
+                possible: possible.passes,
+            }),
+            (CountingMode::Dispatch, _) => Ok(()),
+            (mode, None) => Err(CountingError::Mode { agent, mode }),
+            (CountingMode::Device { period }, Some(shortest)) if period < shortest => {
+                Err(CountingError::Period {
+                    agent,
+                    period,
+                    shortest,
+                })
+            }
+            // Time does not come again: there is one pass.
+            _ if passes > 1 => Err(CountingError::Passes {
+                agent,
+                passes,
+                possible: 1,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Counting {
+    /// The request that counts `names` on `agent`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`AgentService::configurations`] and [`CounterSet::new`].
+    pub fn request(
+        &self,
+        agent: crate::record::AgentId,
+        names: &[impl AsRef<str>],
+        mode: CountingMode,
+    ) -> Result<CountingRequest, CountingError> {
+        let (possible, agent) = self.named_configurations(agent)?;
+        let Some(possible) = possible.first() else {
+            return Err(CountingError::NotSupported { agent });
+        };
+        let set = Arc::new(CounterSet::new(&possible.architecture, names)?);
+        Ok(CountingRequest { set, mode })
+    }
+}

@@ -1,0 +1,86 @@
+//! A set of counters and metrics of one architecture, with the passes that they need.
+
+use super::CountingError;
+use crate::counters::{self, Architecture, Counted, CounterIndex};
+use std::sync::Arc;
+
+/// Counters and metrics of one architecture (CUPTI: event and metric groups; ROCProfiler v1: features; rocprofiler-sdk:
+/// counter configuration).
+#[derive(Clone, Debug)]
+pub struct CounterSet {
+    architecture: Arc<Architecture>,
+    wanted: Vec<CounterIndex>,
+    passes: Vec<Vec<Counted>>,
+}
+
+impl CounterSet {
+    /// The set of these names, each once. A name is found exactly, or else without regard to case.
+    ///
+    /// # Errors
+    ///
+    /// [`CountingError::NoNames`]; [`CountingError::UnknownCounter`], with the nearest names;
+    /// [`CountingError::Impossible`] if the hardware cannot count one of them.
+    pub fn new(
+        architecture: &Arc<Architecture>,
+        names: &[impl AsRef<str>],
+    ) -> Result<CounterSet, CountingError> {
+        let mut wanted = Vec::with_capacity(names.len());
+        for name in names {
+            let name = name.as_ref().trim();
+            let found = architecture.find(name);
+            let found = found.or_else(|| architecture.find_ignoring_case(name));
+            let Some(index) = found else {
+                let nearest = architecture.nearest(name);
+                return Err(CountingError::UnknownCounter {
+                    counter: name.to_owned(),
+                    nearest: nearest.into_iter().map(str::to_owned).collect(),
+                });
+            };
+            if !wanted.contains(&index) {
+                wanted.push(index);
+            }
+        }
+        if wanted.is_empty() {
+            return Err(CountingError::NoNames);
+        }
+        let plan = counters::plan(architecture, &wanted)?;
+        Ok(CounterSet {
+            architecture: architecture.clone(),
+            wanted,
+            passes: plan.passes,
+        })
+    }
+
+    /// The architecture.
+    pub fn architecture(&self) -> &Arc<Architecture> {
+        &self.architecture
+    }
+
+    /// The counters and metrics, in the order in which they were named.
+    pub fn wanted(&self) -> &[CounterIndex] {
+        &self.wanted
+    }
+
+    /// The basic counters of each pass.
+    pub fn passes(&self) -> &[Vec<Counted>] {
+        &self.passes
+    }
+
+    /// The basic counters of all passes.
+    pub fn counted(&self) -> impl Iterator<Item = Counted> {
+        self.passes.iter().flatten().copied()
+    }
+
+    /// The names, as text.
+    pub fn names(&self) -> String {
+        let name = |index: &CounterIndex| self.architecture.counter(*index).name.as_str();
+        let names: Vec<&str> = self.wanted.iter().map(name).collect();
+        names.join(", ")
+    }
+}
+
+impl PartialEq for CounterSet {
+    fn eq(&self, other: &CounterSet) -> bool {
+        Arc::ptr_eq(&self.architecture, &other.architecture) && self.wanted == other.wanted
+    }
+}

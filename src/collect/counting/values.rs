@@ -1,0 +1,185 @@
+//! The records of values: basic counters as they were read, and metrics computed from them.
+
+use super::CounterSet;
+use crate::capture::names::Names;
+use crate::counters::{Column, Counted, Definition, Invalid, Measured, Property, Usage, evaluate};
+use crate::record::{
+    ALL_INSTANCES, ALWAYS_SCHEDULED, AgentId, CorrelationId, CounterInvalid, CounterUsage,
+    CounterValue, DeviceTime, QueueId, WorkId,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The reading of a basic counter.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Reading {
+    /// The values of the instances of its block.
+    pub instances: Vec<u64>,
+    /// The share of the time during which it counted, in thousandths.
+    pub scheduled: u16,
+    /// The reason for which there is no value.
+    pub invalid: CounterInvalid,
+}
+
+impl Reading {
+    /// A value of all instances together that counted all the time.
+    pub fn of(value: u64) -> Reading {
+        Reading {
+            instances: vec![value],
+            scheduled: ALWAYS_SCHEDULED,
+            invalid: CounterInvalid::NO,
+        }
+    }
+
+    /// No value, for this reason.
+    pub fn invalid(invalid: CounterInvalid) -> Reading {
+        Reading {
+            instances: vec![0],
+            scheduled: 0,
+            invalid,
+        }
+    }
+}
+
+/// The subject of values: a dispatch, or a span of time.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Subject {
+    pub work: WorkId,
+    pub correlation: CorrelationId,
+    pub queue: QueueId,
+    /// The span; 0 for a dispatch.
+    pub span: (DeviceTime, DeviceTime),
+    /// The duration in ns, if it is known.
+    pub duration: Option<u64>,
+}
+
+/// Makes the records of one set of counters of one agent.
+pub(crate) struct ValueRecords {
+    set: Arc<CounterSet>,
+    properties: HashMap<Property, f64>,
+    /// The records of the set's counters and metrics, without values.
+    blank: Vec<CounterValue>,
+    has_metrics: bool,
+}
+
+impl ValueRecords {
+    /// The records of `set` on an agent with these `properties`.
+    pub fn new(
+        set: Arc<CounterSet>,
+        agent: AgentId,
+        properties: HashMap<Property, f64>,
+        names: &Names,
+    ) -> ValueRecords {
+        let architecture = set.architecture();
+        let mut has_metrics = false;
+        let count = set.wanted().len();
+        let blank = set.wanted().iter().enumerate().map(|(place, index)| {
+            let counter = architecture.counter(*index);
+            let mut record = CounterValue::blank();
+            record.agent = agent;
+            record.counter = names.string(&counter.name);
+            record.instance = ALL_INSTANCES;
+            record.scheduled = ALWAYS_SCHEDULED;
+            record.usage = usage(counter.usage);
+            record.remaining = (count - 1 - place).min(u16::MAX.into()) as u16;
+            match counter.definition {
+                Definition::Basic { block, .. } => {
+                    let block = &architecture.blocks()[block.0 as usize];
+                    record.block = names.string(&block.name);
+                }
+                Definition::Derived(..) => has_metrics = true,
+            }
+            record
+        });
+        ValueRecords {
+            blank: blank.collect(),
+            has_metrics,
+            properties,
+            set,
+        }
+    }
+
+    /// The set.
+    pub fn set(&self) -> &Arc<CounterSet> {
+        &self.set
+    }
+
+    /// The records of `subject`, whose counters have these readings.
+    pub fn of(&self, subject: &Subject, readings: &[(Counted, Reading)]) -> Vec<CounterValue> {
+        let metrics = match self.has_metrics {
+            true => self.metrics(subject, readings),
+            false => Vec::new(),
+        };
+        let architecture = self.set.architecture();
+        let mut records = self.blank.clone();
+        for (place, (record, index)) in records.iter_mut().zip(self.set.wanted()).enumerate() {
+            record.work = subject.work;
+            record.correlation = subject.correlation;
+            record.queue = subject.queue;
+            (record.start, record.end) = subject.span;
+            if let Definition::Basic { .. } = architecture.counter(*index).definition {
+                let found = readings.iter().find(|((counter, _), _)| counter == index);
+                match found {
+                    Some((_, reading)) if reading.invalid == CounterInvalid::NO => {
+                        let sum = reading
+                            .instances
+                            .iter()
+                            .copied()
+                            .fold(0, u64::saturating_add);
+                        *record = record.with_uint(sum);
+                        record.scheduled = reading.scheduled;
+                    }
+                    Some((_, reading)) => record.invalid = reading.invalid,
+                    None => record.invalid = CounterInvalid::MISSING,
+                }
+                continue;
+            }
+            match metrics.get(place).map(|column| column.get(0)) {
+                Some(Ok(value)) => *record = record.with_double(value),
+                Some(Err(reason)) => record.invalid = invalid(reason),
+                None => record.invalid = CounterInvalid::MISSING,
+            }
+        }
+        records
+    }
+
+    fn metrics(&self, subject: &Subject, readings: &[(Counted, Reading)]) -> Vec<Column> {
+        let valid = readings
+            .iter()
+            .filter(|(_, reading)| reading.invalid == CounterInvalid::NO);
+        let instances = |reading: &Reading| {
+            let instances = reading.instances.iter();
+            instances.map(|value| vec![*value as f64]).collect()
+        };
+        let measured = Measured {
+            dispatches: 1,
+            counters: valid
+                .map(|(counted, reading)| (*counted, instances(reading)))
+                .collect(),
+            properties: self.properties.clone(),
+            kernel_times: subject.duration.iter().map(|time| *time as f64).collect(),
+        };
+        evaluate(self.set.architecture(), self.set.wanted(), &measured)
+    }
+}
+
+fn invalid(reason: Invalid) -> CounterInvalid {
+    match reason {
+        Invalid::DivisionByZero => CounterInvalid::DIVISION_BY_ZERO,
+        Invalid::Overflow => CounterInvalid::OVERFLOW,
+        Invalid::Missing => CounterInvalid::MISSING,
+    }
+}
+
+fn usage(usage: Usage) -> CounterUsage {
+    match usage {
+        Usage::Items => CounterUsage::ITEMS,
+        Usage::Percentage => CounterUsage::PERCENTAGE,
+        Usage::Ratio => CounterUsage::RATIO,
+        Usage::Bytes => CounterUsage::BYTES,
+        Usage::Kilobytes => CounterUsage::KILOBYTES,
+        Usage::Milliseconds => CounterUsage::MILLISECONDS,
+        Usage::Nanoseconds => CounterUsage::NANOSECONDS,
+        Usage::Cycles => CounterUsage::CYCLES,
+    }
+}

@@ -1,0 +1,154 @@
+//! Values of counters (rocprofiler-sdk: counter records of dispatch and device counting; CUPTI: `CUpti_ActivityEvent`,
+//! `CUpti_ActivityMetric`).
+
+use super::*;
+
+open_enum! {
+    /// The type of a counter's value.
+    CounterValueType(u8) {
+        /// An unsigned integer.
+        UINT64 = 0, "uint64";
+        /// The bits of a double.
+        DOUBLE = 1, "double";
+    }
+}
+
+open_enum! {
+    /// The reason for which a value is invalid; the value is 0 then.
+    CounterInvalid(u8) {
+        /// The value is valid.
+        NO = 0, "valid";
+        /// A metric divides by zero.
+        DIVISION_BY_ZERO = 1, "division by zero";
+        /// A result is larger than a number can be.
+        OVERFLOW = 2, "overflow";
+        /// A counter or property that a metric needs has no value.
+        MISSING = 3, "a counter that it needs has no value";
+        /// The dispatch could not be separated from other work of the agent.
+        NOT_SERIALIZED = 4, "the dispatch was not alone on the agent";
+        /// The counter did not count during the dispatch: others had its place.
+        NOT_SCHEDULED = 5, "the counter was never scheduled";
+        /// The system does not allow the counter.
+        NOT_PERMITTED = 6, "the system does not allow it";
+    }
+}
+
+open_enum! {
+    /// The unit of a counter's values (GPUPerfAPI: `GpaUsageType`).
+    CounterUsage(u8) {
+        /// Events.
+        ITEMS = 0, "items";
+        /// A share, in percent.
+        PERCENTAGE = 1, "percentage";
+        /// A share.
+        RATIO = 2, "ratio";
+        /// Bytes.
+        BYTES = 3, "bytes";
+        /// Kilobytes.
+        KILOBYTES = 4, "kilobytes";
+        /// Nanoseconds.
+        NANOSECONDS = 5, "nanoseconds";
+        /// Milliseconds.
+        MILLISECONDS = 6, "milliseconds";
+        /// Cycles of the agent's clock.
+        CYCLES = 7, "cycles";
+    }
+}
+
+/// The value of a counter or metric for one dispatch, or for a span of time of the agent. 80 bytes.
+///
+/// The values of one dispatch, or of one span, follow each other on a lane; `remaining` tells where they end.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct CounterValue {
+    /// Kind [`Kind::COUNTER_VALUE`].
+    pub header: Header,
+    /// The call that enqueued the dispatch; none for a span of time.
+    pub correlation: CorrelationId,
+    /// The dispatch; none for a span of time.
+    pub work: WorkId,
+    /// When the span began; 0 for a dispatch, whose times are in its completion.
+    pub start: DeviceTime,
+    /// When the span ended.
+    pub end: DeviceTime,
+    /// The value: an integer, or the bits of a double.
+    pub value: u64,
+    /// The agent.
+    pub agent: AgentId,
+    /// The queue of the dispatch.
+    pub queue: QueueId,
+    /// The name of the counter or metric.
+    pub counter: StringId,
+    /// The name of its block; none for metrics.
+    pub block: StringId,
+    /// The instance of the block; 0xffffffff if all of them are added up.
+    pub instance: u32,
+    /// The number of values of this dispatch or span that follow.
+    pub remaining: u16,
+    /// The share of the time during which the counter counted, in thousandths. The value is scaled to the whole time.
+    pub scheduled: u16,
+    /// The type of `value`.
+    pub value_type: CounterValueType,
+    /// The reason for which the value is invalid.
+    pub invalid: CounterInvalid,
+    /// The unit.
+    pub usage: CounterUsage,
+    /// Reserved, 0.
+    pub reserved: [u8; 5],
+}
+record!(CounterValue, Kind::COUNTER_VALUE, 80);
+
+/// [`CounterValue::instance`] of a value that all instances of a block have together.
+pub const ALL_INSTANCES: u32 = u32::MAX;
+/// [`CounterValue::scheduled`] of a counter that counted all the time.
+pub const ALWAYS_SCHEDULED: u16 = 1000;
+
+impl CounterValue {
+    /// The value as a number, unless it is invalid or of an unknown type.
+    pub fn number(&self) -> Option<f64> {
+        let number = match self.value_type {
+            _ if self.invalid != CounterInvalid::NO => return None,
+            CounterValueType::UINT64 => self.value as f64,
+            CounterValueType::DOUBLE => f64::from_bits(self.value),
+            _ => return None,
+        };
+        number.is_finite().then_some(number)
+    }
+
+    /// The record with an integer as its value.
+    pub fn with_uint(mut self, value: u64) -> CounterValue {
+        (self.value, self.value_type) = (value, CounterValueType::UINT64);
+        self
+    }
+
+    /// The record with a floating-point number as its value. A number that is not finite makes it invalid.
+    pub fn with_double(mut self, value: f64) -> CounterValue {
+        self.value_type = CounterValueType::DOUBLE;
+        match value.is_finite() {
+            true => self.value = value.to_bits(),
+            false => (self.value, self.invalid) = (0, CounterInvalid::OVERFLOW),
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_is_no_number_is_invalid() {
+        let blank = CounterValue::blank();
+        assert_eq!(blank.with_uint(7).number(), Some(7.0));
+        assert_eq!(blank.with_double(0.5).number(), Some(0.5));
+        let infinite = blank.with_double(f64::INFINITY);
+        assert_eq!(infinite.number(), None);
+        assert_eq!(infinite.invalid, CounterInvalid::OVERFLOW);
+        // Files may say anything.
+        let mut hostile = blank.with_double(1.0);
+        hostile.value = f64::NAN.to_bits();
+        assert_eq!(hostile.number(), None);
+        hostile.value_type = CounterValueType(9);
+        assert_eq!(hostile.number(), None);
+    }
+}

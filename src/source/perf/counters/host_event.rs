@@ -1,0 +1,194 @@
+//! The events that are counted, and the architecture that they make.
+
+use crate::counters::{
+    Architecture, Block, Catalogue, Counted, Defined, DefinedFrom, Definitions, Dialect,
+    Expression, Location, Sources, Usage,
+};
+use std::sync::{Arc, OnceLock};
+
+/// An event of the kernel (`PERF_TYPE_SOFTWARE`) or of the processor (`PERF_TYPE_HARDWARE`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct HostEvent {
+    pub name: &'static str,
+    description: &'static str,
+    usage: Usage,
+    pub is_hardware: bool,
+    /// Its number among those of its type.
+    pub config: u64,
+}
+
+impl HostEvent {
+    const fn software(name: &'static str, config: u64, description: &'static str) -> HostEvent {
+        HostEvent {
+            name,
+            description,
+            usage: Usage::Items,
+            is_hardware: false,
+            config,
+        }
+    }
+
+    const fn hardware(name: &'static str, config: u64, description: &'static str) -> HostEvent {
+        HostEvent {
+            is_hardware: true,
+            ..HostEvent::software(name, config, description)
+        }
+    }
+
+    /// The event of a basic counter of the architecture.
+    pub fn of(architecture: &Architecture, counted: Counted) -> Option<&'static HostEvent> {
+        let name = &architecture.counter(counted.0).name;
+        EVENTS.iter().find(|event| event.name == name)
+    }
+}
+
+/// The time that threads run.
+pub(super) const TASK_CLOCK: &str = "TASK_CLOCK";
+
+/// The events, with the names of `perf_event.h`.
+const EVENTS: [HostEvent; 10] = [
+    HostEvent {
+        usage: Usage::Nanoseconds,
+        ..HostEvent::software(
+            TASK_CLOCK,
+            1,
+            "Time that the threads of the agent ran, in ns",
+        )
+    },
+    HostEvent::software("PAGE_FAULTS", 2, "Page faults of the threads of the agent"),
+    HostEvent::software(
+        "CONTEXT_SWITCHES",
+        3,
+        "Context switches of the threads of the agent",
+    ),
+    HostEvent::software(
+        "CPU_MIGRATIONS",
+        4,
+        "Moves of the threads of the agent to another processor",
+    ),
+    HostEvent {
+        usage: Usage::Cycles,
+        ..HostEvent::hardware("CPU_CYCLES", 0, "Cycles of the processors")
+    },
+    HostEvent::hardware("INSTRUCTIONS", 1, "Instructions that were retired"),
+    HostEvent::hardware("CACHE_REFERENCES", 2, "Accesses to the last level of cache"),
+    HostEvent::hardware("CACHE_MISSES", 3, "Misses of the last level of cache"),
+    HostEvent::hardware("BRANCH_INSTRUCTIONS", 4, "Branches that were retired"),
+    HostEvent::hardware("BRANCH_MISSES", 5, "Branches that were predicted wrongly"),
+];
+
+/// The metrics: name, unit, formula, description.
+const METRICS: [(&str, Usage, &str, &str); 4] = [
+    (
+        "CPUS_UTILIZED",
+        Usage::Ratio,
+        "TASK_CLOCK/KERNEL_TIME",
+        "Processors in use while the kernel ran",
+    ),
+    (
+        "IPC",
+        Usage::Ratio,
+        "INSTRUCTIONS/CPU_CYCLES",
+        "Instructions per cycle",
+    ),
+    (
+        "CACHE_MISS_PERCENT",
+        Usage::Percentage,
+        "100*CACHE_MISSES/CACHE_REFERENCES",
+        "Share of the accesses to the last level of cache that missed",
+    ),
+    (
+        "BRANCH_MISS_PERCENT",
+        Usage::Percentage,
+        "100*BRANCH_MISSES/BRANCH_INSTRUCTIONS",
+        "Share of the branches that were predicted wrongly",
+    ),
+];
+
+/// The counters and metrics of agents whose kernels run on threads of the process.
+pub(super) fn architecture() -> Arc<Architecture> {
+    static ARCHITECTURE: OnceLock<Arc<Architecture>> = OnceLock::new();
+    ARCHITECTURE.get_or_init(|| Arc::new(define())).clone()
+}
+
+/// The name of the architecture.
+const HOST: &str = "host";
+
+fn define() -> Architecture {
+    let at = Location {
+        file: "gputrail".into(),
+        line: 1,
+        column: 1,
+    };
+    // The kernel shares the places of the processor among any number of events.
+    let block = |name: &str| Block {
+        name: name.to_owned(),
+        instances: Some(1),
+        capacity: Some(u32::MAX),
+    };
+    let event = |event: &HostEvent| Defined {
+        name: event.name.to_owned(),
+        description: event.description.to_owned(),
+        usage: event.usage,
+        from: DefinedFrom::Event {
+            block: block_of(event).to_owned(),
+            event: event.config as u32,
+            instance: None,
+        },
+        at: at.clone(),
+    };
+    let metric = |(name, usage, formula, description): (&str, Usage, &str, &str)| {
+        let expression = Expression::parse(formula).ok()?;
+        Some(Defined {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            usage,
+            from: DefinedFrom::Expression(expression, at.clone()),
+            at: at.clone(),
+        })
+    };
+    let mut sources = Sources::default();
+    let definitions = Definitions {
+        dialect: Dialect::Sum,
+        blocks: ["SOFTWARE", "HARDWARE"].map(block).into(),
+        counters: EVENTS
+            .iter()
+            .map(event)
+            .chain(METRICS.into_iter().filter_map(metric))
+            .collect(),
+    };
+    sources.architectures.insert(HOST.to_owned(), definitions);
+    let mut catalogue = Catalogue::from(sources);
+    catalogue.architectures.remove(HOST).unwrap_or_default()
+}
+
+fn block_of(event: &HostEvent) -> &'static str {
+    match event.is_hardware {
+        true => "HARDWARE",
+        false => "SOFTWARE",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::Definition;
+
+    #[test]
+    fn all_events_and_metrics_are_defined_and_need_one_pass() {
+        let architecture = architecture();
+        assert_eq!(architecture.counters().len(), EVENTS.len() + METRICS.len());
+        let all: Vec<_> = architecture
+            .counters()
+            .iter()
+            .map(|counter| architecture.find(&counter.name).unwrap())
+            .collect();
+        let plan = crate::counters::plan(&architecture, &all).unwrap();
+        assert_eq!(plan.passes.len(), 1);
+        for counted in &plan.passes[0] {
+            let definition = &architecture.counter(counted.0).definition;
+            assert!(matches!(definition, Definition::Basic { .. }));
+            assert!(HostEvent::of(&architecture, *counted).is_some());
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! Counters of agents whose kernels run on threads of this process, such as PoCL's processors.
+//!
+//! The counted threads are those of the runtime: all that the process did not have before the runtime was used. Between two
+//! readings of their events lies one dispatch: the calling thread waits for the work before it, reads, enqueues the kernel,
+//! waits for it, and reads again. So kernels of all threads of the program run one after the other, which is the cost of
+//! values that belong to one kernel. A kernel is not counted, and its values are invalid, where waiting could last for ever:
+//! if the program has user events, or enqueues from a thread of the runtime.
+//!
+//! At a period, a thread of the library reads the events, and nothing waits.
+
+mod group;
+mod host_event;
+mod threads;
+
+use super::event::{explain, sample_time};
+use crate::capture::names::Names;
+use crate::collect::agents::{ConfigureError, Provider};
+use crate::collect::correlation::HostThread;
+use crate::collect::counting::values::{Reading, Subject, ValueRecords};
+use crate::collect::counting::{Countable, CountingDelivery, CountingMode, CountingRequest};
+use crate::collect::process;
+use crate::counters::{Architecture, Counted};
+use crate::platform::sync::{QuietGuard, Signal, lock_std};
+use crate::platform::system::thread_id;
+use crate::record::{AgentId, CounterInvalid, DeviceTime, Nanos};
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use threads::{CountedThreads, Events};
+
+/// The shortest period at which events are read.
+const SHORTEST_PERIOD: Nanos = Nanos(100_000);
+/// How long a thread waits for a kernel of another thread that is being counted, in steps of [`STEP`].
+const MAX_STEPS: u32 = 500_000;
+const STEP: Duration = Duration::from_micros(20);
+
+/// Whether any agent of the process is counted for each dispatch.
+static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// The counters of this process's threads. Agents share them, since they share the processors.
+pub struct HostCounters {
+    /// The threads that the process had before the runtime was used.
+    of_program: Vec<u32>,
+    /// The thread whose kernel is being counted; 0 if there is none.
+    owner: AtomicU32,
+    state: Mutex<State>,
+    wake: Signal,
+}
+
+#[derive(Default)]
+struct State {
+    agents: Vec<CountedAgent>,
+    /// The readings of the kernel that the owner has enqueued, with the agent that it ran on.
+    measured: Option<(AgentId, Vec<(Counted, Reading)>)>,
+    /// Increased to end the threads that read at a period.
+    generation: u64,
+}
+
+struct CountedAgent {
+    agent: AgentId,
+    mode: CountingMode,
+    records: ValueRecords,
+    threads: CountedThreads,
+    /// Set while counting is started.
+    delivery: Option<CountingDelivery>,
+    /// The number of dispatches.
+    dispatches: u64,
+}
+
+/// One agent of the counters.
+struct HostAgent {
+    counters: Arc<HostCounters>,
+    names: Names,
+    agent: AgentId,
+}
+
+impl Default for HostCounters {
+    fn default() -> Self {
+        HostCounters::new()
+    }
+}
+
+impl HostCounters {
+    /// Creates the counters of this process. Its present threads are those of the program.
+    pub fn new() -> HostCounters {
+        IS_ACTIVE.store(false, Ordering::Relaxed);
+        HostCounters {
+            of_program: threads::all_threads(),
+            owner: AtomicU32::new(0),
+            state: Mutex::default(),
+            wake: Signal::default(),
+        }
+    }
+
+    /// The interface of `agent` to the counter collection service.
+    pub fn agent(
+        self: &Arc<Self>,
+        agent: AgentId,
+        names: &Names,
+    ) -> Arc<dyn Provider<CountingRequest>> {
+        Arc::new(HostAgent {
+            counters: self.clone(),
+            names: names.clone(),
+            agent,
+        })
+    }
+
+    /// The counters and metrics of all such agents.
+    pub fn architecture() -> Arc<Architecture> {
+        host_event::architecture()
+    }
+
+    /// Whether any agent of this process is counted for each dispatch.
+    #[inline(always)]
+    pub fn is_active() -> bool {
+        IS_ACTIVE.load(Ordering::Relaxed)
+    }
+
+    fn state(&self) -> QuietGuard<'_, State> {
+        lock_std(&self.state)
+    }
+
+    /// Makes the calling thread the owner of the counters, which it has to be to count a kernel of `agent`. `false` if it
+    /// cannot be: it runs kernels itself, or has interrupted itself while counting, or other threads count for too long.
+    pub(crate) fn acquire(&self, agent: AgentId) -> bool {
+        let me = thread_id();
+        let counts = |counted: &CountedAgent| {
+            counted.agent == agent
+                && counted.delivery.is_some()
+                && !counted.threads.is_of_runtime(me)
+        };
+        if !self.state().agents.iter().any(counts) || self.is_owner() {
+            return false;
+        }
+        for _ in 0..MAX_STEPS {
+            let taken = self
+                .owner
+                .compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed);
+            if taken.is_ok() {
+                return true;
+            }
+            std::thread::sleep(STEP);
+        }
+        false
+    }
+
+    /// Whether the calling thread is the owner.
+    pub(crate) fn is_owner(&self) -> bool {
+        self.owner.load(Ordering::Relaxed) == thread_id()
+    }
+
+    /// Reads the events before a kernel of `agent`.
+    pub(crate) fn begin(&self, agent: AgentId) {
+        let mut state = self.state();
+        state.measured = None;
+        if let Some(counted) = state.find(agent) {
+            counted.dispatches += 1;
+            counted.threads.prepare();
+            // Runtimes make threads when they are first used, and later.
+            if counted.dispatches.is_power_of_two() {
+                counted.threads.scan();
+            }
+            counted.threads.read();
+        }
+    }
+
+    /// Reads the events after a kernel of `agent`.
+    pub(crate) fn end(&self, agent: AgentId) {
+        let mut state = self.state();
+        let readings = state.find(agent).map(|counted| counted.threads.read());
+        state.measured = readings.map(|readings| (agent, readings));
+    }
+
+    /// Writes the values of a kernel of `agent`, and releases the counters if the calling thread owns them. Values of a
+    /// kernel that was not measured are invalid.
+    pub(crate) fn write(&self, host: &mut HostThread, agent: AgentId, subject: &Subject) {
+        let is_owner = self.is_owner();
+        let mut state = self.state();
+        let measured = match is_owner {
+            true => state.measured.take(),
+            false => None,
+        };
+        let Some(counted) = state.find(agent) else {
+            drop(state);
+            return self.release();
+        };
+        let Some(delivery) = counted.delivery else {
+            drop(state);
+            return self.release();
+        };
+        let readings = match measured {
+            Some((of, readings)) if of == agent => readings,
+            _ => counted.not_serialized(),
+        };
+        for record in counted.records.of(subject, &readings) {
+            host.write_to(delivery.buffers, record);
+        }
+        drop(state);
+        self.release();
+    }
+
+    /// Releases the counters if the calling thread owns them.
+    pub(crate) fn release(&self) {
+        if self.is_owner() {
+            self.owner.store(0, Ordering::Release);
+        }
+    }
+
+    fn start(self: &Arc<Self>, agent: AgentId, to: CountingDelivery) {
+        let mut state = self.state();
+        let generation = state.generation;
+        let Some(counted) = state.find(agent) else {
+            return;
+        };
+        counted.delivery = Some(to);
+        counted.threads.scan();
+        counted.threads.read();
+        match counted.mode {
+            CountingMode::Dispatch => IS_ACTIVE.store(true, Ordering::Relaxed),
+            CountingMode::Device { period } => {
+                drop(state);
+                let counters = self.clone();
+                let read = move || counters.read_at(agent, period, generation);
+                // Without the thread there are no values, which shows in the trace.
+                let _ = crate::platform::internal_thread::spawn(read);
+            }
+        }
+    }
+
+    fn stop(&self, agent: AgentId) {
+        let mut state = self.state();
+        if let Some(counted) = state.find(agent) {
+            counted.delivery = None;
+        }
+        state.generation += 1;
+        let counts = |counted: &CountedAgent| {
+            counted.delivery.is_some() && counted.mode == CountingMode::Dispatch
+        };
+        let any = state.agents.iter().any(counts);
+        IS_ACTIVE.store(any, Ordering::Relaxed);
+        drop(state);
+        self.wake.raise();
+    }
+
+    /// Reads the events of `agent` at a period, until they are stopped.
+    fn read_at(&self, agent: AgentId, period: Nanos, generation: u64) {
+        let mut begin = sample_time();
+        let mut dispatches = 0u64;
+        loop {
+            let seen = self.wake.value();
+            let due = (begin + period.0).saturating_sub(sample_time());
+            self.wake.wait(seen, Duration::from_nanos(due.max(1)));
+            let mut state = self.state();
+            if state.generation != generation {
+                return;
+            }
+            let end = sample_time();
+            if end < begin + period.0 {
+                continue;
+            }
+            let read = || {
+                let (Some(counted), Some(thread)) = (state.find(agent), process::current()) else {
+                    return;
+                };
+                let Some(delivery) = counted.delivery else {
+                    return;
+                };
+                dispatches += 1;
+                if dispatches.is_power_of_two() {
+                    counted.threads.scan();
+                }
+                let subject = Subject {
+                    span: (DeviceTime(begin), DeviceTime(end)),
+                    duration: Some(end - begin),
+                    ..Subject::default()
+                };
+                let readings = counted.threads.read();
+                let records = counted.records.of(&subject, &readings);
+                thread.with(|host| {
+                    for record in &records {
+                        host.write_to(delivery.buffers, *record);
+                    }
+                });
+            };
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(read)) {
+                // The payload may panic when it is dropped.
+                std::mem::forget(panic);
+                return;
+            }
+            begin = end;
+        }
+    }
+}
+
+impl fmt::Debug for HostCounters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostCounters").finish_non_exhaustive()
+    }
+}
+
+impl State {
+    fn find(&mut self, agent: AgentId) -> Option<&mut CountedAgent> {
+        self.agents
+            .iter_mut()
+            .find(|counted| counted.agent == agent)
+    }
+}
+
+impl CountedAgent {
+    fn not_serialized(&self) -> Vec<(Counted, Reading)> {
+        let counted = self.records.set().counted();
+        counted
+            .map(|counted| (counted, Reading::invalid(CounterInvalid::NOT_SERIALIZED)))
+            .collect()
+    }
+}
+
+/// Why `kind` events cannot be counted, and the remedy.
+fn explain_counting(error: &io::Error, kind: &str) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL) => format!(
+            "this machine has no {kind} events, as virtual machines often have none; TASK_CLOCK, PAGE_FAULTS, \
+             CONTEXT_SWITCHES and CPU_MIGRATIONS work without"
+        ),
+        _ => format!("{}; TASK_CLOCK works without", explain(error)),
+    }
+}
+
+impl Provider<CountingRequest> for HostAgent {
+    fn configurations(&self) -> Vec<Countable> {
+        vec![Countable {
+            architecture: host_event::architecture(),
+            dispatches: true,
+            shortest_period: Some(SHORTEST_PERIOD),
+            passes: 1,
+        }]
+    }
+
+    fn configure(&self, request: &CountingRequest) -> Result<(), ConfigureError> {
+        let mut events = Events::new(request.set.architecture(), request.set.counted());
+        events
+            .check()
+            .map_err(|(error, kind)| ConfigureError::System(explain_counting(&error, kind)))?;
+        let records =
+            ValueRecords::new(request.set.clone(), self.agent, HashMap::new(), &self.names);
+        let threads = CountedThreads::new(events, self.counters.of_program.clone());
+        self.counters.state().agents.push(CountedAgent {
+            agent: self.agent,
+            mode: request.mode,
+            records,
+            threads,
+            delivery: None,
+            dispatches: 0,
+        });
+        Ok(())
+    }
+
+    fn release(&self) {
+        let mut state = self.counters.state();
+        state.agents.retain(|counted| counted.agent != self.agent);
+    }
+
+    fn start(&self, to: CountingDelivery) {
+        self.counters.start(self.agent, to);
+    }
+
+    fn stop(&self) {
+        self.counters.stop(self.agent);
+    }
+
+    fn flush(&self) {}
+}

@@ -1,0 +1,308 @@
+//! The threads that run kernels, and what their events have counted.
+
+use super::group::{Group, GroupReading};
+use super::host_event::{HostEvent, TASK_CLOCK};
+use crate::collect::counting::values::Reading;
+use crate::counters::{Architecture, Counted};
+use crate::platform::system::thread_id;
+use crate::record::{ALWAYS_SCHEDULED, CounterInvalid};
+use std::io;
+
+/// The directory that lists the threads of the process.
+const THREADS: &str = "/proc/self/task";
+/// The name of our own threads.
+const OWN: &str = "gputrail";
+/// The most threads that are counted.
+const MAX_THREADS: usize = 1024;
+
+/// The threads of this process.
+pub(super) fn all_threads() -> Vec<u32> {
+    let list = std::fs::read_dir(THREADS).into_iter().flatten().flatten();
+    let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    list.filter_map(number).collect()
+}
+
+fn is_own(thread: u32) -> bool {
+    let name = std::fs::read_to_string(format!("{THREADS}/{thread}/comm"));
+    name.is_ok_and(|name| name.trim_end().starts_with(OWN))
+}
+
+/// The events of a set, by type.
+#[derive(Clone, Debug)]
+pub(super) struct Events {
+    software: Vec<&'static HostEvent>,
+    hardware: Vec<&'static HostEvent>,
+    /// The basic counters in their order, each with its event.
+    pub counted: Vec<(Counted, &'static HostEvent)>,
+    /// The only software event is [`TASK_CLOCK`], which the system's clocks of threads have without perf events.
+    by_clocks: bool,
+}
+
+impl Events {
+    pub fn new(architecture: &Architecture, counted: impl Iterator<Item = Counted>) -> Events {
+        let event = |counted| Some((counted, HostEvent::of(architecture, counted)?));
+        let counted: Vec<(Counted, &'static HostEvent)> = counted.filter_map(event).collect();
+        let of = |is_hardware: bool| {
+            let events = counted.iter().map(|(_, event)| *event);
+            events
+                .filter(|event| event.is_hardware == is_hardware)
+                .collect()
+        };
+        Events {
+            software: of(false),
+            hardware: of(true),
+            counted,
+            by_clocks: false,
+        }
+    }
+
+    /// Checks whether the events can be counted. Where perf events are forbidden, the time that threads run can be.
+    pub fn check(&mut self) -> Result<(), (io::Error, &'static str)> {
+        if !self.hardware.is_empty() {
+            Group::open(0, &self.hardware).map_err(|error| (error, "hardware"))?;
+        }
+        if !self.software.is_empty()
+            && let Err(error) = Group::open(0, &self.software)
+        {
+            self.by_clocks = self.software.iter().all(|event| event.name == TASK_CLOCK);
+            if !self.by_clocks {
+                return Err((error, "software"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A thread that runs kernels.
+struct CountedThread {
+    thread: u32,
+    software: Option<Group>,
+    hardware: Option<Group>,
+    /// The latest readings, of software and hardware events.
+    latest: [GroupReading; 2],
+}
+
+/// The threads that run the kernels of an agent.
+pub(super) struct CountedThreads {
+    events: Events,
+    threads: Vec<CountedThread>,
+    /// Threads of the program: those that it had before the runtime made any.
+    of_program: Vec<u32>,
+    /// Whether the runtime has no threads: those that enqueue kernels run them.
+    run_in_callers: bool,
+}
+
+impl CountedThreads {
+    pub fn new(events: Events, of_program: Vec<u32>) -> CountedThreads {
+        CountedThreads {
+            events,
+            threads: Vec::new(),
+            of_program,
+            run_in_callers: false,
+        }
+    }
+
+    fn has(&self, thread: u32) -> bool {
+        self.threads.iter().any(|known| known.thread == thread)
+    }
+
+    /// Whether `thread` is one of the runtime, which a kernel may need to run.
+    pub fn is_of_runtime(&self, thread: u32) -> bool {
+        !self.run_in_callers && self.has(thread)
+    }
+
+    /// Prepares to count a kernel that the calling thread enqueues.
+    pub fn prepare(&mut self) {
+        if self.run_in_callers && !self.has(thread_id()) {
+            self.scan();
+        }
+    }
+
+    /// Finds the threads of the runtime. If there are none, the threads that enqueue kernels run them, and the calling one
+    /// is counted.
+    pub fn scan(&mut self) {
+        let all = all_threads();
+        self.threads.retain(|known| all.contains(&known.thread));
+        let is_new = |thread: &u32| !self.of_program.contains(thread) && !self.has(*thread);
+        let mut new: Vec<u32> = all.into_iter().filter(is_new).collect();
+        new.retain(|thread| !is_own(*thread));
+        if new.is_empty() && (self.threads.is_empty() || self.run_in_callers) {
+            self.run_in_callers = true;
+            new.extend(Some(thread_id()).filter(|caller| !self.has(*caller)));
+        }
+        new.truncate(MAX_THREADS - self.threads.len().min(MAX_THREADS));
+        for thread in new {
+            let open = |events: &[&HostEvent]| match events.is_empty() {
+                true => None,
+                false => Group::open(thread, events).ok(),
+            };
+            let software = match self.events.by_clocks {
+                true => None,
+                false => open(&self.events.software),
+            };
+            self.threads.push(CountedThread {
+                thread,
+                software,
+                hardware: open(&self.events.hardware),
+                latest: [GroupReading::default(); 2],
+            });
+        }
+    }
+
+    /// Reads all events, and returns what they have counted since the reading before.
+    pub fn read(&mut self) -> Vec<(Counted, Reading)> {
+        let none = |(counted, _): &(Counted, _)| (*counted, Reading::of(0));
+        let mut readings: Vec<_> = self.events.counted.iter().map(none).collect();
+        for thread in &mut self.threads {
+            let software = match self.events.by_clocks {
+                true => thread_clock(thread.thread),
+                false => thread.software.as_ref().and_then(|group| group.read().ok()),
+            };
+            let hardware = thread.hardware.as_ref().and_then(|group| group.read().ok());
+            let mut next = [0, 0];
+            for ((_, reading), (_, event)) in readings.iter_mut().zip(&self.events.counted) {
+                let kind = usize::from(event.is_hardware);
+                let place = next[kind];
+                next[kind] += 1;
+                let now = [software, hardware][kind];
+                add(reading, place, thread.latest[kind], now);
+            }
+            for (latest, now) in thread.latest.iter_mut().zip([software, hardware]) {
+                *latest = now.unwrap_or(*latest);
+            }
+        }
+        readings
+    }
+}
+
+/// Adds the counts of one event of a thread.
+fn add(reading: &mut Reading, place: usize, before: GroupReading, now: Option<GroupReading>) {
+    let Some(now) = now else {
+        *reading = Reading::invalid(CounterInvalid::NOT_PERMITTED);
+        return;
+    };
+    let count = now.values[place].saturating_sub(before.values[place]);
+    let enabled = now.enabled.saturating_sub(before.enabled);
+    let running = now.running.saturating_sub(before.running);
+    if reading.invalid != CounterInvalid::NO {
+        return;
+    }
+    let scaled = match running {
+        // A thread that did not run has counted nothing; a thread that ran without its event has.
+        0 if enabled > 0 => {
+            *reading = Reading::invalid(CounterInvalid::NOT_SCHEDULED);
+            return;
+        }
+        0 => count,
+        running if running >= enabled => count,
+        running => (u128::from(count) * u128::from(enabled) / u128::from(running)) as u64,
+    };
+    if running > 0 && running < enabled {
+        let share = (u128::from(running) * 1000 / u128::from(enabled)) as u16;
+        reading.scheduled = reading.scheduled.min(share.min(ALWAYS_SCHEDULED - 1));
+    }
+    reading.instances[0] = reading.instances[0].saturating_add(scaled);
+}
+
+/// The time that a thread of this process has run, as the only event of a group.
+fn thread_clock(thread: u32) -> Option<GroupReading> {
+    // The clock of a thread: its number, CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED.
+    let clock = (!(thread as libc::clockid_t)) << 3 | 4 | 2;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: a place for the time.
+    if unsafe { libc::clock_gettime(clock, &mut time) } != 0 {
+        return None;
+    }
+    let mut reading = GroupReading::default();
+    reading.values[0] = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+    Some(reading)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::perf::counters::host_event::architecture;
+
+    fn events(names: &[&str]) -> Events {
+        let architecture = architecture();
+        let counted = names.iter().map(|name| {
+            let index = architecture.find(name).unwrap();
+            (index, crate::counters::Resolution::None)
+        });
+        Events::new(&architecture, counted)
+    }
+
+    fn spin() {
+        let mut sum = 0u64;
+        for number in 0..20_000_000u64 {
+            sum = std::hint::black_box(sum.wrapping_add(number));
+        }
+    }
+
+    /// Counts a thread that faults on this many pages, and one that sleeps.
+    fn counted(mut events: Events, pages: usize) -> Vec<Reading> {
+        events.check().unwrap();
+        let before = all_threads();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let (done, is_done) = std::sync::mpsc::channel();
+        let (end, ends) = std::sync::mpsc::channel::<()>();
+        let worker = std::thread::spawn(move || {
+            done.send(thread_id()).unwrap();
+            wait.recv().unwrap();
+            let mut memory = memmap2::MmapMut::map_anon(pages * 4096).unwrap();
+            memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+            spin();
+            done.send(0).unwrap();
+            let _ = ends.recv();
+        });
+        let worker_thread = is_done.recv().unwrap();
+        // Other tests have threads, too.
+        let mut threads = CountedThreads::new(events, before);
+        threads.scan();
+        threads
+            .threads
+            .retain(|known| known.thread == worker_thread);
+        threads.read();
+        go.send(()).unwrap();
+        is_done.recv().unwrap();
+        let readings = threads.read();
+        drop(end);
+        worker.join().unwrap();
+        readings.into_iter().map(|(_, reading)| reading).collect()
+    }
+
+    #[test]
+    fn the_events_of_a_thread_are_counted_between_two_readings() {
+        let readings = counted(events(&[TASK_CLOCK, "PAGE_FAULTS"]), 100);
+        assert!(readings[0].instances[0] > 100_000, "{readings:?}");
+        assert!(readings[1].instances[0] >= 100, "{readings:?}");
+        assert!(readings.iter().all(|reading| reading.scheduled == 1000));
+    }
+
+    #[test]
+    fn the_time_of_threads_needs_no_perf_events() {
+        let mut by_clocks = events(&[TASK_CLOCK]);
+        by_clocks.by_clocks = true;
+        let clocks = counted(by_clocks.clone(), 1)[0].instances[0];
+        assert!(clocks > 100_000, "{clocks}");
+    }
+
+    #[test]
+    fn an_event_that_shared_its_place_is_scaled_to_the_whole_time() {
+        let mut reading = Reading::of(0);
+        let mut now = GroupReading {
+            enabled: 1000,
+            running: 250,
+            ..GroupReading::default()
+        };
+        now.values[0] = 10;
+        add(&mut reading, 0, GroupReading::default(), Some(now));
+        assert_eq!((reading.instances[0], reading.scheduled), (40, 250));
+        now.running = 0;
+        add(&mut reading, 0, GroupReading::default(), Some(now));
+        assert_eq!(reading.invalid, CounterInvalid::NOT_SCHEDULED);
+    }
+}

@@ -1,0 +1,355 @@
+//! Counters of a simulated device: exact numbers of what the model does.
+//!
+//! For each dispatch: work of the compute units then runs one piece after the other, so that each has its own counts, and a
+//! kernel runs once for each pass that the counters need. Its memory is restored in between, which takes no time here.
+//! At a period: the counts of a kernel are spread over the time in which it ran by its progress.
+
+use super::code::LoadedKernel;
+use super::device::COMPUTE_UNITS;
+use super::events::{self, Counts, Event};
+use super::machine::{Finished, Span, WorkIndex};
+use super::runtime::keep_room;
+use super::time::{DeviceClock, Moment};
+use super::waves::SIMDS;
+use crate::capture::names::Names;
+use crate::collect::agents::{ConfigureError, Provider};
+use crate::collect::correlation::HostThread;
+use crate::collect::counting::values::{Reading, Subject, ValueRecords};
+use crate::collect::counting::{Countable, CountingDelivery, CountingMode, CountingRequest};
+use crate::collect::recorder::Recorder;
+use crate::counters::{self, Architecture, Block, Catalogue, Property, Sources};
+use crate::platform::sync::lock_std;
+use crate::record::{AgentId, CorrelationId, Nanos, QueueId, WorkId};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+#[cfg(test)]
+mod tests;
+
+/// The shortest period at which a device is read.
+const SHORTEST_PERIOD: Nanos = Nanos(10_000);
+/// The most passes of a kernel.
+const MAX_PASSES: usize = 64;
+/// The architecture of the devices.
+pub(super) const ARCHITECTURE: &str = "gfx9";
+
+/// The blocks, with their instances and the number of events that they count at a time.
+const BLOCKS: [(&str, u32, u32); 6] = [
+    ("GRBM", 1, 2),
+    ("SQ", 1, 8),
+    ("TA", 16, 2),
+    ("TCP", 16, 4),
+    ("TCC", 16, 4),
+    ("GL2C", 16, 4),
+];
+
+/// The counters of the devices, of the architecture called `name`.
+pub(super) fn architecture(name: &str) -> Arc<Architecture> {
+    let mut sources = Sources::default();
+    let text = include_str!("../../../schemas/counters/simulated.xml");
+    let mut none = |_: &str| Err("nothing is included".to_owned());
+    counters::read_text("simulated.xml", text, &mut none, &mut sources);
+    for definitions in sources.architectures.values_mut() {
+        let block = |(name, instances, capacity): (&str, u32, u32)| Block {
+            name: name.to_owned(),
+            instances: Some(instances),
+            capacity: Some(capacity),
+        };
+        definitions.blocks = BLOCKS.map(block).into();
+    }
+    let mut catalogue = Catalogue::from(sources);
+    Arc::new(catalogue.architectures.remove(name).unwrap_or_default())
+}
+
+fn properties() -> HashMap<Property, f64> {
+    HashMap::from([
+        (Property::ComputeUnits, COMPUTE_UNITS as f64),
+        (Property::Simds, (COMPUTE_UNITS * SIMDS as u64) as f64),
+        (Property::SimdsPerComputeUnit, SIMDS as f64),
+        (Property::ShaderEngines, 1.0),
+        (Property::ShaderArrays, 1.0),
+        (Property::ArraysPerEngine, 1.0),
+        (Property::Dies, 1.0),
+        (Property::WaveSize, 64.0),
+        (Property::Clock, 1.5e9),
+    ])
+}
+
+/// A kernel launch, as far as counters depend on it.
+pub(super) struct CountedLaunch {
+    pub(super) work: WorkId,
+    pub(super) correlation: CorrelationId,
+    pub(super) queue: QueueId,
+    pub(super) code: Arc<LoadedKernel>,
+    pub(super) groups: u64,
+    pub(super) waves_per_group: u64,
+    /// Workgroups per compute unit.
+    pub(super) resident: u64,
+    /// Its demand on the compute units, in thousandths of a unit times nanoseconds.
+    pub(super) demand: u64,
+}
+
+/// The counters of one device, offered to the counter collection service.
+pub(super) struct DeviceCounters(Mutex<State>);
+
+struct State {
+    agent: AgentId,
+    names: Names,
+    configured: Option<Configured>,
+    /// Set while counting is started.
+    delivery: Option<CountingDelivery>,
+    host: Option<(HostThread, Option<Recorder>)>,
+    /// The latest work of the compute units.
+    latest: Option<WorkIndex>,
+    dispatches: BTreeMap<WorkIndex, Dispatch>,
+    /// The period in progress: when it began, and what has been counted.
+    period: (Moment, Counts),
+}
+
+struct Configured {
+    mode: CountingMode,
+    records: ValueRecords,
+}
+
+/// A dispatch that has not ended.
+struct Dispatch {
+    launch: CountedLaunch,
+    /// The counts that follow from its program.
+    counts: Counts,
+    /// Its progress, in the unit of its demand.
+    done: u64,
+    /// The part of `counts` that periods have got.
+    reported: Counts,
+}
+
+impl Dispatch {
+    /// The cycles of compute units and waves that `done` stands for.
+    fn unit_cycles(&self, done: u64) -> [(Event, u64); 2] {
+        let units = events::cycles(Nanos(done / 1_000));
+        let waves = self.launch.resident * self.launch.waves_per_group;
+        [(Event::UnitCycle, units), (Event::WaveCycle, units * waves)]
+    }
+}
+
+impl DeviceCounters {
+    pub(super) fn new(agent: AgentId, names: Names) -> DeviceCounters {
+        DeviceCounters(Mutex::new(State {
+            agent,
+            names,
+            configured: None,
+            delivery: None,
+            host: None,
+            latest: None,
+            dispatches: BTreeMap::new(),
+            period: (Moment::BEGIN, Counts::default()),
+        }))
+    }
+
+    pub(super) fn is_configured(&self) -> bool {
+        lock_std(&self.0).configured.is_some()
+    }
+
+    /// Sets the thread that writes the records.
+    pub(super) fn set_writer(&self, host: HostThread, recorder: Option<Recorder>) {
+        lock_std(&self.0).host = Some((host, recorder));
+    }
+
+    /// The number of times that each kernel runs.
+    pub(super) fn passes(&self) -> u64 {
+        let state = lock_std(&self.0);
+        let passes = state
+            .configured
+            .as_ref()
+            .map(|configured| match configured.mode {
+                CountingMode::Dispatch => configured.records.set().passes().len() as u64,
+                CountingMode::Device { .. } => 1,
+            });
+        passes.unwrap_or(1).max(1)
+    }
+
+    /// The work that has to end before new work of the compute units starts, which has the index `next`.
+    pub(super) fn serialize(&self, next: WorkIndex) -> Option<WorkIndex> {
+        let mut state = lock_std(&self.0);
+        let configured = state.configured.as_ref()?;
+        match configured.mode {
+            CountingMode::Dispatch => state.latest.replace(next),
+            CountingMode::Device { .. } => None,
+        }
+    }
+
+    /// Adds a launched kernel.
+    pub(super) fn launched(&self, index: WorkIndex, launch: impl FnOnce() -> CountedLaunch) {
+        let mut state = lock_std(&self.0);
+        if state.configured.is_some() {
+            let launch = launch();
+            let program = launch.code.program();
+            let counts = Counts::of_launch(program, launch.groups, launch.waves_per_group);
+            let dispatch = Dispatch {
+                launch,
+                counts,
+                done: 0,
+                reported: Counts::default(),
+            };
+            state.dispatches.insert(index, dispatch);
+        }
+    }
+
+    /// Counts a span of use of the compute units.
+    pub(super) fn ran(&self, span: &Span, clock: &mut DeviceClock) {
+        let state = &mut *lock_std(&self.0);
+        let period = match &state.configured {
+            Some(configured) => match configured.mode {
+                CountingMode::Device { period } => Some(period),
+                CountingMode::Dispatch => None,
+            },
+            None => return,
+        };
+        let Some(period) = period else {
+            return state.progress(span, span.from, span.to);
+        };
+        let mut from = span.from;
+        state.idle_until(from, period, clock);
+        while from < span.to {
+            let to = (state.period.0 + period).min(span.to);
+            state.progress(span, from, to);
+            state
+                .period
+                .1
+                .add(Event::ActiveCycle, events::cycles(to - from));
+            if to == state.period.0 + period {
+                state.end_period(to, clock);
+            }
+            from = to;
+        }
+    }
+
+    /// Ends a dispatch: writes its values.
+    pub(super) fn ended(&self, finished: &Finished) {
+        let state = &mut *lock_std(&self.0);
+        let Some(dispatch) = state.dispatches.remove(&finished.work) else {
+            return;
+        };
+        let Some(configured) = &state.configured else {
+            return;
+        };
+        if configured.mode != CountingMode::Dispatch {
+            return;
+        }
+        // A pass is one of several equal parts of the time that the kernel had.
+        let passes = configured.records.set().passes().len().max(1) as u64;
+        let duration = Nanos((finished.end - finished.start).0 / passes);
+        let mut counts = dispatch.counts;
+        for event in [Event::Cycle, Event::ActiveCycle] {
+            counts.add(event, events::cycles(duration));
+        }
+        for (event, cycles) in dispatch.unit_cycles(dispatch.done / passes) {
+            counts.add(event, cycles);
+        }
+        let subject = Subject {
+            work: dispatch.launch.work,
+            correlation: dispatch.launch.correlation,
+            queue: dispatch.launch.queue,
+            duration: Some(duration.0),
+            ..Subject::default()
+        };
+        state.write(&subject, &counts);
+    }
+}
+
+impl State {
+    /// Adds the progress that work made between two moments of a span.
+    fn progress(&mut self, span: &Span, from: Moment, to: Moment) {
+        for (work, share) in &span.shares {
+            let Some(dispatch) = self.dispatches.get_mut(work) else {
+                continue;
+            };
+            let before = dispatch.unit_cycles(dispatch.done);
+            dispatch.done += share * (to - from).0;
+            let counts = dispatch.counts.part(dispatch.done, dispatch.launch.demand);
+            let mut new = counts.minus(dispatch.reported);
+            dispatch.reported = counts;
+            let after = dispatch.unit_cycles(dispatch.done);
+            for ((event, before), (_, after)) in before.into_iter().zip(after) {
+                new.add(event, after - before);
+            }
+            self.period.1 = self.period.1.plus(new);
+        }
+    }
+
+    /// Ends the periods before `now` in which nothing ran.
+    fn idle_until(&mut self, now: Moment, period: Nanos, clock: &mut DeviceClock) {
+        while self.period.0 + period <= now {
+            self.end_period(self.period.0 + period, clock);
+        }
+    }
+
+    fn end_period(&mut self, to: Moment, clock: &mut DeviceClock) {
+        let (from, mut counts) = std::mem::replace(&mut self.period, (to, Counts::default()));
+        counts.add(Event::Cycle, events::cycles(to - from));
+        let subject = Subject {
+            span: (clock.read(from), clock.read(to)),
+            duration: Some((to - from).0),
+            ..Subject::default()
+        };
+        self.write(&subject, &counts);
+    }
+
+    fn write(&mut self, subject: &Subject, counts: &Counts) {
+        let (Some(configured), Some(delivery)) = (&self.configured, self.delivery) else {
+            return;
+        };
+        let Some((host, recorder)) = &mut self.host else {
+            return;
+        };
+        let set = configured.records.set();
+        let readings: Vec<_> = set
+            .counted()
+            .map(|counted| {
+                let name = &set.architecture().counter(counted.0).name;
+                let mut reading = Reading::of(0);
+                reading.instances = events::values(name, counts);
+                (counted, reading)
+            })
+            .collect();
+        for record in configured.records.of(subject, &readings) {
+            keep_room(recorder.as_ref());
+            host.write_to(delivery.buffers, record);
+        }
+    }
+}
+
+impl Provider<CountingRequest> for DeviceCounters {
+    fn configurations(&self) -> Vec<Countable> {
+        vec![Countable {
+            architecture: architecture(ARCHITECTURE),
+            dispatches: true,
+            shortest_period: Some(SHORTEST_PERIOD),
+            passes: MAX_PASSES,
+        }]
+    }
+
+    fn configure(&self, request: &CountingRequest) -> Result<(), ConfigureError> {
+        let mut state = lock_std(&self.0);
+        let records =
+            ValueRecords::new(request.set.clone(), state.agent, properties(), &state.names);
+        state.configured = Some(Configured {
+            mode: request.mode,
+            records,
+        });
+        Ok(())
+    }
+
+    fn release(&self) {
+        lock_std(&self.0).configured = None;
+    }
+
+    fn start(&self, to: CountingDelivery) {
+        lock_std(&self.0).delivery = Some(to);
+    }
+
+    fn stop(&self) {
+        lock_std(&self.0).delivery = None;
+    }
+
+    fn flush(&self) {}
+}

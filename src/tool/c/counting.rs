@@ -1,0 +1,157 @@
+//! Counter collection.
+
+use super::done;
+use super::kinds::list;
+use super::library::board;
+use super::objects::{self, BufferHandle, ContextHandle};
+use super::sized::{self, sized};
+use super::status::{Failure, Status};
+use super::text::{given, kept};
+use crate::collect::counting::CountingMode;
+use crate::counters::Definition;
+use crate::record::{AgentId, Nanos};
+use core::ffi::c_char;
+
+/// A counter or metric of an agent. The texts are never freed.
+#[derive(Copy, Clone, Debug)]
+#[repr(C)]
+pub struct CounterDefinition {
+    /// Its name.
+    pub name: *const c_char,
+    /// A description.
+    pub description: *const c_char,
+    /// The block of hardware that counts it, or the formula of a metric.
+    pub from: *const c_char,
+    /// 1 for a metric, which is computed from counters.
+    pub is_metric: u8,
+    /// 0.
+    pub reserved: [u8; 7],
+}
+
+impl Default for CounterDefinition {
+    fn default() -> CounterDefinition {
+        CounterDefinition {
+            name: std::ptr::null(),
+            description: std::ptr::null(),
+            from: std::ptr::null(),
+            is_metric: 0,
+            reserved: [0; 7],
+        }
+    }
+}
+
+/// What an agent is to count, and when.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct CountingOptions {
+    /// `sizeof(gputrail_counting_options)`.
+    pub size: usize,
+    /// The names of counters and metrics, with commas between them.
+    pub counters: *const c_char,
+    /// 0 for the values of each dispatch; otherwise the time from one reading of the agent to the next, in nanoseconds.
+    pub period: u64,
+}
+sized!(CountingOptions, "gputrail_counting_options", 24);
+
+/// The agents whose sources know their counters. As `gputrail_kinds`.
+///
+/// # Safety
+///
+/// `agents` is null or leads to room for `capacity` ids, `count` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_counting_agents(
+    agents: *mut AgentId,
+    capacity: usize,
+    count: *mut usize,
+) -> Status {
+    done(|| {
+        let all = board()?.counting().agents();
+        // SAFETY: the caller's promises.
+        unsafe { list(&all, agents, capacity, count) }
+    })
+}
+
+/// The counters and metrics of an agent. As `gputrail_kinds`.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_AGENT`; `GPUTRAIL_TOO_SMALL`, and as many as fit are written; `GPUTRAIL_NOT_INITIALISED`,
+/// `GPUTRAIL_NULL_POINTER`; `GPUTRAIL_BUSY` from within a buffer's callback.
+///
+/// # Safety
+///
+/// `counters` is null or leads to room for `capacity` of them, `count` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_counters(
+    agent: AgentId,
+    counters: *mut CounterDefinition,
+    capacity: usize,
+    count: *mut usize,
+) -> Status {
+    done(|| {
+        let found = board()?.counting().configurations(agent);
+        let found = found.map_err(crate::collect::context::ToolError::from)?;
+        let mut all = Vec::new();
+        for countable in &found {
+            let blocks = countable.architecture.blocks();
+            all.extend(countable.architecture.counters().iter().map(|counter| {
+                let (from, is_metric) = match &counter.definition {
+                    Definition::Basic { block, .. } => (&blocks[block.0 as usize].name, false),
+                    Definition::Derived(expression, _) => (&expression.text, true),
+                };
+                CounterDefinition {
+                    name: kept(&counter.name),
+                    description: kept(&counter.description),
+                    from: kept(from),
+                    is_metric: is_metric.into(),
+                    reserved: [0; 7],
+                }
+            }));
+        }
+        // SAFETY: the caller's promises.
+        unsafe { list(&all, counters, capacity, count) }
+    })
+}
+
+/// Configures counter collection: the counters are collected while the context is started, and their values go to the
+/// buffer as records of the kind `GPUTRAIL_KIND_COUNTER_VALUE`. A context can count on several agents; one context of the
+/// process has this service, and it excludes PC sampling. The configuration is valid for as long as the context is there.
+/// Values of dispatches take calls that are recorded or reported: of a buffer or subscriber that wants kernel dispatches.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND` for an unknown counter; `GPUTRAIL_INVALID_ARGUMENT` for counters that need more passes than
+/// the agent can do, and for a period that is too short; `GPUTRAIL_COUNTERS_NOT_AVAILABLE` if the agent counts already,
+/// cannot count in this way, or the system does not allow it; `GPUTRAIL_CONTEXT_CONFLICT` if another context counts, or
+/// this one samples; `GPUTRAIL_LOCKED` after the first start; `GPUTRAIL_NO_SUCH_AGENT`, `GPUTRAIL_NO_SUCH_CONTEXT`,
+/// `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_BUSY`
+/// from within a buffer's callback. `gputrail_last_error` names the nearest counters.
+///
+/// # Safety
+///
+/// `options` is null or leads to options, whose text ends with a 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_context_count(
+    context: ContextHandle,
+    buffer: BufferHandle,
+    agent: AgentId,
+    options: *const CountingOptions,
+) -> Status {
+    done(|| {
+        let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
+        // SAFETY: the caller's promise.
+        let asked = unsafe { sized::read(options) }?;
+        // SAFETY: the caller's promise.
+        let names = unsafe { given(asked.counters, "counters") }?;
+        let names: Vec<&str> = names.split(',').collect();
+        if names.iter().any(|name| name.trim().is_empty()) {
+            return Err(Failure::new(
+                Status::INVALID_ARGUMENT,
+                "counters: expected names with commas between them",
+            ));
+        }
+        let mode = match asked.period {
+            0 => CountingMode::Dispatch,
+            period => CountingMode::Device {
+                period: Nanos(period),
+            },
+        };
+        Ok(context.count(&buffer, agent, &names, mode)?)
+    })
+}

@@ -1,0 +1,299 @@
+//! Values of counters: of dispatches and of spans of time.
+//!
+//! The values of a dispatch come before or after its completion, on any lane. In a process that counts, a kernel is held
+//! back ([`Hold`]) until the last of its values has come, but no longer than [`MAX_HELD`] others. It is then passed on with
+//! them ([`Devices`](super::devices::Devices)), and each block of the hardware has tracks ([`CounterTracks`]) whose counters
+//! have a value while a kernel runs, and 0 between kernels.
+
+use std::borrow::Cow;
+use std::io;
+
+use super::join::{EnqueueFields, Found, What};
+use crate::capture::Metadata;
+use crate::record::number_map::NumberMap;
+use crate::record::{
+    self, AgentId, CounterInvalid, CounterUsage, CounterValueType, Kind, Nanos, NoteKind, StringId,
+};
+use crate::trace::model::hold::Hold;
+use crate::trace::model::{
+    AgentIndex, Argument, CounterBlock, CounterDescription, CounterIndex, CounterUnit,
+    CounterValue, ProcessIndex, Stream, Value,
+};
+
+/// Maximum number of kernels that are held back until their values come.
+const MAX_HELD: usize = 1 << 14;
+/// Maximum number of values of one dispatch or span.
+const MAX_VALUES: usize = 1 << 12;
+/// Maximum number of blocks of counters in a process. Further ones have no tracks.
+const MAX_BLOCKS: usize = 1 << 10;
+
+/// The values of one dispatch or span, in the order of their records.
+pub(super) type Values = Vec<record::CounterValue>;
+/// Kernels that may be passed on, with their values.
+pub(super) type Counted = Vec<(Found, Values)>;
+
+/// The values of a process, until the last value of their dispatch or span has come.
+pub(super) struct Counters {
+    /// Whether there are, or may be, values.
+    active: bool,
+    held: Hold<Found, Values>,
+    spans: NumberMap<AgentId, Values>,
+}
+
+impl Counters {
+    /// The state of a process with `metadata`.
+    pub fn new(metadata: &Metadata) -> Counters {
+        let counts = |note: &record::Note| note.what == NoteKind::COUNTERS;
+        Counters {
+            active: metadata.notes.iter().any(counts),
+            held: Hold::new(MAX_HELD),
+            spans: NumberMap::default(),
+        }
+    }
+
+    /// Reacts to a note of the names store.
+    pub fn learn(&mut self, what: NoteKind) {
+        self.active |= what == NoteKind::COUNTERS;
+    }
+
+    /// Whether completed work waits for values.
+    #[inline(always)]
+    pub fn concern(&self, work: &EnqueueFields) -> bool {
+        self.active && matches!(work.what, What::Kernel { .. })
+    }
+
+    /// Adds a kernel that [waits for values](Counters::concern). Kernels that no longer wait are moved to `ready`.
+    pub fn found(&mut self, found: Found, ready: &mut Counted) {
+        let Found::Both(work, _) = &found else {
+            return;
+        };
+        ready.extend(self.held.add(work.work.id, work.serial, found));
+        if self.held.is_over_limit() {
+            self.take_oldest(ready);
+        }
+    }
+
+    fn take_oldest(&mut self, ready: &mut Counted) -> bool {
+        let oldest = self.held.take_oldest();
+        let found = oldest.map(|(found, values)| (found, values.unwrap_or_default()));
+        let any = found.is_some();
+        ready.extend(found);
+        any
+    }
+
+    /// Adds a value. Returns the values of a span whose last one it is; kernels that no longer wait are moved to `ready`.
+    pub fn add(&mut self, value: &record::CounterValue, ready: &mut Counted) -> Option<Values> {
+        debug_assert_eq!(value.header.kind, Kind::COUNTER_VALUE);
+        self.active = true;
+        if value.work.is_some() {
+            let values = self.held.data(value.work);
+            if values.len() < MAX_VALUES {
+                values.push(*value);
+            }
+            if value.remaining == 0 {
+                ready.extend(self.held.complete(value.work));
+            }
+            return None;
+        }
+        let values = self.spans.entry(value.agent).or_default();
+        if values.first().is_some_and(|first| first.end != value.end) {
+            // The rest of the span before is lost.
+            values.clear();
+        }
+        if values.len() < MAX_VALUES {
+            values.push(*value);
+        }
+        (value.remaining == 0).then(|| std::mem::take(values))
+    }
+
+    /// Moves all kernels that wait to `ready`.
+    pub fn finish(&mut self, ready: &mut Counted) {
+        while self.take_oldest(ready) {}
+    }
+}
+
+/// The name of a value: "SQ_WAVES", or "TCC_HIT[3]" for one instance of its block.
+fn name<'m>(metadata: &'m Metadata, value: &record::CounterValue) -> Cow<'m, str> {
+    let name = metadata.string(value.counter);
+    match value.instance {
+        record::ALL_INSTANCES => Cow::Borrowed(name),
+        instance => Cow::Owned(format!("{name}[{instance}]")),
+    }
+}
+
+/// The names of values beside their kernel, and the shares of time of those that did not count all the time.
+pub(super) struct Names<'m>(Vec<(Cow<'m, str>, Option<String>)>);
+
+impl<'m> Names<'m> {
+    pub fn of(metadata: &'m Metadata, values: &[record::CounterValue]) -> Names<'m> {
+        let names = values.iter().map(|value| {
+            let name = name(metadata, value);
+            let scaled = value.scheduled < record::ALWAYS_SCHEDULED;
+            let share = scaled.then(|| format!("{name} share of time counted"));
+            (name, share)
+        });
+        Names(names.collect())
+    }
+
+    /// The values as arguments of their kernel.
+    pub fn arguments<'a>(
+        &'a self,
+        values: &'a [record::CounterValue],
+    ) -> impl Iterator<Item = Argument<'a>> {
+        self.0
+            .iter()
+            .zip(values)
+            .flat_map(|((name, share), value)| {
+                let shown = match value.number() {
+                    None => Value::Text(value.invalid.name().unwrap_or("invalid")),
+                    Some(_) if value.value_type == CounterValueType::UINT64 => {
+                        Value::Uint(value.value)
+                    }
+                    Some(number) => Value::Double(number),
+                };
+                let argument = |name, value| Argument { name, value };
+                let share = share.as_ref().map(|name| {
+                    let share = f64::from(value.scheduled) / f64::from(record::ALWAYS_SCHEDULED);
+                    argument(name, Value::Double(share))
+                });
+                std::iter::once(argument(name, shown)).chain(share)
+            })
+    }
+}
+
+/// The tracks of one block of the hardware of an agent.
+struct Block {
+    agent: AgentIndex,
+    block: StringId,
+    counters: Vec<(StringId, u32)>,
+    index: CounterIndex,
+    /// The end of the latest values.
+    latest: Nanos,
+}
+
+/// The counters of a process's agents over time.
+#[derive(Default)]
+pub(super) struct CounterTracks(Vec<Block>);
+
+impl CounterTracks {
+    /// Passes on the values of `agent` in the interval, by block.
+    pub fn add(
+        &mut self,
+        stream: &mut Stream<'_>,
+        metadata: &Metadata,
+        (process, agent): (ProcessIndex, AgentIndex),
+        (start, end): (Nanos, Nanos),
+        values: &[record::CounterValue],
+    ) -> io::Result<()> {
+        let mut rest: Vec<&record::CounterValue> = values.iter().collect();
+        while let Some(first) = rest.first() {
+            let block = first.block;
+            let (of_block, others) = rest.into_iter().partition(|value| value.block == block);
+            rest = others;
+            let of_block: Vec<&record::CounterValue> = of_block;
+            let Some(place) = self.block(stream, metadata, (process, agent), &of_block)? else {
+                continue;
+            };
+            let block = &mut self.0[place];
+            let numbers: Vec<CounterValue> = of_block.iter().map(|value| number(value)).collect();
+            if start >= block.latest {
+                let zeros = vec![CounterValue::Int(0); numbers.len()];
+                if start > block.latest {
+                    stream.consumer.counter_values(block.index, start, &zeros)?;
+                }
+            }
+            block.latest = end.max(block.latest);
+            stream
+                .consumer
+                .counter_values(block.index, block.latest, &numbers)?;
+        }
+        Ok(())
+    }
+
+    /// The place of the tracks of `values`, which are of one block.
+    fn block(
+        &mut self,
+        stream: &mut Stream<'_>,
+        metadata: &Metadata,
+        (process, agent): (ProcessIndex, AgentIndex),
+        values: &[&record::CounterValue],
+    ) -> io::Result<Option<usize>> {
+        let block = values.first().map_or(StringId::NONE, |value| value.block);
+        let counters = || values.iter().map(|value| (value.counter, value.instance));
+        let is_known = |known: &Block| {
+            (known.agent, known.block) == (agent, block)
+                && known.counters.iter().copied().eq(counters())
+        };
+        if let Some(place) = self.0.iter().position(is_known) {
+            return Ok(Some(place));
+        }
+        if self.0.len() >= MAX_BLOCKS {
+            return Ok(None);
+        }
+        let index = stream.new_counters();
+        let title = match metadata.string(block) {
+            "" => "metrics",
+            name => name,
+        };
+        let describe = |value: &&record::CounterValue| CounterDescription {
+            name: name(metadata, value).into_owned(),
+            description: match value.work.is_some() {
+                true => "Counted while a kernel ran".to_owned(),
+                false => "Counted over time".to_owned(),
+            },
+            unit: unit(value.usage),
+        };
+        let described = CounterBlock {
+            name: title.to_owned(),
+            process,
+            agent,
+            memory: is_of_memory(title),
+            counters: values.iter().map(describe).collect(),
+        };
+        stream.consumer.counters(index, &described)?;
+        self.0.push(Block {
+            agent,
+            block,
+            counters: counters().collect(),
+            index,
+            latest: Nanos(0),
+        });
+        Ok(Some(self.0.len() - 1))
+    }
+}
+
+/// Whether a block of this name serves memory: caches, their address and data paths, the memory controllers.
+fn is_of_memory(block: &str) -> bool {
+    ["TA", "TC", "TD", "GL", "EA", "MC", "UTCL"]
+        .iter()
+        .any(|prefix| block.starts_with(prefix))
+}
+
+fn number(value: &record::CounterValue) -> CounterValue {
+    match value.number() {
+        None => CounterValue::Int(0),
+        Some(number) => match i64::try_from(value.value) {
+            Ok(integer) if value.value_type == CounterValueType::UINT64 => {
+                CounterValue::Int(integer)
+            }
+            _ => CounterValue::Double(number),
+        },
+    }
+}
+
+fn unit(usage: CounterUsage) -> CounterUnit {
+    match usage {
+        CounterUsage::PERCENTAGE => CounterUnit::Percent,
+        CounterUsage::BYTES => CounterUnit::Bytes,
+        CounterUsage::NANOSECONDS => CounterUnit::Nanoseconds,
+        CounterUsage::ITEMS => CounterUnit::Count,
+        _ => CounterUnit::Unspecified,
+    }
+}
+
+/// The number of valid and of invalid values among `values`.
+pub(super) fn count(values: &[record::CounterValue]) -> (u64, u64) {
+    let invalid = |value: &&record::CounterValue| value.invalid != CounterInvalid::NO;
+    let invalid = values.iter().filter(invalid).count() as u64;
+    (values.len() as u64 - invalid, invalid)
+}

@@ -1,0 +1,219 @@
+//! `--counters`: values of counters of the simulated GPU and of PoCL, in traces, tables and summaries.
+
+use std::collections::HashMap;
+
+use gputrail::capture::Reader;
+use gputrail::record::*;
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+use gputrail_harness::program::run;
+use gputrail_harness::trace::Trace;
+use serde_json::Value;
+
+use crate::command::{TestDir, well};
+use crate::transparency::ffmpeg;
+
+const SOFTWARE: &str = "TASK_CLOCK,PAGE_FAULTS,CONTEXT_SWITCHES,CPU_MIGRATIONS";
+
+/// The table of counters: kernel and counter with the number of dispatches, the least, the greatest value and the sum.
+fn counters(dir: &TestDir, file: &str) -> HashMap<(String, String), (u64, f64, f64, f64)> {
+    let text = well(&mut dir.gputrail(["summary", file, "--format", "json"])).text();
+    let tables: Value = serde_json::from_str(&text).unwrap();
+    let rows = tables["counters"].as_array().expect("a table of counters");
+    let row = |row: &Value| {
+        let text = |key: &str| row[key].as_str().unwrap().to_owned();
+        let number = |key: &str| row[key].as_f64().unwrap();
+        (
+            (text("kernel"), text("counter")),
+            (
+                row["dispatches"].as_u64().unwrap(),
+                number("min"),
+                number("max"),
+                number("sum"),
+            ),
+        )
+    };
+    rows.iter().map(row).collect()
+}
+
+#[test]
+fn counters_of_the_demo_are_in_its_trace_tables_and_summary() {
+    needs!(counters_of_the_demo_are_in_its_trace_tables_and_summary: Need::TraceProcessor);
+    let dir = TestDir::new();
+    let names = "SQ_WAVES,VALUInsts,GRBM_COUNT";
+    well(&mut dir.gputrail([
+        "demo",
+        "-q",
+        "--capture",
+        "--counters",
+        names,
+        "--steps",
+        "1",
+    ]));
+    let of_trace = counters(&dir, "demo.pftrace");
+    assert_eq!(counters(&dir, "demo.gputrail"), of_trace);
+    assert!(of_trace.len() > 15, "{of_trace:?}");
+    let mut trace = Trace::open(dir.join("demo.pftrace"));
+    let tracks: Vec<(String, i64)> = trace.assert_sound().rows(
+        "select name, count(*) from gpu_counter_track join counter on counter.track_id = gpu_counter_track.id \
+         where name like '%SQ_WAVES%' or name like '%VALUInsts%' group by 1",
+    );
+    assert_eq!(tracks.len(), 4, "two counters of two devices: {tracks:?}");
+    // A value stands beside each kernel, and its track has it while the kernel runs.
+    let kernels: Vec<(i64,)> = trace.rows(
+        "select count(*) from gpu_slice join args using (arg_set_id) where key = 'SQ_WAVES' or args.flat_key = 'SQ_WAVES'",
+    );
+    let dispatches: u64 = of_trace
+        .iter()
+        .filter(|((_, counter), _)| counter == "SQ_WAVES")
+        .map(|(_, values)| values.0)
+        .sum();
+    assert_eq!(kernels, [(dispatches as i64,)]);
+    // The tables of rocprofv3 have the same values, also after they were read back.
+    well(&mut dir.gputrail(["convert", "demo.gputrail", "-o", "tables.csv"]));
+    well(&mut dir.gputrail(["convert", "tables.csv", "-o", "back.pftrace"]));
+    let back = counters(&dir, "back.pftrace");
+    assert_eq!(back.len(), of_trace.len());
+    for (key, (dispatches, min, max, _)) in &of_trace {
+        let (again, least, most, _) = back[key];
+        assert_eq!(again, *dispatches, "{key:?}");
+        assert!((least - min).abs() <= 1e-5 * min.abs() && (most - max).abs() <= 1e-5 * max.abs());
+    }
+}
+
+#[test]
+fn a_device_is_counted_at_a_period() {
+    let dir = TestDir::new();
+    let arguments = [
+        "--counters",
+        "SQ_WAVES,GRBM_GUI_ACTIVE",
+        "--counters-period",
+        "100us",
+    ];
+    well(
+        &mut dir.gputrail([&["demo", "-q", "--capture", "--steps", "1"], &arguments[..]].concat()),
+    );
+    let info = well(&mut dir.gputrail(["info", "demo.gputrail"])).text();
+    assert!(info.contains(
+        "counters collected: agent 1: SQ_WAVES, GRBM_GUI_ACTIVE, of the agent every 100000 ns"
+    ));
+    assert!(info.contains(", 0 of them invalid"), "{info}");
+}
+
+#[test]
+fn unknown_counters_are_refused_with_the_nearest_names() {
+    let dir = TestDir::new();
+    let refused = run(&mut dir.gputrail(["demo", "--counters", "SQ_WAVE,GRBM_COUNT"]));
+    assert_eq!(refused.code(), 125);
+    let expected = "there is no counter or metric \"SQ_WAVE\"; the nearest are SQ_WAVES";
+    assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+    assert!(!dir.join("demo.pftrace").exists());
+    let text = well(&mut dir.gputrail(["counters", "list", "--agent", "sim"])).text();
+    assert!(
+        text.contains("SQ_WAVES") && text.contains("VALUBusy"),
+        "{text}"
+    );
+    std::fs::write(
+        dir.join("pmc.txt"),
+        "# waves\npmc: SQ_WAVES, GRBM_COUNT\nVALUInsts\n",
+    )
+    .unwrap();
+    well(&mut dir.gputrail(["demo", "-q", "--steps", "1", "--counters-file", "pmc.txt"]));
+    assert!(counters(&dir, "demo.pftrace").len() > 15);
+    std::fs::write(dir.join("pmc.txt"), "").unwrap();
+    let empty = run(&mut dir.gputrail(["demo", "--counters-file", "pmc.txt"]));
+    assert!(
+        empty.stderr.contains("no counter is named"),
+        "{}",
+        empty.stderr
+    );
+}
+
+/// The values of a capture by dispatch and name, and the times of dispatches.
+type Counted = (
+    HashMap<(WorkId, String), CounterValue>,
+    HashMap<WorkId, u64>,
+);
+
+fn counted(dir: &TestDir) -> Counted {
+    let reader = Reader::open(&dir.join("run.gputrail")).expect("a capture");
+    let (mut values, mut times, mut kernels) = (HashMap::new(), HashMap::new(), Vec::new());
+    let mut chunks = reader.chunks();
+    while let Some(chunk) = chunks.next() {
+        for record in chunk.records() {
+            if let Some(value) = record.read::<CounterValue>() {
+                let name = reader.metadata().string(value.counter).to_owned();
+                let second = values.insert((value.work, name), value);
+                assert_eq!(second, None, "a value is there twice");
+            }
+            kernels.extend(record.read::<KernelDispatch>().map(|kernel| kernel.work.id));
+            if let Some(completion) = record.read::<Completion>() {
+                times.insert(completion.work, completion.end.0 - completion.start.0);
+            }
+        }
+    }
+    times.retain(|work, _| kernels.contains(work));
+    (values, times)
+}
+
+#[test]
+fn each_kernel_on_pocl_has_the_events_of_the_threads_that_ran_it() {
+    needs!(each_kernel_on_pocl_has_the_events_of_the_threads_that_ran_it: Need::Pocl, Need::OpenClToolchain);
+    for driver in [Driver::Basic, Driver::Threaded] {
+        let dir = TestDir::new();
+        let program = dir.program("hot_loop");
+        well(&mut dir.untraced(driver, &program, &[])); // fills the kernel cache
+        let options = ["--counters", SOFTWARE, "--capture"];
+        well(&mut dir.record_with(&options, driver, &program, &[]));
+        let (values, times) = counted(&dir);
+        assert_eq!((times.len(), values.len()), (20, 80));
+        let (mut clock, mut time) = (0.0, 0.0);
+        for (work, took) in &times {
+            for name in SOFTWARE.split(',') {
+                let value = &values[&(*work, name.to_owned())];
+                assert_eq!(value.invalid, CounterInvalid::NO, "{name} {value:?}");
+                assert_eq!(value.scheduled, ALWAYS_SCHEDULED);
+            }
+            clock += values[&(*work, "TASK_CLOCK".to_owned())].number().unwrap();
+            time += *took as f64;
+        }
+        // One thread runs each of them with the basic driver; the threads of the other one share the work.
+        let most = match driver {
+            Driver::Basic => 1.05,
+            Driver::Threaded => 1.05 * std::thread::available_parallelism().unwrap().get() as f64,
+        };
+        assert!(clock <= time * most, "{clock} ns in {time} ns");
+        assert!(clock > 0.0, "{clock} ns in {time} ns");
+    }
+}
+
+#[test]
+fn a_program_does_not_notice_that_it_is_counted() {
+    needs!(a_program_does_not_notice_that_it_is_counted: Need::Pocl, Need::OpenClToolchain, Need::Program("ffmpeg"));
+    let dir = TestDir::new();
+    let program = dir.program("hot_loop");
+    let frames = ffmpeg(20, &["-f", "md5", "-"]);
+    let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
+    for driver in [Driver::Basic, Driver::Threaded] {
+        for (program, arguments) in [
+            (program.as_os_str(), &[][..]),
+            ("ffmpeg".as_ref(), &frames[..]),
+        ] {
+            run(&mut dir.untraced(driver, program, arguments));
+            let alone = run(&mut dir.untraced(driver, program, arguments)).well();
+            for mode in ["dispatch", "device"] {
+                let options = ["-q", "--counters", SOFTWARE, "--counters-mode", mode];
+                let counted =
+                    run(&mut dir.record_with(&options, driver, program, arguments)).well();
+                // The last line of hot_loop is the number of open files: events take some.
+                let but_files = |text: String| {
+                    let lines = text.lines().filter(|line| !line.starts_with("files "));
+                    lines.map(str::to_owned).collect::<Vec<_>>()
+                };
+                assert_eq!(but_files(alone.text()), but_files(counted.text()), "{mode}");
+                dir.trace().assert_sound();
+            }
+        }
+    }
+}
