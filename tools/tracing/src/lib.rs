@@ -163,26 +163,19 @@ where
         let Some(library) = Library::get() else {
             return;
         };
-        let _ = ENTERED.try_with(|stack| {
-            let mut stack = stack.borrow_mut();
-            let Some(place) = stack.iter().rposition(|entered| entered.id == *id) else {
-                return;
-            };
-            for _ in place..stack.len() {
-                library.pop();
+        // The library may call back code that enters and exits spans, so the stack is not borrowed while it is called.
+        let Ok(Some((ended, later))) = ENTERED.try_with(|stack| exit(&mut stack.borrow_mut(), id))
+        else {
+            return;
+        };
+        for _ in 0..ended {
+            library.pop();
+        }
+        for entered in later {
+            if library.push(&entered.mark.options()) {
+                let _ = ENTERED.try_with(|stack| stack.borrow_mut().push(entered));
             }
-            stack.remove(place);
-            // Spans that were entered later and are still entered.
-            let mut refused = Vec::new();
-            for (index, entered) in stack.iter().enumerate().skip(place) {
-                if !library.push(&entered.mark.options()) {
-                    refused.push(index);
-                }
-            }
-            for index in refused.into_iter().rev() {
-                stack.remove(index);
-            }
-        });
+        }
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
@@ -210,6 +203,16 @@ where
         };
         library.mark(&self.mark(event.metadata(), name, &values).options());
     }
+}
+
+/// Takes the span with this id off the stack, with all that were entered later. Returns the number of ranges that end, and
+/// the later spans, which are still entered and begin again.
+fn exit(stack: &mut Vec<Entered>, id: &Id) -> Option<(usize, Vec<Entered>)> {
+    let place = stack.iter().rposition(|entered| entered.id == *id)?;
+    let mut later = stack.split_off(place);
+    let ended = later.len();
+    later.remove(0);
+    Some((ended, later))
 }
 
 impl Layer {

@@ -44,11 +44,24 @@ unsafe extern "C" fn mark(options: *const Options) -> c_int {
 }
 
 unsafe extern "C" fn push(options: *const Options) -> c_int {
+    call_back();
     note(Push(name(options).0))
 }
 
 unsafe extern "C" fn pop() -> c_int {
+    call_back();
     note(Pop)
+}
+
+thread_local! {
+    /// Work that the library does in its next call, such as a tool's callback.
+    static CALLBACK: RefCell<Option<fn()>> = const { RefCell::new(None) };
+}
+
+fn call_back() {
+    if let Some(callback) = CALLBACK.take() {
+        callback();
+    }
 }
 
 unsafe extern "C" fn start(options: *const Options, number: *mut u64) -> c_int {
@@ -175,6 +188,34 @@ fn spans_that_are_exited_out_of_order_leave_ranges_that_nest() {
         outer.clone(),
         outer,
         Pop,
+        Pop,
+    ];
+    assert_eq!(calls, [expected]);
+}
+
+#[test]
+fn a_callback_of_the_library_may_enter_and_exit_spans() {
+    let calls = calls_of(layer(), || {
+        let (outer, inner) = (info_span!("outer"), info_span!("inner"));
+        let in_callback = || CALLBACK.set(Some(|| info_span!("in a callback").in_scope(|| {})));
+        let entered_outer = outer.enter();
+        in_callback();
+        let entered_inner = inner.enter();
+        in_callback();
+        drop(entered_outer);
+        drop(entered_inner);
+    });
+    let [outer, inner, callback] = ["outer", "inner", "in a callback"].map(pushed);
+    let expected = [
+        outer,
+        callback.clone(),
+        Pop,
+        inner.clone(),
+        callback,
+        Pop,
+        Pop,
+        Pop,
+        inner,
         Pop,
     ];
     assert_eq!(calls, [expected]);
