@@ -1,7 +1,7 @@
 //! `gputrail status`, `start`, `stop`, `flush` and `dump`: control of a recording from another terminal.
 //!
 //! `gputrail record` listens on a socket in its private directory. A request is one line, `gputrail 1 VERB`; the answer is
-//! one JSON object, with the field `error` if the request failed.
+//! one JSON object, with the field `error` if the request failed. Empty lines before it say that the work goes on.
 
 use crate::cli::{AnswerFormat, Control};
 use crate::figures::{bytes, count, time};
@@ -11,26 +11,34 @@ use gputrail::collect::session::{
     Action, Controls, ProcessStatus, SESSION_VARIABLE, Status, peer_user,
 };
 use gputrail::record::Nanos;
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Name of the socket in the session's directory.
 const SOCKET: &str = "control";
 /// Begins each request.
 const GREETING: &str = "gputrail 1 ";
 /// Maximum length of a request.
-const MAX_REQUEST: u64 = 64;
+const MAX_REQUEST: usize = 64;
 /// Maximum number of bytes of an answer.
 const MAX_ANSWER: u64 = 16 << 20;
-/// How long either side waits for the other's next bytes.
+/// How long a request may take to arrive, and how long the client waits for the next bytes.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The time between two empty lines.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+/// Maximum number of clients at a time.
+const MAX_CLIENTS: usize = 16;
 
 /// A request, by its name on the command line.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -76,6 +84,9 @@ impl Verb {
 pub struct Listener {
     socket: UnixListener,
     ended: AtomicBool,
+    clients: AtomicUsize,
+    /// Locked while a trace is made.
+    making_trace: Mutex<()>,
 }
 
 /// The recording that is controlled.
@@ -100,22 +111,39 @@ impl Listener {
         Ok(Listener {
             socket,
             ended: AtomicBool::new(false),
+            clients: AtomicUsize::new(0),
+            making_trace: Mutex::new(()),
         })
     }
 
-    /// Answers requests until [`end`](Listener::end).
+    /// Answers requests until [`end`](Listener::end), each in a thread of its own.
     pub fn serve(&self, recording: &Recording<'_>) {
-        for connection in self.socket.incoming() {
-            if self.ended.load(Ordering::Acquire) {
-                return;
+        std::thread::scope(|scope| {
+            for connection in self.socket.incoming() {
+                if self.ended.load(Ordering::Acquire) {
+                    return;
+                }
+                let Ok(connection) = connection else {
+                    // Without resources for a connection.
+                    std::thread::sleep(Duration::from_millis(100));
+                    continue;
+                };
+                if self.clients.fetch_add(1, Ordering::Relaxed) < MAX_CLIENTS {
+                    let work = move || {
+                        // A client that does not read its answer loses it.
+                        let _ = self.answer(&connection, recording);
+                        self.clients.fetch_sub(1, Ordering::Relaxed);
+                    };
+                    if std::thread::Builder::new()
+                        .spawn_scoped(scope, work)
+                        .is_ok()
+                    {
+                        continue;
+                    }
+                }
+                self.clients.fetch_sub(1, Ordering::Relaxed);
             }
-            match connection {
-                // A client that does not read its answer loses it.
-                Ok(connection) => drop(answer(&connection, recording)),
-                // Without resources for a connection.
-                Err(_) => std::thread::sleep(Duration::from_millis(100)),
-            }
-        }
+        });
     }
 
     /// Ends [`serve`](Listener::serve).
@@ -126,52 +154,97 @@ impl Listener {
     }
 }
 
-/// Reads a request and answers it.
-fn answer(connection: &UnixStream, recording: &Recording<'_>) -> std::io::Result<()> {
-    connection.set_read_timeout(Some(PATIENCE))?;
-    connection.set_write_timeout(Some(PATIENCE))?;
-    // The directory is private, so the peer is the user, or root.
-    let user = peer_user(connection.as_fd());
-    let mut line = String::new();
-    BufReader::new(connection.take(MAX_REQUEST)).read_line(&mut line)?;
-    let result = match user {
-        Some(user) if user == rustix::process::geteuid().as_raw() || user == 0 => {
-            serve(line.trim_end(), recording)
+impl Listener {
+    /// Reads a request and answers it.
+    fn answer(&self, connection: &UnixStream, recording: &Recording<'_>) -> std::io::Result<()> {
+        connection.set_write_timeout(Some(PATIENCE))?;
+        // The directory is private, so the peer is the user, or root.
+        let user = peer_user(connection.as_fd());
+        let line = read_line(connection, Instant::now() + PATIENCE)?;
+        let result = match user {
+            Some(user) if user == rustix::process::geteuid().as_raw() || user == 0 => {
+                let work = || self.serve_request(&line, recording);
+                with_signs_of_life(connection, SIGN_OF_LIFE, work)
+            }
+            _ => Err(anyhow!("this recording belongs to another user")),
+        };
+        let answer = result.unwrap_or_else(|error| json!({ "error": format!("{error:#}") }));
+        (&*connection).write_all(answer.to_string().as_bytes())
+    }
+
+    fn serve_request(&self, request: &str, recording: &Recording<'_>) -> Result<Value> {
+        let verb = request
+            .strip_prefix(GREETING)
+            .and_then(|name| Verb::ALL.into_iter().find(|verb| verb.name() == name))
+            .context("the running gputrail does not know this request: it is of another version")?;
+        let controls = &recording.controls;
+        let over = "the recording is ending";
+        let before = controls.request(Action::Look).context(over)?;
+        if verb == Verb::Dump && before.dumps.is_none() {
+            bail!("the recording keeps everything: it has no --flight-recorder to dump");
         }
-        _ => Err(anyhow!("this recording belongs to another user")),
-    };
-    let answer = result.unwrap_or_else(|error| json!({ "error": format!("{error:#}") }));
-    (&*connection).write_all(answer.to_string().as_bytes())
+        let status = controls.request(verb.action()).context(over)?;
+        if verb == Verb::Dump && status.dumps == before.dumps {
+            bail!(
+                "{} dumps have been written, the most that --dumps allows",
+                before.dumps.unwrap_or(0)
+            );
+        }
+        let mut answer = describe(&status, recording);
+        if verb == Verb::Flush {
+            let captures: Vec<PathBuf> = status.captures.clone();
+            let _making = self
+                .making_trace
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let trace = match status.dumps.is_none() && !captures.is_empty() {
+                true => Some((recording.make_trace)(&captures)?),
+                false => None,
+            };
+            answer["trace"] = json!(trace);
+        }
+        Ok(answer)
+    }
 }
 
-fn serve(request: &str, recording: &Recording<'_>) -> Result<Value> {
-    let verb = request
-        .strip_prefix(GREETING)
-        .and_then(|name| Verb::ALL.into_iter().find(|verb| verb.name() == name))
-        .context("the running gputrail does not know this request: it is of another version")?;
-    let controls = &recording.controls;
-    let over = "the recording is ending";
-    let before = controls.request(Action::Look).context(over)?;
-    if verb == Verb::Dump && before.dumps.is_none() {
-        bail!("the recording keeps everything: it has no --flight-recorder to dump");
+/// Reads a request, without the end of its line, which has to come before `deadline`.
+fn read_line(mut connection: &UnixStream, deadline: Instant) -> std::io::Result<String> {
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") && line.len() < MAX_REQUEST {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        connection.set_read_timeout(Some(left))?;
+        let mut bytes = [0; MAX_REQUEST];
+        match connection.read(&mut bytes)? {
+            0 => break,
+            count => line.extend_from_slice(&bytes[..count]),
+        }
     }
-    let status = controls.request(verb.action()).context(over)?;
-    if verb == Verb::Dump && status.dumps == before.dumps {
-        bail!(
-            "{} dumps have been written, the most that --dumps allows",
-            before.dumps.unwrap_or(0)
-        );
-    }
-    let mut answer = describe(&status, recording);
-    if verb == Verb::Flush {
-        let captures: Vec<PathBuf> = status.captures.clone();
-        let trace = match status.dumps.is_none() && !captures.is_empty() {
-            true => Some((recording.make_trace)(&captures)?),
-            false => None,
+    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+}
+
+/// Does `work`, and writes an empty line at each `interval` meanwhile.
+fn with_signs_of_life<R>(
+    mut connection: &UnixStream,
+    interval: Duration,
+    work: impl FnOnce() -> R,
+) -> R {
+    let (done, working) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let write = move || {
+            while working.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+                // A client that has gone loses its answer.
+                let _ = connection.write_all(b"\n");
+            }
         };
-        answer["trace"] = json!(trace);
-    }
-    Ok(answer)
+        // Without a thread for it, the client may lose its patience.
+        let _ = std::thread::Builder::new().spawn_scoped(scope, write);
+        let result = work();
+        drop(done);
+        result
+    })
 }
 
 fn describe(status: &Status, recording: &Recording<'_>) -> Value {
@@ -230,27 +303,56 @@ pub fn run(verb: Verb, arguments: &Control) -> Result<u8, Failure> {
 
 fn request(verb: Verb, pid: u32) -> Result<Value> {
     let socket = find(pid)?;
-    let connection = UnixStream::connect(&socket).map_err(|error| match error.kind() {
+    let connection = connect(&socket).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => of_another_user(pid),
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
             anyhow!("the recording of process {pid} has ended")
         }
         _ => anyhow!(error).context(format!("cannot reach {}", socket.display())),
     })?;
-    connection.set_write_timeout(Some(PATIENCE)).ok();
-    let lost = "the running gputrail gave no answer";
-    writeln!(&connection, "{GREETING}{}", verb.name()).context(lost)?;
-    // Making the trace of a long recording takes its time.
+    check_owner(&connection, pid)?;
+    writeln!(&connection, "{GREETING}{}", verb.name()).context(NO_ANSWER)?;
     let mut text = String::new();
-    (&connection)
-        .take(MAX_ANSWER)
-        .read_to_string(&mut text)
-        .context(lost)?;
-    let answer: Value = serde_json::from_str(&text).context(lost)?;
+    let read = (&connection).take(MAX_ANSWER).read_to_string(&mut text);
+    read.map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            anyhow!("{NO_ANSWER} for {} s", PATIENCE.as_secs())
+        }
+        _ => anyhow!(error).context(NO_ANSWER),
+    })?;
+    let answer: Value = serde_json::from_str(&text).context(NO_ANSWER)?;
     match answer.get("error").and_then(Value::as_str) {
         Some(error) => bail!("{error}"),
         None => Ok(answer),
     }
+}
+
+const NO_ANSWER: &str = "the running gputrail gave no answer";
+
+/// A connection to `socket` that gives up after some time without progress, also while it connects.
+fn connect(socket: &Path) -> std::io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC;
+    let connection = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    for way in [Timeout::Send, Timeout::Recv] {
+        sockopt::set_socket_timeout(&connection, way, Some(PATIENCE))?;
+    }
+    rustix::net::connect(&connection, &SocketAddrUnix::new(socket)?)?;
+    Ok(UnixStream::from(connection))
+}
+
+/// Checks that the user of process `pid` makes the recording: the process itself says which one it belongs to, and could
+/// name that of somebody else to a client with more rights.
+fn check_owner(connection: &UnixStream, pid: u32) -> Result<()> {
+    let owner = std::fs::metadata(format!("/proc/{pid}")).map(|data| data.uid());
+    let owner = owner.with_context(|| format!("there is no process {pid}"))?;
+    let recorder = peer_user(connection.as_fd()).context("cannot see whose recording it is")?;
+    if recorder != owner {
+        bail!(
+            "process {pid} is of user {owner}, and names a recording of user {recorder}: if that is the right one, name its \
+             `gputrail record`"
+        );
+    }
+    Ok(())
 }
 
 fn of_another_user(pid: u32) -> anyhow::Error {
@@ -388,4 +490,31 @@ fn status_in_words(answer: &Value) -> String {
         ));
     }
     lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_hears_that_long_work_goes_on() {
+        let (server, mut client) = UnixStream::pair().unwrap();
+        let result = with_signs_of_life(&server, Duration::from_millis(1), || {
+            let mut bytes = [0; 2];
+            client.read_exact(&mut bytes).unwrap();
+            bytes
+        });
+        assert_eq!(&result, b"\n\n");
+    }
+
+    #[test]
+    fn a_request_that_does_not_come_in_time_is_refused() {
+        let (server, mut client) = UnixStream::pair().unwrap();
+        client.write_all(b"gputrail 1 sta").unwrap();
+        let late = read_line(&server, Instant::now() + Duration::from_millis(20));
+        assert!(late.is_err());
+        client.write_all(b"tus\n").unwrap();
+        let line = read_line(&server, Instant::now() + PATIENCE).unwrap();
+        assert_eq!(line, "tus");
+    }
 }

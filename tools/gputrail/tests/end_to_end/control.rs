@@ -358,6 +358,75 @@ fn another_user_cannot_control_a_recording() {
 }
 
 #[test]
+fn a_process_that_names_the_recording_of_another_user_controls_nothing() {
+    needs!(a_process_that_names_the_recording_of_another_user_controls_nothing:
+        Need::Root, Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = dir.program("flight");
+    let mut recording = Recording::start(&dir, &[], &program, &["1", "1"]);
+    recording.expect("1");
+    let socket = recording.socket();
+    let session = socket.parent().expect("a directory");
+    // Root asks for the recording of this process, which says that it is that of root.
+    let mut other = Command::new("cat")
+        .env("GPUTRAIL_SESSION", session)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .spawn()
+        .expect("cat");
+    let ended = run(&mut dir.gputrail(["stop", &other.id().to_string()]));
+    drop(other.stdin.take());
+    other.wait().expect("it ends");
+    assert_eq!(ended.code(), 125);
+    let expected = "is of user 65534, and names a recording of user 0";
+    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+    assert_eq!(recording.status()["state"], "on");
+    recording.go_on();
+    assert_eq!(recording.end().0, 0);
+}
+
+#[test]
+fn a_silent_client_or_recorder_keeps_nobody_waiting_for_ever() {
+    needs!(a_silent_client_or_recorder_keeps_nobody_waiting_for_ever: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = dir.program("flight");
+    let mut recording = Recording::start(&dir, &[], &program, &["1", "1"]);
+    recording.expect("1");
+    // Clients that say nothing, more than are served at a time, and one that says it letter by letter.
+    let socket = recording.socket();
+    let connect = || UnixStream::connect(&socket).expect("somebody listens");
+    let silent: Vec<UnixStream> = (0..8).map(|_| connect()).collect();
+    assert_eq!(recording.status()["state"], "on");
+    let mut slow = connect();
+    for letter in "gputrail 1 status\n".bytes() {
+        slow.write_all(&[letter]).expect("it reads");
+    }
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.contains("\"state\""), "{answer}");
+    drop(silent);
+
+    let recorder = recording.child.id() as i32;
+    // SAFETY: no preconditions.
+    let signal = |signal| assert_eq!(unsafe { libc::kill(recorder, signal) }, 0);
+    signal(libc::SIGSTOP);
+    let ended = run(&mut dir.gputrail(["status", &recording.pid()]));
+    signal(libc::SIGCONT);
+    assert_eq!(ended.code(), 125);
+    assert!(
+        ended.stderr.contains("gave no answer for 5 s"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(recording.status()["state"], "on");
+    recording.go_on();
+    assert_eq!(recording.end().0, 0);
+}
+
+#[test]
 fn all_processes_follow_also_those_that_begin_later_and_forked_children() {
     needs!(all_processes_follow_also_those_that_begin_later_and_forked_children:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
@@ -528,4 +597,65 @@ fn starts_and_stops_leave_nothing_behind() {
     recording.go_on();
     recording.expect("2");
     assert_eq!(recording.end().0, 0);
+}
+
+#[test]
+fn days_of_which_each_has_a_recorded_time_leave_nothing_but_their_records() {
+    needs!(days_of_which_each_has_a_recorded_time_leave_nothing_but_their_records:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    /// Days of a month, and those at its begin in which caches fill.
+    const DAYS: usize = 31;
+    const FIRST_DAYS: usize = 6;
+    /// Steps of the program that are recorded each day.
+    const RECORDS: u64 = 2000;
+    let dir = TestDir::new();
+    let program = switched(&dir);
+    let mut recording = Recording::start(&dir, &["--paused"], &program, &["2"]);
+    recording.expect("ready");
+    let socket = recording.socket();
+    let status = |verb: &str| request(&socket, verb);
+    let number = |status: &Value, name: &str| status[name].as_u64().expect("a number");
+    let entries = |path: PathBuf| std::fs::read_dir(path).expect("a directory").count();
+    let measure = |status: &Value| {
+        let processes = ["gputrail", "program_pid"].map(|name| number(status, name));
+        let memory = |pid| kibibytes(pid, "VmRSS");
+        let mapped = |pid| kibibytes(pid, "VmSize");
+        let files = |pid: u64| entries(format!("/proc/{pid}/fd").into());
+        let threads = |pid| kibibytes(pid, "Threads");
+        (
+            processes.map(memory).iter().sum::<u64>(),
+            processes.map(mapped).iter().sum::<u64>(),
+            (processes.map(files), processes.map(threads)),
+            entries(dir.path().into()) + entries(socket.parent().expect("a directory").into()),
+        )
+    };
+    let mut days = Vec::new();
+    for _ in 0..DAYS {
+        let until = number(&status("start"), "records") + RECORDS;
+        let begin = Instant::now();
+        loop {
+            // Takes the records from the program's memory.
+            std::thread::sleep(Duration::from_millis(20));
+            if number(&status("status"), "records") >= until {
+                break;
+            }
+            assert!(begin.elapsed() < PATIENCE, "no records");
+        }
+        status("stop");
+        days.push(measure(&status("status")));
+    }
+    let (early, late) = (&days[FIRST_DAYS], &days[DAYS - 1]);
+    assert!(late.0 < early.0 + 4096, "memory in KiB: {days:?}");
+    assert!(late.1 < early.1 + 4096, "mapped KiB: {days:?}");
+    assert_eq!(
+        (&late.2, late.3),
+        (&early.2, early.3),
+        "files and threads: {days:?}"
+    );
+    let (code, _, said) = recording.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("nothing was lost"), "{said}");
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    assert_eq!(off(&mut trace).len(), DAYS + 1);
 }
