@@ -4,7 +4,7 @@
 //! The recording runs while nothing holds it. A call belongs to it if it is entered while it runs: its end, and the
 //! completion of its work, are recorded even if the recording is off by then.
 
-use super::{Scope, matches};
+use super::Scope;
 use crate::clock::{self, SystemClock};
 use crate::collect::session_switch;
 use crate::collect::switchboard::ServiceError;
@@ -18,6 +18,7 @@ use crate::record::{
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use wildmatch::WildMatch;
 
 /// Reasons why a recording does not run, a bit each.
 mod hold {
@@ -50,11 +51,20 @@ pub struct Gate {
     not_before: u64,
     /// Ticks at which the scope is over, or 0 before it has begun.
     until: AtomicU64,
+    /// The names that open and close it.
+    names: Names,
     /// The operations that open and close it, of the sources that have attached so far; null before the first. Earlier
     /// lists stay: a thread may be reading one.
     named: AtomicPtr<Named>,
     /// External ids whose name is one of those that open or close it.
     externals: Mutex<Vec<(ExternalKind, ExternalId, Box<str>)>>,
+}
+
+/// The names of a scope, prepared for comparisons.
+struct Names {
+    start: Option<WildMatch>,
+    stop: Option<WildMatch>,
+    dump: Option<WildMatch>,
 }
 
 /// Operations whose names are those that the scope waits for.
@@ -104,7 +114,13 @@ impl Gate {
             let now = SystemClock::Boottime.read().0;
             time.0.saturating_sub(now)
         });
+        let pattern = |text: &Option<String>| text.as_deref().map(WildMatch::new);
         let gate = Gate {
+            names: Names {
+                start: pattern(&scope.start_on),
+                stop: pattern(&scope.stop_on),
+                dump: pattern(&scope.dump_on),
+            },
             not_before: from_now.map_or(0, |nanos| after(nanos).0),
             scope,
             board: board.clone(),
@@ -181,13 +197,13 @@ impl Gate {
         for operation in names.all::<OperationName>() {
             let name = names.text(operation.name).unwrap_or_default();
             for (pattern, set) in [
-                (&self.scope.start_on, &mut named.start),
-                (&self.scope.stop_on, &mut named.stop),
-                (&self.scope.dump_on, &mut named.dump),
+                (&self.names.start, &mut named.start),
+                (&self.names.stop, &mut named.stop),
+                (&self.names.dump, &mut named.dump),
             ] {
                 if pattern
                     .as_ref()
-                    .is_some_and(|pattern| matches(pattern, &name))
+                    .is_some_and(|pattern| pattern.matches(&name))
                 {
                     set.set(operation.operation, true);
                 }
@@ -212,14 +228,14 @@ impl Gate {
     /// An external id gets its name.
     pub(crate) fn name_external(&self, kind: ExternalKind, id: ExternalId, name: &str) {
         const MAX_NAME_BYTES: usize = 4096;
-        let scope = &self.scope;
-        let wanted = [&scope.start_on, &scope.stop_on, &scope.dump_on];
+        let names = &self.names;
+        let wanted = [&names.start, &names.stop, &names.dump];
         let mut known = lock_std(&self.externals);
         if known.len() < MAX_NAME_BYTES
             && wanted
                 .into_iter()
                 .flatten()
-                .any(|pattern| matches(pattern, name))
+                .any(|pattern| pattern.matches(name))
         {
             known.push((kind, id, name.into()));
         }
@@ -240,22 +256,23 @@ impl Gate {
     }
 
     fn comes(&self, passing: Passing<'_>) -> Due {
-        let now = clock::now().0;
-        let is = |pattern: &Option<String>, named: &OperationSet| {
+        let is = |pattern: &Option<WildMatch>, named: &OperationSet| {
             let pattern = pattern.as_ref()?;
             Some(match passing {
-                Passing::Name(name) => matches(pattern, name),
+                Passing::Name(name) => pattern.matches(name),
                 Passing::Call(operation) => named.has(operation),
             })
         };
         // Before that it does not open.
-        let (scope, Some(named)) = (&self.scope, self.named()) else {
+        let (names, Some(named)) = (&self.names, self.named()) else {
             return Due::default();
         };
+        // The clock is read only where the scope has a time.
+        let has_come = |time: u64| clock::now().0 >= time;
         let holds = || self.holds.load(Ordering::Acquire);
         if holds() & hold::WAITING != 0
-            && now >= self.not_before
-            && is(&scope.start_on, &named.start) != Some(false)
+            && is(&names.start, &named.start) != Some(false)
+            && (self.not_before == 0 || has_come(self.not_before))
         {
             self.change(0, hold::WAITING);
         }
@@ -263,13 +280,13 @@ impl Gate {
             return Due::default();
         }
         let until = self.until.load(Ordering::Relaxed);
-        if until != 0 && now >= until {
+        if until != 0 && has_come(until) {
             self.change(hold::OVER, 0);
             return Due::default();
         }
         Due {
-            close: is(&scope.stop_on, &named.stop) == Some(true),
-            dump: is(&scope.dump_on, &named.dump) == Some(true),
+            close: is(&names.stop, &named.stop) == Some(true),
+            dump: is(&names.dump, &named.dump) == Some(true),
         }
     }
 
