@@ -7,15 +7,17 @@
 //! API come from [`gputrail::tool::c`].
 
 #[cfg(target_os = "linux")]
+mod elder;
+#[cfg(target_os = "linux")]
 mod markers;
 
 #[cfg(target_os = "linux")]
 mod layer {
+    use crate::elder::elder;
     use core::ffi::c_void;
     use gputrail::source::cuda;
     use gputrail::source::nvtx::{self, ExtensionModule, GetExportTable};
     use gputrail::source::opencl::{self, Dispatch};
-    use libloading::os::unix::Library;
 
     type InitializeInjection = unsafe extern "C" fn() -> i32;
     type InitLayer =
@@ -110,30 +112,5 @@ mod layer {
                 nvtx::initialise_extension(module)
             },
         }
-    }
-
-    /// The function with this name in a copy of this library that the process loaded earlier, if there is one: a program
-    /// that is linked with the library uses that copy, so it has to be the one that records. `F` is the function's type.
-    fn elder<F: Copy>(name: &str) -> Option<F> {
-        let flags = libc::RTLD_NOW | libc::RTLD_NOLOAD;
-        // SAFETY: the library is in the process already, so opening it runs nothing; it is never unloaded.
-        let found = unsafe { Library::open(Some("libgputrail.so.0"), flags) }.ok()?;
-        // SAFETY: a function of this name in a library of that soname has this type, which is that of a pointer.
-        let (function, address) = unsafe {
-            let function = *found.get::<F>(name).ok()?;
-            (function, *found.get::<*const c_void>(name).ok()?)
-        };
-        let _ = found.into_raw();
-        // The copies are compared by address: the linker may resolve our own function to that of the earlier copy.
-        (base_of(address) != base_of(base_of as *const c_void)).then_some(function)
-    }
-
-    /// The base address of the library that contains `address`.
-    fn base_of(address: *const c_void) -> usize {
-        // SAFETY: zeros are valid for it.
-        let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
-        // SAFETY: any address, and a place for the answer.
-        unsafe { libc::dladdr(address, &mut info) };
-        info.dli_fbase as usize
     }
 }

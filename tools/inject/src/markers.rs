@@ -1,7 +1,8 @@
 //! The functions of `libroctx64.so`, `librocprofiler-sdk-roctx.so` and `libCLPerfMarker.so`. A recorded program finds this
 //! library under each of these names.
 
-use core::ffi::{c_char, c_int};
+use crate::elder::ElderFunction;
+use core::ffi::{c_char, c_int, c_void};
 use gputrail::source::{clperfmarker, roctx};
 use gputrail::tool::c::serve_tools;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,184 +16,155 @@ fn begin() {
     }
 }
 
-/// Marks a moment.
-///
-/// # Safety
-///
-/// `message` is null or a text that ends with a zero.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxMarkA(message: *const c_char) {
-    begin();
-    // SAFETY: the caller's promise.
-    unsafe { roctx::mark(message) }
-}
-
-/// Begins a range of the calling thread, and returns its level.
-///
-/// # Safety
-///
-/// As for [`roctxMarkA`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxRangePushA(message: *const c_char) -> c_int {
-    begin();
-    // SAFETY: the caller's promise.
-    unsafe { roctx::push(message) }
-}
-
-/// Ends the innermost range of the calling thread, and returns its level.
-#[unsafe(no_mangle)]
-pub extern "C" fn roctxRangePop() -> c_int {
-    roctx::pop()
-}
-
-/// Starts a range that may end on any thread, and returns its id.
-///
-/// # Safety
-///
-/// As for [`roctxMarkA`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxRangeStartA(message: *const c_char) -> u64 {
-    begin();
-    // SAFETY: the caller's promise.
-    unsafe { roctx::start(message) }
-}
-
-/// Ends a started range.
-#[unsafe(no_mangle)]
-pub extern "C" fn roctxRangeStop(range: u64) {
-    begin();
-    roctx::stop(range);
-}
-
-/// Pauses the recording of this process.
-#[unsafe(no_mangle)]
-pub extern "C" fn roctxProfilerPause(thread: u64) -> c_int {
-    begin();
-    roctx::pause(thread)
-}
-
-/// Lets the recording of this process go on.
-#[unsafe(no_mangle)]
-pub extern "C" fn roctxProfilerResume(thread: u64) -> c_int {
-    begin();
-    roctx::resume(thread)
-}
-
-/// Stores the id of the calling thread.
-///
-/// # Safety
-///
-/// `thread` is null or a place for a number.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxGetThreadId(thread: *mut u64) -> c_int {
-    // SAFETY: the caller's promise.
-    match unsafe { thread.as_mut() } {
-        Some(thread) => {
-            *thread = roctx::thread_id();
-            0
+/// Declares a function of an interface. It calls the same function of the copy of this library that records, if that is
+/// another one.
+macro_rules! exported {
+    ($($(#[$about:meta])* fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? $work:block)*) => {$(
+        $(#[$about])*
+        ///
+        /// # Safety
+        ///
+        /// Texts are null or end with a zero; other pointers are null or lead to a value of their type.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            static ELDER: ElderFunction = ElderFunction::new();
+            if let Some(elder) = ELDER.get(stringify!($name)) {
+                type Function = unsafe extern "C" fn($($type),*) $(-> $result)?;
+                // SAFETY: a function of this name in a library of ours has this type.
+                let elder = unsafe { core::mem::transmute::<*mut c_void, Function>(elder) };
+                // SAFETY: the caller's promise.
+                return unsafe { elder($($argument),*) };
+            }
+            $work
         }
-        None => -1,
-    }
+    )*};
 }
 
-/// Names the calling thread.
-///
-/// # Safety
-///
-/// As for [`roctxMarkA`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxNameOsThread(name: *const c_char) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { roctx::name_os_thread(name) }
-}
-
-/// Names an agent of HSA, whose handle is at `agent`.
-///
-/// # Safety
-///
-/// As for [`roctxMarkA`]; `agent` is null or leads to a handle.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxNameHsaAgent(name: *const c_char, agent: *const u64) -> c_int {
-    // SAFETY: the caller's promise.
-    match unsafe { agent.as_ref() } {
+exported! {
+    /// Marks a moment.
+    fn roctxMarkA(message: *const c_char) {
+        begin();
         // SAFETY: the caller's promise.
-        Some(agent) => unsafe { roctx::name_object(name, "HSA agent", *agent) },
-        None => -1,
+        unsafe { roctx::mark(message) }
     }
-}
 
-/// Names a device of HIP.
-///
-/// # Safety
-///
-/// As for [`roctxMarkA`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxNameHipDevice(name: *const c_char, device: c_int) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { roctx::name_object(name, "HIP device", device as u64) }
-}
+    /// Begins a range of the calling thread, and returns its level.
+    fn roctxRangePushA(message: *const c_char) -> c_int {
+        begin();
+        // SAFETY: the caller's promise.
+        unsafe { roctx::push(message) }
+    }
 
-/// Names a stream of HIP.
-///
-/// # Safety
-///
-/// As for [`roctxMarkA`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn roctxNameHipStream(name: *const c_char, stream: usize) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { roctx::name_object(name, "HIP stream", stream as u64) }
-}
+    /// Ends the innermost range of the calling thread, and returns its level.
+    fn roctxRangePop() -> c_int {
+        roctx::pop()
+    }
 
-/// The major version of ROCTx.
-#[unsafe(no_mangle)]
-pub extern "C" fn roctx_version_major() -> u32 {
-    roctx::VERSION.0
-}
+    /// Starts a range that may end on any thread, and returns its id.
+    fn roctxRangeStartA(message: *const c_char) -> u64 {
+        begin();
+        // SAFETY: the caller's promise.
+        unsafe { roctx::start(message) }
+    }
 
-/// The minor version of ROCTx.
-#[unsafe(no_mangle)]
-pub extern "C" fn roctx_version_minor() -> u32 {
-    roctx::VERSION.1
-}
+    /// Ends a started range.
+    fn roctxRangeStop(range: u64) {
+        begin();
+        roctx::stop(range);
+    }
 
-/// The text of the last error: there are none.
-#[unsafe(no_mangle)]
-pub extern "C" fn roctracer_error_string() -> *const c_char {
-    c"".as_ptr()
-}
+    /// Pauses the recording of this process.
+    fn roctxProfilerPause(thread: u64) -> c_int {
+        begin();
+        roctx::pause(thread)
+    }
 
-/// Begins to take markers of CLPerfMarker, as the library's header spells it.
-#[unsafe(no_mangle)]
-pub extern "C" fn clInitializePerfMarkerAMD() -> c_int {
-    begin();
-    clperfmarker::initialize()
-}
+    /// Lets the recording of this process go on.
+    fn roctxProfilerResume(thread: u64) -> c_int {
+        begin();
+        roctx::resume(thread)
+    }
 
-/// Begins to take markers of CLPerfMarker, as its documentation spells it.
-#[unsafe(no_mangle)]
-pub extern "C" fn clinitializePerfMarkerAMD() -> c_int {
-    clInitializePerfMarkerAMD()
-}
+    /// Stores the id of the calling thread.
+    fn roctxGetThreadId(thread: *mut u64) -> c_int {
+        // SAFETY: the caller's promise.
+        match unsafe { thread.as_mut() } {
+            Some(thread) => {
+                *thread = roctx::thread_id();
+                0
+            }
+            None => -1,
+        }
+    }
 
-/// Begins a marker on the calling thread.
-///
-/// # Safety
-///
-/// Both texts are null or end with a zero.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clBeginPerfMarkerAMD(name: *const c_char, group: *const c_char) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { clperfmarker::begin(name, group) }
-}
+    /// Names the calling thread.
+    fn roctxNameOsThread(name: *const c_char) -> c_int {
+        // SAFETY: the caller's promise.
+        unsafe { roctx::name_os_thread(name) }
+    }
 
-/// Ends the innermost marker of the calling thread.
-#[unsafe(no_mangle)]
-pub extern "C" fn clEndPerfMarkerAMD() -> c_int {
-    clperfmarker::end()
-}
+    /// Names an agent of HSA, whose handle is at `agent`.
+    fn roctxNameHsaAgent(name: *const c_char, agent: *const u64) -> c_int {
+        // SAFETY: the caller's promise.
+        match unsafe { agent.as_ref() } {
+            // SAFETY: the caller's promise.
+            Some(agent) => unsafe { roctx::name_object(name, "HSA agent", *agent) },
+            None => -1,
+        }
+    }
 
-/// Takes no further markers, and writes the file of markers that was asked for.
-#[unsafe(no_mangle)]
-pub extern "C" fn clFinalizePerfMarkerAMD() -> c_int {
-    clperfmarker::finalize()
+    /// Names a device of HIP.
+    fn roctxNameHipDevice(name: *const c_char, device: c_int) -> c_int {
+        // SAFETY: the caller's promise.
+        unsafe { roctx::name_object(name, "HIP device", device as u64) }
+    }
+
+    /// Names a stream of HIP.
+    fn roctxNameHipStream(name: *const c_char, stream: usize) -> c_int {
+        // SAFETY: the caller's promise.
+        unsafe { roctx::name_object(name, "HIP stream", stream as u64) }
+    }
+
+    /// The major version of ROCTx.
+    fn roctx_version_major() -> u32 {
+        roctx::VERSION.0
+    }
+
+    /// The minor version of ROCTx.
+    fn roctx_version_minor() -> u32 {
+        roctx::VERSION.1
+    }
+
+    /// The text of the last error: there are none.
+    fn roctracer_error_string() -> *const c_char {
+        c"".as_ptr()
+    }
+
+    /// Begins to take markers of CLPerfMarker, as the library's header spells it.
+    fn clInitializePerfMarkerAMD() -> c_int {
+        begin();
+        clperfmarker::initialize()
+    }
+
+    /// Begins to take markers of CLPerfMarker, as its documentation spells it.
+    fn clinitializePerfMarkerAMD() -> c_int {
+        begin();
+        clperfmarker::initialize()
+    }
+
+    /// Begins a marker on the calling thread.
+    fn clBeginPerfMarkerAMD(name: *const c_char, group: *const c_char) -> c_int {
+        // SAFETY: the caller's promise.
+        unsafe { clperfmarker::begin(name, group) }
+    }
+
+    /// Ends the innermost marker of the calling thread.
+    fn clEndPerfMarkerAMD() -> c_int {
+        clperfmarker::end()
+    }
+
+    /// Takes no further markers, and writes the file of markers that was asked for.
+    fn clFinalizePerfMarkerAMD() -> c_int {
+        clperfmarker::finalize()
+    }
 }
