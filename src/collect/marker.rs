@@ -202,6 +202,9 @@ pub enum Unbalanced {
     End(u64),
 }
 
+/// The id of a pop without a push, and of the end of a range that was never started: they are recorded to be counted.
+const UNBALANCED: u64 = u64::MAX;
+
 /// The last number given to a range.
 static RANGES: AtomicU64 = AtomicU64::new(0);
 
@@ -238,7 +241,10 @@ pub fn push<'a>(mark: impl Into<Mark<'a>>) -> u32 {
 ///
 /// [`Unbalanced::Pop`] if no range is open.
 pub fn pop() -> Result<u32, Unbalanced> {
-    let left = PUSHED.get().checked_sub(1).ok_or(Unbalanced::Pop)?;
+    let Some(left) = PUSHED.get().checked_sub(1) else {
+        report(MarkerKind::POP, UNBALANCED, &Event::default());
+        return Err(Unbalanced::Pop);
+    };
     PUSHED.set(left);
     report(MarkerKind::POP, 0, &Event::default());
     Ok(left)
@@ -260,13 +266,25 @@ pub(crate) fn start_event(event: &Event<'_>) -> RangeId {
 ///
 /// # Errors
 ///
-/// [`Unbalanced::End`] if no range with that number was started. A second end is not detected; readers ignore it.
+/// [`Unbalanced::End`] if no range with that number was started. A second end is not detected; readers count it.
 pub fn end(range: RangeId) -> Result<(), Unbalanced> {
-    if range.0 == 0 || range.0 > RANGES.load(Ordering::Relaxed) {
-        return Err(Unbalanced::End(range.0));
+    end_event(range, &Event::default())
+}
+
+/// [`end`] for sources of markers.
+pub(crate) fn end_event(range: RangeId, event: &Event<'_>) -> Result<(), Unbalanced> {
+    match range.0 {
+        // No range has this number, so that programs use it where they have started none.
+        0 => Err(Unbalanced::End(0)),
+        number if number > RANGES.load(Ordering::Relaxed) => {
+            report(MarkerKind::END, UNBALANCED, event);
+            Err(Unbalanced::End(number))
+        }
+        number => {
+            report(MarkerKind::END, number, event);
+            Ok(())
+        }
     }
-    report(MarkerKind::END, range.0, &Event::default());
-    Ok(())
 }
 
 /// Ends its range when dropped. Created by [`range!`](crate::range!) and [`range`].
@@ -432,6 +450,17 @@ pub fn name_queue(handle: u64, name: &str) -> Option<QueueId> {
         .rfind(|queue| queue.handle == handle)?;
     queue.name = names.string(name);
     Some(names.queue(queue))
+}
+
+/// Names a device by its runtime and its handle there, such as a `cl_device_id` or a number of CUDA's.
+#[cfg(feature = "layer")]
+pub(crate) fn name_agent_of(runtime: Domain, handle: u64, name: &str) {
+    let agents = process::board().map(|board| board.names().all::<Agent>());
+    let mut known = agents.into_iter().flatten();
+    let agent = known.rfind(|agent| (agent.domain, agent.handle) == (runtime, handle));
+    if let Some(agent) = agent {
+        name_agent(agent.id, name);
+    }
 }
 
 /// Names a device. Returns `false` if the device is unknown.

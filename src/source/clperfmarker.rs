@@ -157,6 +157,7 @@ pub fn end() -> c_int {
             return status;
         }
         let Some(level) = LEVEL.get().checked_sub(1) else {
+            DOMAIN.unbalanced_pop();
             return Status::Unbalanced;
         };
         let kept = keep(|| end_line(now()));
@@ -213,19 +214,22 @@ fn keep(line: impl FnOnce() -> String) -> Status {
     if !makes_file() {
         return Status::Success;
     }
-    let mut lines = LINES.lock();
-    let line = line();
-    if lines.bytes + line.len() > MAX_BYTES {
-        return Status::OutOfMemory;
-    }
-    lines.bytes += line.len();
-    let (count, text) = lines.threads.entry(system::thread_id()).or_default();
-    *count += 1;
-    text.push_str(&line);
-    Status::Success
+    LINES.lock().push(&line(), MAX_BYTES)
 }
 
 impl Lines {
+    /// Adds a line of the calling thread, unless there are more than `most` bytes with it.
+    fn push(&mut self, line: &str, most: usize) -> Status {
+        if self.bytes + line.len() > most {
+            return Status::OutOfMemory;
+        }
+        self.bytes += line.len();
+        let (count, text) = self.threads.entry(system::thread_id()).or_default();
+        *count += 1;
+        text.push_str(line);
+        Status::Success
+    }
+
     /// The name of the file that is asked for.
     fn base(&mut self) -> Option<&OsString> {
         let asked = || std::env::var_os(CLPERFMARKER_VARIABLE).filter(|base| !base.is_empty());
@@ -282,4 +286,29 @@ fn begin_line(name: &str, group: &str, time: u64) -> String {
 /// The line of a marker's end.
 fn end_line(time: u64) -> String {
     format!("{:<20}{time:<20}\n", "clEndPerfMarker")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_internal_error_for_the_program() {
+        assert_eq!(answer(|| panic!("expected")), Status::Internal as c_int);
+        assert_eq!(Status::Internal as c_int, -6);
+    }
+
+    #[test]
+    fn a_file_that_is_full_is_a_lack_of_memory_for_the_program() {
+        let mut lines = Lines::default();
+        assert_eq!(lines.push("12345\n", 10), Status::Success);
+        assert_eq!(lines.push("12345\n", 10), Status::OutOfMemory);
+        assert_eq!(Status::OutOfMemory as c_int, -7);
+        // A shorter line still has its place.
+        assert_eq!(lines.push("123\n", 10), Status::Success);
+        let [(count, text)] = &lines.threads.into_values().collect::<Vec<_>>()[..] else {
+            panic!("one thread");
+        };
+        assert_eq!((*count, text.as_str()), (2, "12345\n123\n"));
+    }
 }

@@ -11,12 +11,17 @@ use std::path::Path;
 /// The environment variable that names the library which NVTX loads and initialises.
 pub const NVTX_VARIABLE: &str = "NVTX_INJECTION64_PATH";
 
+/// The environment variable that names the library of another tool, whose place ours takes in [`NVTX_VARIABLE`].
+pub(super) const OTHER_TOOL_VARIABLE: &str = "GPUTRAIL_NVTX_INJECTION";
+/// The value of [`NVTX_VARIABLE`] by which a program asks NVTX to load no library.
+const NO_INJECTION: &str = "./.";
+
 /// The environment variable that asks for a file of CLPerfMarker's markers: its name without the extension.
 pub const CLPERFMARKER_VARIABLE: &str = "GPUTRAIL_CLPERFMARKER";
 /// The extension of that file.
 pub const CLPERFMARKER_EXTENSION: &str = "clperfmarker";
 /// The environment variable with the folders in which the loader looks for libraries first.
-const LIBRARIES_VARIABLE: &str = "LD_LIBRARY_PATH";
+pub const LIBRARIES_VARIABLE: &str = "LD_LIBRARY_PATH";
 /// The folder beside the injected library with [`LIBRARIES`].
 pub const LIBRARIES_FOLDER: &str = "gputrail-markers";
 /// Names under which programs look for libraries of markers, all of which the injected library stands for.
@@ -65,6 +70,12 @@ impl Source for Markers {
         });
         let folders = std::env::join_paths(others.chain([folder.clone()]));
         variables.extend(folders.ok().map(|folders| (LIBRARIES_VARIABLE, folders)));
+        // The library of another tool gets the calls of NVTX, too.
+        let other = existing(NVTX_VARIABLE).filter(|other| {
+            let is_ours = Path::new(other).file_name() == library.file_name();
+            !(is_ours || other.is_empty() || other == NO_INJECTION)
+        });
+        variables.extend(other.map(|other| (OTHER_TOOL_VARIABLE, other)));
         variables
     }
 }
@@ -94,5 +105,22 @@ mod tests {
         assert_eq!(environment(Some("")), "/run/b/gputrail-markers");
         let outer = "/x:/run/a/gputrail-markers:/run/b/gputrail-markers";
         assert_eq!(environment(Some(outer)), "/x:/run/b/gputrail-markers");
+    }
+
+    #[test]
+    fn the_nvtx_library_of_another_tool_is_passed_on_and_ours_and_none_are_not() {
+        let other = |existing: &str| {
+            let lookup = |name: &str| (name == NVTX_VARIABLE).then(|| existing.into());
+            let library = Path::new("/run/b/libgputrail.so.0");
+            let variables = Markers.environment(library, None, &lookup);
+            let other = variables
+                .iter()
+                .find(|(name, _)| *name == OTHER_TOOL_VARIABLE);
+            other.map(|(_, value)| value.clone().into_string().unwrap())
+        };
+        assert_eq!(other("/opt/tool.so").as_deref(), Some("/opt/tool.so"));
+        for nothing in ["", "./.", "/run/a/libgputrail.so.0"] {
+            assert_eq!(other(nothing), None);
+        }
     }
 }

@@ -91,8 +91,7 @@ pub unsafe fn push(message: *const c_char) -> c_int {
 pub fn pop() -> c_int {
     answer(-1, || {
         let Some(level) = LEVEL.get().checked_sub(1) else {
-            // Recorded all the same, to be counted as a pop without a push.
-            DOMAIN.report(MarkerKind::POP, u64::MAX, &Event::default());
+            DOMAIN.unbalanced_pop();
             return -1;
         };
         LEVEL.set(level);
@@ -118,7 +117,7 @@ pub unsafe fn start(message: *const c_char) -> u64 {
 /// Ends a started range.
 pub fn stop(range: u64) {
     answer((), || {
-        // An id that was never given out is no range.
+        // An id that was never given out is counted where the record is read.
         let _ = marker::end(RangeId::from_number(range));
     });
 }

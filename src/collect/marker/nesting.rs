@@ -1,7 +1,7 @@
 //! Domains of markers whose ranges nest by themselves on each thread, as those of NVTX do.
 
 use super::text::KeptText;
-use super::{Event, Text, is_wanted, report};
+use super::{Event, Text, UNBALANCED, is_wanted, report};
 use crate::collect::process;
 use crate::record::MarkerKind;
 use std::borrow::Cow;
@@ -77,11 +77,15 @@ impl MarkerDomain {
         });
         match level {
             Ok(level) => self.report(MarkerKind::POP, u64::from(level) + 1, event),
-            // Recorded all the same, to be counted as a pop without a push.
-            Err(NoLevel::Empty) => self.report(MarkerKind::POP, u64::MAX, event),
+            Err(NoLevel::Empty) => self.report(MarkerKind::POP, UNBALANCED, event),
             Err(NoLevel::Uncounted) => {}
         }
         level
+    }
+
+    /// Records a pop for which the caller, which counts the levels itself, has no push.
+    pub fn unbalanced_pop(&self) {
+        self.report(MarkerKind::POP, UNBALANCED, &Event::default());
     }
 
     /// Marks a moment in this domain.

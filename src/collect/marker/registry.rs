@@ -42,8 +42,68 @@ impl<K: Eq + Hash + Sync, V: Sync> Registry<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let mut next = self.chain(key).load(Ordering::Acquire);
-        // SAFETY: null or a leaked box.
+        // SAFETY: the head of a chain.
+        unsafe { Entry::find(self.chain(key).load(Ordering::Acquire), key) }
+    }
+
+    /// Adds a value; `None` if there are too many.
+    pub fn put(&self, key: K, value: V) -> Option<&V> {
+        self.insert(key, value, false)
+    }
+
+    /// The latest value with this key, which `make` creates if there is none. Threads that create it at the same time get
+    /// the same value.
+    pub fn get_or_put(&self, key: K, make: impl FnOnce() -> V) -> Option<&V> {
+        match self.get(&key) {
+            Some(value) => Some(value),
+            None => self.insert(key, make(), true),
+        }
+    }
+
+    /// Adds a value, or with `unless_present` returns the value that the key has.
+    fn insert(&self, key: K, value: V, unless_present: bool) -> Option<&V> {
+        if self.length.fetch_add(1, Ordering::Relaxed) >= MAX_ENTRIES {
+            self.length.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        let chain = self.chain(&key);
+        let mut next = chain.load(Ordering::Acquire);
+        let mut entry = Box::new(Entry { key, value, next });
+        loop {
+            // SAFETY: the head of this chain.
+            let present = || unsafe { Entry::find(next, &entry.key) };
+            if let Some(present) = unless_present.then(present).flatten() {
+                self.length.fetch_sub(1, Ordering::Relaxed);
+                return Some(present);
+            }
+            entry.next = next;
+            let new = Box::into_raw(entry);
+            match chain.compare_exchange_weak(next, new, Ordering::AcqRel, Ordering::Acquire) {
+                // SAFETY: the box was just leaked.
+                Ok(_) => return Some(unsafe { &(*new).value }),
+                Err(there) => {
+                    next = there;
+                    // SAFETY: created above, and no other thread has seen it.
+                    entry = unsafe { Box::from_raw(new) };
+                }
+            }
+        }
+    }
+}
+
+impl<K, V> Entry<K, V> {
+    /// The value of `key` in the chain that begins with `next`.
+    ///
+    /// # Safety
+    ///
+    /// `next` is null or an entry of a chain, which is a leaked box.
+    #[inline]
+    unsafe fn find<'a, Q>(mut next: *mut Entry<K, V>, key: &Q) -> Option<&'a V>
+    where
+        K: Borrow<Q> + 'a,
+        Q: Eq + ?Sized,
+    {
+        // SAFETY: the caller's promise; an entry's `next` is null or an entry.
         while let Some(entry) = unsafe { next.as_ref() } {
             if entry.key.borrow() == key {
                 return Some(&entry.value);
@@ -51,36 +111,6 @@ impl<K: Eq + Hash + Sync, V: Sync> Registry<K, V> {
             next = entry.next;
         }
         None
-    }
-
-    /// Adds a value; `None` if there are too many.
-    pub fn put(&self, key: K, value: V) -> Option<&V> {
-        if self.length.fetch_add(1, Ordering::Relaxed) >= MAX_ENTRIES {
-            self.length.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
-        let chain = self.chain(&key);
-        let mut next = chain.load(Ordering::Acquire);
-        let entry = Box::into_raw(Box::new(Entry { key, value, next }));
-        loop {
-            match chain.compare_exchange_weak(next, entry, Ordering::AcqRel, Ordering::Acquire) {
-                // SAFETY: the box was just leaked.
-                Ok(_) => return Some(unsafe { &(*entry).value }),
-                Err(there) => {
-                    next = there;
-                    // SAFETY: no other thread has seen the entry.
-                    unsafe { (*entry).next = next };
-                }
-            }
-        }
-    }
-
-    /// The latest value with this key, which `make` creates if there is none.
-    pub fn get_or_put(&self, key: K, make: impl FnOnce() -> V) -> Option<&V> {
-        match self.get(&key) {
-            Some(value) => Some(value),
-            None => self.put(key, make()),
-        }
     }
 }
 
@@ -113,5 +143,26 @@ mod tests {
             }
         });
         assert!((0..4000).all(|number| NUMBERS.get(&number) == Some(&(number % 1000))));
+    }
+
+    #[test]
+    fn threads_that_create_a_value_at_once_get_the_same_one() {
+        const KEYS: usize = 2000;
+        const THREADS: usize = 4;
+        static OWNERS: Registry<usize, usize> = Registry::new();
+        let barrier = std::sync::Barrier::new(THREADS);
+        let create = |thread| {
+            let create = |key| {
+                barrier.wait();
+                *OWNERS.get_or_put(key, || thread).unwrap()
+            };
+            (0..KEYS).map(create).collect::<Vec<_>>()
+        };
+        std::thread::scope(|scope| {
+            let threads = [0, 1, 2, 3].map(|thread| scope.spawn(move || create(thread)));
+            let [first, others @ ..] = threads.map(|thread| thread.join().unwrap());
+            assert!(others.iter().all(|other| *other == first));
+        });
+        assert_eq!(OWNERS.length.load(Ordering::Relaxed), KEYS);
     }
 }

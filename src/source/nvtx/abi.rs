@@ -1,7 +1,8 @@
 //! The binary interface of NVTX version 3, as its public documentation describes it: structures that programs pass, and
 //! the tables through which functions are exchanged.
 
-use crate::collect::marker::{CText, Event, EventValue, KeptText, Text, WideText};
+use super::forwarding;
+use crate::collect::marker::{CText, Event, EventValue, Text, WideText};
 use crate::record::PayloadKind;
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::NonNull;
@@ -171,7 +172,7 @@ pub(super) unsafe fn text<'a>(kind: i32, message: *const c_void) -> Text<'a> {
     unsafe {
         match kind {
             message::REGISTERED => {
-                let registered: *const KeptText = message.cast();
+                let registered = forwarding::string(message.cast());
                 registered.as_ref().map_or(Text::None, Text::Kept)
             }
             message::ASCII => ascii(message.cast()),

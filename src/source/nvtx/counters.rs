@@ -5,9 +5,12 @@
 //! As in `functions`: the arguments are those of a program that keeps to NVTX's documentation.
 
 use super::abi::{Function, ascii};
-use super::functions::{Domain, FunctionOf, answer, domain, kept};
-use super::payload::{PAYLOAD, id, sample, ticks};
+use super::functions::{Domain, FunctionOf, answer, domain, id, kept};
+use super::payload::{PAYLOAD, sample};
 use super::schema::{LAYOUTS, Layout, Read, Source, Values};
+use super::scope;
+use super::semantics::{Facts, Semantics};
+use super::time::Timestamp;
 use crate::collect::marker::Registry;
 use crate::collect::marker::{KeptText, MarkerDomain, Text};
 use crate::record::{PayloadKind, Ticks};
@@ -30,7 +33,7 @@ struct Counter {
 const SAMPLE_ZERO: u8 = 0;
 
 #[repr(C)]
-struct CounterAttributes {
+pub(super) struct CounterAttributes {
     size: usize,
     schema: u64,
     name: *const c_char,
@@ -40,34 +43,15 @@ struct CounterAttributes {
     id: u64,
 }
 
-/// The head of further facts about a counter.
-#[repr(C)]
-struct Semantics {
-    size: u32,
-    kind: u16,
-    version: u16,
-    next: *const Semantics,
-}
-
-/// What a time domain's facts begin with, behind their head.
-const SEMANTICS_TIME: u16 = 2;
-const SEMANTICS_COUNTER: u16 = 5;
-
-#[repr(C)]
-struct TimeSemantics {
-    head: Semantics,
-    time_domain: u64,
+impl CounterAttributes {
+    /// The attributes with an id.
+    pub fn with_id(&self, id: u64) -> CounterAttributes {
+        CounterAttributes { id, ..*self }
+    }
 }
 
 #[repr(C)]
-struct CounterSemantics {
-    head: Semantics,
-    flags: u64,
-    unit: *const c_char,
-}
-
-#[repr(C)]
-struct CounterBatch {
+pub(super) struct CounterBatch {
     counter: u64,
     samples: *const u8,
     size: usize,
@@ -80,39 +64,10 @@ struct CounterBatch {
 const BEGIN_AND_INTERVAL: u64 = 1 << 32;
 const END_AND_INTERVAL: u64 = 2 << 32;
 
-/// Facts about a counter in a list: their unit and their clock.
-///
-/// # Safety
-///
-/// `next` is null or leads to facts of the size that they name.
-unsafe fn semantics(mut next: *const Semantics) -> (Option<&'static KeptText>, u64) {
-    const MAX_FACTS: usize = 16;
-    let (mut unit, mut time_domain) = (None, 0);
-    for _ in 0..MAX_FACTS {
-        // SAFETY: the caller's promise, here and below.
-        let Some(head) = (unsafe { next.as_ref() }) else {
-            break;
-        };
-        match (head.kind, head.size as usize) {
-            (SEMANTICS_TIME, size) if size >= size_of::<TimeSemantics>() => {
-                // SAFETY: of that type by its kind and size.
-                time_domain = unsafe { (*next.cast::<TimeSemantics>()).time_domain };
-            }
-            (SEMANTICS_COUNTER, size) if size >= size_of::<CounterSemantics>() => {
-                // SAFETY: as above; the unit is null or a text.
-                let text = unsafe { ascii((*next.cast::<CounterSemantics>()).unit) }.read();
-                unit = Some(text)
-                    .filter(|text| !text.is_empty())
-                    .and_then(|text| kept(&text));
-            }
-            _ => {}
-        }
-        next = head.next;
-    }
-    (unit, time_domain)
-}
-
-unsafe extern "C" fn counter_register(handle: Domain, given: *const CounterAttributes) -> u64 {
+pub(super) unsafe extern "C" fn counter_register(
+    handle: Domain,
+    given: *const CounterAttributes,
+) -> u64 {
     answer(0, || {
         // SAFETY: see the module's page.
         let Some(given) = (unsafe { given.as_ref() })
@@ -128,15 +83,21 @@ unsafe extern "C" fn counter_register(handle: Domain, given: *const CounterAttri
             name
         };
         // SAFETY: see the module's page.
-        let (unit, time_domain) = unsafe { semantics(given.semantics) };
+        let facts = unsafe { Facts::read(given.semantics) };
         let id = id(given.id);
+        let domain = domain(handle).number();
+        let scope = scope::path(domain, facts.scope).or(scope::path(domain, given.scope));
+        let name = match scope {
+            Some(scope) => format!("{name} [{}]", scope.text()).into(),
+            None => name,
+        };
         let counter = kept(&name).map(|name| Counter {
             name,
-            unit,
+            unit: facts.unit,
             schema: given.schema,
-            time_domain,
+            time_domain: facts.time_domain,
         });
-        let key = (domain(handle).number(), id);
+        let key = (domain, id);
         let put = counter.and_then(|counter| COUNTERS.put(key, counter));
         put.map_or(0, |_| id)
     })
@@ -167,8 +128,17 @@ impl Counter {
         };
         values.read(&source, self.schema, bytes, PAYLOAD);
         let unit = self.unit.map_or(Text::None, Text::Kept);
-        for (name, read) in &values.fields {
+        // A sample that has its time in itself is left out where the clock is unknown.
+        let (timed, time) = match values.sampled {
+            Some((place, sampled)) if time == Ticks::NONE => match sampled.ticks(domain.number()) {
+                Some(time) => (Some(place), time),
+                None => return,
+            },
+            sampled => (sampled.map(|(place, _)| place), time),
+        };
+        for (place, (name, read)) in values.fields.iter().enumerate() {
             match &**name {
+                _ if Some(place) == timed => {}
                 "" | PAYLOAD => self.sample(domain, time, read),
                 name => {
                     let name = format!("{}.{name}", self.name.text());
@@ -179,21 +149,26 @@ impl Counter {
     }
 }
 
-unsafe extern "C" fn sample_int64(handle: Domain, counter: u64, value: i64) {
+pub(super) unsafe extern "C" fn sample_int64(handle: Domain, counter: u64, value: i64) {
     with(handle, counter, |domain, counter| {
         let read = Read::Number(PayloadKind::SIGNED, value as u64);
         counter.sample(domain, Ticks::NONE, &read);
     });
 }
 
-unsafe extern "C" fn sample_float64(handle: Domain, counter: u64, value: f64) {
+pub(super) unsafe extern "C" fn sample_float64(handle: Domain, counter: u64, value: f64) {
     with(handle, counter, |domain, counter| {
         let read = Read::Number(PayloadKind::FLOAT, value.to_bits());
         counter.sample(domain, Ticks::NONE, &read);
     });
 }
 
-unsafe extern "C" fn sample_bytes(handle: Domain, counter: u64, value: *const c_void, size: usize) {
+pub(super) unsafe extern "C" fn sample_bytes(
+    handle: Domain,
+    counter: u64,
+    value: *const c_void,
+    size: usize,
+) {
     with(handle, counter, |domain, counter| {
         if !value.is_null() {
             // SAFETY: see the module's page.
@@ -203,7 +178,7 @@ unsafe extern "C" fn sample_bytes(handle: Domain, counter: u64, value: *const c_
     });
 }
 
-unsafe extern "C" fn sample_no_value(handle: Domain, counter: u64, reason: u8) {
+pub(super) unsafe extern "C" fn sample_no_value(handle: Domain, counter: u64, reason: u8) {
     with(handle, counter, |domain, counter| {
         if reason == SAMPLE_ZERO {
             let zero = Read::Number(PayloadKind::SIGNED, 0);
@@ -212,15 +187,15 @@ unsafe extern "C" fn sample_no_value(handle: Domain, counter: u64, reason: u8) {
     });
 }
 
-unsafe extern "C" fn batch_submit(handle: Domain, batch: *const CounterBatch) {
+pub(super) unsafe extern "C" fn batch_submit(handle: Domain, batch: *const CounterBatch) {
     // SAFETY: see the module's page.
     let Some(batch) = (unsafe { batch.as_ref() }).filter(|batch| !batch.samples.is_null()) else {
         return;
     };
     with(handle, batch.counter, |domain, counter| {
-        let size = match LAYOUTS.get(&(domain.number(), counter.schema)) {
-            Some(Layout::Schema(schema)) => schema.size,
-            _ => super::schema::size_of_kind(counter.schema),
+        let (size, has_times) = match LAYOUTS.get(&(domain.number(), counter.schema)) {
+            Some(Layout::Schema(schema)) => (schema.size, schema.has_timestamp()),
+            _ => (super::schema::size_of_kind(counter.schema), false),
         };
         if size == 0 {
             return;
@@ -247,12 +222,18 @@ unsafe extern "C" fn batch_submit(handle: Domain, batch: *const CounterBatch) {
             };
             match time {
                 Some(time) => {
-                    if let Some(time) = ticks(counter.time_domain, time) {
+                    let time = Timestamp {
+                        time_domain: counter.time_domain,
+                        value: time,
+                    };
+                    if let Some(time) = time.ticks(domain.number()) {
                         counter.sample_bytes(domain, time, bytes);
                     }
                 }
-                // Without times only the last sample is one of now.
-                None if place == last => counter.sample_bytes(domain, Ticks::NONE, bytes),
+                // The samples have their times in themselves, or only the last one is of now.
+                None if place == last || has_times => {
+                    counter.sample_bytes(domain, Ticks::NONE, bytes);
+                }
                 None => {}
             }
         }

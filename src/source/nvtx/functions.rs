@@ -11,13 +11,14 @@
 use super::abi::{
     EventAttributes, Function, ResourceAttributes, SyncAttributes, ascii, text, wide,
 };
-use super::payload;
+use super::{forwarding, functions, payload};
 use crate::collect::marker::{
-    self, Event, KeptText, MarkerDomain, NoLevel, RangeId, Registry, Text, name_queue, name_thread,
-    name_thread_of, start_event,
+    self, Event, KeptText, MarkerDomain, NoLevel, RangeId, Registry, Text, end_event,
+    name_agent_of, name_queue, name_thread, name_thread_of, start_event,
 };
 use crate::platform::inside::contain;
-use crate::record::MarkerKind;
+use crate::platform::system;
+use crate::record::{Domain as Runtime, MarkerKind};
 use core::ffi::{c_char, c_int, c_void};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,8 +41,8 @@ pub(super) type Domain = *const MarkerDomain;
 /// The domain with this handle.
 #[inline]
 pub(super) fn domain(handle: Domain) -> &'static MarkerDomain {
-    // SAFETY: null, or a handle that was given out, which lives for ever.
-    unsafe { handle.as_ref() }.unwrap_or(&DEFAULT)
+    // SAFETY: null, or a domain that was created, which lives for ever.
+    unsafe { forwarding::domain(handle).as_ref() }.unwrap_or(&DEFAULT)
 }
 
 /// Runs `work`, and returns `default` if it panics.
@@ -83,6 +84,17 @@ pub(super) fn category(domain: &MarkerDomain, id: u32) -> Text<'static> {
     name.map_or(Text::None, Text::Kept)
 }
 
+/// A new id of a layout, scope, time domain or counter, unless the program has chosen one.
+pub(super) fn id(chosen: u64) -> u64 {
+    /// Ids up to this are the program's.
+    const DYNAMIC: u64 = 1 << 32;
+    static LAST_ID: AtomicU64 = AtomicU64::new(DYNAMIC);
+    match chosen {
+        0 => LAST_ID.fetch_add(1, Ordering::Relaxed) + 1,
+        chosen => chosen,
+    }
+}
+
 /// The text, kept for ever; `None` if there are too many.
 pub(super) fn kept(text: &str) -> Option<&'static KeptText> {
     STRINGS.get_or_put(text.into(), || KeptText::new(Cow::Owned(text.to_owned())))
@@ -97,7 +109,7 @@ fn level(level: Result<u32, NoLevel>) -> c_int {
 }
 
 /// A marker that has only a name.
-fn named(name: Text<'_>) -> Event<'_> {
+pub(super) fn named(name: Text<'_>) -> Event<'_> {
     Event {
         name,
         ..Event::default()
@@ -118,95 +130,95 @@ pub(super) fn started(domain: &MarkerDomain, event: &Event<'_>) -> u64 {
 }
 
 pub(super) fn ended(domain: &MarkerDomain, range: u64, event: &Event<'_>) {
-    if range != 0 {
-        domain.report(MarkerKind::END, range, event);
-    }
+    let domain = Text::Kept(domain.name());
+    // NVTX has no status for an unknown range; the record is counted where it is read.
+    let _ = end_event(RangeId::from_number(range), &Event { domain, ..*event });
 }
 
 // CORE
 
-unsafe extern "C" fn mark_ex(attributes: *const EventAttributes) {
+pub(super) unsafe extern "C" fn mark_ex(attributes: *const EventAttributes) {
     // SAFETY: see the module's page.
     unsafe { domain_mark_ex(std::ptr::null(), attributes) }
 }
 
-unsafe extern "C" fn mark_a(message: *const c_char) {
+pub(super) unsafe extern "C" fn mark_a(message: *const c_char) {
     // SAFETY: see the module's page.
     answer((), || unsafe { DEFAULT.mark(&named(ascii(message))) });
 }
 
-unsafe extern "C" fn mark_w(message: *const u32) {
+pub(super) unsafe extern "C" fn mark_w(message: *const u32) {
     // SAFETY: see the module's page.
     answer((), || unsafe { DEFAULT.mark(&named(wide(message))) });
 }
 
-unsafe extern "C" fn range_start_ex(attributes: *const EventAttributes) -> u64 {
+pub(super) unsafe extern "C" fn range_start_ex(attributes: *const EventAttributes) -> u64 {
     // SAFETY: see the module's page.
     unsafe { domain_range_start_ex(std::ptr::null(), attributes) }
 }
 
-unsafe extern "C" fn range_start_a(message: *const c_char) -> u64 {
+pub(super) unsafe extern "C" fn range_start_a(message: *const c_char) -> u64 {
     // SAFETY: see the module's page.
     answer(0, || unsafe { started(&DEFAULT, &named(ascii(message))) })
 }
 
-unsafe extern "C" fn range_start_w(message: *const u32) -> u64 {
+pub(super) unsafe extern "C" fn range_start_w(message: *const u32) -> u64 {
     // SAFETY: see the module's page.
     answer(0, || unsafe { started(&DEFAULT, &named(wide(message))) })
 }
 
-unsafe extern "C" fn range_end(range: u64) {
+pub(super) unsafe extern "C" fn range_end(range: u64) {
     answer((), || ended(&DEFAULT, range, &Event::default()));
 }
 
-unsafe extern "C" fn range_push_ex(attributes: *const EventAttributes) -> c_int {
+pub(super) unsafe extern "C" fn range_push_ex(attributes: *const EventAttributes) -> c_int {
     // SAFETY: see the module's page.
     unsafe { domain_range_push_ex(std::ptr::null(), attributes) }
 }
 
-unsafe extern "C" fn range_push_a(message: *const c_char) -> c_int {
+pub(super) unsafe extern "C" fn range_push_a(message: *const c_char) -> c_int {
     // SAFETY: see the module's page.
     answer(NO_PUSH_POP_TRACKING, || unsafe {
         pushed(&DEFAULT, &named(ascii(message)))
     })
 }
 
-unsafe extern "C" fn range_push_w(message: *const u32) -> c_int {
+pub(super) unsafe extern "C" fn range_push_w(message: *const u32) -> c_int {
     // SAFETY: see the module's page.
     answer(NO_PUSH_POP_TRACKING, || unsafe {
         pushed(&DEFAULT, &named(wide(message)))
     })
 }
 
-unsafe extern "C" fn range_pop() -> c_int {
+pub(super) unsafe extern "C" fn range_pop() -> c_int {
     answer(NO_PUSH_POP_TRACKING, || popped(&DEFAULT, &Event::default()))
 }
 
-unsafe extern "C" fn name_category_a(id: u32, name: *const c_char) {
+pub(super) unsafe extern "C" fn name_category_a(id: u32, name: *const c_char) {
     // SAFETY: see the module's page.
     unsafe { domain_name_category_a(std::ptr::null(), id, name) }
 }
 
-unsafe extern "C" fn name_category_w(id: u32, name: *const u32) {
+pub(super) unsafe extern "C" fn name_category_w(id: u32, name: *const u32) {
     // SAFETY: see the module's page.
     unsafe { domain_name_category_w(std::ptr::null(), id, name) }
 }
 
-unsafe extern "C" fn name_os_thread_a(thread: u32, name: *const c_char) {
+pub(super) unsafe extern "C" fn name_os_thread_a(thread: u32, name: *const c_char) {
     // SAFETY: see the module's page.
     answer((), || unsafe {
         name_thread_of(thread, &ascii(name).read())
     });
 }
 
-unsafe extern "C" fn name_os_thread_w(thread: u32, name: *const u32) {
+pub(super) unsafe extern "C" fn name_os_thread_w(thread: u32, name: *const u32) {
     // SAFETY: see the module's page.
     answer((), || unsafe { name_thread_of(thread, &wide(name).read()) });
 }
 
 // CORE2
 
-unsafe extern "C" fn domain_mark_ex(handle: Domain, attributes: *const EventAttributes) {
+pub(super) unsafe extern "C" fn domain_mark_ex(handle: Domain, attributes: *const EventAttributes) {
     answer((), || {
         let domain = domain(handle);
         // SAFETY: see the module's page.
@@ -214,7 +226,7 @@ unsafe extern "C" fn domain_mark_ex(handle: Domain, attributes: *const EventAttr
     });
 }
 
-unsafe extern "C" fn domain_range_start_ex(
+pub(super) unsafe extern "C" fn domain_range_start_ex(
     handle: Domain,
     attributes: *const EventAttributes,
 ) -> u64 {
@@ -225,11 +237,11 @@ unsafe extern "C" fn domain_range_start_ex(
     })
 }
 
-unsafe extern "C" fn domain_range_end(handle: Domain, range: u64) {
+pub(super) unsafe extern "C" fn domain_range_end(handle: Domain, range: u64) {
     answer((), || ended(domain(handle), range, &Event::default()));
 }
 
-unsafe extern "C" fn domain_range_push_ex(
+pub(super) unsafe extern "C" fn domain_range_push_ex(
     handle: Domain,
     attributes: *const EventAttributes,
 ) -> c_int {
@@ -240,13 +252,13 @@ unsafe extern "C" fn domain_range_push_ex(
     })
 }
 
-unsafe extern "C" fn domain_range_pop(handle: Domain) -> c_int {
+pub(super) unsafe extern "C" fn domain_range_pop(handle: Domain) -> c_int {
     answer(NO_PUSH_POP_TRACKING, || {
         popped(domain(handle), &Event::default())
     })
 }
 
-unsafe extern "C" fn domain_resource_create(
+pub(super) unsafe extern "C" fn domain_resource_create(
     handle: Domain,
     attributes: *const ResourceAttributes,
 ) -> *const c_void {
@@ -272,16 +284,20 @@ unsafe extern "C" fn domain_resource_create(
     })
 }
 
-unsafe extern "C" fn domain_resource_destroy(_: *const c_void) {}
+pub(super) unsafe extern "C" fn domain_resource_destroy(_: *const c_void) {}
 
-unsafe extern "C" fn domain_name_category_a(handle: Domain, id: u32, name: *const c_char) {
+pub(super) unsafe extern "C" fn domain_name_category_a(
+    handle: Domain,
+    id: u32,
+    name: *const c_char,
+) {
     // SAFETY: see the module's page.
     answer((), || unsafe {
         name_category(domain(handle), id, ascii(name))
     });
 }
 
-unsafe extern "C" fn domain_name_category_w(handle: Domain, id: u32, name: *const u32) {
+pub(super) unsafe extern "C" fn domain_name_category_w(handle: Domain, id: u32, name: *const u32) {
     // SAFETY: see the module's page.
     answer((), || unsafe {
         name_category(domain(handle), id, wide(name))
@@ -296,12 +312,18 @@ fn name_category(domain: &MarkerDomain, id: u32, name: Text<'_>) {
     }
 }
 
-unsafe extern "C" fn domain_register_string_a(_: Domain, text: *const c_char) -> *const KeptText {
+pub(super) unsafe extern "C" fn domain_register_string_a(
+    _: Domain,
+    text: *const c_char,
+) -> *const KeptText {
     // SAFETY: see the module's page.
     answer(std::ptr::null(), || unsafe { register(ascii(text)) })
 }
 
-unsafe extern "C" fn domain_register_string_w(_: Domain, text: *const u32) -> *const KeptText {
+pub(super) unsafe extern "C" fn domain_register_string_w(
+    _: Domain,
+    text: *const u32,
+) -> *const KeptText {
     // SAFETY: see the module's page.
     answer(std::ptr::null(), || unsafe { register(wide(text)) })
 }
@@ -310,12 +332,12 @@ fn register(text: Text<'_>) -> *const KeptText {
     kept(&text.read()).map_or(std::ptr::null(), std::ptr::from_ref)
 }
 
-unsafe extern "C" fn domain_create_a(name: *const c_char) -> Domain {
+pub(super) unsafe extern "C" fn domain_create_a(name: *const c_char) -> Domain {
     // SAFETY: see the module's page.
     answer(std::ptr::null(), || unsafe { create(ascii(name)) })
 }
 
-unsafe extern "C" fn domain_create_w(name: *const u32) -> Domain {
+pub(super) unsafe extern "C" fn domain_create_w(name: *const u32) -> Domain {
     // SAFETY: see the module's page.
     answer(std::ptr::null(), || unsafe { create(wide(name)) })
 }
@@ -332,9 +354,9 @@ fn create(name: Text<'_>) -> Domain {
 }
 
 /// A domain that is created again after its destruction is the same one.
-unsafe extern "C" fn domain_destroy(_: Domain) {}
+pub(super) unsafe extern "C" fn domain_destroy(_: Domain) {}
 
-unsafe extern "C" fn initialize(_: *const c_void) {}
+pub(super) unsafe extern "C" fn initialize(_: *const c_void) {}
 
 // Names of objects
 
@@ -348,7 +370,8 @@ mod class {
     pub const OPENCL: u32 = 6;
 }
 
-/// Names an object: a thread in the names store, and all others by a marker, which shows when it got its name.
+/// Names an object: threads, devices and OpenCL queues in the names store, and all but threads by a marker, which shows when
+/// it got its name.
 fn resource(domain: &MarkerDomain, kind: (u32, u32), handle: u64, name: Text<'_>) {
     let text = name.read();
     let kind = match kind {
@@ -370,11 +393,17 @@ fn resource(domain: &MarkerDomain, kind: (u32, u32), handle: u64, name: Text<'_>
         (class::SYNC_PTHREAD, 4) => "barrier",
         (class::SYNC_OS | class::SYNC_PTHREAD, 5) => "spinlock",
         (class::SYNC_PTHREAD, 6) => "once",
-        (class::CUDA, 1) | (class::CUDART, 0) => "CUDA device",
+        (class::CUDA, 1) | (class::CUDART, 0) => {
+            name_agent_of(Runtime::CUDA_DRIVER, handle, &text);
+            "CUDA device"
+        }
         (class::CUDA, 2) => "CUDA context",
         (class::CUDA, 3) | (class::CUDART, 1) => "CUDA stream",
         (class::CUDA, 4) | (class::CUDART, 2) => "CUDA event",
-        (class::OPENCL, 1) => "OpenCL device",
+        (class::OPENCL, 1) => {
+            name_agent_of(Runtime::OPENCL, handle, &text);
+            "OpenCL device"
+        }
         (class::OPENCL, 2) => "OpenCL context",
         (class::OPENCL, 3) => {
             name_queue(handle, &text);
@@ -396,13 +425,13 @@ fn resource(domain: &MarkerDomain, kind: (u32, u32), handle: u64, name: Text<'_>
 /// Declares the two functions that name objects of one type.
 macro_rules! naming {
     ($($ascii:ident, $wide:ident: $handle:ty, $class:expr, $index:expr;)*) => {$(
-        unsafe extern "C" fn $ascii(handle: $handle, name: *const c_char) {
+        pub(super) unsafe extern "C" fn $ascii(handle: $handle, name: *const c_char) {
             // SAFETY: see the module's page.
             answer((), || unsafe {
                 resource(&DEFAULT, ($class, $index), handle as u64, ascii(name))
             });
         }
-        unsafe extern "C" fn $wide(handle: $handle, name: *const u32) {
+        pub(super) unsafe extern "C" fn $wide(handle: $handle, name: *const u32) {
             // SAFETY: see the module's page.
             answer((), || unsafe {
                 resource(&DEFAULT, ($class, $index), handle as u64, wide(name))
@@ -430,17 +459,56 @@ naming! {
 
 // SYNC
 
-/// A lock of the program's. A thread that waits for it is in a pushed range of its own, and the lock is held during a
-/// started range.
+/// A lock of the program's. A thread that waits for it is in a pushed range of its own, and while it holds the lock there is
+/// a started range. Locks of readers have several holders, and recursive ones are held several times by one thread.
 pub(super) struct SyncUser {
     domain: &'static MarkerDomain,
     waits: String,
     holds: String,
-    /// The range in which it is held, or 0.
-    held: AtomicU64,
+    /// For each hold, the thread above [`RANGE_BITS`] and the range below; 0 for none.
+    holders: [AtomicU64; MAX_HOLDERS],
 }
 
-unsafe extern "C" fn sync_create(
+/// Maximum number of holds of a lock that have ranges at a time.
+const MAX_HOLDERS: usize = 16;
+/// Bits of a range's number. Ids of threads have at most 22 bits.
+const RANGE_BITS: u32 = 42;
+
+impl SyncUser {
+    /// The calling thread, in the bits of `holders`.
+    fn thread() -> u64 {
+        u64::from(system::thread_id()) << RANGE_BITS
+    }
+
+    /// Begins the range of a hold.
+    fn hold(&self) {
+        let own = SyncUser::thread();
+        let free = self.holders.iter().find(|holder| {
+            let taken = holder.compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed);
+            taken.is_ok()
+        });
+        if let Some(holder) = free {
+            let range = started(self.domain, &named(Text::Plain(&self.holds)));
+            holder.store(own | range, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the range of the calling thread's latest hold, or of another thread's if it has none.
+    fn release(&self) {
+        let (own, held) = (SyncUser::thread(), |holder: &AtomicU64| {
+            holder.load(Ordering::Relaxed)
+        });
+        let all = || self.holders.iter().rev();
+        let of_thread = all().find(|holder| held(holder) >> RANGE_BITS == own >> RANGE_BITS);
+        let Some(holder) = of_thread.or_else(|| all().find(|holder| held(holder) != 0)) else {
+            return;
+        };
+        let range = holder.swap(0, Ordering::Relaxed) & !(u64::MAX << RANGE_BITS);
+        let _ = marker::end(RangeId::from_number(range));
+    }
+}
+
+pub(super) unsafe extern "C" fn sync_create(
     handle: Domain,
     attributes: *const SyncAttributes,
 ) -> *mut SyncUser {
@@ -456,12 +524,12 @@ unsafe extern "C" fn sync_create(
             domain: domain(handle),
             waits: format!("wait for {name}"),
             holds: format!("hold {name}"),
-            held: AtomicU64::new(0),
+            holders: Default::default(),
         }))
     })
 }
 
-unsafe extern "C" fn sync_destroy(user: *mut SyncUser) {
+pub(super) unsafe extern "C" fn sync_destroy(user: *mut SyncUser) {
     answer((), || {
         if !user.is_null() {
             // SAFETY: made by `sync_create`, and destroyed once.
@@ -476,43 +544,30 @@ fn sync(user: *const SyncUser, work: impl FnOnce(&SyncUser)) {
     answer((), || unsafe { user.as_ref() }.map_or((), work));
 }
 
-unsafe extern "C" fn sync_acquire_start(user: *const SyncUser) {
+pub(super) unsafe extern "C" fn sync_acquire_start(user: *const SyncUser) {
     sync(user, |user| {
         let _ = user.domain.push(&named(Text::Plain(&user.waits)));
     });
 }
 
-unsafe extern "C" fn sync_acquire_failed(user: *const SyncUser) {
+pub(super) unsafe extern "C" fn sync_acquire_failed(user: *const SyncUser) {
     sync(user, |user| {
         let _ = user.domain.pop(&Event::default());
     });
 }
 
-unsafe extern "C" fn sync_acquire_success(user: *const SyncUser) {
+pub(super) unsafe extern "C" fn sync_acquire_success(user: *const SyncUser) {
     sync(user, |user| {
         let _ = user.domain.pop(&Event::default());
-        let range = started(user.domain, &named(Text::Plain(&user.holds)));
-        user.held.store(range, Ordering::Relaxed);
+        user.hold();
     });
 }
 
-unsafe extern "C" fn sync_releasing(user: *const SyncUser) {
-    sync(user, |user| {
-        let range = user.held.swap(0, Ordering::Relaxed);
-        if range != 0 {
-            let _ = marker::end(RangeId::from_number(range));
-        }
-    });
+pub(super) unsafe extern "C" fn sync_releasing(user: *const SyncUser) {
+    sync(user, SyncUser::release);
 }
 
 // Tables
-
-/// A function of a table, whatever its type.
-macro_rules! table {
-    ($($function:ident),* $(,)?) => {
-        &[$(FunctionOf($function as Function)),*]
-    };
-}
 
 /// A function, shared by threads.
 #[repr(transparent)]
@@ -520,100 +575,31 @@ pub(super) struct FunctionOf(pub Function);
 // SAFETY: the address of a function.
 unsafe impl Sync for FunctionOf {}
 
-/// The functions of each module, from id 1 on.
-pub(super) static MODULES: [(c_int, &[FunctionOf]); 6] = [
-    (
-        1,
-        table![
-            mark_ex,
-            mark_a,
-            mark_w,
-            range_start_ex,
-            range_start_a,
-            range_start_w,
-            range_end,
-            range_push_ex,
-            range_push_a,
-            range_push_w,
-            range_pop,
-            name_category_a,
-            name_category_w,
-            name_os_thread_a,
-            name_os_thread_w,
-        ],
-    ),
-    (
-        2,
-        table![
-            cu_device_a,
-            cu_device_w,
-            cu_context_a,
-            cu_context_w,
-            cu_stream_a,
-            cu_stream_w,
-            cu_event_a,
-            cu_event_w,
-        ],
-    ),
-    (
-        3,
-        table![
-            cl_device_a,
-            cl_device_w,
-            cl_context_a,
-            cl_context_w,
-            cl_queue_a,
-            cl_queue_w,
-            cl_memory_a,
-            cl_memory_w,
-            cl_sampler_a,
-            cl_sampler_w,
-            cl_program_a,
-            cl_program_w,
-            cl_event_a,
-            cl_event_w,
-        ],
-    ),
-    (
-        4,
-        table![
-            cuda_device_a,
-            cuda_device_w,
-            cuda_stream_a,
-            cuda_stream_w,
-            cuda_event_a,
-            cuda_event_w,
-        ],
-    ),
-    (
-        5,
-        table![
-            domain_mark_ex,
-            domain_range_start_ex,
-            domain_range_end,
-            domain_range_push_ex,
-            domain_range_pop,
-            domain_resource_create,
-            domain_resource_destroy,
-            domain_name_category_a,
-            domain_name_category_w,
-            domain_register_string_a,
-            domain_register_string_w,
-            domain_create_a,
-            domain_create_w,
-            domain_destroy,
-            initialize,
-        ],
-    ),
-    (
-        6,
-        table![
-            sync_create,
-            sync_destroy,
-            sync_acquire_start,
-            sync_acquire_failed,
-            sync_acquire_success,
-            sync_releasing,
-        ],
-    ),
-];
+/// The functions of a Rust module for each module of NVTX, from id 1 on.
+macro_rules! modules {
+    ($functions:ident) => {
+        modules! { $functions:
+            1: mark_ex, mark_a, mark_w, range_start_ex, range_start_a, range_start_w, range_end,
+                range_push_ex, range_push_a, range_push_w, range_pop, name_category_a, name_category_w,
+                name_os_thread_a, name_os_thread_w;
+            2: cu_device_a, cu_device_w, cu_context_a, cu_context_w, cu_stream_a, cu_stream_w, cu_event_a,
+                cu_event_w;
+            3: cl_device_a, cl_device_w, cl_context_a, cl_context_w, cl_queue_a, cl_queue_w, cl_memory_a,
+                cl_memory_w, cl_sampler_a, cl_sampler_w, cl_program_a, cl_program_w, cl_event_a, cl_event_w;
+            4: cuda_device_a, cuda_device_w, cuda_stream_a, cuda_stream_w, cuda_event_a, cuda_event_w;
+            5: domain_mark_ex, domain_range_start_ex, domain_range_end, domain_range_push_ex,
+                domain_range_pop, domain_resource_create, domain_resource_destroy, domain_name_category_a,
+                domain_name_category_w, domain_register_string_a, domain_register_string_w,
+                domain_create_a, domain_create_w, domain_destroy, initialize;
+            6: sync_create, sync_destroy, sync_acquire_start, sync_acquire_failed, sync_acquire_success,
+                sync_releasing;
+        }
+    };
+    ($functions:ident: $($module:literal: $($function:ident),*;)*) => {
+        [$(($module, &[$(FunctionOf($functions::$function as Function)),*]),)*]
+    };
+}
+pub(super) use modules;
+
+/// The functions of each module where no other tool gets the calls.
+pub(super) static MODULES: [(c_int, &[FunctionOf]); 6] = modules!(functions);

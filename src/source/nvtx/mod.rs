@@ -3,25 +3,33 @@
 //! NVTX is code of its headers, compiled into each binary that uses it. Its first call loads the library that
 //! [`NVTX_VARIABLE`](super::markers::NVTX_VARIABLE) names and calls [`initialise`], once for each binary, with that
 //! binary's tables of functions. `functions` has what is put there. Extensions call [`initialise_extension`]: `payload`
-//! reads structured payloads, `counters` samples of counters.
+//! reads structured payloads, `counters` samples of counters, `memory` names of heaps and regions.
 //!
-//! In a process that is not recorded, the tables are left alone, and NVTX's calls do nothing.
+//! In a process that is not recorded, the tables are left alone, and NVTX's calls do nothing. Another tool that the program
+//! was to load gets the calls, too: `forwarding` passes them on.
 
 mod abi;
 mod counters;
+mod forwarding;
 mod functions;
+mod memory;
 mod payload;
 mod schema;
+mod scope;
+mod semantics;
+mod time;
 
 pub use abi::{ExtensionModule, GetExportTable};
 
 use super::markers;
 use crate::platform::inside::Uncancelled;
 use abi::{CALLBACKS, ExportCallbacks, Function};
+use core::ffi::c_int;
+use forwarding::OtherTool;
 use functions::{FunctionOf, answer};
 
-/// Puts our functions into the tables of the calling binary. Returns 1, or 0 if the process is not recorded: NVTX does
-/// nothing then.
+/// Puts our functions into the tables of the calling binary. Returns 1, or 0 if the process is not recorded and there is no
+/// other tool: NVTX does nothing then.
 ///
 /// # Safety
 ///
@@ -29,30 +37,42 @@ use functions::{FunctionOf, answer};
 pub unsafe fn initialise(export: Option<GetExportTable>) -> i32 {
     answer(0, || {
         let _uncancelled = Uncancelled::begin();
-        let Some(export) = export.filter(|_| markers::attach()) else {
+        let Some(get) = export else {
             return 0;
         };
-        // SAFETY: the table with this id has this type; it lives as long as the binary.
-        let callbacks = unsafe { export(CALLBACKS).cast::<ExportCallbacks>().as_ref() };
-        let get = callbacks
-            .filter(|table| table.size >= size_of::<ExportCallbacks>())
-            .and_then(|table| table.get_module_function_table);
-        let Some(get) = get else {
-            return 0;
-        };
-        for (module, ours) in &functions::MODULES {
-            let (mut table, mut size) = (std::ptr::null(), 0);
-            // SAFETY: places for the results. Modules that the binary does not have are refused.
-            if unsafe { get(*module, &mut table, &mut size) } == 0 || table.is_null() {
-                continue;
+        let is_recorded = markers::attach();
+        let other = OtherTool::get().and_then(|other| other.initialise);
+        // SAFETY: NVTX's function.
+        let before = unsafe { tables(get) };
+        // SAFETY: the other tool gets what NVTX would pass it.
+        let is_taken = other.is_some_and(|initialise| unsafe { initialise(export) } != 0);
+        if !is_recorded {
+            return is_taken.into();
+        }
+        if is_taken {
+            forwarding::begin();
+        }
+        for (module, places) in &before {
+            let theirs = &forwarding::THEIR_MODULES[*module];
+            for (id, place, initial) in places {
+                // SAFETY: a place of NVTX's table, which is written during its initialisation.
+                let there = unsafe { **place };
+                if is_taken && there != *initial {
+                    theirs.put(*id, there);
+                }
             }
-            for (id, FunctionOf(function)) in (1..size as usize).zip(*ours) {
-                // SAFETY: the table has `size` entries, each null or a place for a function of that id.
-                unsafe {
-                    let place = *table.add(id);
-                    if !place.is_null() {
-                        *place = *function;
-                    }
+        }
+        let ours = if is_taken {
+            &forwarding::MODULES
+        } else {
+            &functions::MODULES
+        };
+        for (module, functions) in ours {
+            let places = before.iter().filter(|(of, _)| *of == *module as usize);
+            for (id, place, _) in places.flat_map(|(_, places)| places) {
+                if let Some(FunctionOf(function)) = functions.get(id - 1) {
+                    // SAFETY: a place for a function of this id.
+                    unsafe { **place = *function };
                 }
             }
         }
@@ -60,7 +80,49 @@ pub unsafe fn initialise(export: Option<GetExportTable>) -> i32 {
     })
 }
 
-/// Puts our functions into the slots of an extension. Returns 1, or 0 if the process is not recorded.
+/// The places of a module's functions: their ids, and the functions that are there.
+type Places = Vec<(usize, *mut Function, Function)>;
+
+/// The tables of functions of the calling binary, by the number of the module.
+///
+/// # Safety
+///
+/// `export` is NVTX's.
+unsafe fn tables(export: GetExportTable) -> Vec<(usize, Places)> {
+    // SAFETY: the table with this id has this type; it lives as long as the binary.
+    let callbacks = unsafe { export(CALLBACKS).cast::<ExportCallbacks>().as_ref() };
+    let get = callbacks
+        .filter(|table| table.size >= size_of::<ExportCallbacks>())
+        .and_then(|table| table.get_module_function_table);
+    let Some(get) = get else {
+        return Vec::new();
+    };
+    let table = |module: c_int| {
+        let (mut table, mut size) = (std::ptr::null(), 0);
+        // SAFETY: places for the results. Modules that the binary does not have are refused.
+        if unsafe { get(module, &mut table, &mut size) } == 0 || table.is_null() {
+            return None;
+        }
+        let place = |id: usize| {
+            // SAFETY: the table has `size` entries, each null or a place for a function of that id.
+            unsafe {
+                let place = *table.add(id);
+                (!place.is_null()).then(|| (id, place, *place))
+            }
+        };
+        Some((
+            module as usize,
+            (1..size as usize).filter_map(place).collect(),
+        ))
+    };
+    functions::MODULES
+        .iter()
+        .filter_map(|(module, _)| table(*module))
+        .collect()
+}
+
+/// Puts our functions into the slots of an extension. Returns 1, or 0 if the process is not recorded and there is no other
+/// tool.
 ///
 /// # Safety
 ///
@@ -69,28 +131,50 @@ pub unsafe fn initialise_extension(module: *mut ExtensionModule) -> i32 {
     answer(0, || {
         let _uncancelled = Uncancelled::begin();
         // SAFETY: the caller's promise.
-        let Some(module) = (unsafe { module.as_ref() }).filter(|_| markers::attach()) else {
+        let Some(given) = (unsafe { module.as_ref() }) else {
             return 0;
         };
-        let is_known = usize::from(module.size) >= size_of::<ExtensionModule>()
-            && module.nvtx_version == 3
-            && module.compatibility >> 8 == 1
-            && !module.segments.is_null()
-            && module.segments_count > 0;
-        let ours: &[Option<FunctionOf>] = match module.module {
+        let is_recorded = markers::attach();
+        let other = OtherTool::get().and_then(|other| other.initialise_extension);
+        // SAFETY: the other tool gets what NVTX would pass it.
+        let is_taken = other.is_some_and(|initialise| unsafe { initialise(module) } != 0);
+        if !is_recorded {
+            return is_taken.into();
+        }
+        let is_known = usize::from(given.size) >= size_of::<ExtensionModule>()
+            && given.nvtx_version == 3
+            && given.compatibility >> 8 == 1
+            && !given.segments.is_null()
+            && given.segments_count > 0;
+        if !is_known {
+            return 1;
+        }
+        let ours: &[Option<FunctionOf>] = match given.module {
             payload::MODULE => &payload::FUNCTIONS,
             counters::MODULE => &counters::FUNCTIONS,
+            memory::MODULE => &memory::FUNCTIONS,
             _ => &[],
         };
-        if is_known {
-            // SAFETY: there is a first segment; its slots can be written while NVTX initialises.
-            unsafe {
-                let segment = &*module.segments;
-                for (place, function) in (0..segment.slots_count).zip(ours) {
-                    if let Some(FunctionOf(function)) = function {
-                        *segment.slots.add(place) = *function as Function;
-                    }
+        let all = forwarding::EXTENSIONS.iter();
+        let forwarding = all.filter(|(module, _)| is_taken && *module == given.module);
+        let forwarding = forwarding.flat_map(|(_, functions)| functions.iter());
+        let mut forwarding = forwarding.map(Option::as_ref);
+        // SAFETY: there is a first segment.
+        let segment = unsafe { &*given.segments };
+        for (place, function) in (0..segment.slots_count).zip(ours) {
+            // SAFETY: a slot of the segment, which can be written while NVTX initialises.
+            let slot = unsafe { &mut *segment.slots.add(place) };
+            let theirs = Some(*slot).filter(|theirs| is_taken && !theirs.is_null());
+            let function = match (theirs, forwarding.next().flatten()) {
+                (Some(theirs), Some(forwarding)) => {
+                    forwarding::THEIR_EXTENSIONS[usize::from(given.module)].put(place, theirs);
+                    Some(forwarding)
                 }
+                (Some(_), None) => None,
+                (None, _) => function.as_ref(),
+            };
+            if let Some(FunctionOf(function)) = function {
+                *slot = *function;
             }
         }
         1

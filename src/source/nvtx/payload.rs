@@ -7,15 +7,18 @@
 
 use super::abi::{Function, PayloadData, ascii};
 use super::functions::{
-    Domain, FunctionOf, answer, category, domain, ended, popped, pushed, started,
+    Domain, FunctionOf, answer, category, domain, ended, id, popped, pushed, started,
 };
 use super::schema::{Enumeration, LAYOUTS, Layout, Read, Schema, SchemaEntry, Source, Values};
-use crate::clock::{self, SystemClock};
+use super::scope::{self, scope_register};
+use super::semantics::{Facts, Semantics};
+use super::time::{
+    time_domain_register, time_sync_point, time_sync_point_table, timestamp_conversion_factor,
+    timestamp_get,
+};
 use crate::collect::marker::{Event, EventValue, MarkerDomain, Text};
 use crate::record::{MarkerKind, PayloadKind, Ticks};
 use core::ffi::{c_char, c_int, c_void};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 /// The number of this extension.
 pub(super) const MODULE: u16 = 2;
@@ -23,25 +26,12 @@ pub(super) const MODULE: u16 = 2;
 const MAX_PAYLOADS: usize = 32;
 /// Maximum number of entries of a layout or names of an enumeration.
 const MAX_ENTRIES: usize = 4096;
-/// Ids below this are the program's.
-pub(super) const DYNAMIC: u64 = 1 << 32;
 /// The name of a payload that has none.
 pub(super) const PAYLOAD: &str = "payload";
 /// A push or pop whose level is not counted.
 const NO_PUSH_POP_TRACKING: c_int = -2;
 /// A payload that ends with a zero.
 const UNKNOWN_SIZE: usize = usize::MAX;
-
-/// The last id that was given out.
-static LAST_ID: AtomicU64 = AtomicU64::new(DYNAMIC);
-
-/// A new id of a layout, scope or counter, unless the program has chosen one.
-pub(super) fn id(chosen: u64) -> u64 {
-    match chosen {
-        0 => LAST_ID.fetch_add(1, Ordering::Relaxed) + 1,
-        chosen => chosen,
-    }
-}
 
 /// Runs `work` with the marker that `event` and the payloads describe. What a payload says goes before.
 ///
@@ -121,7 +111,7 @@ fn apply<'a, R>(
         event.category = category(domain, id);
     }
     event.color = values.color.unwrap_or(event.color);
-    let fields: Vec<(String, EventValue<'_>)> = match &values.fields[..] {
+    let mut fields: Vec<(String, EventValue<'_>)> = match &values.fields[..] {
         // One value without a name is the payload.
         [(name, one)]
             if name.is_empty()
@@ -137,30 +127,11 @@ fn apply<'a, R>(
             .map(|(name, one)| (name.clone(), value(one)))
             .collect(),
     };
+    let scope = values.scope.or(values.layout_scope);
+    let scope = scope.iter();
+    fields.extend(scope.map(|scope| ("scope".to_owned(), EventValue::Text(Text::Kept(scope)))));
     let fields = &fields[..];
     work(&Event { fields, ..event })
-}
-
-/// The ticks of a timestamp of one of NVTX's time domains, if it is one that can be converted.
-pub(super) fn ticks(time_domain: u64, timestamp: i64) -> Option<Ticks> {
-    let of = |system: SystemClock| {
-        let (now, ticks) = (system.read().0, clock::now());
-        let ago = now as i128 - i128::from(timestamp);
-        let distance = Duration::from_nanos(u64::try_from(ago.unsigned_abs()).ok()?);
-        let distance = clock::ticks_of(distance);
-        match ago >= 0 {
-            true => ticks.0.checked_sub(distance),
-            false => ticks.0.checked_add(distance),
-        }
-    };
-    let ticks = match time_domain {
-        // From `nvtxTimestampGet`, also where nothing is said.
-        0 | 1 => u64::try_from(timestamp).ok(),
-        12 | 52 => of(SystemClock::Realtime),
-        17 => of(SystemClock::Boottime),
-        _ => None,
-    };
-    ticks.map(Ticks)
 }
 
 /// The registration of a layout.
@@ -179,14 +150,14 @@ pub(super) struct SchemaAttributes {
 }
 
 #[repr(C)]
-struct RawEntry {
+pub(super) struct RawEntry {
     flags: u64,
     kind: u64,
     name: *const c_char,
     description: *const c_char,
     detail: u64,
     offset: u64,
-    semantics: *const c_void,
+    semantics: *const Semantics,
     reserved: *const c_void,
 }
 
@@ -203,32 +174,14 @@ pub(super) struct EnumAttributes {
 }
 
 #[repr(C)]
-struct RawEnum {
+pub(super) struct RawEnum {
     name: *const c_char,
     value: u64,
     is_flag: i8,
 }
 
 #[repr(C)]
-struct ScopeAttributes {
-    size: usize,
-    path: *const c_char,
-    parent: u64,
-    id: u64,
-}
-
-#[repr(C)]
-struct TimeDomainAttributes {
-    scope: u64,
-    kind: u64,
-    id: u64,
-    flags: u64,
-    resolution: i64,
-    start: u64,
-}
-
-#[repr(C)]
-struct EventBatch {
+pub(super) struct EventBatch {
     schema: u64,
     size: usize,
     events: *const u8,
@@ -237,6 +190,34 @@ struct EventBatch {
     flexible: *const u8,
     flexible_size: usize,
     flexible_offset: usize,
+}
+
+/// The bits of given fields.
+const SCHEMA_HAS_ID: u64 = 1 << 8;
+const ENUM_HAS_ID: u64 = 1 << 5;
+
+impl SchemaAttributes {
+    /// The attributes with an id.
+    pub fn with_id(&self, id: u64) -> SchemaAttributes {
+        let fields = self.fields | SCHEMA_HAS_ID;
+        SchemaAttributes {
+            fields,
+            id,
+            ..*self
+        }
+    }
+}
+
+impl EnumAttributes {
+    /// The attributes with an id.
+    pub fn with_id(&self, id: u64) -> EnumAttributes {
+        let fields = self.fields | ENUM_HAS_ID;
+        EnumAttributes {
+            fields,
+            id,
+            ..*self
+        }
+    }
 }
 
 const _: () = assert!(size_of::<SchemaAttributes>() == 80 && size_of::<RawEntry>() == 64);
@@ -251,7 +232,10 @@ unsafe fn owned(name: *const c_char) -> Box<str> {
     unsafe { ascii(name) }.read().into()
 }
 
-unsafe extern "C" fn schema_register(handle: Domain, given: *const SchemaAttributes) -> u64 {
+pub(super) unsafe extern "C" fn schema_register(
+    handle: Domain,
+    given: *const SchemaAttributes,
+) -> u64 {
     const NEEDED: u64 = 1 << 2 | 1 << 4 | 1 << 5;
     answer(0, || {
         // SAFETY: see the module's page.
@@ -274,22 +258,34 @@ unsafe extern "C" fn schema_register(handle: Domain, given: *const SchemaAttribu
             name: unsafe { owned(raw.name) },
             detail: raw.detail,
             offset: raw.offset,
+            // SAFETY: see the module's page.
+            facts: unsafe { Facts::read(raw.semantics) },
         });
         let domain = domain(handle).number();
+        let name = match has(1) {
+            // SAFETY: see the module's page.
+            true => unsafe { owned(given.name) },
+            false => Box::default(),
+        };
         let schema = Schema::new(
             domain,
+            name,
             given.form,
             entries.collect(),
             if has(6) { given.size } else { 0 },
             if has(7) { given.pack } else { 0 },
         );
-        let id = id(if has(8) { given.id } else { 0 });
+        let id = id(if given.fields & SCHEMA_HAS_ID != 0 {
+            given.id
+        } else {
+            0
+        });
         let put = LAYOUTS.put((domain, id), Layout::Schema(schema));
         put.map_or(0, |_| id)
     })
 }
 
-unsafe extern "C" fn enum_register(handle: Domain, given: *const EnumAttributes) -> u64 {
+pub(super) unsafe extern "C" fn enum_register(handle: Domain, given: *const EnumAttributes) -> u64 {
     const NEEDED: u64 = 1 << 2 | 1 << 3 | 1 << 4;
     answer(0, || {
         // SAFETY: see the module's page.
@@ -314,7 +310,7 @@ unsafe extern "C" fn enum_register(handle: Domain, given: *const EnumAttributes)
             values: values.collect(),
         };
         let domain = domain(handle).number();
-        let id = id(if given.fields & 1 << 5 != 0 {
+        let id = id(if given.fields & ENUM_HAS_ID != 0 {
             given.id
         } else {
             0
@@ -324,7 +320,11 @@ unsafe extern "C" fn enum_register(handle: Domain, given: *const EnumAttributes)
     })
 }
 
-unsafe extern "C" fn mark_payload(handle: Domain, data: *const PayloadData, count: usize) {
+pub(super) unsafe extern "C" fn mark_payload(
+    handle: Domain,
+    data: *const PayloadData,
+    count: usize,
+) {
     answer((), || {
         let domain = domain(handle);
         // SAFETY: see the module's page.
@@ -336,7 +336,7 @@ unsafe extern "C" fn mark_payload(handle: Domain, data: *const PayloadData, coun
     });
 }
 
-unsafe extern "C" fn range_push_payload(
+pub(super) unsafe extern "C" fn range_push_payload(
     handle: Domain,
     data: *const PayloadData,
     count: usize,
@@ -352,7 +352,7 @@ unsafe extern "C" fn range_push_payload(
     })
 }
 
-unsafe extern "C" fn range_pop_payload(
+pub(super) unsafe extern "C" fn range_pop_payload(
     handle: Domain,
     data: *const PayloadData,
     count: usize,
@@ -368,7 +368,7 @@ unsafe extern "C" fn range_pop_payload(
     })
 }
 
-unsafe extern "C" fn range_start_payload(
+pub(super) unsafe extern "C" fn range_start_payload(
     handle: Domain,
     data: *const PayloadData,
     count: usize,
@@ -384,7 +384,7 @@ unsafe extern "C" fn range_start_payload(
     })
 }
 
-unsafe extern "C" fn range_end_payload(
+pub(super) unsafe extern "C" fn range_end_payload(
     handle: Domain,
     range: u64,
     data: *const PayloadData,
@@ -401,49 +401,36 @@ unsafe extern "C" fn range_end_payload(
     });
 }
 
-unsafe extern "C" fn domain_is_enabled(_: Domain) -> u8 {
+pub(super) unsafe extern "C" fn domain_is_enabled(_: Domain) -> u8 {
     1
 }
 
-/// Scopes get ids, and are not recorded.
-unsafe extern "C" fn scope_register(_: Domain, given: *const ScopeAttributes) -> u64 {
-    answer(0, || {
-        // SAFETY: see the module's page.
-        let given = unsafe { given.as_ref() };
-        given.map_or(0, |given| id(given.id))
-    })
-}
-
-unsafe extern "C" fn timestamp_get() -> i64 {
-    answer(0, || clock::now().0 as i64)
-}
-
-/// A time domain is its type of timestamps, which is the id where the program has chosen none.
-unsafe extern "C" fn time_domain_register(_: Domain, given: *const TimeDomainAttributes) -> u64 {
-    answer(0, || {
-        // SAFETY: see the module's page.
-        let given = unsafe { given.as_ref() };
-        given.map_or(0, |given| match given.id {
-            0 => given.kind,
-            id => id,
-        })
-    })
-}
-
-unsafe extern "C" fn event_submit(handle: Domain, data: *const PayloadData, count: usize) {
+pub(super) unsafe extern "C" fn event_submit(
+    handle: Domain,
+    data: *const PayloadData,
+    count: usize,
+) {
     answer((), || {
         let domain = domain(handle);
         // SAFETY: see the module's page.
         let values = unsafe { read(domain, data, count) };
-        submit(domain, &values);
+        submit(domain, values);
     });
 }
 
-/// Records an event that happened earlier: a range with a begin and an end, or a moment.
-fn submit(domain: &MarkerDomain, values: &Values) {
-    let at = |time: Option<i64>| time.and_then(|time| ticks(0, time));
-    let [begin, end, moment] = values.times.map(at);
-    apply(domain, values, Event::default(), |event| {
+/// Records an event that happened earlier: a range with a begin and an end, or a moment. An event whose clock is unknown
+/// is a moment of now, with its timestamps as values.
+fn submit(domain: &MarkerDomain, mut values: Values) {
+    let number = domain.number();
+    let ticks = values.times.map(|time| time?.ticks(number));
+    for (place, name) in ["range begin", "range end", "time"].into_iter().enumerate() {
+        if let (Some(time), None) = (values.times[place], ticks[place]) {
+            let value = Read::Number(PayloadKind::SIGNED, time.value as u64);
+            values.add(name.to_owned(), value);
+        }
+    }
+    let [begin, end, moment] = ticks;
+    apply(domain, &values, Event::default(), |event| {
         match (begin, end) {
             (Some(begin), Some(end)) => {
                 let range = started(
@@ -467,7 +454,7 @@ fn submit(domain: &MarkerDomain, values: &Values) {
     });
 }
 
-unsafe extern "C" fn event_batch_submit(handle: Domain, batch: *const EventBatch) {
+pub(super) unsafe extern "C" fn event_batch_submit(handle: Domain, batch: *const EventBatch) {
     answer((), || {
         let domain = domain(handle);
         // SAFETY: see the module's page.
@@ -476,22 +463,29 @@ unsafe extern "C" fn event_batch_submit(handle: Domain, batch: *const EventBatch
             return;
         };
         // SAFETY: as above.
-        let events = unsafe { std::slice::from_raw_parts(batch.events, batch.size) };
-        let layout = LAYOUTS.get(&(domain.number(), batch.schema));
-        let Some(Layout::Schema(Schema { size: 1.., .. })) = layout else {
-            return;
+        let mut events = unsafe { std::slice::from_raw_parts(batch.events, batch.size) };
+        let shared = match batch.flexible.is_null() {
+            true => &[][..],
+            // SAFETY: as above.
+            false => unsafe {
+                let start = batch.flexible.add(batch.flexible_offset);
+                std::slice::from_raw_parts(start, batch.flexible_size)
+            },
         };
-        let Some(Layout::Schema(schema)) = layout else {
-            return;
-        };
-        for event in events.chunks_exact(schema.size) {
+        let number = domain.number();
+        while !events.is_empty() {
             let mut values = Values::default();
             let source = Source {
-                domain: domain.number(),
-                payloads: &[event],
+                domain: number,
+                payloads: &[events, shared],
             };
-            values.read(&source, batch.schema, event, PAYLOAD);
-            submit(domain, &values);
+            let size = values.read_event(&source, batch.schema, events);
+            if size == 0 {
+                return;
+            }
+            values.scope = values.scope.or(scope::path(number, batch.scope));
+            submit(domain, values);
+            events = &events[size..];
         }
     });
 }
@@ -524,7 +518,8 @@ macro_rules! slot {
     };
 }
 
-/// The functions of this extension by their ids. Conversions between clocks that the program describes are not taken.
+/// The functions of this extension by their ids. Functions of the program that read a clock are not taken: clocks are tied
+/// by readings.
 pub(super) static FUNCTIONS: [Option<FunctionOf>; 18] = [
     slot!(schema_register),
     slot!(enum_register),
@@ -539,9 +534,9 @@ pub(super) static FUNCTIONS: [Option<FunctionOf>; 18] = [
     None,
     None,
     slot!(scope_register),
-    None,
-    None,
-    None,
+    slot!(time_sync_point),
+    slot!(time_sync_point_table),
+    slot!(timestamp_conversion_factor),
     slot!(event_submit),
     slot!(event_batch_submit),
 ];

@@ -1,7 +1,10 @@
 //! Layouts of structured payloads, and the values in bytes of such a layout.
 
 use super::abi::message;
-use crate::collect::marker::Registry;
+use super::scope;
+use super::semantics::Facts;
+use super::time::Timestamp;
+use crate::collect::marker::{KeptText, Registry};
 use crate::record::PayloadKind;
 
 /// Flags of an entry.
@@ -36,6 +39,7 @@ mod kind {
     pub const BYTE: u64 = 32;
     pub const CATEGORY: u64 = 68;
     pub const COLOR: u64 = 69;
+    pub const SCOPE: u64 = 70;
     pub const STRING: u64 = 75;
     pub const STRING_UTF32: u64 = 78;
     pub const REGISTERED: u64 = 80;
@@ -77,6 +81,8 @@ pub(super) enum Layout {
 
 /// A structure or union.
 pub(super) struct Schema {
+    /// Its name, which events without a message have.
+    pub name: Box<str>,
     pub form: u64,
     pub entries: Vec<SchemaEntry>,
     /// The size in bytes, 0 if not given.
@@ -91,6 +97,7 @@ impl Schema {
     /// The layout with these parts. Layouts of parts are registered before. `size` is 0 if it is not given.
     pub fn new(
         domain: u32,
+        name: Box<str>,
         form: u64,
         entries: Vec<SchemaEntry>,
         size: usize,
@@ -100,6 +107,7 @@ impl Schema {
         let parts = entries.iter().map(|entry| entry.size_and_alignment(domain));
         let align = parts.map(|(_, align)| align.min(limit)).max().unwrap_or(1);
         let mut schema = Schema {
+            name,
             form,
             entries,
             size,
@@ -110,6 +118,12 @@ impl Schema {
             schema.size = schema.fixed_size(domain);
         }
         schema
+    }
+
+    /// Whether a part is the time of the whole.
+    pub fn has_timestamp(&self) -> bool {
+        let mut flags = self.entries.iter().map(|entry| entry.flags);
+        flags.any(|flags| flags & (flag::ROLE | flag::EVENT) == flag::TIMESTAMP)
     }
 
     /// The size of a structure whose parts have fixed sizes.
@@ -150,6 +164,7 @@ pub(super) struct SchemaEntry {
     /// The length of an array or text, the entry that has it, or the selector of a union.
     pub detail: u64,
     pub offset: u64,
+    pub facts: Facts,
 }
 
 /// Names of numbers.
@@ -173,7 +188,13 @@ pub(super) struct Values {
     pub category: Option<u32>,
     pub color: Option<u32>,
     /// Begin, end and moment of a deferred event.
-    pub times: [Option<i64>; 3],
+    pub times: [Option<Timestamp>; 3],
+    /// The time of a sample, and the place of this value in `fields`.
+    pub sampled: Option<(usize, Timestamp)>,
+    /// Where it comes from, by a value of its own.
+    pub scope: Option<&'static KeptText>,
+    /// Where all events of its layout come from.
+    pub layout_scope: Option<&'static KeptText>,
     /// The number of entries so far.
     steps: u32,
 }
@@ -347,7 +368,30 @@ impl Values {
         }
     }
 
-    fn add(&mut self, name: String, value: Read) {
+    /// Reads the event of the layout `schema` at the beginning of `data`. Returns its size, 0 if there is none.
+    pub fn read_event(&mut self, source: &Source<'_>, schema: u64, data: &[u8]) -> usize {
+        let Some(Layout::Schema(schema)) = LAYOUTS.get(&(source.domain, schema)) else {
+            return 0;
+        };
+        let data = match schema.form {
+            form::DYNAMIC => Some(data),
+            _ => data.get(..schema.size),
+        };
+        let Some(data) = data else {
+            return 0;
+        };
+        let scope = schema.entries.iter().map(|entry| entry.facts.scope);
+        let size = self.structure(source, schema, data, "", None, 0);
+        let mut of_layout = scope.filter_map(|scope| scope::path(source.domain, scope));
+        self.layout_scope = of_layout.next_back();
+        if self.message.is_none() && !schema.name.is_empty() {
+            self.message = Some(schema.name.to_string());
+        }
+        size.min(data.len())
+    }
+
+    /// Adds a value.
+    pub fn add(&mut self, name: String, value: Read) {
         if self.fields.len() < MAX_VALUES {
             self.fields.push((name, value));
         }
@@ -445,12 +489,17 @@ impl Values {
                 None if bytes.len() < 8 => return (bytes.len(), None),
                 None => source.pointed(entry, number(&bytes[..8]), form == array::NONE),
             };
-            self.value(entry, name, Read::Text(text));
+            self.value(source.domain, entry, name, Read::Text(text));
             return (inline.unwrap_or(8), None);
         }
         if entry.flags & flag::POINTER != 0 && bytes.len() >= 8 {
             let address = number(&bytes[..8]);
-            self.value(entry, name, Read::Number(PayloadKind::POINTER, address));
+            self.value(
+                source.domain,
+                entry,
+                name,
+                Read::Number(PayloadKind::POINTER, address),
+            );
             return (8, None);
         }
         let read_one = |values: &mut Values, bytes: &[u8], name: &str| match LAYOUTS
@@ -465,7 +514,7 @@ impl Values {
             }
             Some(Layout::Enumeration(names)) if bytes.len() >= names.size => {
                 let value = number(&bytes[..names.size.min(8)]);
-                values.value(entry, name.to_owned(), names.read(value));
+                values.value(source.domain, entry, name.to_owned(), names.read(value));
                 (names.size, Some(value))
             }
             _ if size > 0 && bytes.len() >= size => {
@@ -477,7 +526,7 @@ impl Values {
                     Read::Number(_, bits) => Some(bits),
                     Read::Text(_) => None,
                 };
-                values.value(entry, name.to_owned(), value);
+                values.value(source.domain, entry, name.to_owned(), value);
                 (size, found)
             }
             _ => (bytes.len(), None),
@@ -497,7 +546,7 @@ impl Values {
                 if is_scalar {
                     let all = bytes.chunks_exact(size).take(length);
                     let value = elements(all.map(|one| scalar(entry.kind, one)));
-                    self.value(entry, name, value);
+                    self.value(source.domain, entry, name, value);
                 } else {
                     for place in 0..length.min(MAX_ELEMENTS) {
                         let bytes = &bytes[place * size.max(1)..];
@@ -511,34 +560,37 @@ impl Values {
     }
 
     /// Takes the value of an entry for what the entry's type and flags say.
-    fn value(&mut self, entry: &SchemaEntry, name: String, value: Read) {
+    fn value(&mut self, domain: u32, entry: &SchemaEntry, name: String, value: Read) {
         let bits = match &value {
             Read::Number(_, bits) => Some(*bits),
             Read::Text(_) => None,
         };
-        match (entry.flags & flag::ROLE, entry.kind, bits) {
-            (flag::MESSAGE, _, _) => return self.message = Some(value.to_text()),
-            (flag::TIMESTAMP, _, Some(bits)) => {
-                let place = match entry.flags & flag::EVENT {
-                    flag::RANGE_BEGIN => 0,
-                    flag::RANGE_END => 1,
-                    flag::MARK => 2,
-                    _ => return self.add(name, value),
-                };
-                return self.times[place] = Some(bits as i64);
-            }
-            (_, kind::CATEGORY, Some(bits)) => return self.category = Some(bits as u32),
-            (_, kind::COLOR, Some(bits)) => return self.color = Some(bits as u32),
-            _ => {}
-        }
-        let place = match entry.flags & flag::EVENT {
+        let (role, event) = (entry.flags & flag::ROLE, entry.flags & flag::EVENT);
+        let place = match event {
             flag::RANGE_BEGIN => Some(0),
             flag::RANGE_END => Some(1),
             flag::MARK => Some(2),
             _ => None,
         };
-        match (place, bits) {
-            (Some(place), Some(bits)) => self.times[place] = Some(bits as i64),
+        let time = |bits: u64| Timestamp {
+            time_domain: entry.facts.time_domain,
+            value: bits as i64,
+        };
+        match (role, entry.kind, bits) {
+            (flag::MESSAGE, ..) => self.message = Some(value.to_text()),
+            (_, kind::CATEGORY, Some(bits)) => self.category = Some(bits as u32),
+            (_, kind::COLOR, Some(bits)) => self.color = Some(bits as u32),
+            (_, kind::SCOPE, Some(bits)) => match scope::path(domain, bits) {
+                Some(path) => self.scope = Some(path),
+                None => self.add(name, value),
+            },
+            (_, _, Some(bits)) if place.is_some() => {
+                place.map(|place| self.times[place].insert(time(bits)));
+            }
+            (flag::TIMESTAMP, _, Some(bits)) => {
+                self.sampled = Some((self.fields.len(), time(bits)));
+                self.add(name, value);
+            }
             _ if entry.flags & flag::HIDE != 0 => {}
             _ => self.add(name, value),
         }

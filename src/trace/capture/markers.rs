@@ -384,8 +384,10 @@ impl Ranges {
                 Ok(())
             }
             None => {
-                if self.started.len() < MAX_OPEN {
-                    self.started.insert(id, one);
+                match one.marker.what {
+                    _ if self.started.len() < MAX_OPEN => _ = self.started.insert(id, one),
+                    MarkerKind::START => self.unbalanced.starts += 1,
+                    _ => self.unbalanced.ends += 1,
                 }
                 Ok(())
             }

@@ -88,7 +88,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     scope.no_enqueue_arguments = !(arguments.contents.arguments || arguments.capture);
     let tools = tools::paths(&arguments.tool)?;
     let markers = markers_file(arguments.clperfmarker.as_deref())?;
-    mention_other_injection();
+    mention_other_libraries();
     let early = EarlyTrace {
         output: &output,
         workshop: workshop.path(),
@@ -264,18 +264,20 @@ fn markers_file(base: Option<&Path>) -> Result<Option<OsString>, Failure> {
     }
 }
 
-/// Prints that the library of another tool gets no calls of NVTX during this recording.
-fn mention_other_injection() {
-    let other = std::env::var_os(markers::NVTX_VARIABLE).filter(|other| !other.is_empty());
-    let Some(other) = other.map(PathBuf::from) else {
-        return;
-    };
-    if other.file_name() != Some(library::FILE_NAME.as_ref()) {
-        say!(
-            "{} names {}, which gets no calls of NVTX: gputrail takes its place for this program",
-            markers::NVTX_VARIABLE,
-            other.display()
-        );
+/// Prints which libraries of markers programs find before ours.
+fn mention_other_libraries() {
+    let folders = std::env::var_os(markers::LIBRARIES_VARIABLE).unwrap_or_default();
+    for folder in std::env::split_paths(&folders) {
+        let is_ours = folder.file_name() == Some(markers::LIBRARIES_FOLDER.as_ref());
+        let there = markers::LIBRARIES.map(|name| folder.join(name));
+        let there = there.iter().find(|path| !is_ours && path.exists());
+        if let Some(path) = there {
+            say!(
+                "{} in {} goes before gputrail's library of that name: its markers are not recorded",
+                path.display(),
+                markers::LIBRARIES_VARIABLE,
+            );
+        }
     }
 }
 

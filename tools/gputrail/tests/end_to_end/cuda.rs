@@ -23,13 +23,13 @@ use crate::tools::{example, tool};
 const VERSIONS: [&str; 7] = ["1108", "1201", "1209", "1300", "1301", "1303", "1305"];
 
 /// The stand-ins and the program, compiled.
-struct StandIns {
+pub struct StandIns {
     dir: TestDir,
     program: PathBuf,
 }
 
 impl StandIns {
-    fn new() -> StandIns {
+    pub fn new() -> StandIns {
         let dir = TestDir::new();
         let compile = |name: &str, to: &str, options: &[&str]| {
             let to = dir.join(to);
@@ -51,6 +51,11 @@ impl StandIns {
         compile("libcupti.c", "libcupti.so.12", &library);
         let program = compile("program.c", "program", &[]);
         StandIns { dir, program }
+    }
+
+    /// The directory with the stand-ins.
+    pub fn dir(&self) -> &TestDir {
+        &self.dir
     }
 
     /// `gputrail record` of the program, to `run.pftrace`.
@@ -85,7 +90,7 @@ impl StandIns {
         to
     }
 
-    fn prepare(&self, command: &mut Command, version: &str, faults: &str) {
+    pub fn prepare(&self, command: &mut Command, version: &str, faults: &str) {
         command
             .env("LD_LIBRARY_PATH", self.dir.path())
             .env("STANDIN_VERSION", version)

@@ -6,8 +6,10 @@ use std::process::Command;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::program::run;
+use gputrail_harness::repository;
 use gputrail_harness::trace::Trace;
 
+use crate::c_api::{C, compiled};
 use crate::command::{TestDir, well};
 
 /// The number of slices by name and track.
@@ -31,6 +33,23 @@ const ROCTX: &str = "push 0\npush 1\npop 1\npop 0\npop without push -1\nranges 1
                      names 0 0 0\npause 0 0\npush while paused 0\npop while paused 0\nresume 0 0\n\
                      version 1\nerror ''\n";
 
+/// The slices of `roctx.c`.
+fn roctx_slices() -> BTreeMap<(String, String), i64> {
+    counts(&[
+        ("after the pause", "markers: ROCTx", 1),
+        ("in thread", "markers: ROCTx", 100),
+        ("inner", "markers: ROCTx", 1),
+        ("moment", "markers: ROCTx", 1),
+        ("moment in thread", "markers: ROCTx", 100),
+        ("moves", "ranges: ROCTx", 1),
+        ("outer", "markers: ROCTx", 1),
+        ("overlaps", "ranges: ROCTx", 1),
+        ("the agent", "markers: ROCTx", 1),
+        ("the device", "markers: ROCTx", 1),
+        ("the stream", "markers: ROCTx", 1),
+    ])
+}
+
 #[test]
 fn every_function_of_roctx_is_there_under_both_names_of_the_library() {
     needs!(every_function_of_roctx_is_there_under_both_names_of_the_library: Need::OpenClToolchain, Need::TraceProcessor);
@@ -43,20 +62,7 @@ fn every_function_of_roctx_is_there_under_both_names_of_the_library() {
         assert_eq!(ended.text(), ROCTX, "{library}");
         let mut trace = dir.trace();
         trace.assert_sound();
-        let expected = [
-            ("after the pause", "markers: ROCTx", 1),
-            ("in thread", "markers: ROCTx", 100),
-            ("inner", "markers: ROCTx", 1),
-            ("moment", "markers: ROCTx", 1),
-            ("moment in thread", "markers: ROCTx", 100),
-            ("moves", "ranges: ROCTx", 1),
-            ("outer", "markers: ROCTx", 1),
-            ("overlaps", "ranges: ROCTx", 1),
-            ("the agent", "markers: ROCTx", 1),
-            ("the device", "markers: ROCTx", 1),
-            ("the stream", "markers: ROCTx", 1),
-        ];
-        assert_eq!(slices(&mut trace), counts(&expected));
+        assert_eq!(slices(&mut trace), roctx_slices());
         let named: i64 = trace.value("select count(*) from thread where name = 'roctx worker'");
         assert_eq!(named, 2);
         let info = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
@@ -209,10 +215,60 @@ fn a_pushed_range_is_the_external_id_of_what_happens_inside_of_it() {
 }
 
 #[test]
-fn the_library_of_another_tool_is_named_when_it_gets_no_calls() {
+fn a_library_of_markers_that_programs_find_first_is_named() {
     let dir = TestDir::new();
+    std::fs::write(dir.join("libroctx64.so.4"), "").expect("written");
     let mut command = dir.gputrail(["record", "-o", "run.pftrace", "--", "true"]);
-    let ended = well(command.env("NVTX_INJECTION64_PATH", "/opt/other/libtool.so"));
-    let expected = "NVTX_INJECTION64_PATH names /opt/other/libtool.so, which gets no calls of NVTX";
-    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+    let ended = well(command.env("LD_LIBRARY_PATH", dir.path()));
+    let path = dir.join("libroctx64.so.4");
+    let expected = format!(
+        "{} in LD_LIBRARY_PATH goes before gputrail's library of that name: its markers are not recorded",
+        path.display()
+    );
+    assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
+}
+
+#[test]
+fn a_program_with_a_copy_of_the_library_has_the_markers_of_roctx_in_one_recording() {
+    needs!(a_program_with_a_copy_of_the_library_has_the_markers_of_roctx_in_one_recording:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let source = repository("tests/programs/roctx.c");
+    let options = ["-Wno-pedantic", "-Wl,--no-as-needed"];
+    let program = compiled(&dir, C, &options, &source, "roctx");
+    let program = program.to_str().expect("UTF-8");
+    let arguments = [
+        "record",
+        "-o",
+        "run.pftrace",
+        "--",
+        program,
+        "libroctx64.so.4",
+    ];
+    let ended = well(&mut dir.gputrail(arguments));
+    assert_eq!(ended.text(), ROCTX);
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    assert_eq!(slices(&mut trace), roctx_slices());
+}
+
+#[test]
+fn ends_that_end_nothing_are_counted_whatever_their_library() {
+    needs!(ends_that_end_nothing_are_counted_whatever_their_library:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let source = repository("tests/programs/unbalanced.c");
+    let program = compiled(&dir, C, &["-Wno-pedantic"], &source, "unbalanced");
+    for library in ["roctx", "clperfmarker", "gputrail"] {
+        let mut command = dir.gputrail(["record", "-o", "run.pftrace", "--"]);
+        let ended = well(command.arg(&program).arg(library));
+        assert_eq!(ended.text(), "done\n");
+        let info = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
+        // One range ends twice, two ids were never given out; nothing is started by CLPerfMarker.
+        let expected = match library {
+            "clperfmarker" => "unbalanced markers: 2 pops had no pushed range\n",
+            _ => "unbalanced markers: 2 pops had no pushed range; 3 ends had no started range\n",
+        };
+        assert!(info.contains(expected), "{library}: {info}");
+    }
 }

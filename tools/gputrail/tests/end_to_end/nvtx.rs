@@ -10,6 +10,7 @@ use gputrail_harness::trace::Trace;
 use gputrail_harness::{needs, repository};
 
 use crate::command::{TestDir, kernels, well};
+use crate::cuda::StandIns;
 use crate::markers::slices;
 use crate::transparency::ffmpeg;
 
@@ -19,11 +20,11 @@ fn compile(dir: &TestDir, name: &str, options: &[&str]) -> String {
     let output = output.with_extension("out");
     run(Command::new("c++")
         .args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-pthread"])
-        .args(options)
         .arg("-I")
         .arg(tools().join("nvtx/nvidia/cu13/include"))
         .arg("-o")
         .args([&output, &source.with_extension("cpp")])
+        .args(options)
         .arg("-ldl"))
     .well();
     output.to_string_lossy().into_owned()
@@ -47,22 +48,10 @@ const RETURNED: &str = "push 0\npush 1\npop 1\npop 0\npop without push -1\nsame 
                         domain push 0\ndomain push 1\npop 0\ndomain pop 1\ndomain pop 0\nrange 1\n\
                         registered 1\npush payload 0\npop payload 0\nenabled 1\ncounters 1\nchild 0\n";
 
-#[test]
-fn a_program_with_two_binaries_gets_nvtxs_levels_and_all_its_markers_are_recorded() {
-    needs!(a_program_with_two_binaries_gets_nvtxs_levels_and_all_its_markers_are_recorded: Need::Nvtx, Need::TraceProcessor);
-    let dir = TestDir::new();
-    let [program, other] = programs(&dir);
-    let ended = well(&mut dir.gputrail(["record", "-o", "run.pftrace", "--", &program, &other]));
-    assert_eq!(ended.text(), RETURNED);
-    assert!(
-        ended.stderr.contains("ranges with most time"),
-        "{}",
-        ended.stderr
-    );
-
-    let mut trace = dir.trace();
-    trace.assert_sound();
-    let counts = slices(&mut trace);
+/// Checks the slices of `nvtx.cpp`.
+#[track_caller]
+fn assert_slices(trace: &mut Trace) {
+    let counts = slices(trace);
     let of = |name: &str, track: &str| {
         let key = (name.to_owned(), track.to_owned());
         counts.get(&key).copied().unwrap_or(0)
@@ -88,6 +77,24 @@ fn a_program_with_two_binaries_gets_nvtxs_levels_and_all_its_markers_are_recorde
     ] {
         assert_eq!(of(name, track), count, "{name} on {track}: {counts:?}");
     }
+}
+
+#[test]
+fn a_program_with_two_binaries_gets_nvtxs_levels_and_all_its_markers_are_recorded() {
+    needs!(a_program_with_two_binaries_gets_nvtxs_levels_and_all_its_markers_are_recorded: Need::Nvtx, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let [program, other] = programs(&dir);
+    let ended = well(&mut dir.gputrail(["record", "-o", "run.pftrace", "--", &program, &other]));
+    assert_eq!(ended.text(), RETURNED);
+    assert!(
+        ended.stderr.contains("ranges with most time"),
+        "{}",
+        ended.stderr
+    );
+
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    assert_slices(&mut trace);
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let registered = arguments(&mut trace, "registered");
     assert_eq!(
@@ -270,4 +277,284 @@ fn ranges_and_device_work_of_one_program_are_in_one_trace() {
         (1, 1)
     );
     assert!(kernels(&mut trace, "avgblur_horiz") > 0);
+}
+
+#[test]
+fn another_tool_gets_the_calls_that_it_gets_without_gputrail() {
+    needs!(another_tool_gets_the_calls_that_it_gets_without_gputrail: Need::Nvtx, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let [program, other] = programs(&dir);
+    let tool = dir.join("libtool.so");
+    let source = repository("tests/programs/nvtx_tool.c");
+    let mut compiler = Command::new("cc");
+    compiler.args([
+        "-std=gnu11",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-shared",
+        "-fPIC",
+        "-o",
+    ]);
+    run(compiler.args([&tool, &source])).well();
+    let calls = |command: &mut Command, log: &str| {
+        let log = dir.join(log);
+        command
+            .env("NVTX_INJECTION64_PATH", &tool)
+            .env("NVTX_TOOL_LOG", &log);
+        let ended = well(command);
+        let log = std::fs::read_to_string(log).expect("the tool's calls");
+        let mut lines: Vec<String> = log.lines().map(str::to_owned).collect();
+        // Threads call in any order.
+        lines.sort_unstable();
+        (lines, ended)
+    };
+    let (alone, _) = calls(Command::new(&program).arg(&other), "alone");
+    assert!(alone.len() > 1000, "{alone:?}");
+    let mut record = dir.gputrail(["record", "-o", "run.pftrace", "--", &program, &other]);
+    let (recorded, ended) = calls(&mut record, "recorded");
+    assert_eq!(alone, recorded);
+    // The program gets the tool's levels, and ours where the tool does not have the function.
+    let text = ended.text();
+    assert!(text.starts_with("push 70\npush 1\npop 70\n"), "{text}");
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    assert_slices(&mut trace);
+    let payloads = arguments(&mut trace, "with payloads");
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    for expected in [
+        pair("width", "-3"),
+        pair("name", "box"),
+        pair("payload 2", "fast"),
+    ] {
+        assert!(payloads.contains(&expected), "{expected:?} in {payloads:?}");
+    }
+    let samples: Vec<(f64,)> = trace.rows(
+        "select c.value from counter c join track t on c.track_id = t.id
+         where t.name = 'library: queue length' order by c.ts",
+    );
+    assert_eq!(samples, [0.0, 1.0, 4.0, 7.0, 8.0].map(|value| (value,)));
+}
+
+#[test]
+fn a_library_of_another_tool_that_cannot_be_loaded_is_named() {
+    needs!(a_library_of_another_tool_that_cannot_be_loaded_is_named: Need::Nvtx);
+    let dir = TestDir::new();
+    let [program, other] = programs(&dir);
+    let mut record = dir.gputrail(["record", "-o", "run.pftrace", "--", &program, &other]);
+    let ended = well(record.env("NVTX_INJECTION64_PATH", "/no/such/libtool.so"));
+    assert_eq!(ended.text(), RETURNED);
+    let lines = ended.stderr.lines();
+    let said = lines.filter(|line| line.contains("/no/such/libtool.so gets no calls of NVTX: "));
+    // Once in the program, and once in its child.
+    assert!((1..=2).contains(&said.count()), "{}", ended.stderr);
+}
+
+const DATA: &str = "scopes 1\nunions 1\nown clock 1\nmonotonic 1\nrealtime 1\nstatic time domain 1\nregistered 1\n\
+                    unknown clock 1\ntied clock 1\ndynamic 1\nsamples 1\nheap 1\nregions 1\npermissions 1\n";
+
+#[test]
+fn unions_deferred_events_scopes_locks_and_memory_of_nvtx_are_shown_by_what_they_mean() {
+    needs!(unions_deferred_events_scopes_locks_and_memory_of_nvtx_are_shown_by_what_they_mean: Need::Nvtx, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let program = compile(&dir, "nvtx_data", &[]);
+    let ended = well(&mut dir.gputrail(["record", "-o", "run.pftrace", "--", &program]));
+    assert_eq!(ended.text(), DATA);
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let domain = || pair("domain", "data");
+    // Only the member of a union that is there.
+    let real = [domain(), pair("member", "1"), pair("value_real", "2.5")];
+    assert_eq!(arguments(&mut trace, "real member"), real);
+    let whole = [domain(), pair("member", "0"), pair("value_whole", "-7")];
+    assert_eq!(arguments(&mut trace, "whole member"), whole);
+    let inner = arguments(&mut trace, "inner choice");
+    assert!(inner.contains(&pair("ratio", "0.5")), "{inner:?}");
+    assert!(inner.iter().all(|(name, _)| name != "code"), "{inner:?}");
+
+    // Deferred events are where they happened, whatever their clock.
+    let (from, to): (i64, i64) =
+        trace.rows("select ts, ts + dur from slice where name = 'all of it'")[0];
+    for clock in [
+        "own clock",
+        "monotonic",
+        "realtime",
+        "registered",
+        "tied clock",
+    ] {
+        let events: Vec<(i64, i64)> = trace.rows(&format!(
+            "select ts, dur from slice where name = '{clock}' order by ts"
+        ));
+        assert_eq!(events.len(), 3, "{clock}");
+        for (ts, dur) in &events {
+            assert!(
+                *ts >= from && ts + dur <= to,
+                "{clock}: {events:?} in {from}..{to}"
+            );
+            assert!(*dur > 990_000, "{clock}: {dur} ns");
+            assert!(
+                clock == "own clock" || *dur < 1_010_000,
+                "{clock}: {dur} ns"
+            );
+        }
+        let scoped = arguments(&mut trace, clock);
+        let expected = if matches!(clock, "registered" | "tied clock") {
+            0
+        } else {
+            2
+        };
+        let scoped = scoped
+            .iter()
+            .filter(|one| **one == pair("scope", "node/card[0]"));
+        assert_eq!(scoped.count(), expected, "{clock}");
+    }
+    let unknown = arguments(&mut trace, "unknown clock");
+    assert!(
+        unknown.contains(&pair("range begin", "1000")),
+        "{unknown:?}"
+    );
+    for name in ["twelve bytes", "four"] {
+        let count: i64 = trace.value(&format!("select count(*) from slice where name = '{name}'"));
+        assert_eq!(count, 1, "{name}");
+    }
+    let counters: Vec<(String, f64)> = trace.rows(
+        "select t.name, c.value from counter c join track t on c.track_id = t.id order by t.name, c.ts",
+    );
+    let sample = |part: &str, value| (format!("data: disk [node/card[0]].{part}"), value);
+    let expected = [
+        sample("reads", 5.0),
+        sample("reads", 7.0),
+        sample("writes", 6.0),
+        sample("writes", 8.0),
+    ];
+    assert_eq!(counters, expected);
+
+    let counts = slices(&mut trace);
+    let of = |name: &str, track: &str| counts.get(&(name.to_owned(), track.to_owned())).copied();
+    assert_eq!(of("hold readers", "ranges: data"), Some(3), "{counts:?}");
+    assert_eq!(of("wait for readers", "markers: data"), Some(3));
+    let pool = arguments(&mut trace, "the pool");
+    assert_eq!(pool[..2], [domain(), pair("payload", "4096")]);
+    let named: String = trace.value("select category from slice where name = 'second part'");
+    assert_eq!(named, "memory region");
+    let info = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
+    assert!(!info.contains("unbalanced"), "{info}");
+}
+
+/// The names of objects in a trace, with their types.
+fn objects(trace: &mut Trace) -> Vec<(String, String)> {
+    trace.rows(
+        "select s.name, s.category from slice s join track t on s.track_id = t.id
+         where t.name like 'markers%' order by s.ts",
+    )
+}
+
+fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    let pairs = pairs.iter();
+    pairs
+        .map(|(name, kind)| (name.to_string(), kind.to_string()))
+        .collect()
+}
+
+#[test]
+fn objects_of_cuda_and_opencl_have_the_names_that_nvtx_gives_them() {
+    needs!(objects_of_cuda_and_opencl_have_the_names_that_nvtx_gives_them:
+        Need::Nvtx, Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let stand_ins = StandIns::new();
+    let dir = stand_ins.dir();
+    // The types that NVTX's headers need of CUDA's.
+    let types = "typedef int CUdevice;\ntypedef struct context* CUcontext;\ntypedef struct stream* CUstream;\n\
+                 typedef struct event* CUevent;\n";
+    std::fs::write(dir.join("cuda.h"), types).expect("written");
+    let types = "typedef struct stream* cudaStream_t;\ntypedef struct event* cudaEvent_t;\n";
+    std::fs::write(dir.join("driver_types.h"), types).expect("written");
+    let include = format!("-I{}", dir.path().display());
+    let program = compile(
+        dir,
+        "nvtx_names",
+        &[&include, "-DCL_TARGET_OPENCL_VERSION=120", "-lOpenCL"],
+    );
+
+    let mut record = dir.gputrail(["record", "-o", "run.pftrace", "--", &program, "cuda"]);
+    stand_ins.prepare(&mut record, "1305", "");
+    well(&mut record);
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let expected = [
+        ("training device", "CUDA device"),
+        ("training context", "CUDA context"),
+        ("copy stream", "CUDA stream"),
+        ("copied", "CUDA event"),
+        ("compute stream", "CUDA stream"),
+        ("computed", "CUDA event"),
+    ];
+    assert_eq!(objects(&mut trace), owned(&expected));
+    let threads: i64 = trace.value("select count(*) from thread where name = 'trainer'");
+    assert_eq!(threads, 1);
+    let info = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
+    assert!(info.contains("training device"), "{info}");
+
+    well(&mut dir.record(Driver::Basic, &program, &["opencl"]));
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let expected = [
+        ("training device", "OpenCL device"),
+        ("training context", "OpenCL context"),
+        ("copy queue", "OpenCL queue"),
+        ("weights", "OpenCL memory object"),
+        ("copied", "OpenCL event"),
+    ];
+    assert_eq!(objects(&mut trace), owned(&expected));
+    let queue: i64 = trace.value("select count(*) from track where name like '%copy queue%'");
+    assert!(queue > 0);
+    let info = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
+    assert!(info.contains("training device"), "{info}");
+}
+
+#[test]
+fn markers_of_all_libraries_are_beside_the_work_of_ffmpeg_in_one_trace_and_in_the_summary() {
+    needs!(markers_of_all_libraries_are_beside_the_work_of_ffmpeg_in_one_trace_and_in_the_summary:
+        Need::Nvtx, Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor, Need::Program("ffmpeg"));
+    let dir = TestDir::new();
+    let include = format!("-I{}", repository("include").display());
+    let options = [&include, "-DCL_TARGET_OPENCL_VERSION=120", "-lOpenCL"];
+    let program = compile(&dir, "all_markers", &options);
+    let mut words = vec![format!("{program} &"), "ffmpeg".to_owned()];
+    let quoted = |word: String| format!("'{word}'");
+    words.extend(ffmpeg(5, &["-f", "null", "-"]).into_iter().map(quoted));
+    words.push("; wait".to_owned());
+    well(&mut dir.record(Driver::Threaded, "sh", &["-c", &words.join(" ")]));
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let counts = slices(&mut trace);
+    for (name, track, count) in [
+        ("epoch 1", "markers: NVTX", 1),
+        ("step", "markers: training", 8),
+        ("forward", "markers: training", 8),
+        ("request", "ranges: training", 8),
+        ("decode", "markers: ROCTx", 8),
+        ("batch is ready", "markers: ROCTx", 8),
+        ("compress", "markers: CLPerfMarker: storage", 3),
+        ("validate", "markers: CLPerfMarker: quality", 3),
+        ("step done", "markers", 8),
+    ] {
+        let key = (name.to_owned(), track.to_owned());
+        assert_eq!(counts.get(&key), Some(&count), "{name}: {counts:?}");
+    }
+    assert_eq!(kernels(&mut trace, "backward"), 17);
+    assert!(kernels(&mut trace, "avgblur_horiz") > 0);
+    // The work of a range is that of the calls inside of it.
+    let summary = well(&mut dir.gputrail(["summary", "--format", "json", "run.pftrace"])).text();
+    let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
+    let ranges = summary["ranges"].as_array().expect("ranges");
+    let of = |name: &str| {
+        ranges
+            .iter()
+            .find(|range| range["name"] == name)
+            .expect("a row")
+    };
+    assert_eq!(of("backward")["count"], 8, "{ranges:?}");
+    assert_eq!(of("backward")["work"], 16, "{ranges:?}");
+    assert_eq!(of("step")["work"], 32, "{ranges:?}");
 }

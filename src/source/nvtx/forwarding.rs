@@ -1,0 +1,443 @@
+//! Calls of NVTX that another tool gets, too: the library that `NVTX_INJECTION64_PATH` named before gputrail took its place.
+//!
+//! NVTX has one function in each place of its tables. The other library is initialised first and puts its functions there;
+//! ours then take their places and call them. The program holds the other library's handles and ids, so that its calls
+//! can be passed on as they are; `Theirs` has our objects by these handles. A function that the other library does not have
+//! returns what it returns without a tool where that is a handle, and our result where it is a number.
+
+// The contract of all functions stands in `functions`.
+#![allow(clippy::missing_safety_doc)]
+
+use super::abi::{
+    EventAttributes, ExtensionModule, Function, GetExportTable, PayloadData, ResourceAttributes,
+    SyncAttributes,
+};
+use super::counters::{self, CounterAttributes, CounterBatch};
+use super::functions::{self, Domain, FunctionOf, SyncUser, modules};
+use super::memory::{self, Handle, Heap, RegionNames};
+use super::payload::{self, EnumAttributes, EventBatch, SchemaAttributes};
+use super::scope::{self, ScopeAttributes};
+use super::time::{self, SyncPoint, TimeDomainAttributes};
+use crate::collect::marker::{KeptText, MarkerDomain, Registry};
+use crate::platform::inside::{Uncancelled, message};
+use crate::platform::sync::{OnceBox, PerProcess};
+use crate::platform::system::loader_reason;
+use crate::source::markers::OTHER_TOOL_VARIABLE;
+use core::ffi::{c_char, c_int, c_void};
+use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+type Initialise = unsafe extern "C" fn(Option<GetExportTable>) -> i32;
+type InitialiseExtension = unsafe extern "C" fn(*mut ExtensionModule) -> i32;
+
+/// The library of another tool.
+pub(super) struct OtherTool {
+    pub initialise: Option<Initialise>,
+    pub initialise_extension: Option<InitialiseExtension>,
+}
+
+impl OtherTool {
+    /// The other tool's library, if there is one. It is loaded at the first call, and stays.
+    pub fn get() -> Option<&'static OtherTool> {
+        static OTHER: OnceBox<Option<OtherTool>> = OnceBox::new();
+        OTHER.get_or_init(OtherTool::load).as_ref()
+    }
+
+    fn load() -> Option<OtherTool> {
+        let path = std::env::var_os(OTHER_TOOL_VARIABLE).filter(|path| !path.is_empty())?;
+        let _uncancelled = Uncancelled::begin();
+        // SAFETY: the library that NVTX would load without gputrail.
+        match unsafe { OtherTool::open(&path) } {
+            Ok(other) => Some(other),
+            Err(error) => {
+                let reason = loader_reason(&error);
+                let path = path.display();
+                message(format_args!("{path} gets no calls of NVTX: {reason}"));
+                None
+            }
+        }
+    }
+
+    unsafe fn open(path: &OsString) -> Result<OtherTool, libloading::Error> {
+        // SAFETY: the caller's promise; the functions of these names have these types.
+        unsafe {
+            let library = Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL)?;
+            let other = OtherTool {
+                initialise: library
+                    .get("InitializeInjectionNvtx2")
+                    .ok()
+                    .map(|found| *found),
+                initialise_extension: library
+                    .get("InitializeInjectionNvtxExtension")
+                    .ok()
+                    .map(|found| *found),
+            };
+            // NVTX keeps pointers to its functions.
+            let _ = library.into_raw();
+            Ok(other)
+        }
+    }
+}
+
+/// The functions of the other tool, of one module of NVTX or one extension.
+pub(super) struct Functions([AtomicPtr<c_void>; MAX_FUNCTIONS]);
+
+/// Maximum number of functions of a module or extension.
+const MAX_FUNCTIONS: usize = 20;
+
+impl Functions {
+    const fn new() -> Functions {
+        Functions([const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_FUNCTIONS])
+    }
+
+    /// Keeps the function in a place.
+    pub fn put(&self, place: usize, function: Function) {
+        if let Some(known) = self.0.get(place) {
+            known.store(function.cast_mut(), Ordering::Release);
+        }
+    }
+
+    /// The function in a place, which has the type `F`.
+    #[inline]
+    unsafe fn get<F: Copy>(&self, place: usize) -> Option<F> {
+        const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+        let function = self.0[place].load(Ordering::Acquire);
+        // SAFETY: the caller's promise; the pointer is not null.
+        (!function.is_null()).then(|| unsafe { core::mem::transmute_copy(&function) })
+    }
+}
+
+/// The other tool's functions of NVTX's modules, by number and id.
+pub(super) static THEIR_MODULES: [Functions; 7] = [const { Functions::new() }; 7];
+/// The other tool's functions of extensions, by number and place.
+pub(super) static THEIR_EXTENSIONS: [Functions; 5] = [const { Functions::new() }; 5];
+
+/// Whether another tool gets the calls, so that the program has its handles.
+static IS_ON: AtomicBool = AtomicBool::new(false);
+
+/// Our objects by the handles that the other tool gave to the program.
+static DOMAINS: Registry<usize, &'static MarkerDomain> = Registry::new();
+static STRINGS: Registry<usize, &'static KeptText> = Registry::new();
+static LOCKS: Registry<usize, AtomicPtr<SyncUser>> = Registry::new();
+/// Our ranges by those of the other tool.
+static RANGES: PerProcess<HashMap<u64, u64>> = PerProcess::new();
+
+/// Passes calls on from now on.
+pub(super) fn begin() {
+    IS_ON.store(true, Ordering::Release);
+}
+
+/// Our domain for a handle that the program has.
+#[inline]
+pub(super) fn domain(handle: Domain) -> Domain {
+    match IS_ON.load(Ordering::Relaxed) {
+        false => handle,
+        true => DOMAINS.get(&handle.addr()).map_or(null(), |domain| *domain),
+    }
+}
+
+/// Our string for a handle that the program has.
+#[inline]
+pub(super) fn string(handle: *const KeptText) -> *const KeptText {
+    match IS_ON.load(Ordering::Relaxed) {
+        false => handle,
+        true => STRINGS.get(&handle.addr()).map_or(null(), |string| *string),
+    }
+}
+
+fn lock(handle: *mut SyncUser) -> *mut SyncUser {
+    let known = LOCKS.get(&handle.addr());
+    known.map_or(null_mut(), |lock| lock.load(Ordering::Relaxed))
+}
+
+/// Results of both tools, as the program gets them.
+mod result {
+    use super::*;
+
+    pub fn number<T>(theirs: Option<T>, ours: T) -> T {
+        theirs.unwrap_or(ours)
+    }
+
+    pub fn handle<T>(theirs: Option<*const T>, _: *const T) -> *const T {
+        theirs.unwrap_or(null())
+    }
+
+    pub fn domain(theirs: Option<Domain>, ours: Domain) -> Domain {
+        // SAFETY: null or a domain, which lives for ever.
+        if let (Some(theirs), Some(ours)) = (theirs, unsafe { ours.as_ref() }) {
+            DOMAINS.put(theirs.addr(), ours);
+        }
+        handle(theirs, ours)
+    }
+
+    pub fn string(theirs: Option<*const KeptText>, ours: *const KeptText) -> *const KeptText {
+        // SAFETY: null or a string, which lives for ever.
+        if let (Some(theirs), Some(ours)) = (theirs, unsafe { ours.as_ref() }) {
+            STRINGS.put(theirs.addr(), ours);
+        }
+        handle(theirs, ours)
+    }
+
+    pub fn lock(theirs: Option<*mut SyncUser>, ours: *mut SyncUser) -> *mut SyncUser {
+        let theirs = theirs.unwrap_or(null_mut());
+        LOCKS.put(theirs.addr(), AtomicPtr::new(ours));
+        theirs
+    }
+
+    pub fn range(theirs: Option<u64>, ours: u64) -> u64 {
+        match theirs {
+            Some(theirs) if theirs != 0 => {
+                RANGES.lock().insert(theirs, ours);
+                theirs
+            }
+            _ => ours,
+        }
+    }
+
+    pub fn timestamp(theirs: Option<i64>, ours: i64) -> i64 {
+        theirs.map_or(ours, |theirs| time::other_reading(theirs, ours))
+    }
+
+    pub fn is_enabled(theirs: Option<u8>, ours: u8) -> u8 {
+        theirs.unwrap_or(0).max(ours)
+    }
+}
+
+/// Our range for an id that the program has.
+fn range(id: u64) -> u64 {
+    RANGES.lock().remove(&id).unwrap_or(id)
+}
+
+/// Declares functions that call the other tool's function of a place, and then ours: with other arguments, if these stand
+/// behind `as`. The function behind `=>` makes one result of both.
+macro_rules! forwarded {
+    ($table:expr, $ours:ident: $($place:literal $name:ident($($argument:ident: $type:ty),*)
+        $(as $($other:expr),+)? $(=> $result:ident $kind:ty)?;)*) => {$(
+        unsafe extern "C" fn $name($($argument: $type),*) $(-> $kind)? {
+            type Theirs = unsafe extern "C" fn($($type),*) $(-> $kind)?;
+            // SAFETY: NVTX's function of this place; the program keeps to its documentation.
+            unsafe {
+                let theirs = $table.get::<Theirs>($place).map(|theirs| theirs($($argument),*));
+                let ours = forwarded!(@ours $ours $name ($($argument),*) $(as $($other),+)?);
+                forwarded!(@result theirs ours $($result)?)
+            }
+        }
+    )*};
+    (@ours $ours:ident $name:ident ($($argument:ident),*)) => { $ours::$name($($argument),*) };
+    (@ours $ours:ident $name:ident ($($argument:ident),*) as $($other:expr),+) => {
+        $ours::$name($($other),+)
+    };
+    (@result $theirs:ident $both:ident) => {{
+        let _: Option<()> = $theirs;
+        $both
+    }};
+    (@result $theirs:ident $both:ident $result:ident) => { result::$result($theirs, $both) };
+}
+
+forwarded! { THEIR_MODULES[1], functions:
+    1 mark_ex(attributes: *const EventAttributes);
+    2 mark_a(name: *const c_char);
+    3 mark_w(name: *const u32);
+    4 range_start_ex(attributes: *const EventAttributes) => range u64;
+    5 range_start_a(name: *const c_char) => range u64;
+    6 range_start_w(name: *const u32) => range u64;
+    7 range_end(id: u64) as range(id);
+    8 range_push_ex(attributes: *const EventAttributes) => number c_int;
+    9 range_push_a(name: *const c_char) => number c_int;
+    10 range_push_w(name: *const u32) => number c_int;
+    11 range_pop() => number c_int;
+    12 name_category_a(id: u32, name: *const c_char);
+    13 name_category_w(id: u32, name: *const u32);
+    14 name_os_thread_a(thread: u32, name: *const c_char);
+    15 name_os_thread_w(thread: u32, name: *const u32);
+}
+
+forwarded! { THEIR_MODULES[2], functions:
+    1 cu_device_a(handle: c_int, name: *const c_char);
+    2 cu_device_w(handle: c_int, name: *const u32);
+    3 cu_context_a(handle: usize, name: *const c_char);
+    4 cu_context_w(handle: usize, name: *const u32);
+    5 cu_stream_a(handle: usize, name: *const c_char);
+    6 cu_stream_w(handle: usize, name: *const u32);
+    7 cu_event_a(handle: usize, name: *const c_char);
+    8 cu_event_w(handle: usize, name: *const u32);
+}
+
+forwarded! { THEIR_MODULES[3], functions:
+    1 cl_device_a(handle: usize, name: *const c_char);
+    2 cl_device_w(handle: usize, name: *const u32);
+    3 cl_context_a(handle: usize, name: *const c_char);
+    4 cl_context_w(handle: usize, name: *const u32);
+    5 cl_queue_a(handle: usize, name: *const c_char);
+    6 cl_queue_w(handle: usize, name: *const u32);
+    7 cl_memory_a(handle: usize, name: *const c_char);
+    8 cl_memory_w(handle: usize, name: *const u32);
+    9 cl_sampler_a(handle: usize, name: *const c_char);
+    10 cl_sampler_w(handle: usize, name: *const u32);
+    11 cl_program_a(handle: usize, name: *const c_char);
+    12 cl_program_w(handle: usize, name: *const u32);
+    13 cl_event_a(handle: usize, name: *const c_char);
+    14 cl_event_w(handle: usize, name: *const u32);
+}
+
+forwarded! { THEIR_MODULES[4], functions:
+    1 cuda_device_a(handle: c_int, name: *const c_char);
+    2 cuda_device_w(handle: c_int, name: *const u32);
+    3 cuda_stream_a(handle: usize, name: *const c_char);
+    4 cuda_stream_w(handle: usize, name: *const u32);
+    5 cuda_event_a(handle: usize, name: *const c_char);
+    6 cuda_event_w(handle: usize, name: *const u32);
+}
+
+forwarded! { THEIR_MODULES[5], functions:
+    1 domain_mark_ex(handle: Domain, attributes: *const EventAttributes);
+    2 domain_range_start_ex(handle: Domain, attributes: *const EventAttributes) => range u64;
+    3 domain_range_end(handle: Domain, id: u64) as handle, range(id);
+    4 domain_range_push_ex(handle: Domain, attributes: *const EventAttributes) => number c_int;
+    5 domain_range_pop(handle: Domain) => number c_int;
+    6 domain_resource_create(handle: Domain, attributes: *const ResourceAttributes) => handle *const c_void;
+    7 domain_resource_destroy(resource: *const c_void);
+    8 domain_name_category_a(handle: Domain, id: u32, name: *const c_char);
+    9 domain_name_category_w(handle: Domain, id: u32, name: *const u32);
+    10 domain_register_string_a(handle: Domain, text: *const c_char) => string *const KeptText;
+    11 domain_register_string_w(handle: Domain, text: *const u32) => string *const KeptText;
+    12 domain_create_a(name: *const c_char) => domain Domain;
+    13 domain_create_w(name: *const u32) => domain Domain;
+    14 domain_destroy(handle: Domain);
+    15 initialize(reserved: *const c_void);
+}
+
+forwarded! { THEIR_MODULES[6], functions:
+    1 sync_create(handle: Domain, attributes: *const SyncAttributes) => lock *mut SyncUser;
+    2 sync_destroy(user: *mut SyncUser) as lock(user);
+    3 sync_acquire_start(user: *mut SyncUser) as lock(user);
+    4 sync_acquire_failed(user: *mut SyncUser) as lock(user);
+    5 sync_acquire_success(user: *mut SyncUser) as lock(user);
+    6 sync_releasing(user: *mut SyncUser) as lock(user);
+}
+
+/// The functions of each module where another tool gets the calls.
+pub(super) static MODULES: [(c_int, &[FunctionOf]); 6] = {
+    use super::forwarding;
+    modules!(forwarding)
+};
+
+const DATA: usize = payload::MODULE as usize;
+
+forwarded! { THEIR_EXTENSIONS[DATA], payload:
+    2 mark_payload(handle: Domain, data: *const PayloadData, count: usize);
+    3 range_push_payload(handle: Domain, data: *const PayloadData, count: usize) => number c_int;
+    4 range_pop_payload(handle: Domain, data: *const PayloadData, count: usize) => number c_int;
+    5 range_start_payload(handle: Domain, data: *const PayloadData, count: usize) => range u64;
+    6 range_end_payload(handle: Domain, id: u64, data: *const PayloadData, count: usize) as handle, range(id), data, count;
+    7 domain_is_enabled(handle: Domain) => is_enabled u8;
+    16 event_submit(handle: Domain, data: *const PayloadData, count: usize);
+    17 event_batch_submit(handle: Domain, batch: *const EventBatch);
+}
+
+forwarded! { THEIR_EXTENSIONS[DATA], time:
+    8 timestamp_get() => timestamp i64;
+    13 time_sync_point(handle: Domain, source: u64, destination: u64, at_source: i64, at_destination: i64);
+    14 time_sync_point_table(handle: Domain, source: u64, destination: u64, points: *const SyncPoint, count: usize);
+    15 timestamp_conversion_factor(handle: Domain, source: u64, destination: u64, slope: f64, at_source: i64, at_destination: i64);
+}
+
+forwarded! { THEIR_EXTENSIONS[counters::MODULE as usize], counters:
+    1 sample_int64(handle: Domain, counter: u64, value: i64);
+    2 sample_float64(handle: Domain, counter: u64, value: f64);
+    3 sample_bytes(handle: Domain, counter: u64, value: *const c_void, size: usize);
+    4 sample_no_value(handle: Domain, counter: u64, reason: u8);
+    5 batch_submit(handle: Domain, batch: *const CounterBatch);
+}
+
+forwarded! { THEIR_EXTENSIONS[memory::MODULE as usize], memory:
+    0 heap_register(handle: Domain, given: *const Heap) => handle Handle;
+    6 regions_name(handle: Domain, given: *const RegionNames);
+}
+
+/// Declares functions by which the program registers something: ours is registered under the other tool's id.
+macro_rules! registering {
+    ($table:expr, $ours:ident: $($place:literal $name:ident($attributes:ty);)*) => {$(
+        unsafe extern "C" fn $name(handle: Domain, given: *const $attributes) -> u64 {
+            type Theirs = unsafe extern "C" fn(Domain, *const $attributes) -> u64;
+            // SAFETY: NVTX's function of this place; the program keeps to its documentation.
+            unsafe {
+                let theirs = $table.get::<Theirs>($place).map_or(0, |theirs| theirs(handle, given));
+                match given.as_ref() {
+                    Some(given) if theirs != 0 => {
+                        $ours::$name(handle, &given.with_id(theirs));
+                        theirs
+                    }
+                    _ => $ours::$name(handle, given),
+                }
+            }
+        }
+    )*};
+}
+
+registering! { THEIR_EXTENSIONS[DATA], payload:
+    0 schema_register(SchemaAttributes);
+    1 enum_register(EnumAttributes);
+}
+registering! { THEIR_EXTENSIONS[DATA], time: 9 time_domain_register(TimeDomainAttributes); }
+registering! { THEIR_EXTENSIONS[DATA], scope: 12 scope_register(ScopeAttributes); }
+registering! { THEIR_EXTENSIONS[counters::MODULE as usize], counters: 0 counter_register(CounterAttributes); }
+
+macro_rules! slot {
+    ($function:ident) => {
+        Some(FunctionOf($function as Function))
+    };
+}
+
+/// The functions of each extension where another tool gets the calls. Places without one keep the other tool's function.
+pub(super) static EXTENSIONS: [(u16, &[Option<FunctionOf>]); 3] = [
+    (
+        payload::MODULE,
+        &[
+            slot!(schema_register),
+            slot!(enum_register),
+            slot!(mark_payload),
+            slot!(range_push_payload),
+            slot!(range_pop_payload),
+            slot!(range_start_payload),
+            slot!(range_end_payload),
+            slot!(domain_is_enabled),
+            slot!(timestamp_get),
+            slot!(time_domain_register),
+            None,
+            None,
+            slot!(scope_register),
+            slot!(time_sync_point),
+            slot!(time_sync_point_table),
+            slot!(timestamp_conversion_factor),
+            slot!(event_submit),
+            slot!(event_batch_submit),
+        ],
+    ),
+    (
+        counters::MODULE,
+        &[
+            slot!(counter_register),
+            slot!(sample_int64),
+            slot!(sample_float64),
+            slot!(sample_bytes),
+            slot!(sample_no_value),
+            slot!(batch_submit),
+        ],
+    ),
+    (
+        memory::MODULE,
+        &[
+            slot!(heap_register),
+            None,
+            None,
+            None,
+            None,
+            None,
+            slot!(regions_name),
+        ],
+    ),
+];
