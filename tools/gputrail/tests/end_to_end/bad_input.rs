@@ -26,7 +26,9 @@ impl Demo {
 
     /// The output of `gputrail info` about a file.
     fn holds(&self, file: &str) -> String {
-        let text = well(&mut self.dir.gputrail(["info", file])).text();
+        let ended = run(&mut self.dir.gputrail(["info", file]));
+        assert!(ended.code() <= 1, "{file}: {}", ended.stderr);
+        let text = ended.text();
         let line = text
             .lines()
             .find(|line| line.trim_start().starts_with("holds"));
