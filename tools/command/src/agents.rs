@@ -63,7 +63,8 @@ fn describe_cuda((number, device): (usize, &cuda::Device)) -> String {
         ("bus", device.bus.clone()),
         (
             "collected",
-            "calls, memory; kernels, copies, fills with their times, by CUPTI".to_owned(),
+            "calls, memory, waits; kernels, copies, fills with their times; clocks and power, by CUPTI"
+                .to_owned(),
         ),
         (
             "tested",
