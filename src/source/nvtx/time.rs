@@ -259,16 +259,16 @@ fn synchronize(domain: u32, (source, destination): (u64, u64), at: (i64, i64)) {
     }
 }
 
-/// Keeps a conversion, and the inverse one.
+/// Keeps a conversion, and the inverse one where the destination has no conversion of its own.
 fn convert((source, destination): (u64, u64), at: (i64, i64), slope: f64, domain: u32) {
-    let conversions = [
-        (source, destination, slope, at),
-        (destination, source, slope.recip(), (at.1, at.0)),
-    ];
-    for (of, to, slope, from) in conversions {
+    let put = |of: u64, to: u64, slope: f64, from: (i64, i64)| {
         if slope.is_finite() {
             CONVERSIONS.put((domain, of), Conversion { to, slope, from });
         }
+    };
+    put(source, destination, slope, at);
+    if CONVERSIONS.get(&(domain, destination)).is_none() {
+        put(destination, source, slope.recip(), (at.1, at.0));
     }
 }
 
