@@ -63,6 +63,16 @@ pub enum CountingError {
         /// The shortest period.
         shortest: Nanos,
     },
+    /// The period is too long.
+    #[error("{agent} cannot be read every {period} ns: the longest period is {longest} ns")]
+    LongPeriod {
+        /// Its id and name.
+        agent: String,
+        /// The period.
+        period: Nanos,
+        /// The longest period.
+        longest: Nanos,
+    },
     /// The agent counts already, in this process or meanwhile in another one.
     #[error("{agent} counts already")]
     Taken {

@@ -29,6 +29,9 @@ pub type Counting = AgentService<CountingRequest>;
 /// Where the values of an agent's counters go.
 pub type CountingDelivery = agents::Delivery<()>;
 
+/// The longest period at which agents are read: one hour.
+const LONGEST_PERIOD: Nanos = Nanos(3_600_000_000_000);
+
 /// When counters are read.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum CountingMode {
@@ -123,6 +126,13 @@ impl AgentRequest for CountingRequest {
                     agent,
                     period,
                     shortest,
+                })
+            }
+            (CountingMode::Device { period }, _) if period > LONGEST_PERIOD => {
+                Err(CountingError::LongPeriod {
+                    agent,
+                    period,
+                    longest: LONGEST_PERIOD,
                 })
             }
             // Time does not come again: there is one pass.

@@ -233,6 +233,16 @@ fn values_of_metrics_are_computed_from_the_readings() {
     assert_eq!(remaining, [2, 1, 0]);
     assert_eq!(values[1].value_type, CounterValueType::UINT64);
     assert!(values.iter().all(|value| value.work == WorkId(7)));
+    let shared = Reading {
+        scheduled: 250,
+        ..Reading::of(4)
+    };
+    let shared = [(counted[0], Reading::of(6)), (counted[1], shared)];
+    let shares = records
+        .of(&subject, &shared)
+        .into_iter()
+        .map(|value| value.scheduled);
+    assert_eq!(shares.collect::<Vec<_>>(), [250, 1000, 250]);
     assert_eq!(of(6, 0)[0].invalid, CounterInvalid::DIVISION_BY_ZERO);
     let missing = records.of(&subject, &[(counted[0], Reading::of(1))]);
     assert!(missing[0].invalid == CounterInvalid::MISSING);

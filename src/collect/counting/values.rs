@@ -2,7 +2,9 @@
 
 use super::CounterSet;
 use crate::capture::names::Names;
-use crate::counters::{Column, Counted, Definition, Invalid, Measured, Property, Usage, evaluate};
+use crate::counters::{
+    Column, Counted, Definition, Invalid, Measured, Property, Resolution, Usage, evaluate,
+};
 use crate::record::{
     ALL_INSTANCES, ALWAYS_SCHEDULED, AgentId, CorrelationId, CounterInvalid, CounterUsage,
     CounterValue, DeviceTime, QueueId, WorkId,
@@ -118,7 +120,9 @@ impl ValueRecords {
             record.queue = subject.queue;
             (record.start, record.end) = subject.span;
             if let Definition::Basic { .. } = architecture.counter(*index).definition {
-                let found = readings.iter().find(|((counter, _), _)| counter == index);
+                let found = readings
+                    .iter()
+                    .find(|(counted, _)| *counted == (*index, Resolution::None));
                 match found {
                     Some((_, reading)) if reading.invalid == CounterInvalid::NO => {
                         let sum = reading
@@ -135,7 +139,15 @@ impl ValueRecords {
                 continue;
             }
             match metrics.get(place).map(|column| column.get(0)) {
-                Some(Ok(value)) => *record = record.with_double(value),
+                Some(Ok(value)) => {
+                    let used = architecture.basic_counters(*index);
+                    let shares = readings
+                        .iter()
+                        .filter(|(counted, _)| used.contains(counted))
+                        .map(|(_, reading)| reading.scheduled);
+                    *record = record.with_double(value);
+                    record.scheduled = shares.min().unwrap_or(ALWAYS_SCHEDULED);
+                }
                 Some(Err(reason)) => record.invalid = invalid(reason),
                 None => record.invalid = CounterInvalid::MISSING,
             }

@@ -100,6 +100,7 @@ pub const CL_QUEUE_PROPERTIES_ARRAY: cl_uint = 0x1098;
 
 pub const CL_MEM_USE_HOST_PTR: u64 = 1 << 3;
 pub const CL_MEM_ALLOC_HOST_PTR: u64 = 1 << 4;
+pub const CL_MEM_SVM_FINE_GRAIN_BUFFER: u64 = 1 << 10;
 pub const CL_MEM_OBJECT_BUFFER: cl_uint = 0x10f0;
 pub const CL_MEM_TYPE: cl_uint = 0x1100;
 pub const CL_MEM_SIZE: cl_uint = 0x1102;

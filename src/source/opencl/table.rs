@@ -253,7 +253,7 @@ macro_rules! opencl_functions {
             SET status clSetMemObjectDestructorCallback(memobj: cl_mem, pfn_notify: MemCallback,
                 user_data: *mut c_void) -> cl_int {}
             CREATE object(errcode_ret) clCreateUserEvent(context: cl_context, errcode_ret: *mut cl_int) -> cl_event {
-                then |_, _| counting::user_event()
+                then |_, _| counting::work_waits_for_program()
             }
             SET status clSetUserEventStatus(event: cl_event, execution_status: cl_int) -> cl_int {}
             ENQUEUE work(command_queue, event, blocking_read) clEnqueueReadBufferRect(command_queue: cl_command_queue,
@@ -375,7 +375,10 @@ macro_rules! opencl_functions {
                 param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {}
             CREATE value clSVMAlloc(context: cl_context, flags: cl_bitfield, size: usize,
                 alignment: cl_uint) -> *mut c_void {
-                then |call, address| memory::svm_allocated(call, address, context, flags, size)
+                then |call, address| {
+                    counting::svm_allocated(flags);
+                    memory::svm_allocated(call, address, context, flags, size)
+                }
             }
             LIFETIME value clSVMFree(context: cl_context, svm_pointer: *mut c_void) -> () { through memory::svm_free }
             ENQUEUE work(command_queue, event) clEnqueueSVMFree(command_queue: cl_command_queue,

@@ -126,7 +126,8 @@ fn counting(error: &CountingError) -> Status {
         CountingError::NoNames
         | CountingError::Impossible(_)
         | CountingError::Passes { .. }
-        | CountingError::Period { .. } => Status::INVALID_ARGUMENT,
+        | CountingError::Period { .. }
+        | CountingError::LongPeriod { .. } => Status::INVALID_ARGUMENT,
         _ => Status::COUNTERS_NOT_AVAILABLE,
     }
 }

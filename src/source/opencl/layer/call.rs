@@ -270,11 +270,10 @@ impl ObservedCall {
         };
         let own = OUTSTANDING.of_thread(thread.state().number());
         // SAFETY: the caller's promise.
-        let info = own.source.queue(unsafe { Self::queue_of(queue, &work) });
+        let queue = unsafe { Self::queue_of(queue, &work) };
+        let info = own.source.queue(queue);
         let counts = counting::is_on() && work.is_kernel();
-        if counts {
-            counting::after(info.agent, event);
-        }
+        let has_ended = counts && counting::after(info.agent, queue, event);
         self.end();
         let event = EventOf {
             handle: event,
@@ -283,7 +282,12 @@ impl ObservedCall {
         let mut times = [0; 4];
         let is_plain = !(event.handle.is_null() || self.core.interest.has_inner_callbacks());
         let has_run = is_plain
-            && completion::completed_in_enqueue(event.handle, blocking || counts, own, &mut times);
+            && completion::completed_in_enqueue(
+                event.handle,
+                blocking || has_ended,
+                own,
+                &mut times,
+            );
         let times = has_run.then_some(times);
         // SAFETY: the caller's promise.
         unsafe { self.follow(info, work, event, times, blocking, waits) };

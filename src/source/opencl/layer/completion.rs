@@ -278,7 +278,7 @@ fn ask_times(event: cl_event, times: &mut [u64; 4]) -> bool {
 }
 
 /// The execution status of the work of `event`.
-fn status_of(event: cl_event) -> Option<cl_int> {
+pub(super) fn status_of(event: cl_event) -> Option<cl_int> {
     ask!(below(), clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS) -> cl_int)
 }
 

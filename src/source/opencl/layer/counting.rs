@@ -2,9 +2,11 @@
 //! collection service, and separates counted kernels from other work. Panics are contained here and do not affect the
 //! layer.
 
+use super::completion;
 use super::device::Device;
-use super::dispatch::{contained, next};
+use super::dispatch::{below, contained, next};
 use super::ffi::*;
+use super::functions::ask;
 use super::queues;
 use super::waits::WaitList;
 use super::work::{Enqueue, EnqueueInfo, OnQueue};
@@ -12,16 +14,24 @@ use crate::collect::correlation::HostThread;
 use crate::collect::counting::CountingError;
 use crate::collect::counting::values::Subject;
 use crate::collect::process;
-use crate::platform::inside::message;
+use crate::platform::inside::{Uncancelled, message};
 use crate::record::{AgentId, NoteKind};
 use crate::source::perf::HostCounters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::time::{Duration, Instant};
 
 /// The counters of this process. Never freed, since a thread may be using them.
 static COUNTERS: AtomicPtr<Arc<HostCounters>> = AtomicPtr::new(std::ptr::null_mut());
-/// Whether the program has created user events: work may wait for the program itself then.
-static HAS_USER_EVENTS: AtomicBool = AtomicBool::new(false);
+/// Whether work may wait for the program itself: it has user events, native kernels or fine-grained shared memory.
+static WAITS_FOR_PROGRAM: AtomicBool = AtomicBool::new(false);
+/// How long the work before a kernel may take.
+const LONGEST_WORK_BEFORE: Duration = Duration::from_secs(1);
+/// How long a counted kernel may take.
+const LONGEST_KERNEL: Duration = Duration::from_secs(10);
+/// An event is asked so often without a pause, and then after each pause.
+const POLLS: u32 = 100;
+const PAUSE: Duration = Duration::from_micros(50);
 
 /// Creates the counters when the process begins, also in a forked child.
 pub(super) fn begin() {
@@ -40,9 +50,16 @@ pub(super) fn is_on() -> bool {
     HostCounters::is_active()
 }
 
-/// Notes that the program has created a user event.
-pub(super) fn user_event() {
-    HAS_USER_EVENTS.store(true, Ordering::Relaxed);
+/// Notes that the program's work may wait for the program from now on.
+pub(super) fn work_waits_for_program() {
+    WAITS_FOR_PROGRAM.store(true, Ordering::Relaxed);
+}
+
+/// Notes that the program has allocated shared virtual memory with these flags.
+pub(super) fn svm_allocated(flags: cl_bitfield) {
+    if flags.0 & CL_MEM_SVM_FINE_GRAIN_BUFFER != 0 {
+        work_waits_for_program();
+    }
 }
 
 /// Offers a new agent to the service if its kernels run in this process, and starts counting if the recording asks for
@@ -72,47 +89,116 @@ fn offer(agent: AgentId, device: &Device) {
     }
 }
 
-/// Prepares to count `work` if it is a kernel, which the program is about to enqueue: waits until the work before it has ended, and reads.
+/// Prepares to count `work` if it is a kernel, which the program is about to enqueue: waits until the work before it has
+/// ended, and reads. Returns whether the calling thread owns the counters now; [`abandon`] is to be called then.
 ///
 /// # Safety
 ///
 /// `queue` is the program's, `waits` is its list.
 #[cold]
 #[inline(never)]
-pub(super) unsafe fn before(queue: impl OnQueue, work: impl Enqueue, waits: WaitList) {
+pub(super) unsafe fn before(queue: impl OnQueue, work: impl Enqueue, waits: WaitList) -> bool {
+    let mut is_owner = false;
     contained(|| {
-        if !work.is_kernel() {
+        if !work.is_kernel() || WAITS_FOR_PROGRAM.load(Ordering::Relaxed) {
             return;
         }
         let Some(counters) = counters() else {
             return;
         };
+        // The runtime must not be unwound through the frames of the layer.
+        let _uncancelled = Uncancelled::begin();
         // SAFETY: the caller's promise.
         let queue = unsafe { queue.queue() };
         let agent = queues::ids(queue).agent;
-        if HAS_USER_EVENTS.load(Ordering::Relaxed) || !counters.acquire(agent) {
+        is_owner = counters.acquire(agent);
+        if !is_owner {
             return;
         }
-        // Errors are those of the enqueue, too, which reports them.
-        next!(clFinish(queue));
-        if let Some((count, events)) = waits.list() {
-            next!(clWaitForEvents(count, events));
+        // SAFETY: the caller's promise.
+        match unsafe { ended_before(queue, waits) } {
+            true => counters.begin(agent),
+            false => {
+                counters.release();
+                is_owner = false;
+            }
         }
-        counters.begin(agent);
     });
+    is_owner
 }
 
-/// Waits for a kernel that [`before`] has prepared, and reads. The runtime has taken it into a queue of `agent`.
+/// Waits until the work in `queue` and that of `waits` have ended. `false`: they did not in time, or cannot be asked.
+///
+/// # Safety
+///
+/// As for [`before`].
+unsafe fn ended_before(queue: cl_command_queue, waits: WaitList) -> bool {
+    let Some(enqueue_marker) = below().clEnqueueMarkerWithWaitList else {
+        return false;
+    };
+    let until = Instant::now() + LONGEST_WORK_BEFORE;
+    let mut marker = cl_event::NULL;
+    // SAFETY: the program's queue, an empty list, a place for the event.
+    let result = unsafe { enqueue_marker(queue, 0, std::ptr::null(), &raw mut marker) };
+    if result != CL_SUCCESS {
+        return false;
+    }
+    next!(clFlush(queue));
+    let is_empty = has_ended(marker, until);
+    completion::release(marker);
+    let (count, events) = waits.list().unwrap_or((0, std::ptr::null()));
+    // SAFETY: the caller's promise.
+    let mut events = unsafe { super::work::list(events, count) }.iter();
+    is_empty
+        && events.all(|event| {
+            let queue =
+                ask!(below(), clGetEventInfo(*event, CL_EVENT_COMMAND_QUEUE) -> cl_command_queue);
+            if let Some(queue) = queue.filter(|queue| !queue.is_null()) {
+                next!(clFlush(queue));
+            }
+            has_ended(*event, until)
+        })
+}
+
+/// Waits until the work of `event` has ended. `false`: it did not until then, or may wait for the program.
+fn has_ended(event: cl_event, until: Instant) -> bool {
+    let mut polls = 0;
+    loop {
+        match completion::status_of(event) {
+            None => return false,
+            Some(status) if status <= CL_COMPLETE => return true,
+            Some(_) => {}
+        }
+        if WAITS_FOR_PROGRAM.load(Ordering::Relaxed) || Instant::now() >= until {
+            return false;
+        }
+        match polls < POLLS {
+            true => std::thread::yield_now(),
+            false => std::thread::sleep(PAUSE),
+        }
+        polls += 1;
+    }
+}
+
+/// Waits for a kernel that [`before`] has prepared, and reads. The runtime has taken it into `queue`, which belongs to
+/// `agent`. Returns whether the kernel has ended.
 #[cold]
 #[inline(never)]
-pub(super) fn after(agent: AgentId, event: cl_event) {
-    if let Some(counters) = counters()
-        && counters.is_owner()
-        && !event.is_null()
-    {
-        next!(clWaitForEvents(1, &event));
-        counters.end(agent);
+pub(super) fn after(agent: AgentId, queue: cl_command_queue, event: cl_event) -> bool {
+    let Some(counters) = counters() else {
+        return false;
+    };
+    if !counters.is_owner() || event.is_null() {
+        return false;
     }
+    let _uncancelled = Uncancelled::begin();
+    next!(clFlush(queue));
+    let has_ended = has_ended(event, Instant::now() + LONGEST_KERNEL);
+    match has_ended {
+        true => counters.end(agent),
+        false => counters.release(),
+    }
+    has_ended
 }
 
 /// Writes the values of a kernel that `host` has enqueued; `times` are those of its completion, if they are known.

@@ -282,13 +282,13 @@ macro_rules! body {
         ($($arg:ident: $ty:ty),*) { $work:expr }) => {{
         let blocking = false $(|| $blocking.0 != 0)?;
         contained(|| notify_enqueue!($call $queue, $work, blocking, $($arg),*));
-        if $crate::source::opencl::layer::counting::is_on() {
+        let counts = $crate::source::opencl::layer::counting::is_on() && {
             // SAFETY: what the program says, the runtime would read too.
             unsafe {
                 let waits = wait_list!($($arg),*);
                 $crate::source::opencl::layer::counting::before($queue, $work, waits)
-            };
-        }
+            }
+        };
         let mut own = cl_event::NULL;
         let asked = $event;
         let $event = &raw mut own;
@@ -305,12 +305,12 @@ macro_rules! body {
                     $call.enqueued($queue, $work, own, is_ours, blocking, waits)
                 };
             }
-            if $crate::source::opencl::layer::counting::is_on() {
-                $crate::source::opencl::layer::counting::abandon();
-            }
             kept_arguments!(values: $call $group $($arg: $ty),*);
             exit!($call result, values, $($arg),*);
         });
+        if counts {
+            $crate::source::opencl::layer::counting::abandon();
+        }
         result
     }};
 

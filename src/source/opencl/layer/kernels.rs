@@ -1,6 +1,7 @@
 //! Kernels: their names, and the resources that a launch takes.
 
 use super::call::ObservedCall;
+use super::counting;
 use super::device::text;
 use super::dispatch::{below, next};
 use super::ffi::*;
@@ -222,6 +223,8 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
 
 /// The kernel of a host function.
 pub(super) fn native(function: NativeKernel) -> KernelId {
+    // A host function may wait for the program.
+    counting::work_waits_for_program();
     let address = function.map_or(0, |function| function as usize as u64);
     named(address, || function_name(address))
 }

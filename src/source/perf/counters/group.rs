@@ -2,12 +2,14 @@
 //!
 //! Reading an event takes its descriptor, other than sampling. The descriptors have high numbers, which programs do not
 //! get by opening files, and are closed at an exec. A program that closes all descriptors closes them, too: the values are
-//! invalid from then on.
+//! invalid from then on. What has the number then is the program's and is left alone: the kernel's id of an event tells.
 
 use super::super::event::{Attributes, TYPE_SOFTWARE};
 use super::host_event::HostEvent;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `PERF_TYPE_HARDWARE`
 const TYPE_HARDWARE: u32 = 0;
@@ -19,11 +21,16 @@ const USER_ONLY: u64 = 1 << 5 | 1 << 6;
 const FIRST_DESCRIPTOR: u64 = 700;
 /// The most events of a group.
 pub(super) const MAX_EVENTS: usize = 16;
+/// `PERF_EVENT_IOC_ID`
+const IOC_ID: libc::Ioctl = 0x8008_2407u32 as libc::Ioctl;
+
+/// The number of files of events that are open.
+static OPEN_FILES: AtomicU64 = AtomicU64::new(0);
 
 /// Events of one type of one thread.
 pub(super) struct Group {
     /// The leader comes first.
-    files: Vec<OwnedFd>,
+    files: Vec<EventFile>,
 }
 
 /// What a group has counted.
@@ -40,7 +47,7 @@ impl Group {
     /// Opens `events`, at least one and at most [`MAX_EVENTS`], of `thread` of this process (0: the caller). Where the
     /// system forbids the kernel's part, those of the program alone are counted.
     pub fn open(thread: u32, events: &[&HostEvent]) -> io::Result<Group> {
-        let mut files: Vec<OwnedFd> = Vec::with_capacity(events.len());
+        let mut files: Vec<EventFile> = Vec::with_capacity(events.len());
         for event in events.iter().take(MAX_EVENTS) {
             let open = |flags: u64| {
                 let kind = match event.is_hardware {
@@ -48,16 +55,18 @@ impl Group {
                     false => TYPE_SOFTWARE,
                 };
                 let attributes = Attributes::counting(kind, event.config, READ_FORMAT, flags);
-                attributes.open(thread, files.first().map(AsFd::as_fd))
+                let leader = files.first().map(|leader| leader.file.as_fd());
+                attributes.open(thread, leader)
             };
             let forbidden = |error: &io::Error| {
                 matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
             };
+            let place = Place::take()?;
             let file = match open(0) {
                 Err(error) if forbidden(&error) => open(USER_ONLY)?,
                 opened => opened?,
             };
-            files.push(moved_up(file));
+            files.push(EventFile::new(moved_up(file)?, place)?);
         }
         Ok(Group { files })
     }
@@ -67,11 +76,14 @@ impl Group {
         let Some(leader) = self.files.first() else {
             return Ok(GroupReading::default());
         };
+        if !leader.is_ours() {
+            return Err(io::Error::from_raw_os_error(libc::EBADF));
+        }
         // The number of events, both times, the values.
         let mut words = [0u64; 3 + MAX_EVENTS];
         let bytes = bytemuck::bytes_of_mut(&mut words);
         let wanted = (3 + self.files.len()) * 8;
-        let length = rustix::io::read(leader, &mut bytes[..wanted])?;
+        let length = rustix::io::read(&*leader.file, &mut bytes[..wanted])?;
         if length != wanted || words[0] != self.files.len() as u64 {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
         }
@@ -85,18 +97,120 @@ impl Group {
     }
 }
 
-/// The file with a high descriptor, if there is one.
-fn moved_up(file: OwnedFd) -> OwnedFd {
+/// The file of one event. Closed when dropped, unless its number has come to belong to another file.
+struct EventFile {
+    file: ManuallyDrop<OwnedFd>,
+    /// The kernel's id of the event.
+    id: u64,
+    _place: Place,
+}
+
+impl EventFile {
+    fn new(file: OwnedFd, place: Place) -> io::Result<EventFile> {
+        Ok(EventFile {
+            id: event_id(&file)?,
+            file: ManuallyDrop::new(file),
+            _place: place,
+        })
+    }
+
+    /// Whether the number still belongs to the event.
+    fn is_ours(&self) -> bool {
+        event_id(&self.file).is_ok_and(|id| id == self.id)
+    }
+}
+
+impl Drop for EventFile {
+    fn drop(&mut self) {
+        if self.is_ours() {
+            // SAFETY: dropped once, here.
+            unsafe { ManuallyDrop::drop(&mut self.file) };
+        }
+    }
+}
+
+/// The kernel's id of an event. An error if the file is none.
+fn event_id(file: &OwnedFd) -> io::Result<u64> {
+    let mut id = 0u64;
+    // SAFETY: a place for the id, which files other than events do not write.
+    match unsafe { libc::ioctl(file.as_raw_fd(), IOC_ID, &raw mut id) } {
+        0 => Ok(id),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// One of the files that all groups together may have open.
+struct Place;
+
+impl Place {
+    /// An error if they have a quarter of those that the process may open.
+    fn take() -> io::Result<Place> {
+        let most = file_limit() / 4;
+        let more = |open: u64| (open < most).then_some(open + 1);
+        match OPEN_FILES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+            Ok(_) => Ok(Place),
+            Err(_) => Err(io::Error::from_raw_os_error(libc::EMFILE)),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The number of files that the process may open.
+fn file_limit() -> u64 {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    let limit = limit.current.unwrap_or(u64::MAX);
-    let first = FIRST_DESCRIPTOR.min(limit / 2) as i32;
+    limit.current.unwrap_or(u64::MAX)
+}
+
+/// The file with a high descriptor.
+fn moved_up(file: OwnedFd) -> io::Result<OwnedFd> {
+    let first = FIRST_DESCRIPTOR.min(file_limit() / 2) as i32;
     // SAFETY: a descriptor of ours; no memory is involved.
     let high = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, first) };
     match high {
         0.. => {
             // SAFETY: the call returned a new descriptor.
-            unsafe { OwnedFd::from_raw_fd(high) }
+            Ok(unsafe { OwnedFd::from_raw_fd(high) })
         }
-        _ => file,
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::host_event::{HostEvent, TASK_CLOCK, architecture};
+    use super::*;
+    use std::os::fd::IntoRawFd;
+
+    #[test]
+    fn a_file_of_the_program_with_the_number_of_an_event_is_left_alone() {
+        let architecture = architecture();
+        let index = architecture.find(TASK_CLOCK).unwrap();
+        let event = HostEvent::of(&architecture, (index, crate::counters::Resolution::None));
+        let group = Group::open(0, &[event.unwrap()]).unwrap();
+        assert!(group.read().is_ok());
+        let number = group.files[0].file.as_raw_fd();
+        assert!(number >= FIRST_DESCRIPTOR.min(file_limit() / 2) as i32);
+        let programs = std::fs::File::open("/proc/self/stat")
+            .unwrap()
+            .into_raw_fd();
+        // SAFETY: both are open, and `number` belongs to the group alone.
+        assert_eq!(unsafe { libc::dup2(programs, number) }, number);
+        assert!(group.read().is_err());
+        drop(group);
+        let mut byte = 0u8;
+        // SAFETY: one byte, and a file that is still open.
+        assert_eq!(
+            unsafe { libc::pread(number, (&raw mut byte).cast(), 1, 0) },
+            1
+        );
+        for open in [programs, number] {
+            // SAFETY: the test's own files.
+            unsafe { libc::close(open) };
+        }
     }
 }

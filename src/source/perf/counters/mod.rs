@@ -3,8 +3,8 @@
 //! The counted threads are those of the runtime: all that the process did not have before the runtime was used. Between two
 //! readings of their events lies one dispatch: the calling thread waits for the work before it, reads, enqueues the kernel,
 //! waits for it, and reads again. So kernels of all threads of the program run one after the other, which is the cost of
-//! values that belong to one kernel. A kernel is not counted, and its values are invalid, where waiting could last for ever:
-//! if the program has user events, or enqueues from a thread of the runtime.
+//! values that belong to one kernel. A kernel is not counted, and its values are invalid, where waiting could last for ever
+//! or lasts too long: if the work may wait for the program, or a thread of the runtime enqueues.
 //!
 //! At a period, a thread of the library reads the events, and nothing waits.
 
@@ -19,23 +19,25 @@ use crate::collect::correlation::HostThread;
 use crate::collect::counting::values::{Reading, Subject, ValueRecords};
 use crate::collect::counting::{Countable, CountingDelivery, CountingMode, CountingRequest};
 use crate::collect::process;
+use crate::collect::switchboard::Buffers;
 use crate::counters::{Architecture, Counted};
 use crate::platform::sync::{QuietGuard, Signal, lock_std};
 use crate::platform::system::thread_id;
-use crate::record::{AgentId, CounterInvalid, DeviceTime, Nanos};
+use crate::record::{AgentId, CounterInvalid, CounterValue, DeviceTime, Nanos};
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use threads::{CountedThreads, Events};
 
 /// The shortest period at which events are read.
 const SHORTEST_PERIOD: Nanos = Nanos(100_000);
-/// How long a thread waits for a kernel of another thread that is being counted, in steps of [`STEP`].
-const MAX_STEPS: u32 = 500_000;
+/// How long a thread waits for a kernel of another thread that is being counted. An owner waits for less: one that stays
+/// longer has ended, or has left its call by an exception or a longjmp.
+const LONGEST_OWNERSHIP: Duration = Duration::from_secs(15);
 const STEP: Duration = Duration::from_micros(20);
 
 /// Whether any agent of the process is counted for each dispatch.
@@ -125,7 +127,7 @@ impl HostCounters {
     }
 
     /// Makes the calling thread the owner of the counters, which it has to be to count a kernel of `agent`. `false` if it
-    /// cannot be: it runs kernels itself, or has interrupted itself while counting, or other threads count for too long.
+    /// cannot be: it runs kernels itself, or has interrupted itself while counting.
     pub(crate) fn acquire(&self, agent: AgentId) -> bool {
         let me = thread_id();
         let counts = |counted: &CountedAgent| {
@@ -136,16 +138,22 @@ impl HostCounters {
         if !self.state().agents.iter().any(counts) || self.is_owner() {
             return false;
         }
-        for _ in 0..MAX_STEPS {
-            let taken = self
-                .owner
-                .compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed);
-            if taken.is_ok() {
-                return true;
+        let (mut owner, mut since) = (0, Instant::now());
+        loop {
+            let replaced = match since.elapsed() > LONGEST_OWNERSHIP {
+                true => owner,
+                false => 0,
+            };
+            let taken =
+                self.owner
+                    .compare_exchange(replaced, me, Ordering::Acquire, Ordering::Relaxed);
+            match taken {
+                Ok(_) => return true,
+                Err(other) if other != owner => (owner, since) = (other, Instant::now()),
+                Err(_) => {}
             }
             std::thread::sleep(STEP);
         }
-        false
     }
 
     /// Whether the calling thread is the owner.
@@ -164,50 +172,53 @@ impl HostCounters {
             if counted.dispatches.is_power_of_two() {
                 counted.threads.scan();
             }
-            counted.threads.read();
+            counted.threads.read_dispatch();
         }
     }
 
     /// Reads the events after a kernel of `agent`.
     pub(crate) fn end(&self, agent: AgentId) {
         let mut state = self.state();
-        let readings = state.find(agent).map(|counted| counted.threads.read());
+        let readings = state
+            .find(agent)
+            .map(|counted| counted.threads.read_dispatch());
         state.measured = readings.map(|readings| (agent, readings));
     }
 
     /// Writes the values of a kernel of `agent`, and releases the counters if the calling thread owns them. Values of a
     /// kernel that was not measured are invalid.
     pub(crate) fn write(&self, host: &mut HostThread, agent: AgentId, subject: &Subject) {
-        let is_owner = self.is_owner();
+        let values = self.values(agent, subject);
+        // Writing may wait for a buffer.
+        self.release();
+        if let Some((buffers, records)) = values {
+            for record in records {
+                host.write_to(buffers, record);
+            }
+        }
+    }
+
+    /// The values of a kernel of `agent`, and where they go.
+    fn values(&self, agent: AgentId, subject: &Subject) -> Option<(Buffers, Vec<CounterValue>)> {
         let mut state = self.state();
-        let measured = match is_owner {
+        let measured = match self.is_owner() {
             true => state.measured.take(),
             false => None,
         };
-        let Some(counted) = state.find(agent) else {
-            drop(state);
-            return self.release();
-        };
-        let Some(delivery) = counted.delivery else {
-            drop(state);
-            return self.release();
-        };
+        let counted = state.find(agent)?;
+        let buffers = counted.delivery?.buffers;
         let readings = match measured {
             Some((of, readings)) if of == agent => readings,
             _ => counted.not_serialized(),
         };
-        for record in counted.records.of(subject, &readings) {
-            host.write_to(delivery.buffers, record);
-        }
-        drop(state);
-        self.release();
+        Some((buffers, counted.records.of(subject, &readings)))
     }
 
     /// Releases the counters if the calling thread owns them.
     pub(crate) fn release(&self) {
-        if self.is_owner() {
-            self.owner.store(0, Ordering::Release);
-        }
+        let _ = self
+            .owner
+            .compare_exchange(thread_id(), 0, Ordering::Release, Ordering::Relaxed);
     }
 
     fn start(self: &Arc<Self>, agent: AgentId, to: CountingDelivery) {
@@ -249,28 +260,29 @@ impl HostCounters {
     /// Reads the events of `agent` at a period, until they are stopped.
     fn read_at(&self, agent: AgentId, period: Nanos, generation: u64) {
         let mut begin = sample_time();
-        let mut dispatches = 0u64;
+        let mut spans = 0u64;
         loop {
             let seen = self.wake.value();
-            let due = (begin + period.0).saturating_sub(sample_time());
+            let next = begin.saturating_add(period.0);
+            let due = next.saturating_sub(sample_time());
             self.wake.wait(seen, Duration::from_nanos(due.max(1)));
             let mut state = self.state();
             if state.generation != generation {
                 return;
             }
             let end = sample_time();
-            if end < begin + period.0 {
+            if end < next {
                 continue;
             }
-            let read = || {
+            spans += 1;
+            let read = move || {
                 let (Some(counted), Some(thread)) = (state.find(agent), process::current()) else {
                     return;
                 };
                 let Some(delivery) = counted.delivery else {
                     return;
                 };
-                dispatches += 1;
-                if dispatches.is_power_of_two() {
+                if spans.is_power_of_two() {
                     counted.threads.scan();
                 }
                 let subject = Subject {
@@ -280,6 +292,8 @@ impl HostCounters {
                 };
                 let readings = counted.threads.read();
                 let records = counted.records.of(&subject, &readings);
+                // Writing may wait for a buffer.
+                drop(state);
                 thread.with(|host| {
                     for record in &records {
                         host.write_to(delivery.buffers, *record);

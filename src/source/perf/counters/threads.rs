@@ -73,6 +73,9 @@ impl Events {
     }
 }
 
+/// A thread has ended.
+struct Ended;
+
 /// A thread that runs kernels.
 struct CountedThread {
     thread: u32,
@@ -126,34 +129,57 @@ impl CountedThreads {
         let is_new = |thread: &u32| !self.of_program.contains(thread) && !self.has(*thread);
         let mut new: Vec<u32> = all.into_iter().filter(is_new).collect();
         new.retain(|thread| !is_own(*thread));
-        if new.is_empty() && (self.threads.is_empty() || self.run_in_callers) {
-            self.run_in_callers = true;
-            new.extend(Some(thread_id()).filter(|caller| !self.has(*caller)));
+        self.run_in_callers |= new.is_empty() && self.threads.is_empty();
+        let caller = thread_id();
+        if self.run_in_callers && !self.has(caller) && !new.contains(&caller) && !is_own(caller) {
+            new.insert(0, caller);
         }
         new.truncate(MAX_THREADS - self.threads.len().min(MAX_THREADS));
         for thread in new {
             let open = |events: &[&HostEvent]| match events.is_empty() {
-                true => None,
-                false => Group::open(thread, events).ok(),
+                true => Ok(None),
+                false => match Group::open(thread, events) {
+                    Ok(group) => Ok(Some(group)),
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Err(Ended),
+                    Err(_) => Ok(None),
+                },
             };
             let software = match self.events.by_clocks {
-                true => None,
+                true => Ok(None),
                 false => open(&self.events.software),
             };
-            self.threads.push(CountedThread {
-                thread,
-                software,
-                hardware: open(&self.events.hardware),
-                latest: [GroupReading::default(); 2],
-            });
+            if let (Ok(software), Ok(hardware)) = (software, open(&self.events.hardware)) {
+                self.threads.push(CountedThread {
+                    thread,
+                    software,
+                    hardware,
+                    latest: [GroupReading::default(); 2],
+                });
+            }
         }
+    }
+
+    /// [`CountedThreads::read`] for a kernel of the calling thread. If that runs its kernels itself, its events alone are
+    /// read.
+    pub fn read_dispatch(&mut self) -> Vec<(Counted, Reading)> {
+        self.read_those(self.run_in_callers.then(thread_id))
     }
 
     /// Reads all events, and returns what they have counted since the reading before.
     pub fn read(&mut self) -> Vec<(Counted, Reading)> {
+        self.read_those(None)
+    }
+
+    fn read_those(&mut self, only: Option<u32>) -> Vec<(Counted, Reading)> {
         let none = |(counted, _): &(Counted, _)| (*counted, Reading::of(0));
         let mut readings: Vec<_> = self.events.counted.iter().map(none).collect();
-        for thread in &mut self.threads {
+        if self.events.by_clocks {
+            // The clock of a thread ends with it.
+            self.threads
+                .retain(|thread| thread_clock(thread.thread).is_some());
+        }
+        let is_read = |thread: &&mut CountedThread| only.is_none_or(|only| only == thread.thread);
+        for thread in self.threads.iter_mut().filter(is_read) {
             let software = match self.events.by_clocks {
                 true => thread_clock(thread.thread),
                 false => thread.software.as_ref().and_then(|group| group.read().ok()),
