@@ -8,19 +8,20 @@ use super::markers::{self, CLPERFMARKER_EXTENSION, CLPERFMARKER_VARIABLE};
 use crate::clock::SystemClock;
 use crate::collect::marker::{CText, Event, MarkerDomain, Registry, Text};
 use crate::platform::inside::{Uncancelled, contain};
-use crate::platform::sync::PerProcess;
+use crate::platform::sync::{OnceBox, PerProcess};
 use crate::platform::system;
 use crate::record::MarkerKind;
 use core::ffi::{c_char, c_int};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The first line of the file.
@@ -69,10 +70,10 @@ static LINES: PerProcess<Lines> = PerProcess::new();
 
 #[derive(Default)]
 struct Lines {
-    /// The file's name, once the variable has been read.
-    base: Option<Option<OsString>>,
     threads: BTreeMap<u32, (u64, String)>,
     bytes: usize,
+    /// Whether a line had no place: none follows.
+    is_full: bool,
 }
 
 thread_local! {
@@ -178,8 +179,12 @@ pub fn finalize() -> c_int {
             FINALIZED => return Status::Success,
             _ => {}
         }
-        let written = LINES.lock().write();
-        if written.is_err() {
+        let mut lines = LINES.lock();
+        // Another thread may have finalised meanwhile.
+        if STATE.load(Ordering::Acquire) == FINALIZED {
+            return Status::Success;
+        }
+        if base().is_some_and(|base| lines.write(base).is_err()) {
             return Status::OutputFile;
         }
         STATE.store(FINALIZED, Ordering::Release);
@@ -201,26 +206,32 @@ fn now() -> u64 {
     SystemClock::Boottime.read().0
 }
 
-/// Whether a file of the markers was asked for.
-fn makes_file() -> bool {
-    static MAKES_FILE: OnceLock<bool> = OnceLock::new();
-    *MAKES_FILE.get_or_init(|| {
-        std::env::var_os(CLPERFMARKER_VARIABLE).is_some_and(|base| !base.is_empty())
-    })
+/// The name of the file that is asked for, without its extension.
+fn base() -> Option<&'static OsString> {
+    static BASE: OnceBox<Option<OsString>> = OnceBox::new();
+    let read = || std::env::var_os(CLPERFMARKER_VARIABLE).filter(|base| !base.is_empty());
+    BASE.get_or_init(read).as_ref()
 }
 
-/// Keeps a line for the file, if there is to be one. The error says that there are too many; the marker is in the trace.
+/// Keeps a line for the file, if there is to be one. Returns `OutOfMemory` when the file is full; the marker is recorded
+/// all the same.
 fn keep(line: impl FnOnce() -> String) -> Status {
-    if !makes_file() {
+    if base().is_none() {
         return Status::Success;
     }
-    LINES.lock().push(&line(), MAX_BYTES)
+    let line = line();
+    let mut lines = LINES.lock();
+    match ready() {
+        Ok(()) => lines.push(&line, MAX_BYTES),
+        Err(status) => status,
+    }
 }
 
 impl Lines {
-    /// Adds a line of the calling thread, unless there are more than `most` bytes with it.
+    /// Adds a line of the calling thread, unless there are or were more than `most` bytes with it.
     fn push(&mut self, line: &str, most: usize) -> Status {
-        if self.bytes + line.len() > most {
+        self.is_full |= self.bytes + line.len() > most;
+        if self.is_full {
             return Status::OutOfMemory;
         }
         self.bytes += line.len();
@@ -230,38 +241,56 @@ impl Lines {
         Status::Success
     }
 
-    /// The name of the file that is asked for.
-    fn base(&mut self) -> Option<&OsString> {
-        let asked = || std::env::var_os(CLPERFMARKER_VARIABLE).filter(|base| !base.is_empty());
-        self.base.get_or_insert_with(asked).as_ref()
-    }
-
-    /// Writes the file, beside those of other processes.
-    fn write(&mut self) -> io::Result<()> {
-        let Some(base) = self.base().cloned() else {
-            return Ok(());
-        };
-        let named = |suffix: &str| {
-            let mut name = base.clone();
-            name.push(format!("{suffix}.{CLPERFMARKER_EXTENSION}"));
-            OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .open(PathBuf::from(name))
-        };
-        let mut file = match named("") {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                named(&format!("-{}", std::process::id()))?
-            }
-            opened => opened?,
-        };
+    /// Writes the file, beside those of other processes. It gets its name when it is complete.
+    fn write(&mut self, base: &OsStr) -> io::Result<()> {
         let mut text = format!("{FIRST_LINE}\n");
         for (thread, (count, lines)) in &self.threads {
             let _ = write!(text, "{thread}\n{count}\n{lines}");
         }
-        file.write_all(text.as_bytes())?;
-        *self = Lines::default();
-        Ok(())
+        let process = std::process::id();
+        let named = |suffix: &str| {
+            let mut name = base.to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        let part = named(&format!(".{CLPERFMARKER_EXTENSION}.part-{process}"));
+        let first = named(&format!(".{CLPERFMARKER_EXTENSION}"));
+        let second = named(&format!("-{process}.{CLPERFMARKER_EXTENSION}"));
+        let write = || {
+            // What a process of this id left is replaced.
+            let _ = fs::remove_file(&part);
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&part)?;
+            file.write_all(text.as_bytes())?;
+            match move_to_new(&part, &first) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    move_to_new(&part, &second)
+                }
+                moved => moved,
+            }
+        };
+        let written = write();
+        if written.is_err() {
+            let _ = fs::remove_file(&part);
+        } else {
+            *self = Lines::default();
+        }
+        written
+    }
+}
+
+/// Renames a file, but replaces none.
+fn move_to_new(from: &Path, to: &Path) -> io::Result<()> {
+    let moved = renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE);
+    match moved {
+        // Not all file systems have it.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            fs::hard_link(from, to)?;
+            fs::remove_file(from)
+        }
+        moved => moved.map_err(io::Error::from),
     }
 }
 
@@ -304,11 +333,11 @@ mod tests {
         assert_eq!(lines.push("12345\n", 10), Status::Success);
         assert_eq!(lines.push("12345\n", 10), Status::OutOfMemory);
         assert_eq!(Status::OutOfMemory as c_int, -7);
-        // A shorter line still has its place.
-        assert_eq!(lines.push("123\n", 10), Status::Success);
+        // A shorter line would be the end of a marker whose begin is missing.
+        assert_eq!(lines.push("123\n", 10), Status::OutOfMemory);
         let [(count, text)] = &lines.threads.into_values().collect::<Vec<_>>()[..] else {
             panic!("one thread");
         };
-        assert_eq!((*count, text.as_str()), (2, "12345\n123\n"));
+        assert_eq!((*count, text.as_str()), (1, "12345\n"));
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! NVTX has one function in each place of its tables. The other library is initialised first and puts its functions there;
 //! ours then take their places and call them. The program holds the other library's handles and ids, so that its calls
-//! can be passed on as they are; `Theirs` has our objects by these handles. A function that the other library does not have
-//! returns what it returns without a tool where that is a handle, and our result where it is a number.
+//! can be passed on as they are, and our objects are known by these handles. A function that the other library does not have
+//! returns our result where that is a number. Where it is a handle, the program gets ours only if the other library has no
+//! function that could take it, and otherwise what the function returns without a tool.
 
 // The contract of all functions stands in `functions`.
 #![allow(clippy::missing_safety_doc)]
@@ -100,6 +101,12 @@ impl Functions {
         }
     }
 
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        let mut all = self.0.iter();
+        all.all(|function| function.load(Ordering::Acquire).is_null())
+    }
+
     /// The function in a place, which has the type `F`.
     #[inline]
     unsafe fn get<F: Copy>(&self, place: usize) -> Option<F> {
@@ -115,15 +122,26 @@ pub(super) static THEIR_MODULES: [Functions; 7] = [const { Functions::new() }; 7
 /// The other tool's functions of extensions, by number and place.
 pub(super) static THEIR_EXTENSIONS: [Functions; 5] = [const { Functions::new() }; 5];
 
+/// The numbers of modules.
+const CORE: usize = 1;
+const CORE2: usize = 5;
+const SYNC: usize = 6;
+
 /// Whether another tool gets the calls, so that the program has its handles.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 /// Our objects by the handles that the other tool gave to the program.
 static DOMAINS: Registry<usize, &'static MarkerDomain> = Registry::new();
 static STRINGS: Registry<usize, &'static KeptText> = Registry::new();
-static LOCKS: Registry<usize, AtomicPtr<SyncUser>> = Registry::new();
-/// Our ranges by those of the other tool.
+/// The addresses of our locks.
+static LOCKS: PerProcess<HashMap<usize, usize>> = PerProcess::new();
+/// Our ranges, with [`OURS`], by those of the other tool.
 static RANGES: PerProcess<HashMap<u64, u64>> = PerProcess::new();
+
+/// Marks ids of ranges that are ours, where another tool has ids of its own.
+const OURS: u64 = 1 << 63;
+/// No range.
+const UNKNOWN_RANGE: u64 = u64::MAX;
 
 /// Passes calls on from now on.
 pub(super) fn begin() {
@@ -148,9 +166,40 @@ pub(super) fn string(handle: *const KeptText) -> *const KeptText {
     }
 }
 
+/// The id that the program gets for our range, unless it gets that of the other tool.
+#[inline]
+pub(super) fn own_range(ours: u64) -> u64 {
+    match IS_ON.load(Ordering::Relaxed) {
+        false => ours,
+        true => ours | OURS,
+    }
+}
+
+/// Our range for an id that the program has. The range ends.
+#[inline]
+pub(super) fn ended_range(id: u64) -> u64 {
+    if id == 0 || !IS_ON.load(Ordering::Relaxed) {
+        return id;
+    }
+    match RANGES.lock().remove(&id).unwrap_or(id) {
+        ours if ours & OURS != 0 && ours != UNKNOWN_RANGE => ours & !OURS,
+        _ => UNKNOWN_RANGE,
+    }
+}
+
 fn lock(handle: *mut SyncUser) -> *mut SyncUser {
-    let known = LOCKS.get(&handle.addr());
-    known.map_or(null_mut(), |lock| lock.load(Ordering::Relaxed))
+    let known = LOCKS.lock().get(&handle.addr()).copied();
+    known.map_or(null_mut(), std::ptr::with_exposed_provenance_mut)
+}
+
+/// Keeps our object by a handle that the program gets.
+fn keep<T: Sync>(objects: &Registry<usize, &'static T>, handle: *const T, ours: *const T) {
+    let known = objects.get(&handle.addr());
+    let is_known = known.is_some_and(|known| std::ptr::eq(*known, ours));
+    // SAFETY: null, or a domain or string, which lives for ever.
+    if let (Some(ours), false) = (unsafe { ours.as_ref() }, handle.is_null() || is_known) {
+        objects.put(handle.addr(), ours);
+    }
 }
 
 /// Results of both tools, as the program gets them.
@@ -166,25 +215,30 @@ mod result {
     }
 
     pub fn domain(theirs: Option<Domain>, ours: Domain) -> Domain {
-        // SAFETY: null or a domain, which lives for ever.
-        if let (Some(theirs), Some(ours)) = (theirs, unsafe { ours.as_ref() }) {
-            DOMAINS.put(theirs.addr(), ours);
-        }
-        handle(theirs, ours)
+        let takes_none = THEIR_MODULES[CORE2].is_empty();
+        let handle = theirs.unwrap_or(if takes_none { ours } else { null() });
+        keep(&DOMAINS, handle, ours);
+        handle
     }
 
     pub fn string(theirs: Option<*const KeptText>, ours: *const KeptText) -> *const KeptText {
-        // SAFETY: null or a string, which lives for ever.
-        if let (Some(theirs), Some(ours)) = (theirs, unsafe { ours.as_ref() }) {
-            STRINGS.put(theirs.addr(), ours);
-        }
-        handle(theirs, ours)
+        let takes_none = THEIR_MODULES[CORE].is_empty() && THEIR_MODULES[CORE2].is_empty();
+        let handle = theirs.unwrap_or(if takes_none { ours } else { null() });
+        keep(&STRINGS, handle, ours);
+        handle
     }
 
     pub fn lock(theirs: Option<*mut SyncUser>, ours: *mut SyncUser) -> *mut SyncUser {
-        let theirs = theirs.unwrap_or(null_mut());
-        LOCKS.put(theirs.addr(), AtomicPtr::new(ours));
-        theirs
+        let takes_none = THEIR_MODULES[SYNC].is_empty();
+        let handle = theirs.unwrap_or(if takes_none { ours } else { null_mut() });
+        if handle.is_null() {
+            // SAFETY: nobody else has it.
+            unsafe { functions::sync_destroy(ours) };
+        } else {
+            let ours = ours.expose_provenance();
+            LOCKS.lock().insert(handle.addr(), ours);
+        }
+        handle
     }
 
     pub fn range(theirs: Option<u64>, ours: u64) -> u64 {
@@ -204,11 +258,6 @@ mod result {
     pub fn is_enabled(theirs: Option<u8>, ours: u8) -> u8 {
         theirs.unwrap_or(0).max(ours)
     }
-}
-
-/// Our range for an id that the program has.
-fn range(id: u64) -> u64 {
-    RANGES.lock().remove(&id).unwrap_or(id)
 }
 
 /// Declares functions that call the other tool's function of a place, and then ours: with other arguments, if these stand
@@ -237,14 +286,14 @@ macro_rules! forwarded {
     (@result $theirs:ident $both:ident $result:ident) => { result::$result($theirs, $both) };
 }
 
-forwarded! { THEIR_MODULES[1], functions:
+forwarded! { THEIR_MODULES[CORE], functions:
     1 mark_ex(attributes: *const EventAttributes);
     2 mark_a(name: *const c_char);
     3 mark_w(name: *const u32);
     4 range_start_ex(attributes: *const EventAttributes) => range u64;
     5 range_start_a(name: *const c_char) => range u64;
     6 range_start_w(name: *const u32) => range u64;
-    7 range_end(id: u64) as range(id);
+    7 range_end(id: u64);
     8 range_push_ex(attributes: *const EventAttributes) => number c_int;
     9 range_push_a(name: *const c_char) => number c_int;
     10 range_push_w(name: *const u32) => number c_int;
@@ -292,10 +341,10 @@ forwarded! { THEIR_MODULES[4], functions:
     6 cuda_event_w(handle: usize, name: *const u32);
 }
 
-forwarded! { THEIR_MODULES[5], functions:
+forwarded! { THEIR_MODULES[CORE2], functions:
     1 domain_mark_ex(handle: Domain, attributes: *const EventAttributes);
     2 domain_range_start_ex(handle: Domain, attributes: *const EventAttributes) => range u64;
-    3 domain_range_end(handle: Domain, id: u64) as handle, range(id);
+    3 domain_range_end(handle: Domain, id: u64);
     4 domain_range_push_ex(handle: Domain, attributes: *const EventAttributes) => number c_int;
     5 domain_range_pop(handle: Domain) => number c_int;
     6 domain_resource_create(handle: Domain, attributes: *const ResourceAttributes) => handle *const c_void;
@@ -310,13 +359,25 @@ forwarded! { THEIR_MODULES[5], functions:
     15 initialize(reserved: *const c_void);
 }
 
-forwarded! { THEIR_MODULES[6], functions:
+forwarded! { THEIR_MODULES[SYNC], functions:
     1 sync_create(handle: Domain, attributes: *const SyncAttributes) => lock *mut SyncUser;
-    2 sync_destroy(user: *mut SyncUser) as lock(user);
     3 sync_acquire_start(user: *mut SyncUser) as lock(user);
     4 sync_acquire_failed(user: *mut SyncUser) as lock(user);
     5 sync_acquire_success(user: *mut SyncUser) as lock(user);
     6 sync_releasing(user: *mut SyncUser) as lock(user);
+}
+
+/// Our lock is forgotten first: the other tool may give its handle to a new lock.
+unsafe extern "C" fn sync_destroy(user: *mut SyncUser) {
+    type Theirs = unsafe extern "C" fn(*mut SyncUser);
+    let ours = LOCKS.lock().remove(&user.addr());
+    // SAFETY: NVTX's function of this place; our lock was made by `sync_create`, and nobody finds it any more.
+    unsafe {
+        if let Some(theirs) = THEIR_MODULES[SYNC].get::<Theirs>(2) {
+            theirs(user);
+        }
+        functions::sync_destroy(ours.map_or(null_mut(), std::ptr::with_exposed_provenance_mut));
+    }
 }
 
 /// The functions of each module where another tool gets the calls.
@@ -332,7 +393,7 @@ forwarded! { THEIR_EXTENSIONS[DATA], payload:
     3 range_push_payload(handle: Domain, data: *const PayloadData, count: usize) => number c_int;
     4 range_pop_payload(handle: Domain, data: *const PayloadData, count: usize) => number c_int;
     5 range_start_payload(handle: Domain, data: *const PayloadData, count: usize) => range u64;
-    6 range_end_payload(handle: Domain, id: u64, data: *const PayloadData, count: usize) as handle, range(id), data, count;
+    6 range_end_payload(handle: Domain, id: u64, data: *const PayloadData, count: usize);
     7 domain_is_enabled(handle: Domain) => is_enabled u8;
     16 event_submit(handle: Domain, data: *const PayloadData, count: usize);
     17 event_batch_submit(handle: Domain, batch: *const EventBatch);

@@ -126,13 +126,14 @@ pub(super) fn popped(domain: &MarkerDomain, event: &Event<'_>) -> c_int {
 
 pub(super) fn started(domain: &MarkerDomain, event: &Event<'_>) -> u64 {
     let domain = Text::Kept(domain.name());
-    start_event(&Event { domain, ..*event }).number()
+    forwarding::own_range(start_event(&Event { domain, ..*event }).number())
 }
 
 pub(super) fn ended(domain: &MarkerDomain, range: u64, event: &Event<'_>) {
     let domain = Text::Kept(domain.name());
+    let range = RangeId::from_number(forwarding::ended_range(range));
     // NVTX has no status for an unknown range; the record is counted where it is read.
-    let _ = end_event(RangeId::from_number(range), &Event { domain, ..*event });
+    let _ = end_event(range, &Event { domain, ..*event });
 }
 
 // CORE

@@ -33,7 +33,8 @@ const NO_PUSH_POP_TRACKING: c_int = -2;
 /// A payload that ends with a zero.
 const UNKNOWN_SIZE: usize = usize::MAX;
 
-/// Runs `work` with the marker that `event` and the payloads describe. What a payload says goes before.
+/// Runs `work` with the marker that `event` and the payloads describe. Values of the payload replace those of
+/// `event`.
 ///
 /// # Safety
 ///
@@ -473,8 +474,16 @@ pub(super) unsafe extern "C" fn event_batch_submit(handle: Domain, batch: *const
             },
         };
         let number = domain.number();
+        let align = match LAYOUTS.get(&(number, batch.schema)) {
+            Some(Layout::Schema(schema)) if schema.size == 0 => schema.align,
+            _ => 1,
+        };
+        let mut is_displaced = false;
         while !events.is_empty() {
-            let mut values = Values::default();
+            let mut values = Values {
+                is_displaced,
+                ..Values::default()
+            };
             let source = Source {
                 domain: number,
                 payloads: &[events, shared],
@@ -485,6 +494,8 @@ pub(super) unsafe extern "C" fn event_batch_submit(handle: Domain, batch: *const
             }
             values.scope = values.scope.or(scope::path(number, batch.scope));
             submit(domain, values);
+            // There may be padding before the next event.
+            is_displaced |= !size.is_multiple_of(align);
             events = &events[size..];
         }
     });

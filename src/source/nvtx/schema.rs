@@ -167,7 +167,7 @@ pub(super) struct SchemaEntry {
     pub facts: Facts,
 }
 
-/// Names of numbers.
+/// A registered enumeration: the names of its values.
 pub(super) struct Enumeration {
     pub size: usize,
     pub values: Vec<(u64, bool, Box<str>)>,
@@ -191,12 +191,16 @@ pub(super) struct Values {
     pub times: [Option<Timestamp>; 3],
     /// The time of a sample, and the place of this value in `fields`.
     pub sampled: Option<(usize, Timestamp)>,
-    /// Where it comes from, by a value of its own.
+    /// The scope given by an entry of kind SCOPE.
     pub scope: Option<&'static KeptText>,
-    /// Where all events of its layout come from.
+    /// The scope given by the semantics of the layout's entries.
     pub layout_scope: Option<&'static KeptText>,
     /// The number of entries so far.
-    steps: u32,
+    pub steps: u32,
+    /// Whether entries of unknown size were skipped or missing, so that the place of those behind them is unknown.
+    pub is_cut: bool,
+    /// Whether it is unknown where the data begins exactly.
+    pub is_displaced: bool,
 }
 
 /// The bytes of all payloads of a marker.
@@ -338,6 +342,7 @@ impl Read {
 impl Values {
     /// Reads the payload `data` of the layout or type `schema`. A value without a name is called `name`.
     pub fn read(&mut self, source: &Source<'_>, schema: u64, data: &[u8], name: &str) {
+        self.is_cut = false;
         match (schema, LAYOUTS.get(&(source.domain, schema))) {
             (kind::REFERENCED, _) => {}
             (kind::RAW, _) => {
@@ -368,7 +373,8 @@ impl Values {
         }
     }
 
-    /// Reads the event of the layout `schema` at the beginning of `data`. Returns its size, 0 if there is none.
+    /// Reads the event of the layout `schema` at the beginning of `data`. Returns its size: 0 if there is none, and that of
+    /// `data` if it is unknown.
     pub fn read_event(&mut self, source: &Source<'_>, schema: u64, data: &[u8]) -> usize {
         let Some(Layout::Schema(schema)) = LAYOUTS.get(&(source.domain, schema)) else {
             return 0;
@@ -387,7 +393,15 @@ impl Values {
         if self.message.is_none() && !schema.name.is_empty() {
             self.message = Some(schema.name.to_string());
         }
-        size.min(data.len())
+        match schema.form {
+            form::DYNAMIC if self.is_cut => data.len(),
+            _ => size.min(data.len()),
+        }
+    }
+
+    /// Whether addresses are followed: only where they are at their place.
+    fn follows_addresses(&self) -> bool {
+        !self.is_cut && !self.is_displaced
     }
 
     /// Adds a value.
@@ -412,6 +426,7 @@ impl Values {
         let mut selected = selected;
         for (place, entry) in schema.entries.iter().enumerate() {
             if self.steps == MAX_STEPS {
+                self.is_cut = true;
                 break;
             }
             self.steps += 1;
@@ -426,6 +441,7 @@ impl Values {
                 offset => usize::try_from(offset).unwrap_or(usize::MAX),
             };
             let Some(bytes) = data.get(at..) else {
+                self.is_cut = true;
                 break;
             };
             let is_selector = entry.kind == kind::UNION_SELECTOR;
@@ -435,8 +451,14 @@ impl Values {
                 continue;
             }
             let (used, number) = match depth < MAX_DEPTH && self.fields.len() < MAX_VALUES {
-                true => self.entry(source, entry, bytes, (size, &numbers), prefix, depth),
-                false => (size, None),
+                true => {
+                    let around = (size, align.clamp(1, MAX_ALIGNMENT), &numbers[..]);
+                    self.entry(source, entry, bytes, around, prefix, depth)
+                }
+                false => {
+                    self.is_cut |= size == 0 || entry.flags & flag::ARRAY != 0;
+                    (size, None)
+                }
             };
             if is_selector {
                 selected = number;
@@ -453,7 +475,7 @@ impl Values {
         source: &Source<'_>,
         entry: &SchemaEntry,
         bytes: &[u8],
-        (size, numbers): (usize, &[Option<u64>]),
+        (size, align, numbers): (usize, usize, &[Option<u64>]),
         prefix: &str,
         depth: u32,
     ) -> (usize, Option<u64>) {
@@ -486,8 +508,15 @@ impl Values {
             };
             let text = match inline {
                 Some(used) => text_of(entry.kind, &bytes[..used]),
-                None if bytes.len() < 8 => return (bytes.len(), None),
-                None => source.pointed(entry, number(&bytes[..8]), form == array::NONE),
+                None if bytes.len() < 8 => {
+                    self.is_cut = true;
+                    return (bytes.len(), None);
+                }
+                None => {
+                    let ends_with_zero = form == array::NONE;
+                    let may_follow = ends_with_zero && self.follows_addresses();
+                    source.pointed(entry, number(&bytes[..8]), may_follow)
+                }
             };
             self.value(source.domain, entry, name, Read::Text(text));
             return (inline.unwrap_or(8), None);
@@ -519,7 +548,9 @@ impl Values {
             }
             _ if size > 0 && bytes.len() >= size => {
                 let value = match entry.kind {
-                    kind::REGISTERED => source.registered(number(&bytes[..8])),
+                    kind::REGISTERED if values.follows_addresses() => {
+                        source.registered(number(&bytes[..8]))
+                    }
                     kind => scalar(kind, &bytes[..size]),
                 };
                 let found = match value {
@@ -529,13 +560,17 @@ impl Values {
                 values.value(source.domain, entry, name.to_owned(), value);
                 (size, found)
             }
-            _ => (bytes.len(), None),
+            _ => {
+                values.is_cut = true;
+                (bytes.len(), None)
+            }
         };
         match form {
             array::NONE => read_one(self, bytes, &name),
             _ => {
                 let is_scalar = LAYOUTS.get(&(source.domain, entry.kind)).is_none() && size > 0;
                 let there = bytes.len() / size.max(1);
+                self.is_cut |= length > there;
                 let length = match form {
                     array::ZERO_TERMINATED => bytes
                         .chunks_exact(size.max(1))
@@ -548,9 +583,24 @@ impl Values {
                     let value = elements(all.map(|one| scalar(entry.kind, one)));
                     self.value(source.domain, entry, name, value);
                 } else {
+                    let mut end = 0;
                     for place in 0..length.min(MAX_ELEMENTS) {
-                        let bytes = &bytes[place * size.max(1)..];
-                        read_one(self, bytes, &format!("{name}[{place}]"));
+                        // Elements of a fixed size have their padding in it.
+                        let at = match size {
+                            0 => usize::next_multiple_of(end, align),
+                            _ => end,
+                        };
+                        let Some(bytes) = bytes.get(at..).filter(|_| size > 0 || !self.is_cut)
+                        else {
+                            self.is_cut = true;
+                            break;
+                        };
+                        let (used, _) = read_one(self, bytes, &format!("{name}[{place}]"));
+                        end = at + if size > 0 { size } else { used };
+                    }
+                    if size == 0 {
+                        self.is_cut |= length > MAX_ELEMENTS || form == array::ZERO_TERMINATED;
+                        return (end, None);
                     }
                 }
                 let zero = usize::from(form == array::ZERO_TERMINATED);
@@ -652,9 +702,9 @@ impl Enumeration {
 }
 
 impl Source<'_> {
-    /// The text at an address: in another payload of the marker, or anywhere if the entry says that it may be copied and it
-    /// `ends_with_zero`.
-    fn pointed(&self, entry: &SchemaEntry, address: u64, ends_with_zero: bool) -> String {
+    /// The text at an address: in another payload of the marker, or anywhere if the entry says that it may be copied and
+    /// `may_follow` that it is the address of a text that ends with a zero.
+    fn pointed(&self, entry: &SchemaEntry, address: u64, may_follow: bool) -> String {
         let inside = self.payloads.iter().find_map(|bytes| {
             let offset = usize::try_from(address.checked_sub(bytes.as_ptr() as u64)?).ok()?;
             bytes.get(offset..)
@@ -664,7 +714,7 @@ impl Source<'_> {
         }
         let may_be_copied = entry.flags & flag::DEEP_COPY != 0 || entry.flags & flag::POINTER == 0;
         let is_address = address != 0 && entry.flags & flag::OFFSET == 0;
-        if !(is_address && may_be_copied && ends_with_zero) {
+        if !(is_address && may_be_copied && may_follow) {
             return format!("{address:#x}");
         }
         let (kind, start) = match unit(entry.kind) {
@@ -687,5 +737,100 @@ impl Source<'_> {
         // SAFETY: the program says that it is the handle of a string, which lives for ever.
         let text = unsafe { super::abi::text(message::REGISTERED, start) };
         Read::Text(text.read().into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOMAIN: u32 = u32::MAX;
+
+    fn entry(kind: u64, name: &str, flags: u64, detail: u64) -> SchemaEntry {
+        SchemaEntry {
+            flags,
+            kind,
+            name: name.into(),
+            detail,
+            offset: 0,
+            facts: Facts::default(),
+        }
+    }
+
+    fn register(id: u64, form: u64, entries: Vec<SchemaEntry>) {
+        let schema = Schema::new(DOMAIN, "".into(), form, entries, 0, 0);
+        LAYOUTS.put((DOMAIN, id), Layout::Schema(schema));
+    }
+
+    fn read(schema: u64, data: &[u8]) -> (Values, usize) {
+        let source = Source {
+            domain: DOMAIN,
+            payloads: &[data],
+        };
+        let mut values = Values::default();
+        let size = values.read_event(&source, schema, data);
+        (values, size)
+    }
+
+    fn text_and_number(text: u64, number: u32) -> Vec<u8> {
+        [&text.to_le_bytes()[..], &number.to_le_bytes(), &[0; 4]].concat()
+    }
+
+    fn pointer_and_number() -> Vec<SchemaEntry> {
+        vec![
+            entry(kind::STRING, "text", 0, 0),
+            entry(5, "number", flag::HIDE, 0),
+        ]
+    }
+
+    #[test]
+    fn dynamic_structures_of_an_array_are_read_behind_each_other() {
+        let (element, whole) = (1 << 30, (1 << 30) + 1);
+        register(element, form::DYNAMIC, pointer_and_number());
+        let array = array::FIXED << 4;
+        register(whole, form::DYNAMIC, vec![entry(element, "all", array, 2)]);
+        let texts = [c"one", c"two"].map(|text| text.as_ptr().addr() as u64);
+        for text in [c"one", c"two"] {
+            let _ = text.as_ptr().expose_provenance();
+        }
+        let data = [text_and_number(texts[0], 1), text_and_number(texts[1], 2)].concat();
+        let (values, size) = read(whole, &data);
+        let text =
+            |place: usize, text: &str| (format!("all[{place}].text"), Read::Text(text.to_owned()));
+        assert_eq!(values.fields, [text(0, "one"), text(1, "two")]);
+        assert_eq!(size, 28);
+        // The second element is not there.
+        let (values, size) = read(whole, &data[..12]);
+        assert_eq!((values.fields, size), (vec![text(0, "one")], 12));
+        assert!(values.is_cut);
+    }
+
+    #[test]
+    fn addresses_behind_entries_of_unknown_size_are_not_followed() {
+        let (element, whole) = (1 << 29, (1 << 29) + 1);
+        register(element, form::DYNAMIC, pointer_and_number());
+        let many = array::FIXED << 4;
+        register(
+            whole,
+            form::DYNAMIC,
+            vec![
+                entry(element, "all", many, MAX_ELEMENTS as u64 + 1),
+                entry(kind::STRING, "wild", 0, 0),
+                entry(kind::REGISTERED, "handle", 0, 0),
+            ],
+        );
+        let mut data = text_and_number(0, 7).repeat(MAX_ELEMENTS);
+        data.extend([1; 64]);
+        let (values, size) = read(whole, &data);
+        let wild = "0x101010101010101";
+        let [.., (_, text), (_, handle)] = &values.fields[..] else {
+            panic!("{:?}", values.fields);
+        };
+        assert_eq!(*text, Read::Text(wild.to_owned()));
+        assert_eq!(
+            *handle,
+            Read::Number(PayloadKind::UNSIGNED, 0x0101_0101_0101_0101)
+        );
+        assert_eq!(size, data.len());
     }
 }

@@ -6,8 +6,11 @@
 use super::functions::{Domain, answer, domain, id};
 use crate::clock::{self, SystemClock, TickSource};
 use crate::collect::marker::Registry;
+use crate::platform::inside::message;
 use crate::platform::sync::PerProcess;
 use crate::record::Ticks;
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::time::Duration;
 
 /// Predefined types of timestamps.
@@ -31,10 +34,21 @@ const MAX_CONVERSIONS: usize = 4;
 
 /// The types of registered time domains, by the number of their NVTX domain and their id.
 static TIME_DOMAINS: Registry<(u32, u64), u64> = Registry::new();
-/// The conversions from a time domain to another one.
-static CONVERSIONS: Registry<(u32, u64), Conversion> = Registry::new();
-/// The latest reading of two time domains at the same instant.
-static SYNC_POINTS: Registry<(u32, u64, u64), (i64, i64)> = Registry::new();
+/// Maximum number of clocks that are converted, and of pairs of clocks that are read together.
+const MAX_TIES: usize = 4096;
+
+/// What is known of clocks of unknown type.
+static TIES: PerProcess<Ties> = PerProcess::new();
+
+#[derive(Default)]
+struct Ties {
+    /// The conversions from a time domain to another one.
+    conversions: HashMap<(u32, u64), Conversion>,
+    /// The latest reading of two time domains at the same instant.
+    points: HashMap<(u32, u64, u64), (i64, i64)>,
+    /// The number of conversions and readings that had no place.
+    beyond: u64,
+}
 
 /// The first and the latest reading of another tool's clock, each with ours: timestamps of tools are its, where it has one.
 static OTHER_CLOCK: PerProcess<Option<[(i64, i64); 2]>> = PerProcess::new();
@@ -60,6 +74,7 @@ fn tool_ticks(timestamp: i64) -> i64 {
         to: kind::TOOL,
         slope,
         from: first,
+        is_inverse: false,
     }
     .apply(timestamp)
 }
@@ -72,10 +87,13 @@ pub(super) struct Timestamp {
     pub value: i64,
 }
 
+#[derive(Copy, Clone)]
 struct Conversion {
     to: u64,
     slope: f64,
     from: (i64, i64),
+    /// Whether the program ties the other clock to this one.
+    is_inverse: bool,
 }
 
 impl Timestamp {
@@ -92,7 +110,8 @@ impl Timestamp {
             if let Some(ticks) = ticks_of(kind, timestamp.value) {
                 return Some(ticks);
             }
-            let conversion = CONVERSIONS.get(&(domain, timestamp.time_domain))?;
+            let key = (domain, timestamp.time_domain);
+            let conversion = TIES.lock().conversions.get(&key).copied()?;
             timestamp = Timestamp {
                 time_domain: conversion.to,
                 value: conversion.apply(timestamp.value),
@@ -195,7 +214,8 @@ pub(super) unsafe extern "C" fn time_sync_point(
 ) {
     answer((), || {
         let domain = domain(handle).number();
-        synchronize(domain, (source, destination), (at_source, at_destination));
+        let at = (at_source, at_destination);
+        TIES.lock().synchronize(domain, (source, destination), at);
     });
 }
 
@@ -217,9 +237,10 @@ pub(super) unsafe extern "C" fn time_sync_point_table(
             return;
         };
         let domain = domain(handle).number();
+        let mut ties = TIES.lock();
         for point in [first, last] {
             let at = (point.source, point.destination);
-            synchronize(domain, (source, destination), at);
+            ties.synchronize(domain, (source, destination), at);
         }
     });
 }
@@ -234,42 +255,69 @@ pub(super) unsafe extern "C" fn timestamp_conversion_factor(
 ) {
     answer((), || {
         let domain = domain(handle).number();
-        convert(
-            (source, destination),
-            (at_source, at_destination),
-            slope,
-            domain,
-        );
+        let at = (at_source, at_destination);
+        TIES.lock()
+            .convert((source, destination), at, slope, domain);
     });
 }
 
-/// Two time domains had these values at the same instant. Two such readings give a conversion.
-fn synchronize(domain: u32, (source, destination): (u64, u64), at: (i64, i64)) {
-    let key = (domain, source, destination);
-    let before = SYNC_POINTS.get(&key).copied();
-    if let Some(before) = before
-        && before.0 != at.0
-    {
-        let rise = (at.1 as f64) - (before.1 as f64);
-        let run = (at.0 as f64) - (before.0 as f64);
-        convert((source, destination), at, rise / run, domain);
+impl Ties {
+    /// Two time domains had these values at the same instant. Two such readings give a conversion.
+    fn synchronize(&mut self, domain: u32, (source, destination): (u64, u64), at: (i64, i64)) {
+        let key = (domain, source, destination);
+        if let Some(before) = self.points.get(&key).copied()
+            && before.0 != at.0
+        {
+            let rise = (at.1 as f64) - (before.1 as f64);
+            let run = (at.0 as f64) - (before.0 as f64);
+            self.convert((source, destination), at, rise / run, domain);
+        }
+        put(&mut self.points, key, at, &mut self.beyond);
     }
-    if before != Some(at) {
-        SYNC_POINTS.put(key, at);
+
+    /// Keeps a conversion, and the inverse one where the destination has no conversion of its own.
+    fn convert(
+        &mut self,
+        (source, destination): (u64, u64),
+        at: (i64, i64),
+        slope: f64,
+        domain: u32,
+    ) {
+        let given = Conversion {
+            to: destination,
+            slope,
+            from: at,
+            is_inverse: false,
+        };
+        let inverse = Conversion {
+            to: source,
+            slope: slope.recip(),
+            from: (at.1, at.0),
+            is_inverse: true,
+        };
+        let known = self.conversions.get(&(domain, destination));
+        let is_free = known.is_none_or(|known| known.is_inverse && known.to == source);
+        for (of, conversion, is_kept) in [(source, given, true), (destination, inverse, is_free)] {
+            if is_kept && conversion.slope.is_finite() {
+                let key = (domain, of);
+                put(&mut self.conversions, key, conversion, &mut self.beyond);
+            }
+        }
     }
 }
 
-/// Keeps a conversion, and the inverse one where the destination has no conversion of its own.
-fn convert((source, destination): (u64, u64), at: (i64, i64), slope: f64, domain: u32) {
-    let put = |of: u64, to: u64, slope: f64, from: (i64, i64)| {
-        if slope.is_finite() {
-            CONVERSIONS.put((domain, of), Conversion { to, slope, from });
-        }
-    };
-    put(source, destination, slope, at);
-    if CONVERSIONS.get(&(domain, destination)).is_none() {
-        put(destination, source, slope.recip(), (at.1, at.0));
+/// Puts a value, unless there are too many keys: then it is counted as `beyond`.
+fn put<K: Eq + Hash, V>(values: &mut HashMap<K, V>, key: K, value: V, beyond: &mut u64) {
+    if values.len() < MAX_TIES || values.contains_key(&key) {
+        values.insert(key, value);
+        return;
     }
+    if *beyond == 0 {
+        message(format_args!(
+            "NVTX: more than {MAX_TIES} clocks are tied to others: timestamps of further ones are not converted"
+        ));
+    }
+    *beyond += 1;
 }
 
 #[cfg(test)]
@@ -313,12 +361,38 @@ mod tests {
     #[test]
     fn two_readings_at_the_same_instant_tie_a_clock_to_another_one() {
         let (card, other) = (1 << 25, 1 << 26);
-        synchronize(7, (card, kind::TOOL), (1000, 50_000));
+        let ties = || TIES.lock();
+        ties().synchronize(7, (card, kind::TOOL), (1000, 50_000));
         assert_eq!(at(card, 1000), None);
-        synchronize(7, (card, kind::TOOL), (2000, 53_000));
+        ties().synchronize(7, (card, kind::TOOL), (2000, 53_000));
         assert_eq!(at(card, 1500), Some(Ticks(51_500)));
         // The clock of another card is known by that of the first.
-        convert((other, card), (0, 1500), 0.5, 7);
+        ties().convert((other, card), (0, 1500), 0.5, 7);
         assert_eq!(at(other, 100), Some(Ticks(51_650)));
+    }
+
+    #[test]
+    fn a_clock_that_others_are_tied_to_follows_the_latest_readings() {
+        let mut ties = Ties::default();
+        let (own, card) = (1 << 27, 1 << 28);
+        let slope = |ties: &Ties, of: u64| ties.conversions[&(7, of)].slope;
+        ties.convert((own, card), (0, 0), 2.0, 7);
+        assert_eq!(slope(&ties, card), 0.5);
+        ties.convert((own, card), (0, 0), 4.0, 7);
+        assert_eq!(slope(&ties, card), 0.25);
+        ties.convert((card, own), (0, 0), 3.0, 7);
+        ties.convert((own, card), (0, 0), 4.0, 7);
+        assert_eq!(slope(&ties, card), 3.0);
+    }
+
+    #[test]
+    fn clocks_beyond_the_maximum_are_counted() {
+        let mut ties = Ties::default();
+        for clock in 0..MAX_TIES as u64 + 2 {
+            for _ in 0..2 {
+                ties.synchronize(7, (1000 + clock, kind::TOOL), (0, 0));
+            }
+        }
+        assert_eq!((ties.points.len(), ties.beyond), (MAX_TIES, 4));
     }
 }

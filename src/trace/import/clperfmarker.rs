@@ -44,7 +44,7 @@ pub(super) fn is_file(head: &[u8]) -> bool {
     head.starts_with(FIRST_LINE)
 }
 
-/// What a line says.
+/// A line of the file, parsed.
 #[derive(Debug, PartialEq)]
 enum Line<'a> {
     /// The id of a thread, or a number of lines.
