@@ -1,7 +1,7 @@
 //! `gputrail status`, `start`, `stop`, `flush` and `dump`: control of a recording from another terminal.
 //!
 //! `gputrail record` listens on a socket in its private directory. A request is one line, `gputrail 1 VERB`; the answer is
-//! one JSON object, with the field `error` if the request failed. Empty lines before it say that the work goes on.
+//! one JSON object, with the field `error` if the request failed. Empty lines before it say that a trace is being made.
 
 use crate::cli::{AnswerFormat, Control};
 use crate::figures::{bytes, count, time};
@@ -128,7 +128,9 @@ impl Listener {
                     std::thread::sleep(Duration::from_millis(100));
                     continue;
                 };
-                if self.clients.fetch_add(1, Ordering::Relaxed) < MAX_CLIENTS {
+                if self.clients.fetch_add(1, Ordering::Relaxed) >= MAX_CLIENTS {
+                    refuse(&connection);
+                } else {
                     let work = move || {
                         // A client that does not read its answer loses it.
                         let _ = self.answer(&connection, recording);
@@ -163,8 +165,7 @@ impl Listener {
         let line = read_line(connection, Instant::now() + PATIENCE)?;
         let result = match user {
             Some(user) if user == rustix::process::geteuid().as_raw() || user == 0 => {
-                let work = || self.serve_request(&line, recording);
-                with_signs_of_life(connection, SIGN_OF_LIFE, work)
+                self.serve_request(connection, &line, recording)
             }
             _ => Err(anyhow!("this recording belongs to another user")),
         };
@@ -172,7 +173,12 @@ impl Listener {
         (&*connection).write_all(answer.to_string().as_bytes())
     }
 
-    fn serve_request(&self, request: &str, recording: &Recording<'_>) -> Result<Value> {
+    fn serve_request(
+        &self,
+        connection: &UnixStream,
+        request: &str,
+        recording: &Recording<'_>,
+    ) -> Result<Value> {
         let verb = request
             .strip_prefix(GREETING)
             .and_then(|name| Verb::ALL.into_iter().find(|verb| verb.name() == name))
@@ -193,18 +199,31 @@ impl Listener {
         let mut answer = describe(&status, recording);
         if verb == Verb::Flush {
             let captures: Vec<PathBuf> = status.captures.clone();
-            let _making = self
-                .making_trace
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let make = || {
+                let _making = self
+                    .making_trace
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                (recording.make_trace)(&captures)
+            };
+            // The session's own answer takes no time: a client does not wait for one that hangs.
             let trace = match status.dumps.is_none() && !captures.is_empty() {
-                true => Some((recording.make_trace)(&captures)?),
+                true => Some(with_signs_of_life(connection, SIGN_OF_LIFE, make)?),
                 false => None,
             };
             answer["trace"] = json!(trace);
         }
         Ok(answer)
     }
+}
+
+/// Answers a client that is one too many.
+fn refuse(mut connection: &UnixStream) {
+    let error = format!("{MAX_CLIENTS} commands are being served; try again");
+    let answer = json!({ "error": error }).to_string();
+    // There is room for it in a new connection.
+    let _ = connection.set_nonblocking(true);
+    let _ = connection.write_all(answer.as_bytes());
 }
 
 /// Reads a request, without the end of its line, which has to come before `deadline`.
@@ -311,20 +330,27 @@ fn request(verb: Verb, pid: u32) -> Result<Value> {
         _ => anyhow!(error).context(format!("cannot reach {}", socket.display())),
     })?;
     check_owner(&connection, pid)?;
-    writeln!(&connection, "{GREETING}{}", verb.name()).context(NO_ANSWER)?;
-    let mut text = String::new();
-    let read = (&connection).take(MAX_ANSWER).read_to_string(&mut text);
-    read.map_err(|error| match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            anyhow!("{NO_ANSWER} for {} s", PATIENCE.as_secs())
-        }
-        _ => anyhow!(error).context(NO_ANSWER),
-    })?;
-    let answer: Value = serde_json::from_str(&text).context(NO_ANSWER)?;
+    let answer = converse(&connection, verb)?;
     match answer.get("error").and_then(Value::as_str) {
         Some(error) => bail!("{error}"),
         None => Ok(answer),
     }
+}
+
+/// Sends a request, and returns the answer.
+fn converse(mut connection: &UnixStream, verb: Verb) -> Result<Value> {
+    let request = format!("{GREETING}{}\n", verb.name());
+    let written = connection.write_all(request.as_bytes());
+    let mut text = Vec::new();
+    let read = connection.take(MAX_ANSWER).read_to_end(&mut text);
+    // A client that is refused has its answer, whether or not its request was read.
+    serde_json::from_slice(&text).map_err(|malformed| match (read, written) {
+        (Err(error), _) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            anyhow!("{NO_ANSWER} for {} s", PATIENCE.as_secs())
+        }
+        (Err(error), _) | (_, Err(error)) => anyhow!(error).context(NO_ANSWER),
+        _ => anyhow!(malformed).context(NO_ANSWER),
+    })
 }
 
 const NO_ANSWER: &str = "the running gputrail gave no answer";
@@ -497,7 +523,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_hears_that_long_work_goes_on() {
+    fn a_client_gets_an_empty_line_while_long_work_goes_on() {
         let (server, mut client) = UnixStream::pair().unwrap();
         let result = with_signs_of_life(&server, Duration::from_millis(1), || {
             let mut bytes = [0; 2];
@@ -505,6 +531,27 @@ mod tests {
             bytes
         });
         assert_eq!(&result, b"\n\n");
+    }
+
+    #[test]
+    fn a_client_that_is_one_too_many_is_told() {
+        for is_early in [true, false] {
+            let (server, client) = UnixStream::pair().unwrap();
+            let mut server = Some(server);
+            if is_early {
+                refuse(&server.take().unwrap());
+            }
+            let answer = std::thread::scope(|scope| {
+                let answer = scope.spawn(|| converse(&client, Verb::Status));
+                if let Some(server) = server {
+                    // The request is there, but not read.
+                    std::thread::sleep(Duration::from_millis(20));
+                    refuse(&server);
+                }
+                answer.join().unwrap().unwrap()
+            });
+            assert_eq!(answer["error"], "16 commands are being served; try again");
+        }
     }
 
     #[test]

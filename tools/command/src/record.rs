@@ -266,7 +266,11 @@ fn markers_file(base: Option<&Path>) -> Result<Option<OsString>, Failure> {
 
 /// Prints which libraries of markers programs find before ours.
 fn mention_other_libraries() {
-    let folders = std::env::var_os(markers::LIBRARIES_VARIABLE).unwrap_or_default();
+    let folders = std::env::var_os(markers::LIBRARIES_VARIABLE);
+    // An empty value names no folder; an empty part of a value is the current directory.
+    let Some(folders) = folders.filter(|folders| !folders.is_empty()) else {
+        return;
+    };
     for folder in std::env::split_paths(&folders) {
         let is_ours = folder.file_name() == Some(markers::LIBRARIES_FOLDER.as_ref());
         let there = markers::LIBRARIES.map(|name| folder.join(name));
