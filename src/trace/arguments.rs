@@ -35,6 +35,19 @@ impl Arguments {
         self.list.push((name, value));
     }
 
+    /// Adds an argument unless all of them would take more than `most` bytes. Returns whether it did.
+    pub fn push_within(&mut self, most: usize, name: &str, value: Value<'_>) -> bool {
+        let text = match value {
+            Value::Text(text) | Value::Json(text) => text.len(),
+            _ => 0,
+        };
+        let fits = self.bytes() + name.len() + text < most;
+        if fits {
+            self.push(name, value);
+        }
+        fits
+    }
+
     fn store(&mut self, text: &str) -> Range<usize> {
         let begin = self.texts.len();
         self.texts.push_str(text);

@@ -235,8 +235,9 @@ impl Conversion {
         let mut sources: Vec<(PathBuf, Source)> = copied
             .map(|source| (source.name().to_owned(), source.clone()))
             .collect();
-        let made = NamedTempFile::new()?;
+        let mut of_others = None;
         if let [first, ..] = others.recordings() {
+            let made = of_others.insert(NamedTempFile::new()?);
             (&others).produce(&mut Exporter::new(made.as_file()))?;
             // The clock of the first input is that of the output.
             let place = match is_trace(&self.inputs.recordings()[0]) {

@@ -24,18 +24,30 @@ const FLUSH_PERIOD: u32 = 200;
 const TRIES: usize = 4;
 
 /// The activities that CUPTI records, and the kinds of records that are made of them.
-const ACTIVITIES: [(u32, Kind); 11] = [
-    (ffi::CONCURRENT_KERNEL, Kind::KERNEL_DISPATCH),
-    (ffi::MEMCPY, Kind::MEMORY_COPY),
-    (ffi::MEMCPY_PEER, Kind::MEMORY_COPY),
-    (ffi::MEMSET, Kind::MEMORY_SET),
-    (ffi::MEMORY, Kind::MEMORY_ALLOCATION),
-    (ffi::MEMORY_POOL, Kind::MEMORY_ALLOCATION),
-    (ffi::SYNCHRONIZATION, Kind::SYNCHRONIZATION),
-    (ffi::CUDA_EVENT, Kind::SYNCHRONIZATION),
-    (ffi::UNIFIED_MEMORY_COUNTER, Kind::UNIFIED_MEMORY_COUNTER),
-    (ffi::ENVIRONMENT, Kind::ENVIRONMENT),
-    (ffi::OVERHEAD, Kind::OVERHEAD),
+const ACTIVITIES: [(u32, Kind, &str); 11] = [
+    (ffi::CONCURRENT_KERNEL, Kind::KERNEL_DISPATCH, "kernels"),
+    (ffi::MEMCPY, Kind::MEMORY_COPY, "copies"),
+    (
+        ffi::MEMCPY_PEER,
+        Kind::MEMORY_COPY,
+        "copies between devices",
+    ),
+    (ffi::MEMSET, Kind::MEMORY_SET, "fills"),
+    (ffi::MEMORY, Kind::MEMORY_ALLOCATION, "allocations"),
+    (ffi::MEMORY_POOL, Kind::MEMORY_ALLOCATION, "memory pools"),
+    (ffi::SYNCHRONIZATION, Kind::SYNCHRONIZATION, "waits"),
+    (ffi::CUDA_EVENT, Kind::SYNCHRONIZATION, "CUDA events"),
+    (
+        ffi::UNIFIED_MEMORY_COUNTER,
+        Kind::UNIFIED_MEMORY_COUNTER,
+        "managed memory",
+    ),
+    (
+        ffi::ENVIRONMENT,
+        Kind::ENVIRONMENT,
+        "clocks and temperatures",
+    ),
+    (ffi::OVERHEAD, Kind::OVERHEAD, "overhead"),
 ];
 
 /// The process's use of CUPTI.
@@ -189,7 +201,7 @@ impl Session {
                 }
             }
         }
-        for (place, (activity, kind)) in ACTIVITIES.into_iter().enumerate() {
+        for (place, (activity, kind, what)) in ACTIVITIES.into_iter().enumerate() {
             let wanted = !board.buffers_for(kind).is_none();
             if wanted == enabled.activities[place] {
                 continue;
@@ -209,7 +221,7 @@ impl Session {
                 && enabled.refused[place].is_some()
                 && !std::mem::replace(&mut enabled.has_complained, true)
             {
-                message(format_args!("{}", refusal(activity, kind, status)));
+                message(format_args!("{}", refusal(activity, what, status)));
             }
         }
     }
@@ -256,8 +268,7 @@ impl Session {
 }
 
 /// The sentence about an activity that CUPTI does not record.
-fn refusal(activity: u32, kind: Kind, status: ffi::Status) -> String {
-    let what = kind.name().unwrap_or_default();
+fn refusal(activity: u32, what: &str, status: ffi::Status) -> String {
     format!(
         "CUPTI records no {what} (activity {activity}): {}",
         why(status)
@@ -267,9 +278,7 @@ fn refusal(activity: u32, kind: Kind, status: ffi::Status) -> String {
 /// The driver is initialised, or a context was created: names the devices, and enables what CUPTI refused before.
 pub(super) fn driver_changed() {
     objects::find_agents();
-    if let (Some(session), Some(board)) = (current_session(), process::board())
-        && session.enabled.lock().refused.iter().any(Option::is_some)
-    {
+    if let (Some(session), Some(board)) = (current_session(), process::board()) {
         session.enable(board);
     }
 }
@@ -401,9 +410,9 @@ pub(super) fn end() {
         return;
     };
     let refused = session.enabled.lock().refused;
-    for ((activity, kind), status) in ACTIVITIES.into_iter().zip(refused) {
+    for ((activity, _, what), status) in ACTIVITIES.into_iter().zip(refused) {
         if let Some(status) = status {
-            names.note(NoteKind::OTHER, &refusal(activity, kind, status));
+            names.note(NoteKind::OTHER, &refusal(activity, what, status));
         }
     }
     for (text, is_loss) in counts::describe() {

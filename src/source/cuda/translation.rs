@@ -292,7 +292,8 @@ impl Translation<'_> {
 
     /// Pages of managed memory that moved are copies without a call; all else are counters.
     fn unified_memory(&mut self, record: UnifiedMemory) {
-        if self.is_early(record.end) {
+        // Faults of the processor have a time and no duration.
+        if self.is_early(record.end.max(record.start)) {
             return;
         }
         let transfer = match record.what {
@@ -307,7 +308,6 @@ impl Translation<'_> {
         };
         let Some((transfer, device)) = transfer else {
             let buffers = self.host.buffers_for(Kind::UNIFIED_MEMORY_COUNTER);
-            // Faults of the processor have a time and no duration.
             let Some(start) = self.ticks(record.start) else {
                 return counts::UNTIMED.add(1);
             };
@@ -315,13 +315,15 @@ impl Translation<'_> {
             (counter.start, counter.value) = (start, record.value);
             counter.end = self.ticks(record.end).unwrap_or(start);
             counter.address = record.address;
+            // The agents that CUPTI defines for each kind; thrashing has a mask of them.
             (counter.source_agent, counter.destination_agent) = match record.what {
-                // The pages of the host's faults are those of a device.
-                3 => (
+                3 => (AgentId::NONE, AgentId::NONE),
+                4 | 6 => (agent_of(self, record.source), AgentId::NONE),
+                5 if record.source == 0 => (AgentId::NONE, AgentId::NONE),
+                5 => (
+                    agent_of(self, record.source.trailing_zeros()),
                     AgentId::NONE,
-                    agent_of(self, record.source.min(record.destination)),
                 ),
-                4 => (agent_of(self, record.source), AgentId::NONE),
                 _ => (
                     agent_of(self, record.source),
                     agent_of(self, record.destination),

@@ -102,8 +102,8 @@ struct State {
     /// The latest work of the compute units.
     latest: Option<WorkIndex>,
     dispatches: BTreeMap<WorkIndex, Dispatch>,
-    /// The period in progress: when it began, and what has been counted.
-    period: (Moment, Counts),
+    /// The period in progress: when it began, and what has been counted; none before the first work.
+    period: Option<(Moment, Counts)>,
 }
 
 struct Configured {
@@ -141,7 +141,7 @@ impl DeviceCounters {
             host: None,
             latest: None,
             dispatches: BTreeMap::new(),
-            period: (Moment::BEGIN, Counts::default()),
+            period: None,
         }))
     }
 
@@ -208,15 +208,21 @@ impl DeviceCounters {
             return state.progress(span, span.from, span.to);
         };
         let mut from = span.from;
-        state.idle_until(from, period, clock);
+        let begin = || (from, Counts::default());
+        let (mut begin, _) = *state.period.get_or_insert_with(begin);
+        // Periods in which nothing ran.
+        while begin + period <= from {
+            begin = begin + period;
+            state.end_period(begin, clock);
+        }
         while from < span.to {
-            let to = (state.period.0 + period).min(span.to);
+            let to = (begin + period).min(span.to);
             state.progress(span, from, to);
-            state
-                .period
-                .1
-                .add(Event::ActiveCycle, events::cycles(to - from));
-            if to == state.period.0 + period {
+            if let Some((_, counts)) = &mut state.period {
+                counts.add(Event::ActiveCycle, events::cycles(to - from));
+            }
+            if to == begin + period {
+                begin = to;
                 state.end_period(to, clock);
             }
             from = to;
@@ -272,19 +278,16 @@ impl State {
             for ((event, before), (_, after)) in before.into_iter().zip(after) {
                 new.add(event, after - before);
             }
-            self.period.1 = self.period.1.plus(new);
-        }
-    }
-
-    /// Ends the periods before `now` in which nothing ran.
-    fn idle_until(&mut self, now: Moment, period: Nanos, clock: &mut DeviceClock) {
-        while self.period.0 + period <= now {
-            self.end_period(self.period.0 + period, clock);
+            if let Some((_, counts)) = &mut self.period {
+                *counts = counts.plus(new);
+            }
         }
     }
 
     fn end_period(&mut self, to: Moment, clock: &mut DeviceClock) {
-        let (from, mut counts) = std::mem::replace(&mut self.period, (to, Counts::default()));
+        let Some((from, mut counts)) = self.period.replace((to, Counts::default())) else {
+            return;
+        };
         counts.add(Event::Cycle, events::cycles(to - from));
         let subject = Subject {
             span: (clock.read(from), clock.read(to)),
@@ -336,6 +339,7 @@ impl Provider<CountingRequest> for DeviceCounters {
             mode: request.mode,
             records,
         });
+        state.period = None;
         Ok(())
     }
 
@@ -344,7 +348,8 @@ impl Provider<CountingRequest> for DeviceCounters {
     }
 
     fn start(&self, to: CountingDelivery) {
-        lock_std(&self.0).delivery = Some(to);
+        let mut state = lock_std(&self.0);
+        (state.delivery, state.period) = (Some(to), None);
     }
 
     fn stop(&self) {

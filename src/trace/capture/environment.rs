@@ -7,7 +7,8 @@ use std::io;
 use super::devices::Devices;
 use crate::record::{AgentId, Environment, EnvironmentKind, Nanos, UnifiedMemoryCounter};
 use crate::trace::model::{
-    CounterBlock, CounterDescription, CounterIndex, CounterUnit, CounterValue, ProcessIndex, Stream,
+    CounterBlock, CounterDescription, CounterIndex, CounterUnit, CounterValue, Parent,
+    ProcessIndex, Stream, Track, TrackIndex, TrackKind,
 };
 
 /// The counters of one process.
@@ -15,6 +16,8 @@ use crate::trace::model::{
 pub(super) struct Environments {
     /// By agent and name.
     counters: BTreeMap<(AgentId, &'static str), Counter>,
+    /// Counters without an agent, by name: their tracks and latest values.
+    of_process: BTreeMap<&'static str, (TrackIndex, u64)>,
 }
 
 /// A counter that has `value` from `time` on.
@@ -59,11 +62,13 @@ impl Environments {
         let Some(name) = record.what.name() else {
             return Ok(());
         };
-        // Faults of the host are those of pages on some device.
         let agent = match record.source_agent {
             AgentId::NONE => record.destination_agent,
             agent => agent,
         };
+        if agent == AgentId::NONE {
+            return self.add_to_process(stream, (process, name), record.value, time);
+        }
         let key = (agent, name);
         let unit = CounterUnit::Count;
         let Some(counter) = self.counter(stream, (process, devices), key, unit)? else {
@@ -71,6 +76,30 @@ impl Environments {
         };
         let sum = counter.value.saturating_add(record.value);
         counter.change(stream, time, sum)
+    }
+
+    fn add_to_process(
+        &mut self,
+        stream: &mut Stream<'_>,
+        (process, name): (ProcessIndex, &'static str),
+        more: u64,
+        time: Nanos,
+    ) -> io::Result<()> {
+        let (track, sum) = match self.of_process.entry(name) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(entry) => entry.insert((
+                stream.new_track(&Track {
+                    parent: Parent::Process(process),
+                    name,
+                    kind: TrackKind::Counter(CounterUnit::Count),
+                    order: None,
+                })?,
+                0,
+            )),
+        };
+        *sum = sum.saturating_add(more);
+        let value = CounterValue::Int(i64::try_from(*sum).unwrap_or(i64::MAX));
+        stream.consumer.value(*track, time, value)
     }
 
     /// Passes on the last values, which last until `end`.

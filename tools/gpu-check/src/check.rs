@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// The longest run of one program.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// The reason for which a check was not done, or not to its end.
+const NO_TIME: &str = "no time was left";
+
 /// The exit code of `gputrail record` if it could not do what it was asked for.
 const REFUSED: i32 = 125;
 
@@ -79,7 +82,7 @@ impl Checks {
     fn ended(&self, command: &mut Command) -> Result<Ended, String> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err("no time was left".into());
+            return Err(NO_TIME.into());
         }
         let out = tempfile(&self.folder, "out")?;
         let errors = tempfile(&self.folder, "errors")?;
@@ -90,13 +93,18 @@ impl Checks {
         let mut child = command
             .spawn()
             .map_err(|error| format!("{name}: {error}"))?;
-        let status = wait(&mut child, left.min(LONGEST))?;
+        let status = wait(&mut child, left.min(LONGEST));
+        let status = status.map_err(|error| match left < LONGEST {
+            true => NO_TIME.to_owned(),
+            false => error,
+        });
         let read = |path: &Path| {
             let bytes = std::fs::read(path).unwrap_or_default();
             let _ = std::fs::remove_file(path);
             String::from_utf8_lossy(&bytes).into_owned()
         };
-        let out = read(&out.0);
+        let (out, errors) = (read(&out.0), read(&errors.0));
+        let status = status?;
         Ok(Ended {
             code: match (status.code(), status.signal()) {
                 (Some(code), _) => code,
@@ -104,7 +112,7 @@ impl Checks {
             },
             values: parse(&out),
             out,
-            errors: read(&errors.0),
+            errors,
         })
     }
 
@@ -223,12 +231,10 @@ impl Checks {
         match result {
             Ok(()) => {}
             Err(error) => {
-                if check.verdict != Verdict::NotRun {
-                    check.verdict = Verdict::Failed;
-                }
-                if self.deadline <= Instant::now() {
-                    check.verdict = Verdict::NotRun;
-                }
+                check.verdict = match error == NO_TIME || check.verdict == Verdict::NotRun {
+                    true => Verdict::NotRun,
+                    false => Verdict::Failed,
+                };
                 check.lines.push(error);
             }
         }

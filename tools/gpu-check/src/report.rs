@@ -61,11 +61,10 @@ impl Report {
         self.checks.push(check);
     }
 
-    /// Whether a check failed.
-    pub fn has_failed(&self) -> bool {
-        self.checks
-            .iter()
-            .any(|check| check.verdict == Verdict::Failed)
+    /// Whether checks passed and none failed.
+    pub fn is_good(&self) -> bool {
+        let any = |verdict| self.checks.iter().any(|check| check.verdict == verdict);
+        any(Verdict::Passed) && !any(Verdict::Failed)
     }
 
     fn markdown(&self) -> String {

@@ -8,7 +8,7 @@ use crate::trace::perfetto::schema::field::{debug_annotation, interned_data as t
 
 /// Maximum nesting of annotations that is followed.
 const DEEPEST: u32 = 32;
-/// Maximum number of bytes of a table or a list as JSON: a few bytes of a packet may refer to a long text.
+/// Maximum number of bytes of the tables and lists of a packet as JSON: a few bytes of it may refer to a long text.
 const MAX_JSON_BYTES: usize = if cfg!(test) { 1 << 20 } else { 16 << 20 };
 
 impl<'a> Resolving<'a, '_> {
@@ -70,7 +70,7 @@ impl<'a> Resolving<'a, '_> {
                     let is_table = number == debug_annotation::DICT_ENTRIES;
                     let [open, close] = if is_table { ['{', '}'] } else { ['[', ']'] };
                     let (text, _) = nested.get_or_insert_with(|| (open.into(), close));
-                    if text.len() > MAX_JSON_BYTES {
+                    if self.json_bytes + text.len() > MAX_JSON_BYTES {
                         continue;
                     }
                     if text.len() > 1 {
@@ -89,7 +89,8 @@ impl<'a> Resolving<'a, '_> {
         }
         if let Some((mut text, close)) = nested {
             text.push(close);
-            value = match text.len() > MAX_JSON_BYTES {
+            self.json_bytes += text.len();
+            value = match self.json_bytes > MAX_JSON_BYTES {
                 true => AnnotationValue::Unread,
                 false => AnnotationValue::Nested(text),
             };

@@ -275,6 +275,8 @@ pub(super) struct Resolving<'a, 'f> {
     pub findings: &'f mut Findings,
     /// Whether entries were left out, so that a missing one is not a defect.
     pub incomplete: bool,
+    /// Bytes of the tables and lists among the packet's annotations.
+    pub json_bytes: usize,
 }
 
 impl<'a> Resolving<'a, '_> {

@@ -377,6 +377,7 @@ impl Reading {
             position: packet.position,
             findings,
             incomplete: self.sequences.full,
+            json_bytes: 0,
         };
         match (kind, packet.time) {
             (field::trace_packet::TRACK_EVENT, Some(time)) => {

@@ -5,7 +5,7 @@ use std::io;
 use super::declare::thread_of;
 use super::slices::{Content, Details, Form, OWN, Span, end, pass_on};
 use super::work::Enqueuing;
-use super::{MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_IDS, MAX_OPEN, Replaying};
+use super::{MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_IDS, MAX_OPEN, Replaying, TOO_MANY_ARGUMENTS};
 use crate::record::{CorrelationId, ExternalId, Nanos};
 use crate::trace::arguments::Arguments;
 use crate::trace::model::{CounterValue, EventId, Value};
@@ -209,17 +209,11 @@ impl Replaying<'_> {
             let Some(value) = value.value() else {
                 continue;
             };
-            let text = match value {
-                Value::Text(text) | Value::Json(text) => text.len(),
-                _ => 0,
-            };
-            match details.arguments.bytes() + name.len() + text < MAX_EVENT_BYTES {
-                true => details.arguments.push(name, value),
-                false => left_out += 1,
-            }
+            let arguments = &mut details.arguments;
+            left_out += u64::from(!arguments.push_within(MAX_EVENT_BYTES, name, value));
         }
         if left_out > 0 {
-            self.leave_out("argument of an event beyond 16 MiB of them", left_out);
+            self.leave_out(TOO_MANY_ARGUMENTS, left_out);
         }
         Some(Box::new(details))
     }

@@ -59,6 +59,7 @@ const MAX_OPEN: usize = 1 << 20;
 const MAX_DETAIL_BYTES: usize = if cfg!(test) { 4 << 20 } else { 128 << 20 };
 /// Maximum number of bytes of the arguments of one event.
 const MAX_EVENT_BYTES: usize = if cfg!(test) { 1 << 20 } else { 16 << 20 };
+const TOO_MANY_ARGUMENTS: &str = "argument of an event beyond 16 MiB of them";
 /// Maximum number of ids of an event that are read.
 const MAX_IDS: usize = 1 << 20;
 /// Maximum number of bytes of the names and categories of slices, of the names of functions and their parameters, of stages and

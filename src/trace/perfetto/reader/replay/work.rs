@@ -4,7 +4,10 @@ use std::io;
 use std::rc::Rc;
 
 use super::stages::{LAUNCH, StageOfWork, launch_in};
-use super::{MAX_DETAIL_BYTES, MAX_IDS, MAX_WAITING, Replaying, UNKNOWN_DEVICE};
+use super::{
+    MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_IDS, MAX_WAITING, Replaying, TOO_MANY_ARGUMENTS,
+    UNKNOWN_DEVICE,
+};
 use crate::record::{ContextId, CorrelationId, Domain, Nanos, ProcessId, ThreadId};
 use crate::trace::arguments::Arguments;
 use crate::trace::model;
@@ -87,9 +90,10 @@ impl Held {
         Some((self.start, Nanos(self.start.0.saturating_add(duration))))
     }
 
-    /// Reads the fields that [`WorkEvent`] does not have.
-    fn read(&mut self, event: &[u8]) {
+    /// Reads the fields that [`WorkEvent`] does not have. Returns the number of ids for which there is no room.
+    fn read(&mut self, event: &[u8]) -> u64 {
         let mut leading = (None, 0, String::new());
+        let mut left_out = 0;
         for field in Fields::new(event) {
             match (field.number, field.value) {
                 (stage::EXTRA_DATA, FieldValue::Bytes(message)) => {
@@ -113,8 +117,12 @@ impl Held {
                 }
                 (stage::EVENT_WAIT_IDS, _) => {
                     let waits = &mut self.details().waits;
-                    let room = MAX_IDS.saturating_sub(waits.len());
-                    waits.extend(field.numbers().map(EventId).take(room));
+                    for wait in field.numbers() {
+                        match waits.len() < MAX_IDS {
+                            true => waits.push(EventId(wait)),
+                            false => left_out += 1,
+                        }
+                    }
                 }
                 (LAUNCH, FieldValue::Bytes(launch)) if self.stage.launch.is_none() => {
                     self.details().launch = launch_in(launch)
@@ -129,6 +137,7 @@ impl Held {
                 leading,
             });
         }
+        left_out
     }
 
     fn details(&mut self) -> &mut WorkDetails {
@@ -182,9 +191,20 @@ impl Replaying<'_> {
             status: 0,
             details: None,
         };
-        held.read(event.bytes);
+        let ids = held.read(event.bytes);
+        if ids > 0 {
+            self.leave_out(
+                "id of work that it waited for beyond 1,048,576 of them",
+                ids,
+            );
+        }
+        let mut left_out = 0;
         for (name, value) in &event.properties {
-            held.details().arguments.push(name, *value);
+            let arguments = &mut held.details().arguments;
+            left_out += u64::from(!arguments.push_within(MAX_EVENT_BYTES, name, *value));
+        }
+        if left_out > 0 {
+            self.leave_out(TOO_MANY_ARGUMENTS, left_out);
         }
         let Some(id) = event.event else {
             self.untied += 1;
