@@ -1806,8 +1806,9 @@ typedef struct gputrail_record_marker {
   gputrail_ticks time;
   /*
    * START and END: the range, unique in the process. External ids: the id. RESOURCE: the handle. PUSH, POP
-   * and INSTANT: the level of the range, from 1, in a domain whose ranges nest by themselves; 0 where ranges of all
-   * domains nest in each other.
+   * and INSTANT, in the low 32 bits: the level of the range, from 1, in a domain whose ranges nest by themselves; 0
+   * where ranges of all domains nest in each other. PUSH and POP, in the high 32 bits: the number of the domain's
+   * ranges on the thread that ended without a record, since it was off, after the marker before.
    */
   uint64_t id;
   /* The payload, of type payload_kind. */

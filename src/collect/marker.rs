@@ -18,7 +18,7 @@
 //! recorded is not added later.
 
 pub(crate) mod ids;
-mod nesting;
+pub(crate) mod nesting;
 mod registry;
 mod text;
 

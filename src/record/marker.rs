@@ -75,8 +75,9 @@ pub struct Marker {
     /// The time.
     pub time: Ticks,
     /// `START` and `END`: the range, unique in the process. External ids: the id. `RESOURCE`: the handle. `PUSH`, `POP`
-    /// and `INSTANT`: the level of the range, from 1, in a domain whose ranges nest by themselves; 0 where ranges of all
-    /// domains nest in each other.
+    /// and `INSTANT`, in the low 32 bits: the level of the range, from 1, in a domain whose ranges nest by themselves; 0
+    /// where ranges of all domains nest in each other. `PUSH` and `POP`, in the high 32 bits: the number of the domain's
+    /// ranges on the thread that ended without a record, since it was off, after the marker before.
     pub id: u64,
     /// The payload, of type `payload_kind`.
     pub payload: u64,
@@ -98,6 +99,18 @@ pub struct Marker {
     pub external_kind: u16,
 }
 record!(Marker, Kind::MARKER, 56);
+
+impl Marker {
+    /// The level of a range that is pushed or popped, from 1; 0 where ranges of all domains nest in each other.
+    pub fn level(&self) -> u32 {
+        self.id as u32
+    }
+
+    /// The number of ranges that ended without a record after the marker before.
+    pub fn ended_unrecorded(&self) -> u32 {
+        (self.id >> 32) as u32
+    }
+}
 
 /// The latest external id of one kind, ahead of the record of a call on the same thread. 32 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]

@@ -17,6 +17,7 @@ use crate::buffer::lanes::OwnLanes;
 use crate::buffer::{MAX_OPEN_CALLS, OpenCalls};
 use crate::collect::marker::CText;
 use crate::collect::marker::ids::RangeIds;
+use crate::collect::marker::nesting::PushedRanges;
 use crate::collect::switchboard::{BUFFERS, Interest, Switchboard, ThreadState};
 use crate::record::*;
 use std::ffi::CString;
@@ -110,8 +111,8 @@ pub struct HostThread {
     strings: Vec<(StringId, Box<str>)>,
     /// A direct-mapped cache of C strings and their ids, by the addresses of the strings.
     c_strings: Vec<(StringId, CString)>,
-    /// The number of pushed ranges, by the number of the marker domain.
-    levels: Vec<u32>,
+    /// The pushed ranges, by the number of the marker domain.
+    levels: Vec<PushedRanges>,
     range_ids: RangeIds,
 }
 
@@ -432,13 +433,13 @@ impl HostThread {
     /// The number of ranges that are pushed on this thread in the marker domain with this number; `None` for domains
     /// beyond [`MAX_LEVELS`].
     #[inline]
-    pub(crate) fn level(&mut self, domain: u32) -> Option<&mut u32> {
+    pub(crate) fn pushed_ranges(&mut self, domain: u32) -> Option<&mut PushedRanges> {
         let place = domain as usize;
         if place >= self.levels.len() {
             if place >= MAX_LEVELS {
                 return None;
             }
-            self.levels.resize(place + 1, 0);
+            self.levels.resize(place + 1, PushedRanges::default());
         }
         self.levels.get_mut(place)
     }

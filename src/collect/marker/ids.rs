@@ -38,9 +38,9 @@ pub(super) fn follow(host: &mut HostThread, marker: &Marker) {
         return;
     };
     // Where levels are not counted, all domains nest in each other.
-    let key = match marker.id {
+    let key = match marker.level() {
         0 => (StringId::NONE, 0),
-        level => (marker.domain, level),
+        level => (marker.domain, u64::from(level)),
     };
     match marker.what {
         MarkerKind::PUSH if marker.name.is_some() => {

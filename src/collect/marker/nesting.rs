@@ -3,7 +3,7 @@
 use super::text::KeptText;
 use super::{Event, Text, UNBALANCED, is_wanted, report};
 use crate::collect::process;
-use crate::record::MarkerKind;
+use crate::record::{Kind, MarkerKind};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -60,27 +60,29 @@ impl MarkerDomain {
     /// Begins a range in this domain on the calling thread. Returns its level, from 0.
     #[inline]
     pub fn push(&self, event: &Event<'_>) -> Result<u32, NoLevel> {
-        let level = self.change_level(|level| {
-            *level = level.saturating_add(1);
-            Ok(*level - 1)
+        let (level, id) = self.change(|ranges, is_on| {
+            let level = ranges.now;
+            let unseen = ranges.move_to(level.saturating_add(1), is_on);
+            Ok((level, id(level, unseen)))
         })?;
-        self.report(MarkerKind::PUSH, u64::from(level) + 1, event);
+        self.report(MarkerKind::PUSH, id, event);
         Ok(level)
     }
 
     /// Ends the innermost range of this domain on the calling thread. Returns its level, from 0.
     #[inline]
     pub fn pop(&self, event: &Event<'_>) -> Result<u32, NoLevel> {
-        let level = self.change_level(|level| {
-            *level = level.checked_sub(1).ok_or(NoLevel::Empty)?;
-            Ok(*level)
+        let changed = self.change(|ranges, is_on| {
+            let level = ranges.now.checked_sub(1).ok_or(NoLevel::Empty)?;
+            let unseen = ranges.move_to(level, is_on);
+            Ok((level, id(level, unseen)))
         });
-        match level {
-            Ok(level) => self.report(MarkerKind::POP, u64::from(level) + 1, event),
+        match changed {
+            Ok((_, id)) => self.report(MarkerKind::POP, id, event),
             Err(NoLevel::Empty) => self.report(MarkerKind::POP, UNBALANCED, event),
             Err(NoLevel::Uncounted) => {}
         }
-        level
+        changed.map(|(level, _)| level)
     }
 
     /// Records a pop for which the caller, which counts the levels itself, has no push.
@@ -102,20 +104,76 @@ impl MarkerDomain {
         }
     }
 
-    /// Changes the number of ranges that are pushed on the calling thread. Counts whether or not a recording is on, so
-    /// that the program always gets the levels that it expects.
+    /// Changes the ranges that are pushed on the calling thread; `change` also gets whether markers are recorded. Counts
+    /// in any case, so that the program always gets the levels that it expects.
     #[inline]
-    fn change_level(
+    fn change(
         &self,
-        change: impl FnOnce(&mut u32) -> Result<u32, NoLevel>,
-    ) -> Result<u32, NoLevel> {
+        change: impl FnOnce(&mut PushedRanges, bool) -> Result<(u32, u64), NoLevel>,
+    ) -> Result<(u32, u64), NoLevel> {
         // A forked child attaches with its first marker.
         if process::generation() == 0 {
             process::interest(super::operation(MarkerKind::PUSH));
         }
+        let is_on = !process::buffers_for(Kind::MARKER).is_none();
         let mut host = process::current()
             .and_then(process::Current::borrow)
             .ok_or(NoLevel::Uncounted)?;
-        change(host.level(self.number).ok_or(NoLevel::Uncounted)?)
+        let ranges = host.pushed_ranges(self.number).ok_or(NoLevel::Uncounted)?;
+        change(ranges, is_on)
+    }
+}
+
+/// The ranges of a domain that are pushed on a thread.
+#[derive(Copy, Clone, Default, Debug)]
+pub(crate) struct PushedRanges {
+    /// Their number.
+    now: u32,
+    /// Their number after the latest marker that was recorded.
+    recorded: u32,
+    /// The lowest number since then.
+    lowest: u32,
+}
+
+impl PushedRanges {
+    /// Changes the number of ranges. Returns how many of those that were open at the latest recorded marker have ended
+    /// since without a record, if this change is recorded.
+    #[inline]
+    fn move_to(&mut self, now: u32, is_on: bool) -> u32 {
+        self.now = now;
+        if is_on {
+            let unseen = self.recorded.saturating_sub(self.lowest);
+            (self.recorded, self.lowest) = (now, now);
+            return unseen;
+        }
+        self.lowest = self.lowest.min(now);
+        0
+    }
+}
+
+/// [`Marker::id`](crate::record::Marker::id) of a push or pop.
+#[inline]
+fn id(level: u32, unseen: u32) -> u64 {
+    u64::from(unseen) << 32 | (u64::from(level) + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_end_unrecorded_are_counted_with_the_next_record() {
+        let mut ranges = PushedRanges::default();
+        assert_eq!((ranges.move_to(1, true), ranges.move_to(2, true)), (0, 0));
+        // Both end, and three others begin.
+        for now in [1, 0, 1, 2, 3] {
+            assert_eq!(ranges.move_to(now, false), 0);
+        }
+        assert_eq!((ranges.move_to(2, true), ranges.move_to(1, true)), (2, 0));
+        // An inner one begins and ends.
+        for now in [2, 1] {
+            assert_eq!(ranges.move_to(now, false), 0);
+        }
+        assert_eq!(ranges.move_to(0, true), 0);
     }
 }

@@ -45,7 +45,31 @@ pub(super) struct ThreadMarkers {
 struct NestedRanges {
     track: Option<TrackIndex>,
     /// The levels of open ranges; 0 where they have none.
-    open: Vec<u64>,
+    open: Vec<u32>,
+    /// When the latest marker was recorded.
+    latest: Nanos,
+}
+
+impl NestedRanges {
+    /// Ends the innermost range, which ended without a record: with the last marker inside of it.
+    fn end_unrecorded(
+        &mut self,
+        stream: &mut Stream<'_>,
+        track: TrackIndex,
+        unbalanced: &mut Unbalanced,
+    ) -> io::Result<()> {
+        self.open.pop();
+        unbalanced.pushes += 1;
+        stream.consumer.end_slice(&SliceEnd {
+            track,
+            time: self.latest,
+            arguments: &[Argument {
+                name: "end",
+                value: Value::Text("not recorded: the last marker inside"),
+            }],
+            flows: &[],
+        })
+    }
 }
 
 /// Ends of ranges that do not fit their begins.
@@ -199,7 +223,7 @@ impl ThreadMarkers {
         let level = match marker.what {
             // Its id is the handle.
             MarkerKind::RESOURCE => 1,
-            _ => marker.id,
+            _ => marker.level(),
         };
         let ranges = self.ranges(if level == 0 {
             StringId::NONE
@@ -227,23 +251,31 @@ impl ThreadMarkers {
                 })?)
             }
         };
+        let ended = match marker.what {
+            MarkerKind::PUSH | MarkerKind::POP if marker.id != u64::MAX => {
+                marker.ended_unrecorded() as usize
+            }
+            _ => 0,
+        };
+        for _ in 0..ended.min(ranges.open.len()) {
+            ranges.end_unrecorded(stream, track, unbalanced)?;
+        }
+        // Ranges of this level and below have ended, too.
+        let has_ended = |open: &u32| match marker.what {
+            MarkerKind::PUSH => level != 0 && *open >= level,
+            MarkerKind::POP => level != 0 && *open > level,
+            _ => false,
+        };
+        while ranges.open.last().is_some_and(has_ended) {
+            ranges.end_unrecorded(stream, track, unbalanced)?;
+        }
+        ranges.latest = time;
         match marker.what {
             MarkerKind::PUSH => {
-                // Ranges of this level and below have ended while nothing was recorded.
-                while level != 0 && ranges.open.last().is_some_and(|open| *open >= level) {
-                    ranges.open.pop();
-                    unbalanced.pushes += 1;
-                    stream.consumer.end(track, time)?;
-                }
                 ranges.open.push(level);
                 described.begin(stream, track, time, None, true)
             }
             MarkerKind::POP => {
-                while level != 0 && ranges.open.last().is_some_and(|open| *open > level) {
-                    ranges.open.pop();
-                    unbalanced.pushes += 1;
-                    stream.consumer.end(track, time)?;
-                }
                 // The range may have been pushed before the recording, or never.
                 if ranges.open.last() != Some(&level) {
                     unbalanced.pops += 1;

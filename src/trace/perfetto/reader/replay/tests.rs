@@ -281,9 +281,7 @@ fn an_event_that_refers_to_a_long_text_again_and_again_has_bounded_arguments() {
 #[test]
 fn a_list_that_refers_to_a_long_text_again_and_again_is_counted() {
     let mut encoder = Encoder::default();
-    for packet in [first()] {
-        encoder.raw(field::trace::PACKET, &packet.encode_to_vec());
-    }
+    encoder.raw(field::trace::PACKET, &first().encode_to_vec());
     let packet = encoder.open(field::trace::PACKET);
     encoder.uint(field::trace_packet::TIMESTAMP, 1);
     encoder.uint(
