@@ -204,10 +204,8 @@ mod tests {
         drop(group);
         let mut byte = 0u8;
         // SAFETY: one byte, and a file that is still open.
-        assert_eq!(
-            unsafe { libc::pread(number, (&raw mut byte).cast(), 1, 0) },
-            1
-        );
+        let read = unsafe { libc::pread(number, (&raw mut byte).cast(), 1, 0) };
+        assert_eq!(read, 1);
         for open in [programs, number] {
             // SAFETY: the test's own files.
             unsafe { libc::close(open) };
