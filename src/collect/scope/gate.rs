@@ -270,6 +270,8 @@ impl Gate {
         // The clock is read only where the scope has a time.
         let has_come = |time: u64| clock::now().0 >= time;
         let holds = || self.holds.load(Ordering::Acquire);
+        // The name that opens it belongs to it, however short its duration.
+        let until = self.until.load(Ordering::Relaxed);
         if holds() & hold::WAITING != 0
             && is(&names.start, &named.start) != Some(false)
             && (self.not_before == 0 || has_come(self.not_before))
@@ -279,7 +281,6 @@ impl Gate {
         if holds() & (hold::WAITING | hold::OVER | hold::ENDED) != 0 {
             return Due::default();
         }
-        let until = self.until.load(Ordering::Relaxed);
         if until != 0 && has_come(until) {
             self.change(hold::OVER, 0);
             return Due::default();
