@@ -4,6 +4,7 @@
 //! library's interface, without its names. Levels of pushed ranges are counted in every process, recorded or not.
 
 use super::markers;
+use crate::collect::marker::nesting::PushedRanges;
 use crate::collect::marker::{
     self, CText, Event, MarkerDomain, RangeId, Text, name_thread, start_event,
 };
@@ -22,8 +23,8 @@ pub const VERSION: (u32, u32) = (4, 1);
 static DOMAIN: MarkerDomain = MarkerDomain::built_in("ROCTx", 1);
 
 thread_local! {
-    /// The number of ranges pushed on this thread.
-    static LEVEL: Cell<u32> = const { Cell::new(0) };
+    /// The ranges pushed on this thread.
+    static PUSHED: Cell<PushedRanges> = const { Cell::new(PushedRanges::NONE) };
 }
 
 /// Attaches the source of markers at the first call in a process.
@@ -78,11 +79,12 @@ pub unsafe fn mark(message: *const c_char) {
 /// As for [`mark`].
 pub unsafe fn push(message: *const c_char) -> c_int {
     answer(-1, || {
-        let level = LEVEL.get();
-        LEVEL.set(level.saturating_add(1));
+        let mut pushed = PUSHED.get();
+        let (level, id) = pushed.push();
+        PUSHED.set(pushed);
         // SAFETY: the caller's promise.
         let event = unsafe { named(message) };
-        DOMAIN.report(MarkerKind::PUSH, u64::from(level) + 1, &event);
+        DOMAIN.report(MarkerKind::PUSH, id, &event);
         c_int::try_from(level).unwrap_or(c_int::MAX)
     })
 }
@@ -90,12 +92,13 @@ pub unsafe fn push(message: *const c_char) -> c_int {
 /// Ends the innermost range of the calling thread. Returns its level, or -1 if there is none.
 pub fn pop() -> c_int {
     answer(-1, || {
-        let Some(level) = LEVEL.get().checked_sub(1) else {
+        let mut pushed = PUSHED.get();
+        let Some((level, id)) = pushed.pop() else {
             DOMAIN.unbalanced_pop();
             return -1;
         };
-        LEVEL.set(level);
-        DOMAIN.report(MarkerKind::POP, u64::from(level) + 1, &Event::default());
+        PUSHED.set(pushed);
+        DOMAIN.report(MarkerKind::POP, id, &Event::default());
         c_int::try_from(level).unwrap_or(c_int::MAX)
     })
 }

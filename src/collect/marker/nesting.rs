@@ -60,11 +60,7 @@ impl MarkerDomain {
     /// Begins a range in this domain on the calling thread. Returns its level, from 0.
     #[inline]
     pub fn push(&self, event: &Event<'_>) -> Result<u32, NoLevel> {
-        let (level, id) = self.change(|ranges, is_on| {
-            let level = ranges.now;
-            let unseen = ranges.move_to(level.saturating_add(1), is_on);
-            Ok((level, id(level, unseen)))
-        })?;
+        let (level, id) = self.change(|ranges| Ok(ranges.push()))?;
         self.report(MarkerKind::PUSH, id, event);
         Ok(level)
     }
@@ -72,11 +68,7 @@ impl MarkerDomain {
     /// Ends the innermost range of this domain on the calling thread. Returns its level, from 0.
     #[inline]
     pub fn pop(&self, event: &Event<'_>) -> Result<u32, NoLevel> {
-        let changed = self.change(|ranges, is_on| {
-            let level = ranges.now.checked_sub(1).ok_or(NoLevel::Empty)?;
-            let unseen = ranges.move_to(level, is_on);
-            Ok((level, id(level, unseen)))
-        });
+        let changed = self.change(|ranges| ranges.pop().ok_or(NoLevel::Empty));
         match changed {
             Ok((_, id)) => self.report(MarkerKind::POP, id, event),
             Err(NoLevel::Empty) => self.report(MarkerKind::POP, UNBALANCED, event),
@@ -104,23 +96,22 @@ impl MarkerDomain {
         }
     }
 
-    /// Changes the ranges that are pushed on the calling thread; `change` also gets whether markers are recorded. Counts
-    /// in any case, so that the program always gets the levels that it expects.
+    /// Changes the ranges that are pushed on the calling thread. Counts whether or not a recording is on, so that the
+    /// program always gets the levels that it expects.
     #[inline]
     fn change(
         &self,
-        change: impl FnOnce(&mut PushedRanges, bool) -> Result<(u32, u64), NoLevel>,
+        change: impl FnOnce(&mut PushedRanges) -> Result<(u32, u64), NoLevel>,
     ) -> Result<(u32, u64), NoLevel> {
         // A forked child attaches with its first marker.
         if process::generation() == 0 {
             process::interest(super::operation(MarkerKind::PUSH));
         }
-        let is_on = !process::buffers_for(Kind::MARKER).is_none();
         let mut host = process::current()
             .and_then(process::Current::borrow)
             .ok_or(NoLevel::Uncounted)?;
         let ranges = host.pushed_ranges(self.number).ok_or(NoLevel::Uncounted)?;
-        change(ranges, is_on)
+        change(ranges)
     }
 }
 
@@ -136,6 +127,29 @@ pub(crate) struct PushedRanges {
 }
 
 impl PushedRanges {
+    /// None.
+    pub const NONE: PushedRanges = PushedRanges {
+        now: 0,
+        recorded: 0,
+        lowest: 0,
+    };
+
+    /// A range begins. Returns its level, from 0, and [`Marker::id`](crate::record::Marker::id) for its record.
+    #[inline]
+    pub fn push(&mut self) -> (u32, u64) {
+        let level = self.now;
+        let unseen = self.move_to(level.saturating_add(1), is_recorded());
+        (level, id(level, unseen))
+    }
+
+    /// The innermost range ends, if there is one. Returns as [`push`](PushedRanges::push).
+    #[inline]
+    pub fn pop(&mut self) -> Option<(u32, u64)> {
+        let level = self.now.checked_sub(1)?;
+        let unseen = self.move_to(level, is_recorded());
+        Some((level, id(level, unseen)))
+    }
+
     /// Changes the number of ranges. Returns how many of those that were open at the latest recorded marker have ended
     /// since without a record, if this change is recorded.
     #[inline]
@@ -149,6 +163,12 @@ impl PushedRanges {
         self.lowest = self.lowest.min(now);
         0
     }
+}
+
+/// Whether markers are recorded now.
+#[inline]
+fn is_recorded() -> bool {
+    !process::buffers_for(Kind::MARKER).is_none()
 }
 
 /// [`Marker::id`](crate::record::Marker::id) of a push or pop.

@@ -241,13 +241,16 @@ mod result {
         handle
     }
 
+    /// The other tool never gets an id that it did not give.
     pub fn range(theirs: Option<u64>, ours: u64) -> u64 {
-        match theirs {
-            Some(theirs) if theirs != 0 => {
+        let takes_none = THEIR_MODULES[CORE].is_empty() && THEIR_MODULES[CORE2].is_empty();
+        match theirs.unwrap_or(0) {
+            0 if takes_none => ours,
+            0 => 0,
+            theirs => {
                 RANGES.lock().insert(theirs, ours);
                 theirs
             }
-            _ => ours,
         }
     }
 
