@@ -41,7 +41,7 @@ use crate::record::{
     Agent, AgentId, Domain, Kind, Marker, MarkerKind, Operation, PayloadKind, Queue, QueueId,
     RecordRef, ThreadId, Ticks,
 };
-use std::cell::Cell;
+use nesting::PushedRanges;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The payload of a marker.
@@ -209,8 +209,8 @@ const UNBALANCED: u64 = u64::MAX;
 static RANGES: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The number of ranges pushed on this thread.
-    static PUSHED: Cell<u32> = const { Cell::new(0) };
+    /// The ranges pushed on this thread.
+    static PUSHED: PushedRanges = const { PushedRanges::new() };
 }
 
 /// The operation of a marker of this kind, in [`Domain::MARKER`].
@@ -228,11 +228,13 @@ pub fn mark<'a>(mark: impl Into<Mark<'a>>) {
 
 /// Begins a range on the calling thread, nested in its open ranges. Returns the number of open ranges.
 pub fn push<'a>(mark: impl Into<Mark<'a>>) -> u32 {
-    report(MarkerKind::PUSH, 0, &mark.into().into());
-    PUSHED.with(|pushed| {
-        pushed.set(pushed.get().saturating_add(1));
-        pushed.get()
-    })
+    let pushed = PUSHED.with(PushedRanges::push);
+    report(
+        MarkerKind::PUSH,
+        pushed.id_without_level(),
+        &mark.into().into(),
+    );
+    pushed.level.saturating_add(1)
 }
 
 /// Ends the innermost range of the calling thread. Returns the number of ranges still open.
@@ -241,13 +243,16 @@ pub fn push<'a>(mark: impl Into<Mark<'a>>) -> u32 {
 ///
 /// [`Unbalanced::Pop`] if no range is open.
 pub fn pop() -> Result<u32, Unbalanced> {
-    let Some(left) = PUSHED.get().checked_sub(1) else {
+    let Some(popped) = PUSHED.with(PushedRanges::pop) else {
         report(MarkerKind::POP, UNBALANCED, &Event::default());
         return Err(Unbalanced::Pop);
     };
-    PUSHED.set(left);
-    report(MarkerKind::POP, 0, &Event::default());
-    Ok(left)
+    report(
+        MarkerKind::POP,
+        popped.id_without_level(),
+        &Event::default(),
+    );
+    Ok(popped.level)
 }
 
 /// Starts a range that may overlap others and end on any thread.

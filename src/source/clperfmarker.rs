@@ -10,7 +10,6 @@ use crate::collect::marker::{CText, Event, MarkerDomain, Registry, Text};
 use crate::platform::inside::{Uncancelled, contain};
 use crate::platform::sync::{OnceBox, PerProcess};
 use crate::platform::system;
-use crate::record::MarkerKind;
 use core::ffi::{c_char, c_int};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -144,9 +143,7 @@ pub unsafe fn begin(name: *const c_char, group: *const c_char) -> c_int {
             name,
             ..Event::default()
         };
-        GROUP
-            .get()
-            .report(MarkerKind::PUSH, u64::from(level) + 1, &event);
+        let _ = GROUP.get().push(&event);
         kept
     })
 }
@@ -163,9 +160,7 @@ pub fn end() -> c_int {
         };
         let kept = keep(|| end_line(now()));
         LEVEL.set(level);
-        GROUP
-            .get()
-            .report(MarkerKind::POP, u64::from(level) + 1, &Event::default());
+        let _ = GROUP.get().pop(&Event::default());
         kept
     })
 }
@@ -257,7 +252,7 @@ impl Lines {
         let first = named(&format!(".{CLPERFMARKER_EXTENSION}"));
         let second = named(&format!("-{process}.{CLPERFMARKER_EXTENSION}"));
         let write = || {
-            // What a process of this id left is replaced.
+            // An earlier process with this id may have left one.
             let _ = fs::remove_file(&part);
             let mut file = OpenOptions::new()
                 .write(true)

@@ -13,7 +13,6 @@ use crate::platform::inside::{Uncancelled, contain};
 use crate::platform::system;
 use crate::record::MarkerKind;
 use core::ffi::{c_char, c_int};
-use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -24,7 +23,7 @@ static DOMAIN: MarkerDomain = MarkerDomain::built_in("ROCTx", 1);
 
 thread_local! {
     /// The ranges pushed on this thread.
-    static PUSHED: Cell<PushedRanges> = const { Cell::new(PushedRanges::NONE) };
+    static PUSHED: PushedRanges = const { PushedRanges::new() };
 }
 
 /// Attaches the source of markers at the first call in a process.
@@ -79,27 +78,23 @@ pub unsafe fn mark(message: *const c_char) {
 /// As for [`mark`].
 pub unsafe fn push(message: *const c_char) -> c_int {
     answer(-1, || {
-        let mut pushed = PUSHED.get();
-        let (level, id) = pushed.push();
-        PUSHED.set(pushed);
+        let pushed = PUSHED.with(PushedRanges::push);
         // SAFETY: the caller's promise.
         let event = unsafe { named(message) };
-        DOMAIN.report(MarkerKind::PUSH, id, &event);
-        c_int::try_from(level).unwrap_or(c_int::MAX)
+        DOMAIN.report(MarkerKind::PUSH, pushed.id(), &event);
+        c_int::try_from(pushed.level).unwrap_or(c_int::MAX)
     })
 }
 
 /// Ends the innermost range of the calling thread. Returns its level, or -1 if there is none.
 pub fn pop() -> c_int {
     answer(-1, || {
-        let mut pushed = PUSHED.get();
-        let Some((level, id)) = pushed.pop() else {
+        let Some(popped) = PUSHED.with(PushedRanges::pop) else {
             DOMAIN.unbalanced_pop();
             return -1;
         };
-        PUSHED.set(pushed);
-        DOMAIN.report(MarkerKind::POP, id, &Event::default());
-        c_int::try_from(level).unwrap_or(c_int::MAX)
+        DOMAIN.report(MarkerKind::POP, popped.id(), &Event::default());
+        c_int::try_from(popped.level).unwrap_or(c_int::MAX)
     })
 }
 

@@ -138,8 +138,8 @@ impl Conversion {
     ///
     /// # Errors
     ///
-    /// Those of the consumer, and [`io::ErrorKind::InvalidInput`] if the selection names a call, slice or marker that the inputs do
-    /// not have, or ends before it begins.
+    /// The errors of the consumer, and [`io::ErrorKind::InvalidInput`] if the selection names a call, slice or marker that the
+    /// inputs do not have, or ends before it begins.
     pub fn pass_on(&self, consumer: &mut dyn Consumer) -> io::Result<Outcome> {
         if self.selection.is_everything() {
             let report = (&self.inputs).produce(consumer)?;

@@ -278,14 +278,14 @@ mod tests {
             }
             let ours = line.split("CUPTI").next().unwrap_or(line);
             let words = ours.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-            for word in
-                words.filter(|word| !["OpenCL", "OpenACC", "MiB", "KiB", "MHz"].contains(word))
-            {
+            for word in words.filter(|word| {
+                !["OpenCL", "OpenACC", "GPUPerfAPI", "MiB", "KiB", "MHz"].contains(word)
+            }) {
                 let camel = word.bytes().zip(word.bytes().skip(1));
                 let camel = camel.filter(|(left, right)| {
                     left.is_ascii_lowercase() && right.is_ascii_uppercase()
                 });
-                let vendor = ["cu", "CU", "cl"]
+                let vendor = ["cu", "CU", "cl", "Gpa"]
                     .iter()
                     .any(|prefix| word.starts_with(prefix));
                 assert!(

@@ -430,18 +430,18 @@ impl HostThread {
         id
     }
 
-    /// The number of ranges that are pushed on this thread in the marker domain with this number; `None` for domains
-    /// beyond [`MAX_LEVELS`].
+    /// The ranges that are pushed on this thread in the marker domain with this number; `None` for domains beyond
+    /// [`MAX_LEVELS`].
     #[inline]
-    pub(crate) fn pushed_ranges(&mut self, domain: u32) -> Option<&mut PushedRanges> {
+    pub(crate) fn pushed_ranges(&mut self, domain: u32) -> Option<&PushedRanges> {
         let place = domain as usize;
         if place >= self.levels.len() {
             if place >= MAX_LEVELS {
                 return None;
             }
-            self.levels.resize(place + 1, PushedRanges::default());
+            self.levels.resize_with(place + 1, PushedRanges::new);
         }
-        self.levels.get_mut(place)
+        self.levels.get(place)
     }
 
     /// The external ids of its ranges.

@@ -5,6 +5,7 @@ use super::{Event, Text, UNBALANCED, is_wanted, report};
 use crate::collect::process;
 use crate::record::{Kind, MarkerKind};
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A domain of markers. It lives for ever.
@@ -60,21 +61,21 @@ impl MarkerDomain {
     /// Begins a range in this domain on the calling thread. Returns its level, from 0.
     #[inline]
     pub fn push(&self, event: &Event<'_>) -> Result<u32, NoLevel> {
-        let (level, id) = self.change(|ranges| Ok(ranges.push()))?;
-        self.report(MarkerKind::PUSH, id, event);
-        Ok(level)
+        let pushed = self.change(|ranges| Ok(ranges.push()))?;
+        self.report(MarkerKind::PUSH, pushed.id(), event);
+        Ok(pushed.level)
     }
 
     /// Ends the innermost range of this domain on the calling thread. Returns its level, from 0.
     #[inline]
     pub fn pop(&self, event: &Event<'_>) -> Result<u32, NoLevel> {
-        let changed = self.change(|ranges| ranges.pop().ok_or(NoLevel::Empty));
-        match changed {
-            Ok((_, id)) => self.report(MarkerKind::POP, id, event),
+        let popped = self.change(|ranges| ranges.pop().ok_or(NoLevel::Empty));
+        match popped {
+            Ok(popped) => self.report(MarkerKind::POP, popped.id(), event),
             Err(NoLevel::Empty) => self.report(MarkerKind::POP, UNBALANCED, event),
             Err(NoLevel::Uncounted) => {}
         }
-        changed.map(|(level, _)| level)
+        popped.map(|popped| popped.level)
     }
 
     /// Records a pop for which the caller, which counts the levels itself, has no push.
@@ -101,8 +102,8 @@ impl MarkerDomain {
     #[inline]
     fn change(
         &self,
-        change: impl FnOnce(&mut PushedRanges) -> Result<(u32, u64), NoLevel>,
-    ) -> Result<(u32, u64), NoLevel> {
+        change: impl FnOnce(&PushedRanges) -> Result<Changed, NoLevel>,
+    ) -> Result<Changed, NoLevel> {
         // A forked child attaches with its first marker.
         if process::generation() == 0 {
             process::interest(super::operation(MarkerKind::PUSH));
@@ -115,52 +116,78 @@ impl MarkerDomain {
     }
 }
 
-/// The ranges of a domain that are pushed on a thread.
-#[derive(Copy, Clone, Default, Debug)]
+/// The ranges that are pushed on a thread and nest in each other: those of a domain, or of all that nest together.
+#[derive(Debug)]
 pub(crate) struct PushedRanges {
     /// Their number.
-    now: u32,
+    now: Cell<u32>,
     /// Their number after the latest marker that was recorded.
-    recorded: u32,
+    recorded: Cell<u32>,
     /// The lowest number since then.
-    lowest: u32,
+    lowest: Cell<u32>,
+}
+
+/// A push or pop.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Changed {
+    /// The level of the range, from 0.
+    pub level: u32,
+    /// The number of ranges that ended without a record before it.
+    unrecorded: u32,
+}
+
+impl Changed {
+    /// [`Marker::id`](crate::record::Marker::id) in a domain whose ranges nest by themselves.
+    #[inline]
+    pub fn id(self) -> u64 {
+        self.id_without_level() | (u64::from(self.level) + 1)
+    }
+
+    /// [`Marker::id`](crate::record::Marker::id) where ranges of all domains nest in each other.
+    #[inline]
+    pub fn id_without_level(self) -> u64 {
+        u64::from(self.unrecorded) << 32
+    }
 }
 
 impl PushedRanges {
-    /// None.
-    pub const NONE: PushedRanges = PushedRanges {
-        now: 0,
-        recorded: 0,
-        lowest: 0,
-    };
-
-    /// A range begins. Returns its level, from 0, and [`Marker::id`](crate::record::Marker::id) for its record.
-    #[inline]
-    pub fn push(&mut self) -> (u32, u64) {
-        let level = self.now;
-        let unseen = self.move_to(level.saturating_add(1), is_recorded());
-        (level, id(level, unseen))
+    /// No ranges.
+    pub const fn new() -> PushedRanges {
+        PushedRanges {
+            now: Cell::new(0),
+            recorded: Cell::new(0),
+            lowest: Cell::new(0),
+        }
     }
 
-    /// The innermost range ends, if there is one. Returns as [`push`](PushedRanges::push).
+    /// A range begins.
     #[inline]
-    pub fn pop(&mut self) -> Option<(u32, u64)> {
-        let level = self.now.checked_sub(1)?;
-        let unseen = self.move_to(level, is_recorded());
-        Some((level, id(level, unseen)))
+    pub fn push(&self) -> Changed {
+        let level = self.now.get();
+        let unrecorded = self.move_to(level.saturating_add(1), is_recorded());
+        Changed { level, unrecorded }
+    }
+
+    /// The innermost range ends, if there is one.
+    #[inline]
+    pub fn pop(&self) -> Option<Changed> {
+        let level = self.now.get().checked_sub(1)?;
+        let unrecorded = self.move_to(level, is_recorded());
+        Some(Changed { level, unrecorded })
     }
 
     /// Changes the number of ranges. Returns how many of those that were open at the latest recorded marker have ended
     /// since without a record, if this change is recorded.
     #[inline]
-    fn move_to(&mut self, now: u32, is_on: bool) -> u32 {
-        self.now = now;
+    fn move_to(&self, now: u32, is_on: bool) -> u32 {
+        self.now.set(now);
         if is_on {
-            let unseen = self.recorded.saturating_sub(self.lowest);
-            (self.recorded, self.lowest) = (now, now);
-            return unseen;
+            let unrecorded = self.recorded.get().saturating_sub(self.lowest.get());
+            self.recorded.set(now);
+            self.lowest.set(now);
+            return unrecorded;
         }
-        self.lowest = self.lowest.min(now);
+        self.lowest.set(self.lowest.get().min(now));
         0
     }
 }
@@ -171,19 +198,13 @@ fn is_recorded() -> bool {
     !process::buffers_for(Kind::MARKER).is_none()
 }
 
-/// [`Marker::id`](crate::record::Marker::id) of a push or pop.
-#[inline]
-fn id(level: u32, unseen: u32) -> u64 {
-    u64::from(unseen) << 32 | (u64::from(level) + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn ranges_that_end_unrecorded_are_counted_with_the_next_record() {
-        let mut ranges = PushedRanges::default();
+        let ranges = PushedRanges::new();
         assert_eq!((ranges.move_to(1, true), ranges.move_to(2, true)), (0, 0));
         // Both end, and three others begin.
         for now in [1, 0, 1, 2, 3] {

@@ -67,7 +67,7 @@ const _: () = {
     assert!(core::mem::offset_of!(CallbackData, correlation_id) == 64);
 };
 
-/// What the records of [`UNIFIED_MEMORY_COUNTER`] are about, for all devices of the process.
+/// A counter of unified memory that [`UNIFIED_MEMORY_COUNTER`] records, on all devices of the process.
 #[repr(C)]
 pub(super) struct UnifiedMemoryConfig {
     /// 1: the process on one device, 2: on all devices.

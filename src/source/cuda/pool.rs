@@ -1,8 +1,8 @@
 //! The buffers that CUPTI fills with activity records.
 //!
 //! All of them are mapped when recording begins; a page takes memory once a buffer that covers it is used, and buffers
-//! at the front are used first. A request takes a bit and nothing else: it runs inside of a call of the program. If
-//! CUPTI holds all buffers, each further request maps one of its own, which is unmapped when it comes back.
+//! at the front are used first. A request runs inside of a call of the program, so it only takes a bit. If CUPTI holds all
+//! buffers, a request maps a buffer of its own, which is unmapped when it comes back.
 
 use crate::platform::sync::PerProcess;
 use std::io;

@@ -489,11 +489,11 @@ impl Translation<'_> {
 
     /// Clocks, temperature, power and fan of a device: a record of ours for each value.
     fn environment(&mut self, record: Environment) {
-        let Some(time) = self
-            .ticks(record.timestamp)
-            .filter(|_| !self.is_early(record.timestamp))
-        else {
+        if self.is_early(record.timestamp) {
             return;
+        }
+        let Some(time) = self.ticks(record.timestamp) else {
+            return counts::UNTIMED.add(1);
         };
         let kinds: &[EnvironmentKind] = match record.what {
             1 => &[

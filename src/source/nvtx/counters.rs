@@ -5,7 +5,7 @@
 //! As in `functions`: the arguments are those of a program that keeps to NVTX's documentation.
 
 use super::abi::{Function, ascii};
-use super::functions::{Domain, FunctionOf, answer, domain, id, kept};
+use super::functions::{Domain, FunctionOf, answer, domain, functions_at, id, kept};
 use super::payload::{PAYLOAD, sample};
 use super::schema::{LAYOUTS, Layout, Read, Source, Values};
 use super::scope;
@@ -241,11 +241,11 @@ pub(super) unsafe extern "C" fn batch_submit(handle: Domain, batch: *const Count
 }
 
 /// The functions of this extension by their ids.
-pub(super) static FUNCTIONS: [Option<FunctionOf>; 6] = [
-    Some(FunctionOf(counter_register as Function)),
-    Some(FunctionOf(sample_int64 as Function)),
-    Some(FunctionOf(sample_float64 as Function)),
-    Some(FunctionOf(sample_bytes as Function)),
-    Some(FunctionOf(sample_no_value as Function)),
-    Some(FunctionOf(batch_submit as Function)),
+pub(super) static FUNCTIONS: [Option<FunctionOf>; 6] = functions_at![
+    counter_register,
+    sample_int64,
+    sample_float64,
+    sample_bytes,
+    sample_no_value,
+    batch_submit,
 ];

@@ -3,18 +3,15 @@
 //! NVTX has one function in each place of its tables. The other library is initialised first and puts its functions there;
 //! ours then take their places and call them. The program holds the other library's handles and ids, so that its calls
 //! can be passed on as they are, and our objects are known by these handles. A function that the other library does not have
-//! returns our result where that is a number. Where it is a handle, the program gets ours only if the other library has no
+//! returns our result where that is a number; the other library gets 0 for a range that it does not know. Where it is a handle, the program gets ours only if the other library has no
 //! function that could take it, and otherwise what the function returns without a tool.
-
-// The contract of all functions stands in `functions`.
-#![allow(clippy::missing_safety_doc)]
 
 use super::abi::{
     EventAttributes, ExtensionModule, Function, GetExportTable, PayloadData, ResourceAttributes,
     SyncAttributes,
 };
 use super::counters::{self, CounterAttributes, CounterBatch};
-use super::functions::{self, Domain, FunctionOf, SyncUser, modules};
+use super::functions::{self, Domain, FunctionOf, SyncUser, functions_at, modules};
 use super::memory::{self, Handle, Heap, RegionNames};
 use super::payload::{self, EnumAttributes, EventBatch, SchemaAttributes};
 use super::scope::{self, ScopeAttributes};
@@ -187,6 +184,14 @@ pub(super) fn ended_range(id: u64) -> u64 {
     }
 }
 
+/// The other tool's range for an id that the program has; 0 if it has none.
+fn their_range(id: u64) -> u64 {
+    match id & OURS != 0 && !RANGES.lock().contains_key(&id) {
+        true => 0,
+        false => id,
+    }
+}
+
 fn lock(handle: *mut SyncUser) -> *mut SyncUser {
     let known = LOCKS.lock().get(&handle.addr()).copied();
     known.map_or(null_mut(), std::ptr::with_exposed_provenance_mut)
@@ -241,12 +246,9 @@ mod result {
         handle
     }
 
-    /// The other tool never gets an id that it did not give.
     pub fn range(theirs: Option<u64>, ours: u64) -> u64 {
-        let takes_none = THEIR_MODULES[CORE].is_empty() && THEIR_MODULES[CORE2].is_empty();
         match theirs.unwrap_or(0) {
-            0 if takes_none => ours,
-            0 => 0,
+            0 => ours,
             theirs => {
                 RANGES.lock().insert(theirs, ours);
                 theirs
@@ -263,25 +265,25 @@ mod result {
     }
 }
 
-/// Declares functions that call the other tool's function of a place, and then ours: with other arguments, if these stand
-/// behind `as`. The function behind `=>` makes one result of both.
+/// Declares functions that call the other tool's function of a place, and then ours. Arguments behind `to` are those that
+/// the other tool gets, those behind `as` are ours, where they differ from the program's. The function behind `=>` makes one
+/// result of both.
 macro_rules! forwarded {
     ($table:expr, $ours:ident: $($place:literal $name:ident($($argument:ident: $type:ty),*)
-        $(as $($other:expr),+)? $(=> $result:ident $kind:ty)?;)*) => {$(
+        $(to($($their:expr),+))? $(as($($our:expr),+))? $(=> $result:ident $kind:ty)?;)*) => {$(
         unsafe extern "C" fn $name($($argument: $type),*) $(-> $kind)? {
             type Theirs = unsafe extern "C" fn($($type),*) $(-> $kind)?;
             // SAFETY: NVTX's function of this place; the program keeps to its documentation.
             unsafe {
-                let theirs = $table.get::<Theirs>($place).map(|theirs| theirs($($argument),*));
-                let ours = forwarded!(@ours $ours $name ($($argument),*) $(as $($other),+)?);
+                let theirs = $table.get::<Theirs>($place);
+                let theirs = theirs.map(|theirs| forwarded!(@call theirs, ($($argument),*) $(with $($their),+)?));
+                let ours = forwarded!(@call $ours::$name, ($($argument),*) $(with $($our),+)?);
                 forwarded!(@result theirs ours $($result)?)
             }
         }
     )*};
-    (@ours $ours:ident $name:ident ($($argument:ident),*)) => { $ours::$name($($argument),*) };
-    (@ours $ours:ident $name:ident ($($argument:ident),*) as $($other:expr),+) => {
-        $ours::$name($($other),+)
-    };
+    (@call $function:path, ($($argument:ident),*)) => { $function($($argument),*) };
+    (@call $function:path, ($($argument:ident),*) with $($other:expr),+) => { $function($($other),+) };
     (@result $theirs:ident $both:ident) => {{
         let _: Option<()> = $theirs;
         $both
@@ -296,7 +298,7 @@ forwarded! { THEIR_MODULES[CORE], functions:
     4 range_start_ex(attributes: *const EventAttributes) => range u64;
     5 range_start_a(name: *const c_char) => range u64;
     6 range_start_w(name: *const u32) => range u64;
-    7 range_end(id: u64);
+    7 range_end(id: u64) to(their_range(id));
     8 range_push_ex(attributes: *const EventAttributes) => number c_int;
     9 range_push_a(name: *const c_char) => number c_int;
     10 range_push_w(name: *const u32) => number c_int;
@@ -347,7 +349,7 @@ forwarded! { THEIR_MODULES[4], functions:
 forwarded! { THEIR_MODULES[CORE2], functions:
     1 domain_mark_ex(handle: Domain, attributes: *const EventAttributes);
     2 domain_range_start_ex(handle: Domain, attributes: *const EventAttributes) => range u64;
-    3 domain_range_end(handle: Domain, id: u64);
+    3 domain_range_end(handle: Domain, id: u64) to(handle, their_range(id));
     4 domain_range_push_ex(handle: Domain, attributes: *const EventAttributes) => number c_int;
     5 domain_range_pop(handle: Domain) => number c_int;
     6 domain_resource_create(handle: Domain, attributes: *const ResourceAttributes) => handle *const c_void;
@@ -364,10 +366,10 @@ forwarded! { THEIR_MODULES[CORE2], functions:
 
 forwarded! { THEIR_MODULES[SYNC], functions:
     1 sync_create(handle: Domain, attributes: *const SyncAttributes) => lock *mut SyncUser;
-    3 sync_acquire_start(user: *mut SyncUser) as lock(user);
-    4 sync_acquire_failed(user: *mut SyncUser) as lock(user);
-    5 sync_acquire_success(user: *mut SyncUser) as lock(user);
-    6 sync_releasing(user: *mut SyncUser) as lock(user);
+    3 sync_acquire_start(user: *mut SyncUser) as(lock(user));
+    4 sync_acquire_failed(user: *mut SyncUser) as(lock(user));
+    5 sync_acquire_success(user: *mut SyncUser) as(lock(user));
+    6 sync_releasing(user: *mut SyncUser) as(lock(user));
 }
 
 /// Our lock is forgotten first: the other tool may give its handle to a new lock.
@@ -396,7 +398,8 @@ forwarded! { THEIR_EXTENSIONS[DATA], payload:
     3 range_push_payload(handle: Domain, data: *const PayloadData, count: usize) => number c_int;
     4 range_pop_payload(handle: Domain, data: *const PayloadData, count: usize) => number c_int;
     5 range_start_payload(handle: Domain, data: *const PayloadData, count: usize) => range u64;
-    6 range_end_payload(handle: Domain, id: u64, data: *const PayloadData, count: usize);
+    6 range_end_payload(handle: Domain, id: u64, data: *const PayloadData, count: usize)
+        to(handle, their_range(id), data, count);
     7 domain_is_enabled(handle: Domain) => is_enabled u8;
     16 event_submit(handle: Domain, data: *const PayloadData, count: usize);
     17 event_batch_submit(handle: Domain, batch: *const EventBatch);
@@ -450,58 +453,44 @@ registering! { THEIR_EXTENSIONS[DATA], time: 9 time_domain_register(TimeDomainAt
 registering! { THEIR_EXTENSIONS[DATA], scope: 12 scope_register(ScopeAttributes); }
 registering! { THEIR_EXTENSIONS[counters::MODULE as usize], counters: 0 counter_register(CounterAttributes); }
 
-macro_rules! slot {
-    ($function:ident) => {
-        Some(FunctionOf($function as Function))
-    };
-}
-
 /// The functions of each extension where another tool gets the calls. Places without one keep the other tool's function.
 pub(super) static EXTENSIONS: [(u16, &[Option<FunctionOf>]); 3] = [
     (
         payload::MODULE,
-        &[
-            slot!(schema_register),
-            slot!(enum_register),
-            slot!(mark_payload),
-            slot!(range_push_payload),
-            slot!(range_pop_payload),
-            slot!(range_start_payload),
-            slot!(range_end_payload),
-            slot!(domain_is_enabled),
-            slot!(timestamp_get),
-            slot!(time_domain_register),
-            None,
-            None,
-            slot!(scope_register),
-            slot!(time_sync_point),
-            slot!(time_sync_point_table),
-            slot!(timestamp_conversion_factor),
-            slot!(event_submit),
-            slot!(event_batch_submit),
+        &functions_at![
+            schema_register,
+            enum_register,
+            mark_payload,
+            range_push_payload,
+            range_pop_payload,
+            range_start_payload,
+            range_end_payload,
+            domain_is_enabled,
+            timestamp_get,
+            time_domain_register,
+            _,
+            _,
+            scope_register,
+            time_sync_point,
+            time_sync_point_table,
+            timestamp_conversion_factor,
+            event_submit,
+            event_batch_submit,
         ],
     ),
     (
         counters::MODULE,
-        &[
-            slot!(counter_register),
-            slot!(sample_int64),
-            slot!(sample_float64),
-            slot!(sample_bytes),
-            slot!(sample_no_value),
-            slot!(batch_submit),
+        &functions_at![
+            counter_register,
+            sample_int64,
+            sample_float64,
+            sample_bytes,
+            sample_no_value,
+            batch_submit,
         ],
     ),
     (
         memory::MODULE,
-        &[
-            slot!(heap_register),
-            None,
-            None,
-            None,
-            None,
-            None,
-            slot!(regions_name),
-        ],
+        &functions_at![heap_register, _, _, _, _, _, regions_name],
     ),
 ];

@@ -576,6 +576,14 @@ pub(super) struct FunctionOf(pub Function);
 // SAFETY: the address of a function.
 unsafe impl Sync for FunctionOf {}
 
+/// The functions of an extension by their places; `_` stands for a place without one.
+macro_rules! functions_at {
+    (@place _) => { None };
+    (@place $function:ident) => { Some(FunctionOf($function as Function)) };
+    [$($function:tt),* $(,)?] => { [$(functions_at!(@place $function)),*] };
+}
+pub(super) use functions_at;
+
 /// The functions of a Rust module for each module of NVTX, from id 1 on.
 macro_rules! modules {
     ($functions:ident) => {

@@ -2,7 +2,7 @@
 //! Permissions are for tools that check accesses; they get handles, and have no effect.
 
 use super::abi::{Function, text};
-use super::functions::{Domain, FunctionOf, answer, domain, id, named};
+use super::functions::{Domain, FunctionOf, answer, domain, functions_at, id, named};
 use crate::collect::marker::{Event, EventValue, MarkerDomain, Text};
 use crate::record::{MarkerKind, PayloadKind};
 use core::ffi::{c_int, c_void};
@@ -181,20 +181,20 @@ pub(super) unsafe extern "C" fn device_permissions(_: Domain, _: c_int) -> Handl
 }
 
 /// The functions of this extension by their ids. NVTX does nothing in the others.
-pub(super) static FUNCTIONS: [Option<FunctionOf>; 15] = [
-    Some(FunctionOf(heap_register as Function)),
-    None,
-    None,
-    Some(FunctionOf(regions_register as Function)),
-    None,
-    None,
-    Some(FunctionOf(regions_name as Function)),
-    None,
-    Some(FunctionOf(permissions_create as Function)),
-    None,
-    None,
-    None,
-    None,
-    Some(FunctionOf(process_permissions as Function)),
-    Some(FunctionOf(device_permissions as Function)),
+pub(super) static FUNCTIONS: [Option<FunctionOf>; 15] = functions_at![
+    heap_register,
+    _,
+    _,
+    regions_register,
+    _,
+    _,
+    regions_name,
+    _,
+    permissions_create,
+    _,
+    _,
+    _,
+    _,
+    process_permissions,
+    device_permissions,
 ];

@@ -7,7 +7,7 @@
 
 use super::abi::{Function, PayloadData, ascii};
 use super::functions::{
-    Domain, FunctionOf, answer, category, domain, ended, id, popped, pushed, started,
+    Domain, FunctionOf, answer, category, domain, ended, functions_at, id, popped, pushed, started,
 };
 use super::schema::{Enumeration, LAYOUTS, Layout, Read, Schema, SchemaEntry, Source, Values};
 use super::scope::{self, scope_register};
@@ -523,31 +523,25 @@ pub(super) fn sample(
     domain.report(MarkerKind::COUNTER, 0, &event);
 }
 
-macro_rules! slot {
-    ($function:ident) => {
-        Some(FunctionOf($function as Function))
-    };
-}
-
 /// The functions of this extension by their ids. Functions of the program that read a clock are not taken: clocks are tied
 /// by readings.
-pub(super) static FUNCTIONS: [Option<FunctionOf>; 18] = [
-    slot!(schema_register),
-    slot!(enum_register),
-    slot!(mark_payload),
-    slot!(range_push_payload),
-    slot!(range_pop_payload),
-    slot!(range_start_payload),
-    slot!(range_end_payload),
-    slot!(domain_is_enabled),
-    slot!(timestamp_get),
-    slot!(time_domain_register),
-    None,
-    None,
-    slot!(scope_register),
-    slot!(time_sync_point),
-    slot!(time_sync_point_table),
-    slot!(timestamp_conversion_factor),
-    slot!(event_submit),
-    slot!(event_batch_submit),
+pub(super) static FUNCTIONS: [Option<FunctionOf>; 18] = functions_at![
+    schema_register,
+    enum_register,
+    mark_payload,
+    range_push_payload,
+    range_pop_payload,
+    range_start_payload,
+    range_end_payload,
+    domain_is_enabled,
+    timestamp_get,
+    time_domain_register,
+    _,
+    _,
+    scope_register,
+    time_sync_point,
+    time_sync_point_table,
+    timestamp_conversion_factor,
+    event_submit,
+    event_batch_submit,
 ];

@@ -37,7 +37,7 @@ static TIME_DOMAINS: Registry<(u32, u64), u64> = Registry::new();
 /// Maximum number of clocks that are converted, and of pairs of clocks that are read together.
 const MAX_TIES: usize = 4096;
 
-/// What is known of clocks of unknown type.
+/// Conversions and readings of clocks of unknown type, which tie them to others.
 static TIES: PerProcess<Ties> = PerProcess::new();
 
 #[derive(Default)]

@@ -36,7 +36,7 @@ events!(
     Vector,
     /// 4 cycles of a vector or matrix pipe.
     VectorQuadCycle,
-    /// The same for each active lane.
+    /// 4 cycles of a vector or matrix pipe, for each active lane.
     VectorLaneQuadCycle,
     /// A scalar instruction.
     Scalar,

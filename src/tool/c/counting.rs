@@ -40,7 +40,7 @@ impl Default for CounterDefinition {
     }
 }
 
-/// What an agent is to count, and when.
+/// The counters of an agent, and when they are read.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct CountingOptions {

@@ -900,7 +900,7 @@ fn a_trace_that_is_written_again_says_the_same() {
     assert_eq!(read_back(&first).0, read_back(&second).0);
 }
 
-/// What happens next on one of three tracks, and how long after the latest event.
+/// An event on one of three tracks, and the time since the event before it.
 #[derive(Copy, Clone, Debug)]
 enum Happening {
     Begins,

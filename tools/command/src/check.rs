@@ -26,7 +26,7 @@ pub fn run(arguments: &Check) -> Result<u8, Failure> {
         Input::Trace(trace) => unpacked(&trace)?,
         Input::Foreign(_) => {
             return Err(anyhow!(
-                "{path} is no Perfetto trace; `gputrail convert --dry-run` tells what could not be read of it"
+                "{path} is no Perfetto trace; `gputrail convert --dry-run` lists what could not be read of it"
             )
             .into());
         }

@@ -3,14 +3,12 @@
 use crate::flight::{Keep, Trigger};
 use crate::merge::Offset;
 use crate::tables::Format;
-use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gputrail::buffer::Policy;
-use gputrail::collect::counting::{CounterChoice, CountingMode};
 use gputrail::collect::sampling::Request;
 use gputrail::collect::scope;
 use gputrail::collect::session::Size;
-use gputrail::record::{Kind, Nanos, SamplingMethod, SamplingUnit};
+use gputrail::record::{Kind, SamplingMethod, SamplingUnit};
 use gputrail::source::perf::SampleSource;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -463,51 +461,6 @@ pub enum CountersMode {
     Dispatch,
     /// At a period
     Device,
-}
-
-/// The default period at which counters of a device are read.
-const DEFAULT_PERIOD: Duration = Duration::from_millis(1);
-
-impl Counting {
-    /// The counters that are asked for, if any.
-    pub fn choice(&self) -> Result<Option<CounterChoice>, anyhow::Error> {
-        let mut names = self.counters.clone();
-        for file in &self.counters_file {
-            let text = std::fs::read_to_string(file)
-                .with_context(|| format!("cannot read {}", file.display()))?;
-            for (number, line) in text.lines().enumerate() {
-                let line = line.split('#').next().unwrap_or_default().trim();
-                let line = line.strip_prefix("pmc:").unwrap_or(line);
-                for word in line.split([' ', '\t', ',']).filter(|word| !word.is_empty()) {
-                    let name = scope::name(word)
-                        .with_context(|| format!("{}:{}", file.display(), number + 1))?;
-                    names.push(name);
-                }
-            }
-        }
-        let is_device = self.counters_mode == Some(CountersMode::Device)
-            || self.counters_mode.is_none() && self.counters_period.is_some();
-        match (names.is_empty(), is_device, self.counters_period) {
-            (true, false, None)
-                if self.counters_file.is_empty() && self.counters_mode.is_none() =>
-            {
-                return Ok(None);
-            }
-            (true, ..) => bail!("no counter is named: --counters and --counters-file name them"),
-            (false, false, Some(_)) => {
-                bail!("--counters-period is for --counters-mode device")
-            }
-            _ => {}
-        }
-        let period = self.counters_period.unwrap_or(DEFAULT_PERIOD);
-        let mode = match is_device {
-            false => CountingMode::Dispatch,
-            true => CountingMode::Device {
-                period: Nanos(period.as_nanos() as u64),
-            },
-        };
-        Ok(Some(CounterChoice { names, mode }))
-    }
 }
 
 /// The default sampling interval, in nanoseconds.

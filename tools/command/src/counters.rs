@@ -1,15 +1,22 @@
 //! `gputrail counters`: what agents can count, by the definitions of their vendors.
 
+use crate::cli::{CountersMode, Counting};
 use crate::tables::{self, Cell, Column, Format, Table};
 use crate::{Failure, say, stdout};
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
+use gputrail::collect::counting::{CounterChoice, CountingMode};
+use gputrail::collect::scope;
 use gputrail::counters::{
     self, Architecture, Catalogue, CounterIndex, Definition, Resolution, Sources,
 };
+use gputrail::record::Nanos;
 use gputrail::source::{opencl, sim};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const TEMPLATE: &str =
     "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}\n";
@@ -117,6 +124,67 @@ pub fn run(arguments: &Counters) -> Result<u8, Failure> {
     };
     stdout::print(&text)?;
     Ok(u8::from(!catalogue.refused.is_empty()))
+}
+
+/// The default period at which counters of a device are read.
+const DEFAULT_PERIOD: Duration = Duration::from_millis(1);
+/// Maximum size of a file of `--counters-file`, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+impl Counting {
+    /// The counters that are asked for, if any.
+    pub fn choice(&self) -> Result<Option<CounterChoice>, anyhow::Error> {
+        let mut names = self.counters.clone();
+        for file in &self.counters_file {
+            read_names(file, &mut names)?;
+        }
+        let is_device = self.counters_mode == Some(CountersMode::Device)
+            || self.counters_mode.is_none() && self.counters_period.is_some();
+        match (names.is_empty(), is_device, self.counters_period) {
+            (true, false, None)
+                if self.counters_file.is_empty() && self.counters_mode.is_none() =>
+            {
+                return Ok(None);
+            }
+            (true, ..) => bail!("no counter is named: --counters and --counters-file name them"),
+            (false, false, Some(_)) => {
+                bail!("--counters-period is for --counters-mode device")
+            }
+            _ => {}
+        }
+        let period = self.counters_period.unwrap_or(DEFAULT_PERIOD);
+        let mode = match is_device {
+            false => CountingMode::Dispatch,
+            true => CountingMode::Device {
+                period: Nanos(period.as_nanos() as u64),
+            },
+        };
+        Ok(Some(CounterChoice { names, mode }))
+    }
+}
+
+/// Adds the names of counters in a file of `--counters-file` to `names`.
+fn read_names(file: &Path, names: &mut Vec<String>) -> Result<(), anyhow::Error> {
+    let cannot_read = || format!("cannot read {}", file.display());
+    let mut text = String::new();
+    let opened = File::open(file).with_context(cannot_read)?;
+    let size = opened.take(MAX_FILE + 1).read_to_string(&mut text);
+    if size.with_context(cannot_read)? as u64 > MAX_FILE {
+        bail!(
+            "{}: more than {MAX_FILE} bytes, too many for names of counters",
+            file.display()
+        );
+    }
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let line = line.strip_prefix("pmc:").unwrap_or(line);
+        for word in line.split([' ', '\t', ',']).filter(|word| !word.is_empty()) {
+            let name =
+                scope::name(word).with_context(|| format!("{}:{}", file.display(), number + 1))?;
+            names.push(name);
+        }
+    }
+    Ok(())
 }
 
 impl Of {

@@ -129,7 +129,7 @@ impl Gpu {
     /// A new stream.
     pub fn stream(&self) -> Result<usize, Failed> {
         let mut stream = 0;
-        // One that does not wait for the default stream.
+        // The flag 1 has it run beside the default stream.
         self.cuda.cuStreamCreate(&raw mut stream, 1)?;
         Ok(stream)
     }

@@ -36,7 +36,7 @@ pub struct Check {
     pub about: String,
     /// The result.
     pub verdict: Verdict,
-    /// What was found, a line each.
+    /// The findings, a line each.
     pub lines: Vec<String>,
     /// Figures by name.
     pub figures: Vec<(String, f64)>,

@@ -33,7 +33,7 @@ pub(super) struct Group {
     files: Vec<EventFile>,
 }
 
-/// What a group has counted.
+/// A reading of a group.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct GroupReading {
     /// The time since the events were opened, ns.

@@ -21,6 +21,8 @@ use crate::collect::counting::{Countable, CountingDelivery, CountingMode, Counti
 use crate::collect::process;
 use crate::collect::switchboard::Buffers;
 use crate::counters::{Architecture, Counted};
+use crate::platform::inside::message;
+use crate::platform::internal_thread;
 use crate::platform::sync::{QuietGuard, Signal, lock_std};
 use crate::platform::system::thread_id;
 use crate::record::{AgentId, CounterInvalid, CounterValue, DeviceTime, Nanos};
@@ -58,8 +60,8 @@ struct State {
     agents: Vec<CountedAgent>,
     /// The readings of the kernel that the owner has enqueued, with the agent that it ran on.
     measured: Option<(AgentId, Vec<(Counted, Reading)>)>,
-    /// Increased to end the threads that read at a period.
-    generation: u64,
+    /// The number of the latest start.
+    starts: u64,
 }
 
 struct CountedAgent {
@@ -69,6 +71,8 @@ struct CountedAgent {
     threads: CountedThreads,
     /// Set while counting is started.
     delivery: Option<CountingDelivery>,
+    /// The number of the start from which it counts; a thread that reads at a period ends with another number.
+    start: u64,
     /// The number of dispatches.
     dispatches: u64,
 }
@@ -223,11 +227,13 @@ impl HostCounters {
 
     fn start(self: &Arc<Self>, agent: AgentId, to: CountingDelivery) {
         let mut state = self.state();
-        let generation = state.generation;
+        state.starts += 1;
+        let start = state.starts;
         let Some(counted) = state.find(agent) else {
             return;
         };
         counted.delivery = Some(to);
+        counted.start = start;
         counted.threads.scan();
         counted.threads.read();
         match counted.mode {
@@ -235,9 +241,10 @@ impl HostCounters {
             CountingMode::Device { period } => {
                 drop(state);
                 let counters = self.clone();
-                let read = move || counters.read_at(agent, period, generation);
-                // Without the thread there are no values, which shows in the trace.
-                let _ = crate::platform::internal_thread::spawn(read);
+                let read = move || counters.read_at(agent, period, start);
+                if let Err(error) = internal_thread::spawn(read) {
+                    message(format_args!("no counters at a period: {error}"));
+                }
             }
         }
     }
@@ -246,8 +253,8 @@ impl HostCounters {
         let mut state = self.state();
         if let Some(counted) = state.find(agent) {
             counted.delivery = None;
+            counted.start = 0;
         }
-        state.generation += 1;
         let counts = |counted: &CountedAgent| {
             counted.delivery.is_some() && counted.mode == CountingMode::Dispatch
         };
@@ -258,7 +265,7 @@ impl HostCounters {
     }
 
     /// Reads the events of `agent` at a period, until they are stopped.
-    fn read_at(&self, agent: AgentId, period: Nanos, generation: u64) {
+    fn read_at(&self, agent: AgentId, period: Nanos, start: u64) {
         let mut begin = sample_time();
         let mut spans = 0u64;
         loop {
@@ -267,7 +274,10 @@ impl HostCounters {
             let due = next.saturating_sub(sample_time());
             self.wake.wait(seen, Duration::from_nanos(due.max(1)));
             let mut state = self.state();
-            if state.generation != generation {
+            if state
+                .find(agent)
+                .is_none_or(|counted| counted.start != start)
+            {
                 return;
             }
             let end = sample_time();
@@ -362,12 +372,15 @@ impl Provider<CountingRequest> for HostAgent {
         let records =
             ValueRecords::new(request.set.clone(), self.agent, HashMap::new(), &self.names);
         let threads = CountedThreads::new(events, self.counters.of_program.clone());
-        self.counters.state().agents.push(CountedAgent {
+        let mut state = self.counters.state();
+        state.agents.retain(|counted| counted.agent != self.agent);
+        state.agents.push(CountedAgent {
             agent: self.agent,
             mode: request.mode,
             records,
             threads,
             delivery: None,
+            start: 0,
             dispatches: 0,
         });
         Ok(())

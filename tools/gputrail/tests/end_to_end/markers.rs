@@ -76,43 +76,36 @@ fn every_function_of_roctx_is_there_under_both_names_of_the_library() {
 #[test]
 fn a_range_that_is_popped_while_the_recording_is_off_ends_with_the_last_marker_inside() {
     needs!(a_range_that_is_popped_while_the_recording_is_off_ends_with_the_last_marker_inside: Need::OpenClToolchain, Need::TraceProcessor);
-    let dir = TestDir::new();
-    let program = dir.program("popped_while_off");
-    let program = program.to_str().expect("UTF-8");
-    let arguments = [
-        "record",
-        "-o",
-        "run.pftrace",
-        "--",
-        program,
-        "libroctx64.so",
-    ];
-    well(&mut dir.gputrail(arguments));
-    let mut trace = dir.trace();
-    trace.assert_sound();
-    let sql = "select s.name from slice s join track t on s.track_id = t.id
-               where t.name like 'markers%' order by s.ts, s.dur desc";
-    let names: Vec<(String,)> = trace.rows(sql);
-    let names: Vec<&str> = names.iter().map(|(name,)| &name[..]).collect();
-    assert_eq!(
-        names,
-        ["around all", "popped while off", "last inside", "recorded"]
-    );
-    let ends: i64 = trace.value(
-        "select count(*) from slice r join slice m on r.ts + r.dur = m.ts
-         where r.name = 'popped while off' and m.name = 'last inside'",
-    );
-    assert_eq!(ends, 1);
-    let whole: i64 = trace.value(
-        "select count(*) from slice a join slice r on a.ts + a.dur >= r.ts + r.dur
-         where a.name = 'around all' and r.name = 'recorded'",
-    );
-    assert_eq!(whole, 1);
-    let info = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
-    assert!(
-        info.contains("1 pushed ranges did not end; 1 pops had no pushed range"),
-        "{info}"
-    );
+    for interface in ["ROCTx", "CLPerfMarker", "gputrail"] {
+        let dir = TestDir::new();
+        let program = dir.program("popped_while_off");
+        let program = program.to_str().expect("UTF-8");
+        let command = [program, interface, "libroctx64.so"];
+        let record = ["record", "-o", "run.pftrace", "--"];
+        well(&mut dir.gputrail([record.as_slice(), &command].concat()));
+        let mut trace = dir.trace();
+        trace.assert_sound();
+        let sql = "select name from slice where category != 'api' or category is null order by ts, dur desc";
+        let names: Vec<(String,)> = trace.rows(sql);
+        let names: Vec<&str> = names.iter().map(|(name,)| &name[..]).collect();
+        let expected = ["around all", "popped while off", "last inside", "recorded"];
+        assert_eq!(names, expected, "{interface}");
+        let ends: i64 = trace.value(
+            "select count(*) from slice r join slice m on r.ts + r.dur = m.ts + m.dur
+             where r.name = 'popped while off' and m.name = 'last inside'",
+        );
+        assert_eq!(ends, 1, "{interface}");
+        let whole: i64 = trace.value(
+            "select count(*) from slice a join slice r on a.ts + a.dur >= r.ts + r.dur
+             where a.name = 'around all' and r.name = 'recorded'",
+        );
+        assert_eq!(whole, 1, "{interface}");
+        let info = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
+        assert!(
+            info.contains("1 pushed ranges did not end; 1 pops had no pushed range"),
+            "{info}"
+        );
+    }
 }
 
 /// The folder that `gputrail library` fills.

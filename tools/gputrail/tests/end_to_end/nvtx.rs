@@ -320,6 +320,9 @@ fn another_tool_gets_the_calls_that_it_gets_without_gputrail() {
     let mut trace = dir.trace();
     trace.assert_sound();
     assert_slices(&mut trace);
+    // The tool has no function that starts this range, and one that ends it.
+    let ended: i64 = trace.value("select count(*) from slice where name = 'started' and dur >= 0");
+    assert_eq!(ended, 1);
     let payloads = arguments(&mut trace, "with payloads");
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     for expected in [

@@ -242,3 +242,19 @@ fn kind_of(category: Option<u64>, name: Text<'_>) -> WorkKind {
 
 /// Number of the launch in a render stage event.
 pub(super) const LAUNCH: u32 = stage::LAUNCH;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_that_are_full_have_room_again_when_they_are_forgotten() {
+        let mut stages = Stages {
+            bytes: MAX_NAME_BYTES,
+            ..Stages::default()
+        };
+        assert!(stages.are_full());
+        stages.clear();
+        assert!(!stages.are_full());
+    }
+}
