@@ -333,6 +333,41 @@ pub(crate) fn show_filling(mapping: &Mapping, mut show: impl FnMut(&[u8])) {
     }
 }
 
+/// Records in the blocks of a mapping.
+#[cfg(not(loom))]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Undelivered {
+    /// Their number.
+    pub records: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Counts the records that are committed and not consumed in the blocks of a mapping that another process fills.
+#[cfg(not(loom))]
+pub(crate) fn undelivered(mapping: &Mapping) -> Undelivered {
+    let mut all = Undelivered::default();
+    for block in 0..mapping.layout().blocks() {
+        if mapping.block_state(block) == BlockState::Empty {
+            continue;
+        }
+        let header = mapping.block(block);
+        let commit = header.commit.load(Ordering::Acquire);
+        // Any value from the mapping is limited to the block, and to whole words as records are.
+        let committed = (commit as u32).min(mapping.capacity(block)) & !7;
+        let consumed = header.consumed.load(Ordering::Relaxed).min(committed) & !7;
+        let count = |bytes: &[u8]| crate::record::Records::new(bytes).count() as u64;
+        // SAFETY: a copy is read, word by word. Where a lane that keeps its blocks overwrites one meanwhile, its generation
+        // tells, and the number is dropped.
+        let records = unsafe { mapping.read(block, consumed, committed, count) };
+        if header.commit.load(Ordering::Acquire) >> 32 == commit >> 32 {
+            all.records += records;
+            all.bytes += u64::from(committed - consumed);
+        }
+    }
+    all
+}
+
 fn look(mapping: &Mapping, watermark: u32, found: &mut Vec<Found>) {
     found.clear();
     for block in 0..mapping.layout().blocks() {

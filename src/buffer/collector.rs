@@ -8,7 +8,7 @@
 //! A thread that flushes or ends the session does the collector's work itself, so that an exiting process waits for no
 //! other thread.
 
-use super::block::{BlockView, Delivery, Scan, deliver_each};
+use super::block::{self, BlockView, Delivery, Scan, Undelivered, deliver_each};
 use super::client::ClientBlocks;
 use super::delivering::Delivering;
 use super::losses::show_unreported;
@@ -250,6 +250,15 @@ impl Collector {
             };
             self.inner.buffer.dump(since, show);
         }
+    }
+
+    /// The records in the memory of another process that have not been delivered, under [`Policy::Overwrite`] those that are
+    /// kept. Lanes continue meanwhile; blocks that they begin to overwrite are left out.
+    pub(crate) fn undelivered(&self) -> Undelivered {
+        assert!(!self.inner.is_own, "its lanes may write what is read here");
+        // Nothing is delivered meanwhile.
+        let _receivers = lock_std(&self.inner.receivers);
+        block::undelivered(self.inner.buffer.mapping())
     }
 
     /// Ends the session: no lane takes another block, everything committed is delivered, and so are

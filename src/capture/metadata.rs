@@ -38,6 +38,8 @@ pub struct Metadata {
     /// Operations.
     pub operations: HashMap<Operation, OperationName>,
     externals: HashMap<(ExternalKind, ExternalId), StringId>,
+    /// The kind of the ids of ranges, if the recording has such ids.
+    range_kind: Option<ExternalKind>,
     /// Notes, in order.
     pub notes: Vec<Note>,
     /// Snapshots of the host's clocks, in order, thinned out if there are very many.
@@ -62,6 +64,17 @@ impl Metadata {
     /// The name of an external id, if it has one.
     pub fn external_name(&self, kind: ExternalKind, id: ExternalId) -> Option<StringId> {
         self.externals.get(&(kind, id)).copied()
+    }
+
+    /// The name of the range whose id is `id`, behind that of its domain.
+    pub fn range_name(&self, id: ExternalId) -> Option<&str> {
+        let kind = self.range_kind.filter(|_| id.is_some())?;
+        self.external_name(kind, id).map(|name| self.string(name))
+    }
+
+    /// Whether ids of `kind` are those of ranges.
+    pub fn is_of_ranges(&self, kind: ExternalKind) -> bool {
+        self.range_kind == Some(kind)
     }
 
     /// The name of an operation, or its domain and number if it is unnamed.
@@ -115,6 +128,10 @@ impl Metadata {
             }
             Kind::EXTERNAL_NAME => {
                 if let Some(external) = record.read::<ExternalName>() {
+                    let is_kind = external.id == ExternalId::NONE;
+                    if is_kind && self.string(external.name) == ExternalKind::RANGES {
+                        self.range_kind = Some(external.kind);
+                    }
                     self.externals
                         .insert((external.kind, external.id), external.name);
                 }

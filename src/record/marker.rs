@@ -64,6 +64,11 @@ open_enum! {
     }
 }
 
+impl ExternalKind {
+    /// The name of the registered kind of the ids that pushed ranges have.
+    pub(crate) const RANGES: &str = "range";
+}
+
 /// A marker, or one end of a range. 56 bytes.
 ///
 /// It includes payload, category and colour, for which CUPTI has a second record.

@@ -14,6 +14,7 @@ mod activity;
 mod annotation;
 mod api;
 mod clock;
+mod count;
 mod counter;
 mod device_state;
 mod ids;
@@ -35,6 +36,7 @@ pub(crate) use annotation::ArgumentsHead;
 pub use annotation::{ArgumentType, Arguments, MAX_ARGUMENTS};
 pub use api::{Api, Domain, Operation};
 pub use clock::{ClockPair, ClockSnapshot};
+pub use count::{count, grouped};
 pub use counter::{
     ALL_INSTANCES, ALWAYS_SCHEDULED, CounterInvalid, CounterUsage, CounterValue, CounterValueType,
 };

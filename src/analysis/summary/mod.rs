@@ -14,7 +14,7 @@ use std::io;
 use crate::record::number_map::NumberMap;
 use crate::record::{Domain, Nanos, OperationGroup, ThreadId};
 use crate::trace::model::{
-    Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, FunctionIndex, Loss,
+    Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, FunctionIndex, Instant, Loss,
     ProcessIndex, Slice, StageId, Track, TrackIndex, TrackKind, Work, WorkKind,
 };
 pub use busy::{Busy, BusyTime, Gaps, Opener};
@@ -276,7 +276,7 @@ impl Summary {
         self.counters.list()
     }
 
-    /// From the first call or work to the end of the last; `None` for an empty recording.
+    /// From the first call, work or marker to the end of the last; `None` for an empty recording.
     pub fn span(&self) -> Option<(Nanos, Nanos)> {
         self.span
     }
@@ -472,8 +472,16 @@ impl Consumer for Summary {
                 };
                 self.ranges.begin(place, slice.name, slice.start);
             }
-            (Some(None), Some(end)) => self.ranges.add(slice.name, slice.start, end),
-            _ => {}
+            (Some(None), end) => self.ranges.add(slice.name, slice.start, end),
+            (None, _) => return Ok(()),
+        }
+        self.extend(slice.start, slice.end.unwrap_or(slice.start));
+        Ok(())
+    }
+
+    fn instant(&mut self, instant: &Instant<'_>) -> io::Result<()> {
+        if self.range_tracks.contains_key(&instant.track) {
+            self.extend(instant.time, instant.time);
         }
         Ok(())
     }
@@ -486,6 +494,7 @@ impl Consumer for Summary {
                 track,
             };
             self.ranges.end(place, end);
+            self.extend(end, end);
         }
         Ok(())
     }

@@ -91,11 +91,14 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    /// Adds a range without a thread, from `start` to `end`.
-    pub fn add(&mut self, name: &str, start: Nanos, end: Nanos) {
+    /// Adds a range without a thread, from `start` to `end`, which is `None` if it did not end.
+    pub fn add(&mut self, name: &str, start: Nanos, end: Option<Nanos>) {
         let label = self.label(name);
-        let times = &mut self.list[label as usize].times;
-        times.add(end.0.saturating_sub(start.0));
+        let sum = &mut self.list[label as usize];
+        match end {
+            Some(end) => sum.times.add(end.0.saturating_sub(start.0)),
+            None => sum.unfinished += 1,
+        }
     }
 
     pub fn begin(&mut self, place: RangePlace, name: &str, start: Nanos) {
@@ -272,9 +275,12 @@ mod tests {
         for n in 0..MAX_RANGES as u64 + 10 {
             ranges.begin(PLACE, "open", Nanos(n));
         }
-        ranges.add("global", Nanos(1), Nanos(4));
+        ranges.add("global", Nanos(1), Some(Nanos(4)));
+        ranges.add("global", Nanos(5), None);
         let list = ranges.list();
-        assert_eq!((list[0].name.as_str(), list[0].times.total), ("global", 3));
+        let global = &list[0];
+        assert_eq!((&*global.name, global.times.total), ("global", 3));
+        assert_eq!((global.times.count, global.unfinished), (1, 1));
         assert_eq!(list[1].unfinished, MAX_RANGES as u64);
     }
 }

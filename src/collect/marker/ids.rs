@@ -1,9 +1,9 @@
 //! External ids of pushed ranges, where a recording asks for them: everything that happens on the thread inside of a range
-//! carries the range's name as its external id, of the kind `range`.
+//! carries an id of the kind [`ExternalKind::RANGES`], whose name is that of the range, behind that of its domain.
 
 use crate::collect::correlation::HostThread;
 use crate::collect::external;
-use crate::record::{ExternalId, Marker, MarkerKind, StringId};
+use crate::record::{ExternalId, ExternalKind, Marker, MarkerKind, StringId};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,7 @@ pub(crate) struct RangeIds {
     /// Domains and levels of the ranges whose ids are pushed.
     pushed: Vec<(StringId, u64)>,
     /// The names that are known as ids.
-    named: HashSet<StringId>,
+    named: HashSet<ExternalId>,
 }
 
 /// Gives ranges external ids from now on.
@@ -34,7 +34,7 @@ pub(super) fn are_given() -> bool {
 #[cold]
 #[inline(never)]
 pub(super) fn follow(host: &mut HostThread, marker: &Marker) {
-    let Ok(kind) = external::register_kind("range") else {
+    let Ok(kind) = external::register_kind(ExternalKind::RANGES) else {
         return;
     };
     // Where levels are not counted, all domains nest in each other.
@@ -44,10 +44,14 @@ pub(super) fn follow(host: &mut HostThread, marker: &Marker) {
     };
     match marker.what {
         MarkerKind::PUSH if marker.name.is_some() => {
-            let id = ExternalId(u64::from(marker.name.0));
-            if host.range_ids().named.insert(marker.name) {
-                let name = host.board().names().text(marker.name).unwrap_or_default();
-                let _ = external::name(kind, id, &name);
+            let id = ExternalId(u64::from(marker.domain.0) << 32 | u64::from(marker.name.0));
+            if host.range_ids().named.insert(id) {
+                let text = |id| host.board().names().text(id).unwrap_or_default();
+                let name = text(marker.name);
+                let _ = match marker.domain {
+                    StringId::NONE => external::name(kind, id, &name),
+                    domain => external::name(kind, id, &format!("{}: {name}", text(domain))),
+                };
             }
             if host.push_external(kind, id, marker.time) {
                 host.range_ids().pushed.push(key);

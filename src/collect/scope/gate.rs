@@ -272,10 +272,10 @@ impl Gate {
         let holds = || self.holds.load(Ordering::Acquire);
         // The name that opens it belongs to it, however short its duration.
         let until = self.until.load(Ordering::Relaxed);
-        if holds() & hold::WAITING != 0
+        let opens = holds() & hold::WAITING != 0
             && is(&names.start, &named.start) != Some(false)
-            && (self.not_before == 0 || has_come(self.not_before))
-        {
+            && (self.not_before == 0 || has_come(self.not_before));
+        if opens {
             self.change(0, hold::WAITING);
         }
         if holds() & (hold::WAITING | hold::OVER | hold::ENDED) != 0 {
@@ -286,7 +286,8 @@ impl Gate {
             return Due::default();
         }
         Due {
-            close: is(&names.stop, &named.stop) == Some(true),
+            // A name that starts and stops switches on, and off the next time.
+            close: !(opens && names.start.is_some()) && is(&names.stop, &named.stop) == Some(true),
             dump: is(&names.dump, &named.dump) == Some(true),
         }
     }

@@ -58,9 +58,10 @@ pub struct ProcessStatus {
     pub forked: bool,
     /// Its capture.
     pub capture: PathBuf,
-    /// The number of records in the capture.
+    /// The number of records in the capture and in the memory of the process; with a flight recorder, of those that are
+    /// kept.
     pub records: u64,
-    /// The length of the capture.
+    /// The length of the capture, and of the records in the memory.
     pub bytes: u64,
     /// The number of lost records.
     pub dropped: u64,

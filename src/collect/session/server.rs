@@ -17,7 +17,7 @@ use crate::capture::{self, CaptureSink, Writer};
 use crate::clock::{self, TickSource};
 use crate::collect::recorder::Recorder;
 use crate::platform::sync::lock_std;
-use crate::record::{NoteKind, ProcessId};
+use crate::record::{NoteKind, ProcessId, count};
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -644,7 +644,7 @@ impl Session {
         }
         let lost = lock_std(&metadata).lost();
         if lost > 0 {
-            let lost = format!("{lost} pieces of its names did not reach the capture");
+            let lost = count(lost, "piece") + " of its names did not reach the capture";
             capture::note(&writer, NoteKind::ENDED_EARLY, &lost);
             capture.lost = Some(lost);
         }
@@ -722,16 +722,19 @@ impl Session {
     }
 
     fn status(&self, was_on: bool) -> Status {
-        let of_process = |live: &Live| ProcessStatus {
-            pid: live.capture.pid,
-            process: live.capture.process,
-            forked: live.capture.reason == Reason::Forked,
-            capture: live.capture.path.clone(),
-            records: live.records.load(Ordering::Relaxed),
-            bytes: live.writer.bytes(),
-            dropped: dropped(&live.buffer),
-            has_ended: live.buffer.mapping().state().is_over(),
-            failed: live.writer.error().map(|(error, _)| error.to_string()),
+        let of_process = |live: &Live| {
+            let undelivered = live.collector.undelivered();
+            ProcessStatus {
+                pid: live.capture.pid,
+                process: live.capture.process,
+                forked: live.capture.reason == Reason::Forked,
+                capture: live.capture.path.clone(),
+                records: live.records.load(Ordering::Relaxed) + undelivered.records,
+                bytes: live.writer.bytes() + undelivered.bytes,
+                dropped: dropped(&live.buffer),
+                has_ended: live.buffer.mapping().state().is_over(),
+                failed: live.writer.error().map(|(error, _)| error.to_string()),
+            }
         };
         Status {
             was_on,

@@ -1,6 +1,7 @@
 //! Counts of activity records that are missing from the recording, or that lack something.
 
 use super::activity::POOL;
+use crate::record::count;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A count, and the words with which the notes of a recording state it.
@@ -64,12 +65,14 @@ static ALL: [&Count; 9] = [
 pub(super) fn describe() -> Vec<(String, bool)> {
     let refused = POOL.refused();
     let full = format!(
-        "CUDA: {refused} requests of CUPTI found no memory for a buffer; the records that it put there are lost"
+        "CUDA: {} of CUPTI found no memory for a buffer; the records that it put there are lost",
+        count(refused, "request")
     );
     let mut texts: Vec<_> = (refused > 0).then_some((full, true)).into_iter().collect();
     let grown = POOL.grown();
     if grown > 0 {
-        let text = format!("CUDA: {grown} buffers of CUPTI were mapped while the program ran");
+        let buffers = count(grown, "buffer");
+        let text = format!("CUDA: {buffers} of CUPTI, mapped while the program ran");
         texts.push((text, false));
     }
     for count in ALL {

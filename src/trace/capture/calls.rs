@@ -11,7 +11,7 @@ use crate::record::{
     StringId, ThreadId, flags,
 };
 use crate::trace::model::nesting::{Nested, Step};
-use crate::trace::model::{Call, EventId, Function, Parameter, Value};
+use crate::trace::model::{Call, EventId, Parameter, Value};
 
 /// Maximum number of calls whose arguments one thread keeps until the calls come.
 const MAX_ARGUMENTS: usize = 1 << 16;
@@ -132,7 +132,13 @@ impl ProcessStream<'_> {
         open: bool,
     ) -> io::Result<()> {
         let (metadata, stream) = (&self.metadata, &mut output.stream);
-        let function = self.functions.get(stream, metadata, call.operation);
+        let range = match call.external.is_some() {
+            true => metadata.range_name(call.external),
+            false => None,
+        };
+        let function = self
+            .functions
+            .get(stream, metadata, call.operation, range.is_some());
         let thread = &mut self.threads[place];
         let only: [EventId; 1];
         let (submitted, waited) = match thread.links.only(call.correlation) {
@@ -152,10 +158,12 @@ impl ProcessStream<'_> {
             }
         };
         let mut values = Vec::new();
+        values.extend(range.map(Value::Text));
         if !thread.arguments.is_empty()
             && let Some(arguments) = thread.arguments.remove(&call.correlation)
         {
-            values = read_values(metadata, function, &arguments);
+            let parameters = &function.parameters[values.len()..];
+            read_values(metadata, parameters, &arguments, &mut values);
         }
         stream.consumer.call(&Call {
             process: self.index,
@@ -167,7 +175,11 @@ impl ProcessStream<'_> {
             open,
             nested: call.ancestor.is_some(),
             correlation: call.correlation,
-            external: call.external,
+            // The name of a range stands for its id.
+            external: match range {
+                Some(_) => ExternalId::NONE,
+                None => call.external,
+            },
             error: call.error,
             submitted,
             waited,
@@ -190,7 +202,7 @@ impl ProcessStream<'_> {
             let stream = &mut output.stream;
             let function = self
                 .functions
-                .get(stream, &self.metadata, arguments.operation);
+                .get(stream, &self.metadata, arguments.operation, false);
             if function.group == OperationGroup::ENQUEUE {
                 return Ok(());
             }
@@ -220,14 +232,16 @@ impl ProcessStream<'_> {
     }
 }
 
+/// Adds the values of the arguments of a call.
 #[inline(never)]
 fn read_values<'m>(
     metadata: &'m Metadata,
-    function: &Function,
+    parameters: &[Parameter],
     arguments: &Arguments,
-) -> Vec<Value<'m>> {
+    values: &mut Vec<Value<'m>>,
+) {
     let count = (arguments.count as usize).min(arguments.values.len());
-    let parameters = function.parameters.iter().zip(&arguments.values[..count]);
+    let parameters = parameters.iter().zip(&arguments.values[..count]);
     let value = |(parameter, bits): (&Parameter, &u64)| match parameter.kind {
         ArgumentType::SIGNED => Value::Int(*bits as i64),
         ArgumentType::POINTER | ArgumentType::FLAGS => Value::Pointer(*bits),
@@ -238,5 +252,5 @@ fn read_values<'m>(
         ArgumentType::BOOLEAN => Value::Bool(*bits != 0),
         _ => Value::Uint(*bits),
     };
-    parameters.map(value).collect()
+    values.extend(parameters.map(value));
 }

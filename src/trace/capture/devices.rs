@@ -5,6 +5,7 @@ use std::io;
 
 use super::Output;
 use super::counters::{self, CounterTracks};
+use super::functions;
 use super::join::{EnqueueFields, Found, What};
 use super::stages::Stages;
 use super::times::{AgentView, Times};
@@ -395,6 +396,18 @@ impl Devices {
             let of_command = arguments.iter().copied();
             counted = of_command.chain(names.arguments(values)).collect();
             arguments = &counted;
+        }
+        let in_range: Vec<Argument<'_>>;
+        if let Some(range) = work.and_then(|work| metadata.range_name(work.work.external)) {
+            let range = Argument {
+                name: functions::RANGE,
+                value: Value::Text(range),
+            };
+            in_range = [range]
+                .into_iter()
+                .chain(arguments.iter().copied())
+                .collect();
+            arguments = &in_range;
         }
         output.stream.consumer.work(&Work {
             process: self.process,

@@ -10,30 +10,57 @@ use crate::trace::model::{Function, FunctionIndex, Parameter, Stream};
 pub(super) struct Functions {
     list: Vec<Function>,
     places: Directory<Operation>,
+    /// The functions of calls in ranges, which have the range as their first argument.
+    in_ranges: Directory<Operation>,
 }
 
+/// The argument of calls and of work that names the range in which they lie.
+pub(super) const RANGE: &str = "range";
+
 impl Functions {
-    /// The function of `operation`.
+    /// The function of `operation`, for calls that lie in a range or not.
     #[inline]
     pub fn get(
         &mut self,
         stream: &mut Stream<'_>,
         metadata: &Metadata,
         operation: Operation,
+        in_range: bool,
     ) -> &Function {
-        let place = match self.places.get(operation.number.into(), operation) {
+        let places = match in_range {
+            true => &mut self.in_ranges,
+            false => &mut self.places,
+        };
+        let place = match places.get(operation.number.into(), operation) {
             Some(place) => place,
-            None => self.add(stream, metadata, operation),
+            None => self.add(stream, metadata, operation, in_range),
         };
         &self.list[place]
     }
 
     #[cold]
-    fn add(&mut self, stream: &mut Stream<'_>, metadata: &Metadata, operation: Operation) -> usize {
+    fn add(
+        &mut self,
+        stream: &mut Stream<'_>,
+        metadata: &Metadata,
+        operation: Operation,
+        in_range: bool,
+    ) -> usize {
         let place = self.list.len();
-        self.list
-            .push(function(stream.new_function(), metadata, operation));
-        self.places.insert(operation, place);
+        let mut function = function(stream.new_function(), metadata, operation);
+        let places = match in_range {
+            true => {
+                let range = Parameter {
+                    name: RANGE.into(),
+                    kind: ArgumentType::STRING,
+                };
+                function.parameters.insert(0, range);
+                &mut self.in_ranges
+            }
+            false => &mut self.places,
+        };
+        places.insert(operation, place);
+        self.list.push(function);
         place
     }
 }

@@ -11,7 +11,7 @@ use super::process::{ProcessStream, known_or};
 use crate::capture::Metadata;
 use crate::record::{
     CorrelationId, ExternalId, ExternalKind, Marker, MarkerKind, Nanos, PayloadKind, StringId,
-    ThreadId,
+    ThreadId, count,
 };
 use crate::trace::model::{
     Argument, CounterUnit, CounterValue, Instant, Note, Parent, ProcessIndex, Slice, SliceEnd,
@@ -133,7 +133,11 @@ impl ProcessStream<'_> {
         marker: &Marker,
     ) -> io::Result<()> {
         let time = self.time_or_latest(self.host.to_boottime(marker.time));
-        output.report.markers += u64::from(marker.what != MarkerKind::FIELD);
+        output.report.marker_records += 1;
+        output.report.markers += u64::from(matches!(
+            marker.what,
+            MarkerKind::PUSH | MarkerKind::START | MarkerKind::INSTANT
+        ));
         let place = self.thread_place(output, known_or(marker.thread, thread))?;
         let (stream, metadata) = (&mut output.stream, &self.metadata);
         let thread = &mut self.threads[place];
@@ -187,15 +191,19 @@ impl ProcessStream<'_> {
             unbalanced.pushes += open as u64;
         }
         let facts = [
-            (unbalanced.pushes, "pushed ranges did not end"),
-            (unbalanced.starts, "started ranges did not end"),
-            (unbalanced.pops, "pops had no pushed range"),
-            (unbalanced.ends, "ends had no started range"),
-            (self.ranges.moved, "started ranges ended on another thread"),
+            (unbalanced.pushes, "pushed range", "did not end"),
+            (unbalanced.starts, "started range", "did not end"),
+            (unbalanced.pops, "pop", "had no pushed range"),
+            (unbalanced.ends, "end", "had no started range"),
+            (
+                self.ranges.moved,
+                "started range",
+                "ended on another thread",
+            ),
         ];
-        let facts = facts.iter().filter(|(count, _)| *count > 0);
+        let facts = facts.iter().filter(|(number, ..)| *number > 0);
         let facts: Vec<String> = facts
-            .map(|(count, what)| format!("{count} {what}"))
+            .map(|(number, one, what)| format!("{} {what}", count(*number, one)))
             .collect();
         match facts.is_empty() {
             true => Ok(()),
@@ -322,6 +330,10 @@ impl ThreadMarkers {
         time: Nanos,
     ) -> io::Result<()> {
         let kind = ExternalKind(marker.external_kind.into());
+        // The ranges themselves are shown.
+        if metadata.is_of_ranges(kind) {
+            return Ok(());
+        }
         let external = self.external_track(kind);
         if marker.what == MarkerKind::EXTERNAL_POP {
             return match (external.pushed.pop(), external.track) {

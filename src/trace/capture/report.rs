@@ -23,8 +23,11 @@ pub struct Report {
     pub sets: u64,
     /// Number of markers and barriers.
     pub synchronizations: u64,
-    /// Number of markers of the program: moments, ends of ranges, samples of counters, external ids.
+    /// Number of markers of the program: ranges and moments.
     pub markers: u64,
+    /// Number of all records of markers: also ends of ranges, values, names of objects, samples of counters and external
+    /// ids.
+    pub marker_records: u64,
     /// Number of completions whose enqueue record is missing.
     pub unknown_work: u64,
     /// Number of pieces of work whose end is unknown.

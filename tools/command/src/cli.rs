@@ -166,7 +166,7 @@ Examples:
   gputrail library ./libgputrail.so --capture '/results/%h-%p.gputrail'
   gputrail library ./libgputrail.so --header ./gputrail.h     for tools in C, see docs/guide.md
 
-The library alone records, without a parent: the two variables that are printed are all that a container or
+The library alone records, without a parent: the variables that are printed are all that a container or
 a job launcher has to pass on. Unlike under `gputrail record`, what a killed program had not yet
 written is lost. Tools that request source lines of sampled code get them from libgputrail-symbols.so.0, which is
 written into the same folder.
@@ -248,7 +248,8 @@ pub struct Record {
     pub policy: Policy,
 
     /// Keep only the latest records of each process, SIZE (64M) of them or those of the last TIME (30s) as far as
-    /// --buffers reaches; write them out when one of the triggers fires, while the program goes on, and at its end
+    /// --buffers reaches; write them out when one of the triggers fires, while the program goes on, and, all that the
+    /// memory holds, at its end
     #[arg(long, value_name = "SIZE|TIME", conflicts_with = "policy")]
     pub flight_recorder: Option<Keep>,
 
@@ -287,7 +288,7 @@ pub struct Record {
     #[arg(long, value_name = "LIBRARY")]
     pub tool: Vec<PathBuf>,
 
-    /// Give the calls and work inside of a pushed range, by markers of the program, the range's name as their external id
+    /// Name the pushed range, with its domain, beside the calls and work inside of it, as their argument `range`
     #[arg(long)]
     pub range_ids: bool,
 
@@ -385,7 +386,7 @@ pub struct Scope {
     #[arg(long, value_name = "NAME", value_parser = scope::name)]
     pub start_on: Option<String>,
 
-    /// Stop with the next one with this name
+    /// Stop with the next one with this name; with that of --start-on, each second one stops
     #[arg(long, value_name = "NAME", value_parser = scope::name)]
     pub stop_on: Option<String>,
 

@@ -323,7 +323,7 @@ pub fn run(verb: Verb, arguments: &Control) -> Result<u8, Failure> {
 fn request(verb: Verb, pid: u32) -> Result<Value> {
     let socket = find(pid)?;
     let connection = connect(&socket).map_err(|error| match error.kind() {
-        ErrorKind::PermissionDenied => of_another_user(pid),
+        ErrorKind::PermissionDenied => denied(pid, error),
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
             anyhow!("the recording of process {pid} has ended")
         }
@@ -381,10 +381,31 @@ fn check_owner(connection: &UnixStream, pid: u32) -> Result<()> {
     Ok(())
 }
 
-fn of_another_user(pid: u32) -> anyhow::Error {
-    let owner = std::fs::metadata(format!("/proc/{pid}")).map(|data| data.uid());
-    let owner = owner.map_or_else(|_| "another user".into(), |uid| format!("user {uid}"));
-    anyhow!("process {pid} is of {owner}: only the user who records can control a recording")
+/// The reason for which process `pid` or its recording cannot be reached: it is of another user, unless this one may
+/// control every recording.
+fn denied(pid: u32, error: std::io::Error) -> anyhow::Error {
+    let user = rustix::process::geteuid().as_raw();
+    match std::fs::metadata(format!("/proc/{pid}")).map(|data| data.uid()) {
+        Ok(owner) if owner == user || user == 0 => {
+            let what = format!("the system does not let user {user} look at process {pid}");
+            anyhow!(error).context(what)
+        }
+        Ok(owner) => anyhow!(
+            "process {pid} is of user {owner}: only the user who records can control a recording"
+        ),
+        Err(_) => anyhow!("there is no process {pid}"),
+    }
+}
+
+/// Whether process `pid` has ended, and its parent has not asked for its exit code.
+fn is_zombie(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    // The name in parentheses may contain anything; the state follows it.
+    let state = stat.map(|stat| {
+        stat.rsplit_once(") ")
+            .is_some_and(|(_, rest)| rest.starts_with('Z'))
+    });
+    state.unwrap_or(false)
 }
 
 /// The socket of the recording that process `pid` makes or belongs to.
@@ -393,11 +414,18 @@ fn find(pid: u32) -> Result<PathBuf> {
     let environment = match read("environ") {
         Ok(environment) => environment,
         Err(error) if error.kind() == ErrorKind::NotFound => bail!("there is no process {pid}"),
+        Err(_) if is_zombie(pid) => bail!("process {pid} has ended"),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            return Err(of_another_user(pid));
+            return Err(denied(pid, error));
+        }
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
+            bail!("process {pid} has ended")
         }
         Err(error) => return Err(error).context(format!("cannot look at process {pid}")),
     };
+    if environment.is_empty() && is_zombie(pid) {
+        bail!("process {pid} has ended");
+    }
     // A `gputrail record` may itself be recorded by another one.
     if let Some(socket) = listens_at(pid) {
         return Ok(socket);
@@ -490,9 +518,11 @@ fn status_in_words(answer: &Value) -> String {
             text("state"),
         ),
         format!("output: {}", text("output")),
-        format!("so far: {}", amounts(answer)),
     ];
-    if let Some(dumps) = answer["dumps"].as_u64() {
+    let dumps = answer["dumps"].as_u64();
+    let amount = if dumps.is_some() { "kept" } else { "so far" };
+    lines.push(format!("{amount}: {}", amounts(answer)));
+    if let Some(dumps) = dumps {
         lines.push(format!("flight recorder: {}", count(dumps, "dump")));
     }
     for process in answer["processes"].as_array().into_iter().flatten() {
@@ -510,10 +540,7 @@ fn status_in_words(answer: &Value) -> String {
     }
     let ended = number(answer, "ended_processes");
     if ended > 0 {
-        lines.push(format!(
-            "{} ended",
-            count(ended, "process").replace("processs", "processes")
-        ));
+        lines.push(format!("{} ended", count(ended, "process")));
     }
     lines.join("\n") + "\n"
 }
@@ -531,6 +558,15 @@ mod tests {
             bytes
         });
         assert_eq!(&result, b"\n\n");
+    }
+
+    #[test]
+    fn a_process_of_the_same_user_that_cannot_be_looked_at_is_not_of_another_user() {
+        let error = denied(std::process::id(), ErrorKind::PermissionDenied.into());
+        assert!(
+            format!("{error:#}").contains("does not let user"),
+            "{error:#}"
+        );
     }
 
     #[test]

@@ -1,25 +1,7 @@
 //! Formatting of numbers for people.
 
 use gputrail::record::Nanos;
-
-/// A number and the noun that it counts, in the plural unless it is 1.
-pub fn count(number: u64, one: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {one}{plural}", grouped(number))
-}
-
-/// The number with spaces between thousands.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub use gputrail::record::{count, grouped};
 
 /// The time with three digits and a unit.
 pub fn time(time: Nanos) -> String {
@@ -91,7 +73,6 @@ mod tests {
             [659, 577_343, 14_000_000].map(bytes),
             ["659 bytes", "577 kB", "14.0 MB"]
         );
-        assert_eq!([count(1, "call"), count(2, "call")], ["1 call", "2 calls"]);
     }
 
     #[test]

@@ -176,7 +176,7 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
         format!(
             "{}: {name}, {}",
             device.title,
-            count(device.work, "piece").replace("piece", "operation")
+            count(device.work, "operation")
         )
     });
     lines.list("devices", devices);
@@ -204,7 +204,14 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
     lines.list("clocks", clocks);
     lines.list("device clocks", &info.device_clocks);
     lines.line("lost", lost(info.lost));
-    lines.line("unfinished", unfinished(info.open_slices, info.unfinished));
+    let others = info.open_slices - info.open_calls - info.open_ranges;
+    let unfinished = [
+        (info.open_calls, "call"),
+        (info.open_ranges, "range"),
+        (others, "slice"),
+        (info.unfinished, "operation"),
+    ];
+    lines.line("unfinished", listed(&unfinished));
     let notes = info.notes.iter().map(|(note, number)| match number {
         1 => note.clone(),
         number => format!("{} x {note}", grouped(*number)),
@@ -216,7 +223,13 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
         lines.line("", format!("{} findings in all", grouped(findings.count())));
     }
     let complete = findings.count() == 0 && info.lost == 0;
-    lines.line("complete", verdict(complete, true, &info.ended_early));
+    let end = End {
+        is_stated: true,
+        early: &info.ended_early,
+        causes: &info.ends,
+        in_progress: &unfinished,
+    };
+    lines.line("complete", verdict(complete, &end));
     lines.text
 }
 
@@ -307,10 +320,13 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), 
         report.clocks.iter().map(|(_, _, clock)| clock),
     );
     lines.line("lost", lost(report.lost));
-    lines.line(
-        "unfinished",
-        unfinished(report.unfinished_calls, report.unfinished),
-    );
+    let ranges = summary.ranges().iter().map(|range| range.unfinished).sum();
+    let unfinished = [
+        (report.unfinished_calls, "call"),
+        (ranges, "range"),
+        (report.unfinished, "operation"),
+    ];
+    lines.line("unfinished", listed(&unfinished));
     let notes = metadata.notes.iter().map(|note| {
         let what = note.what.name().unwrap_or("note");
         match metadata.string(note.text) {
@@ -330,7 +346,19 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), 
     let early: Vec<_> = early
         .map(|note| (end, metadata.string(note.text).to_owned()))
         .collect();
-    lines.line("complete", verdict(complete, reader.ended(), &early));
+    let ends = [NoteKind::DIED, NoteKind::EXITED, NoteKind::REPLACED];
+    let causes = metadata.notes.iter();
+    let causes = causes.filter(|note| ends.contains(&note.what));
+    let causes: Vec<_> = causes
+        .map(|note| metadata.string(note.text).to_owned())
+        .collect();
+    let end = End {
+        is_stated: reader.ended(),
+        early: &early,
+        causes: &causes,
+        in_progress: &unfinished,
+    };
+    lines.line("complete", verdict(complete, &end));
     Ok((lines.text, report.findings.is_empty()))
 }
 
@@ -341,23 +369,73 @@ fn lost(records: u64) -> String {
     }
 }
 
-fn unfinished(calls: u64, work: u64) -> String {
-    match (calls, work) {
-        (0, 0) => "nothing".to_owned(),
-        (calls, work) => format!("{}, {}", count(calls, "call"), count(work, "operation")),
+/// The numbers that are not 0, with their nouns.
+fn listed(counts: &[(u64, &str)]) -> String {
+    let some = counts.iter().filter(|(number, _)| *number > 0);
+    let some: Vec<String> = some.map(|(number, one)| count(*number, one)).collect();
+    match some.is_empty() {
+        true => "nothing".to_owned(),
+        false => some.join(", "),
     }
 }
 
-fn verdict(complete: bool, ended: bool, ended_early: &[(Nanos, String)]) -> String {
-    match (complete, ended, ended_early) {
-        (_, _, [(since, reason), ..]) => {
+/// The end of the recordings in a file.
+struct End<'a> {
+    /// Whether the file states that it ends there.
+    is_stated: bool,
+    /// When recordings ended before their processes, and why.
+    early: &'a [(Nanos, String)],
+    /// How processes ended that did not end their recordings themselves.
+    causes: &'a [String],
+    /// The numbers of things that were in progress.
+    in_progress: &'a [(u64, &'a str)],
+}
+
+fn verdict(complete: bool, end: &End<'_>) -> String {
+    let in_progress: u64 = end.in_progress.iter().map(|(number, _)| number).sum();
+    match (complete, end.early, end.causes) {
+        (_, [(since, reason), ..], _) => {
             let since = time(*since);
             format!("no, from {since} after the machine was started on: {reason}")
         }
-        (true, true, []) => "nothing is missing, as far as the file shows".to_owned(),
-        (true, false, []) => {
+        (false, [], _) => "no: see above".to_owned(),
+        (true, [], [cause, rest @ ..]) => {
+            let others = match rest.len() as u64 {
+                0 => String::new(),
+                rest => format!(" (and {} that ended likewise)", count(rest, "process")),
+            };
+            let verb = if in_progress > 1 { "were" } else { "was" };
+            let list = listed(end.in_progress);
+            format!("up to the end of the process, {cause}{others}; {list} {verb} in progress")
+        }
+        (true, [], []) if end.is_stated => {
+            "nothing is missing, as far as the file shows".to_owned()
+        }
+        (true, [], []) => {
             "everything that the process wrote; it did not end the recording itself".to_owned()
         }
-        (false, _, []) => "no: see above".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_a_killed_program_says_what_was_in_progress() {
+        let killed = ["killed by signal 9 (SIGKILL)".to_owned()];
+        let end = |in_progress| End {
+            is_stated: true,
+            early: &[],
+            causes: &killed,
+            in_progress,
+        };
+        assert_eq!(
+            verdict(true, &end(&[(1, "call"), (2, "range"), (0, "operation")])),
+            "up to the end of the process, killed by signal 9 (SIGKILL); 1 call, 2 ranges were in progress"
+        );
+        assert!(verdict(true, &end(&[(0, "call")])).ends_with("; nothing was in progress"));
+        assert!(verdict(true, &end(&[(1, "range")])).ends_with("; 1 range was in progress"));
+        assert_eq!(verdict(false, &end(&[])), "no: see above");
     }
 }

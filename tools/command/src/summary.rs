@@ -294,7 +294,10 @@ fn devices(summary: &Summary) -> Table {
 }
 
 fn ranges(summary: &Summary) -> Table {
-    let mut columns = vec![NAME, TOTAL, COUNT];
+    // Ranges nest: each one has its share of the whole recording.
+    let length = summary.span();
+    let length = length.map_or(0, |(first, last)| last.0.saturating_sub(first.0));
+    let mut columns = vec![NAME, SHARE, TOTAL, COUNT];
     columns.extend(TIMES);
     columns.extend([
         column("Unfinished", "unfinished"),
@@ -307,6 +310,7 @@ fn ranges(summary: &Summary) -> Table {
         let times = &range.times;
         let mut row = vec![
             Cell::Text(range.name.clone()),
+            share(times.total, length),
             time(times.total),
             Cell::Count(times.count + range.unfinished),
         ];

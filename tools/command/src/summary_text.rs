@@ -26,7 +26,7 @@ pub struct Known<'a> {
 /// Prints the summary of a trace.
 pub fn print(made: &Made, known: &Known<'_>) {
     let report = &made.report;
-    let nothing = report.calls == 0 && report.work() == 0 && report.markers == 0;
+    let nothing = report.calls == 0 && report.work() == 0 && report.marker_records == 0;
     let mut text = match known.unseen {
         // Its counts end at the cut, and so would mislead.
         _ if made.cut => String::new(),
@@ -46,22 +46,26 @@ fn summary(report: &Report, summary: &Summary, known: &Known<'_>) -> String {
     losses(&mut text, report, known);
     off(&mut text, summary);
     failures(&mut text, summary);
-    let _ = table(&mut text, "kernels with most time", &kernels(summary));
-    let _ = table(&mut text, "calls with most time", &calls(summary));
-    let _ = table(&mut text, "ranges with most time", &ranges(summary));
+    let (kernels, calls) = (kernels(summary), calls(summary));
+    let all = |rows: &[Row]| rows.iter().map(|(_, times)| times.total).sum();
+    let _ = table(&mut text, "kernels with most time", &kernels, all(&kernels));
+    let _ = table(&mut text, "calls with most time", &calls, all(&calls));
+    // Ranges nest: each one has its share of the whole recording.
+    let length = summary.span();
+    let length = length.map_or(0, |(first, last)| last.0.saturating_sub(first.0));
+    let _ = table(&mut text, "ranges with most time", &ranges(summary), length);
     for gpu in summary.gpus() {
         device(&mut text, &gpu, summary);
     }
-    remarks(&mut text, report);
+    let ranges = summary.ranges();
+    let unfinished = ranges.iter().map(|range| range.unfinished).sum();
+    remarks(&mut text, report, unfinished);
     text
 }
 
 fn headline(text: &mut String, report: &Report, summary: &Summary) {
     let mut parts = vec![count(report.calls, "call"), count(report.kernels, "kernel")];
-    parts.push(match report.copies {
-        1 => "1 copy".into(),
-        copies => format!("{} copies", grouped(copies)),
-    });
+    parts.push(count(report.copies, "copy"));
     if report.sets > 0 {
         parts.push(count(report.sets, "fill"));
     }
@@ -72,7 +76,7 @@ fn headline(text: &mut String, report: &Report, summary: &Summary) {
         parts.push(count(report.markers, "marker"));
     }
     if report.processes > 1 {
-        parts.push(count(report.processes.into(), "process").replace("processs", "processes"));
+        parts.push(count(report.processes.into(), "process"));
     }
     let _ = write!(text, "{}", parts.join(", "));
     if let Some((first, last)) = summary.span() {
@@ -181,11 +185,11 @@ fn calls(summary: &Summary) -> Vec<Row> {
     rows
 }
 
-fn table(text: &mut String, title: &str, rows: &[Row]) -> std::fmt::Result {
+/// Writes the first rows, with their shares of `all` nanoseconds.
+fn table(text: &mut String, title: &str, rows: &[Row], all: u64) -> std::fmt::Result {
     if rows.is_empty() {
         return Ok(());
     }
-    let all: u64 = rows.iter().map(|(_, times)| times.total).sum();
     let title = format!("{title}:");
     writeln!(
         text,
@@ -232,7 +236,7 @@ fn device(text: &mut String, gpu: &GpuSummary, summary: &Summary) {
 }
 
 /// Remarks for readers of the trace.
-fn remarks(text: &mut String, report: &Report) {
+fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
     let mut remark = |number: u64, one: &str, what: &str| {
         if number > 0 {
             let _ = writeln!(text, "{} {what}", count(number, one));
@@ -253,6 +257,7 @@ fn remarks(text: &mut String, report: &Report) {
         "call",
         "had not returned at the end",
     );
+    remark(unfinished_ranges, "range", "had not ended at the end");
     remark(
         report.unfinished,
         "operation",

@@ -81,6 +81,10 @@ pub struct Info {
     pub slices: u64,
     /// Number of slices without an end.
     pub open_slices: u64,
+    /// Number of those that are calls, in traces by gputrail.
+    pub open_calls: u64,
+    /// Number of those that are ranges of markers.
+    pub open_ranges: u64,
     /// Number of instants.
     pub instants: u64,
     /// Number of values of counters.
@@ -105,6 +109,8 @@ pub struct Info {
     pub attributes: Vec<(String, String)>,
     /// The times at which recordings ended early, BOOTTIME ns, and the reasons.
     pub ended_early: Vec<(Nanos, String)>,
+    /// How processes ended that did not end their recordings themselves.
+    pub ends: Vec<String>,
     /// Our instants about losses and other observations, and the number of each.
     pub notes: BTreeMap<String, u64>,
 }
@@ -118,7 +124,22 @@ fn info_of(source: Input<'_>) -> Info {
     let mut reading = Reading::default();
     let outcome = read(source, &mut reading);
     let mut info = reading.info;
-    info.open_slices = reading.open.values().sum();
+    for (id, open) in reading.open {
+        info.open_slices += open;
+        let track = outcome.known.tracks.get(id);
+        let name = track.map_or("", |track| outcome.known.texts.get(track.name));
+        match track.map(|track| track.of) {
+            Some(TrackOf::Thread(..)) if info.version.is_some() => info.open_calls += open,
+            Some(TrackOf::Thread(..)) => {}
+            _ if ["markers", "ranges"]
+                .iter()
+                .any(|of| replay::is_own_track(name, of)) =>
+            {
+                info.open_ranges += open;
+            }
+            _ => {}
+        }
+    }
     for (gpu, count) in reading.work {
         let gpu = gpu as usize;
         if gpu < MAX_ENTRIES {
@@ -294,6 +315,12 @@ impl Reading {
         {
             let reason = detail.unwrap_or_default().to_owned();
             self.info.ended_early.push((event.time, reason));
+        }
+        let ends = [NoteKind::DIED, NoteKind::EXITED, NoteKind::REPLACED];
+        if ends.iter().any(|end| end.name() == Some(event.name.text))
+            && self.info.ends.len() < MAX_ENTRIES
+        {
+            self.info.ends.push(detail.unwrap_or_default().to_owned());
         }
         let note = match detail {
             Some(detail) => format!("{}: {detail}", event.name.text),

@@ -194,6 +194,9 @@ fn the_status_tells_what_is_recorded_of_which_process() {
     let program = dir.program("flight");
     let mut recording = Recording::start(&dir, &[], &program, &["2", "10"]);
     recording.expect("1");
+    // Ten kernels, each with its call, its enqueue and its completion, which are in memory.
+    let status = recording.status();
+    assert!(status["records"].as_u64() > Some(30), "{status}");
     recording.control("flush");
     let status = recording.status();
     assert_eq!(
@@ -210,7 +213,6 @@ fn the_status_tells_what_is_recorded_of_which_process() {
         panic!("{status}");
     };
     assert_eq!(process["pid"], status["program_pid"]);
-    // Ten kernels, each with its call, its enqueue and its completion.
     assert!(process["records"].as_u64() > Some(30), "{status}");
     assert_eq!(process["records"], status["records"]);
     let output = status["output"].as_str().expect("a path");
@@ -294,6 +296,31 @@ fn what_cannot_be_controlled_is_named() {
         "neither a `gputrail record` nor recorded by one",
     );
     refused(&["start", "4194304"], "there is no process 4194304");
+    // It has ended, and waits for its parent.
+    let mut ended = Command::new("true").spawn().expect("true");
+    let exits = format!("/proc/{}/stat", ended.id());
+    while !std::fs::read_to_string(&exits)
+        .expect("a process")
+        .contains(") Z ")
+    {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let pid = ended.id().to_string();
+    refused(&["status", &pid], &format!("process {pid} has ended"));
+    ended.wait().expect("it has ended");
+    // One whose recording is over: its variable names a directory that is gone.
+    let mut later = Command::new("cat")
+        .env("GPUTRAIL_SESSION", dir.join("gone"))
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("cat");
+    let pid = later.id().to_string();
+    refused(
+        &["status", &pid],
+        &format!("the recording of process {pid} has ended"),
+    );
+    drop(later.stdin.take());
+    later.wait().expect("it ends");
     refused(&["stop", "0"], "0");
     refused(&["flush"], "PID");
     let program = dir.program("flight");

@@ -5,9 +5,11 @@ use std::process::Command;
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
-use gputrail_harness::program::run;
+use gputrail_harness::pocl::Driver;
+use gputrail_harness::program::{Ended, compile_with, run};
 use gputrail_harness::repository;
 use gputrail_harness::trace::Trace;
+use serde_json::Value;
 
 use crate::c_api::{C, compiled};
 use crate::command::{TestDir, well};
@@ -67,7 +69,7 @@ fn every_function_of_roctx_is_there_under_both_names_of_the_library() {
         assert_eq!(named, 2);
         let info = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
         assert!(
-            info.contains("1 pops had no pushed range; 2 started ranges ended on another thread"),
+            info.contains("1 pop had no pushed range; 2 started ranges ended on another thread"),
             "{info}"
         );
     }
@@ -102,7 +104,7 @@ fn a_range_that_is_popped_while_the_recording_is_off_ends_with_the_last_marker_i
         assert_eq!(whole, 1, "{interface}");
         let info = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
         assert!(
-            info.contains("1 pushed ranges did not end; 1 pops had no pushed range"),
+            info.contains("1 pushed range did not end; 1 pop had no pushed range"),
             "{info}"
         );
     }
@@ -229,24 +231,43 @@ fn a_file_that_cannot_be_written_is_a_status_of_clperfmarker() {
 }
 
 #[test]
-fn a_pushed_range_is_the_external_id_of_what_happens_inside_of_it() {
-    needs!(a_pushed_range_is_the_external_id_of_what_happens_inside_of_it: Need::OpenClToolchain, Need::TraceProcessor);
+fn calls_and_kernels_name_the_range_that_encloses_them_on_request() {
+    needs!(calls_and_kernels_name_the_range_that_encloses_them_on_request:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     let dir = TestDir::new();
-    let program = dir.program("roctx");
-    let arguments = ["record", "-o", "run.pftrace", "--range-ids", "--"];
-    let ended = well(dir.gputrail(arguments).arg(program).arg("libroctx64.so"));
-    assert_eq!(ended.text(), ROCTX);
+    let include = format!("-I{}", repository("include").display());
+    let source = repository("tests/programs/kernels_in_ranges.c");
+    let program = compile_with(&[&include], &source, dir.path());
+    well(&mut dir.record_with(&["--range-ids"], Driver::Basic, &program, &[]));
     let mut trace = dir.trace();
     trace.assert_sound();
-    let named: Vec<(String, i64)> = trace.rows(
-        "select s.name, count(*) from slice s join track t on s.track_id = t.id
-         where t.name = 'external ids: range' group by 1 order by 1",
-    );
-    let expected = [("in thread", 100), ("inner", 1), ("outer", 1)];
+    // PoCL runs a kernel in the call that waits for it.
+    let mut ranges = |sql: &str| -> Vec<(String, Option<String>)> { trace.rows(sql) };
+    let pair = |name: &str, range: Option<&str>| (name.to_owned(), range.map(str::to_owned));
+    let kernels =
+        ranges("select name, extract_arg(arg_set_id, 'range') from gpu_slice order by ts");
+    let inside = Some("training: step");
     assert_eq!(
-        named,
-        expected.map(|(name, count)| (name.to_owned(), count))
+        kernels,
+        [
+            pair("before", None),
+            pair("inside", inside),
+            pair("between", Some("epoch"))
+        ]
     );
+    let calls = ranges(
+        "select name, extract_arg(arg_set_id, 'debug.range') from slice
+         where name in ('clCreateKernel', 'clFinish') order by ts",
+    );
+    let both = |range| ["clCreateKernel", "clFinish"].map(|name| pair(name, range));
+    assert_eq!(
+        calls,
+        [both(None), both(inside), both(Some("epoch"))].concat()
+    );
+    let bare: i64 =
+        trace.value("select count(*) from args where key in ('debug.external_id', 'external_id')");
+    let tracks: i64 = trace.value("select count(*) from track where name like 'external ids%'");
+    assert_eq!((bare, tracks), (0, 0));
 }
 
 #[test]
@@ -306,4 +327,84 @@ fn ends_that_end_nothing_are_counted_whatever_their_library() {
         };
         assert!(info.contains(expected), "{library}: {info}");
     }
+}
+
+/// `gputrail record` of `open_ranges.c`, which does what `what` says.
+fn record_open_ranges(dir: &TestDir, options: &[&str], what: &str) -> Ended {
+    let program = dir.program("open_ranges");
+    let mut command = dir.gputrail(["record", "-o", "run.pftrace"]);
+    command.args(options).arg("--").arg(program);
+    run(command.args(["libroctx64.so.4", what]))
+}
+
+#[test]
+fn ranges_that_do_not_end_are_in_the_summary_whatever_their_kind() {
+    needs!(ranges_that_do_not_end_are_in_the_summary_whatever_their_kind: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let ended = record_open_ranges(&dir, &["--capture"], "open").well();
+    // Three ranges and a moment.
+    assert!(
+        ended.stderr.contains("0 copies, 4 markers in "),
+        "{}",
+        ended.stderr
+    );
+    let remark = "2 ranges had not ended at the end\n";
+    assert!(ended.stderr.contains(remark), "{}", ended.stderr);
+    for file in ["run.pftrace", "run.gputrail"] {
+        let mut command = dir.gputrail(["summary", file, "--format", "json"]);
+        let summary: Value = serde_json::from_str(&well(&mut command).text()).expect("JSON");
+        let rows = summary["ranges"].as_array().expect("a table").iter();
+        let row = |row: &Value| {
+            let number = |key: &str| row[key].as_u64().expect("a number");
+            let name = row["name"].as_str().expect("a name").to_owned();
+            (name, number("count"), number("unfinished"))
+        };
+        let rows: Vec<_> = rows.map(row).collect();
+        let expected = [("inside", 1, 0), ("not ended", 1, 1), ("not popped", 1, 1)];
+        let expected = expected.map(|(name, all, open)| (name.to_owned(), all, open));
+        assert_eq!(rows, expected, "{file}");
+        let length = &summary["recording"][0];
+        assert!(length["value"].as_u64() > Some(0), "{file}: {length}");
+        let share = &summary["ranges"][0]["share"];
+        assert!(
+            share
+                .as_f64()
+                .is_some_and(|share| (0.0..=1.0).contains(&share)),
+            "{share}"
+        );
+        let info = well(&mut dir.gputrail(["info", file])).text();
+        assert!(info.contains("unfinished     2 ranges\n"), "{file}: {info}");
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_in_ranges_leaves_a_trace_that_says_so() {
+    needs!(a_program_that_is_killed_in_ranges_leaves_a_trace_that_says_so: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let ended = record_open_ranges(&dir, &["--capture"], "kill");
+    assert_eq!(ended.code(), 137, "{}", ended.stderr);
+    for file in ["run.pftrace", "run.gputrail"] {
+        let info = well(&mut dir.gputrail(["info", file])).text();
+        let verdict = "complete       up to the end of the process, killed by signal 9 (SIGKILL); 2 ranges were in progress";
+        assert!(info.contains(verdict), "{file}: {info}");
+    }
+}
+
+#[test]
+fn a_name_that_starts_and_stops_switches_on_and_off_in_turn() {
+    needs!(a_name_that_starts_and_stops_switches_on_and_off_in_turn: Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let options = ["--start-on", "step", "--stop-on", "step"];
+    record_open_ranges(&dir, &options, "steps").well();
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let names: Vec<(String,)> = trace.rows(
+        "select s.name from slice s join track t on s.track_id = t.id
+         where t.name like 'markers%' order by s.ts, s.dur desc",
+    );
+    let names: Vec<&str> = names.iter().map(|(name,)| &name[..]).collect();
+    assert_eq!(
+        names,
+        ["step", "in step 1", "step", "step", "in step 3", "step"]
+    );
 }

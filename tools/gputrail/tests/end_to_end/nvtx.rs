@@ -139,8 +139,8 @@ fn a_program_with_two_binaries_gets_nvtxs_levels_and_all_its_markers_are_recorde
     let info = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
     assert!(
         info.contains(
-            "unbalanced markers: 1 started ranges did not end; 1 pops had no pushed range; \
-             1 ends had no started range; 1 started ranges ended on another thread"
+            "unbalanced markers: 1 started range did not end; 1 pop had no pushed range; \
+             1 end had no started range; 1 started range ended on another thread"
         ),
         "{info}"
     );

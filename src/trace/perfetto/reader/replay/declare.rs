@@ -313,7 +313,7 @@ const NOTES: &str = "gputrail";
 const CALL_ROWS: [&str; 2] = ["calls", "overlapping"];
 
 /// Whether a track is one of all domains or of one domain of markers: "markers", "markers: NCCL".
-fn is_own_track(name: &str, of: &str) -> bool {
+pub(in crate::trace::perfetto::reader) fn is_own_track(name: &str, of: &str) -> bool {
     let rest = name.strip_prefix(of);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
 }

@@ -45,6 +45,7 @@ use crate::trace::perfetto::schema::{
 };
 use counters::{Counters, OwnBlock};
 use declare::Processes;
+pub(super) use declare::is_own_track;
 use labels::Labels;
 use order::Window;
 use slices::Lane;
