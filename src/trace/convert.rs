@@ -3,8 +3,10 @@
 use std::io;
 
 use super::capture::{Captures, Options, Report};
+use super::filter::Filter;
 use super::model::{Consumer, Producer};
 use super::perfetto::Exporter;
+use super::selection::{Selection, TimeBound};
 use crate::capture::Reader;
 
 /// The trace could not be written.
@@ -25,6 +27,8 @@ pub struct Converted {
     pub report: Report,
     /// Its length.
     pub bytes: u64,
+    /// The number of events that ended before [`Options::from`], which are left out.
+    pub left_out: u64,
 }
 
 /// Makes one trace of `captures`, the processes of one machine, and passes the same stream to `observer`.
@@ -34,10 +38,25 @@ pub fn convert(
     options: &Options,
     observer: &mut dyn Consumer,
 ) -> Result<Converted, ConvertError> {
-    match Captures::new(captures, options).produce(&mut (&mut trace, observer)) {
+    let captures = Captures::new(captures, options);
+    let mut consumers = (&mut trace, observer);
+    let (produced, left_out) = match options.from {
+        None => (captures.produce(&mut consumers), 0),
+        Some(from) => {
+            let selection = Selection {
+                from: Some(TimeBound::Absolute(from)),
+                ..Selection::default()
+            };
+            let mut filter = Filter::new(selection, &mut consumers);
+            let produced = captures.produce(&mut filter);
+            (produced, filter.left_out())
+        }
+    };
+    match produced {
         Ok(report) => Ok(Converted {
             report,
             bytes: trace.bytes(),
+            left_out,
         }),
         Err(source) => Err(ConvertError {
             written: trace.written(),

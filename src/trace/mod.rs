@@ -11,7 +11,8 @@ mod convert;
 #[cfg(feature = "perfetto")]
 mod directory;
 pub mod export;
-#[cfg(feature = "import")]
+#[cfg(feature = "perfetto")]
+#[cfg_attr(not(feature = "import"), allow(dead_code))]
 mod filter;
 #[cfg(feature = "import")]
 pub mod import;
@@ -20,7 +21,8 @@ pub mod model;
 mod parts;
 #[cfg(feature = "perfetto")]
 pub mod perfetto;
-#[cfg(feature = "import")]
+#[cfg(feature = "perfetto")]
+#[cfg_attr(not(feature = "import"), allow(dead_code))]
 mod selection;
 #[cfg(feature = "import")]
 mod size;

@@ -8,9 +8,9 @@
 use super::server::Live;
 use crate::buffer::BlockView;
 use crate::capture::{self, FileHeader, Writer};
-use crate::clock;
+use crate::clock::{self, SystemClock, TickSource};
 use crate::platform::sync::lock_std;
-use crate::record::{Api, ThreadId, Ticks};
+use crate::record::{Api, Nanos, ThreadId, Ticks};
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashSet;
 use std::fs::File;
@@ -43,6 +43,9 @@ pub struct FlightDump {
     pub failed: Option<String>,
     /// How far back the memory reaches, if that is less than [`Flight::keep`].
     pub reach: Option<Duration>,
+    /// When [`Flight::keep`] began, on CLOCK_BOOTTIME. Blocks are written whole, so that the captures hold older records,
+    /// too. `None` without such a limit, and for processes whose times are virtual.
+    pub since: Option<Nanos>,
 }
 
 impl Flight {
@@ -53,6 +56,7 @@ impl Flight {
             captures: Vec::new(),
             failed: None,
             reach: None,
+            since: self.since(processes),
         };
         for live in processes {
             let name = format!("flight-{number}-{}.gputrail", live.capture.process);
@@ -72,6 +76,15 @@ impl Flight {
         }
         // The receiver is gone when the command is ending.
         let _ = self.dumps.send(dump);
+    }
+
+    /// See [`FlightDump::since`].
+    fn since(&self, processes: &[Live]) -> Option<Nanos> {
+        let is_virtual = |live: &Live| live.ticks == TickSource::Virtual;
+        let keep = self.keep.filter(|_| !processes.iter().any(is_virtual))?;
+        let nanos = keep.as_nanos().try_into().unwrap_or(u64::MAX);
+        let now = SystemClock::Boottime.read().0;
+        Some(Nanos(now.saturating_sub(nanos)))
     }
 
     /// Returns how far back the memory reaches, if that is less than what is to be kept. `None`: the process has not begun

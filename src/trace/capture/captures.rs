@@ -27,6 +27,8 @@ pub struct Options {
     pub raw_samples: bool,
     /// The machine of the captures, if more than its name is known.
     pub machine: Machine,
+    /// The time before which nothing is kept: [`convert`](crate::trace::convert) leaves out what ended earlier.
+    pub from: Option<crate::record::Nanos>,
 }
 
 /// The captures of one recording: the processes of one machine.

@@ -100,6 +100,7 @@ impl Ahead {
                 Parts {
                     report: *report,
                     summary: self.summary,
+                    left_out: 0,
                 },
             )),
             _ => {

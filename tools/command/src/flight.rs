@@ -2,10 +2,10 @@
 //! are made of these dumps while the program goes on.
 
 use crate::cli::{Contents, Record};
-use crate::figures::time;
+use crate::figures::{count, time};
 use crate::output::Output;
 use crate::say;
-use crate::trace::Order;
+use crate::trace::{Made, Order};
 use gputrail::collect::scope;
 use gputrail::collect::session::{Flight, FlightDump, Size};
 use gputrail::record::Nanos;
@@ -118,8 +118,12 @@ impl Traces<'_> {
                 continue;
             }
             match self.trace(pid, &dump) {
-                Ok(path) if !self.quiet => {
-                    say!("what happened last is in {}", path.display());
+                Ok(made) if !self.quiet => {
+                    let older = match made.left_out {
+                        0 => String::new(),
+                        older => format!(" ({} left out)", count(older, "older event")),
+                    };
+                    say!("what happened last is in {}{older}", made.path.display());
                 }
                 Ok(_) => {}
                 Err(error) => say!(
@@ -134,7 +138,7 @@ impl Traces<'_> {
         }
     }
 
-    fn trace(&self, pid: u32, dump: &FlightDump) -> anyhow::Result<PathBuf> {
+    fn trace(&self, pid: u32, dump: &FlightDump) -> anyhow::Result<Made> {
         let of_all = match self.output.is_file() {
             true => self.output.path(pid)?,
             // No file can be put beside a device or a pipe.
@@ -152,7 +156,7 @@ impl Traces<'_> {
             contents: self.contents,
             captures_may_go: true,
         };
-        Ok(order.make()?.path)
+        order.make_from(dump.since)
     }
 }
 

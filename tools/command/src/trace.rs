@@ -9,6 +9,7 @@ use crate::say;
 use anyhow::{Context, Result, anyhow};
 use gputrail::analysis::summary::Summary;
 use gputrail::capture::Reader;
+use gputrail::record::Nanos;
 use gputrail::trace::capture::{Options, Report};
 use gputrail::trace::model::Machine;
 use gputrail::trace::perfetto::Exporter;
@@ -29,6 +30,8 @@ pub struct Made {
     pub summary: Summary,
     /// Whether its end is missing, because no disk had space for it.
     pub cut: bool,
+    /// The number of events that it leaves out, see [`Order::make_from`].
+    pub left_out: u64,
 }
 
 /// The settings of a trace to be made.
@@ -48,14 +51,19 @@ pub struct Order<'a> {
 impl Order<'_> {
     /// Makes the trace. Captures that cannot be read at all are reported and left out.
     pub fn make(&self) -> Result<Made> {
+        self.make_from(None)
+    }
+
+    /// [`Order::make`] without what ended before a time on CLOCK_BOOTTIME.
+    pub fn make_from(&self, from: Option<Nanos>) -> Result<Made> {
         let open = |path: &PathBuf| Reader::open(path).map_err(|error| say!("{error}")).ok();
         let readers: Vec<Reader> = self.captures.iter().filter_map(open).collect();
         let file = self.workshop.join("trace");
-        match self.write(&readers, &file) {
+        match self.write(&readers, from, &file) {
             Ok(parts) => self.deliver(&file, parts),
             Err(failed) if !is_full(&failed.error.source) => Err(anyhow!(failed.error)),
             Err(failed) => match other_disk(self.workshop) {
-                Some(place) => self.make_in(&place, readers, &file),
+                Some(place) => self.make_in(&place, readers, from, &file),
                 None => self.cut(failed, &file),
             },
         }
@@ -67,6 +75,7 @@ impl Order<'_> {
             arguments: contents.arguments,
             raw_samples: contents.raw_samples,
             machine: Machine::this(),
+            from: None,
         }
     }
 
@@ -78,9 +87,15 @@ impl Order<'_> {
     }
 
     /// Makes the trace on another disk, and moves it to the output's disk when the captures have made space.
-    fn make_in(&self, place: &TempDir, readers: Vec<Reader>, first: &Path) -> Result<Made> {
+    fn make_in(
+        &self,
+        place: &TempDir,
+        readers: Vec<Reader>,
+        from: Option<Nanos>,
+        first: &Path,
+    ) -> Result<Made> {
         let file = place.path().join("trace");
-        let parts = match self.write(&readers, &file) {
+        let parts = match self.write(&readers, from, &file) {
             Ok(parts) => parts,
             Err(failed) if is_full(&failed.error.source) => return self.cut(failed, first),
             Err(failed) => return Err(anyhow!(failed.error)),
@@ -110,13 +125,22 @@ impl Order<'_> {
         Ok(parts.at(path))
     }
 
-    fn write(&self, readers: &[Reader], path: &Path) -> Result<Parts, Box<Failed>> {
+    fn write(
+        &self,
+        readers: &[Reader],
+        from: Option<Nanos>,
+        path: &Path,
+    ) -> Result<Parts, Box<Failed>> {
         let mut progress = Progress::new();
         let mut parts = Parts {
             report: Report::default(),
             summary: Summary::default(),
+            left_out: 0,
         };
-        let options = Order::options(self.contents);
+        let options = Options {
+            from,
+            ..Order::options(self.contents)
+        };
         let result = match File::create_new(path) {
             Ok(file) => {
                 let trace = Exporter::new(progress.through(file));
@@ -126,7 +150,13 @@ impl Order<'_> {
             Err(source) => Err(ConvertError { written: 0, source }),
         };
         match result {
-            Ok(Converted { report, .. }) => Ok(Parts { report, ..parts }),
+            Ok(Converted {
+                report, left_out, ..
+            }) => Ok(Parts {
+                report,
+                left_out,
+                ..parts
+            }),
             Err(error) => Err(Box::new(Failed { error, parts })),
         }
     }
@@ -152,16 +182,23 @@ impl Order<'_> {
 pub struct Parts {
     pub report: Report,
     pub summary: Summary,
+    /// See [`Made::left_out`].
+    pub left_out: u64,
 }
 
 impl Parts {
     fn at(self, path: PathBuf) -> Made {
-        let Parts { report, summary } = self;
+        let Parts {
+            report,
+            summary,
+            left_out,
+        } = self;
         Made {
             path,
             report,
             summary,
             cut: false,
+            left_out,
         }
     }
 }

@@ -172,6 +172,31 @@ fn the_program_itself_asks_for_what_happened_in_the_last_while() {
 }
 
 #[test]
+fn a_dump_of_a_time_has_nothing_that_ended_before_that_time() {
+    needs!(a_dump_of_a_time_has_nothing_that_ended_before_that_time:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let mut recording = Recording::start(&dir, &["--flight-recorder", "100ms"], "3");
+    recording.round(1);
+    // The first round ends before the time that is kept, and its last records lie in the block that goes on.
+    std::thread::sleep(Duration::from_millis(200));
+    recording.say("");
+    recording.round(2);
+    recording.say("dump");
+    let mut dump = awaited(&dir.join("run-flight-1.pftrace"));
+    recording.round(3);
+    let (code, said) = recording.end();
+    assert_eq!(code, 0, "{said}");
+    dump.assert_sound();
+    assert_eq!(kernels(&mut dump, "round_1"), 0);
+    let first: i64 = dump.value("select count(*) from slice where name = 'clBuildProgram'");
+    assert_eq!(first, 0);
+    assert!(said.contains(" left out)"), "{said}");
+    // The trace at the end has all that the memory held.
+    assert_eq!(kernels(&mut dir.trace(), "round_1"), 1);
+}
+
+#[test]
 fn a_marker_or_a_call_of_a_name_has_what_happened_before_it_written_out() {
     needs!(a_marker_or_a_call_of_a_name_has_what_happened_before_it_written_out:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
