@@ -87,7 +87,8 @@ fn a_range_that_is_popped_while_the_recording_is_off_ends_with_the_last_marker_i
         well(&mut dir.gputrail([record.as_slice(), &command].concat()));
         let mut trace = dir.trace();
         trace.assert_sound();
-        let sql = "select name from slice where category != 'api' or category is null order by ts, dur desc";
+        let sql = "select s.name from slice s join track t on s.track_id = t.id
+                   where t.name like 'markers%' order by s.ts, s.dur desc";
         let names: Vec<(String,)> = trace.rows(sql);
         let names: Vec<&str> = names.iter().map(|(name,)| &name[..]).collect();
         let expected = ["around all", "popped while off", "last inside", "recorded"];
