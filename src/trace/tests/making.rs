@@ -163,7 +163,7 @@ impl Making {
 pub(super) fn converted(captures: &[Reader], options: &Options) -> (Report, TraceReader) {
     let mut out = Vec::new();
     let converted = convert(captures, Exporter::new(&mut out), options, &mut ());
-    let Converted { report, bytes } = converted.unwrap();
+    let Converted { report, bytes, .. } = converted.unwrap();
     assert_eq!(bytes, out.len() as u64);
     (report, TraceReader::new(&out))
 }
