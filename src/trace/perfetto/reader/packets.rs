@@ -360,14 +360,29 @@ mod tests {
     }
 
     fn read(trace: &[u8]) -> (Vec<(PacketPosition, Vec<u8>)>, Findings) {
-        let mut findings = Findings::default();
         let mut packets = Packets::new(trace);
+        let read = all(&mut packets);
+        assert_eq!(packets.position() > trace.len() as u64, packets.gzipped());
+        read
+    }
+
+    fn all<R: Read>(packets: &mut Packets<R>) -> (Vec<(PacketPosition, Vec<u8>)>, Findings) {
+        let mut findings = Findings::default();
         let mut list = Vec::new();
         while let Some(packet) = packets.next(&mut findings) {
             list.push((packet.position, packet.bytes.to_vec()));
         }
-        assert_eq!(packets.position() > trace.len() as u64, packets.gzipped());
         (list, findings)
+    }
+
+    /// A source that gives a byte at a time, as a slow pipe may.
+    struct Bytewise<'a>(&'a [u8]);
+
+    impl Read for Bytewise<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let most = buffer.len().min(1);
+            self.0.read(&mut buffer[..most])
+        }
     }
 
     fn group(packets: &[u8], level: u32) -> Vec<u8> {
@@ -429,6 +444,8 @@ mod tests {
         let (packets, findings) = read(&trace);
         assert_eq!(packets.len(), 3);
         assert_eq!(findings.list()[0].position.offset, second as u64);
+        let (slowly, _) = all(&mut Packets::new(Bytewise(&trace)));
+        assert_eq!(slowly, packets);
     }
 
     #[test]

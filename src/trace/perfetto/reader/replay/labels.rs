@@ -150,3 +150,24 @@ fn type_of(value: Value<'_>) -> ArgumentType {
         Value::Pointer(_) => ArgumentType::POINTER,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_category_tells_the_part_of_an_api_and_the_number_the_api() {
+        for (category, number, domain) in [
+            ("", 3, Domain::OPENCL),
+            ("cuda_driver", 4, Domain::CUDA_DRIVER),
+            ("cuda_runtime", 4, Domain::CUDA_RUNTIME),
+            ("", 4, Domain::CUDA_RUNTIME),
+            (Domain::HSA.name().unwrap(), 5, Domain::HSA),
+            ("", 5, Domain::HIP),
+            ("cuda_driver", 0, Domain::CUDA_DRIVER),
+            ("", 0, Domain(0)),
+        ] {
+            assert_eq!(domain_of(category, number), domain, "{category} {number}");
+        }
+    }
+}
