@@ -379,7 +379,7 @@ fn look(mapping: &Mapping, watermark: u32, found: &mut Vec<Found>) {
                 let ready = header
                     .committed()
                     .saturating_sub(header.consumed.load(Ordering::Relaxed));
-                ready > 0 && ready >= watermark
+                ready >= watermark.max(1)
             }
         };
         if due {

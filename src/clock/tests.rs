@@ -624,3 +624,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_environment_chooses_the_source_of_ticks() {
+    if std::env::var_os(CLOCK_VARIABLE).is_some() {
+        let requested = TickSource::requested().unwrap();
+        assert_eq!(requested, Some(TickSource::Monotonic));
+        return assert_eq!(init(), TickSource::Monotonic);
+    }
+    assert_eq!(TickSource::requested().unwrap(), None);
+    // The variable holds for a process as a whole: the test again, in one of its own.
+    let again = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "clock::tests::the_environment_chooses_the_source_of_ticks",
+        ])
+        .env(CLOCK_VARIABLE, "monotonic")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&again.stdout);
+    assert!(
+        again.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+}

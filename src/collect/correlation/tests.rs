@@ -116,6 +116,7 @@ fn a_thread_without_external_ids_inherits_the_main_threads() {
     let pop = |thread: &mut HostThread, kind| thread.pop_external(kind, Ticks(2));
     assert_eq!(pop(&mut other, ExternalKind::CUSTOM0), None);
     assert_eq!(pop(&mut other, ExternalKind::CUSTOM1), Some(ExternalId(6)));
+    assert_eq!(other.external(), ExternalId(5));
     pop(&mut main, ExternalKind::CUSTOM0);
     assert_eq!(other.external(), ExternalId::NONE);
 }
