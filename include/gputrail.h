@@ -1407,7 +1407,7 @@ typedef struct gputrail_counter_definition {
   uint8_t reserved[7];
 } gputrail_counter_definition;
 
-/* What an agent is to count, and when. */
+/* The counters of an agent, and when they are read. */
 typedef struct gputrail_counting_options {
   /* sizeof(gputrail_counting_options). */
   size_t size;
@@ -1806,9 +1806,10 @@ typedef struct gputrail_record_marker {
   gputrail_ticks time;
   /*
    * START and END: the range, unique in the process. External ids: the id. RESOURCE: the handle. PUSH, POP
-   * and INSTANT, in the low 32 bits: the level of the range, from 1, in a domain whose ranges nest by themselves; 0
-   * where ranges of all domains nest in each other. PUSH and POP, in the high 32 bits: the number of the domain's
-   * ranges on the thread that ended without a record, since it was off, after the marker before.
+   * and INSTANT, in the low 31 bits: the level of the range, from 1, or 0 if it is not known. Bit 31 is set, or the
+   * level 0, where ranges of all domains nest in each other; otherwise those of each domain do. PUSH and POP, in the
+   * high 32 bits: the number of such ranges on the thread that ended without a record, since it was off, after the marker
+   * before.
    */
   uint64_t id;
   /* The payload, of type payload_kind. */

@@ -231,7 +231,7 @@ pub fn push<'a>(mark: impl Into<Mark<'a>>) -> u32 {
     let pushed = PUSHED.with(PushedRanges::push);
     report(
         MarkerKind::PUSH,
-        pushed.id_without_level(),
+        pushed.id_in_all_domains(),
         &mark.into().into(),
     );
     pushed.level.saturating_add(1)
@@ -249,7 +249,7 @@ pub fn pop() -> Result<u32, Unbalanced> {
     };
     report(
         MarkerKind::POP,
-        popped.id_without_level(),
+        popped.id_in_all_domains(),
         &Event::default(),
     );
     Ok(popped.level)

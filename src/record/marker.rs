@@ -80,9 +80,10 @@ pub struct Marker {
     /// The time.
     pub time: Ticks,
     /// `START` and `END`: the range, unique in the process. External ids: the id. `RESOURCE`: the handle. `PUSH`, `POP`
-    /// and `INSTANT`, in the low 32 bits: the level of the range, from 1, in a domain whose ranges nest by themselves; 0
-    /// where ranges of all domains nest in each other. `PUSH` and `POP`, in the high 32 bits: the number of the domain's
-    /// ranges on the thread that ended without a record, since it was off, after the marker before.
+    /// and `INSTANT`, in the low 31 bits: the level of the range, from 1, or 0 if it is not known. Bit 31 is set, or the
+    /// level 0, where ranges of all domains nest in each other; otherwise those of each domain do. `PUSH` and `POP`, in the
+    /// high 32 bits: the number of such ranges on the thread that ended without a record, since it was off, after the marker
+    /// before.
     pub id: u64,
     /// The payload, of type `payload_kind`.
     pub payload: u64,
@@ -106,9 +107,17 @@ pub struct Marker {
 record!(Marker, Kind::MARKER, 56);
 
 impl Marker {
-    /// The level of a range that is pushed or popped, from 1; 0 where ranges of all domains nest in each other.
+    /// In [`Marker::id`]: ranges of all domains nest in each other.
+    pub(crate) const OF_ALL_DOMAINS: u32 = 1 << 31;
+
+    /// The level of a range that is pushed or popped, from 1; 0 if it is not known.
     pub fn level(&self) -> u32 {
-        self.id as u32
+        self.id as u32 & !Marker::OF_ALL_DOMAINS
+    }
+
+    /// Whether the ranges of the marker's domain nest by themselves, and not in those of other domains.
+    pub fn nests_in_its_domain(&self) -> bool {
+        self.level() != 0 && self.id as u32 & Marker::OF_ALL_DOMAINS == 0
     }
 
     /// The number of ranges that ended without a record after the marker before.

@@ -37,11 +37,11 @@ pub(super) fn follow(host: &mut HostThread, marker: &Marker) {
     let Ok(kind) = external::register_kind(ExternalKind::RANGES) else {
         return;
     };
-    // Where levels are not counted, all domains nest in each other.
-    let key = match marker.level() {
-        0 => (StringId::NONE, 0),
-        level => (marker.domain, u64::from(level)),
+    let domain = match marker.nests_in_its_domain() {
+        true => marker.domain,
+        false => StringId::NONE,
     };
+    let key = (domain, u64::from(marker.level()));
     match marker.what {
         MarkerKind::PUSH if marker.name.is_some() => {
             let id = ExternalId(u64::from(marker.domain.0) << 32 | u64::from(marker.name.0));

@@ -3,7 +3,7 @@
 use super::text::KeptText;
 use super::{Event, Text, UNBALANCED, is_wanted, report};
 use crate::collect::process;
-use crate::record::{Kind, MarkerKind};
+use crate::record::{Kind, Marker, MarkerKind};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -137,16 +137,16 @@ pub(crate) struct Changed {
 }
 
 impl Changed {
-    /// [`Marker::id`](crate::record::Marker::id) in a domain whose ranges nest by themselves.
+    /// [`Marker::id`] in a domain whose ranges nest by themselves.
     #[inline]
     pub fn id(self) -> u64 {
-        self.id_without_level() | (u64::from(self.level) + 1)
+        u64::from(self.unrecorded) << 32 | (u64::from(self.level) + 1)
     }
 
-    /// [`Marker::id`](crate::record::Marker::id) where ranges of all domains nest in each other.
+    /// [`Marker::id`] where ranges of all domains nest in each other.
     #[inline]
-    pub fn id_without_level(self) -> u64 {
-        u64::from(self.unrecorded) << 32
+    pub fn id_in_all_domains(self) -> u64 {
+        self.id() | u64::from(Marker::OF_ALL_DOMAINS)
     }
 }
 

@@ -228,16 +228,16 @@ impl ThreadMarkers {
         unbalanced: &mut Unbalanced,
     ) -> io::Result<()> {
         let marker = described.marker;
-        let level = match marker.what {
+        let (level, is_of_domain) = match marker.what {
             // Its id is the handle.
-            MarkerKind::RESOURCE => 1,
-            _ => marker.level(),
+            MarkerKind::RESOURCE => (1, true),
+            _ => (marker.level(), marker.nests_in_its_domain()),
         };
-        let ranges = self.ranges(if level == 0 {
-            StringId::NONE
-        } else {
-            marker.domain
-        });
+        let domain = match is_of_domain {
+            true => marker.domain,
+            false => StringId::NONE,
+        };
+        let ranges = self.ranges(domain);
         let track = match (ranges.track, marker.what) {
             (Some(track), _) => track,
             // The range was pushed before the recording.
@@ -245,19 +245,12 @@ impl ThreadMarkers {
                 unbalanced.pops += 1;
                 return Ok(());
             }
-            (None, _) => {
-                let domain = if level == 0 {
-                    StringId::NONE
-                } else {
-                    marker.domain
-                };
-                *ranges.track.insert(stream.new_track(&Track {
-                    parent: Parent::Track(parent),
-                    name: &track_name("markers", described.metadata, domain),
-                    kind,
-                    order: None,
-                })?)
-            }
+            (None, _) => *ranges.track.insert(stream.new_track(&Track {
+                parent: Parent::Track(parent),
+                name: &track_name("markers", described.metadata, domain),
+                kind,
+                order: None,
+            })?),
         };
         let ended = match marker.what {
             MarkerKind::PUSH | MarkerKind::POP if marker.id != u64::MAX => {

@@ -133,7 +133,7 @@ pub struct Report {
     pub files: Vec<(PathBuf, Format, u64)>,
     /// Number of events in the stream.
     pub counts: Counts,
-    /// Number of arrows from calls to their device work. The stream has them as ids of the work.
+    /// Number of ends of arrows between calls and their device work. The stream has them as ids of the work.
     pub arrows: u64,
     /// Number of ends of arrows at calls that caused no device work. Profilers write them; there is nothing to draw.
     pub loose_arrows: u64,

@@ -421,7 +421,7 @@ pub fn counts(report: &Report) -> String {
         (counts.instants, "instant"),
         (counts.samples, "sample"),
         (counts.values, "counter value"),
-        (report.arrows, "arrow"),
+        (report.arrows, "arrow end"),
         (report.loose_arrows, "arrow end without device work"),
     ];
     let parts = all.into_iter().filter(|(number, _)| *number > 0);

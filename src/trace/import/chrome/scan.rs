@@ -170,9 +170,15 @@ impl<R: BufRead> Scanner<R> {
 
     /// The fields of the outermost object.
     fn object(&mut self, visitor: &mut impl Visitor) -> Result<(), Stop> {
+        let mut has_events = false;
         loop {
             match self.next(visitor, "a field, or `}`")? {
-                b'}' => return Ok(()),
+                b'}' if has_events => return Ok(()),
+                b'}' => {
+                    let found = "an object without `traceEvents`".into();
+                    visitor.damage(self.position(), found, "trace events");
+                    return Ok(());
+                }
                 b',' => {
                     self.window.at += 1;
                     continue;
@@ -182,6 +188,7 @@ impl<R: BufRead> Scanner<R> {
                     // The events' array ended too early, or its beginning is gone.
                     let found = self.window.describe();
                     visitor.damage(self.position(), found, "a field, or `}`");
+                    has_events = true;
                     self.events(visitor, Within::Damage)?;
                     continue;
                 }
@@ -210,6 +217,7 @@ impl<R: BufRead> Scanner<R> {
             let first = self.next(visitor, "a value")?;
             if name == "traceEvents" && first == b'[' {
                 self.window.at += 1;
+                has_events = true;
                 self.events(visitor, Within::Field)?;
                 continue;
             }

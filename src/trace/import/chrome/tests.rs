@@ -500,6 +500,17 @@ fn a_file_cut_anywhere_is_read_up_to_there() {
 }
 
 #[test]
+fn an_object_without_trace_events_is_damage() {
+    for other in ["{}", "{\"a\": 1}", "{\"traceEvents\": 5}"] {
+        let (_, report) = read(other.as_bytes());
+        assert_eq!(report.findings.len(), 1, "{other}");
+        assert!(report.findings[0].found.contains("traceEvents"), "{other}");
+    }
+    let (_, report) = read(b"{\"traceEvents\": []}");
+    assert!(report.is_sound());
+}
+
+#[test]
 fn an_archive_cut_anywhere_is_read_up_to_there() {
     let events: Vec<String> = (1..500)
         .map(|i| x(&format!("e{i}"), &i.to_string(), "0.5"))
