@@ -587,7 +587,10 @@ enum {
     GPUTRAIL_NOT_ISSUED_SLEEP_WAIT = 9 /* It sleeps. */
 };
 
-/* The reason for a stall (CUPTI: CUpti_ActivityPCSamplingStallReason). */
+/*
+ * The reason for a stall (CUPTI: CUpti_ActivityPCSamplingStallReason). From 13 on: those of GPUs of
+ * compute capability 7.0 and later, which CUPTI states by name.
+ */
 typedef uint8_t gputrail_stall_reason;
 enum {
     GPUTRAIL_STALL_REASON_INVALID = 0, /* Unknown: host-trap samples have no reasons. */
@@ -602,7 +605,23 @@ enum {
     GPUTRAIL_STALL_REASON_MEMORY_THROTTLE = 9, /* Too many memory operations are pending. */
     GPUTRAIL_STALL_REASON_NOT_SELECTED = 10, /* It was ready, but another wave was selected. */
     GPUTRAIL_STALL_REASON_OTHER = 11, /* Something else. */
-    GPUTRAIL_STALL_REASON_SLEEPING = 12 /* It sleeps. */
+    GPUTRAIL_STALL_REASON_SLEEPING = 12, /* It sleeps. */
+    GPUTRAIL_STALL_REASON_LONG_SCOREBOARD = 13, /* It waits for memory: global, local, surface or texture. */
+    GPUTRAIL_STALL_REASON_SHORT_SCOREBOARD = 14, /* It waits for shared memory, or for a special function. */
+    GPUTRAIL_STALL_REASON_WAIT = 15, /* It waits for the fixed latency of an instruction. */
+    GPUTRAIL_STALL_REASON_BARRIER = 16, /* It waits for other waves at a barrier. */
+    GPUTRAIL_STALL_REASON_MEMBAR = 17, /* It waits at a memory barrier. */
+    GPUTRAIL_STALL_REASON_NO_INSTRUCTIONS = 18, /* The next instruction is not in the instruction cache. */
+    GPUTRAIL_STALL_REASON_BRANCH_RESOLVING = 19, /* It waits for the target of a branch. */
+    GPUTRAIL_STALL_REASON_DISPATCH_STALL = 20, /* The dispatcher holds the instruction back. */
+    GPUTRAIL_STALL_REASON_MATH_PIPE_THROTTLE = 21, /* The unit that computes is busy. */
+    GPUTRAIL_STALL_REASON_LG_THROTTLE = 22, /* The queue for local and global memory is full. */
+    GPUTRAIL_STALL_REASON_MIO_THROTTLE = 23, /* The queue for shared memory and special functions is full. */
+    GPUTRAIL_STALL_REASON_TEX_THROTTLE = 24, /* The queue for textures is full. */
+    GPUTRAIL_STALL_REASON_IMC_MISS = 25, /* An immediate constant is not in its cache. */
+    GPUTRAIL_STALL_REASON_DRAIN = 26, /* It has ended, and waits for its stores. */
+    GPUTRAIL_STALL_REASON_GMMA = 27, /* It waits for the matrix unit. */
+    GPUTRAIL_STALL_REASON_WARPGROUP_ARRIVE = 28 /* It waits for the other waves of its warpgroup. */
 };
 
 /* The type of an agent. */
@@ -3352,8 +3371,8 @@ const char *gputrail_not_issued_name(gputrail_not_issued of);
 gputrail_status gputrail_not_issued_by_name(const char *name, gputrail_not_issued *found);
 
 /*
- * The name of a stall reason in CUPTI, CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC say, or null for one that this version
- * does not know. The text is never freed.
+ * The name of a stall reason in CUPTI, CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC or
+ * smsp__pcsamp_warps_issue_stalled_barrier say, or null for one that this version does not know. The text is never freed.
  */
 const char *gputrail_stall_reason_name(gputrail_stall_reason of);
 

@@ -35,9 +35,28 @@ fn code() -> Vec<u8> {
     listing(&[line(HOT, 4, "v_fma_f32"), line(OTHER, 5, "s_barrier")])
 }
 
+/// The ids in a capture.
+struct Ids {
+    agent: AgentId,
+    kernel: KernelId,
+    object: CodeObjectId,
+}
+
 /// A capture of one long dispatch with `samples` samples, of which each tenth is outside of the hot line, and with
 /// these `pieces` of the kernel's code.
 fn capture(name: &str, samples: u64, pieces: impl Fn(CodeObjectId) -> Vec<Vec<u8>>) -> PathBuf {
+    capture_with(name, samples, pieces, |ids, run| {
+        singly(samples, ids, run);
+    })
+}
+
+/// A capture of one dispatch of `samples` µs, with the records of samples that `sampled` passes on.
+fn capture_with(
+    name: &str,
+    samples: u64,
+    pieces: impl Fn(CodeObjectId) -> Vec<Vec<u8>>,
+    sampled: impl FnOnce(&Ids, &mut dyn FnMut(&[u8])),
+) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let ticks = TickSource::Virtual.code();
     let header = FileHeader::new(ticks, ProcessId(42), 1_000_000_000, 0, [1; 16]);
@@ -121,6 +140,22 @@ fn capture(name: &str, samples: u64, pieces: impl Fn(CodeObjectId) -> Vec<Vec<u8
         1,
         &[bytes_of(&dispatch), bytes_of(&call), bytes_of(&completion)].concat(),
     );
+    let ids = Ids {
+        agent,
+        kernel,
+        object,
+    };
+    sampled(&ids, &mut |bytes| run(2, bytes));
+    path
+}
+
+/// Passes on each sample by itself, and the totals of the dispatch.
+fn singly(samples: u64, ids: &Ids, run: &mut dyn FnMut(&[u8])) {
+    let Ids {
+        agent,
+        kernel,
+        object,
+    } = *ids;
     let sample = |number: u64| {
         let (offset, reason) = match number % 10 {
             0 => (OTHER, NotIssued::BARRIER_WAIT),
@@ -142,7 +177,7 @@ fn capture(name: &str, samples: u64, pieces: impl Fn(CodeObjectId) -> Vec<Vec<u8
     for number in 0..samples {
         bytes.extend_from_slice(bytes_of(&sample(number)));
         if bytes.len() > 60_000 {
-            run(2, &bytes);
+            run(&bytes);
             bytes.clear();
         }
     }
@@ -157,8 +192,7 @@ fn capture(name: &str, samples: u64, pieces: impl Fn(CodeObjectId) -> Vec<Vec<u8
         ..SamplingTotals::blank()
     };
     bytes.extend_from_slice(bytes_of(&totals));
-    run(2, &bytes);
-    path
+    run(&bytes);
 }
 
 /// The trace of such a capture in a file, and its counts.
@@ -171,7 +205,10 @@ fn trace_of(
     samples: u64,
     pieces: impl Fn(CodeObjectId) -> Vec<Vec<u8>>,
 ) -> (PathBuf, Report, Hotspots<'static>) {
-    let capture = capture(&format!("{name}.gputrail"), samples, pieces);
+    converted(capture(&format!("{name}.gputrail"), samples, pieces))
+}
+
+fn converted(capture: PathBuf) -> (PathBuf, Report, Hotspots<'static>) {
     let mut hotspots = Hotspots::default();
     let options = Options {
         raw_samples: true,
@@ -180,8 +217,7 @@ fn trace_of(
     let mut bytes = Vec::new();
     let captures = [Reader::open(&capture).unwrap()];
     let trace = Exporter::new(&mut bytes);
-    let converted = convert(&captures, trace, &options, &mut hotspots);
-    let Converted { report, .. } = converted.unwrap();
+    let Converted { report, .. } = convert(&captures, trace, &options, &mut hotspots).unwrap();
     let path = capture.with_extension("pftrace");
     std::fs::write(&path, bytes).unwrap();
     std::fs::remove_file(capture).unwrap();
@@ -226,6 +262,68 @@ fn perfetto_draws_a_flame_graph_of_samples() {
              join stack_profile_frame f on f.id = c.frame_id where f.name = 'v_fma_f32  @0x10'",
     );
     assert_eq!(hot, 900);
+}
+
+#[test]
+fn counts_without_a_dispatch_are_spread_over_the_time_in_which_their_kernel_ran() {
+    needs!(counts_without_a_dispatch_are_spread_over_the_time_in_which_their_kernel_ran:
+        Need::TraceProcessor);
+    let all = |object| pieces(object, &code(), 0).collect();
+    let path = capture_with("undispatched.gputrail", 1_000, all, |ids, run| {
+        let counted = |offset, stall, samples| SampleAggregate {
+            offset,
+            samples,
+            stall,
+            latency_samples: samples / 2,
+            kernel: ids.kernel,
+            agent: ids.agent,
+            code_object: ids.object,
+            method: SamplingMethod::STOCHASTIC,
+            ..SampleAggregate::blank()
+        };
+        let totals = SamplingTotals {
+            total: 1007,
+            dropped: 7,
+            interval: 4096,
+            agent: ids.agent,
+            method: SamplingMethod::STOCHASTIC,
+            unit: SamplingUnit::CYCLES,
+            ..SamplingTotals::blank()
+        };
+        let counted = [
+            counted(HOT, StallReason::LONG_SCOREBOARD, 600),
+            counted(HOT, StallReason::NONE, 300),
+            counted(OTHER, StallReason::BARRIER, 100),
+        ];
+        run(&[bytemuck::cast_slice(&counted), bytes_of(&totals)].concat());
+    });
+    let (path, report, hotspots) = converted(path);
+    assert_eq!((report.samples, report.dropped_samples), (1000, 7));
+    let report = hotspots.report();
+    assert_eq!((report.samples, report.dropped), (1000, 7));
+    let [kernel] = &report.kernels[..] else {
+        panic!("{report:?}");
+    };
+    assert_eq!(kernel.tally.issue_rate(), Some(0.3));
+    let leading = [("long scoreboard", 600), ("barrier", 100)];
+    assert_eq!(kernel.tally.leading(), leading);
+    assert_eq!(kernel.tally.latency, 500);
+
+    let mut trace = Trace::open(&path);
+    trace.assert_sound();
+    // The dispatch lasts 1 ms, and is drawn although no totals of its own have come.
+    let outside: i64 = trace.value(
+        "select count(*) from cpu_profile_stack_sample p, gpu_slice s
+         where s.name = 'saxpy' and (p.ts < s.ts or p.ts > s.ts + s.dur)",
+    );
+    let shown: i64 = trace.value("select count(*) from cpu_profile_stack_sample");
+    assert_eq!((shown, outside), (1000, 0));
+    let halves: i64 = trace.value(
+        "select count(*) from cpu_profile_stack_sample p, gpu_slice s
+         where s.name = 'saxpy' and p.ts < s.ts + s.dur / 2",
+    );
+    assert!((495..=505).contains(&halves), "{halves}");
+    std::fs::remove_file(path).unwrap();
 }
 
 #[test]

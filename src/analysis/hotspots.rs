@@ -81,16 +81,27 @@ impl Tally {
         (self.stochastic > 0).then(|| self.issued as f64 / self.stochastic as f64)
     }
 
-    /// The reasons why waves did not issue, the most frequent first.
-    pub fn leading(&self) -> Vec<(NotIssued, u64)> {
-        let mut list: Vec<_> = self
-            .reasons
-            .iter()
-            .map(|(why, count)| (*why, *count))
-            .collect();
+    /// The reasons why waves did not issue, the most frequent first: in CUPTI's words where the agent uses these.
+    pub fn leading(&self) -> Vec<(&'static str, u64)> {
+        let speaks_cupti = self.reasons.contains_key(&NotIssued::NONE)
+            && self.stalls.keys().any(|why| *why != StallReason::INVALID);
+        let mut list: Vec<_> = match speaks_cupti {
+            true => named(&self.stalls, StallReason::name),
+            false => named(&self.reasons, NotIssued::name),
+        };
         list.sort_by_key(|(why, count)| (std::cmp::Reverse(*count), *why));
         list
     }
+}
+
+fn named<R: Copy>(
+    counts: &BTreeMap<R, u64>,
+    name: impl Fn(R) -> Option<&'static str>,
+) -> Vec<(&'static str, u64)> {
+    let counts = counts.iter();
+    counts
+        .map(|(why, count)| (name(*why).unwrap_or("unknown"), *count))
+        .collect()
 }
 
 /// An instruction of a kernel.
@@ -391,10 +402,10 @@ impl<'s> Hotspots<'s> {
         }
         report.sampled.sort();
         report.sampled.dedup();
-        // Totals of dispatches without a sample may not name their kernel.
+        // Totals of dispatches without a sample may not name their kernel, and those of no dispatch name none.
         let sampled = kernels.into_values().filter(|building| {
             let kernel = &building.kernel;
-            kernel.tally.samples > 0 || kernel.dropped > 0
+            kernel.tally.samples > 0 || (kernel.dropped > 0 && kernel.dispatches > 0)
         });
         report.kernels = sampled.map(Building::finish).collect();
         report.kernels.sort_by(|a, b| {

@@ -171,9 +171,18 @@ impl Names {
         kernel(KernelSymbol) -> KernelId, kernel;
     }
 
-    /// Stores the bytes of a code object; `flags` are bits of [`code_bytes`].
+    /// Stores the bytes of a code object; `flags` are bits of [`code_bytes`]. They take the place of bytes that were
+    /// stored for it before.
     pub fn code_bytes(&self, id: CodeObjectId, bytes: &[u8], flags: u32) {
         let mut state = self.state.lock();
+        let is_of = |piece: &RecordRef<'_>| {
+            let of = piece.read::<CodeBytes>();
+            of.is_some_and(|of| of.id == id)
+        };
+        if Records::new(&state.code).any(|piece| is_of(&piece)) {
+            let others = Records::new(&state.code).filter(|piece| !is_of(piece));
+            state.code = others.flat_map(|piece| piece.bytes().to_vec()).collect();
+        }
         for piece in code::pieces(id, bytes, flags) {
             if state.code.len() + piece.len() <= MAX_KEPT_CODE {
                 state.code.extend_from_slice(&piece);

@@ -58,6 +58,15 @@ impl Outcome {
         self.method == SamplingMethod::STOCHASTIC && self.stall == StallReason::NONE
     }
 
+    /// The reason why the wave waited, in the words that its agent uses: rocprofiler-sdk's or CUPTI's.
+    pub fn why(&self) -> &'static str {
+        match (self.reason, self.stall) {
+            (NotIssued::NONE, stall) if stall != StallReason::INVALID => stall.name(),
+            (reason, _) => reason.name(),
+        }
+        .unwrap_or("other")
+    }
+
     /// The outcome as one number.
     #[inline]
     pub fn code(&self) -> u32 {
@@ -426,10 +435,10 @@ impl Kernels {
         self.entries += added;
     }
 
-    /// Adds the totals of a dispatch of `kernel`.
+    /// Adds the totals of a dispatch of `kernel`, or of samples whose dispatch the agent cannot identify.
     pub fn totals(&mut self, kernel: KernelId, totals: &SamplingTotals) {
         let sum = self.kernel(totals.agent, kernel).totals_of(totals.method);
-        sum.dispatches += 1;
+        sum.dispatches += u64::from(totals.work.is_some());
         sum.samples = sum.samples.saturating_add(totals.total);
         sum.dropped = sum.dropped.saturating_add(totals.dropped);
     }

@@ -5,10 +5,20 @@
 
 use super::open_enum;
 
+/// The name of a value in a vendor's API: the given one, or the prefix of the vocabulary before the variant's.
+macro_rules! vendor_name {
+    ($prefix:literal, $variant:ident) => {
+        concat!($prefix, stringify!($variant))
+    };
+    ($prefix:literal, $variant:ident, $vendor:literal) => {
+        $vendor
+    };
+}
+
 /// An [`open_enum`] whose values also have a name in a vendor's API.
 macro_rules! vocabulary {
     ($(#[$meta:meta])* $name:ident($int:ty), $prefix:literal {
-        $($(#[$vmeta:meta])* $variant:ident = $value:literal, $text:literal;)*
+        $($(#[$vmeta:meta])* $variant:ident = $value:literal, $text:literal $(, $vendor:literal)?;)*
     }) => {
         open_enum! {
             $(#[$meta])* $name($int) { $($(#[$vmeta])* $variant = $value, $text;)* }
@@ -18,7 +28,7 @@ macro_rules! vocabulary {
             /// The name in the vendor's API, or `None` for an unknown value.
             pub fn vendor_name(self) -> Option<&'static str> {
                 match self {
-                    $($name::$variant => Some(concat!($prefix, stringify!($variant))),)*
+                    $($name::$variant => Some(vendor_name!($prefix, $variant $(, $vendor)?)),)*
                     _ => None,
                 }
             }
@@ -100,7 +110,8 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// The reason for a stall (CUPTI: `CUpti_ActivityPCSamplingStallReason`).
+    /// The reason for a stall (CUPTI: `CUpti_ActivityPCSamplingStallReason`). From 13 on: those of GPUs of
+    /// compute capability 7.0 and later, which CUPTI states by name.
     StallReason(u8), "CUPTI_ACTIVITY_PC_SAMPLING_STALL_" {
         /// Unknown: host-trap samples have no reasons.
         INVALID = 0, "invalid";
@@ -128,6 +139,38 @@ vocabulary! {
         OTHER = 11, "other";
         /// It sleeps.
         SLEEPING = 12, "sleeping";
+        /// It waits for memory: global, local, surface or texture.
+        LONG_SCOREBOARD = 13, "long scoreboard", "smsp__pcsamp_warps_issue_stalled_long_scoreboard";
+        /// It waits for shared memory, or for a special function.
+        SHORT_SCOREBOARD = 14, "short scoreboard", "smsp__pcsamp_warps_issue_stalled_short_scoreboard";
+        /// It waits for the fixed latency of an instruction.
+        WAIT = 15, "wait", "smsp__pcsamp_warps_issue_stalled_wait";
+        /// It waits for other waves at a barrier.
+        BARRIER = 16, "barrier", "smsp__pcsamp_warps_issue_stalled_barrier";
+        /// It waits at a memory barrier.
+        MEMBAR = 17, "membar", "smsp__pcsamp_warps_issue_stalled_membar";
+        /// The next instruction is not in the instruction cache.
+        NO_INSTRUCTIONS = 18, "no instructions", "smsp__pcsamp_warps_issue_stalled_no_instructions";
+        /// It waits for the target of a branch.
+        BRANCH_RESOLVING = 19, "branch resolving", "smsp__pcsamp_warps_issue_stalled_branch_resolving";
+        /// The dispatcher holds the instruction back.
+        DISPATCH_STALL = 20, "dispatch stall", "smsp__pcsamp_warps_issue_stalled_dispatch_stall";
+        /// The unit that computes is busy.
+        MATH_PIPE_THROTTLE = 21, "math pipe throttle", "smsp__pcsamp_warps_issue_stalled_math_pipe_throttle";
+        /// The queue for local and global memory is full.
+        LG_THROTTLE = 22, "LG throttle", "smsp__pcsamp_warps_issue_stalled_lg_throttle";
+        /// The queue for shared memory and special functions is full.
+        MIO_THROTTLE = 23, "MIO throttle", "smsp__pcsamp_warps_issue_stalled_mio_throttle";
+        /// The queue for textures is full.
+        TEX_THROTTLE = 24, "tex throttle", "smsp__pcsamp_warps_issue_stalled_tex_throttle";
+        /// An immediate constant is not in its cache.
+        IMC_MISS = 25, "IMC miss", "smsp__pcsamp_warps_issue_stalled_imc_miss";
+        /// It has ended, and waits for its stores.
+        DRAIN = 26, "drain", "smsp__pcsamp_warps_issue_stalled_drain";
+        /// It waits for the matrix unit.
+        GMMA = 27, "GMMA", "smsp__pcsamp_warps_issue_stalled_gmma";
+        /// It waits for the other waves of its warpgroup.
+        WARPGROUP_ARRIVE = 28, "warpgroup arrive", "smsp__pcsamp_warps_issue_stalled_warpgroup_arrive";
     }
 }
 
@@ -149,21 +192,35 @@ impl From<NotIssued> for StallReason {
     }
 }
 
-/// Maps CUPTI's reasons to rocprofiler-sdk's. Both memory dependencies become [`NotIssued::WAITCNT`]; a busy pipe, a
-/// busy texture sub-system and too many memory operations become [`NotIssued::ARBITER_WIN_EX_STALL`].
+/// Maps CUPTI's reasons to rocprofiler-sdk's. Everything that waits for memory becomes [`NotIssued::WAITCNT`], whatever
+/// waits for a unit or a full queue [`NotIssued::ARBITER_WIN_EX_STALL`].
 impl From<StallReason> for NotIssued {
     fn from(reason: StallReason) -> NotIssued {
         match reason {
-            StallReason::INST_FETCH => NotIssued::NO_INSTRUCTION_AVAILABLE,
-            StallReason::EXEC_DEPENDENCY => NotIssued::ALU_DEPENDENCY,
-            StallReason::MEMORY_DEPENDENCY | StallReason::CONSTANT_MEMORY_DEPENDENCY => {
-                NotIssued::WAITCNT
+            StallReason::INST_FETCH
+            | StallReason::NO_INSTRUCTIONS
+            | StallReason::BRANCH_RESOLVING => NotIssued::NO_INSTRUCTION_AVAILABLE,
+            StallReason::EXEC_DEPENDENCY | StallReason::WAIT => NotIssued::ALU_DEPENDENCY,
+            StallReason::MEMORY_DEPENDENCY
+            | StallReason::CONSTANT_MEMORY_DEPENDENCY
+            | StallReason::LONG_SCOREBOARD
+            | StallReason::SHORT_SCOREBOARD
+            | StallReason::MEMBAR
+            | StallReason::IMC_MISS
+            | StallReason::DRAIN => NotIssued::WAITCNT,
+            StallReason::SYNC | StallReason::BARRIER | StallReason::WARPGROUP_ARRIVE => {
+                NotIssued::BARRIER_WAIT
             }
-            StallReason::SYNC => NotIssued::BARRIER_WAIT,
             StallReason::NOT_SELECTED => NotIssued::ARBITER_NOT_WIN,
-            StallReason::PIPE_BUSY | StallReason::TEXTURE | StallReason::MEMORY_THROTTLE => {
-                NotIssued::ARBITER_WIN_EX_STALL
-            }
+            StallReason::PIPE_BUSY
+            | StallReason::TEXTURE
+            | StallReason::MEMORY_THROTTLE
+            | StallReason::DISPATCH_STALL
+            | StallReason::MATH_PIPE_THROTTLE
+            | StallReason::LG_THROTTLE
+            | StallReason::MIO_THROTTLE
+            | StallReason::TEX_THROTTLE
+            | StallReason::GMMA => NotIssued::ARBITER_WIN_EX_STALL,
             StallReason::OTHER => NotIssued::OTHER_WAIT,
             StallReason::SLEEPING => NotIssued::SLEEP_WAIT,
             _ => NotIssued::NONE,
@@ -204,6 +261,10 @@ mod tests {
             StallReason(12).vendor_name(),
             Some("CUPTI_ACTIVITY_PC_SAMPLING_STALL_SLEEPING")
         );
+        assert_eq!(
+            StallReason(13).vendor_name(),
+            Some("smsp__pcsamp_warps_issue_stalled_long_scoreboard")
+        );
         assert_eq!(InstructionType(17).vendor_name(), None);
         assert_eq!(NotIssued::from_vendor_name("WAITCNT"), None);
     }
@@ -216,8 +277,8 @@ mod tests {
         };
         numbers(InstructionType::ALL.iter().map(|(v, _)| v.0).collect(), 32);
         numbers(NotIssued::ALL.iter().map(|(v, _)| v.0).collect(), 16);
-        numbers(StallReason::ALL.iter().map(|(v, _)| v.0).collect(), 13);
-        assert_eq!(StallReason::ALL.len(), 13);
+        numbers(StallReason::ALL.iter().map(|(v, _)| v.0).collect(), 29);
+        assert_eq!(StallReason::ALL.len(), 29);
     }
 
     #[test]

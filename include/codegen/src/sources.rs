@@ -238,6 +238,11 @@ fn value(input: ParseStream<'_>) -> syn::Result<Constant> {
     let value = integer(&input.parse()?).ok_or_else(|| input.error("not an integer"))?;
     input.parse::<Token![,]>()?;
     let text = input.parse::<LitStr>()?.value();
+    // Some have a name in a vendor's API, too.
+    if input.peek(Token![,]) {
+        input.parse::<Token![,]>()?;
+        input.parse::<LitStr>()?;
+    }
     input.parse::<Token![;]>()?;
     let documentation = match documentation(&attributes) {
         none if none.is_empty() => text,

@@ -98,7 +98,7 @@ fn samples_are_put_together_by_kernel_line_and_instruction() {
     };
     assert_eq!((&kernel.name[..], kernel.dispatches), ("saxpy", 2));
     assert_eq!(kernel.tally.issue_rate(), Some(0.2));
-    let leading = [(NotIssued::WAITCNT, 65), (NotIssued::BARRIER_WAIT, 15)];
+    let leading = [("waitcnt", 65), ("barrier wait", 15)];
     assert_eq!(kernel.tally.leading(), leading);
     let [line] = &kernel.lines[..] else {
         panic!("{kernel:?}");

@@ -140,8 +140,10 @@ fn memory_is_bounded_and_nothing_is_lost_by_that() {
 #[test]
 fn totals_of_dispatches_add_up() {
     let mut kernels = Kernels::default();
-    for (total, dropped) in [(10, 1), (20, 0)] {
+    // The last ones are of samples whose dispatch is not known.
+    for (work, total, dropped) in [(1, 10, 1), (2, 20, 0), (0, 5, 2)] {
         let totals = SamplingTotals {
+            work: WorkId(work),
             total,
             dropped,
             agent: AgentId(1),
@@ -153,8 +155,8 @@ fn totals_of_dispatches_add_up() {
     let all = kernels.take();
     let expected = Totals {
         dispatches: 2,
-        samples: 30,
-        dropped: 1,
+        samples: 35,
+        dropped: 3,
     };
     assert_eq!(all[0].2.totals(), [(SamplingMethod::HOST_TRAP, expected)]);
     assert_eq!(kernels.entries(), 0);

@@ -1,4 +1,5 @@
-//! Code objects of the simulated GPU: a table of instructions in place of machine code.
+//! Code objects of the simulated GPU and of CUDA: a table of instructions in place of machine code. CUDA's has those that
+//! were sampled, without their text.
 //!
 //! ```text
 //! gputrail listing\n
@@ -56,6 +57,8 @@ pub fn listing(lines: &[Line<'_>]) -> Vec<u8> {
 /// A parsed listing.
 pub(super) struct Listing {
     instructions: Vec<Instruction>,
+    /// Whether an instruction has a line.
+    has_lines: bool,
 }
 
 struct Instruction {
@@ -118,7 +121,11 @@ impl Listing {
                 text: truncated(text).into(),
             });
         }
-        Ok(Listing { instructions })
+        let mut frames = instructions.iter().map(|instruction| &instruction.frame);
+        Ok(Listing {
+            has_lines: frames.any(|frame| frame.line.is_some()),
+            instructions,
+        })
     }
 
     /// The instructions of the function that contains `offset`.
@@ -161,12 +168,12 @@ impl Listing {
                 offset: offset.0 - found.begin,
             }),
             frames: vec![found.frame.clone()],
-            instruction: Some(found.text.clone()),
-            missing: found
-                .frame
-                .line
-                .is_none()
-                .then_some(Missing::NoLine(id, offset)),
+            instruction: (!found.text.is_empty()).then(|| found.text.clone()),
+            missing: match found.frame.line {
+                Some(_) => None,
+                None if self.has_lines => Some(Missing::NoLine(id, offset)),
+                None => Some(Missing::NoLines(id)),
+            },
         }
     }
 }

@@ -80,7 +80,7 @@ pub enum Missing {
     OutOfRange(CodeObjectId, CodeOffset),
     /// The code object has no debug information.
     #[error(
-        "code object {} has no line information: build the program with -g, or record it with \
+        "code object {} has no line information: build the program with -g (nvcc: -lineinfo), or record it with \
          --kernel-debug-info", .0.0
     )]
     NoLines(CodeObjectId),
@@ -179,8 +179,9 @@ impl Symbols {
 
     /// Forgets a code object, because further parts of it have come.
     pub fn forget(&mut self, code_object: CodeObjectId) {
-        self.objects.remove(&code_object);
-        self.resolved.retain(|(of, _), _| *of != code_object);
+        if self.objects.remove(&code_object).is_some() {
+            self.resolved.retain(|(of, _), _| *of != code_object);
+        }
     }
 
     fn look_up(&mut self, metadata: &Metadata, id: CodeObjectId, offset: CodeOffset) -> Resolved {

@@ -50,6 +50,38 @@ fn a_listing_gives_function_line_and_instruction() {
 }
 
 #[test]
+fn a_listing_that_has_come_again_has_further_instructions() {
+    let line = |offset, file, line| Line {
+        offset: CodeOffset(offset),
+        function: "saxpy",
+        file,
+        line,
+        instruction: "",
+    };
+    let mut stored = metadata(&listing(&[line(0x10, "", 0)]));
+    let mut symbols = Symbols::new();
+    let found = symbols.resolve(&stored, ID, CodeOffset(0x10));
+    assert_eq!(found.missing, Some(Missing::NoLines(ID)));
+    assert_eq!(
+        (&*found.frames[0].function, &found.instruction),
+        ("saxpy", &None)
+    );
+    let again = listing(&[line(0x10, "", 0), line(0x20, "saxpy.cu", 7)]);
+    for piece in pieces(ID, &again, 0) {
+        Records::new(&piece).for_each(|record| stored.add(&record));
+    }
+    symbols.forget(ID);
+    let mut missing = |offset| {
+        symbols
+            .resolve(&stored, ID, CodeOffset(offset))
+            .missing
+            .clone()
+    };
+    assert_eq!(missing(0x20), None);
+    assert_eq!(missing(0x10), Some(Missing::NoLine(ID, CodeOffset(0x10))));
+}
+
+#[test]
 fn an_address_is_looked_up_once() {
     let metadata = metadata(&lines());
     let mut symbols = Symbols::new();

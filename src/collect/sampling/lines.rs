@@ -38,6 +38,13 @@ impl Lines {
         }
     }
 
+    /// Forgets what was read of a code object, which has been stored again with further instructions.
+    pub fn forget(&mut self, code_object: CodeObjectId) {
+        if self.objects.remove(&code_object) {
+            self.symbols.forget(code_object);
+        }
+    }
+
     fn sampled(
         &mut self,
         names: &Names,

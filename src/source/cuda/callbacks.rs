@@ -4,8 +4,8 @@ use super::activity::RECENT;
 use super::ffi::{self, CallbackData};
 use super::functions::{self, Function, MAX_ARGUMENTS};
 use super::recent::{KINDS, RecentCall};
-use super::session;
 use super::status::NOT_READY;
+use super::{sampling, session};
 use crate::clock;
 use crate::collect::correlation::{CallInProgress, Extra, HostThread};
 use crate::collect::process::{self, Current};
@@ -108,7 +108,13 @@ pub(super) unsafe extern "C" fn callback(
                     _ => exit(operation, data),
                 }
             }
-            None if domain == ffi::RESOURCE => session::driver_changed(),
+            None if domain == ffi::RESOURCE => {
+                if matches!(number, ffi::INITIALIZED | ffi::CONTEXT_CREATED) {
+                    session::driver_changed();
+                }
+                // SAFETY: CUPTI's description of a context or module, which is valid during the callback.
+                unsafe { sampling::resource(number, data) };
+            }
             _ => {}
         }
     });

@@ -1,6 +1,8 @@
 //! The devices of CUDA's driver.
 
 use super::ffi::{self, Cuda, call};
+use crate::collect::sampling::Configuration;
+use crate::record::{SamplingMethod, SamplingUnit};
 use core::ffi::{CStr, c_char, c_int};
 use libloading::os::unix::Library;
 
@@ -16,6 +18,8 @@ pub struct Device {
     pub driver: String,
     /// Its architecture: "sm_90".
     pub architecture: String,
+    /// Its compute capability, as a number: 90 for 9.0.
+    pub capability: u32,
     /// Its PCI address.
     pub bus: String,
     /// The number of streaming multiprocessors.
@@ -28,6 +32,26 @@ pub struct Device {
     pub local_memory: u64,
     /// The largest block, in threads.
     pub max_workgroup: u32,
+}
+
+/// The least compute capability that CUPTI samples: 7.0.
+const LEAST_SAMPLED: u32 = 70;
+
+impl Device {
+    /// The ways in which it can be sampled.
+    pub fn sampling(&self) -> Vec<Configuration> {
+        let by_hardware = Configuration {
+            method: SamplingMethod::STOCHASTIC,
+            unit: SamplingUnit::CYCLES,
+            min: 1 << 5,
+            max: 1 << 31,
+            power_of_two: true,
+        };
+        match self.capability {
+            LEAST_SAMPLED.. => vec![by_hardware],
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// The reason why there are no CUDA devices to list.
@@ -102,6 +126,7 @@ fn describe(cuda: &Cuda, number: c_int) -> Device {
         name: text_of(&name),
         driver: format!("CUDA {}.{}", version / 1000, version % 1000 / 10),
         architecture: format!("sm_{major}{minor}"),
+        capability: 10 * major + minor,
         bus: text_of(&bus),
         compute_units: attribute(ffi::MULTIPROCESSOR_COUNT),
         clock_mhz: attribute(ffi::CLOCK_RATE) / 1000,

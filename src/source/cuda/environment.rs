@@ -8,6 +8,9 @@ pub const INJECTION_VARIABLE: &str = "CUDA_INJECTION64_PATH";
 /// The environment variable in which the library that was named before is kept: it is initialised after ours.
 pub const NEXT_VARIABLE: &str = "GPUTRAIL_NEXT_CUDA_INJECTION";
 
+/// The environment variable that has kernels of sampled devices run one after the other, if it is 1.
+pub const SERIALIZE_VARIABLE: &str = "GPUTRAIL_SERIALIZE_KERNELS";
+
 /// The variables with which the driver loads `library`. A library that is named already is kept as the next one, unless
 /// it is ours or that of `outer_session`, which makes way.
 pub(super) fn variables(

@@ -8,6 +8,12 @@
 use core::ffi::{c_char, c_void};
 use libloading::os::unix::Library;
 
+#[cfg(feature = "layer")]
+use super::sampling::ffi::{
+    ConfigurationParams, ContextParams, CrcParams, DataParams, LineParams, ReasonCountParams,
+    ReasonParams,
+};
+
 /// CUPTI's status.
 pub(super) type Status = i32;
 
@@ -25,7 +31,10 @@ pub(super) const RESOURCE: u32 = 3;
 
 /// Callbacks of the domain [`RESOURCE`].
 pub(super) const CONTEXT_CREATED: u32 = 1;
+pub(super) const CONTEXT_DESTROYED: u32 = 2;
 pub(super) const INITIALIZED: u32 = 5;
+pub(super) const MODULE_LOADED: u32 = 6;
+pub(super) const MODULE_UNLOADED: u32 = 7;
 
 /// The site of a callback about a call: its enter. Any other value is its exit.
 pub(super) const ENTER: i32 = 0;
@@ -110,6 +119,7 @@ macro_rules! functions {
     };
 }
 
+#[cfg(feature = "layer")]
 functions! {
     /// The functions of libcupti.
     Cupti {
@@ -129,6 +139,15 @@ functions! {
         cuptiActivityEnableLatencyTimestamps(u8);
         cuptiActivityEnableCudaEventDeviceTimestamps(u8);
         cuptiActivityConfigureUnifiedMemoryCounter(*mut UnifiedMemoryConfig, u32);
+        cuptiGetDeviceId(*mut c_void, *mut u32);
+        cuptiPCSamplingEnable(*mut ContextParams);
+        cuptiPCSamplingDisable(*mut ContextParams);
+        cuptiPCSamplingSetConfigurationAttribute(*mut ConfigurationParams);
+        cuptiPCSamplingGetNumStallReasons(*mut ReasonCountParams);
+        cuptiPCSamplingGetStallReasons(*mut ReasonParams);
+        cuptiPCSamplingGetData(*mut DataParams);
+        cuptiGetCubinCrc(*mut CrcParams);
+        cuptiGetSassToSourceCorrelation(*mut LineParams);
     }
 }
 

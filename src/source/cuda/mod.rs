@@ -4,7 +4,7 @@
 //! initialises CUDA. `library` then finds libcupti, which is never linked: a program without CUDA opens nothing.
 //! `session` subscribes to what is wanted, and `callbacks` records calls. `activity` takes the buffers of records that
 //! CUPTI delivers later, and `translation` makes our records of them, which find their calls in `recent`. `records` has
-//! the layouts, which only grow from version to version.
+//! the layouts, which only grow from version to version. `sampling` has the hardware sample the program counter.
 //!
 //! CUPTI has one subscriber in a process. If that is somebody else, the program goes on and is not observed.
 
@@ -30,6 +30,8 @@ mod recent;
 #[cfg(feature = "layer")]
 mod records;
 #[cfg(feature = "layer")]
+mod sampling;
+#[cfg(feature = "layer")]
 mod session;
 mod status;
 #[cfg(feature = "layer")]
@@ -38,7 +40,7 @@ mod translation;
 mod wheels;
 
 pub use devices::{Device, EnumerateError, enumerate};
-pub use environment::{INJECTION_VARIABLE, NEXT_VARIABLE};
+pub use environment::{INJECTION_VARIABLE, NEXT_VARIABLE, SERIALIZE_VARIABLE};
 #[cfg(feature = "layer")]
 pub use library::CUPTI_VARIABLE;
 

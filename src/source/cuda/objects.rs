@@ -5,6 +5,7 @@ use super::callbacks::Inside;
 use super::devices::{self, Device};
 use super::ffi::Cuda;
 use super::library;
+use super::sampling;
 use super::session::{Reading, Session, current_session};
 use crate::capture::names::Names;
 use crate::collect::process;
@@ -89,12 +90,17 @@ pub(super) fn find_agents() {
     let reading = current_session().and_then(Session::reading);
     let mut objects = OBJECTS.lock();
     objects.latest_reading = reading.or(objects.latest_reading);
+    let mut added = Vec::new();
     for (number, device) in (0..).zip(&devices) {
         // Another thread may have named it in the meantime.
         if !objects.agents.contains_key(&number) {
             let agent = attributes(names, device);
-            objects.add_agent(names, number, agent);
+            added.push((objects.add_agent(names, number, agent), device));
         }
+    }
+    drop(objects);
+    for (agent, device) in added {
+        sampling::offer(agent, device);
     }
 }
 

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 /// Calls in the table.
 const CALLS: usize = 1 << 18;
+/// The bit of a work id that says that the work was taken. Ids are smaller.
+const TAKEN: u64 = 1 << 63;
 /// The kinds of records that a call may cause and CUPTI delivers.
 pub(super) const KINDS: [Kind; 6] = [
     Kind::KERNEL_DISPATCH,
@@ -116,7 +118,7 @@ impl RecentCalls {
             correlation: CorrelationId(place.correlation.load(Ordering::Relaxed)),
             external: ExternalId(place.external.load(Ordering::Relaxed)),
             start: Ticks(place.start.load(Ordering::Relaxed)),
-            work: WorkId(place.work.load(Ordering::Relaxed)),
+            work: WorkId(place.work.load(Ordering::Relaxed) & !TAKEN),
             thread: ThreadId(place.thread.load(Ordering::Relaxed)),
             wanted: std::array::from_fn(|at| Buffers(place.wanted[at].load(Ordering::Relaxed))),
         };
@@ -133,10 +135,12 @@ impl RecentCalls {
         // A call that overwrites the place just now keeps its work id: ids are never used twice.
         work.is_some()
             && self.place(id).is_some_and(|place| {
-                let taken =
-                    place
-                        .work
-                        .compare_exchange(work.0, 0, Ordering::Relaxed, Ordering::Relaxed);
+                let taken = place.work.compare_exchange(
+                    work.0,
+                    work.0 | TAKEN,
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                );
                 taken.is_ok()
             })
     }
@@ -167,6 +171,8 @@ mod tests {
         assert_eq!(found.wanted(Kind::MARKER), Buffers::NONE);
         assert!(calls.take_work(1, WorkId(11)));
         assert!(!calls.take_work(1, WorkId(11)));
+        // Samples of the work that come later find it still.
+        assert_eq!(calls.get(1), Some(call(10)));
         let next = 1 + CALLS as u32;
         assert_eq!(calls.get(next), None);
         calls.put(next, &call(11));

@@ -8,6 +8,7 @@ use super::functions::{self, callback_domain};
 use super::library;
 use super::objects;
 use super::records::Strides;
+use super::sampling;
 use crate::clock;
 use crate::collect::process;
 use crate::collect::switchboard::Switchboard;
@@ -259,7 +260,14 @@ impl Session {
         )
     }
 
-    fn enable_callback(&self, wanted: bool, domain: u32, number: u32) {
+    /// The version of CUPTI's interface.
+    pub fn version(&self) -> u32 {
+        let mut version = 0;
+        call!(self.cupti, cuptiGetVersion(&raw mut version));
+        version
+    }
+
+    pub fn enable_callback(&self, wanted: bool, domain: u32, number: u32) {
         call!(
             self.cupti,
             cuptiEnableCallback(wanted.into(), self.subscriber.0, domain, number)
@@ -300,7 +308,11 @@ pub(super) fn begin(board: &Switchboard) -> io::Result<()> {
 
 /// Has CUPTI follow the changes of what is wanted.
 fn watch(board: &Switchboard, session: &'static Session) {
-    for number in [ffi::INITIALIZED, ffi::CONTEXT_CREATED] {
+    for number in [
+        ffi::INITIALIZED,
+        ffi::CONTEXT_CREATED,
+        ffi::CONTEXT_DESTROYED,
+    ] {
         session.enable_callback(true, ffi::RESOURCE, number);
     }
     board.on_change(|| {
@@ -313,8 +325,7 @@ fn watch(board: &Switchboard, session: &'static Session) {
 }
 
 fn describe(session: &Session) -> String {
-    let mut version = 0;
-    call!(session.cupti, cuptiGetVersion(&raw mut version));
+    let version = session.version();
     let sizes = session.strides.describe();
     format!("CUPTI API version {version}; sizes of activity records by kind: {sizes}")
 }
@@ -368,14 +379,18 @@ fn subscribe() -> Result<Session, String> {
 }
 
 /// The meaning of a status of CUPTI.
-fn why(status: i32) -> String {
+pub(super) fn why(status: i32) -> String {
     let meaning = match status {
         ffi::NOT_IMPLEMENTED => "this version lacks the function",
         14 => "it does not fit the driver",
         15 => "CUDA is not initialized, or there is no GPU",
         21 => "this version does not know the kind",
-        35 => {
-            "the driver allows profiling for administrators only (NVreg_RestrictProfilingToAdminUsers)"
+        7 => "it is not possible now",
+        27 | 33 | 42 | 43 | 45 => "the device or its driver does not support it",
+        35 | 40 => {
+            "the driver allows it to administrators only: run as root or with CAP_SYS_ADMIN, or set \
+             NVreg_RestrictProfilingToAdminUsers=0 for the driver's module (`options nvidia \
+             NVreg_RestrictProfilingToAdminUsers=0` in a file of /etc/modprobe.d, then restart)"
         }
         ffi::MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED => {
             "another profiler observes CUDA in this process (PyTorch's profiler, Nsight Systems or Nsight Compute, \
@@ -404,6 +419,7 @@ pub(super) fn end() {
     let Some(session) = current_session() else {
         return;
     };
+    sampling::end(session);
     flush_with(ffi::FLUSH_FORCED);
     activity::read_clocks();
     let Some(names) = process::names() else {

@@ -4,13 +4,14 @@
 use super::ffi::{self, Cupti};
 use super::functions::{self, ARGUMENTS};
 use super::records::{FIELDS, Strides};
+use super::sampling::ffi as sampling;
 use crate::record::Domain;
 use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::needs;
 use gputrail_harness::program::run;
 use libloading::os::unix::Library;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A library, with the sizes of the records of [`KINDS`] and the number of its functions.
@@ -85,14 +86,21 @@ fn sizes_and_names_are_learnt_from_the_libraries_of_four_versions() {
 
 /// Compiles a C program with the headers of the newest version, and returns the lines that it prints.
 fn ask_headers(body: &str) -> Vec<String> {
+    ask_headers_of(&include(), body)
+}
+
+/// The same with CUPTI's headers in the folder `headers`. Those of CUDA itself are of the newest version.
+fn ask_headers_of(headers: &Path, body: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let (source, program) = (folder.path().join("ask.c"), folder.path().join("ask"));
     let text = format!(
         "#include <stddef.h>\n#include <stdio.h>\n#include <cuda.h>\n#include <cupti.h>\n\
-         int main(void) {{\n{body}return 0;\n}}\n"
+         #include <cupti_pcsampling.h>\nint main(void) {{\n{body}return 0;\n}}\n"
     );
     std::fs::write(&source, text).unwrap();
     let compiler = Command::new("cc")
+        .arg("-I")
+        .arg(headers)
         .arg("-I")
         .arg(include())
         .arg("-o")
@@ -338,4 +346,308 @@ fn arguments_lie_where_the_headers_put_them() {
         }
     }
     assert_eq!(ask_headers(&body), expected);
+}
+
+/// The members of CUPTI's structures for sampling.
+const SAMPLING_MEMBERS: &[Members] = &[
+    (
+        "ContextParams",
+        "CUpti_PCSamplingEnableParams",
+        &[("size", "size"), ("private", "pPriv"), ("context", "ctx")],
+    ),
+    (
+        "ContextParams",
+        "CUpti_PCSamplingDisableParams",
+        &[("size", "size"), ("private", "pPriv"), ("context", "ctx")],
+    ),
+    (
+        "DataParams",
+        "CUpti_PCSamplingGetDataParams",
+        &[("context", "ctx"), ("data", "pcSamplingData")],
+    ),
+    (
+        "ReasonCountParams",
+        "CUpti_PCSamplingGetNumStallReasonsParams",
+        &[("context", "ctx"), ("count", "numStallReasons")],
+    ),
+    (
+        "ReasonParams",
+        "CUpti_PCSamplingGetStallReasonsParams",
+        &[
+            ("context", "ctx"),
+            ("count", "numStallReasons"),
+            ("numbers", "stallReasonIndex"),
+            ("names", "stallReasons"),
+        ],
+    ),
+    (
+        "ConfigurationParams",
+        "CUpti_PCSamplingConfigurationInfoParams",
+        &[
+            ("context", "ctx"),
+            ("count", "numAttributes"),
+            ("attributes", "pPCSamplingConfigurationInfo"),
+        ],
+    ),
+    (
+        "Attribute",
+        "CUpti_PCSamplingConfigurationInfo",
+        &[
+            ("what", "attributeType"),
+            ("status", "attributeStatus"),
+            ("value", "attributeData"),
+        ],
+    ),
+    (
+        "Data",
+        "CUpti_PCSamplingData",
+        &[
+            ("size", "size"),
+            ("capacity", "collectNumPcs"),
+            ("total", "totalSamples"),
+            ("dropped", "droppedSamples"),
+            ("count", "totalNumPcs"),
+            ("remaining", "remainingNumPcs"),
+            ("range", "rangeId"),
+            ("pcs", "pPcData"),
+            ("foreign", "nonUsrKernelsTotalSamples"),
+            ("is_full", "hardwareBufferFull"),
+        ],
+    ),
+    (
+        "Pc",
+        "CUpti_PCSamplingPCData",
+        &[
+            ("size", "size"),
+            ("crc", "cubinCrc"),
+            ("offset", "pcOffset"),
+            ("function_index", "functionIndex"),
+            ("function", "functionName"),
+            ("reason_count", "stallReasonCount"),
+            ("reasons", "stallReason"),
+            ("correlation", "correlationId"),
+        ],
+    ),
+    (
+        "Reason",
+        "CUpti_PCSamplingStallReason",
+        &[
+            ("number", "pcSamplingStallReasonIndex"),
+            ("samples", "samples"),
+        ],
+    ),
+    (
+        "LineParams",
+        "CUpti_GetSassToSourceCorrelationParams",
+        &[
+            ("size", "size"),
+            ("cubin", "cubin"),
+            ("function", "functionName"),
+            ("cubin_size", "cubinSize"),
+            ("line", "lineNumber"),
+            ("offset", "pcOffset"),
+            ("file", "fileName"),
+            ("folder", "dirName"),
+        ],
+    ),
+    (
+        "CrcParams",
+        "CUpti_GetCubinCrcParams",
+        &[
+            ("size", "size"),
+            ("cubin_size", "cubinSize"),
+            ("cubin", "cubin"),
+            ("crc", "cubinCrc"),
+        ],
+    ),
+    (
+        "Resource",
+        "CUpti_ResourceData",
+        &[
+            ("context", "context"),
+            ("handle", "resourceHandle"),
+            ("descriptor", "resourceDescriptor"),
+        ],
+    ),
+    (
+        "Module",
+        "CUpti_ModuleResourceData",
+        &[
+            ("id", "moduleId"),
+            ("cubin_size", "cubinSize"),
+            ("cubin", "pCubin"),
+        ],
+    ),
+];
+
+#[test]
+fn the_structures_of_sampling_are_those_of_the_headers() {
+    needs!(the_structures_of_sampling_are_those_of_the_headers: Need::Cupti, Need::Program("cc"));
+    let (mut body, mut expected) = (String::new(), Vec::new());
+    for (ours, structure, members) in SAMPLING_MEMBERS {
+        for (field, member) in *members {
+            let found = sampling::FIELDS
+                .iter()
+                .find(|of| (of.0, of.1) == (*ours, *field));
+            let (_, _, offset) = found.unwrap_or_else(|| panic!("{ours}.{field}"));
+            writeln!(
+                body,
+                "printf(\"{structure}.{field} %zu\\n\", offsetof({structure}, {member}));"
+            )
+            .unwrap();
+            expected.push(format!("{structure}.{field} {offset}"));
+        }
+    }
+    // The sizes that are told to the library, and numbers.
+    let sizes = [
+        (
+            "CUpti_PCSamplingEnableParamsSize",
+            size_of::<sampling::ContextParams>(),
+        ),
+        (
+            "CUpti_PCSamplingGetDataParamsSize",
+            size_of::<sampling::DataParams>(),
+        ),
+        (
+            "CUpti_PCSamplingGetNumStallReasonsParamsSize",
+            size_of::<sampling::ReasonCountParams>(),
+        ),
+        (
+            "CUpti_PCSamplingGetStallReasonsParamsSize",
+            size_of::<sampling::ReasonParams>(),
+        ),
+        (
+            "CUpti_PCSamplingConfigurationInfoParamsSize",
+            size_of::<sampling::ConfigurationParams>(),
+        ),
+        (
+            "CUpti_GetSassToSourceCorrelationParamsSize",
+            size_of::<sampling::LineParams>(),
+        ),
+        (
+            "CUpti_GetCubinCrcParamsSize",
+            size_of::<sampling::CrcParams>(),
+        ),
+        (
+            "sizeof(CUpti_PCSamplingConfigurationInfo)",
+            size_of::<sampling::Attribute>(),
+        ),
+        (
+            "sizeof(CUpti_PCSamplingStallReason)",
+            size_of::<sampling::Reason>(),
+        ),
+        (
+            "(size_t)CUPTI_STALL_REASON_STRING_SIZE",
+            sampling::NAME_BYTES,
+        ),
+    ];
+    let numbers = [
+        (
+            "CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING",
+            ffi::CONTEXT_DESTROYED,
+        ),
+        ("CUPTI_CBID_RESOURCE_MODULE_LOADED", ffi::MODULE_LOADED),
+        (
+            "CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING",
+            ffi::MODULE_UNLOADED,
+        ),
+        (
+            "CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_PERIOD",
+            sampling::SAMPLING_PERIOD,
+        ),
+        (
+            "CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_STALL_REASON",
+            sampling::STALL_REASONS,
+        ),
+        (
+            "CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MODE",
+            sampling::COLLECTION_MODE,
+        ),
+        (
+            "CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_OUTPUT_DATA_FORMAT",
+            sampling::OUTPUT_FORMAT,
+        ),
+        (
+            "CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_DATA_BUFFER",
+            sampling::DATA_BUFFER,
+        ),
+        (
+            "CUPTI_PC_SAMPLING_COLLECTION_MODE_KERNEL_SERIALIZED",
+            sampling::KERNEL_SERIALIZED as u32,
+        ),
+        (
+            "CUPTI_PC_SAMPLING_OUTPUT_DATA_FORMAT_PARSED",
+            sampling::PARSED as u32,
+        ),
+    ];
+    let numbers = numbers.map(|(name, number)| (name, number as usize));
+    for (name, number) in sizes.into_iter().chain(numbers) {
+        writeln!(body, "printf(\"{name} %zu\\n\", (size_t)({name}));").unwrap();
+        expected.push(format!("{name} {number}"));
+    }
+    assert_eq!(ask_headers(&body), expected);
+}
+
+#[test]
+fn the_structures_that_have_grown_are_as_large_as_each_version_has_them() {
+    needs!(the_structures_that_have_grown_are_as_large_as_each_version_has_them:
+        Need::Cupti, Need::Program("cc"));
+    let body = "printf(\"%d %zu %zu\\n\", CUPTI_API_VERSION, sizeof(CUpti_PCSamplingData), \
+                sizeof(CUpti_PCSamplingPCData));";
+    for (library, ..) in LIBRARIES {
+        let library = tools().join("cupti").join(library);
+        let folder = library.parent().and_then(Path::parent).unwrap();
+        let answer = ask_headers_of(&folder.join("include"), body).concat();
+        let numbers: Vec<usize> = answer
+            .split(' ')
+            .map(|number| number.parse().unwrap())
+            .collect();
+        let [version, data, pc] = numbers[..] else {
+            panic!("{answer}");
+        };
+        let sizes = sampling::Sizes::of(version as u32);
+        // CUDA 12.1 has the version of 11.8, whose smaller structure both take.
+        assert!(
+            sizes.data == data || version == 18 && sizes.data < data,
+            "{answer}"
+        );
+        assert_eq!(sizes.pc, pc, "{answer}");
+    }
+}
+
+#[test]
+fn the_libraries_take_our_structures() {
+    needs!(the_libraries_take_our_structures: Need::Cupti);
+    for (path, ..) in LIBRARIES {
+        // SAFETY: libcupti, whose constructors need no driver.
+        let library = unsafe { Library::new(tools().join("cupti").join(path)) }.unwrap();
+        let cupti = Cupti::of(&library);
+        let crc = |bytes: &[u8], size| {
+            let mut params = sampling::CrcParams {
+                size,
+                cubin_size: bytes.len(),
+                cubin: bytes.as_ptr(),
+                crc: 0,
+            };
+            let status = ffi::call!(cupti, cuptiGetCubinCrc(&raw mut params));
+            (status, params.crc)
+        };
+        let whole = size_of::<sampling::CrcParams>();
+        let (one, other) = (crc(&[1; 64], whole), crc(&[2; 64], whole));
+        assert_eq!((one.0, other.0), (Some(0), Some(0)), "{path}");
+        assert_ne!(one.1, other.1, "{path}");
+        assert_ne!(crc(&[1; 64], whole - 8).0, Some(0), "{path}");
+        let all = [
+            cupti.cuptiPCSamplingEnable.is_some(),
+            cupti.cuptiPCSamplingDisable.is_some(),
+            cupti.cuptiPCSamplingGetData.is_some(),
+            cupti.cuptiPCSamplingGetNumStallReasons.is_some(),
+            cupti.cuptiPCSamplingGetStallReasons.is_some(),
+            cupti.cuptiPCSamplingSetConfigurationAttribute.is_some(),
+            cupti.cuptiGetSassToSourceCorrelation.is_some(),
+            cupti.cuptiGetDeviceId.is_some(),
+        ];
+        assert_eq!(all, [true; 8], "{path}");
+        std::mem::forget(library);
+    }
 }

@@ -271,8 +271,8 @@ pub unsafe extern "C" fn gputrail_not_issued_by_name(
     })
 }
 
-/// The name of a stall reason in CUPTI, `CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC` say, or null for one that this version
-/// does not know. The text is never freed.
+/// The name of a stall reason in CUPTI, `CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC` or
+/// `smsp__pcsamp_warps_issue_stalled_barrier` say, or null for one that this version does not know. The text is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_stall_reason_name(of: StallReason) -> *const c_char {
     vendor(of.vendor_name())

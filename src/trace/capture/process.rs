@@ -150,7 +150,7 @@ impl<'a> ProcessStream<'a> {
     /// Adds a record of the names store.
     pub fn learn(&mut self, record: &RecordRef<'_>) {
         self.metadata.to_mut().add(record);
-        self.sampling.learn(record.kind());
+        self.sampling.learn(record);
         if let Some(note) = record.view::<Note>() {
             self.counters.learn(note.what);
         }

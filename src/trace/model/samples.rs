@@ -215,7 +215,7 @@ fn leading(outcomes: &[(Outcome, u64)]) -> String {
         let name = match outcome {
             outcome if outcome.method != SamplingMethod::STOCHASTIC => continue,
             outcome if outcome.issued() => "issued",
-            outcome => outcome.reason.name().unwrap_or("other"),
+            outcome => outcome.why(),
         };
         match ways.iter_mut().find(|(known, _)| *known == name) {
             Some((_, sum)) => *sum += count,

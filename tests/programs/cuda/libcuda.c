@@ -138,9 +138,40 @@ int cuMemsetD32_v2(uint64_t to, unsigned value, size_t count) {
 }
 
 /* Without callbacks: calls that nothing is checked of. */
-int cuDevicePrimaryCtxRetain(uint64_t *context, int device) { *context = 1; (void)device; return 0; }
-int cuCtxSetCurrent(uint64_t context) { return context == 1 ? 0 : 201; }
-int cuModuleLoadData(uint64_t *module, const void *image) { *module = ADDRESS(image); return 0; }
+int cuCtxSetCurrent(uint64_t context) { return context ? 0 : 201; }
+
+/* The context that was created last has all modules. */
+static uintptr_t context;
+
+int cuDevicePrimaryCtxRetain(uint64_t *primary, int device) {
+    static int created;
+    if (!created++ && tool.context) tool.context(context = 1, device, 1);
+    *primary = 1;
+    return 0;
+}
+int cuCtxCreate_v2(uintptr_t *created, unsigned flags, int device) {
+    static uintptr_t last = 0x1000;
+    (void)flags;
+    *created = context = ++last;
+    if (tool.context) tool.context(context, device, 1);
+    return 0;
+}
+int cuCtxDestroy_v2(uintptr_t destroyed) {
+    if (tool.context) tool.context(destroyed, 0, 0);
+    return 0;
+}
+
+/* An image is a text. It is the cubin, too. */
+int cuModuleLoadData(uint64_t *module, const void *image) {
+    *module = ADDRESS(image);
+    if (tool.module) tool.module(context, image, strlen(image), 1);
+    return 0;
+}
+int cuModuleUnload(uint64_t module) {
+    const char *image = (const char *)(uintptr_t)module;
+    if (tool.module) tool.module(context, image, strlen(image), 0);
+    return 0;
+}
 int cuMemAllocHost_v2(void **pointer, size_t bytes) { return *pointer = malloc(bytes), 0; }
 int cuMemFreeHost(void *pointer) { return free(pointer), 0; }
 int cuStreamCreate(uintptr_t *stream, unsigned flags) {

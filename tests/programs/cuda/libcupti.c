@@ -3,7 +3,11 @@
  *     STANDIN_VERSION   1108, 1201, 1209, 1300, 1301, 1303, 1305: sizes of records, and which functions there are
  *     STANDIN_FAULT     words: subscribed (another subscriber), unknown (999 to all), before (a record from before the
  *                       start), untimed (kernels without times), dropped (says so), late (buffers come at the forced flush),
- *                       never (buffers do not come), foreign (records of unknown kinds) */
+ *                       never (buffers do not come), foreign (records of unknown kinds)
+ *
+ * and of PC sampling: old_device (27), no_privileges (35), full_buffer (of the hardware, once), lost_samples (five, once),
+ * bit_by_bit (an address a call), at_end (samples come when sampling is disabled). Compiled with WITHOUT_SAMPLING it has
+ * none of it. */
 #define _GNU_SOURCE
 #include "standin.h"
 
@@ -75,7 +79,12 @@ static size_t size_of(uint32_t kind) {
     }
 }
 
-int cuptiGetVersion(uint32_t *answer) { if (refuses()) return 999; *answer = (uint32_t)version(); return 0; }
+int cuptiGetVersion(uint32_t *answer) {
+    if (refuses()) return 999;
+    int v = version();
+    *answer = v <= 1201 ? 18 : v < 1300 ? 28 : 130000 + 100 * (v - 1300);
+    return 0;
+}
 int cuptiGetTimestamp(uint64_t *time) { if (refuses()) return 999; *time = now(); return 0; }
 
 static struct { int domain; unsigned number; const char *name; } names[] = {
@@ -150,7 +159,10 @@ static void put_kernel(const struct standin_work *work, uint64_t start, uint64_t
     PUT(record, 156, uint32_t, work->graph_node ? 5 : 0);
 }
 
+static void sample(const struct standin_work *work);
+
 static void work(const struct standin_work *work) {
+    sample(work);
     int untimed = fault("untimed");
     uint64_t start = untimed ? 0 : work->start, end = untimed ? 0 : work->end;
     pthread_mutex_lock(&lock);
@@ -286,6 +298,48 @@ static void call(struct standin_call *call, int exits) {
 
 static void initialized(void) { callback(user, 3, 5, ""); }
 
+/* The contexts that exist, and whether callbacks about contexts and modules are enabled. */
+static struct context {
+    uintptr_t handle;
+    int device, exists, sampled, serialized;
+    uint32_t *data;
+} contexts[16];
+static uint8_t resources[16];
+
+static void tell(uint32_t number, uintptr_t context, const void *descriptor) {
+    struct {
+        uintptr_t context, handle;
+        const void *descriptor;
+    } data = {context, 0, descriptor};
+    if (resources[number]) callback(user, 3, number, &data);
+}
+
+static void context(uintptr_t handle, int device, int exists) {
+    static int count;
+    if (exists) contexts[count++] = (struct context){.handle = handle, .device = device, .exists = 1};
+    tell(exists ? 1 : 2, handle, NULL);
+    for (int i = 0; i < count; i++)
+        if (contexts[i].handle == handle) contexts[i].exists = exists;
+}
+
+static const char *cubin;
+
+static void module(uintptr_t context, const char *image, size_t size, int exists) {
+    struct {
+        uint32_t id;
+        size_t size;
+        const char *cubin;
+    } data = {7, size, image};
+    cubin = image;
+    tell(exists ? 6 : 7, context, &data);
+}
+
+int cuptiGetDeviceId(uintptr_t context, uint32_t *device) {
+    for (int i = 0; i < 16; i++)
+        if (contexts[i].exists && contexts[i].handle == context) return *device = (uint32_t)contexts[i].device, 0;
+    return 3;
+}
+
 int cuptiSubscribe(void **subscriber, callback_function function, void *data) {
     if (refuses()) return 999;
     if (fault("subscribed")) return 39;
@@ -294,13 +348,14 @@ int cuptiSubscribe(void **subscriber, callback_function function, void *data) {
     *subscriber = &callback;
     void (*observe)(const struct standin_tool *) =
         (void (*)(const struct standin_tool *))dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "standin_observe");
-    observe(&(struct standin_tool){call, work, initialized, flush_now, memory, other});
+    observe(&(struct standin_tool){call, work, initialized, flush_now, memory, other, context, module});
     return 0;
 }
 
 int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint32_t number) {
     if (subscriber != &callback) return 1;
     if (domain < 3 && number < 1024) enabled[domain][number] = (uint8_t)enable;
+    if (domain == 3 && number < 16) resources[number] = (uint8_t)enable;
     return 0;
 }
 
@@ -360,3 +415,226 @@ int cuptiActivityConfigureUnifiedMemoryCounter(const uint32_t *config, uint32_t 
     managed = 1;
     return 0;
 }
+
+#ifdef WITHOUT_SAMPLING
+static void sample(const struct standin_work *work) { (void)work; }
+#else
+/* Each launch of a kernel has these samples. */
+enum { SCOREBOARD, SCOREBOARD_LATENCY, SELECTED, BARRIER, MATH, NOT_SELECTED, TOTAL, REASONS };
+#define REASON(name) "smsp__pcsamp_warps_issue_stalled_" name
+static const char *const reason_names[REASONS] = {
+    REASON("long_scoreboard"), REASON("long_scoreboard_not_issued"), REASON("selected"), REASON("barrier"),
+    REASON("math_pipe_throttle"), REASON("not_selected"), "smsp__pcsamp_sample_count",
+};
+static const uint32_t per_launch[3][REASONS] = {{6, 4, 2}, {[BARRIER] = 3}, {[MATH] = 1, [NOT_SELECTED] = 5}};
+#define ADDRESSES 3
+#define SAMPLES 17
+#define NUMBER(reason) (3 * (reason) + 1)
+
+/* The launches whose samples have not been fetched, one for each call in serialized mode. */
+static struct sampled {
+    struct context *context;
+    const char *name;
+    uint64_t crc;
+    uint32_t correlation, launches, given;
+} samples[4096];
+static int sampled_count;
+
+static uint64_t crc_of(const char *bytes, size_t size) {
+    uint64_t crc = 14695981039346656037u;
+    for (size_t i = 0; i < size; i++) crc = (crc ^ (uint8_t)bytes[i]) * 1099511628211u;
+    return crc;
+}
+
+static void sample(const struct standin_work *work) {
+    struct context *to = NULL;
+    for (int i = 0; i < 16; i++)
+        if (contexts[i].exists) to = &contexts[i];
+    if (!to || !to->sampled || work->kind != WORK_KERNEL) return;
+    pthread_mutex_lock(&lock);
+    struct sampled new = {to, work->name, cubin ? crc_of(cubin, strlen(cubin)) : 0, to->serialized ? work->id : 0, 1, 0};
+    for (int i = 0; i < sampled_count && !to->serialized; i++)
+        if (samples[i].context == to && samples[i].crc == new.crc && samples[i].given == 0 &&
+            !strcmp(samples[i].name, work->name)) {
+            samples[i].launches++;
+            new.launches = 0;
+        }
+    if (new.launches && sampled_count < 4096) samples[sampled_count++] = new;
+    pthread_mutex_unlock(&lock);
+}
+
+/* The structures of the versions. */
+struct pc {
+    size_t size;
+    uint64_t crc, offset;
+    uint32_t index, padding;
+    char *name;
+    size_t reason_count;
+    uint32_t (*reasons)[2];
+    uint32_t correlation;
+};
+struct data {
+    size_t size, capacity;
+    uint64_t total, dropped;
+    size_t count, remaining;
+    uint64_t range;
+    uint8_t *pcs;
+    uint64_t foreign;
+    uint8_t full;
+};
+static size_t data_size(void) { return version() <= 1201 ? 72 : 80; }
+static size_t pc_size(void) { return version() < 1204 ? 56 : 64; }
+
+/* Moves samples to a buffer: at most `most` addresses. */
+static int give(struct context *from, struct data *data, size_t most) {
+    if (data->size != data_size() || (data->capacity && ((struct pc *)data->pcs)->size != pc_size())) return 1;
+    if (most > data->capacity) most = data->capacity;
+    data->total = data->dropped = data->count = data->remaining = 0;
+    for (int i = 0; i < sampled_count; i++) {
+        struct sampled *one = &samples[i];
+        if (one->context != from) continue;
+        for (; one->given < ADDRESSES && data->count < most; one->given++) {
+            struct pc *pc = (struct pc *)(data->pcs + data->count++ * pc_size());
+            pc->crc = one->crc;
+            pc->offset = 16 * (one->given + 1);
+            pc->name = strdup(one->name);
+            if (pc_size() == 64) pc->correlation = one->correlation;
+            pc->reason_count = 0;
+            for (uint32_t reason = 0; reason < REASONS; reason++) {
+                uint32_t count = per_launch[one->given][reason] * one->launches;
+                if (!count) continue;
+                if (reason != SCOREBOARD_LATENCY) data->total += count;
+                pc->reasons[pc->reason_count][0] = NUMBER(reason);
+                pc->reasons[pc->reason_count++][1] = count;
+            }
+        }
+        data->remaining += ADDRESSES - one->given;
+    }
+    int kept = 0;
+    for (int i = 0; i < sampled_count; i++)
+        if (samples[i].given < ADDRESSES) samples[kept++] = samples[i];
+    sampled_count = kept;
+    return 0;
+}
+
+struct parameters {
+    size_t size;
+    void *private;
+    uintptr_t context;
+    void *answers[3];
+};
+
+static struct context *of(const struct parameters *parameters, size_t size) {
+    for (int i = 0; i < 16; i++)
+        if (parameters->size == size && contexts[i].exists && contexts[i].handle == parameters->context) return &contexts[i];
+    return NULL;
+}
+
+int cuptiPCSamplingEnable(struct parameters *parameters) {
+    struct context *one = of(parameters, 24);
+    if (!one) return 1;
+    if (fault("old_device")) return 27;
+    if (fault("no_privileges")) return 35;
+    return one->sampled = 1, 0;
+}
+
+int cuptiPCSamplingGetNumStallReasons(struct parameters *parameters) {
+    struct context *one = of(parameters, 32);
+    if (!one || !one->sampled) return 1;
+    *(size_t *)parameters->answers[0] = REASONS;
+    return 0;
+}
+
+int cuptiPCSamplingGetStallReasons(struct parameters *parameters) {
+    struct context *one = of(parameters, 48);
+    if (!one || !one->sampled || (size_t)parameters->answers[0] != REASONS) return 1;
+    for (uint32_t i = 0; i < REASONS; i++) {
+        ((uint32_t *)parameters->answers[1])[i] = NUMBER(i);
+        strcpy(((char **)parameters->answers[2])[i], reason_names[i]);
+    }
+    return 0;
+}
+
+int cuptiPCSamplingSetConfigurationAttribute(struct parameters *parameters) {
+    struct { uint32_t what, status; uint64_t value[3]; } *attribute = parameters->answers[1];
+    struct context *one = of(parameters, 40);
+    if (!one || !one->sampled) return 1;
+    for (size_t i = 0; i < (size_t)parameters->answers[0]; i++, attribute++) {
+        uint64_t value = attribute->value[0];
+        attribute->status = 0;
+        if (attribute->what == 5 && (value == 1 || value == 2)) one->serialized = value == 2;
+        else if (attribute->what == 8) one->data = (uint32_t *)(uintptr_t)value;
+        else if (!(attribute->what == 1 && value >= 5 && value <= 31) && !(attribute->what == 2 && value == REASONS) &&
+                 !(attribute->what == 7 && value == 1))
+            return attribute->status = 7, 1;
+    }
+    return 0;
+}
+
+int cuptiPCSamplingGetData(struct parameters *parameters) {
+    static int full, lost;
+    struct context *one = of(parameters, 32);
+    if (!one || !one->sampled) return 7;
+    struct data *data = parameters->answers[0];
+    pthread_mutex_lock(&lock);
+    int status = give(one, data, fault("at_end") ? 0 : fault("bit_by_bit") ? 1 : SIZE_MAX);
+    pthread_mutex_unlock(&lock);
+    if (fault("at_end")) data->remaining = 0;
+    if (!status && data->count && fault("lost_samples") && !lost++) data->total += data->dropped = 5;
+    if (!status && fault("full_buffer") && !full++) {
+        if (data_size() == 80) data->full = 1;
+        return 8;
+    }
+    return status;
+}
+
+int cuptiPCSamplingDisable(struct parameters *parameters) {
+    struct context *one = of(parameters, 24);
+    if (!one || !one->sampled) return 1;
+    pthread_mutex_lock(&lock);
+    int status = give(one, (struct data *)one->data, SIZE_MAX);
+    pthread_mutex_unlock(&lock);
+    one->sampled = 0;
+    return status;
+}
+
+struct crc {
+    size_t size, cubin_size;
+    const char *cubin;
+    uint64_t crc;
+};
+
+int cuptiGetCubinCrc(struct crc *parameters) {
+    if (parameters->size != 32 || !parameters->cubin_size) return 1;
+    parameters->crc = crc_of(parameters->cubin, parameters->cubin_size);
+    return 0;
+}
+
+struct line {
+    size_t size;
+    const char *cubin, *function;
+    size_t cubin_size;
+    uint32_t line;
+    uint64_t offset;
+    char *file, *folder;
+};
+
+/* A cubin has a line "function NAME FILE" for each function, without a file if there is no line information. */
+int cuptiGetSassToSourceCorrelation(struct line *parameters) {
+    char line[256];
+    if (parameters->size != 64) return 1;
+    for (size_t i = 0; i < parameters->cubin_size;) {
+        const char *start = parameters->cubin + i, *end = memchr(start, '\n', parameters->cubin_size - i);
+        size_t length = end ? (size_t)(end - start) : parameters->cubin_size - i;
+        snprintf(line, sizeof line, "%.*s", (int)length, start);
+        i += length + 1;
+        char name[128] = "", file[128] = "";
+        if (sscanf(line, "function %127s %127s", name, file) < 1 || strcmp(name, parameters->function)) continue;
+        parameters->file = strdup(file);
+        parameters->folder = strdup(*file ? "/src" : "");
+        parameters->line = *file ? 100 + (uint32_t)(parameters->offset / 16) : 0;
+        return 0;
+    }
+    return 999;
+}
+#endif

@@ -3,6 +3,7 @@
  *     program [KERNELS [THREADS]]   each thread copies, sets, launches KERNELS kernels by each API, and a graph
  *     program kill KERNELS          kills itself after its kernels
  *     program others                waits, events, pools of memory and managed memory
+ *     program sampled KERNELS       contexts and modules whose kernels are sampled
  *     program fork                  a child does nothing and exits, then as above with 2 kernels */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -62,13 +63,36 @@ static void others(void) {
     if (CU(cuCtxSynchronize)) exit(38);
 }
 
+static int launch_named(const char *name) {
+    return ((int (*)(const char *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, uintptr_t, void **,
+                     void **))dlsym(cuda, "cuLaunchKernel"))(name, 4, 1, 1, 128, 1, 1, 0, 0, NULL, NULL);
+}
+
+/* The first context is destroyed, the second one is not. */
+static void sampled(void) {
+    static const char cubin[] = "function _Z5scalePff scale.cu\nfunction bare\n";
+    for (int round = 0; round < 2; round++) {
+        uintptr_t context = 0;
+        uint64_t module = 0;
+        if (CU(cuCtxCreate_v2, &context, 0u, 0)) exit(40);
+        if (CU(cuModuleLoadData, &module, cubin)) exit(41);
+        for (int i = 0; i < kernels; i++)
+            if (launch_named("_Z5scalePff")) exit(42);
+        if (CU(cuModuleUnload, module)) exit(43);
+        if (CU(cuModuleLoadData, &module, cubin)) exit(44);
+        if (launch_named("bare")) exit(45);
+        if (CU(cuCtxSynchronize)) exit(46);
+        if (round == 0 && CU(cuCtxDestroy_v2, context)) exit(47);
+    }
+}
+
 int main(int count, char **arguments) {
     int threads = 1, kills = count > 1 && !strcmp(arguments[1], "kill");
     int forks = count > 1 && !strcmp(arguments[1], "fork");
     if (forks) kernels = 2;
-    else if (kills) kernels = atoi(arguments[2]);
+    else if (kills || (count > 2 && !strcmp(arguments[1], "sampled"))) kernels = atoi(arguments[2]);
     else if (count > 1) kernels = atoi(arguments[1]);
-    if (count > 2 && !kills) threads = atoi(arguments[2]);
+    if (count > 2 && !kills && atoi(arguments[1])) threads = atoi(arguments[2]);
     cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
     if (!cuda) return puts(dlerror()), 1;
     if (CU(cuInit, 0u)) return 2;
@@ -79,6 +103,7 @@ int main(int count, char **arguments) {
         waitpid(child, &status, 0);
         if (status) return 20;
     }
+    if (count > 1 && !strcmp(arguments[1], "sampled")) return sampled(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "others")) return others(), puts("done"), 0;
     pthread_t started[64];
     for (int i = 1; i < threads; i++) pthread_create(&started[i], NULL, work, NULL);

@@ -45,6 +45,9 @@ struct standin_tool {
     void (*flush)(void);
     void (*memory)(uint32_t id, int operation, uint64_t address, uint64_t bytes);
     void (*other)(const struct standin_other *other);
+    /* A context is created or about to be destroyed, a module was loaded or is about to be unloaded. */
+    void (*context)(uintptr_t context, int device, int exists);
+    void (*module)(uintptr_t context, const char *cubin, size_t size, int exists);
 };
 
 /* Exported by the stand-in of libcuda. */

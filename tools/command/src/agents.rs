@@ -61,6 +61,7 @@ fn describe_cuda((number, device): (usize, &cuda::Device)) -> String {
             ),
         ),
         ("bus", device.bus.clone()),
+        ("pc sampling", Possible(device.sampling()).to_string()),
         (
             "collected",
             "calls, memory, waits; kernels, copies, fills with their times; clocks and power, by CUPTI"

@@ -416,9 +416,15 @@ pub struct Sampling {
     pub pc_sampling: Option<SamplingMethod>,
 
     /// Time from one sample to the next of a thread or compute unit; or cycles or instructions, `65536cycles`, where
-    /// agents count those [default: 1ms, or the shortest that `--sampling-source timer` reaches]
+    /// agents count those [default: 1ms, or the shortest that `--sampling-source timer` reaches; for `stochastic`,
+    /// 65536cycles]
     #[arg(long, value_name = "INTERVAL", value_parser = scope::interval_of, requires = "pc_sampling")]
     pub interval: Option<(u64, SamplingUnit)>,
+
+    /// Run kernels of sampled CUDA devices one after the other, so that samples belong to dispatches (from CUDA 12.4
+    /// on). Kernels that would have run at the same time take longer
+    #[arg(long, requires = "pc_sampling")]
+    pub serialize_kernels: bool,
 
     /// How samples of OpenCL on processors are taken. Use `timer` if perf events are forbidden: timers send signals to
     /// the program's threads, which may interrupt system calls, and reach 250 Hz
@@ -466,6 +472,8 @@ pub enum CountersMode {
 
 /// The default sampling interval, in nanoseconds.
 const DEFAULT_INTERVAL: u64 = 1_000_000;
+/// The default interval of stochastic sampling.
+const DEFAULT_CYCLES: (u64, SamplingUnit) = (1 << 16, SamplingUnit::CYCLES);
 
 /// How samples are taken.
 #[derive(Copy, Clone, Default, ValueEnum)]
@@ -489,10 +497,14 @@ impl From<SamplingSource> for SampleSource {
 impl Sampling {
     /// Adds these options to `scope`.
     pub fn add_to(&self, scope: &mut scope::Scope) {
-        let (interval, unit) = self.interval.unwrap_or_else(|| {
-            let source = SampleSource::from(self.sampling_source);
-            let shortest = source.possible().first().map_or(0, |possible| possible.min);
-            (DEFAULT_INTERVAL.max(shortest), SamplingUnit::TIME)
+        let is_stochastic = self.pc_sampling == Some(SamplingMethod::STOCHASTIC);
+        let (interval, unit) = self.interval.unwrap_or_else(|| match is_stochastic {
+            true => DEFAULT_CYCLES,
+            false => {
+                let source = SampleSource::from(self.sampling_source);
+                let shortest = source.possible().first().map_or(0, |possible| possible.min);
+                (DEFAULT_INTERVAL.max(shortest), SamplingUnit::TIME)
+            }
         });
         scope.sampling = self.pc_sampling.map(|method| Request {
             method,
@@ -691,7 +703,7 @@ impl Demo {
     pub fn sampling(&self) -> Option<Request> {
         let method = self.pc_sampling?;
         let (interval, unit) = self.interval.unwrap_or(match method {
-            SamplingMethod::STOCHASTIC => (1 << 16, SamplingUnit::CYCLES),
+            SamplingMethod::STOCHASTIC => DEFAULT_CYCLES,
             _ => (50_000, SamplingUnit::TIME),
         });
         Some(Request {

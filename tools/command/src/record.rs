@@ -1,7 +1,7 @@
 //! `gputrail record`: runs a program with our OpenCL layer, and makes a trace of its recording.
 
 use crate::ahead::{Ahead, Running};
-use crate::cli::{Contents, Record};
+use crate::cli::{Contents, Record, Sampling};
 use crate::control;
 use crate::flight::{Asked, Keep};
 use crate::library::{self, Unpacked};
@@ -19,8 +19,7 @@ use gputrail::collect::scope::{SCOPE_VARIABLE, Scope};
 use gputrail::collect::session::{
     End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size, signal_name,
 };
-use gputrail::source::markers;
-use gputrail::source::perf::SampleSource;
+use gputrail::source::{cuda, markers};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -101,7 +100,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
         &tools,
         markers,
         &scope,
-        arguments.sampling.sampling_source.into(),
+        &arguments.sampling,
         &signals,
         workshop.path(),
         reserve,
@@ -167,7 +166,7 @@ fn record(
     tools: &[PathBuf],
     markers: Option<OsString>,
     scope: &Scope,
-    source: SampleSource,
+    sampled: &Sampling,
     signals: &Signals,
     captures: &Path,
     reserve: Reserve,
@@ -182,7 +181,7 @@ fn record(
     tools::probe(tools, &unpacked.library)?;
     let (flight, traces) = flight.map(|asked| (asked.flight, asked.traces)).unzip();
     if !is_demo {
-        sampling::probe(scope, source)?;
+        sampling::probe(scope, sampled.sampling_source.into())?;
     }
     let server = Server::start(ServerOptions {
         directory: unpacked.directory.path().to_owned(),
@@ -196,7 +195,7 @@ fn record(
     })
     .map_err(|error| anyhow!(error))?;
     let listener = control::Listener::bind(unpacked.directory.path())?;
-    let mut variables = variables(&unpacked, tools, scope, source);
+    let mut variables = variables(&unpacked, tools, scope, sampled);
     variables.extend(markers.map(|base| (markers::CLPERFMARKER_VARIABLE, base)));
     let mut child = program.start(&variables)?;
     let pid = child.id();
@@ -334,7 +333,7 @@ fn variables(
     unpacked: &Unpacked,
     tools: &[PathBuf],
     scope: &Scope,
-    source: SampleSource,
+    sampled: &Sampling,
 ) -> Vec<(&'static str, OsString)> {
     let outer = std::env::var_os(SESSION_VARIABLE).map(PathBuf::from);
     let mut variables = gputrail::source::environment(&unpacked.library, outer.as_deref());
@@ -342,8 +341,12 @@ fn variables(
         (SESSION_VARIABLE, unpacked.directory.path().into()),
         (SCOPE_VARIABLE, scope.to_text().into()),
     ]);
-    let variable = sampling::variable(source);
-    variables.extend(variable.map(|(name, value)| (name, value.into())));
+    let source = sampling::variable(sampled.sampling_source.into());
+    let serialize = sampled
+        .serialize_kernels
+        .then_some((cuda::SERIALIZE_VARIABLE, "1"));
+    let of_sampling = source.into_iter().chain(serialize);
+    variables.extend(of_sampling.map(|(name, value)| (name, value.into())));
     if !tools.is_empty() {
         variables.push((tools::VARIABLE, tools::value(tools)));
     }

@@ -1,13 +1,13 @@
 //! Checks before the program starts whether the sampling that `record --pc-sampling` requests is possible, so that an
 //! impossible request is refused with the possible ones. The agents are queried in a process of its own, and only if
-//! necessary: the query loads the OpenCL drivers, which costs more than sampling a short program.
+//! necessary: the query loads the drivers, which costs more than sampling a short program.
 
 use crate::Failure;
 use anyhow::{Context, anyhow};
 use gputrail::collect::sampling::{Possible, Request};
 use gputrail::collect::scope::Scope;
-use gputrail::source::opencl;
 use gputrail::source::perf::SampleSource;
+use gputrail::source::{cuda, opencl};
 use std::process::{Command, Stdio};
 
 /// Checks whether an agent may do the sampling in `scope`. The sampling of host processors needs only permission from
@@ -53,17 +53,20 @@ const REFUSED: u8 = 3;
 
 /// `gputrail probe-sampling`: the result is the exit code; the reason of a refusal goes to standard output.
 pub fn answer(request: &Request) -> Result<u8, Failure> {
-    let devices = opencl::all_devices().unwrap_or_default();
-    let mut can = false;
-    let mut list = String::new();
-    for (number, device) in devices.iter().enumerate() {
-        let possible = device.sampling();
-        can |= possible.iter().any(|one| one.allows(request));
-        let possible = Possible(possible);
-        list.push_str(&format!("\n  agent {number} ({}): {possible}", device.name));
-    }
+    let opencl = opencl::all_devices().unwrap_or_default();
+    let opencl = opencl.iter().map(|of| (of.name.clone(), of.sampling()));
+    let cuda = cuda::enumerate().unwrap_or_default();
+    let cuda = cuda.iter().map(|of| (of.name.clone(), of.sampling()));
+    let devices: Vec<_> = opencl.chain(cuda).collect();
     if devices.is_empty() {
         return Ok(0);
+    }
+    let mut can = false;
+    let mut list = String::new();
+    for (number, (name, possible)) in devices.into_iter().enumerate() {
+        can |= possible.iter().any(|one| one.allows(request));
+        let possible = Possible(possible);
+        list.push_str(&format!("\n  agent {number} ({name}): {possible}"));
     }
     if !can {
         crate::stdout::print(&format!(

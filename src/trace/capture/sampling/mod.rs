@@ -21,8 +21,8 @@ use crate::capture::Metadata;
 use crate::code::aggregate::{Address, Aggregates, DispatchSamples, Kernels, Outcome};
 use crate::record::number_map::NumberMap;
 use crate::record::{
-    AgentId, CodeObjectId, DeviceTime, HostTrapSample, KernelId, Kind, Nanos, QueueId, RecordRef,
-    SampleAggregate, SamplingTotals, StochasticSample, WorkId,
+    AgentId, CodeBytes, CodeObjectId, DeviceTime, HostTrapSample, KernelId, Kind, Nanos, QueueId,
+    RecordRef, SampleAggregate, SamplingTotals, StochasticSample, WorkId,
 };
 use crate::trace::model::flame::{Flame, SampledQueue, Stack};
 use crate::trace::model::hold::Hold;
@@ -96,6 +96,17 @@ struct Counted {
     samples: u64,
 }
 
+/// When a kernel ran on an agent: from the start of the first to the end of the last dispatch since samples were last
+/// spread over that time, and the queue of the last one.
+#[derive(Copy, Clone, Debug)]
+struct Runs {
+    start: DeviceTime,
+    end: DeviceTime,
+    queue: QueueId,
+    /// Whether samples have been spread over this time.
+    used: bool,
+}
+
 /// The samples of one process.
 pub(super) struct Sampling {
     process: ProcessIndex,
@@ -111,6 +122,10 @@ pub(super) struct Sampling {
     counts: Counts,
     dispatches: NumberMap<WorkId, Dispatch>,
     order: VecDeque<WorkId>,
+    /// Agents that cannot identify the dispatches of samples: their kernels do not wait for any.
+    without_dispatches: Vec<AgentId>,
+    /// When kernels ran, for samples whose dispatch is not known.
+    runs: NumberMap<(AgentId, KernelId), Runs>,
     /// Samples that came as counts, until the time of their dispatch is known.
     counted: Vec<Counted>,
     /// The time of the latest of them.
@@ -140,6 +155,8 @@ impl Sampling {
             counts: Counts::new(process),
             dispatches: NumberMap::default(),
             order: VecDeque::new(),
+            without_dispatches: Vec::new(),
+            runs: NumberMap::default(),
             counted: Vec::new(),
             latest: None,
             held: Hold::new(MAX_HELD),
@@ -148,9 +165,15 @@ impl Sampling {
         }
     }
 
-    /// Reacts to a new record of `kind` in the names store: code objects are named if there will be samples.
-    pub fn learn(&mut self, kind: Kind) {
-        self.active |= kind == Kind::CODE_OBJECT;
+    /// Reacts to a new record of the names store: code objects are named if there will be samples, and their bytes come
+    /// again when there are more of them.
+    pub fn learn(&mut self, record: &RecordRef<'_>) {
+        self.active |= record.kind() == Kind::CODE_OBJECT;
+        if record.kind() == Kind::CODE_BYTES
+            && let Some(piece) = record.read::<CodeBytes>()
+        {
+            self.places.forget(piece.id);
+        }
     }
 
     /// Whether [`Sampling::record`] takes records of `kind`.
@@ -203,8 +226,14 @@ impl Sampling {
         let Found::Both(work, completion) = &found else {
             return;
         };
+        let (agent, ran) = (work.work.agent, (completion.start, completion.end));
         if let Some(dispatch) = self.dispatches.get_mut(&work.work.id) {
-            dispatch.ran = Some((completion.start, completion.end));
+            dispatch.ran = Some(ran);
+            let dispatch = *dispatch;
+            self.note_run(agent, &dispatch, ran);
+        }
+        if self.without_dispatches.contains(&agent) {
+            return ready.push((found, None));
         }
         if let Some((found, samples)) = self.held.add(work.work.id, work.serial, found) {
             ready.push((found, Some(samples.of_work())));
@@ -220,6 +249,33 @@ impl Sampling {
         if self.held.is_over_limit() {
             self.take_oldest(ready);
         }
+    }
+
+    /// Notes when a kernel ran.
+    fn note_run(
+        &mut self,
+        agent: AgentId,
+        dispatch: &Dispatch,
+        (start, end): (DeviceTime, DeviceTime),
+    ) {
+        if !end.is_some() {
+            return;
+        }
+        let new = Runs {
+            start,
+            end,
+            queue: dispatch.queue,
+            used: false,
+        };
+        let runs = self.runs.entry((agent, dispatch.kernel)).or_insert(new);
+        *runs = match runs.used {
+            true => new,
+            false => Runs {
+                start: runs.start.min(start),
+                end: runs.end.max(end),
+                ..new
+            },
+        };
     }
 
     /// Moves the oldest waiting work to `ready`, with the samples that have come. Returns `false` if there is none.
@@ -332,6 +388,11 @@ impl Sampling {
                 if self.counted.len() >= MAX_ENTRIES {
                     self.show_counted(devices);
                 }
+                if !record.work.is_some() && !self.without_dispatches.contains(&record.agent) {
+                    self.without_dispatches.push(record.agent);
+                    // Nothing more may come for kernels that wait.
+                    ready.extend(self.held.take_all().map(|found| (found, None)));
+                }
                 self.count(output, metadata, devices, record.samples)
             }
             Kind::PC_SAMPLE_INVALID => {
@@ -360,14 +421,24 @@ impl Sampling {
         }
     }
 
-    /// Adds the samples that came as counts to the flame graph, within the time in which their dispatch ran; if that is
-    /// unknown, beside the samples before.
+    /// Adds the samples that came as counts to the flame graph, within the time in which their dispatch ran, or their
+    /// kernel if the dispatch is not known; if that is unknown, beside the samples before.
     fn show_counted(&mut self, devices: &Devices) {
-        for counted in std::mem::take(&mut self.counted) {
-            let ran = self
-                .dispatches
-                .get(&counted.work)
-                .and_then(|dispatch| dispatch.ran);
+        for mut counted in std::mem::take(&mut self.counted) {
+            let ran = match counted.work.is_some() {
+                true => self
+                    .dispatches
+                    .get(&counted.work)
+                    .and_then(|dispatch| dispatch.ran),
+                false => {
+                    let runs = self.runs.get_mut(&(counted.agent, counted.stack.kernel));
+                    runs.map(|runs| {
+                        runs.used = true;
+                        counted.stack.queue = SampledQueue::Known(runs.queue);
+                        (runs.start, runs.end)
+                    })
+                }
+            };
             let time = |time| devices.time(counted.agent, time);
             let ran = ran.and_then(|(start, end)| time(start).zip(time(end)));
             self.latest = ran.or(self.latest);
@@ -417,6 +488,9 @@ impl Sampling {
         dispatch
             .into_iter()
             .for_each(|dispatch| self.fold(dispatch));
+        if !work.is_some() {
+            return;
+        }
         let known = self.held.data(work);
         known.samples = totals.total.max(known.samples);
         known.dropped = totals.dropped;

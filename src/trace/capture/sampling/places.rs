@@ -6,7 +6,7 @@ use crate::capture::Metadata;
 use crate::capture::code::CodeOffset;
 use crate::code::aggregate::Address;
 use crate::code::symbols::{Resolved, Symbols};
-use crate::record::KernelId;
+use crate::record::{CodeObjectId, KernelId};
 
 /// Resolves addresses, each once.
 #[derive(Debug, Default)]
@@ -19,6 +19,11 @@ impl Places {
     pub fn resolve(&mut self, metadata: &Metadata, address: Address) -> Arc<Resolved> {
         let offset = CodeOffset(address.offset);
         self.symbols.resolve(metadata, address.code_object, offset)
+    }
+
+    /// Forgets a code object whose bytes have come again.
+    pub fn forget(&mut self, code_object: CodeObjectId) {
+        self.symbols.forget(code_object);
     }
 
     /// The path of the code object that contains an address.

@@ -144,7 +144,7 @@ fn reasons(tally: &Tally) -> String {
     let leading = tally.leading();
     let leading = leading.iter().take(REASONS).map(|(why, samples)| {
         let share = 100.0 * part(*samples, tally.stochastic);
-        format!("{} {share:.0} %", why.name().unwrap_or("unknown"))
+        format!("{why} {share:.0} %")
     });
     leading.collect::<Vec<_>>().join(", ")
 }

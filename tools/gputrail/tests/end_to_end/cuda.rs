@@ -63,7 +63,7 @@ impl StandIns {
         self.record_with(&[], version, faults, arguments)
     }
 
-    fn record_with(
+    pub fn record_with(
         &self,
         options: &[&str],
         version: &str,

@@ -12,6 +12,7 @@ mod counters;
 mod counting;
 mod cpp_api;
 mod cuda;
+mod cuda_sampling;
 mod damages;
 mod demo;
 mod dependencies;

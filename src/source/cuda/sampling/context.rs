@@ -1,0 +1,226 @@
+//! A context that is sampled: CUPTI's sampling of it is enabled, configured, read and disabled here.
+
+use super::buffer::Buffer;
+use super::ffi::{self as sampling, Attribute, ConfigurationParams, Data, DataParams, Pc, Sizes};
+use super::reasons::{Counted, Reasons, done, of_context};
+use crate::record::{AgentId, StallReason};
+use crate::source::cuda::ffi::{self, Cupti, Status, call};
+use core::ffi::c_void;
+
+/// The most calls for the data of one context in a row.
+const MAX_CALLS: usize = 256;
+
+/// A step that the library refuses, and its status.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub step: &'static str,
+    pub status: Status,
+}
+
+/// How a context is sampled.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct How {
+    /// Samples are 2 to this power of cycles apart.
+    pub exponent: u32,
+    /// Whether kernels run one after the other, so that samples know their dispatch.
+    pub serialized: bool,
+    pub sizes: Sizes,
+}
+
+/// A context for which sampling is enabled.
+pub(super) struct Sampled {
+    context: Handle,
+    pub agent: AgentId,
+    pub reasons: Reasons,
+    /// What CUPTI fills by itself. It has the last samples once sampling is disabled.
+    collecting: Option<Buffer>,
+    /// What is fetched into.
+    fetched: Buffer,
+}
+
+/// A context of CUDA.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) struct Handle(pub *mut c_void);
+
+// SAFETY: a handle that CUPTI takes on any thread.
+unsafe impl Send for Handle {}
+
+/// The samples of one address.
+pub(super) struct OfAddress {
+    pub pc: Pc,
+    /// Samples, and those of them at which no wave issued, by reason.
+    pub counts: Vec<(StallReason, u64, u64)>,
+}
+
+/// Samples that were fetched.
+pub(super) struct Fetched<'a> {
+    pub addresses: &'a mut dyn Iterator<Item = OfAddress>,
+    pub totals: Data,
+}
+
+impl Sampled {
+    /// Enables sampling of a context.
+    pub fn enable(
+        cupti: &Cupti,
+        context: Handle,
+        agent: AgentId,
+        how: How,
+    ) -> Result<Sampled, Refused> {
+        let refused = |step| move |status| Refused { step, status };
+        let mut params = of_context(context.0);
+        done(call!(cupti, cuptiPCSamplingEnable(&raw mut params)))
+            .map_err(refused("cuptiPCSamplingEnable"))?;
+        // The reasons are known only now.
+        let configured = Reasons::of(cupti, context.0)
+            .map_err(refused("cuptiPCSamplingGetStallReasons"))
+            .and_then(|reasons| {
+                let buffers = [(); 2].map(|()| Buffer::new(how.sizes, reasons.numbers.len()));
+                let [collecting, fetched] = buffers;
+                configure(cupti, context, how, &reasons, &collecting)
+                    .map_err(refused("cuptiPCSamplingSetConfigurationAttribute"))?;
+                Ok(Sampled {
+                    context,
+                    agent,
+                    reasons,
+                    collecting: Some(collecting),
+                    fetched,
+                })
+            });
+        if configured.is_err() {
+            let mut params = of_context(context.0);
+            call!(cupti, cuptiPCSamplingDisable(&raw mut params));
+        }
+        configured
+    }
+
+    /// Fetches the samples that CUPTI has, in several parts if they are many. Does not wait for the device. The error is
+    /// the status of the call that ended it.
+    pub fn fetch(&self, cupti: &Cupti, mut take: impl FnMut(Fetched<'_>)) -> Result<(), Refused> {
+        for _ in 0..MAX_CALLS {
+            self.fetched.clear();
+            let mut params = DataParams {
+                size: size_of::<DataParams>(),
+                private: core::ptr::null_mut(),
+                context: self.context.0,
+                data: self.fetched.data(),
+            };
+            let status = done(call!(cupti, cuptiPCSamplingGetData(&raw mut params)));
+            let remaining = self.pass_on(&self.fetched, &mut take);
+            status.map_err(|status| Refused {
+                step: "cuptiPCSamplingGetData",
+                status,
+            })?;
+            if remaining == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Disables sampling, and takes the last samples.
+    pub fn disable(
+        mut self,
+        cupti: &Cupti,
+        mut take: impl FnMut(Fetched<'_>),
+    ) -> Result<(), Refused> {
+        let fetched = self.fetch(cupti, &mut take);
+        let mut params = of_context(self.context.0);
+        let status = done(call!(cupti, cuptiPCSamplingDisable(&raw mut params)));
+        match (status, self.collecting.take()) {
+            (Ok(()), Some(collecting)) => {
+                self.pass_on(&collecting, &mut take);
+            }
+            // CUPTI may go on to write to it.
+            (Err(_), collecting) => std::mem::forget(collecting),
+            (Ok(()), None) => {}
+        }
+        let disabled = status.map_err(|status| Refused {
+            step: "cuptiPCSamplingDisable",
+            status,
+        });
+        fetched.and(disabled)
+    }
+
+    /// Passes on the samples in a buffer, and returns the number of addresses that further calls will give.
+    fn pass_on(&self, buffer: &Buffer, take: &mut impl FnMut(Fetched<'_>)) -> usize {
+        let totals = buffer.totals();
+        if totals.count > 0 || totals.total > 0 || totals.dropped > 0 || totals.is_full != 0 {
+            let mut addresses = buffer.addresses().map(|(pc, reasons)| OfAddress {
+                pc,
+                counts: self.counts(reasons.unwrap_or(&[])),
+            });
+            take(Fetched {
+                addresses: &mut addresses,
+                totals,
+            });
+        }
+        totals.remaining
+    }
+
+    fn counts(&self, reasons: &[sampling::Reason]) -> Vec<(StallReason, u64, u64)> {
+        let mut counts: Vec<(StallReason, u64, u64)> = Vec::new();
+        for reason in reasons.iter().filter(|reason| reason.samples > 0) {
+            let (stall, samples, latency) = match self.reasons.get(reason.number) {
+                Counted::Samples(stall) => (stall, reason.samples.into(), 0),
+                Counted::Latency(stall) => (stall, 0, reason.samples.into()),
+                Counted::Other => continue,
+            };
+            match counts.iter_mut().find(|(known, ..)| *known == stall) {
+                Some(of) => (of.1, of.2) = (of.1 + samples, of.2 + latency),
+                None => counts.push((stall, samples, latency)),
+            }
+        }
+        // Samples at which no wave issued are part of those with the reason.
+        for (_, samples, latency) in &mut counts {
+            *samples = (*samples).max(*latency);
+        }
+        counts
+    }
+}
+
+fn configure(
+    cupti: &Cupti,
+    context: Handle,
+    how: How,
+    reasons: &Reasons,
+    collecting: &Buffer,
+) -> Result<(), Status> {
+    let mode = match how.serialized {
+        true => sampling::KERNEL_SERIALIZED,
+        false => sampling::CONTINUOUS,
+    };
+    let attribute = |what, value: [u64; 2]| Attribute {
+        what,
+        status: ffi::SUCCESS,
+        value: [value[0], value[1], 0],
+    };
+    let numbers = [
+        reasons.numbers.len() as u64,
+        reasons.numbers.as_ptr() as u64,
+    ];
+    let mut attributes = [
+        attribute(sampling::COLLECTION_MODE, [mode, 0]),
+        attribute(sampling::STALL_REASONS, numbers),
+        attribute(sampling::OUTPUT_FORMAT, [sampling::PARSED, 0]),
+        attribute(sampling::DATA_BUFFER, [collecting.data() as u64, 0]),
+        attribute(sampling::SAMPLING_PERIOD, [how.exponent.into(), 0]),
+    ];
+    let mut params = ConfigurationParams {
+        size: size_of::<ConfigurationParams>(),
+        private: core::ptr::null_mut(),
+        context: context.0,
+        count: attributes.len(),
+        attributes: attributes.as_mut_ptr(),
+    };
+    let status = done(call!(
+        cupti,
+        cuptiPCSamplingSetConfigurationAttribute(&raw mut params)
+    ));
+    // The status of an attribute says more than that of the call.
+    let of_attribute = attributes.iter().map(|attribute| attribute.status);
+    let of_attribute = of_attribute.filter(|status| *status != ffi::SUCCESS);
+    match status {
+        Err(status) => Err(of_attribute.min().unwrap_or(status)),
+        Ok(()) => Ok(()),
+    }
+}

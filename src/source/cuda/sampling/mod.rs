@@ -1,0 +1,418 @@
+//! PC sampling of CUDA's devices: the hardware samples waves, CUPTI counts the samples by address and stall reason, and
+//! a thread of ours fetches the counts.
+//!
+//! CUPTI samples contexts. Sampling of a context is enabled when it is created, in the callback, or when sampling of its
+//! device starts; it is disabled before the context is destroyed, or when sampling stops. Samples are fetched every
+//! [`ROUND`], and before a module is unloaded, since another one may get its addresses.
+//!
+//! In continuous mode, samples do not know their dispatch. With [`SERIALIZE_VARIABLE`] kernels run one after the other,
+//! and from CUDA 12.4 on samples have the call of theirs.
+//!
+//! CUPTI is called with the state locked. Callbacks of CUPTI run inside of calls of the program, in which the driver may
+//! hold locks that CUPTI waits for: they wait for the state no longer than [`PATIENCE`].
+
+mod buffer;
+mod code;
+mod context;
+pub(super) mod ffi;
+mod output;
+mod reasons;
+
+use super::callbacks::Inside;
+use super::devices::Device;
+use super::environment::SERIALIZE_VARIABLE;
+use super::ffi::{
+    CONTEXT_CREATED, CONTEXT_DESTROYED, Cupti, MODULE_LOADED, MODULE_UNLOADED, SUCCESS, call,
+};
+use super::objects::OBJECTS;
+use super::session::{Session, current_session};
+use crate::collect::agents::{ConfigureError, Provider};
+use crate::collect::process;
+use crate::collect::sampling::{Configuration, Delivery, Request};
+use crate::platform::inside::{contain, message};
+use crate::platform::internal_thread;
+use crate::platform::sync::{PerProcess, QuietGuard};
+use crate::record::{AgentId, NoteKind};
+use context::{Handle, How, Sampled};
+use core::ffi::c_void;
+use ffi::{Module, Resource, Sizes};
+use output::{Batch, Output};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The pause between two fetches: what a killed process loses.
+const ROUND: Duration = Duration::from_millis(500);
+/// The longest time that a callback waits for the state.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+static STATE: PerProcess<State> = PerProcess::new();
+
+/// The sampling of this process.
+#[derive(Default)]
+struct State {
+    agents: HashMap<AgentId, OfAgent>,
+    contexts: Vec<Context>,
+    /// Increased to end the thread that fetches; odd while it runs.
+    generation: u64,
+    output: Output,
+}
+
+/// The sampling of a device.
+#[derive(Default)]
+struct OfAgent {
+    request: Option<Request>,
+    started: Option<Delivery>,
+}
+
+/// A context that exists.
+struct Context {
+    handle: Handle,
+    device: u32,
+    sampled: Option<Sampled>,
+}
+
+/// A device, as the sampling service knows it.
+struct SampledDevice {
+    agent: AgentId,
+    possible: Vec<Configuration>,
+}
+
+/// Offers a device to the sampling service, and samples it if the recording asks for that.
+pub(super) fn offer(agent: AgentId, device: &Device) {
+    let Some(board) = process::board() else {
+        return;
+    };
+    let (name, possible) = (&device.name, device.sampling());
+    if !possible.is_empty() {
+        let offered = Arc::new(SampledDevice { agent, possible });
+        board.sampling().offer(agent, name, offered);
+    }
+    if let Some(recorder) = process::recorder()
+        && let Err(error) = recorder.sample(agent, name)
+    {
+        report(&format!("{error}"));
+    }
+}
+
+/// Says in a message and in a note what the matter is.
+fn report(text: &str) {
+    message(format_args!("{text}"));
+    if let Some(names) = process::names() {
+        names.note(NoteKind::OTHER, &format!("PC sampling: {text}"));
+    }
+}
+
+/// Locks the state in a callback of CUPTI.
+fn lock_in_callback() -> Option<QuietGuard<'static, State>> {
+    let begin = Instant::now();
+    loop {
+        if let Some(state) = STATE.try_lock() {
+            return Some(state);
+        }
+        if begin.elapsed() > PATIENCE {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A callback of CUPTI about a context or a module.
+///
+/// # Safety
+///
+/// `data` is CUPTI's description of it.
+pub(super) unsafe fn resource(number: u32, data: *const c_void) {
+    if !matches!(
+        number,
+        CONTEXT_CREATED | CONTEXT_DESTROYED | MODULE_LOADED | MODULE_UNLOADED
+    ) {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let Some(resource) = (unsafe { data.cast::<Resource>().as_ref() }) else {
+        return;
+    };
+    let Some(session) = current_session() else {
+        return;
+    };
+    let context = Handle(resource.context);
+    match number {
+        CONTEXT_CREATED => created(session, context),
+        CONTEXT_DESTROYED => destroyed(session, context),
+        MODULE_LOADED => {
+            // SAFETY: CUPTI's description of the module and its bytes, which are valid during the callback.
+            let cubin = unsafe {
+                let module = resource.descriptor.cast::<Module>().as_ref();
+                let module = module.filter(|module| !module.cubin.is_null());
+                module.map(|module| core::slice::from_raw_parts(module.cubin, module.cubin_size))
+            };
+            cubin.into_iter().for_each(code::loaded);
+        }
+        MODULE_UNLOADED => unloading(session, context),
+        _ => {}
+    }
+}
+
+fn created(session: &Session, handle: Handle) {
+    let mut device = 0;
+    let status = call!(session.cupti, cuptiGetDeviceId(handle.0, &raw mut device));
+    if status != Some(SUCCESS) {
+        device = 0;
+    }
+    let Some(mut state) = lock_in_callback() else {
+        return report("a context of CUDA is not sampled: samples were being fetched for too long");
+    };
+    let state = &mut *state;
+    let context = Context {
+        handle,
+        device,
+        sampled: None,
+    };
+    state.contexts.push(context);
+    state.enable(session);
+}
+
+fn destroyed(session: &Session, handle: Handle) {
+    let Some(mut state) = lock_in_callback() else {
+        return report("samples of a context that is destroyed may be missing");
+    };
+    let state = &mut *state;
+    let place = state.contexts.iter().position(|of| of.handle == handle);
+    if let Some(place) = place {
+        let context = state.contexts.swap_remove(place);
+        state.disable(session, context.sampled);
+    }
+}
+
+/// Fetches the samples of a context before a module is unloaded.
+fn unloading(session: &Session, handle: Handle) {
+    match lock_in_callback() {
+        Some(mut state) => state.fetch(session, |context| context.handle == handle),
+        None => report("samples of a module that is unloaded may be missing"),
+    }
+}
+
+impl State {
+    /// Enables sampling of all contexts whose device is started and that are not sampled.
+    fn enable(&mut self, session: &Session) {
+        if self.agents.is_empty() {
+            return;
+        }
+        let sizes = Sizes::of(session.version());
+        let serialized = std::env::var_os(SERIALIZE_VARIABLE).is_some_and(|value| value == "1");
+        let mut is_any = false;
+        for context in &mut self.contexts {
+            let Some(names) = process::names() else {
+                return;
+            };
+            let agent = OBJECTS.lock().agent(names, context.device);
+            let of_agent = self.agents.get(&agent);
+            let wanted = of_agent.and_then(|of| of.started.zip(of.request));
+            let Some((delivery, request)) = wanted.filter(|_| context.sampled.is_none()) else {
+                continue;
+            };
+            let how = How {
+                exponent: request.interval.ilog2(),
+                serialized,
+                sizes,
+            };
+            match Sampled::enable(&session.cupti, context.handle, agent, how) {
+                Ok(sampled) => {
+                    self.output.begin(&sampled, request, delivery);
+                    context.sampled = Some(sampled);
+                    is_any = true;
+                }
+                Err(refused) => self.output.refused(refused),
+            }
+        }
+        if is_any && self.generation.is_multiple_of(2) {
+            self.generation += 1;
+            let generation = self.generation;
+            // If the thread cannot be created, flushes and the end fetch.
+            let _ = internal_thread::spawn(move || contain(|| run(generation)));
+        }
+    }
+
+    /// Fetches the samples of some contexts.
+    fn fetch(&mut self, session: &Session, which: impl Fn(&Context) -> bool) {
+        let State {
+            agents,
+            contexts,
+            output,
+            ..
+        } = self;
+        output.learn(&session.cupti);
+        for context in contexts.iter().filter(|context| which(context)) {
+            let Some(sampled) = &context.sampled else {
+                continue;
+            };
+            let mut batch = batch(agents, sampled);
+            let fetched = sampled.fetch(&session.cupti, |fetched| {
+                output.take(&session.cupti, &mut batch, fetched);
+            });
+            output.end(batch, fetched);
+        }
+    }
+
+    /// Disables sampling of a context, and writes its last samples.
+    fn disable(&mut self, session: &Session, sampled: Option<Sampled>) {
+        let Some(sampled) = sampled else {
+            return;
+        };
+        let output = &mut self.output;
+        output.learn(&session.cupti);
+        let mut batch = batch(&self.agents, &sampled);
+        let disabled = sampled.disable(&session.cupti, |fetched| {
+            output.take(&session.cupti, &mut batch, fetched);
+        });
+        output.end(batch, disabled);
+        let is_sampled = |context: &Context| context.sampled.is_some();
+        if !self.contexts.iter().any(is_sampled) && !self.generation.is_multiple_of(2) {
+            self.generation += 1;
+        }
+    }
+
+    /// Disables sampling of the contexts of an agent.
+    fn disable_agent(&mut self, session: &Session, agent: AgentId) {
+        for place in 0..self.contexts.len() {
+            let context = &mut self.contexts[place];
+            let sampled = context.sampled.take_if(|sampled| sampled.agent == agent);
+            self.disable(session, sampled);
+        }
+    }
+}
+
+fn batch(agents: &HashMap<AgentId, OfAgent>, sampled: &Sampled) -> Batch {
+    let of_agent = agents.get(&sampled.agent);
+    let wanted = of_agent.and_then(|of| of.started.zip(of.request));
+    Batch::of(sampled.agent, wanted)
+}
+
+/// The thread that fetches.
+fn run(generation: u64) {
+    loop {
+        std::thread::sleep(ROUND);
+        let Some(session) = current_session() else {
+            return;
+        };
+        let mut state = STATE.lock();
+        if state.generation != generation {
+            return;
+        }
+        let _inside = Inside::begin();
+        state.fetch(session, |_| true);
+    }
+}
+
+/// The process ends: takes the last samples, and notes what is missing.
+pub(super) fn end(session: &Session) {
+    let _inside = Inside::begin();
+    let Some(mut state) = lock_in_callback() else {
+        return report("the last samples are missing: samples were being fetched for too long");
+    };
+    let agents: Vec<AgentId> = state.agents.keys().copied().collect();
+    for agent in agents {
+        state.disable_agent(session, agent);
+    }
+    let Some(names) = process::names() else {
+        return;
+    };
+    for (text, is_loss) in state.output.describe() {
+        names.note(NoteKind::OTHER, &text);
+        if is_loss {
+            message(format_args!("{text}"));
+        }
+    }
+}
+
+/// Whether the library has the functions for PC sampling.
+fn has_functions(cupti: &Cupti) -> bool {
+    cupti.cuptiPCSamplingEnable.is_some()
+        && cupti.cuptiPCSamplingDisable.is_some()
+        && cupti.cuptiPCSamplingGetData.is_some()
+        && cupti.cuptiPCSamplingGetNumStallReasons.is_some()
+        && cupti.cuptiPCSamplingGetStallReasons.is_some()
+        && cupti.cuptiPCSamplingSetConfigurationAttribute.is_some()
+}
+
+/// Has CUPTI tell of modules, or no longer.
+fn watch_modules(session: &Session, wanted: bool) {
+    let _inside = Inside::begin();
+    for number in [MODULE_LOADED, MODULE_UNLOADED] {
+        session.enable_callback(wanted, super::ffi::RESOURCE, number);
+    }
+}
+
+impl Provider<Request> for SampledDevice {
+    fn configurations(&self) -> Vec<Configuration> {
+        let state = STATE.lock();
+        let request = state.agents.get(&self.agent).and_then(|of| of.request);
+        match request {
+            Some(request) => vec![Configuration::active(request)],
+            None => self.possible.clone(),
+        }
+    }
+
+    fn configure(&self, request: &Request) -> Result<(), ConfigureError> {
+        let Some(session) = current_session() else {
+            let text = "CUPTI is not in use in this process".to_owned();
+            return Err(ConfigureError::System(text));
+        };
+        if !has_functions(&session.cupti) {
+            return Err(ConfigureError::System(format!(
+                "libcupti (API version {}) lacks the functions for PC sampling (cuptiPCSampling...), which CUDA 11.3 and \
+                 later have",
+                session.version()
+            )));
+        }
+        let mut state = STATE.lock();
+        state.agents.entry(self.agent).or_default().request = Some(*request);
+        drop(state);
+        watch_modules(session, true);
+        Ok(())
+    }
+
+    fn release(&self) {
+        let mut state = STATE.lock();
+        state.agents.remove(&self.agent);
+        let is_any = !state.agents.is_empty();
+        drop(state);
+        if let Some(session) = current_session().filter(|_| !is_any) {
+            watch_modules(session, false);
+        }
+    }
+
+    fn start(&self, to: Delivery) {
+        let Some(session) = current_session() else {
+            return;
+        };
+        let _inside = Inside::begin();
+        let mut state = STATE.lock();
+        state.agents.entry(self.agent).or_default().started = Some(to);
+        state.enable(session);
+    }
+
+    fn stop(&self) {
+        let _inside = Inside::begin();
+        let mut state = STATE.lock();
+        if let Some(session) = current_session() {
+            state.disable_agent(session, self.agent);
+        }
+        if let Some(of_agent) = state.agents.get_mut(&self.agent) {
+            of_agent.started = None;
+        }
+    }
+
+    fn flush(&self) {
+        // Not in a call of CUPTI's, which may wait for a lock that the caller holds.
+        if let Some(session) = current_session().filter(|_| !Inside::is_set()) {
+            let _inside = Inside::begin();
+            let is_ours = |context: &Context| {
+                let sampled = context.sampled.as_ref();
+                sampled.is_some_and(|sampled| sampled.agent == self.agent)
+            };
+            STATE.lock().fetch(session, is_ours);
+        }
+    }
+}

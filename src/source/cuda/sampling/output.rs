@@ -1,0 +1,318 @@
+//! The records that fetched samples become.
+
+use super::code::{self, Code};
+use super::context::{Fetched, OfAddress, Refused, Sampled};
+use super::report;
+use crate::capture::names::Names;
+use crate::collect::correlation::HostThread;
+use crate::collect::process;
+use crate::collect::sampling::lines::Lines;
+use crate::collect::sampling::{Delivery, Request};
+use crate::record::{
+    AgentId, KernelId, NotIssued, SampleAggregate, SamplingMethod, SamplingTotals, WorkId,
+};
+use crate::source::cuda::activity::RECENT;
+use crate::source::cuda::ffi::Cupti;
+use crate::source::cuda::objects::OBJECTS;
+use crate::source::cuda::recent::RecentCall;
+use crate::source::cuda::session::why;
+use core::ffi::{CStr, c_char};
+use std::collections::{BTreeMap, HashSet};
+
+/// The status of CUPTI if the hardware's buffer is full.
+const OUT_OF_MEMORY: i32 = 8;
+/// Names of unknown stall reasons that are noted.
+const MAX_UNKNOWN: usize = 16;
+
+/// What becomes of samples.
+#[derive(Default)]
+pub(super) struct Output {
+    code: Code,
+    lines: Lines,
+    losses: Losses,
+    /// Names of stall reasons that are not known here.
+    unknown_reasons: Vec<String>,
+    reported: Vec<Refused>,
+}
+
+/// Samples that are missing.
+#[derive(Default)]
+struct Losses {
+    /// By the hardware.
+    dropped: u64,
+    /// Times that the hardware's buffer was full.
+    full: u64,
+    /// Samples for which there was no room.
+    unwritten: u64,
+    /// Samples of kernels that are not the program's.
+    foreign: u64,
+}
+
+/// Samples of one context that are fetched together.
+pub(super) struct Batch {
+    agent: AgentId,
+    wanted: Option<(Delivery, Request)>,
+    /// Samples and their calls, by CUPTI's number of the call.
+    calls: BTreeMap<u32, (RecentCall, u64)>,
+    total: u64,
+    dropped: u64,
+    /// Samples in records.
+    counted: u64,
+    /// Copies of names, which are ours to free.
+    copies: HashSet<usize>,
+}
+
+impl Batch {
+    pub fn of(agent: AgentId, wanted: Option<(Delivery, Request)>) -> Batch {
+        Batch {
+            agent,
+            wanted,
+            calls: BTreeMap::new(),
+            total: 0,
+            dropped: 0,
+            counted: 0,
+            copies: HashSet::new(),
+        }
+    }
+
+    /// Totals of the samples of a call, or of those that have none.
+    fn totals(
+        &self,
+        request: Request,
+        call: &RecentCall,
+        (total, dropped): (u64, u64),
+    ) -> SamplingTotals {
+        let mut totals = SamplingTotals::blank();
+        (totals.correlation, totals.work) = (call.correlation, call.work);
+        (totals.total, totals.dropped) = (total, dropped);
+        (totals.interval, totals.unit) = (request.interval, request.unit);
+        (totals.agent, totals.method) = (self.agent, request.method);
+        totals
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        for copy in &self.copies {
+            // SAFETY: a text that CUPTI made with malloc for us, and that nothing refers to any more.
+            unsafe { libc::free(*copy as *mut _) };
+        }
+    }
+}
+
+impl Output {
+    /// Computes what is needed of modules that were loaded since.
+    pub fn learn(&mut self, cupti: &Cupti) {
+        self.code.learn(cupti);
+    }
+
+    /// Sampling of a context begins: says so to those who read the records.
+    pub fn begin(&mut self, sampled: &Sampled, request: Request, delivery: Delivery) {
+        for name in &sampled.reasons.unknown {
+            if self.unknown_reasons.len() < MAX_UNKNOWN && !self.unknown_reasons.contains(name) {
+                self.unknown_reasons.push(name.clone());
+            }
+        }
+        let batch = Batch::of(sampled.agent, Some((delivery, request)));
+        let totals = batch.totals(request, &RecentCall::default(), (0, 0));
+        with_host(|host| {
+            host.write_to(delivery.buffers, totals);
+        });
+    }
+
+    /// Writes the records of samples.
+    pub fn take(&mut self, cupti: &Cupti, batch: &mut Batch, fetched: Fetched<'_>) {
+        let totals = fetched.totals;
+        self.losses.foreign = self.losses.foreign.saturating_add(totals.foreign);
+        self.losses.dropped = self.losses.dropped.saturating_add(totals.dropped);
+        batch.total = batch.total.saturating_add(totals.total);
+        batch.dropped = batch.dropped.saturating_add(totals.dropped);
+        if totals.is_full != 0 {
+            self.full();
+        }
+        let (Some(names), Some((delivery, _))) = (process::names(), batch.wanted) else {
+            return;
+        };
+        let mut records = Vec::new();
+        for address in fetched.addresses {
+            self.add(cupti, names, batch, &address, &mut records);
+        }
+        // The code comes before what refers to it.
+        for changed in self.code.store(names) {
+            self.lines.forget(changed);
+        }
+        let samples: u64 = records.iter().map(|record| record.samples).sum();
+        batch.counted += samples;
+        let mut written = 0;
+        with_host(|host| {
+            for record in &mut records {
+                self.lines.of(names, host, record);
+                if host.write_to(delivery.buffers, *record) {
+                    written += record.samples;
+                }
+            }
+        });
+        self.losses.unwritten += samples - written;
+        batch.dropped += samples - written;
+    }
+
+    /// The records of an address.
+    fn add(
+        &mut self,
+        cupti: &Cupti,
+        names: &Names,
+        batch: &mut Batch,
+        address: &OfAddress,
+        records: &mut Vec<SampleAggregate>,
+    ) {
+        let pc = &address.pc;
+        let mut record = SampleAggregate::blank();
+        (record.agent, record.offset) = (batch.agent, pc.offset);
+        record.method = SamplingMethod::STOCHASTIC;
+        // CUPTI's words alone.
+        record.reason = NotIssued::NONE;
+        if !pc.function.is_null() {
+            // SAFETY: a text of CUPTI's.
+            let function = unsafe { CStr::from_ptr(pc.function.cast_const()) };
+            record.kernel = kernel(names, pc.function);
+            let key = (pc.crc, record.kernel, function);
+            let (object, is_copy) = self
+                .code
+                .object((cupti, names), batch.agent, key, pc.offset);
+            record.code_object = object;
+            if is_copy {
+                batch.copies.insert(pc.function as usize);
+            }
+        }
+        let call = match pc.correlation {
+            0 => None,
+            id => RECENT.get(id).map(|call| (id, call)),
+        };
+        if let Some((_, call)) = &call {
+            (record.correlation, record.work) = (call.correlation, call.work);
+        }
+        for (stall, samples, latency) in &address.counts {
+            (record.stall, record.samples) = (*stall, *samples);
+            record.latency_samples = *latency;
+            if let Some((id, call)) = call.filter(|(_, call)| call.work.is_some()) {
+                let of_call = batch.calls.entry(id).or_insert((call, 0));
+                of_call.1 = of_call.1.saturating_add(*samples);
+            }
+            records.push(record);
+        }
+    }
+
+    /// All samples of a batch were taken: writes their totals.
+    pub fn end(&mut self, batch: Batch, result: Result<(), Refused>) {
+        match result {
+            Ok(()) => {}
+            Err(refused) if refused.status == OUT_OF_MEMORY => self.full(),
+            Err(refused) => self.refused(refused),
+        }
+        let Some((delivery, request)) = batch.wanted else {
+            return;
+        };
+        let of_calls: u64 = batch.calls.values().map(|(_, samples)| samples).sum();
+        // Dropped samples belong to no call, and neither do those that earlier versions do not count.
+        let all = batch.total.max(batch.counted.saturating_add(batch.dropped));
+        let rest = all.saturating_sub(of_calls);
+        with_host(|host| {
+            for (call, samples) in batch.calls.values() {
+                let totals = batch.totals(request, call, (*samples, 0));
+                host.write_to(delivery.buffers, totals);
+            }
+            if rest > 0 {
+                let none = RecentCall {
+                    work: WorkId::NONE,
+                    ..RecentCall::default()
+                };
+                let totals = batch.totals(request, &none, (rest, batch.dropped));
+                host.write_to(delivery.buffers, totals);
+            }
+        });
+    }
+
+    fn full(&mut self) {
+        self.losses.full += 1;
+        if self.losses.full == 1 {
+            report(
+                "CUDA: the buffer of the hardware is full, and samples are missing: a longer --interval makes fewer",
+            );
+        }
+    }
+
+    /// The library refuses a step of sampling: says so once.
+    pub fn refused(&mut self, refused: Refused) {
+        if !self.reported.contains(&refused) {
+            self.reported.push(refused);
+            let Refused { step, status } = refused;
+            report(&format!(
+                "CUDA: PC sampling fails in {step}: {}",
+                why(status)
+            ));
+        }
+    }
+
+    /// A sentence about each loss, and whether it is one of samples.
+    pub fn describe(&self) -> Vec<(String, bool)> {
+        let Losses {
+            dropped,
+            full,
+            unwritten,
+            foreign,
+        } = self.losses;
+        let left_out = code::left_out();
+        let unknown = self.unknown_reasons.join(", ");
+        let all = [
+            (
+                dropped,
+                true,
+                format!(
+                    "{dropped} samples were dropped by the hardware: a longer --interval makes fewer"
+                ),
+            ),
+            (
+                full,
+                true,
+                format!(
+                    "the buffer of the hardware was full {full} times, and samples are missing"
+                ),
+            ),
+            (
+                unwritten,
+                true,
+                format!("{unwritten} samples could not be written"),
+            ),
+            (
+                foreign,
+                false,
+                format!("{foreign} samples were taken in kernels that are not the program's"),
+            ),
+            (
+                left_out,
+                false,
+                format!("{left_out} modules are too large to be kept: their samples have no lines"),
+            ),
+            (
+                unknown.len() as u64,
+                false,
+                format!("stall reasons that are not known count as \"other\": {unknown}"),
+            ),
+        ];
+        let said = all.into_iter().filter(|(count, ..)| *count > 0);
+        said.map(|(_, is_loss, text)| (format!("CUDA: PC sampling: {text}"), is_loss))
+            .collect()
+    }
+}
+
+fn kernel(names: &Names, function: *mut c_char) -> KernelId {
+    // SAFETY: a text of CUPTI's.
+    unsafe { OBJECTS.lock().kernel(names, function as u64) }
+}
+
+/// Works with the calling thread's lanes, unless it is ending or in the middle of a record.
+fn with_host(work: impl FnOnce(&mut HostThread)) {
+    if let Some(thread) = process::current() {
+        thread.with(work);
+    }
+}
