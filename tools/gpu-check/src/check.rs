@@ -290,29 +290,56 @@ impl Checks {
     /// Samples of a long kernel.
     fn sampling(&mut self) {
         let mut check = blank("samples", "Samples of the program counter of a long kernel");
-        check.verdict = Verdict::Measured;
+        let result = self.sample(&mut check);
+        self.finish(check, result);
+    }
+
+    fn sample(&self, check: &mut Check) -> Result<(), String> {
         let options = ["--pc-sampling", "stochastic"];
         let program = self.own(&["program", "spin"]);
-        let result = self
-            .ended(&mut self.recorded("samples", &options, &program))
-            .and_then(|ended| {
-                self.note_errors(&mut check, &ended);
-                let mut command = Command::new(&self.gputrail);
-                command.arg("hotspots").arg(self.trace("samples"));
-                let hotspots = self.ended(&mut command)?;
-                check
-                    .lines
-                    .extend(hotspots.out.lines().take(20).map(str::to_owned));
-                match ended.code {
-                    0 => Ok(()),
-                    REFUSED => {
-                        check.verdict = Verdict::NotRun;
-                        Err("gputrail does not sample this GPU".into())
-                    }
-                    code => Err(format!("it ended with {code}")),
-                }
+        let ended = self.ended(&mut self.recorded("samples", &options, &program))?;
+        self.note_errors(check, &ended);
+        match ended.code {
+            0 => {}
+            REFUSED => {
+                check.verdict = Verdict::NotRun;
+                return Err("gputrail does not sample this GPU".into());
+            }
+            code => return Err(format!("it ended with {code}")),
+        }
+        if ended.errors.contains("NVreg_RestrictProfilingToAdminUsers") {
+            check.verdict = Verdict::NotRun;
+            return Err("the driver allows sampling to administrators only".into());
+        }
+        let hotspots = |options: &[&str]| {
+            let mut command = Command::new(&self.gputrail);
+            command.arg("hotspots").arg(self.trace("samples"));
+            self.ended(command.args(options))
+        };
+        let table = hotspots(&[])?.out;
+        check
+            .lines
+            .extend(table.lines().take(20).map(str::to_owned));
+        let json: Value = serde_json::from_str(&hotspots(&["--format", "json"])?.out)
+            .map_err(|error| format!("the hotspots: {error}"))?;
+        let kernels = json["kernels"].as_array().into_iter().flatten();
+        let samples = |name: Option<&str>| -> f64 {
+            let of = kernels.clone().filter(|kernel| {
+                let kernel = kernel["name"].as_str().unwrap_or_default();
+                name.is_none_or(|name| name == kernel)
             });
-        self.finish(check, result);
+            of.filter_map(|kernel| kernel["samples"].as_f64()).sum()
+        };
+        let (all, spin) = (samples(None), samples(Some("spin")));
+        check.figures.push(("samples".into(), all));
+        check
+            .figures
+            .push(("samples in the long kernel".into(), spin));
+        // Nothing else runs.
+        match spin > 0.0 && spin >= 0.9 * all {
+            true => Ok(()),
+            false => Err(format!("{spin} of {all} samples are in the long kernel")),
+        }
     }
 
     /// OpenCL with the layer.

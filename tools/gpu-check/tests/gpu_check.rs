@@ -95,7 +95,7 @@ fn all_programs_pass_with_stand_ins_and_the_report_says_that_they_are_stand_ins(
     };
     let names = [
         "kernels", "copies", "streams", "graphs", "managed", "threads", "errors", "abort",
-        "overhead",
+        "overhead", "samples",
     ];
     for name in names {
         assert_eq!(result(name)["result"], "passed", "{name}: {text}");
@@ -104,6 +104,9 @@ fn all_programs_pass_with_stand_ins_and_the_report_says_that_they_are_stand_ins(
             "{name}"
         );
     }
+    // The stand-in has 17 samples for each launch.
+    let samples = &result("samples")["figures"]["samples in the long kernel"];
+    assert_eq!(samples.as_f64(), Some(5.0 * 17.0), "{text}");
     let cost = &result("cost of calls")["figures"];
     for way in ["alone", "CUPTI alone", "gputrail"] {
         assert!(
