@@ -234,6 +234,22 @@ pub struct Architecture {
     order: Vec<CounterIndex>,
 }
 
+/// At most three of `names` that are like `wanted`, the nearest first. Upper and lower case are alike.
+pub(crate) fn nearest<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let wanted = wanted.to_ascii_lowercase();
+    let limit = wanted.len() / 3 + 1;
+    let distance = |name| {
+        Some((
+            distance(&wanted, &str::to_ascii_lowercase(name), limit)?,
+            name,
+        ))
+    };
+    let mut near: Vec<(usize, &str)> = names.filter_map(distance).collect();
+    near.sort_unstable();
+    near.truncate(3);
+    near.into_iter().map(|(_, name)| name.to_owned()).collect()
+}
+
 impl Architecture {
     /// Its blocks.
     pub fn blocks(&self) -> &[Block] {
@@ -266,20 +282,8 @@ impl Architecture {
     }
 
     /// The names that are most like `name`, at most three, the nearest first.
-    pub fn nearest(&self, name: &str) -> Vec<&str> {
-        let wanted = name.to_ascii_lowercase();
-        let limit = wanted.len() / 3 + 1;
-        let mut near: Vec<(usize, &str)> = self
-            .counters
-            .iter()
-            .filter_map(|counter| {
-                let distance = distance(&wanted, &counter.name.to_ascii_lowercase(), limit)?;
-                Some((distance, counter.name.as_str()))
-            })
-            .collect();
-        near.sort_unstable();
-        near.truncate(3);
-        near.into_iter().map(|(_, name)| name).collect()
+    pub fn nearest(&self, name: &str) -> Vec<String> {
+        nearest(name, self.counters.iter().map(|counter| &*counter.name))
     }
 
     /// The basic counters that `counter` needs, each once, in the order of their indices.

@@ -27,6 +27,8 @@ mod passes;
 mod rocprofiler_sdk;
 mod rocprofiler_v1;
 
+#[cfg(feature = "cuda")]
+pub(crate) use catalogue::nearest;
 pub use catalogue::{
     Architecture, Block, BlockIndex, Catalogue, Counter, CounterIndex, Defined, DefinedFrom,
     Definition, Definitions, Dialect, Formula, Location, Property, Refused, Sources, Usage,

@@ -30,10 +30,9 @@ impl CounterSet {
             let found = architecture.find(name);
             let found = found.or_else(|| architecture.find_ignoring_case(name));
             let Some(index) = found else {
-                let nearest = architecture.nearest(name);
                 return Err(CountingError::UnknownCounter {
                     counter: name.to_owned(),
-                    nearest: nearest.into_iter().map(str::to_owned).collect(),
+                    nearest: architecture.nearest(name),
                 });
             };
             if !wanted.contains(&index) {

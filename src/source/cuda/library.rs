@@ -1,4 +1,8 @@
-//! Finding libcupti. Nothing is opened before libcuda is in the process: some versions of libcupti crash without it.
+//! Finding libcupti, and the libraries beside it. libcupti is not opened before libcuda is in the process: some versions
+//! crash without it.
+
+// The command asks for metrics and does nothing else.
+#![cfg_attr(not(feature = "layer"), allow(dead_code))]
 
 use super::devices::DRIVER;
 use libloading::os::unix::Library;
@@ -60,8 +64,26 @@ pub(super) fn open() -> Result<(Library, PathBuf), NotFound> {
         .ok_or(NotFound::NoLibrary)
 }
 
+/// Opens a library that comes with libcupti and needs no driver: beside the one of [`CUPTI_VARIABLE`], in a Python package,
+/// in a toolkit, or where the loader finds it.
+pub(super) fn open_beside_cupti(file: &str) -> Option<Library> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let named = variable(CUPTI_VARIABLE).and_then(|path| Some(path.parent()?.to_owned()));
+    let files = named.into_iter().chain(folders("", &variable));
+    let files = files.map(|folder| folder.join(file)).chain([file.into()]);
+    files.filter_map(|path| load(path.as_os_str()).ok()).next()
+}
+
 /// The files that may be libcupti, best first. `maps` are the mappings of the process, `variable` is its environment.
 fn candidates(maps: &str, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    folders(maps, variable)
+        .iter()
+        .flat_map(|folder| NAMES.map(|name| folder.join(name)))
+        .collect()
+}
+
+/// The folders of libcupti in Python packages and in toolkits, best first.
+fn folders(maps: &str, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     // Packages of CUDA's libraries lie beside each other: site-packages/nvidia/cuda_runtime/lib/libcudart.so.12.
     let mapped = maps.lines().filter_map(|line| {
@@ -86,10 +108,7 @@ fn candidates(maps: &str, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Pat
     let toolkits = homes
         .chain([PathBuf::from("/usr/local/cuda")])
         .map(|home| home.join("extras/CUPTI/lib64"));
-    let all: Vec<PathBuf> = wheels.chain(toolkits).collect();
-    all.iter()
-        .flat_map(|folder| NAMES.map(|name| folder.join(name)))
-        .collect()
+    wheels.chain(toolkits).collect()
 }
 
 /// A library that the process has loaded.
@@ -101,7 +120,8 @@ fn loaded(name: &str) -> Option<Library> {
 
 fn load(path: &OsStr) -> Result<Library, libloading::Error> {
     let flags = libc::RTLD_NOW | libc::RTLD_LOCAL;
-    // SAFETY: opening a library runs its constructors: those of libcupti, in a process that uses CUDA.
+    // SAFETY: opening a library runs its constructors: those of libcupti, in a process that uses CUDA, or of a library that
+    // needs no driver.
     unsafe { Library::open(Some(path), flags) }
 }
 

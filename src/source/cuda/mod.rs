@@ -5,6 +5,7 @@
 //! `session` subscribes to what is wanted, and `callbacks` records calls. `activity` takes the buffers of records that
 //! CUPTI delivers later, and `translation` makes our records of them, which find their calls in `recent`. `records` has
 //! the layouts, which only grow from version to version. `sampling` has the hardware sample the program counter.
+//! `metrics` tells what chips can count.
 //!
 //! CUPTI has one subscriber in a process. If that is somebody else, the program goes on and is not observed.
 
@@ -19,8 +20,8 @@ mod environment;
 mod ffi;
 #[cfg(feature = "layer")]
 mod functions;
-#[cfg(feature = "layer")]
 mod library;
+pub mod metrics;
 #[cfg(feature = "layer")]
 mod objects;
 #[cfg(feature = "layer")]
@@ -41,7 +42,6 @@ mod wheels;
 
 pub use devices::{Device, EnumerateError, enumerate};
 pub use environment::{INJECTION_VARIABLE, NEXT_VARIABLE, SERIALIZE_VARIABLE};
-#[cfg(feature = "layer")]
 pub use library::CUPTI_VARIABLE;
 
 use crate::collect::operations::OperationInfo;

@@ -85,7 +85,7 @@ fn sizes_and_names_are_learnt_from_the_libraries_of_four_versions() {
 }
 
 /// Compiles a C program with the headers of the newest version, and returns the lines that it prints.
-fn ask_headers(body: &str) -> Vec<String> {
+pub(super) fn ask_headers(body: &str) -> Vec<String> {
     ask_headers_of(&include(), body)
 }
 
@@ -95,7 +95,8 @@ fn ask_headers_of(headers: &Path, body: &str) -> Vec<String> {
     let (source, program) = (folder.path().join("ask.c"), folder.path().join("ask"));
     let text = format!(
         "#include <stddef.h>\n#include <stdio.h>\n#include <cuda.h>\n#include <cupti.h>\n\
-         #include <cupti_pcsampling.h>\nint main(void) {{\n{body}return 0;\n}}\n"
+         #include <cupti_pcsampling.h>\n\
+         #include <nvperf_host.h>\n#include <nvperf_cuda_host.h>\nint main(void) {{\n{body}return 0;\n}}\n"
     );
     std::fs::write(&source, text).unwrap();
     let compiler = Command::new("cc")

@@ -254,6 +254,14 @@ mod tests {
     }
 
     #[test]
+    fn counts_stand_in_the_middle_of_their_parts_of_the_time() {
+        let mut flame = Flame::default();
+        flame.add_many((Nanos(5000), Nanos(6000)), stack(0), 4);
+        let times: Vec<u64> = flame.shown.iter().map(|one| one.time.0).collect();
+        assert_eq!(times, [5125, 5375, 5625, 5875]);
+    }
+
+    #[test]
     fn beyond_so_many_stacks_addresses_are_left_out() {
         let mut flame = Flame::default();
         for offset in 0..MAX_STACKS as u64 + 10 {

@@ -718,6 +718,12 @@ fn everything(consumer: &mut dyn Consumer) -> io::Result<()> {
         name: NoteKind::ENDED_EARLY.name().unwrap(),
         arguments: &[argument("detail", "the disk is full")],
     })?;
+    stream.consumer.note(&Note {
+        process,
+        time: Nanos(5_000_000_002),
+        name: NoteKind::DIED.name().unwrap(),
+        arguments: &[argument("detail", "by a signal")],
+    })?;
     stream.consumer.finish()
 }
 
@@ -826,7 +832,7 @@ fn a_trace_lists_its_contents() {
     let counts = info.packets.iter();
     let counts: Vec<_> = counts.map(|(kind, (count, _))| (*kind, *count)).collect();
     use super::super::perfetto::schema::field::trace_packet::*;
-    for (kind, count) in [(TRACK_EVENT, 29), (TRACK_DESCRIPTOR, 11), (PC_SAMPLES, 1)] {
+    for (kind, count) in [(TRACK_EVENT, 30), (TRACK_DESCRIPTOR, 11), (PC_SAMPLES, 1)] {
         assert!(counts.contains(&(kind, count)), "{kind}: {counts:?}");
     }
     let bytes: u64 = info.packets.values().map(|(_, bytes)| bytes).sum();
@@ -848,7 +854,7 @@ fn a_trace_lists_its_contents() {
     let names = ["REALTIME", "MONOTONIC", "MONOTONIC_RAW", "BOOTTIME"];
     assert_eq!(clocks, names.map(|name| (name, 2)));
     assert_eq!(info.device_clocks, ["own"]);
-    assert_eq!((info.slices, info.open_slices, info.instants), (11, 2, 5));
+    assert_eq!((info.slices, info.open_slices, info.instants), (11, 2, 6));
     assert_eq!((info.values, info.lost), (4, 15));
     assert_eq!((info.kernels, info.other_work, info.unfinished), (1, 1, 1));
     let dropped = (info.invalid_samples, info.dropped_samples);
@@ -859,6 +865,7 @@ fn a_trace_lists_its_contents() {
     assert_eq!(info.attributes, [("key".to_owned(), "value".to_owned())]);
     let reason = "the disk is full".to_owned();
     assert_eq!(info.ended_early, [(Nanos(5_000_000_002), reason)]);
+    assert_eq!(info.ends, ["by a signal"]);
     let notes: Vec<_> = info
         .notes
         .iter()
@@ -868,7 +875,8 @@ fn a_trace_lists_its_contents() {
         "{}: the disk is full",
         NoteKind::ENDED_EARLY.name().unwrap()
     );
-    let mut expected = [(&ended[..], 1), ("records lost", 2)];
+    let died = format!("{}: by a signal", NoteKind::DIED.name().unwrap());
+    let mut expected = [(&ended[..], 1), (&died[..], 1), ("records lost", 2)];
     expected.sort_unstable();
     assert_eq!(notes, expected);
     let outcome = check(&trace[..]);

@@ -1,5 +1,7 @@
 //! `gputrail counters`: what agents can count, by the definitions of their vendors.
 
+mod chips;
+
 use crate::cli::{CountersMode, Counting};
 use crate::tables::{self, Cell, Column, Format, Table};
 use crate::{Failure, say, stdout};
@@ -29,11 +31,16 @@ Examples:
   gputrail counters check -a gfx90a MfmaUtil,L2CacheHit    passes of a kernel that they need
   gputrail counters list --agent 0                         counters that an agent of this machine collects
   gputrail counters list --agent sim                       those of the simulated GPU
-  gputrail counters list -d metrics.xml -a gfx906          by other definitions";
+  gputrail counters list -d metrics.xml -a gfx906          by other definitions
+  gputrail counters list --chip gh100                      metrics of a chip of NVIDIA's
+  gputrail counters check --chip gh100 dram__bytes_read.sum,sm__throughput";
 
 const NOTES: &str = "\
 The definitions that are built in are rocprofiler-sdk's: they tell what the hardware can count, and in how many passes. `gputrail
 record --counters` and `gputrail demo --counters` collect the counters of agents.
+
+--chip asks NVIDIA's libnvperf_host, which comes with CUPTI and needs no GPU; GPUTRAIL_CUPTI names a libcupti beside which it lies.
+Metrics of these chips are listed, and not collected.
 
 Exit codes: 0 on success; 1 when definitions of a file were refused, each with its place; 125 when there is no such counter or
 architecture, or a file cannot be read.";
@@ -90,12 +97,25 @@ struct Of {
     /// The counters that an agent collects: its number in `gputrail agents`, or `sim` for the simulated GPU
     #[arg(long, value_name = "AGENT", conflicts_with_all = ["architecture", "definitions"])]
     agent: Option<String>,
+
+    /// The metrics of a chip of NVIDIA's, such as gh100, as NVIDIA's library knows them
+    #[arg(long, value_name = "CHIP", conflicts_with_all = ["architecture", "definitions", "agent"])]
+    chip: Option<String>,
 }
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Counters) -> Result<u8, Failure> {
     let (Question::List { of, .. } | Question::Info { of, .. } | Question::Check { of, .. }) =
         &arguments.question;
+    if let Some(chip) = &of.chip {
+        let text = match &arguments.question {
+            Question::List { format, .. } => chips::list(chip, *format),
+            Question::Info { name, .. } => chips::info(chip, name),
+            Question::Check { names, .. } => chips::check(chip, names),
+        };
+        stdout::print(&text?)?;
+        return Ok(0);
+    }
     let catalogue = of.catalogue()?;
     catalogue
         .refused
@@ -389,11 +409,7 @@ fn info(architecture: &Architecture, index: CounterIndex) -> String {
 
 fn check(architecture: &Architecture, wanted: &[CounterIndex]) -> Result<String, anyhow::Error> {
     let plan = counters::plan(architecture, wanted).map_err(|error| anyhow!(error))?;
-    let passes = match plan.passes.len() {
-        1 => "1 pass".to_owned(),
-        count => format!("{count} passes"),
-    };
-    let mut text = format!("{passes} of a kernel\n");
+    let mut text = passes_of_a_kernel(plan.passes.len());
     for (number, pass) in plan.passes.iter().enumerate() {
         let _ = writeln!(text, "pass {}", number + 1);
         for (index, resolution) in pass {
@@ -411,6 +427,58 @@ fn check(architecture: &Architecture, wanted: &[CounterIndex]) -> Result<String,
             "the number of passes comes from block {}",
             names.join(", ")
         );
+        let names: Vec<&str> = wanted
+            .iter()
+            .map(|index| architecture.counter(*index).name.as_str())
+            .collect();
+        text += &together(&names, &mut |chosen| {
+            let chosen: Vec<_> = chosen
+                .iter()
+                .filter_map(|name| architecture.find(name))
+                .collect();
+            Ok(counters::plan_one_pass(architecture, &chosen).is_ok())
+        })?;
+    }
+    Ok(text)
+}
+
+/// "2 passes of a kernel".
+fn passes_of_a_kernel(passes: usize) -> String {
+    match passes {
+        1 => "1 pass of a kernel\n".to_owned(),
+        count => format!("{count} passes of a kernel\n"),
+    }
+}
+
+/// Tells which of `names` can be counted at a period, where there is one pass: sets, each filled in the order of the names,
+/// and the names that need several passes alone. `fit` tells whether some of them fit one pass.
+fn together(
+    names: &[&str],
+    fit: &mut dyn FnMut(&[&str]) -> Result<bool, anyhow::Error>,
+) -> Result<String, anyhow::Error> {
+    let mut sets: Vec<Vec<&str>> = Vec::new();
+    let mut alone = Vec::new();
+    'names: for name in names {
+        if !fit(&[name])? {
+            alone.push(*name);
+            continue;
+        }
+        for set in &mut sets {
+            set.push(name);
+            if fit(set)? {
+                continue 'names;
+            }
+            set.pop();
+        }
+        sets.push(vec![name]);
+    }
+    let mut text =
+        "at a period, where there is one pass, these can be counted together:\n".to_owned();
+    for set in sets {
+        let _ = writeln!(text, "  {}", set.join(","));
+    }
+    for name in alone {
+        let _ = writeln!(text, "  {name} needs several passes alone: not at a period");
     }
     Ok(text)
 }

@@ -22,7 +22,7 @@ use crate::trace::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceAttrib
 /// Maximum number of slices that are open at the same time, on all tracks.
 const MAX_OPEN: usize = 1 << 22;
 /// Maximum number of ids that wait for the packet they refer to.
-const MAX_WAITING: usize = 1 << 20;
+pub(super) const MAX_WAITING: usize = if cfg!(test) { 1 << 8 } else { 1 << 20 };
 /// Later times are impossible: this is 146 years after the machine was started.
 const LATEST: u64 = 1 << 62;
 /// Maximum size of a packet of an infrequent kind.

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use proptest::prelude::*;
 use prost::Message;
 
+use super::check::MAX_WAITING;
 use super::{
     EventKind, Findings, HostEvent, Outcome, PacketPosition, Replay, Visitor, check, info, read,
 };
@@ -316,6 +317,28 @@ fn waits_for_work_that_is_missing_are_found() {
         }
     });
     one_finding(&trace, "a call waited for 0x7, which is not in the trace");
+}
+
+#[test]
+fn ids_beyond_the_limit_are_said_to_be_unchecked() {
+    let waits_for = |count: usize| {
+        let trace = changed(&trace_of(TWO), |packets| {
+            let mut events = packets
+                .iter_mut()
+                .filter_map(|packet| match &mut packet.data {
+                    Some(Data::TrackEvent(event)) => event.gpu_correlation.as_mut(),
+                    _ => None,
+                });
+            let ids = events.next().expect("a call");
+            ids.render_stage_wait_event_ids = (10..10 + count as u64).collect();
+        });
+        let found = check(&trace[..]);
+        whats(&found)
+            .iter()
+            .any(|what| what.starts_with("too many ids"))
+    };
+    assert!(!waits_for(MAX_WAITING));
+    assert!(waits_for(MAX_WAITING + 1));
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn a_program_that_finalises_leaves_the_tools_beside_it_alone() {
 fn the_static_library_serves_a_program_that_carries_it() {
     needs!(the_static_library_serves_a_program_that_carries_it: Need::OpenClToolchain);
     let dir = TestDir::new();
-    let library = built(&["--package", "gputrail-inject"], "libgputrail_inject.a");
+    let library = built(&[], "libgputrail_inject.a");
     well(&mut dir.gputrail(["library", "libgputrail.so.0", "--header", "gputrail.h"]));
     for compiler in [C, CPP] {
         let mut command = Command::new(compiler[0]);

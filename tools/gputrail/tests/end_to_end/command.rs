@@ -15,8 +15,18 @@ pub struct TestDir {
     folder: TempDir,
 }
 
+/// Has the signals that end a program end those that the tests start: a shell without a terminal ignores some of them in
+/// what it runs in the background, and programs inherit that.
+fn end_by_signals() {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: the default action, which these tests never replace.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 impl TestDir {
     pub fn new() -> Self {
+        end_by_signals();
         let folder = tempfile::Builder::new()
             .prefix("gputrail-test-")
             .tempdir()

@@ -1,5 +1,7 @@
 //! `gputrail counters`: definitions of counters, those that are built in and those of files.
 
+use gputrail_harness::machine::{Need, tools};
+use gputrail_harness::needs;
 use gputrail_harness::program::run;
 use gputrail_harness::repository;
 
@@ -54,6 +56,8 @@ fn the_passes_of_several_metrics_are_planned() {
         text.contains("the number of passes comes from block TCC"),
         "{text}"
     );
+    let sets = "these can be counted together:\n  TCC_HIT_sum,TCC_MISS_sum,TCC_READ_sum,TCC_WRITE_sum\n  TCC_ATOMIC_sum\n";
+    assert!(text.contains(sets), "{text}");
 }
 
 #[test]
@@ -93,4 +97,55 @@ fn definitions_of_a_file_are_read_by_their_content_and_refused_with_their_place(
     assert_eq!(ended.code(), 1);
     let expected = "own.yaml:6:21: A: there is no counter, metric or property \"NOTHING\"";
     assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+}
+
+#[test]
+fn metrics_of_nvidias_chips_are_told_without_a_gpu() {
+    needs!(metrics_of_nvidias_chips_are_told_without_a_gpu: Need::Cupti);
+    let folder = tools().join("cupti/13.5.25/nvidia/cu13/lib");
+    let counters = |arguments: &[&str]| {
+        let dir = TestDir::new();
+        let all = [&["counters"], arguments].concat();
+        let mut command = dir.gputrail(all);
+        run(command.env("GPUTRAIL_CUPTI", folder.join("libcupti.so.13")))
+    };
+    let text = counters(&["list", "--chip", "gh100", "--format", "csv"])
+        .well()
+        .text();
+    let row = "metrics,dram__bytes_read,counter,dram,bytes,# of bytes read from DRAM";
+    assert!(text.lines().any(|line| line == row), "{text}");
+    assert!(text.lines().count() > 3000, "{text}");
+    let text = counters(&["info", "--chip", "GH100", "gpu__compute_memory_throughput"]);
+    let text = text.well().text();
+    for part in [
+        "a throughput of GH100",
+        "passes: 5\n",
+        "    .avg.pct_of_peak_sustained_elapsed\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let names = "dram__bytes_read.sum,gpu__compute_memory_throughput,sm__cycles_active.avg";
+    let text = counters(&["check", "--chip", "GH100", names]).well().text();
+    let expected = "5 passes of a kernel\n\
+        at a period, where there is one pass, these can be counted together:\n  \
+        dram__bytes_read.sum,sm__cycles_active.avg\n  \
+        gpu__compute_memory_throughput needs several passes alone: not at a period\n";
+    assert_eq!(text, expected);
+    let ended = counters(&["list", "--chip", "gh1"]);
+    assert_eq!(ended.code(), 125);
+    assert!(
+        ended
+            .stderr
+            .contains("knows no chip \"gh1\"; it knows TU102"),
+        "{}",
+        ended.stderr
+    );
+    let dir = TestDir::new();
+    let mut without = dir.gputrail(["counters", "list", "--chip", "gh100"]);
+    let ended = run(without.env("CUDA_HOME", "/nowhere"));
+    assert!(
+        ended.stderr.contains("pip install nvidia-cuda-cupti"),
+        "{}",
+        ended.stderr
+    );
 }

@@ -50,6 +50,9 @@ fn the_guide_leads_to_a_tool_in_c_and_in_rust() {
         .env("PATH", format!("{folder}:{path}"))
         .env("GPUTRAIL", repository("."))
         .env("XDG_CACHE_HOME", dir.join("cache"))
+        // What is built is the same, and waits for no optimisation.
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
         .env_remove("CARGO_TARGET_DIR");
     let ended = run(&mut shell).well();
     let told = ended

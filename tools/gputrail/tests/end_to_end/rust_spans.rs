@@ -10,7 +10,7 @@ use crate::tools::built;
 fn spans_and_events_of_a_program_without_a_gpu_are_in_its_trace() {
     needs!(spans_and_events_of_a_program_without_a_gpu_are_in_its_trace: Need::TraceProcessor);
     let dir = TestDir::new();
-    let program = built(&["-p", "gputrail-tracing", "--example", "spans"], "/spans");
+    let program = built(&["--example", "spans"], "/spans");
     // Nothing is there to record it.
     let mut alone = std::process::Command::new(&program);
     assert_eq!(well(alone.current_dir(dir.path())).text(), "");

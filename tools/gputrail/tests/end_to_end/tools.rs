@@ -31,23 +31,18 @@ pub fn example(dir: &TestDir, name: &str) -> String {
 
 /// Builds a tool in Rust from `examples`.
 fn example_in_rust(name: &str) -> String {
-    let options = [
-        "--package",
-        "gputrail",
-        "--features",
-        "tool",
-        "--example",
-        name,
-    ];
-    built(&options, &format!("lib{name}.so"))
+    built(&["--example", name], &format!("lib{name}.so"))
 }
 
-/// The path of the file with this name that cargo has built.
+/// The path of the file with this name that cargo builds. What it is made of is there after `tools/test end-to-end`.
 pub fn built(options: &[&str], file: &str) -> String {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
         .args([
             "build",
+            "--workspace",
+            "--features",
+            "gputrail/tool",
             "--quiet",
             "--message-format",
             "json-render-diagnostics",
