@@ -120,7 +120,7 @@ pub(crate) fn show_unreported(
 }
 
 /// Forgets all drops: they have been delivered. No lane uses the mapping any more.
-#[cfg(all(feature = "capi", not(loom)))]
+#[cfg(all(any(feature = "capi", doc), not(loom)))]
 pub(crate) fn forget_drops(mapping: &Mapping) {
     for kind in 0..KINDS {
         for slot in 0..mapping.layout().lanes() {

@@ -387,7 +387,7 @@ impl<'l> Chip<'l> {
             .filter(move |metric| metric.kind == kind);
         let of_kind: Vec<&Metric> = of_kind.collect();
         let name = move |index: usize| Some(of_kind.get(index)?.name.clone());
-        indices.to_vec().into_iter().filter_map(name)
+        indices.iter().copied().filter_map(name)
     }
 
     /// The name of a hardware unit.
