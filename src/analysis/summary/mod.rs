@@ -7,6 +7,7 @@ mod busy;
 mod counters;
 mod distribution;
 mod ranges;
+mod roofline;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -23,6 +24,7 @@ use counters::Counters;
 pub use distribution::Distribution;
 pub use ranges::RangeSummary;
 use ranges::{RangePlace, Ranges};
+pub use roofline::Roofline;
 
 /// Maximum number of functions, and of kernels and kinds of work, that are distinguished; the rest is summed up.
 const MAX_ROWS: usize = 1 << 14;
@@ -274,6 +276,11 @@ impl Summary {
     /// The counters of each kernel, by names.
     pub fn counters(&self) -> Vec<CounterSummary> {
         self.counters.list()
+    }
+
+    /// The arithmetic intensity of the kernels whose counters tell it.
+    pub fn rooflines(&self) -> Vec<Roofline> {
+        roofline::rooflines(&self.counters.list())
     }
 
     /// From the first call, work or marker to the end of the last; `None` for an empty recording.

@@ -5,7 +5,7 @@ use crate::convert::DAMAGED;
 use crate::input;
 use crate::tables::{Cell, Column, Table};
 use crate::{Failure, say, stdout, tables};
-use gputrail::analysis::summary::{CounterSummary, Distribution, Summary, WorkSummary};
+use gputrail::analysis::summary::{CounterSummary, Distribution, Roofline, Summary, WorkSummary};
 use gputrail::record::Nanos;
 use gputrail::source;
 
@@ -93,6 +93,7 @@ pub fn tables_of(summary: &Summary, problems: u64) -> Vec<Table> {
     tables.push(gaps(summary));
     tables.push(ranges(summary));
     tables.push(counters(summary));
+    tables.push(rooflines(summary));
     tables
 }
 
@@ -397,5 +398,31 @@ fn counters(summary: &Summary) -> Table {
             column("Sum", "sum"),
         ],
         rows: summary.counters().into_iter().map(row).collect(),
+    }
+}
+
+fn rooflines(summary: &Summary) -> Table {
+    let row = |roofline: Roofline| {
+        let intensity = roofline.intensity();
+        vec![
+            Cell::Text(roofline.kernel),
+            Cell::Number(roofline.operations),
+            Cell::Bytes(roofline.bytes as u64),
+            intensity.map_or(Cell::Nothing, Cell::Number),
+            roofline.busy.map_or(Cell::Nothing, Cell::Share),
+            Cell::Text(roofline.counters.join(", ")),
+        ]
+    };
+    Table {
+        name: column("Operations and bytes of kernels", "roofline"),
+        columns: vec![
+            column("Kernel", "kernel"),
+            column("Operations", "operations"),
+            column("Memory", "bytes"),
+            column("Per byte", "operations_per_byte"),
+            column("Compute busy", "compute_busy"),
+            column("From", "from"),
+        ],
+        rows: summary.rooflines().into_iter().map(row).collect(),
     }
 }

@@ -30,7 +30,7 @@ void add(global const half8 *a, global half8 *b, long n)
         global_store_dwordx4 v[0:1], v[4:7], s[2:3]
         4 v_add_u32 v0, v0, v12
         s_cmp_lt_u32 s6, s7
-        s_cbranch_scc1 again ;x24
+        s_cbranch_scc1 again ;x4
         6 s_endpgm",
 };
 
@@ -76,7 +76,7 @@ void bias_gelu(global const half8 *in, global const half8 *bias, global half8 *o
         11 v_cvt_pkrtz_f16_f32 v19, v15, v18
         global_store_dword v[0:1], v19, s[0:1]
         9 s_cmp_lt_u32 s6, s7
-        s_cbranch_scc1 again ;x40
+        s_cbranch_scc1 again ;x2
         13 s_endpgm",
 };
 

@@ -83,6 +83,34 @@ fn counters_of_the_demo_are_in_its_trace_tables_and_summary() {
 }
 
 #[test]
+fn operations_per_byte_of_kernels_are_in_the_summary() {
+    let dir = TestDir::new();
+    let counters = ["--counters", "SQ_INSTS_VALU,FETCH_SIZE,WRITE_SIZE,VALUBusy"];
+    let demo = ["demo", "-q", "--steps", "1"];
+    well(&mut dir.gputrail([&demo[..], &counters[..]].concat()));
+    let text = well(&mut dir.gputrail(["summary", "demo.pftrace", "--format", "json"])).text();
+    let tables: Value = serde_json::from_str(&text).expect("JSON");
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let rows = tables["roofline"].as_array().expect("a table");
+    assert!(rows.len() > 5, "{rows:?}");
+    for row in rows {
+        let sum = |name: &str| {
+            let all = tables["counters"].as_array().expect("a table").iter();
+            let mut of_row =
+                all.filter(|of| of["kernel"] == row["kernel"] && of["counter"] == name);
+            number(&of_row.next().expect("a counter")["sum"])
+        };
+        let bytes = (sum("FETCH_SIZE") + sum("WRITE_SIZE")) * 1024.0;
+        let expected = sum("SQ_INSTS_VALU") * 64.0 / bytes;
+        let told = number(&row["operations_per_byte"]);
+        assert!(
+            (told - expected).abs() <= 1e-6 * expected,
+            "{row}: {expected}"
+        );
+    }
+}
+
+#[test]
 fn a_device_is_counted_at_a_period() {
     let dir = TestDir::new();
     let arguments = [
