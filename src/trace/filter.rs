@@ -156,6 +156,11 @@ fn rank_number(rank: &str) -> &str {
     rank.split(' ').next().unwrap_or("")
 }
 
+/// The number in the title of a device: 3 for "GPU 3".
+fn number_of(title: &str) -> Option<u32> {
+    title.rsplit_once(' ')?.1.parse().ok()
+}
+
 /// The number of samples in counts.
 fn count_of(samples: &Samples) -> u64 {
     let outcomes = samples.counts.iter().flat_map(|count| &count.outcomes);
@@ -235,22 +240,36 @@ impl<'a> Filter<'a> {
     }
 
     fn keeps_device(&mut self, agent: AgentIndex) -> bool {
-        self.devices.keeps(|device| *device == agent.0)
+        let title = self.titles.get(agent.0 as usize);
+        let number = title.and_then(|title| number_of(title)).unwrap_or(agent.0);
+        self.devices.keeps(|device| *device == number)
     }
 
     /// Whether a device is kept that samples call by its title, followed by `separator` and more.
     fn keeps_title(&mut self, name: &str, separator: &str) -> bool {
-        let titles = &self.titles;
-        self.devices.keeps(|device| {
-            let title = titles.get(*device as usize);
-            let rest = title.and_then(|title| name.strip_prefix(&**title));
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(separator))
-        })
+        let title = name.split_once(separator).map_or(name, |(title, _)| title);
+        self.devices
+            .keeps(|device| number_of(title) == Some(*device))
     }
 
     fn keeps_track(&self, track: TrackIndex) -> bool {
         let track = self.tracks.get(track.0 as usize);
         track.is_none_or(|track| track.keeps_process)
+    }
+
+    fn keeps_value(&self, track: TrackIndex, time: Nanos) -> bool {
+        let named = self.tracks.get(track.0 as usize);
+        self.keeps_track(track)
+            && named.is_none_or(|track| track.keeps_name)
+            && self.keeps_time(time, Some(time))
+    }
+
+    fn keeps_values(&mut self, block: CounterIndex, time: Nanos) -> bool {
+        let of = self.blocks.get(block.0 as usize).copied();
+        self.keeps_time(time, Some(time))
+            && of.is_none_or(|(process, agent)| {
+                self.keeps_process(process) && self.keeps_device(agent)
+            })
     }
 
     /// Counts events.
@@ -537,7 +556,9 @@ impl Consumer for Filter<'_> {
         let keep = self.keeps_process(work.process)
             && self.keeps_device(work.agent)
             && self.streams.keeps(|stream| *stream == work.stream)
-            && self.names.keeps_text(work.stage.name)
+            && self
+                .names
+                .keeps(|name| name.matches(work.stage.name) || name.matches(work.stage.demangled))
             && match work.start {
                 Some(start) => self.keeps_time(start, end),
                 None => self.keeps_untimed(),
@@ -553,10 +574,7 @@ impl Consumer for Filter<'_> {
     }
 
     fn value(&mut self, track: TrackIndex, time: Nanos, value: CounterValue) -> io::Result<()> {
-        let named = self.tracks.get(track.0 as usize);
-        let keep = self.keeps_track(track)
-            && named.is_none_or(|track| track.keeps_name)
-            && self.keeps_time(time, Some(time));
+        let keep = self.keeps_value(track, time);
         match self.count(keep, 1) {
             true => self.consumer.value(track, time, value),
             false => Ok(()),
@@ -569,13 +587,33 @@ impl Consumer for Filter<'_> {
         time: Nanos,
         values: &[CounterValue],
     ) -> io::Result<()> {
-        let of = self.blocks.get(block.0 as usize).copied();
-        let keep = self.keeps_time(time, Some(time))
-            && of.is_none_or(|(process, agent)| {
-                self.keeps_process(process) && self.keeps_device(agent)
-            });
+        let keep = self.keeps_values(block, time);
         match self.count(keep, values.len() as u64) {
             true => self.consumer.counter_values(block, time, values),
+            false => Ok(()),
+        }
+    }
+
+    fn derived_value(
+        &mut self,
+        track: TrackIndex,
+        time: Nanos,
+        value: CounterValue,
+    ) -> io::Result<()> {
+        match self.keeps_value(track, time) {
+            true => self.consumer.derived_value(track, time, value),
+            false => Ok(()),
+        }
+    }
+
+    fn derived_values(
+        &mut self,
+        block: CounterIndex,
+        time: Nanos,
+        values: &[CounterValue],
+    ) -> io::Result<()> {
+        match self.keeps_values(block, time) {
+            true => self.consumer.derived_values(block, time, values),
             false => Ok(()),
         }
     }

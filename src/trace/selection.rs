@@ -62,11 +62,12 @@ pub struct Selection {
     pub to: Option<TimeBound>,
     /// Processes, by their ids or by patterns of their names.
     pub processes: Vec<String>,
-    /// Devices, by their places among all devices.
+    /// Devices, by the numbers in their titles: 3 is `GPU 3`, of each input that has one.
     pub devices: Vec<u32>,
     /// Streams of devices, by their numbers.
     pub streams: Vec<u32>,
-    /// Patterns (`*` and `?`) of names of slices, calls, instants, work, counters and sampled kernels.
+    /// Patterns (`*` and `?`) of names of slices, calls, instants, work, counters and sampled kernels. The full name of a kernel
+    /// matches, too, where its name is a shortened one.
     pub names: Vec<String>,
     /// Patterns of categories of slices, calls and instants.
     pub categories: Vec<String>,

@@ -143,6 +143,6 @@ impl Memory {
         };
         stream
             .consumer
-            .value(*track, change.time, CounterValue::Int(*in_use as i64))
+            .derived_value(*track, change.time, CounterValue::Int(*in_use as i64))
     }
 }

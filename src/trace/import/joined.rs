@@ -428,6 +428,26 @@ impl Consumer for Joined<'_> {
             .counter_values(self.counter_index(block), self.time(time), values)
     }
 
+    fn derived_value(
+        &mut self,
+        track: TrackIndex,
+        time: Nanos,
+        value: CounterValue,
+    ) -> io::Result<()> {
+        self.consumer
+            .derived_value(self.track_index(track), self.time(time), value)
+    }
+
+    fn derived_values(
+        &mut self,
+        block: CounterIndex,
+        time: Nanos,
+        values: &[CounterValue],
+    ) -> io::Result<()> {
+        self.consumer
+            .derived_values(self.counter_index(block), self.time(time), values)
+    }
+
     fn samples(&mut self, samples: &Samples) -> io::Result<()> {
         let base = self.base.samplers;
         Taken::take(&mut self.taken.samplers, base, samples.sampler.0);

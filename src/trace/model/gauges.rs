@@ -310,7 +310,7 @@ impl Gauge {
             }
             _ => CounterValue::Int(value as i64),
         };
-        consumer.counter_values(self.index, Nanos(time), &[shown])
+        consumer.derived_values(self.index, Nanos(time), &[shown])
     }
 }
 

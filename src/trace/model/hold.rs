@@ -53,10 +53,15 @@ impl<T, D: Clone + Default> Hold<T, D> {
         &mut self.known(work).data
     }
 
+    /// Makes room for data about `work`. The result is the data that had to go.
+    pub fn make_room(&mut self, work: WorkId) -> Option<D> {
+        let is_full = self.known.len() >= self.limit && !self.known.contains_key(&work);
+        let (_, oldest) = is_full.then(|| self.known.pop_first()).flatten()?;
+        Some(oldest.data)
+    }
+
     fn known(&mut self, work: WorkId) -> &mut Known<D> {
-        if self.known.len() >= self.limit && !self.known.contains_key(&work) {
-            self.known.pop_first();
-        }
+        self.make_room(work);
         self.known.entry(work).or_default()
     }
 
@@ -94,6 +99,13 @@ impl<T, D: Clone + Default> Hold<T, D> {
     pub fn take_oldest(&mut self) -> Option<(T, Option<D>)> {
         let ((work, _), item) = self.held.pop_first()?;
         Some((item, self.known.remove(&work).map(|known| known.data)))
+    }
+
+    /// Removes all data whose work has not come.
+    pub fn take_data(&mut self) -> impl Iterator<Item = D> + use<T, D> {
+        std::mem::take(&mut self.known)
+            .into_values()
+            .map(|known| known.data)
     }
 
     /// Removes all waiting work, without data.

@@ -16,8 +16,8 @@
 //! | processes, tracks | [`track`](Track) | [`process`](Consumer::process), [`track`](Consumer::track) | |
 //! | API calls | [`call`](Call) | | [`call`](Consumer::call), [`end`](Consumer::end) |
 //! | ranges and other slices, markers | [`slice`](Slice) | | [`slice`](Consumer::slice), [`end`](Consumer::end), [`end_slice`](Consumer::end_slice), [`instant`](Consumer::instant) |
-//! | counters of a track | [`track`](Track) | [`track`](Consumer::track) | [`value`](Consumer::value) |
-//! | counters of an agent | [`counter`](CounterBlock) | [`counters`](Consumer::counters) | [`counter_values`](Consumer::counter_values) |
+//! | counters of a track | [`track`](Track) | [`track`](Consumer::track) | [`value`](Consumer::value), [`derived_value`](Consumer::derived_value) |
+//! | counters of an agent | [`counter`](CounterBlock) | [`counters`](Consumer::counters) | [`counter_values`](Consumer::counter_values), [`derived_values`](Consumer::derived_values) |
 //! | samples of the program counter | [`samples`](Samples) | [`stack`](Consumer::stack) | [`samples`](Consumer::samples), [`stack_samples`](Consumer::stack_samples) |
 //! | dependencies | ids in [`Call`] and [`Work`], [`FlowPoint`]s of slices and instants | | |
 //! | losses, notes | [`note`](Note) | | [`loss`](Consumer::loss), [`note`](Consumer::note) |
@@ -217,6 +217,27 @@ pub trait Consumer: Send {
         Ok(())
     }
 
+    /// As [`value`](Consumer::value), of a counter that the producer makes of other events: its values are no events of the
+    /// recording, and are not counted as such.
+    fn derived_value(
+        &mut self,
+        track: TrackIndex,
+        time: Nanos,
+        value: CounterValue,
+    ) -> io::Result<()> {
+        self.value(track, time, value)
+    }
+
+    /// As [`counter_values`](Consumer::counter_values), of counters that the producer makes of other events.
+    fn derived_values(
+        &mut self,
+        block: CounterIndex,
+        time: Nanos,
+        values: &[CounterValue],
+    ) -> io::Result<()> {
+        self.counter_values(block, time, values)
+    }
+
     /// Samples of the program counter, exactly counted. They come in several parts.
     fn samples(&mut self, samples: &Samples) -> io::Result<()> {
         let _ = samples;
@@ -393,6 +414,24 @@ macro_rules! forward {
             values: &[CounterValue],
         ) -> io::Result<()> {
             $($to.counter_values(block, time, values)?;)+
+            Ok(())
+        }
+        fn derived_value(
+            &mut $self,
+            track: TrackIndex,
+            time: Nanos,
+            value: CounterValue,
+        ) -> io::Result<()> {
+            $($to.derived_value(track, time, value)?;)+
+            Ok(())
+        }
+        fn derived_values(
+            &mut $self,
+            block: CounterIndex,
+            time: Nanos,
+            values: &[CounterValue],
+        ) -> io::Result<()> {
+            $($to.derived_values(block, time, values)?;)+
             Ok(())
         }
         fn samples(&mut $self, samples: &Samples) -> io::Result<()> {

@@ -141,7 +141,7 @@ impl Stalls {
                     let time = Nanos(span * spans.length);
                     stream
                         .consumer
-                        .value(counter, time, CounterValue::Int(value as i64))
+                        .derived_value(counter, time, CounterValue::Int(value as i64))
                 };
                 let mut last = None;
                 for (span, counts) in &spans.spans {

@@ -623,7 +623,7 @@ pub struct Selection {
     #[arg(long, value_name = "PROCESS")]
     pub process: Vec<String>,
 
-    /// Keep work of the device with this number
+    /// Keep work of the device with this number (GPU N), of each input that has one
     #[arg(long, value_name = "N")]
     pub device: Vec<u32>,
 

@@ -595,15 +595,13 @@ impl<'r, 'c> Passing<'r, 'c> {
                     self.dispatch_counters.entry(key).or_insert((index, 0))
                 }
             };
-            let mut at = |time, value| {
-                let value = [CounterValue::Double(value)];
-                stream.consumer.counter_values(*block, time, &value)
-            };
+            let [zero, value] = [0.0, *value].map(CounterValue::Double);
+            let consumer = &mut *stream.consumer;
             if row.start >= *latest {
-                at(time(row.start), 0.0)?;
+                consumer.derived_values(*block, time(row.start), &[zero])?;
             }
             *latest = row.end.max(*latest);
-            at(time(*latest), *value)?;
+            consumer.counter_values(*block, time(*latest), &[value])?;
             counts.values += 1;
         }
         Ok(())
@@ -646,7 +644,9 @@ impl<'r, 'c> Passing<'r, 'c> {
             false => in_use.saturating_add(bytes),
         };
         let value = CounterValue::Int(i64::try_from(*in_use).unwrap_or(i64::MAX));
-        self.stream.consumer.value(*track, time(row.time), value)
+        self.stream
+            .consumer
+            .derived_value(*track, time(row.time), value)
     }
 }
 
