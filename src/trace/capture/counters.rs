@@ -38,6 +38,8 @@ pub(super) struct Counters {
     active: bool,
     held: Hold<Found, Values>,
     spans: NumberMap<AgentId, Values>,
+    /// The number of values that are passed on with no dispatch and no span.
+    left_out: u64,
 }
 
 impl Counters {
@@ -48,6 +50,7 @@ impl Counters {
             active: metadata.notes.iter().any(counts),
             held: Hold::new(MAX_HELD),
             spans: NumberMap::default(),
+            left_out: 0,
         }
     }
 
@@ -86,10 +89,9 @@ impl Counters {
         debug_assert_eq!(value.header.kind, Kind::COUNTER_VALUE);
         self.active = true;
         if value.work.is_some() {
+            let dropped = self.held.make_room(value.work).unwrap_or_default();
             let values = self.held.data(value.work);
-            if values.len() < MAX_VALUES {
-                values.push(*value);
-            }
+            self.left_out += dropped.len() as u64 + add(values, value);
             if value.remaining == 0 {
                 ready.extend(self.held.complete(value.work));
             }
@@ -98,18 +100,30 @@ impl Counters {
         let values = self.spans.entry(value.agent).or_default();
         if values.first().is_some_and(|first| first.end != value.end) {
             // The rest of the span before is lost.
+            self.left_out += values.len() as u64;
             values.clear();
         }
-        if values.len() < MAX_VALUES {
-            values.push(*value);
-        }
+        self.left_out += add(values, value);
         (value.remaining == 0).then(|| std::mem::take(values))
     }
 
-    /// Moves all kernels that wait to `ready`.
-    pub fn finish(&mut self, ready: &mut Counted) {
+    /// Moves all kernels that wait to `ready`. Returns the number of values that were left out.
+    pub fn finish(&mut self, ready: &mut Counted) -> u64 {
         while self.take_oldest(ready) {}
+        let unmet = self.held.take_data();
+        let unended = std::mem::take(&mut self.spans).into_values();
+        let waiting = unmet.chain(unended).map(|values| values.len() as u64);
+        std::mem::take(&mut self.left_out) + waiting.sum::<u64>()
     }
+}
+
+/// Adds a value to those of its dispatch or span. Returns the number of values for which there was no room.
+fn add(values: &mut Values, value: &record::CounterValue) -> u64 {
+    let has_room = values.len() < MAX_VALUES;
+    if has_room {
+        values.push(*value);
+    }
+    u64::from(!has_room)
 }
 
 /// The name of a value: "SQ_WAVES", or "TCC_HIT[3]" for one instance of its block.
@@ -176,7 +190,7 @@ struct Block {
 pub(super) struct CounterTracks(Vec<Block>);
 
 impl CounterTracks {
-    /// Passes on the values of `agent` in the interval, by block.
+    /// Passes on the values of `agent` in the interval, by block. Returns the number of values whose block has no tracks.
     pub fn add(
         &mut self,
         stream: &mut Stream<'_>,
@@ -184,7 +198,8 @@ impl CounterTracks {
         (process, agent): (ProcessIndex, AgentIndex),
         (start, end): (Nanos, Nanos),
         values: &[record::CounterValue],
-    ) -> io::Result<()> {
+    ) -> io::Result<u64> {
+        let mut left_out = 0;
         let mut rest: Vec<&record::CounterValue> = values.iter().collect();
         while let Some(first) = rest.first() {
             let block = first.block;
@@ -192,6 +207,7 @@ impl CounterTracks {
             rest = others;
             let of_block: Vec<&record::CounterValue> = of_block;
             let Some(place) = self.block(stream, metadata, (process, agent), &of_block)? else {
+                left_out += of_block.len() as u64;
                 continue;
             };
             let block = &mut self.0[place];
@@ -199,7 +215,7 @@ impl CounterTracks {
             if start >= block.latest {
                 let zeros = vec![CounterValue::Int(0); numbers.len()];
                 if start > block.latest {
-                    stream.consumer.counter_values(block.index, start, &zeros)?;
+                    stream.consumer.derived_values(block.index, start, &zeros)?;
                 }
             }
             block.latest = end.max(block.latest);
@@ -207,7 +223,7 @@ impl CounterTracks {
                 .consumer
                 .counter_values(block.index, block.latest, &numbers)?;
         }
-        Ok(())
+        Ok(left_out)
     }
 
     /// The place of the tracks of `values`, which are of one block.

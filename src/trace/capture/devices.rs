@@ -259,16 +259,18 @@ impl Devices {
         let (Some(start), Some(end), Some(view)) =
             (time(first.start), time(first.end), self.agent(first.agent))
         else {
+            output.report.left_out_counter_values += values.len() as u64;
             return Ok(());
         };
         let agent = (self.process, view.index);
-        self.counters.add(
+        output.report.left_out_counter_values += self.counters.add(
             &mut output.stream,
             metadata,
             agent,
             (start, end.max(start)),
             values,
-        )
+        )?;
+        Ok(())
     }
 
     /// Passes on the work that had not completed at the `end`, if that is known: the oldest work of a queue was running and
@@ -389,8 +391,10 @@ impl Devices {
             if let (Some(view), Some(interval)) = (view, interval) {
                 let agent = (self.process, view.index);
                 // Before the work: consumers tell counters among its arguments by their declarations.
-                self.counters
-                    .add(&mut output.stream, metadata, agent, interval, values)?;
+                let stream = &mut output.stream;
+                output.report.left_out_counter_values += self
+                    .counters
+                    .add(stream, metadata, agent, interval, values)?;
             }
             names = counters::Names::of(metadata, values);
             let of_command = arguments.iter().copied();

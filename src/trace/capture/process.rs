@@ -274,7 +274,7 @@ impl<'a> ProcessStream<'a> {
         self.sampling
             .finish(output, metadata, devices, &mut self.ready)?;
         self.pass_on_ready(output)?;
-        self.counters.finish(&mut self.counted);
+        output.report.left_out_counter_values += self.counters.finish(&mut self.counted);
         self.pass_on_counted(output)?;
         self.join.finish(&mut self.found);
         let mut unfinished = std::mem::take(&mut self.found);

@@ -61,6 +61,9 @@ pub struct Report {
     pub counter_values: u64,
     /// Number of values of counters that are invalid.
     pub invalid_counter_values: u64,
+    /// Number of values of counters that are not shown over time: beyond the limits of a dispatch, of a span and of a process,
+    /// of a span whose last value is missing, or of a dispatch that was not recorded.
+    pub left_out_counter_values: u64,
     /// Parts of captures that could not be read.
     pub findings: Vec<(PathBuf, Finding)>,
     /// The clock of each agent of each process, as text.

@@ -173,3 +173,44 @@ fn spans_of_time_are_tracks_without_kernels() {
     assert_eq!(tracks(&trace).1, 4);
     assert!(details(&trace).is_empty());
 }
+
+#[test]
+fn values_that_are_not_shown_over_time_are_counted() {
+    const MOST: u32 = 1 << 12;
+    let (report, _) = dispatches(|making, work| {
+        let [value, ..] = values(making, of_work(work));
+        let unknown = CounterValue {
+            work: WorkId(99),
+            ..value
+        };
+        let many = (0..MOST + 3).rev();
+        let many = many.map(|remaining| CounterValue {
+            remaining: remaining as _,
+            ..value
+        });
+        std::iter::once(unknown).chain(many).collect()
+    });
+    // Of each dispatch those beyond the limit, and those of the dispatch that was not recorded.
+    assert_eq!(report.left_out_counter_values, 3 + 3 + 2);
+
+    let making = Making::new(7);
+    let span = |number: u64| {
+        let about = CounterValue {
+            start: DeviceTime(1_000_000 + number * 1000),
+            end: DeviceTime(1_001_000 + number * 1000),
+            ..CounterValue::blank()
+        };
+        values(&making, about)
+    };
+    // The first and the last one lack their last value.
+    let parts = [&span(0)[..2], &span(1)[..], &span(2)[..1]];
+    let device: Vec<u8> = parts
+        .concat()
+        .iter()
+        .flat_map(|value| bytes_of(value).to_vec())
+        .collect();
+    making.run(HELPER, &[&device]);
+    let (report, _) = converted(&[making.capture()], &Options::default());
+    assert_eq!(report.counter_values, 3);
+    assert_eq!(report.left_out_counter_values, 2 + 1);
+}
