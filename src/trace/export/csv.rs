@@ -52,6 +52,8 @@ const KERNELS: &[&str] = &[
     "LDS_Block_Size",
     "Scratch_Size",
     "VGPR_Count",
+    "Accum_VGPR_Count",
+    "SGPR_Count",
     "Workgroup_Size_X",
     "Workgroup_Size_Y",
     "Workgroup_Size_Z",
@@ -85,6 +87,8 @@ const COUNTERS: &[&str] = &[
     "LDS_Block_Size",
     "Scratch_Size",
     "VGPR_Count",
+    "Accum_VGPR_Count",
+    "SGPR_Count",
     "Counter_Name",
     "Counter_Value",
     "Start_Timestamp",
@@ -311,18 +315,24 @@ impl CsvFolder {
             "" => work.stage.name,
             demangled => demangled,
         };
-        let kernel = self.kernel(name);
+        // Numbers that a recording of rocprofv3 had stay what they were.
+        let given = |name| number_argument(work, name);
+        let kernel = given("kernel_id").unwrap_or_else(|| self.kernel(name));
+        let queue = given("queue_id").unwrap_or(work.queue.0.into());
+        let [accumulators, scalars] =
+            ["accum_vgpr_count", "sgpr_count"].map(|name| given(name).unwrap_or(0));
         let (start, end) = interval(work);
         let launch = work.launch.unwrap_or_default();
         let [fixed, dynamic] =
             [work.resources.static_local, work.resources.dynamic_local].map(u64::from);
         let local = fixed + dynamic;
-        let dispatch = work.event.map_or(0, |event| event.0);
+        let event = work.event.map_or(0, |event| event.0);
+        let dispatch = given("dispatch_id").unwrap_or(event);
         let [x, y, z] = launch.workgroup.map(u64::from);
         let fields = [
             Field::Text("KERNEL_DISPATCH"),
             Field::Text(&agent),
-            Field::Number(work.queue.0.into()),
+            Field::Number(queue),
             Field::Number(work.stream.into()),
             Field::Number(work.thread.0.into()),
             Field::Number(dispatch),
@@ -334,6 +344,8 @@ impl CsvFolder {
             Field::Number(local),
             Field::Number(work.resources.private.into()),
             Field::Number(work.resources.registers.into()),
+            Field::Number(accumulators),
+            Field::Number(scalars),
             Field::Number(x),
             Field::Number(y),
             Field::Number(z),
@@ -346,7 +358,7 @@ impl CsvFolder {
         let product = |sizes: [u64; 3]| sizes.iter().copied().fold(1, u64::saturating_mul);
         let [grid, workgroup] = match work.launch {
             Some(launch) => [product(launch.grid), product([x, y, z])],
-            None => ["grid_size", "workgroup_size"].map(|name| size_argument(work, name)),
+            None => ["grid_size", "workgroup_size"].map(|name| given(name).unwrap_or(0)),
         };
         for argument in work.arguments {
             let Some(has_rows) = self.counters.get_mut(argument.name) else {
@@ -360,7 +372,7 @@ impl CsvFolder {
                 Field::Number(work.correlation.0),
                 Field::Number(dispatch),
                 Field::Text(&agent),
-                Field::Number(work.queue.0.into()),
+                Field::Number(queue),
                 Field::Number(pid.into()),
                 Field::Number(work.thread.0.into()),
                 Field::Number(grid),
@@ -370,6 +382,8 @@ impl CsvFolder {
                 Field::Number(local),
                 Field::Number(work.resources.private.into()),
                 Field::Number(work.resources.registers.into()),
+                Field::Number(accumulators),
+                Field::Number(scalars),
                 Field::Text(argument.name),
                 Field::Double(value),
                 Field::Number(start),
@@ -436,12 +450,14 @@ fn node(agent: &Agent, index: AgentIndex) -> u64 {
     node.unwrap_or(index.0.into())
 }
 
-/// A size among the arguments of work; 0 if it is not there.
-fn size_argument(work: &Work<'_>, name: &str) -> u64 {
-    let found = work.arguments.iter().find(|argument| argument.name == name);
-    match found.map(|argument| argument.value) {
-        Some(Value::Uint(size)) => size,
-        _ => 0,
+/// A number among the arguments of work. Traces have them as texts.
+fn number_argument(work: &Work<'_>, name: &str) -> Option<u64> {
+    let mut arguments = work.arguments.iter();
+    match arguments.find(|argument| argument.name == name)?.value {
+        Value::Uint(number) => Some(number),
+        Value::Int(number) => u64::try_from(number).ok(),
+        Value::Text(text) => text.parse().ok(),
+        _ => None,
     }
 }
 
@@ -568,6 +584,14 @@ impl Consumer for CsvFolder {
                 None => drop(self.values.insert(name.to_owned(), 1)),
             }
         }
+        Ok(())
+    }
+
+    fn derived_value(&mut self, _: TrackIndex, _: Nanos, _: CounterValue) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn derived_values(&mut self, _: CounterIndex, _: Nanos, _: &[CounterValue]) -> io::Result<()> {
         Ok(())
     }
 

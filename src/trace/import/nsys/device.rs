@@ -174,15 +174,14 @@ impl Export<'_> {
                 process,
                 queue,
                 stage: described.stage,
-                thread: 0,
                 correlation: at.correlation,
-                dispatch: 0,
                 start,
                 end,
                 bytes: described.bytes,
                 launch: described.launch,
                 resources: described.resources,
                 arguments,
+                ..WorkRow::default()
             });
             Ok(())
         });
@@ -197,13 +196,8 @@ impl Export<'_> {
             let texts = &export.tables.texts;
             let [short, full] = [kernel.short, kernel.demangled]
                 .map(|name| texts.get(export.string(name)).to_owned());
-            let stage = match (&short[..], &full[..]) {
-                ("", name) => export.tables.stage(WorkKind::Kernel, name, ""),
-                (name, full) if name == full => export.tables.stage(WorkKind::Kernel, name, ""),
-                (name, full) => export.tables.stage(WorkKind::Kernel, name, full),
-            };
             Ok(Described {
-                stage,
+                stage: export.tables.kernel(&short, &full),
                 bytes: 0,
                 launch: Some(Launch {
                     grid: items,

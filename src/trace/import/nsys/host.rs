@@ -306,10 +306,7 @@ impl Export<'_> {
         }
         let arguments = self.tables.arguments(arguments);
         let category = self.tables.text(&table.name);
-        let lane = match thread {
-            0 => Lane::Process(process, category),
-            thread => Lane::OfThread(process, thread, category),
-        };
+        let lane = Lane::other(process, thread, category);
         self.tables.add_host_in(
             lane,
             HostRow {

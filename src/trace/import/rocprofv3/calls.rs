@@ -122,10 +122,7 @@ pub(super) fn add_span<'r>(
     let arguments = reader.arguments(&[], row);
     let tables = &mut reader.tables;
     let (name, category) = (tables.text(span.name), tables.text(file.table));
-    let lane = match span.thread {
-        0 => Lane::Process(process, category),
-        thread => Lane::OfThread(process, thread, category),
-    };
+    let lane = Lane::other(process, span.thread, category);
     tables.add_host_in(
         lane,
         HostRow {

@@ -6,7 +6,7 @@ use crate::trace::import::row::{Damage, Row, rows};
 use crate::trace::import::tables::{
     DispatchCounterRow, ProcessHandle, StageHandle, Tables, WorkRow,
 };
-use crate::trace::model::{Launch, Resources, WorkKind};
+use crate::trace::model::{Launch, Resources};
 
 rows! {
     /// A dispatch of a kernel. Rows of counters have one, too, with the products of the sizes, which become arguments.
@@ -40,9 +40,7 @@ pub(super) const COLUMNS: &[&str] = Kernel::COLUMNS;
 /// The stage of a kernel. rocprofv3 writes names demangled, with what a function returns and takes, and with a suffix.
 pub(super) fn stage(tables: &mut Tables, name: &str) -> StageHandle {
     let name = name.strip_suffix(".kd").unwrap_or(name);
-    let short = short_name(name);
-    let demangled = if short == name { "" } else { name };
-    tables.stage(WorkKind::Kernel, short, demangled)
+    tables.kernel(short_name(name), name)
 }
 
 impl Kernel<'_> {
@@ -67,7 +65,6 @@ impl Kernel<'_> {
             dispatch: self.dispatch,
             start: self.start,
             end: self.end,
-            bytes: 0,
             launch: (self.grid_x != 0).then_some(Launch {
                 grid: [self.grid_x, self.grid_y, self.grid_z],
                 workgroup: [self.workgroup_x, self.workgroup_y, self.workgroup_z],
@@ -79,6 +76,7 @@ impl Kernel<'_> {
                 private: self.private,
             },
             arguments: reader.arguments(&ids, row),
+            ..WorkRow::default()
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::trace::import::row::{Damage, Row, rows};
 use crate::trace::import::tables::{
     AllocationRow, ArgumentValue, HostKind, HostRow, Lane, StageHandle, Tables, WorkRow,
 };
-use crate::trace::model::{Resources, WorkKind};
+use crate::trace::model::WorkKind;
 
 rows! {
     /// A copy.
@@ -107,13 +107,11 @@ pub(super) fn add_copy<'r>(
         stage,
         thread: copy.thread,
         correlation: copy.correlation,
-        dispatch: 0,
         start: copy.start,
         end: copy.end,
         bytes: copy.bytes,
-        launch: None,
-        resources: Resources::default(),
         arguments,
+        ..WorkRow::default()
     });
     Ok(())
 }

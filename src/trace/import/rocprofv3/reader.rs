@@ -168,10 +168,7 @@ impl<'r> Reader<'r> {
         let tables = &mut self.tables;
         let mut arguments = Vec::new();
         for (name, field) in row.rest() {
-            if matches!(field, "" | "0")
-                || name.eq_ignore_ascii_case("Kernel_Id")
-                || KINDS.contains(&field)
-            {
+            if matches!(field, "" | "0") || KINDS.contains(&field) {
                 continue;
             }
             let number = whole_number(field).and_then(|number| u64::try_from(number).ok());

@@ -272,6 +272,20 @@ struct Happened {
     category: TextId,
 }
 
+impl Happened {
+    /// The part of a row of work that all work has.
+    fn work(&self) -> WorkRow {
+        WorkRow {
+            process: self.process,
+            thread: self.thread,
+            correlation: self.correlation,
+            start: self.start,
+            end: self.end,
+            ..WorkRow::default()
+        }
+    }
+}
+
 /// A kernel.
 struct KernelSymbol {
     name: String,
@@ -659,6 +673,7 @@ impl Run<'_> {
                 None => format!("kernel {kernel}"),
             };
             numbers.push(("dispatch_id", Some(dispatch.dispatch as i64)));
+            numbers.push(("kernel_id", dispatch.kernel));
             numbers.push(("queue_id", at.queue));
             let mut first = run.tables.numbers(&numbers);
             let region = run.string(dispatch.region);
@@ -673,21 +688,16 @@ impl Run<'_> {
                 run.dispatches.insert(event, counted);
             }
             run.tables.add_work(WorkRow {
-                process: at.process,
                 queue,
                 stage,
-                thread: at.thread,
-                correlation: at.correlation,
                 dispatch: dispatch.dispatch,
-                start: at.start,
-                end: at.end,
-                bytes: 0,
                 launch: (dispatch.grid_x != 0).then_some(Launch {
                     grid: [dispatch.grid_x, dispatch.grid_y, dispatch.grid_z],
                     workgroup: [dispatch.group_x, dispatch.group_y, dispatch.group_z],
                 }),
                 resources,
                 arguments,
+                ..at.work()
             });
             Ok(())
         });
@@ -718,18 +728,11 @@ impl Run<'_> {
             let queue = run.queue(at, agent);
             let arguments = run.arguments(at.event, first);
             run.tables.add_work(WorkRow {
-                process: at.process,
                 queue,
                 stage,
-                thread: at.thread,
-                correlation: at.correlation,
-                dispatch: 0,
-                start: at.start,
-                end: at.end,
                 bytes: copy.size,
-                launch: None,
-                resources: Resources::default(),
                 arguments,
+                ..at.work()
             });
             Ok(())
         });

@@ -67,7 +67,7 @@ fn calls_submit_the_work_with_their_correlation_id() {
     );
     assert_eq!(
         log.of("work "),
-        ["stream 3: f<int> 300..400 queue_id=1 dispatch_id=1"]
+        ["stream 3: f<int> 300..400 queue_id=1 dispatch_id=1 kernel_id=10"]
     );
 }
 
@@ -160,7 +160,7 @@ fn a_table_of_kernels_and_counters_of_them_are_the_same_work() {
     ]);
     assert_eq!(
         folder.read().0.of("work "),
-        ["stream 0: f 100..200 queue_id=1 dispatch_id=2 SQ_WAVES=3"]
+        ["stream 0: f 100..200 queue_id=1 dispatch_id=2 kernel_id=10 SQ_WAVES=3"]
     );
 }
 

@@ -108,6 +108,14 @@ pub(crate) enum Lane {
 }
 
 impl Lane {
+    /// Other events of a thread, or of the process if the thread is 0.
+    pub fn other(process: ProcessHandle, thread: u32, name: TextId) -> Lane {
+        match thread {
+            0 => Lane::Process(process, name),
+            thread => Lane::OfThread(process, thread, name),
+        }
+    }
+
     /// The process and the thread; 0 for no thread.
     fn owner(&self) -> (ProcessHandle, u32) {
         match *self {
@@ -192,7 +200,7 @@ pub(crate) struct HostRow {
 }
 
 /// A kernel, copy or fill.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct WorkRow {
     pub process: ProcessHandle,
     pub queue: QueueHandle,
@@ -435,6 +443,15 @@ impl Tables {
             name,
             demangled,
         }))
+    }
+
+    /// The stage of a kernel with its short name and its full one. One of them may be empty.
+    pub fn kernel(&mut self, short: &str, full: &str) -> StageHandle {
+        match short {
+            "" => self.stage(WorkKind::Kernel, full, ""),
+            _ if short == full => self.stage(WorkKind::Kernel, short, ""),
+            _ => self.stage(WorkKind::Kernel, short, full),
+        }
     }
 
     pub fn function(&mut self, name: TextId, domain: Domain) -> FunctionHandle {
