@@ -1,51 +1,120 @@
 //! Chrome trace events, named as PyTorch's profiler names them, so that its tools read them too.
 //!
 //! Slices, calls, instants, flows, counters of tracks and device work are written; samples, counters of agents and notes have
-//! no place in this format and are counted in [`ChromeWriter::left_out`]. Viewers of JSON move device work that overlaps on one
-//! stream to other rows, or drop it.
+//! no place in this format and are counted in [`ChromeWriter::left_out`].
+//!
+//! * Readers keep times in floating-point numbers. So times count from `baseTimeNanoseconds`, which stands ahead of all events.
+//! * A slice is one complete event (`X`). An open one is held until it ends, and with it the events of its track that begin at
+//!   the same time: they come behind it, since viewers nest slices of equal times by their order. Slices that do not end are
+//!   begins (`B`).
+//! * Device work stands on the row of its stream. Viewers drop what overlaps there, so such work takes a row of its own.
+//! * Correlation ids tie calls to their work. The format has them once for all processes, so those of all but the first process
+//!   get the number of the process in their upper bits.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use super::device_rows::DeviceRows;
 use super::json::{quote, write_value};
 use super::ranks::{NO_RANK, rank_of};
-use crate::record::Nanos;
+use crate::record::{CorrelationId, Domain, Nanos};
 use crate::trace::model::{
-    Agent, AgentIndex, Argument, Call, Consumer, CounterIndex, CounterValue, FlowPoint, Instant,
-    Note, Parent, Process, ProcessIndex, Samples, Slice, SliceEnd, StackSamples, TraceHeader,
-    Track, TrackIndex, TrackKind, Value, Work, WorkKind,
+    Agent, AgentIndex, Argument, Call, Consumer, CounterIndex, CounterValue, EventId, FlowId,
+    FlowPoint, Instant, Note, Parent, Process, ProcessIndex, Samples, Slice, SliceEnd,
+    StackSamples, TraceHeader, Track, TrackIndex, TrackKind, Value, Work, WorkKind,
 };
 
-/// Thread ids of tracks that belong to no thread count from here.
-const FIRST_TRACK: u64 = 1 << 40;
+/// Thread ids of tracks that belong to no thread count from here: readers keep 32 bits.
+const FIRST_TRACK: u64 = 0x7000_0000;
+/// Process id of tracks that belong to no process.
+const NO_PROCESS: u64 = 0x7fff_ffff;
 /// Bytes that are written at a time.
 const BUFFER: usize = 1 << 16;
-/// Most flows that have begun and not ended.
+/// Most flows that have begun and not ended, and most pieces of work that wait for the number of their call.
 const MAX_FLOWS: usize = 1 << 20;
+/// Maximum number of bytes of events that are held. Beyond it, open slices are written as their begins.
+const MAX_HELD: usize = 256 << 20;
+/// Times count from a multiple of this, ns: a number that people recognise.
+const BASE: u64 = 1_000_000_000_000_000;
+/// How much the earliest event may be before the first one that is written, ns.
+const EARLIER: u64 = 3_600_000_000_000;
+/// Bits of the correlation ids of one process.
+const CORRELATION_BITS: u32 = 40;
+/// Correlation ids of calls that have none and submit work are the number of the work, with this bit.
+const OWN_CORRELATION: u64 = 1 << 52;
+
+/// Category of counters that are made of other events: whoever reads them need not make them again.
+pub(in crate::trace) const DERIVED: &str = "derived";
 
 /// Writes the stream as JSON.
 pub struct ChromeWriter<W: Write> {
     out: W,
+    /// The fields ahead of the events, until they have been written.
+    fields: Option<String>,
+    /// Events that have not been written, each behind a comma.
     text: String,
+    /// The event that is being made, and its flows.
+    event: String,
     /// Whether an event has been written.
     begun: bool,
+    /// The time from which times count, once there is one.
+    base: Option<u64>,
     /// Process ids.
     processes: Vec<u32>,
     tracks: Vec<Place>,
-    /// Flows that have begun.
-    flows: HashSet<u64>,
+    /// Bytes of the events that are held, and their maximum.
+    held: usize,
+    most_held: usize,
+    /// The numbers of flows that have begun, and the last one: readers do not take all ids.
+    flows: HashMap<FlowId, u64>,
+    last_flow: u64,
+    rows: DeviceRows,
+    /// Correlation ids of work whose call has none.
+    correlations: HashMap<EventId, u64>,
     left_out: u64,
     /// Rank of the processes; several have none in common.
     ranks: Vec<i64>,
 }
 
-/// Where the events of a track stand.
-#[derive(Clone, Debug)]
+/// The place of the events of a track.
+#[derive(Debug)]
 struct Place {
     pid: u64,
     tid: u64,
     name: String,
+    /// The open slices, outermost first.
+    open: Vec<Open>,
+}
+
+/// An open slice.
+#[derive(Debug)]
+struct Open {
+    start: u64,
+    /// The event without its phase and end; `None` once its begin has been written.
+    event: Option<String>,
+    /// Whether the event ends within its arguments.
+    has_arguments: bool,
+    /// Events of the track that begin at the same time.
+    followers: String,
+}
+
+impl Open {
+    /// The slice as an event of this phase, and what follows it.
+    fn finish(&mut self, ending: &str, more: &str) -> Option<String> {
+        let mut text = self.event.take()?;
+        if self.has_arguments {
+            text.push('}');
+        }
+        text += ending;
+        text += more;
+        text += &std::mem::take(&mut self.followers);
+        Some(text)
+    }
+
+    fn bytes(&self) -> usize {
+        self.event.as_ref().map_or(0, String::len) + self.followers.len()
+    }
 }
 
 impl<W: Write + Send> ChromeWriter<W> {
@@ -53,11 +122,19 @@ impl<W: Write + Send> ChromeWriter<W> {
     pub fn new(out: W) -> ChromeWriter<W> {
         ChromeWriter {
             out,
+            fields: Some(String::new()),
             text: String::new(),
+            event: String::new(),
             begun: false,
+            base: None,
             processes: Vec::new(),
             tracks: Vec::new(),
-            flows: HashSet::new(),
+            held: 0,
+            most_held: MAX_HELD,
+            flows: HashMap::new(),
+            last_flow: 0,
+            rows: DeviceRows::default(),
+            correlations: HashMap::new(),
             left_out: 0,
             ranks: Vec::new(),
         }
@@ -73,53 +150,132 @@ impl<W: Write + Send> ChromeWriter<W> {
         self.out
     }
 
-    fn place(&self, track: TrackIndex) -> io::Result<Place> {
-        let place = self.tracks.get(track.0 as usize).cloned();
+    fn track_mut(&mut self, track: TrackIndex) -> io::Result<&mut Place> {
+        let place = self.tracks.get_mut(track.0 as usize);
         place.ok_or_else(|| io::Error::other("an event refers to a track that was not declared"))
     }
 
-    /// Begins an event with its phase and place.
-    fn event(&mut self, ph: &str, place: (u64, u64)) {
-        self.text.push_str(if self.begun { ",\n" } else { "\n" });
-        self.begun = true;
-        let (pid, tid) = place;
-        let _ = write!(self.text, "{{\"ph\":\"{ph}\",\"pid\":{pid},\"tid\":{tid}");
+    /// The process and thread id of a track.
+    fn place(&mut self, track: TrackIndex) -> io::Result<(u64, u64)> {
+        let place = self.track_mut(track)?;
+        Ok((place.pid, place.tid))
     }
 
-    fn time(&mut self, name: &str, nanos: u64) {
-        let _ = write!(
-            self.text,
-            ",\"{name}\":{}.{:03}",
-            nanos / 1000,
-            nanos % 1000
-        );
+    /// Begins an event with its place.
+    fn begin_event(&mut self, (pid, tid): (u64, u64)) {
+        let _ = write!(self.event, ",\n{{\"pid\":{pid},\"tid\":{tid}");
+    }
+
+    /// Begins an event of a phase that is known.
+    fn begin_phase(&mut self, ph: &str, place: (u64, u64)) {
+        self.begin_event(place);
+        let _ = write!(self.event, ",\"ph\":\"{ph}\"");
+    }
+
+    /// Adds a time.
+    fn time(&mut self, nanos: u64) {
+        let base = || nanos.saturating_sub(EARLIER) / BASE * BASE;
+        let since = i128::from(nanos) - i128::from(*self.base.get_or_insert_with(base));
+        let sign = if since < 0 { "-" } else { "" };
+        let (micros, rest) = (since.unsigned_abs() / 1000, since.unsigned_abs() % 1000);
+        let _ = write!(self.event, ",\"ts\":{sign}{micros}.{rest:03}");
     }
 
     fn string(&mut self, name: &str, value: &str) {
-        let _ = write!(self.text, ",\"{name}\":");
-        quote(&mut self.text, value);
+        let _ = write!(self.event, ",\"{name}\":");
+        quote(&mut self.event, value);
+    }
+
+    /// Adds arguments, and leaves their object open if there are any.
+    fn open_arguments<'v>(&mut self, list: impl IntoIterator<Item = (&'v str, Value<'v>)>) -> bool {
+        let before = self.event.len();
+        add_arguments(&mut self.event, list, ",\"args\":{");
+        self.event.len() > before
     }
 
     fn arguments<'v>(&mut self, list: impl IntoIterator<Item = (&'v str, Value<'v>)>) {
-        let mut separator = ",\"args\":{";
-        for (name, value) in list {
-            self.text.push_str(separator);
-            separator = ",";
-            quote(&mut self.text, name);
-            self.text.push(':');
-            write_value(&mut self.text, value);
-        }
-        if separator == "," {
-            self.text.push('}');
+        if self.open_arguments(list) {
+            self.event.push('}');
         }
     }
 
-    fn close(&mut self) -> io::Result<()> {
-        self.text.push('}');
-        if self.text.len() >= BUFFER {
-            self.out.write_all(self.text.as_bytes())?;
-            self.text.clear();
+    /// Ends an event that has nothing to do with open slices, and writes what has been made.
+    fn write_event(&mut self) -> io::Result<()> {
+        self.event.push('}');
+        self.write_made()
+    }
+
+    fn write_made(&mut self) -> io::Result<()> {
+        let made = std::mem::take(&mut self.event);
+        self.write(&made)?;
+        self.event = made;
+        self.event.clear();
+        Ok(())
+    }
+
+    /// Writes events, each of which stands behind a comma.
+    fn write(&mut self, events: &str) -> io::Result<()> {
+        let first = usize::from(!self.begun && !events.is_empty());
+        self.begun |= !events.is_empty();
+        self.text += &events[first..];
+        match self.text.len() >= BUFFER && self.base.is_some() {
+            true => self.write_text(),
+            false => Ok(()),
         }
+    }
+
+    fn write_text(&mut self) -> io::Result<()> {
+        if let Some(fields) = self.fields.take() {
+            let base = self.base.unwrap_or(0);
+            write!(
+                self.out,
+                "{{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":{base}{fields},\"traceEvents\":["
+            )?;
+        }
+        self.out.write_all(self.text.as_bytes())?;
+        self.text.clear();
+        Ok(())
+    }
+
+    /// Gives what has been made its place: behind the open slice that begins at the same time, or in the file.
+    fn deliver(&mut self, track: TrackIndex, time: u64) -> io::Result<()> {
+        let made = std::mem::take(&mut self.event);
+        self.place_events(track, time, &made)?;
+        self.event = made;
+        self.event.clear();
+        Ok(())
+    }
+
+    fn place_events(&mut self, track: TrackIndex, time: u64, events: &str) -> io::Result<()> {
+        match self.track_mut(track)?.open.last_mut() {
+            Some(open) if open.start == time && open.event.is_some() => {
+                open.followers += events;
+                self.hold(events.len())
+            }
+            _ => self.write(events),
+        }
+    }
+
+    /// Counts bytes that are held. If they are too many, open slices are written as their begins.
+    fn hold(&mut self, bytes: usize) -> io::Result<()> {
+        self.held += bytes;
+        match self.held > self.most_held {
+            true => self.write_begins(),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes the begins of all open slices.
+    fn write_begins(&mut self) -> io::Result<()> {
+        for track in 0..self.tracks.len() {
+            for place in 0..self.tracks[track].open.len() {
+                let open = &mut self.tracks[track].open[place];
+                if let Some(begin) = open.finish(",\"ph\":\"B\"}", "") {
+                    self.write(&begin)?;
+                }
+            }
+        }
+        self.held = 0;
         Ok(())
     }
 
@@ -129,69 +285,162 @@ impl<W: Write + Send> ChromeWriter<W> {
         name: &str,
         value: (&str, Value<'_>),
     ) -> io::Result<()> {
-        self.event("M", place);
+        self.begin_phase("M", place);
         self.string("name", name);
         self.arguments([value]);
-        self.close()
+        self.write_event()
     }
 
-    /// The points of flows in a slice that begins at `time`.
-    fn flow_points(&mut self, place: (u64, u64), time: u64, flows: &[FlowPoint]) -> io::Result<()> {
+    /// Makes the points of flows in a slice that begins at `time`.
+    fn make_flows(&mut self, place: (u64, u64), time: u64, flows: &[FlowPoint]) {
         for point in flows {
-            let id = point.flow.0;
-            let ph = match (self.flows.contains(&id), point.last) {
-                (false, false) => "s",
-                (true, false) => "t",
+            let flow = point.flow;
+            let begun = self.flows.get(&flow).copied();
+            let ph = match (begun, point.last) {
+                (None, false) => "s",
+                (Some(_), false) => "t",
                 (_, true) => "f",
             };
+            let id = begun.unwrap_or_else(|| {
+                self.last_flow += 1;
+                self.last_flow
+            });
             match ph {
-                "s" if self.flows.len() < MAX_FLOWS => drop(self.flows.insert(id)),
-                "f" => drop(self.flows.remove(&id)),
+                "s" if self.flows.len() < MAX_FLOWS => drop(self.flows.insert(flow, id)),
+                "f" => drop(self.flows.remove(&flow)),
                 _ => {}
             }
-            self.flow(ph, place, time, "flow", id)?;
+            self.make_flow(ph, place, time, "flow", id);
         }
-        Ok(())
     }
 
-    fn flow(
-        &mut self,
-        ph: &str,
-        place: (u64, u64),
-        time: u64,
-        name: &str,
-        id: u64,
-    ) -> io::Result<()> {
-        self.event(ph, place);
-        self.time("ts", time);
-        let _ = write!(self.text, ",\"id\":{id},\"bp\":\"e\"");
+    fn make_flow(&mut self, ph: &str, place: (u64, u64), time: u64, name: &str, id: u64) {
+        self.begin_phase(ph, place);
+        self.time(time);
+        let _ = write!(self.event, ",\"id\":{id},\"bp\":\"e\"");
         self.string("cat", name);
         self.string("name", name);
-        self.close()
+        self.event.push('}');
     }
 
-    /// A slice, whole or its begin.
-    fn begin_slice(
-        &mut self,
-        place: (u64, u64),
-        (name, category): (&str, &str),
-        start: Nanos,
-        end: Option<Nanos>,
-    ) {
-        match end {
-            Some(end) => {
-                self.event("X", place);
-                self.time("ts", start.0);
-                self.time("dur", end.0.saturating_sub(start.0));
-            }
-            None => {
-                self.event("B", place);
-                self.time("ts", start.0);
-            }
-        }
+    /// Begins the event of a slice: all but its arguments and its end.
+    fn begin_slice(&mut self, place: (u64, u64), (name, category): (&str, &str), start: Nanos) {
+        self.begin_event(place);
+        self.time(start.0);
         self.string("cat", category);
         self.string("name", name);
     }
+
+    /// Ends the event of a slice, whose arguments are open if it has any. An open slice is held. Its flows are made behind it by
+    /// `make_flows`.
+    fn end_event(
+        &mut self,
+        (track, start): (TrackIndex, Nanos),
+        (end, open): (Option<Nanos>, bool),
+        has_arguments: bool,
+        make_flows: impl FnOnce(&mut ChromeWriter<W>),
+    ) -> io::Result<()> {
+        if open {
+            let event = std::mem::take(&mut self.event);
+            make_flows(self);
+            let followers = std::mem::take(&mut self.event);
+            let open = Open {
+                start: start.0,
+                event: Some(event),
+                has_arguments,
+                followers,
+            };
+            let bytes = open.bytes();
+            self.track_mut(track)?.open.push(open);
+            return self.hold(bytes);
+        }
+        if has_arguments {
+            self.event.push('}');
+        }
+        self.event += &ending(start.0, end);
+        make_flows(self);
+        self.deliver(track, start.0)
+    }
+
+    fn write_value(
+        &mut self,
+        track: TrackIndex,
+        time: Nanos,
+        value: CounterValue,
+        category: &str,
+    ) -> io::Result<()> {
+        let (pid, _) = self.place(track)?;
+        self.begin_phase("C", (pid, 0));
+        self.time(time.0);
+        if !category.is_empty() {
+            self.string("cat", category);
+        }
+        self.event += ",\"name\":";
+        quote(&mut self.event, &self.tracks[track.0 as usize].name);
+        let value = match value {
+            CounterValue::Int(value) => Value::Int(value),
+            CounterValue::Double(value) => Value::Double(value),
+        };
+        self.arguments([("value", value)]);
+        self.write_event()
+    }
+
+    /// The correlation id of a process in the file.
+    fn correlation(&self, process: ProcessIndex, id: CorrelationId) -> Option<u64> {
+        let fits = id.0 >> CORRELATION_BITS == 0;
+        let upper = u64::from(process.0) << CORRELATION_BITS;
+        id.is_some()
+            .then_some(if fits { id.0 | upper } else { id.0 })
+    }
+
+    /// The correlation id of a call; one that has none and submits work gets one.
+    fn correlation_of(&mut self, call: &Call<'_>) -> Option<u64> {
+        let known = self.correlation(call.process, call.correlation);
+        let (None, Some(first)) = (known, call.submitted.first()) else {
+            return known;
+        };
+        let number = (first.0 % OWN_CORRELATION) | OWN_CORRELATION;
+        for event in call.submitted {
+            if self.correlations.len() < MAX_FLOWS {
+                self.correlations.insert(*event, number);
+            }
+        }
+        Some(number)
+    }
+}
+
+/// The end of the event of a slice: a complete one, or a begin if it does not end.
+fn ending(start: u64, end: Option<Nanos>) -> String {
+    match end {
+        Some(end) => {
+            let duration = end.0.saturating_sub(start);
+            let (micros, rest) = (duration / 1000, duration % 1000);
+            format!(",\"ph\":\"X\",\"dur\":{micros}.{rest:03}}}")
+        }
+        None => ",\"ph\":\"B\"}".to_owned(),
+    }
+}
+
+/// Adds arguments to a text, the first one behind `before`.
+fn add_arguments<'v>(
+    text: &mut String,
+    list: impl IntoIterator<Item = (&'v str, Value<'v>)>,
+    before: &str,
+) {
+    let mut separator = before;
+    for (name, value) in list {
+        text.push_str(separator);
+        separator = ",";
+        quote(text, name);
+        text.push(':');
+        write_value(text, value);
+    }
+}
+
+/// The category of calls of an API, as PyTorch's profiler writes it where it knows the API.
+fn category_of(domain: Domain) -> String {
+    let name = domain.name().unwrap_or("other");
+    name.replace(' ', "_")
 }
 
 fn named<'v>(list: &'v [Argument<'v>]) -> impl Iterator<Item = (&'v str, Value<'v>)> {
@@ -200,11 +449,12 @@ fn named<'v>(list: &'v [Argument<'v>]) -> impl Iterator<Item = (&'v str, Value<'
 
 impl<W: Write + Send> Consumer for ChromeWriter<W> {
     fn begin(&mut self, header: &TraceHeader) -> io::Result<()> {
-        self.text.push_str("{\"displayTimeUnit\":\"ns\"");
-        if !header.machine.host.is_empty() {
-            self.string("host_name", &header.machine.host);
+        if let Some(fields) = &mut self.fields
+            && !header.machine.host.is_empty()
+        {
+            fields.push_str(",\"host_name\":");
+            quote(fields, &header.machine.host);
         }
-        self.text.push_str(",\"traceEvents\":[");
         Ok(())
     }
 
@@ -244,25 +494,25 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
     fn track(&mut self, index: TrackIndex, track: &Track<'_>) -> io::Result<()> {
         let pid = |process: ProcessIndex| {
             let pid = self.processes.get(process.0 as usize);
-            pid.map_or(FIRST_TRACK, |pid| u64::from(*pid))
+            pid.map_or(NO_PROCESS, |pid| u64::from(*pid))
         };
-        let (mut pid, mut tid) = match (track.kind, track.parent) {
+        let (pid, mut tid) = match (track.kind, track.parent) {
             (TrackKind::Thread(process, thread), _) => (pid(process), u64::from(thread.0)),
             (_, Parent::Process(process)) => (pid(process), FIRST_TRACK + u64::from(index.0)),
             (_, Parent::Track(parent)) => {
-                let parent = self.place(parent)?;
-                (parent.pid, FIRST_TRACK + u64::from(index.0))
+                let (pid, _) = self.place(parent)?;
+                (pid, FIRST_TRACK + u64::from(index.0))
             }
-            (_, Parent::Trace) => (FIRST_TRACK, FIRST_TRACK + u64::from(index.0)),
+            (_, Parent::Trace) => (NO_PROCESS, FIRST_TRACK + u64::from(index.0)),
         };
         if matches!(track.kind, TrackKind::Counter(_)) {
             tid = 0;
-            pid = pid.min(FIRST_TRACK);
         }
         self.tracks.push(Place {
             pid,
             tid,
             name: track.name.to_owned(),
+            open: Vec::new(),
         });
         if tid == 0 || track.name.is_empty() {
             return Ok(());
@@ -277,65 +527,100 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
     }
 
     fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
-        let Place { pid, tid, .. } = self.place(call.track)?;
+        let place = self.place(call.track)?;
         let function = call.function;
-        let category = function.category.as_deref().or(function.domain.name());
-        let end = call.end.filter(|_| !call.open);
-        let label = (&*function.name, category.unwrap_or("other"));
-        self.begin_slice((pid, tid), label, call.start, end);
-        let correlation = call.correlation.is_some();
-        let correlation = correlation.then_some(("correlation", Value::Uint(call.correlation.0)));
+        let own = category_of(function.domain);
+        let category = function.category.as_deref().unwrap_or(&own);
+        self.begin_slice(place, (&function.name, category), call.start);
+        let known = self.correlation_of(call);
+        let correlation = known.map(|id| ("correlation", Value::Uint(id)));
         let external = call.external.is_some();
         let external = external.then_some(("External id", Value::Uint(call.external.0)));
         let error = call.error.map(|code| ("error", Value::Int(code.into())));
         let names = function.parameters.iter().map(|parameter| &*parameter.name);
         let arguments = names.zip(call.arguments.iter().copied());
         let own = [correlation, external, error].into_iter().flatten();
-        self.arguments(own.chain(arguments));
-        self.close()?;
-        for event in call.submitted {
-            self.flow("s", (pid, tid), call.start.0, "ac2g", event.0)?;
-        }
-        self.flow_points((pid, tid), call.start.0, call.flows)
+        let has_arguments = self.open_arguments(own.chain(arguments));
+        // One arrow for all work of the call: they have one correlation id.
+        let arrow = known.filter(|_| !call.submitted.is_empty());
+        let position = (call.track, call.start);
+        self.end_event(
+            position,
+            (call.end, call.open),
+            has_arguments,
+            |to: &mut ChromeWriter<W>| {
+                if let Some(id) = arrow {
+                    to.make_flow("s", place, call.start.0, "ac2g", id);
+                }
+                to.make_flows(place, call.start.0, call.flows);
+            },
+        )
     }
 
     fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
-        let Place { pid, tid, .. } = self.place(slice.track)?;
-        let end = slice.end.filter(|_| !slice.open);
-        let label = (slice.name, slice.category);
-        self.begin_slice((pid, tid), label, slice.start, end);
-        self.arguments(named(slice.arguments));
-        self.close()?;
-        self.flow_points((pid, tid), slice.start.0, slice.flows)
+        let place = self.place(slice.track)?;
+        self.begin_slice(place, (slice.name, slice.category), slice.start);
+        let has_arguments = self.open_arguments(named(slice.arguments));
+        let position = (slice.track, slice.start);
+        self.end_event(
+            position,
+            (slice.end, slice.open),
+            has_arguments,
+            |to: &mut ChromeWriter<W>| to.make_flows(place, slice.start.0, slice.flows),
+        )
     }
 
     fn end(&mut self, track: TrackIndex, end: Nanos) -> io::Result<()> {
-        let Place { pid, tid, .. } = self.place(track)?;
-        self.event("E", (pid, tid));
-        self.time("ts", end.0);
-        self.close()
+        self.end_slice(&SliceEnd {
+            track,
+            time: end,
+            arguments: &[],
+            flows: &[],
+        })
     }
 
     fn end_slice(&mut self, end: &SliceEnd<'_>) -> io::Result<()> {
-        let Place { pid, tid, .. } = self.place(end.track)?;
-        // Ahead of the end, so that the slice is still around it.
-        self.flow_points((pid, tid), end.time.0, end.flows)?;
-        self.event("E", (pid, tid));
-        self.time("ts", end.time.0);
-        self.arguments(named(end.arguments));
-        self.close()
+        let place = self.place(end.track)?;
+        // A slice that began before the recording is not there.
+        let Some(mut open) = self.track_mut(end.track)?.open.pop() else {
+            return Ok(());
+        };
+        let bytes = open.bytes();
+        let Some(event) = &mut open.event else {
+            // Ahead of the end, so that the slice is still around it.
+            self.make_flows(place, end.time.0, end.flows);
+            self.begin_phase("E", place);
+            self.time(end.time.0);
+            self.arguments(named(end.arguments));
+            return self.write_event();
+        };
+        let separator = match open.has_arguments {
+            true => ",",
+            false => ",\"args\":{",
+        };
+        add_arguments(event, named(end.arguments), separator);
+        open.has_arguments |= !end.arguments.is_empty();
+        self.held -= bytes;
+        self.make_flows(place, open.start, end.flows);
+        let flows = std::mem::take(&mut self.event);
+        let ending = ending(open.start, Some(end.time));
+        match open.finish(&ending, &flows) {
+            Some(events) => self.place_events(end.track, open.start, &events),
+            None => Ok(()),
+        }
     }
 
     fn instant(&mut self, instant: &Instant<'_>) -> io::Result<()> {
-        let Place { pid, tid, .. } = self.place(instant.track)?;
-        self.event("i", (pid, tid));
-        self.time("ts", instant.time.0);
+        let place = self.place(instant.track)?;
+        self.begin_phase("i", place);
+        self.time(instant.time.0);
         self.string("s", "t");
         self.string("cat", instant.category);
         self.string("name", instant.name);
         self.arguments(named(instant.arguments));
-        self.close()?;
-        self.flow_points((pid, tid), instant.time.0, instant.flows)
+        self.event.push('}');
+        self.make_flows(place, instant.time.0, instant.flows);
+        self.deliver(instant.track, instant.time.0)
     }
 
     fn work(&mut self, work: &Work<'_>) -> io::Result<()> {
@@ -354,22 +639,39 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
             AgentIndex::UNKNOWN => 0,
             AgentIndex(index) => u64::from(index),
         };
-        let place = (device, u64::from(work.stream));
-        let end = work.duration.map(|duration| Nanos(start.0 + duration));
-        let label = (work.stage.name, category);
-        self.begin_slice(place, label, start, end.or(Some(start)));
-        let correlation = work.correlation.0;
+        let end = start.0.saturating_add(work.duration.unwrap_or(0));
+        let row = self
+            .rows
+            .row((device, work.stream, work.queue), (start.0, end));
+        let place = (device, row.tid);
+        if row.is_new {
+            let more = if row.is_first { "" } else { " (overlapping)" };
+            let name = format!("stream {}{more}", work.stream);
+            self.metadata(place, "thread_name", ("name", Value::Text(&name)))?;
+        }
+        self.begin_slice(place, (work.stage.name, category), start);
+        let known = self.correlation(work.process, work.correlation);
+        let own = work
+            .event
+            .and_then(|event| self.correlations.remove(&event));
+        let correlation = known.or(own);
         let mut list = vec![
             ("device", Value::Uint(device)),
             ("stream", Value::Uint(work.stream.into())),
         ];
-        let known = [
-            ("correlation", correlation),
+        let resources = &work.resources;
+        let shared = u64::from(resources.static_local) + u64::from(resources.dynamic_local);
+        let numbers = [
+            ("correlation", correlation.unwrap_or(0)),
             ("bytes", work.bytes),
-            ("registers per thread", work.resources.registers.into()),
+            ("registers per thread", resources.registers.into()),
+            ("shared memory", shared),
         ];
-        let known = known.into_iter().filter(|(_, value)| *value != 0);
-        list.extend(known.map(|(name, value)| (name, Value::Uint(value))));
+        let has_shared = work.arguments.iter().any(|one| one.name == "shared memory");
+        let numbers = numbers
+            .into_iter()
+            .filter(|(name, value)| *value != 0 && !(has_shared && *name == "shared memory"));
+        list.extend(numbers.map(|(name, value)| (name, Value::Uint(value))));
         let [grid, block] = match work.launch {
             Some(launch) => {
                 let groups = launch.workgroups().unwrap_or_default();
@@ -384,26 +686,24 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
             list.push(("unfinished", Value::Text(why)));
         }
         self.arguments(list.into_iter().chain(named(work.arguments)));
-        self.close()?;
-        match work.event {
-            Some(event) if work.enqueued.is_some() => {
-                self.flow("f", place, start.0, "ac2g", event.0)
-            }
-            _ => Ok(()),
+        self.event += &ending(start.0, Some(Nanos(end)));
+        if let Some(id) = correlation.filter(|_| work.enqueued.is_some()) {
+            self.make_flow("f", place, start.0, "ac2g", id);
         }
+        self.write_made()
     }
 
     fn value(&mut self, track: TrackIndex, time: Nanos, value: CounterValue) -> io::Result<()> {
-        let Place { pid, name, .. } = self.place(track)?;
-        self.event("C", (pid, 0));
-        self.time("ts", time.0);
-        self.string("name", &name);
-        let value = match value {
-            CounterValue::Int(value) => Value::Int(value),
-            CounterValue::Double(value) => Value::Double(value),
-        };
-        self.arguments([("value", value)]);
-        self.close()
+        self.write_value(track, time, value, "")
+    }
+
+    fn derived_value(
+        &mut self,
+        track: TrackIndex,
+        time: Nanos,
+        value: CounterValue,
+    ) -> io::Result<()> {
+        self.write_value(track, time, value, DERIVED)
     }
 
     fn counter_values(
@@ -413,6 +713,10 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
         values: &[CounterValue],
     ) -> io::Result<()> {
         self.left_out += values.len() as u64;
+        Ok(())
+    }
+
+    fn derived_values(&mut self, _: CounterIndex, _: Nanos, _: &[CounterValue]) -> io::Result<()> {
         Ok(())
     }
 
@@ -432,6 +736,7 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        self.write_begins()?;
         self.text.push_str("\n]");
         if let [rank] = self.ranks[..]
             && rank != NO_RANK
@@ -439,8 +744,232 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
             let _ = write!(self.text, ",\"distributedInfo\":{{\"rank\":{rank}}}");
         }
         self.text.push_str("}\n");
-        self.out.write_all(self.text.as_bytes())?;
-        self.text.clear();
+        self.write_text()?;
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{OperationGroup, ProcessId, ThreadId};
+    use crate::trace::model::{Function, FunctionIndex};
+
+    const PROCESS: ProcessIndex = ProcessIndex(0);
+    const MAIN: TrackIndex = TrackIndex(0);
+    const MAIN_THREAD: ThreadId = ThreadId(8);
+
+    fn slice(name: &str, start: u64, end: Option<u64>, open: bool) -> Slice<'_> {
+        Slice {
+            track: MAIN,
+            name,
+            category: "",
+            start: Nanos(start),
+            end: end.map(Nanos),
+            open,
+            correlation: CorrelationId::NONE,
+            arguments: &[],
+            flows: &[],
+        }
+    }
+
+    /// The events that become of a stream about one thread: phase, name and times.
+    fn events(
+        most_held: usize,
+        stream: impl FnOnce(&mut dyn Consumer) -> io::Result<()>,
+    ) -> (String, Vec<String>) {
+        let mut writer = ChromeWriter::new(Vec::new());
+        writer.most_held = most_held;
+        writer.begin(&TraceHeader::default()).unwrap();
+        let process = Process {
+            pid: ProcessId(7),
+            name: "program",
+            rank: "",
+            command: &[],
+            order: None,
+        };
+        writer.process(PROCESS, &process).unwrap();
+        let track = Track {
+            parent: Parent::Process(PROCESS),
+            name: "main",
+            kind: TrackKind::Thread(PROCESS, MAIN_THREAD),
+            order: None,
+        };
+        writer.track(MAIN, &track).unwrap();
+        stream(&mut writer).unwrap();
+        writer.finish().unwrap();
+        assert_eq!(writer.held, 0);
+        let text = String::from_utf8(writer.into_inner()).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let events = json["traceEvents"].as_array().unwrap().iter();
+        let events = events.filter(|event| event["ph"] != "M").map(|event| {
+            let field = |name: &str| match &event[name] {
+                serde_json::Value::String(text) => text.clone(),
+                serde_json::Value::Null => "-".to_owned(),
+                value => value.to_string(),
+            };
+            let args = match event.get("args") {
+                Some(args) => format!(" {args}"),
+                None => String::new(),
+            };
+            let fields = ["ph", "name", "ts", "dur"].map(field);
+            format!("{}{args}", fields.join(" "))
+        });
+        let base = json["baseTimeNanoseconds"].to_string();
+        (base, events.collect())
+    }
+
+    #[test]
+    fn times_count_from_a_round_number_that_stands_ahead() {
+        let start = 1_760_010_000_000_000_001;
+        let (base, found) = events(MAX_HELD, |to| {
+            to.slice(&slice("a", start, Some(start + 1500), false))
+        });
+        assert_eq!(base, "1760000000000000000");
+        assert_eq!(found, ["X a 10000000000.001 1.5"]);
+        // What comes later in the stream may have happened before.
+        let (base, found) = events(MAX_HELD, |to| {
+            to.slice(&slice("late", BASE + 1, Some(BASE + 2), false))?;
+            to.slice(&slice("early", BASE - 1, Some(BASE + 2), false))
+        });
+        assert_eq!(base, "0");
+        assert_eq!(found.len(), 2);
+        assert_eq!(events(MAX_HELD, |_| Ok(())), ("0".to_owned(), vec![]));
+    }
+
+    #[test]
+    fn slices_and_what_begins_with_them_come_behind_the_outer_one() {
+        let (_, found) = events(MAX_HELD, |to| {
+            to.slice(&slice("outer", 1000, None, true))?;
+            to.slice(&slice("inner", 1000, None, true))?;
+            to.slice(&slice("first", 1000, Some(1000), false))?;
+            to.end(MAIN, Nanos(2000))?;
+            to.slice(&slice("later", 3000, Some(4000), false))?;
+            to.end(MAIN, Nanos(5000))
+        });
+        // The later one begins by itself: its place in the file is of no interest.
+        assert_eq!(
+            found,
+            [
+                "X later 3.0 1.0",
+                "X outer 1.0 4.0",
+                "X inner 1.0 1.0",
+                "X first 1.0 0.0"
+            ]
+        );
+    }
+
+    #[test]
+    fn arguments_that_become_known_at_the_end_are_those_of_the_slice() {
+        let argument = |name, value| Argument {
+            name,
+            value: Value::Uint(value),
+        };
+        for (first, expected) in [
+            (&[argument("a", 1)][..], r#"X s 0.001 0.002 {"a":1,"b":2}"#),
+            (&[], r#"X s 0.001 0.002 {"b":2}"#),
+        ] {
+            let (_, found) = events(MAX_HELD, |to| {
+                to.slice(&Slice {
+                    arguments: first,
+                    ..slice("s", 1, None, true)
+                })?;
+                to.end_slice(&SliceEnd {
+                    track: MAIN,
+                    time: Nanos(3),
+                    arguments: &[argument("b", 2)],
+                    flows: &[FlowPoint {
+                        flow: FlowId(5),
+                        last: false,
+                    }],
+                })
+            });
+            assert_eq!(found, [expected, "s flow 0.001 -"]);
+        }
+    }
+
+    #[test]
+    fn slices_that_do_not_end_are_begins_and_ends_without_a_begin_are_nothing() {
+        let (_, found) = events(MAX_HELD, |to| {
+            to.end(MAIN, Nanos(500))?;
+            to.slice(&slice("a", 1000, None, false))?;
+            to.slice(&slice("b", 2000, None, true))
+        });
+        assert_eq!(found, ["B a 1.0 -", "B b 2.0 -"]);
+    }
+
+    #[test]
+    fn open_slices_beyond_the_memory_for_them_are_begins_and_ends() {
+        let (_, found) = events(150, |to| {
+            to.slice(&slice("outer", 1000, None, true))?;
+            to.slice(&slice("inner", 1000, None, true))?;
+            to.slice(&slice("first", 1000, Some(1500), false))?;
+            to.slice(&slice("second", 1600, None, true))?;
+            to.end(MAIN, Nanos(1700))?;
+            to.end(MAIN, Nanos(2000))?;
+            to.end(MAIN, Nanos(5000))
+        });
+        assert_eq!(
+            found,
+            [
+                "B outer 1.0 -",
+                "B inner 1.0 -",
+                "X first 1.0 0.5",
+                "X second 1.6 0.1",
+                "E - 2.0 -",
+                "E - 5.0 -"
+            ]
+        );
+    }
+
+    #[test]
+    fn calls_without_correlation_ids_and_calls_of_several_processes_are_told_apart() {
+        let function = Function {
+            index: FunctionIndex(0),
+            name: "launch".into(),
+            domain: Domain::CUDA_RUNTIME,
+            category: None,
+            group: OperationGroup::ENQUEUE,
+            parameters: Vec::new(),
+        };
+        let call = |process, correlation, submitted: &[EventId], to: &mut dyn Consumer| {
+            to.call(&Call {
+                process: ProcessIndex(process),
+                thread: MAIN_THREAD,
+                track: MAIN,
+                function: &function,
+                start: Nanos(1000),
+                end: Some(Nanos(2000)),
+                open: false,
+                nested: false,
+                correlation: CorrelationId(correlation),
+                external: crate::record::ExternalId::NONE,
+                error: None,
+                submitted,
+                waited: &[],
+                arguments: &[],
+                flows: &[],
+            })
+        };
+        let (_, found) = events(MAX_HELD, |to| {
+            call(0, 5, &[EventId(1)], to)?;
+            call(1, 5, &[EventId(2)], to)?;
+            call(0, 0, &[EventId(3), EventId(4)], to)?;
+            call(0, 0, &[], to)
+        });
+        let others = 5_u64 | 1 << CORRELATION_BITS;
+        let own = OWN_CORRELATION | 3;
+        assert_eq!(
+            found,
+            [
+                r#"X launch 1.0 1.0 {"correlation":5}"#.to_owned(),
+                "s ac2g 1.0 -".to_owned(),
+                format!(r#"X launch 1.0 1.0 {{"correlation":{others}}}"#),
+                "s ac2g 1.0 -".to_owned(),
+                format!(r#"X launch 1.0 1.0 {{"correlation":{own}}}"#),
+                "s ac2g 1.0 -".to_owned(),
+                "X launch 1.0 1.0".to_owned(),
+            ]
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! The model in formats of other programs.
 
-mod chrome;
+pub(in crate::trace) mod chrome;
 mod csv;
+mod device_rows;
 pub(in crate::trace) mod json;
 #[cfg(feature = "parquet")]
 mod parquet;

@@ -15,6 +15,7 @@ use super::record::{Head, Kind, NONE, flag, name_length};
 use super::scan::Visitor;
 use super::strings::Strings;
 use crate::record::number_map::NumberMap;
+use crate::trace::export::chrome::DERIVED;
 use crate::trace::import::Report;
 use crate::trace::import::shared::Operations;
 use crate::trace::import::sorter::{Key, Sorter};
@@ -133,6 +134,8 @@ pub(super) struct Collected<'a> {
     pub first: Option<i64>,
     /// Whether a call of HIP is among the events.
     pub has_hip: bool,
+    /// Whether the file has the counters that are made of other events.
+    pub has_derived: bool,
     /// Buffer for arguments that are made of fields.
     extra: String,
 }
@@ -151,6 +154,9 @@ pub(super) fn is_work(category: &str) -> bool {
             | "Memcpy"
             | "Memset"
             | "concurrent_kernel"
+            // As `gputrail convert` writes barriers, and work whose kind is not known.
+            | "gpu_sync"
+            | "gpu_work"
     )
 }
 
@@ -170,6 +176,11 @@ pub(super) fn is_call(category: &str) -> bool {
             | "privateuse1_runtime"
             | "privateuse1_driver"
             | "Runtime"
+            // As `gputrail convert` writes calls of other APIs.
+            | "opencl"
+            | "hip"
+            | "hsa"
+            | "sim"
     )
 }
 
@@ -235,6 +246,7 @@ impl<'a> Collected<'a> {
             begun_flows: NumberSet::default(),
             first: None,
             has_hip: false,
+            has_derived: false,
             extra: String::new(),
         }
     }
@@ -478,7 +490,8 @@ impl<'a> Collected<'a> {
         }
         values.push('}');
         zeros.push('}');
-        let head = Head::new(Kind::Counter, slice.lane, slice.offset);
+        let mut head = Head::new(Kind::Counter, slice.lane, slice.offset);
+        head.flags = flag::DERIVED;
         let end = start.saturating_add_unsigned(duration);
         // Values of a range that begins where this one ends come behind its zeros.
         self.add(false, (start, COUNTER + 1), head, "", &[&values])?;
@@ -559,7 +572,11 @@ impl<'a> Collected<'a> {
             tid,
             category: 0,
         };
-        let head = Head::new(Kind::Counter, self.lane(lane, offset), offset);
+        let mut head = Head::new(Kind::Counter, self.lane(lane, offset), offset);
+        if event.cat.is_some_and(|category| text(category) == DERIVED) {
+            self.has_derived = true;
+            head.flags = flag::DERIVED;
+        }
         self.add(
             false,
             (time, COUNTER),

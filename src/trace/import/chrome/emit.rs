@@ -46,6 +46,7 @@ pub(super) fn emit(
         correlations,
         lanes,
         begun_flows,
+        has_derived,
         ..
     } = collected;
     let mut emitter = Emitter {
@@ -61,6 +62,7 @@ pub(super) fn emit(
         counters: HashMap::new(),
         work: DeviceWork::default(),
         begun_flows,
+        has_derived,
         beside: beside(&lanes),
         events: Vec::new(),
     };
@@ -84,6 +86,8 @@ pub(super) struct Emitter<'a> {
     work: DeviceWork,
     /// Correlation ids at which arrows begin.
     begun_flows: NumberSet,
+    /// Whether the file has the counters that are made of other events.
+    has_derived: bool,
     /// Lanes of the same thread id that hold other categories.
     beside: HashMap<u32, Vec<usize>>,
     /// Buffer for ids of work.
@@ -353,7 +357,7 @@ impl Emitter<'_> {
             arguments: &arguments,
             flows: &[],
         })?;
-        if name == "[memory]" {
+        if name == "[memory]" && !self.has_derived {
             self.memory(number, time, &list)?;
         }
         Ok(())
@@ -382,7 +386,7 @@ impl Emitter<'_> {
                 let track = self.counter_track(number, &name, "", CounterUnit::Bytes)?;
                 if let Some(track) = track {
                     let value = CounterValue::Int(value);
-                    self.stream.consumer.value(track, time, value)?;
+                    self.stream.consumer.derived_value(track, time, value)?;
                 }
             }
         }
@@ -423,6 +427,11 @@ impl Emitter<'_> {
         let mut list = Vec::new();
         arguments::parse(record.args, &mut list);
         let name = name_of(&self.strings, &record).to_owned();
+        let is_derived = record.head.has(flag::DERIVED);
+        if is_derived && self.has_derived && name.is_empty() {
+            // Values of a range, which the file has as counters, too.
+            return Ok(());
+        }
         let single = list.len() == 1;
         let time = self.declared.time(time);
         for (series, value) in &list {
@@ -446,6 +455,9 @@ impl Emitter<'_> {
                 false => series,
             };
             match self.counter_track(number, &name, series, CounterUnit::Unspecified)? {
+                Some(track) if is_derived => {
+                    self.stream.consumer.derived_value(track, time, value)?;
+                }
                 Some(track) => self.stream.consumer.value(track, time, value)?,
                 None => self.lost("value of a counter beyond the first 65,536", &record.head),
             }
@@ -544,6 +556,8 @@ fn domain(category: &str, name: &str) -> Domain {
     match category {
         _ if name.starts_with("hip") => Domain::HIP,
         _ if name.starts_with("hsa_") => Domain::HSA,
+        "opencl" => Domain::OPENCL,
+        "sim" => Domain::SIM,
         "cuda_driver" => Domain::CUDA_DRIVER,
         "cuda_runtime" | "Runtime" => Domain::CUDA_RUNTIME,
         _ => Domain(0),

@@ -51,6 +51,8 @@ pub(super) mod flag {
     pub const BY_CORRELATION: u16 = 1 << 5;
     /// An API call, whose id is its correlation id.
     pub const CALL: u16 = 1 << 6;
+    /// A value that was made of another event.
+    pub const DERIVED: u16 = 1 << 7;
     /// A slice inside another one with the same id.
     pub const INNER: u16 = 1 << 4;
 }

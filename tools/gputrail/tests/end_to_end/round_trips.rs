@@ -205,3 +205,60 @@ fn commands_say_what_a_file_that_is_no_trace_looks_like() {
         assert!(ended.stderr.contains(words), "{command}: {}", ended.stderr);
     }
 }
+
+/// Slices of the host by thread or row, name and depth, with their number and the sum of their durations; then device work by
+/// name. JSON has no tracks beside its threads, so a track is there a thread of its name; notes about the recording, which it has not,
+/// are counted.
+const BY_NAME: [&str; 2] = [
+    "select coalesce(nullif(t.name, ''), th.name, th.tid), s.name, s.depth, count(*), sum(s.dur), sum(s.dur < 0) \
+        from slice s join track t on t.id = s.track_id left join thread_track tt on tt.id = t.id left join thread th using (utid) \
+        where coalesce(s.category, '') not in ('kernel', 'gpu_memcpy', 'gpu_memset', 'gpu_sync', 'gpu_work') \
+        and not (s.category = 'gputrail' and s.name = 'recording') \
+        and t.id not in (select track_id from gpu_slice) group by 1, 2, 3 order by 1, 2, 3",
+    "select name, depth, count(*), sum(dur) from slice \
+        where category in ('kernel', 'gpu_memcpy', 'gpu_memset', 'gpu_sync', 'gpu_work') \
+        or track_id in (select track_id from gpu_slice) group by 1, 2 order by 1, 2",
+];
+
+/// The first row in which two traces differ.
+#[track_caller]
+fn assert_same_rows(what: &str, sql: &str, first: &mut Trace, second: &mut Trace) {
+    let (expected, found): (Vec<Value>, Vec<Value>) = (first.rows(sql), second.rows(sql));
+    assert!(expected.len() > 3, "{what}: {} rows", expected.len());
+    let pairs = expected.iter().zip(&found);
+    let differ = pairs.into_iter().find(|(one, other)| one != other);
+    assert_eq!(differ, None, "{what}");
+    assert_eq!(expected.len(), found.len(), "{what}");
+}
+
+#[test]
+fn json_shows_what_the_trace_shows_and_comes_back_whole() {
+    needs!(json_shows_what_the_trace_shows_and_comes_back_whole: Need::TraceProcessor);
+    let dir = TestDir::new();
+    well(&mut dir.gputrail(["demo", "-q", "--capture", "-o", "demo.pftrace"]));
+    let profile = repository("tests/data/kineto/v100-resnet-ns.json.gz");
+    for input in ["demo.gputrail", profile.to_str().expect("UTF-8")] {
+        well(&mut dir.gputrail(["convert", "-q", input, "-o", "run.pftrace"]));
+        well(&mut dir.gputrail(["convert", "-q", input, "-o", "run.json"]));
+        let ended = well(&mut dir.gputrail(["convert", "run.json", "-o", "back.pftrace"]));
+        assert!(
+            !ended.stderr.contains("not in the output"),
+            "{input}: {}",
+            ended.stderr
+        );
+        let [mut trace, mut json, mut back] =
+            ["run.pftrace", "run.json", "back.pftrace"].map(|name| Trace::open(dir.join(name)));
+        for (reader, other) in [("trace processor", &mut json), ("gputrail", &mut back)] {
+            assert_eq!(other.complaints(), [], "{input} by {reader}");
+            for sql in BY_NAME {
+                assert_same_rows(&format!("{input} by {reader}"), sql, &mut trace, other);
+            }
+        }
+        // Calls and the work that they caused.
+        well(&mut dir.gputrail(["convert", "-q", "back.pftrace", "-o", "again.json"]));
+        let ties = "select a.name, b.name, count(*), sum(b.ts - a.ts) from flow join slice a on a.id = slice_out \
+            join slice b on b.id = slice_in where b.category in ('kernel', 'gpu_memcpy', 'gpu_memset') group by 1, 2 order by 1, 2";
+        let mut again = Trace::open(dir.join("again.json"));
+        assert_same_rows(input, ties, &mut json, &mut again);
+    }
+}

@@ -90,6 +90,8 @@ struct Known {
     block: Option<[u32; 3]>,
     resources: Resources,
     bytes: u64,
+    /// Why it did not end, as `gputrail convert` writes it.
+    unfinished: Option<String>,
 }
 
 fn signed(value: &OwnedValue<'_>) -> Option<i64> {
@@ -139,6 +141,11 @@ impl Known {
                 "shared memory" => known.resources.static_local = small.unwrap_or(0),
                 "context" => known.context = unsigned.unwrap_or(0),
                 "graph id" => known.graph = unsigned.unwrap_or(0),
+                "unfinished" => {
+                    if let OwnedValue::Text(why) = value {
+                        known.unfinished = Some(why.to_string());
+                    }
+                }
                 _ => return true,
             }
             let is_whole = match &**name {
@@ -147,6 +154,7 @@ impl Known {
                 "grid" => known.grid.is_some(),
                 "block" => known.block.is_some(),
                 "correlation" | "device" | "stream" => number.is_some(),
+                "unfinished" => known.unfinished.is_some(),
                 _ => false,
             };
             !is_whole
@@ -176,6 +184,8 @@ impl Emitter<'_> {
         let kind = match self.strings.text(record.head.category) {
             "gpu_memcpy" | "Memcpy" => WorkKind::Copy,
             "gpu_memset" | "Memset" => WorkKind::Set,
+            "gpu_sync" => WorkKind::Synchronization,
+            "gpu_work" => WorkKind::Unknown,
             _ => WorkKind::Kernel,
         };
         let (lane_device, lane_stream) = self.declared.device(number).unwrap_or((0, 0));
@@ -203,11 +213,14 @@ impl Emitter<'_> {
         let begin = self.declared.time(start);
         let end = match record.head.duration {
             NONE => None,
+            0 if known.unfinished.is_some() => None,
             duration => Some(self.declared.time(start.saturating_add_unsigned(duration))),
         };
-        let unfinished = match record.head.has(flag::IMPOSSIBLE) {
-            true => "its duration is impossible",
-            false => "the file has no duration",
+        let unfinished = match (&known.unfinished, end) {
+            (Some(why), _) => Some(&**why),
+            (None, Some(_)) => None,
+            (None, None) if record.head.has(flag::IMPOSSIBLE) => Some("its duration is impossible"),
+            (None, None) => Some("the file has no duration"),
         };
         let arguments = arguments::borrowed(&list);
         self.stream.consumer.work(&Work {
@@ -228,10 +241,10 @@ impl Emitter<'_> {
             enqueued: caller.map(|caller| caller.start),
             queued: None,
             submitted: None,
-            interval: end.map(|end| (begin, end)),
+            interval: end.filter(|_| unfinished.is_none()).map(|end| (begin, end)),
             start: Some(begin),
             duration: end.map(|end| end.0 - begin.0),
-            unfinished: end.is_none().then_some(unfinished),
+            unfinished,
             launch: known.launch(),
             resources: known.resources,
             bytes: known.bytes,
