@@ -29,7 +29,6 @@ use std::sync::OnceLock;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tempfile::NamedTempFile;
 
 use super::capture::Options;
 #[cfg(feature = "parquet")]
@@ -235,17 +234,17 @@ impl Conversion {
         let mut sources: Vec<(PathBuf, Source)> = copied
             .map(|source| (source.name().to_owned(), source.clone()))
             .collect();
-        let mut of_others = None;
         if let [first, ..] = others.recordings() {
-            let made = of_others.insert(NamedTempFile::new()?);
-            (&others).produce(&mut Exporter::new(made.as_file()))?;
+            let made = tempfile::tempfile()?;
+            (&others).produce(&mut Exporter::new(&made))?;
             // The clock of the first input is that of the output.
             let place = match is_trace(&self.inputs.recordings()[0]) {
                 true => sources.len(),
                 false => 0,
             };
             let name = first.sources()[0].name().to_owned();
-            sources.insert(place, (name, Source::open(made.path())?));
+            let source = Source::of(name.clone(), made)?;
+            sources.insert(place, (name, source));
         }
         self.inputs.begin_reading();
         if let [(_, source)] = &sources[..] {

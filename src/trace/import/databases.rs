@@ -3,7 +3,7 @@
 use std::io;
 
 use super::sqlite::Database;
-use super::{LocalFile, Report, Source, nsys, rocprofv3};
+use super::{Report, Source, nsys, rocprofv3};
 use crate::trace::model::{Consumer, TraceHeader};
 
 /// Passes on the databases of a recording: one of Nsight Systems, or those of a run of rocprofv3. Sorting takes about `budget`
@@ -16,11 +16,9 @@ pub(super) fn read(
 ) -> io::Result<()> {
     let mut exports = Vec::new();
     let mut runs = Vec::new();
-    // Temporary copies live as long as the databases in them.
-    let mut files: Vec<LocalFile> = Vec::new();
     for source in sources {
         let file = source.local_file()?;
-        let database = match Database::open(file.path()) {
+        let database = match file.with_plain_path(Database::open)? {
             Ok(database) => database,
             Err(damage) => {
                 report.finding(source.name(), None, damage.found, damage.expected);
@@ -37,7 +35,6 @@ pub(super) fn read(
                 break;
             }
         }
-        files.push(file);
         if rocprofv3::is_rocpd(&database) {
             runs.push((source, database));
         } else if nsys::is_export(&database) {

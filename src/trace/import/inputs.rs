@@ -34,7 +34,7 @@ pub enum OpenError {
     #[error(transparent)]
     Capture(#[from] ReadError),
     /// It has no known format.
-    #[error("{} is {found}; expected one of: {}", path.display(), supported())]
+    #[error("{} is {found}; expected {}", path.display(), supported())]
     Unknown {
         /// The file.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum OpenError {
         found: String,
     },
     /// No file of a folder has a known format.
-    #[error("{}: none of the {files} files of this folder has a known format; expected one of: {}", path.display(), supported())]
+    #[error("{}: none of the {files} files of this folder has a known format; expected {}", path.display(), supported())]
     NothingKnown {
         /// The folder.
         path: PathBuf,
@@ -52,7 +52,8 @@ pub enum OpenError {
 }
 
 fn supported() -> String {
-    Format::ALL.map(Format::name).join(", ")
+    let names = Format::ALL.map(Format::name).join(", ");
+    format!("one of: {names}")
 }
 
 /// Memory for sorting, of all recordings that are read at the same time.
@@ -103,6 +104,8 @@ pub struct Inputs {
     recordings: Vec<Recording>,
     /// Files and folders in folders that are not read, each with a description of its content.
     unread: Vec<(PathBuf, String)>,
+    /// Files and folders that were named and have no known format, each with a description of its content.
+    unknown: Vec<(PathBuf, String)>,
     options: Options,
     jobs: usize,
     aligns: bool,
@@ -111,34 +114,58 @@ pub struct Inputs {
 
 impl Inputs {
     /// Opens files and folders; `-` is standard input. Files of a folder that have no known format are not read, and named in
-    /// the [`Report`].
+    /// the [`Report`]. A file of `paths` that has none is a finding of the report, and an error if no other input has one.
     pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Inputs, OpenError> {
         let mut inputs = Inputs {
             recordings: Vec::new(),
             unread: Vec::new(),
+            unknown: Vec::new(),
             options: Options::default(),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             aligns: true,
             readings: Arc::default(),
         };
+        let mut refused = None;
         for path in paths {
             let path = path.as_ref();
-            if path.is_dir() {
-                inputs.add_folder(path)?;
-                continue;
-            }
-            let source = open(path)?;
-            match Format::recognise(source.head()) {
-                Some(format) => inputs.add(format, source),
-                None => {
-                    return Err(OpenError::Unknown {
-                        path: path.to_owned(),
-                        found: format::describe(source.head()),
-                    });
+            let added = match path.is_dir() {
+                true => inputs.add_folder(path),
+                false => inputs.add_file(path),
+            };
+            let Err(error) = added else { continue };
+            let found = match &error {
+                OpenError::Unknown { found, .. } => found.clone(),
+                OpenError::NothingKnown { files, .. } => {
+                    format!("a folder of {files} files, none of which has a known format")
                 }
-            }
+                _ => return Err(error),
+            };
+            inputs.unknown.push((path.to_owned(), found));
+            refused.get_or_insert(error);
         }
-        Ok(inputs)
+        match refused {
+            Some(error) if inputs.recordings.is_empty() => Err(error),
+            _ => Ok(inputs),
+        }
+    }
+
+    fn add_file(&mut self, path: &Path) -> Result<(), OpenError> {
+        let source = open(path)?;
+        match Format::recognise(source.head()) {
+            Some(format) => {
+                self.add(format, source);
+                Ok(())
+            }
+            None => Err(OpenError::Unknown {
+                path: path.to_owned(),
+                found: format::describe(source.head()),
+            }),
+        }
+    }
+
+    /// Whether each file that was named has a known format.
+    pub fn are_known(&self) -> bool {
+        self.unknown.is_empty()
     }
 
     /// How captures are passed on.
@@ -189,6 +216,7 @@ impl Inputs {
         Inputs {
             recordings: recordings.cloned().collect(),
             unread: Vec::new(),
+            unknown: Vec::new(),
             options: self.options.clone(),
             jobs: self.jobs,
             aligns: self.aligns,
@@ -280,6 +308,9 @@ impl Producer for &Inputs {
         for (path, found) in &self.unread {
             report.not_read(path.clone(), found.clone());
         }
+        for (path, found) in &self.unknown {
+            report.finding(path, None, found.clone(), supported());
+        }
         let jobs = self.jobs.clamp(1, self.recordings.len().max(1));
         let budget = SORTING / jobs;
         let (joined, reports) = parallel::pass_on(
@@ -355,19 +386,27 @@ fn captures(
     let files = files?;
     let mut readers = Vec::new();
     for (source, file) in sources.iter().zip(&files) {
-        match Reader::open(file.path()) {
+        match Reader::open(&file.path()) {
             Ok(reader) => readers.push(reader),
             Err(error) => report.finding(source.name(), None, error.to_string(), "a capture"),
         }
     }
     let outcome = Captures::new(&readers, options).produce(consumer)?;
     for (path, finding) in &outcome.findings {
+        // A capture that was unpacked has another path than its file.
+        let place = files.iter().position(|file| *file.path() == **path);
+        let name = place.map_or(&**path, |place| sources[place].name());
         report.finding(
-            path,
+            name,
             Some(finding.offset),
             finding.what.clone(),
             "records of a capture",
         );
+    }
+    let left_out = outcome.left_out_counter_values;
+    if let (Some(first), 1..) = (sources.first(), left_out) {
+        let reason = "value of a counter that is not shown over time: too many, or their dispatch or span is not complete";
+        report.unrepresented_many(first.name(), reason, left_out);
     }
     report.captures = Some(outcome);
     Ok(())

@@ -1,15 +1,17 @@
 //! Opened files: their first bytes, and their content unpacked.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
+use rustix::fs::{AtFlags, CWD, linkat};
 use ruzstd::decoding::StreamingDecoder;
-use tempfile::NamedTempFile;
 
 /// Bytes of the beginning that decide on the format.
 const HEAD: u64 = 1 << 16;
@@ -51,6 +53,11 @@ impl Source {
             }
             _ => Source::new(path.to_owned(), File::open(path)?, true),
         }
+    }
+
+    /// A file that is open, which messages call `name`.
+    pub(in crate::trace) fn of(name: PathBuf, file: File) -> io::Result<Source> {
+        Source::new(name, file, false)
     }
 
     fn new(name: PathBuf, mut file: File, mut has_path: bool) -> io::Result<Source> {
@@ -131,12 +138,12 @@ impl Source {
         })
     }
 
-    /// A path under which its unpacked content can be opened: its own, or that of a temporary copy.
+    /// A file under whose path its unpacked content can be opened: itself, or a temporary copy.
     pub fn local_file(&self) -> io::Result<LocalFile> {
         if self.has_path && self.compression == Compression::None {
             return Ok(LocalFile::Own(self.name.clone()));
         }
-        let mut copy = NamedTempFile::new()?;
+        let mut copy = tempfile::tempfile()?;
         io::copy(&mut self.reader()?, &mut copy)?;
         Ok(LocalFile::Copy(copy))
     }
@@ -147,17 +154,34 @@ impl Source {
 pub enum LocalFile {
     /// The file itself.
     Own(PathBuf),
-    /// A temporary copy, removed when this is dropped.
-    Copy(NamedTempFile),
+    /// A temporary copy without a name: it goes with this, and however the process ends.
+    Copy(File),
 }
 
 impl LocalFile {
-    /// The path.
-    pub fn path(&self) -> &Path {
+    /// The path, for as long as this lives.
+    pub fn path(&self) -> Cow<'_, Path> {
         match self {
-            LocalFile::Own(path) => path,
-            LocalFile::Copy(file) => file.path(),
+            LocalFile::Own(path) => Cow::Borrowed(path),
+            LocalFile::Copy(file) => {
+                Cow::Owned(PathBuf::from(format!("/dev/fd/{}", file.as_raw_fd())))
+            }
         }
+    }
+
+    /// Calls `open` with a path that is no link, as SQLite needs it. A copy has this name only until `open` returns.
+    pub(super) fn with_plain_path<T>(&self, open: impl FnOnce(&Path) -> T) -> io::Result<T> {
+        let LocalFile::Copy(_) = self else {
+            return Ok(open(&self.path()));
+        };
+        let folder = tempfile::tempdir()?;
+        let plain = folder.path().join("copy");
+        let linked = linkat(CWD, &*self.path(), CWD, &plain, AtFlags::SYMLINK_FOLLOW);
+        // Some file systems cannot give a name to a file that has none.
+        if linked.is_err() {
+            std::fs::copy(self.path(), &plain)?;
+        }
+        Ok(open(&plain))
     }
 }
 
@@ -229,6 +253,7 @@ mod tests {
     use flate2::Compression as Level;
     use flate2::write::GzEncoder;
     use std::io::Write;
+    use tempfile::NamedTempFile;
 
     fn source(bytes: &[u8]) -> (NamedTempFile, Source) {
         let mut file = NamedTempFile::new().unwrap();
@@ -258,6 +283,29 @@ mod tests {
             std::fs::read(source.local_file().unwrap().path()).unwrap(),
             b"one two"
         );
+    }
+
+    #[test]
+    fn a_copy_has_a_name_only_while_it_is_opened() {
+        let mut gzip = GzEncoder::new(Vec::new(), Level::fast());
+        gzip.write_all(b"content").unwrap();
+        let (_file, source) = source(&gzip.finish().unwrap());
+        let copy = source.local_file().unwrap();
+        let names = || {
+            let LocalFile::Copy(file) = &copy else {
+                panic!("an unpacked file is a copy");
+            };
+            std::os::unix::fs::MetadataExt::nlink(&file.metadata().unwrap())
+        };
+        assert_eq!(names(), 0);
+        let (content, plain) = copy
+            .with_plain_path(|path| {
+                assert!(path.symlink_metadata().unwrap().is_file());
+                (std::fs::read(path).unwrap(), path.to_owned())
+            })
+            .unwrap();
+        assert_eq!(content, b"content");
+        assert_eq!((plain.exists(), names()), (false, 0));
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
     // Nodes that convert their own ranks into one folder would each align to another rank.
     let inputs = inputs.with_alignment(!arguments.no_align && !format.is_folder());
     let selection = selection(&arguments.selection);
+    refuse_compression(arguments.contents, format)?;
     if arguments.dry_run {
         return list_contents(&Conversion::of(inputs).select(selection), format);
     }
@@ -51,6 +52,7 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
     if selection.is_everything()
         && !is_limited
         && format == OutputFormat::Perfetto
+        && inputs.are_known()
         && let [captures] = inputs.recordings()
         && captures.format() == Format::Capture
         && let Some(files) = plain_files(captures)
@@ -71,6 +73,22 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
     }
     warn(&outcome);
     Ok(problems(&outcome.report))
+}
+
+/// Refuses to compress the packets of an output that has none.
+fn refuse_compression(contents: Contents, format: OutputFormat) -> anyhow::Result<()> {
+    let instead = match format {
+        OutputFormat::Json => "; an output called .json.gz is packed",
+        OutputFormat::Parquet => "; Parquet files are packed in any case",
+        OutputFormat::Csv => "",
+        OutputFormat::Perfetto | OutputFormat::CompressedPerfetto | OutputFormat::PackedJson => {
+            return Ok(());
+        }
+    };
+    match contents.compress {
+        true => bail!("--compress packs Perfetto traces{instead}"),
+        false => Ok(()),
+    }
 }
 
 /// Lists the contents of the inputs, as far as they are selected, and what the output would leave out.

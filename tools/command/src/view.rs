@@ -5,7 +5,7 @@
 //! sites cause are refused.
 
 use crate::cli::View;
-use crate::input::Input;
+use crate::input::{Input, unpacked};
 use crate::signals::{self, Signals};
 use crate::{Failure, convert, private_dir, say};
 use anyhow::{Context, Result, anyhow};
@@ -34,38 +34,36 @@ const MAX_REQUESTS: usize = 64;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &View) -> Result<u8, Failure> {
-    let mut trace_file = None;
-    let inputs = match Input::open(&arguments.trace)? {
-        Input::Trace(trace) => {
-            // The UI unpacks gzip itself.
-            trace_file = match trace.compression() {
-                Compression::Zstd => Some(trace.local_file().context("cannot unpack the trace")?),
-                Compression::None | Compression::Gzip => None,
-            };
-            None
+    let input = Input::open(&arguments.trace)?;
+    let signals = Signals::take().context("cannot take signals")?;
+    let ui = arguments.ui.as_deref();
+    let port = arguments.port.unwrap_or(PORT);
+    let inputs = match &input {
+        // The UI unpacks gzip itself.
+        Input::Trace(trace) if trace.compression() != Compression::Zstd => {
+            serve(&arguments.trace, ui, port, &signals)?;
+            return Ok(0);
         }
-        Input::Capture(_) => {
+        Input::Trace(_) => None,
+        Input::Capture(_) | Input::Foreign(_) => {
             Some(Inputs::open(&[&arguments.trace]).map_err(|error| anyhow!(error))?)
         }
-        Input::Foreign(inputs) => Some(inputs),
-    };
-    let signals = Signals::take().context("cannot take signals")?;
-    let port = arguments.port.unwrap_or(PORT);
-    let Some(inputs) = inputs else {
-        let trace = match &trace_file {
-            Some(unpacked) => unpacked.path(),
-            None => &arguments.trace,
-        };
-        serve(trace, arguments.ui.as_deref(), port, &signals)?;
-        return Ok(0);
     };
     let folder = private_dir::create_in(&std::env::temp_dir(), ".gputrail-")
         .context("cannot make a temporary folder")?;
     let name = arguments.trace.file_name().unwrap_or(OsStr::new("trace"));
     let trace = folder.path().join(name).with_extension("pftrace");
-    let report = convert::to_trace(inputs, &trace).context("the trace could not be made")?;
-    let code = convert::problems(&report);
-    serve(&trace, arguments.ui.as_deref(), port, &signals)?;
+    let mut code = 0;
+    if let Some(inputs) = inputs {
+        let report = convert::to_trace(inputs, &trace).context("the trace could not be made")?;
+        code = convert::problems(&report);
+    } else if let Input::Trace(packed) = &input {
+        let copied = File::create_new(&trace)
+            .map_err(anyhow::Error::from)
+            .and_then(|mut file| Ok(io::copy(&mut unpacked(packed)?, &mut file)?));
+        copied.context("cannot unpack the trace")?;
+    }
+    serve(&trace, ui, port, &signals)?;
     Ok(code)
 }
 

@@ -353,3 +353,28 @@ fn commands_that_take_traces_take_files_of_other_programs() {
     well(&mut dir.gputrail(["merge", "one.pftrace", &file, "-o", "both.pftrace"]));
     assert!(dir.join("both.pftrace").exists());
 }
+
+#[test]
+fn a_file_of_no_known_format_does_not_keep_the_others_from_being_converted() {
+    let dir = TestDir::new();
+    fs::write(dir.join("notes.txt"), "hello").expect("room");
+    fs::create_dir(dir.join("empty")).expect("room");
+    let profile = r#"[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]"#;
+    fs::write(dir.join("run.json"), profile).expect("room");
+    well(&mut dir.gputrail(["demo", "-q", "--capture", "-o", "demo.pftrace"]));
+    for known in ["run.json", "demo.gputrail"] {
+        let arguments = ["convert", "notes.txt", known, "empty", "-o", "out.json"];
+        let ended = run(&mut dir.gputrail(arguments));
+        assert_eq!(ended.code(), 1, "{}", ended.stderr);
+        for words in [
+            "notes.txt: found a text that begins with \"hello\", expected one of: capture, ",
+            "empty: found a folder of 0 files, none of which has a known format",
+        ] {
+            assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
+        }
+        assert!(dir.join("out.json").exists());
+    }
+    let ended = run(&mut dir.gputrail(["convert", "run.json", "missing.json", "-o", "two.json"]));
+    assert_eq!(ended.code(), 125, "{}", ended.stderr);
+    assert!(!dir.join("two.json").exists());
+}
