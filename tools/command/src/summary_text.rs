@@ -1,6 +1,6 @@
 //! The summary at the end of a recording: what was recorded, what failed, and what took the time.
 
-use crate::figures::{bytes, count, grouped, shortened, time};
+use crate::figures::{bytes, count, grouped, shortened_apart, time};
 use crate::say;
 use crate::trace::Made;
 use gputrail::analysis::summary::{Distribution, FunctionSummary, GpuSummary, Summary};
@@ -196,14 +196,12 @@ fn table(text: &mut String, title: &str, rows: &[Row], all: u64) -> std::fmt::Re
         "{title:<28} {:>8}  {:>6}  {:>9}  {:>8}",
         "total", "share", "count", "mean"
     )?;
-    for (name, times) in rows.iter().take(MAX_LINES) {
+    let rows = &rows[..rows.len().min(MAX_LINES)];
+    let names = shortened_apart(rows.iter().map(|(name, _)| &**name), 26);
+    for (name, (_, times)) in names.iter().zip(rows) {
         let share = 100.0 * times.total as f64 / all.max(1) as f64;
         let total = time(Nanos(times.total));
-        let (name, count, mean) = (
-            shortened(name, 26),
-            grouped(times.count),
-            time(Nanos(times.mean())),
-        );
+        let (count, mean) = (grouped(times.count), time(Nanos(times.mean())));
         writeln!(
             text,
             "  {name:<26} {total:>8}  {share:>4.1} %  {count:>9}  {mean:>8}"
@@ -251,6 +249,11 @@ fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
         report.invalid_counter_values,
         "value",
         "of counters is invalid, with its reason beside the kernel",
+    );
+    remark(
+        report.left_out_counter_values,
+        "value",
+        "of counters is not shown over time: too many, or of a dispatch or span that is not complete",
     );
     remark(
         report.unfinished_calls,

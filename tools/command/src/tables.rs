@@ -1,6 +1,6 @@
 //! Tables on standard output, as aligned text, JSON, CSV and Markdown.
 
-use crate::figures::{bytes, grouped, shortened, time};
+use crate::figures::{bytes, grouped, shortened_apart, time};
 use clap::ValueEnum;
 use gputrail::record::Nanos;
 use serde::{Serialize, Serializer};
@@ -120,9 +120,17 @@ pub fn write(tables: &[Table], format: Format) -> String {
 fn plain(table: &Table) -> String {
     let titles = table.columns.iter().map(|column| column.title.to_owned());
     let mut lines: Vec<Vec<String>> = vec![titles.collect()];
-    for row in &table.rows {
-        let cells = row.iter().map(|cell| shortened(&cell.for_people(), WIDEST));
-        lines.push(cells.collect());
+    lines.resize(table.rows.len() + 1, Vec::new());
+    for column in 0..table.columns.len() {
+        let cells: Vec<String> = table
+            .rows
+            .iter()
+            .map(|row| row[column].for_people())
+            .collect();
+        let cells = shortened_apart(cells.iter().map(String::as_str), WIDEST);
+        for (line, cell) in lines[1..].iter_mut().zip(cells) {
+            line.push(cell);
+        }
     }
     let width = |column: usize| {
         let widths = lines.iter().map(|line| line[column].chars().count());

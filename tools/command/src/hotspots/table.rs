@@ -1,6 +1,6 @@
 //! Hotspots as text: a table of kernels, and each kernel's source text with the samples of its lines and instructions.
 
-use crate::figures::{count, grouped, shortened, time};
+use crate::figures::{count, grouped, shortened, shortened_apart, time};
 use gputrail::analysis::hotspots::{Instruction, Kernel, Report, Sampled, Tally};
 use gputrail::record::{Nanos, SamplingUnit};
 use std::collections::BTreeMap;
@@ -150,9 +150,10 @@ fn reasons(tally: &Tally) -> String {
 }
 
 fn overview(text: &mut String, report: &Report, kernels: &[&Kernel], whole: bool, paint: Paint) {
-    let name = |kernel: &&Kernel| shortened(&kernel.name, NAME).chars().count();
+    let names = shortened_apart(kernels.iter().map(|kernel| &*kernel.name), NAME);
     let device = |kernel: &&Kernel| shortened(&kernel.agent, 40).chars().count();
-    let wide = kernels.iter().map(name).max().unwrap_or(0).max(6);
+    let wide = names.iter().map(|name| name.chars().count());
+    let wide = wide.max().unwrap_or(0).max(6);
     let devices = kernels.iter().map(device).max().unwrap_or(0).max(6);
     let reasons_title = if paint.waves { "why waves waited" } else { "" };
     let head = format!(
@@ -165,13 +166,12 @@ fn overview(text: &mut String, report: &Report, kernels: &[&Kernel], whole: bool
     let _ = writeln!(text, "{}", head.trim_end());
     let most = if whole { usize::MAX } else { KERNELS };
     let (shown, rest) = kernels.split_at(kernels.len().min(most));
-    for kernel in shown {
+    for (kernel, name) in shown.iter().zip(&names) {
         let row = format!(
-            "  {}{}  {:>10}  {:wide$}  {:devices$}  {}",
+            "  {}{}  {:>10}  {name:wide$}  {:devices$}  {}",
             paint.share(part(kernel.tally.samples, report.samples)),
             paint.issued(&kernel.tally),
             grouped(kernel.tally.samples),
-            shortened(&kernel.name, NAME),
             shortened(&kernel.agent, 40),
             reasons(&kernel.tally),
         );
