@@ -543,3 +543,147 @@ fn files_whose_clocks_have_nothing_in_common_are_named() {
         ended.stderr
     );
 }
+
+/// The rows of a table in a folder of CSV: their values by column.
+fn csv_rows(path: &std::path::Path) -> Vec<std::collections::BTreeMap<String, String>> {
+    let text = fs::read_to_string(path).expect("a table");
+    let mut lines = text.lines().map(|line| {
+        let mut fields = vec![String::new()];
+        let mut quoted = false;
+        for letter in line.chars() {
+            match letter {
+                '"' => quoted = !quoted,
+                ',' if !quoted => fields.push(String::new()),
+                letter => fields.last_mut().expect("one").push(letter),
+            }
+        }
+        fields
+    });
+    let columns = lines.next().expect("a head");
+    let row = |fields: Vec<String>| columns.iter().cloned().zip(fields).collect();
+    let mut rows: Vec<std::collections::BTreeMap<String, String>> = lines.map(row).collect();
+    rows.sort_by_key(|row| row.get("Start_Timestamp").cloned());
+    rows
+}
+
+#[test]
+fn tables_of_rocprofv3_keep_their_numbers() {
+    for (name, made) in [
+        ("kernel_trace.csv", "1_kernel_trace.csv"),
+        ("counter_collection.csv", "15606_counter_collection.csv"),
+    ] {
+        let dir = TestDir::new();
+        let given = repository("tests/data/rocprofv3").join(name);
+        let file = given.to_str().expect("UTF-8");
+        // Also by way of a trace.
+        well(&mut dir.gputrail(["convert", file, "-q", "-o", "one.csv"]));
+        well(&mut dir.gputrail(["convert", file, "-q", "-o", "run.pftrace"]));
+        well(&mut dir.gputrail(["convert", "run.pftrace", "-q", "-o", "two.csv"]));
+        let expected = csv_rows(&given);
+        assert!(expected.len() > 1);
+        for folder in ["one.csv", "two.csv"] {
+            let found = csv_rows(&dir.join(folder).join(made));
+            assert_eq!(found.len(), expected.len(), "{name} {folder}");
+            for (row, other) in expected.iter().zip(&found) {
+                // A trace has the thread of work only if it has the call.
+                let lost = (folder == "two.csv").then_some("Thread_Id");
+                for (column, value) in row.iter().filter(|one| Some(&**one.0) != lost) {
+                    assert_eq!(other.get(column), Some(value), "{name} {folder} {column}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_name_selects_kernels_by_their_full_name() {
+    let dir = TestDir::new();
+    let file = repository("tests/data/rocprofv3/kernel_trace.csv");
+    let file = file.to_str().expect("UTF-8");
+    for name in ["void addition_kernel<float>(*", "addition_kernel*"] {
+        let ended = well(&mut dir.gputrail(["convert", file, "--name", name, "-o", "out.pftrace"]));
+        assert!(
+            ended.stderr.contains("selected: ") && !ended.stderr.contains("warning"),
+            "{name}: {}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn only_perfetto_traces_are_compressed() {
+    let dir = TestDir::new();
+    fs::write(dir.join("run.json"), profile(&["a"])).expect("room");
+    for (output, words) in [
+        ("out.json", "an output called .json.gz is packed"),
+        ("out.csv", "--compress packs Perfetto traces"),
+        ("out/", "Parquet files are packed in any case"),
+    ] {
+        let ended = run(&mut dir.gputrail(["convert", "run.json", "--compress", "-o", output]));
+        assert_eq!(ended.code(), 125, "{output}: {}", ended.stderr);
+        assert!(ended.stderr.contains(words), "{output}: {}", ended.stderr);
+    }
+    assert_eq!(dir.files(""), ["run.json"]);
+    for output in ["out.json.gz", "out.pftrace"] {
+        well(&mut dir.gputrail(["convert", "run.json", "--compress", "-o", output]));
+    }
+}
+
+#[test]
+fn a_device_is_that_of_its_number_in_each_input() {
+    let dir = TestDir::new();
+    for rank in 0..2 {
+        let kernel = |device: u32| {
+            let ts = 10 * rank + device;
+            format!(
+                r#"{{"ph":"X","cat":"kernel","name":"on {rank} {device}","ts":{ts},"dur":1,"pid":{device},"tid":7,"args":{{"device":{device},"stream":7}}}}"#
+            )
+        };
+        let kernels = [kernel(0), kernel(1)].join(",");
+        fs::write(
+            dir.join(&format!("rank{rank}.json")),
+            format!("[{kernels}]"),
+        )
+        .expect("room");
+    }
+    let arguments = [
+        "convert",
+        "rank0.json",
+        "rank1.json",
+        "--device",
+        "1",
+        "-o",
+        "out.csv",
+    ];
+    let ended = well(&mut dir.gputrail(arguments));
+    assert!(
+        ended.stderr.contains("selected: 2 of 4"),
+        "{}",
+        ended.stderr
+    );
+    let tables = fs::read_dir(dir.join("out.csv")).expect("a folder");
+    let tables = tables.map(|table| table.expect("an entry").path());
+    let kernels = tables.filter(|path| path.to_string_lossy().ends_with("kernel_trace.csv"));
+    let mut kept: Vec<String> = kernels
+        .flat_map(|table| csv_rows(&table))
+        .map(|row| row["Kernel_Name"].clone())
+        .collect();
+    kept.sort();
+    assert_eq!(kept, ["on 0 1", "on 1 1"]);
+}
+
+#[test]
+fn counters_that_are_made_of_other_events_are_no_events_of_the_input() {
+    let dir = TestDir::new();
+    let event = r#"[{"ph":"i","name":"[memory]","ts":1,"s":"t","pid":1,"tid":1,"args":{"Total Allocated":5,"Device Type":1,"Device Id":0}},
+        {"ph":"C","name":"own","ts":2,"pid":1,"args":{"value":3}}]"#;
+    fs::write(dir.join("run.json"), event).expect("room");
+    let ended = well(&mut dir.gputrail(["convert", "run.json", "-o", "out.csv"]));
+    for words in ["1 instant, 1 counter value\n", "place for them: 1 event\n"] {
+        assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
+    }
+    // They are there all the same.
+    well(&mut dir.gputrail(["convert", "run.json", "-o", "back.json"]));
+    let text = fs::read_to_string(dir.join("back.json")).expect("JSON");
+    assert!(text.contains("GPU 0 memory allocated"), "{text}");
+}
