@@ -7,7 +7,7 @@ use super::metadata::Metadata;
 use crate::buffer::FINAL_LOSSES;
 #[cfg(feature = "perfetto")]
 use crate::record::RecordRef;
-use crate::record::{FORMAT_VERSION, Malformed, Records, ThreadId};
+use crate::record::{FORMAT_VERSION, Malformed, Records, ThreadId, count};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -208,8 +208,8 @@ impl Reader {
         }
         if self.metadata.left_out > 0 {
             let what = format!(
-                "{} metadata records more than fit were left out",
-                self.metadata.left_out
+                "{} left out: more than fit",
+                count(self.metadata.left_out, "metadata record")
             );
             walk.findings.add(self.bytes, what);
         }
@@ -439,7 +439,7 @@ impl<'a> Walk<'a> {
                 if from < self.bytes {
                     self.findings.add(
                         from,
-                        format!("{} bytes that are not a chunk", self.bytes - from),
+                        count(self.bytes - from, "byte") + " outside of chunks",
                     );
                 }
                 self.at = self.bytes;
@@ -455,7 +455,7 @@ impl<'a> Walk<'a> {
             if header.is_sound() {
                 if let Some(from) = lost_since.filter(|from| *from < at) {
                     self.findings
-                        .add(from, format!("{} bytes that are not a chunk", at - from));
+                        .add(from, count(at - from, "byte") + " outside of chunks");
                 }
                 let needed = ChunkHeader::BYTES as u64 + u64::from(header.payload_bytes);
                 if needed <= left && self.is_complete(&header, at, wanted(&header)) {

@@ -168,7 +168,7 @@ fn a_damaged_chunk_costs_itself_alone() {
     assert_eq!(
         findings,
         [format!(
-            "at byte {}: 176 bytes that are not a chunk",
+            "at byte {}: 176 bytes outside of chunks",
             places[2]
         )]
     );
@@ -684,7 +684,7 @@ fn bytes_that_look_like_chunks_everywhere_are_stepped_over_in_one_pass() {
     let (ids, findings) = read(&file.path);
     assert_eq!(ids, [0, 1], "the same run twice counts once");
     assert_eq!(findings.len(), 1, "{findings:?}");
-    assert!(findings[0].contains("8388608 bytes that are not a chunk"));
+    assert!(findings[0].contains("8 388 608 bytes outside of chunks"));
 }
 
 #[test]

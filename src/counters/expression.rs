@@ -207,7 +207,10 @@ impl Expression {
             (None, _) => Err(malformed(0, "expected a value".to_owned())),
             (_, left) => Err(malformed(
                 text.len(),
-                format!("{left} values are left over on the stack"),
+                format!(
+                    "left over on the stack: {}",
+                    crate::record::count(left as u64, "value")
+                ),
             )),
         }
     }
@@ -257,7 +260,8 @@ fn postfix_item(item: &str, at: usize, counters: &[String], stack: &mut Vec<Node
             None => Err(malformed(
                 at,
                 format!(
-                    "{item:?} takes {count} values, and the stack has {}",
+                    "{item:?} takes {}, and the stack has {}",
+                    crate::record::count(count as u64, "value"),
                     stack.len()
                 ),
             )),

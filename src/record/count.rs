@@ -22,7 +22,7 @@ pub fn grouped(number: u64) -> String {
 }
 
 fn plural(one: &str) -> String {
-    if one.ends_with(['s', 'x']) {
+    if one.ends_with(['s', 'x']) || one.ends_with("ch") {
         return format!("{one}es");
     }
     match one.strip_suffix('y') {
@@ -42,6 +42,7 @@ mod tests {
             (1, "call"),
             (2, "call"),
             (2, "process"),
+            (2, "dispatch"),
             (3, "copy"),
             (2, "array"),
             (1234567, "pop"),
@@ -53,6 +54,7 @@ mod tests {
                 "1 call",
                 "2 calls",
                 "2 processes",
+                "2 dispatches",
                 "3 copies",
                 "2 arrays",
                 "1 234 567 pops"

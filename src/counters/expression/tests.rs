@@ -133,7 +133,7 @@ fn postfix_takes_counters_by_their_number() {
     );
     for (text, error) in [
         ("0,+", "column 3: \"+\" takes 2 values, and the stack has 1"),
-        ("0,1", "column 4: 1 values are left over on the stack"),
+        ("0,1", "column 4: left over on the stack: 1 value"),
         (
             "7",
             "column 1: expected the number of one of 5 counters, found \"7\"",

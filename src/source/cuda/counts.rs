@@ -8,22 +8,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Count {
     number: AtomicU64,
     is_loss: bool,
-    text: &'static str,
+    /// What is counted, one of it.
+    one: &'static str,
+    /// What is so about it, in words that fit one and several.
+    fact: &'static str,
 }
 
+const RECORD: &str = "activity record";
+const BUFFER: &str = "buffer";
+
 impl Count {
-    const fn loss(text: &'static str) -> Count {
+    const fn loss(one: &'static str, fact: &'static str) -> Count {
         Count {
             number: AtomicU64::new(0),
             is_loss: true,
-            text,
+            one,
+            fact,
         }
     }
 
-    const fn note(text: &'static str) -> Count {
+    const fn note(one: &'static str, fact: &'static str) -> Count {
         Count {
             is_loss: false,
-            ..Count::loss(text)
+            ..Count::loss(one, fact)
         }
     }
 
@@ -31,23 +38,31 @@ impl Count {
     pub fn add(&self, number: usize) {
         self.number.fetch_add(number as u64, Ordering::Relaxed);
     }
+
+    /// A sentence, unless the count is 0.
+    fn describe(&self) -> Option<String> {
+        let number = self.number.load(Ordering::Relaxed);
+        (number > 0).then(|| format!("CUDA: {} {}", count(number, self.one), self.fact))
+    }
 }
 
-pub(super) static DROPPED: Count = Count::loss("activity records were dropped by CUPTI");
-pub(super) static AFTER_END: Count =
-    Count::loss("buffers of activity records came after the end, or on a thread too many");
-pub(super) static BUSY: Count =
-    Count::loss("buffers of activity records came while their thread wrote other records");
+pub(super) static DROPPED: Count = Count::loss(RECORD, "dropped by CUPTI");
+pub(super) static AFTER_END: Count = Count::loss(
+    BUFFER,
+    "of activity records came after the end, or on a thread too many",
+);
+pub(super) static BUSY: Count = Count::loss(
+    BUFFER,
+    "of activity records came in the middle of another record of the thread",
+);
 pub(super) static MALFORMED: Count =
-    Count::loss("buffers of activity records could not be read to their end");
+    Count::loss(BUFFER, "of activity records could not be read to the end");
 pub(super) static UNKNOWN_SIZE: Count =
-    Count::loss("activity records have a size that the library does not state");
-pub(super) static BEFORE_START: Count =
-    Count::note("activity records from before the start were left out");
-pub(super) static UNTIMED: Count = Count::note("activity records have no times, and are not drawn");
-pub(super) static WITHOUT_CALL: Count = Count::note("activity records belong to no recorded call");
-pub(super) static FOREIGN: Count =
-    Count::note("activity records of kinds that are not recorded were left out");
+    Count::loss(RECORD, "of a size that the library does not state");
+pub(super) static BEFORE_START: Count = Count::note(RECORD, "from before the start left out");
+pub(super) static UNTIMED: Count = Count::note(RECORD, "without times, not drawn");
+pub(super) static WITHOUT_CALL: Count = Count::note(RECORD, "without a recorded call");
+pub(super) static FOREIGN: Count = Count::note(RECORD, "of a kind that is not recorded left out");
 
 static ALL: [&Count; 9] = [
     &DROPPED,
@@ -76,10 +91,30 @@ pub(super) fn describe() -> Vec<(String, bool)> {
         texts.push((text, false));
     }
     for count in ALL {
-        let number = count.number.load(Ordering::Relaxed);
-        if number > 0 {
-            texts.push((format!("CUDA: {number} {}", count.text), count.is_loss));
-        }
+        texts.extend(count.describe().map(|text| (text, count.is_loss)));
     }
     texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_stated_in_the_singular_and_the_plural_and_not_where_it_is_0() {
+        let dropped = Count::loss(RECORD, "dropped by CUPTI");
+        assert_eq!(dropped.describe(), None);
+        dropped.add(1);
+        let text = dropped.describe();
+        assert_eq!(
+            text.as_deref(),
+            Some("CUDA: 1 activity record dropped by CUPTI")
+        );
+        dropped.add(1);
+        let text = dropped.describe();
+        assert_eq!(
+            text.as_deref(),
+            Some("CUDA: 2 activity records dropped by CUPTI")
+        );
+    }
 }

@@ -431,38 +431,44 @@ impl ActiveRun {
         for (location, samples) in locations.into_iter().take(MAX_LOCATIONS) {
             names.note(
                 NoteKind::SAMPLES_ELSEWHERE,
-                &format!("{samples} samples in {location}"),
+                &format!("{} in {location}", count(samples, "sample")),
             );
         }
-        let note = |count: u64, text: &str| {
-            if count > 0 {
-                names.note(NoteKind::OTHER, &format!("PC sampling: {count} {text}"));
+        let note = |number: u64, one: &str, fact: &str| {
+            if number > 0 {
+                let number = count(number, one);
+                names.note(NoteKind::OTHER, &format!("PC sampling: {number} {fact}"));
             }
         };
-        note(
-            self.unknown,
-            "samples in kernels belong to no known dispatch",
-        );
+        note(self.unknown, "sample", "in kernels of no known dispatch");
         note(
             self.attribution.lost_outside,
-            "lost samples belong to no dispatch",
+            "lost sample",
+            "of no dispatch",
         );
         note(
             self.attribution.forgotten + events_lost,
-            "dispatches exceeded the limit of dispatches in flight: their samples belong to none",
+            "dispatch",
+            "over the limit of dispatches in flight: its samples belong to none",
         );
         note(
             self.threads.damaged,
-            "rings of perf events contained malformed records",
+            "ring",
+            "of perf events contained malformed records",
         );
         note(
             self.threads.throttled,
-            "times the kernel throttled sampling: use a longer interval",
+            "time",
+            "the kernel throttled sampling: use a longer interval",
         );
-        note(self.mappings.not_stored, "code objects could not be stored");
+        note(
+            self.mappings.not_stored,
+            "code object",
+            "could not be stored",
+        );
         if let Some(why) = self.threads.why_refused() {
-            let text = format!("threads could not be sampled: {why}");
-            note(self.threads.refused().max(1) as u64, &text);
+            let refused = self.threads.refused().max(1) as u64;
+            note(refused, "thread", &format!("could not be sampled: {why}"));
         }
     }
 }

@@ -17,6 +17,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::Report;
 use super::row::{Damage, Field, Row};
+use crate::record::count;
 
 /// Bytes of the longest value.
 const MAX_VALUE: i32 = 64 << 20;
@@ -146,7 +147,8 @@ impl Database {
             }
         });
         if let Err(error) = result {
-            let found = format!("after {number} rows of {}: {error}", table.name);
+            let rows = count(number, "row");
+            let found = format!("after {rows} of {}: {error}", table.name);
             damages.add(Damage::new(found, "the rest of the table"));
         }
         damages

@@ -890,7 +890,7 @@ fn a_trace_lists_its_contents() {
     assert_eq!(
         findings,
         [
-            "15 records were lost while recording",
+            "15 records lost while recording",
             "no call names the work 0x10000000002 as its own",
             "the recording is incomplete from 5000000002 ns on: the disk is full",
         ]

@@ -1,5 +1,6 @@
 //! `gputrail agents`: prints the devices that each source finds.
 
+use crate::figures::count;
 use crate::{Failure, stdout};
 use gputrail::collect::sampling::Possible;
 use gputrail::source::cuda;
@@ -97,7 +98,7 @@ fn describe(number: usize, found: &Found) -> String {
         ),
         (
             "largest group",
-            format!("{} work-items", device.max_workgroup),
+            count(device.max_workgroup.into(), "work-item"),
         ),
     ];
     if !device.bus.is_empty() {

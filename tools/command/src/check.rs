@@ -1,7 +1,7 @@
 //! `gputrail check`: prints the defects of a trace.
 
 use crate::cli::Check;
-use crate::figures::{bytes, count, grouped};
+use crate::figures::{bytes, count};
 use crate::input::{Input, unpacked};
 use crate::{Failure, stdout};
 use anyhow::{Context, anyhow};
@@ -44,8 +44,8 @@ pub fn run(arguments: &Check) -> Result<u8, Failure> {
         let _ = writeln!(text, "{path}: {finding}");
     }
     if findings.unlisted() > 0 {
-        let rest = grouped(findings.unlisted());
-        let _ = writeln!(text, "{path}: {rest} further findings are not listed");
+        let rest = count(findings.unlisted(), "further finding");
+        let _ = writeln!(text, "{path}: {rest}, not listed");
     }
     let _ = writeln!(
         text,

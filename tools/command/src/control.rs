@@ -192,8 +192,8 @@ impl Listener {
         let status = controls.request(verb.action()).context(over)?;
         if verb == Verb::Dump && status.dumps == before.dumps {
             bail!(
-                "{} dumps have been written, the most that --dumps allows",
-                before.dumps.unwrap_or(0)
+                "{} written, the most that --dumps allows",
+                count(before.dumps.unwrap_or(0).into(), "dump")
             );
         }
         let mut answer = describe(&status, recording);

@@ -417,7 +417,8 @@ pub fn summary(report: &Report) -> String {
         text += &format!("{}: {format}, {}\n", file.display(), bytes(*length));
     }
     if report.files.len() > MAX_LINES {
-        text += &format!("and {} more files\n", report.files.len() - MAX_LINES);
+        let more = report.files.len() - MAX_LINES;
+        text += &format!("and {}\n", count(more as u64, "more file"));
     }
     text += &counts(report);
     text += "\n";
@@ -430,24 +431,21 @@ pub fn summary(report: &Report) -> String {
 pub fn counts(report: &Report) -> String {
     let counts = report.counts;
     let all = [
-        (counts.calls, "call"),
-        (counts.kernels, "kernel"),
-        (counts.copies, "copy"),
-        (counts.sets, "fill"),
-        (counts.other_work, "other operation"),
-        (counts.slices, "slice"),
-        (counts.instants, "instant"),
-        (counts.samples, "sample"),
-        (counts.values, "counter value"),
-        (report.arrows, "arrow end"),
-        (report.loose_arrows, "arrow end without device work"),
+        (counts.calls, "call", ""),
+        (counts.kernels, "kernel", ""),
+        (counts.copies, "copy", ""),
+        (counts.sets, "fill", ""),
+        (counts.other_work, "other operation", ""),
+        (counts.slices, "slice", ""),
+        (counts.instants, "instant", ""),
+        (counts.samples, "sample", ""),
+        (counts.values, "counter value", ""),
+        (report.arrows, "arrow end", ""),
+        (report.loose_arrows, "arrow end", " without device work"),
     ];
-    let parts = all.into_iter().filter(|(number, _)| *number > 0);
+    let parts = all.into_iter().filter(|(number, ..)| *number > 0);
     let parts: Vec<_> = parts
-        .map(|(number, one)| {
-            let text = count(number, one).replace("copys", "copies");
-            text.replace("end without device works", "ends without device work")
-        })
+        .map(|(number, one, which)| count(number, one) + which)
         .collect();
     match parts.is_empty() {
         true => "no events".to_owned(),
@@ -461,7 +459,8 @@ pub fn remarks(report: &Report) -> String {
         let lines = list.iter().take(MAX_LINES);
         let mut text: String = lines.map(|one| format!("{before}{one}\n")).collect();
         if list.len() > MAX_LINES {
-            text += &format!("{before}{} more kinds\n", list.len() - MAX_LINES);
+            let more = list.len() - MAX_LINES;
+            text += &format!("{before}{}\n", count(more as u64, "more kind"));
         }
         text
     };
@@ -473,8 +472,8 @@ pub fn remarks(report: &Report) -> String {
     }
     let unread = report.unread.len() as u64 + report.further_unread;
     if unread > MAX_LINES as u64 {
-        let more = unread - MAX_LINES as u64;
-        text += &format!("not read: {more} more files\n");
+        let more = count(unread - MAX_LINES as u64, "more file");
+        text += &format!("not read: {more}\n");
     }
     text
 }

@@ -3,6 +3,7 @@
 mod chips;
 
 use crate::cli::{CountersMode, Counting};
+use crate::figures::count;
 use crate::tables::{self, Cell, Column, Format, Table};
 use crate::{Failure, say, stdout};
 use anyhow::{Context, anyhow, bail};
@@ -357,7 +358,8 @@ fn basic(architecture: &Architecture, index: CounterIndex, resolution: Resolutio
         let _ = write!(text, ": block {}, event {event}", block.name);
         match block.capacity {
             Some(capacity) => {
-                let _ = write!(text, ", counts {capacity} events at a time");
+                let events = count(capacity.into(), "event");
+                let _ = write!(text, ", counts {events} at a time");
             }
             None => text += ", taken to count one event at a time",
         }
@@ -444,10 +446,7 @@ fn check(architecture: &Architecture, wanted: &[CounterIndex]) -> Result<String,
 
 /// "2 passes of a kernel".
 fn passes_of_a_kernel(passes: usize) -> String {
-    match passes {
-        1 => "1 pass of a kernel\n".to_owned(),
-        count => format!("{count} passes of a kernel\n"),
-    }
+    count(passes as u64, "pass") + " of a kernel\n"
 }
 
 /// Tells which of `names` can be counted at a period, where there is one pass: sets, each filled in the order of the names,

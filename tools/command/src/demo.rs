@@ -4,6 +4,7 @@
 //! runs there, in a process of its own that is recorded like any other program.
 
 use crate::cli::{Cli, Command, Demo, RunDemo};
+use crate::figures::count;
 use crate::library::{Carried, FILE_NAME};
 use crate::output::{Output, WORKSHOP_PREFIX, folder_of, refuse_older};
 use crate::ranks::Job;
@@ -207,6 +208,6 @@ fn record_here(capture: &std::path::Path, arguments: &Demo) -> Result<(), Failur
     simulation.run().map_err(|error| anyhow!(error))?;
     recorder
         .finish()
-        .map_err(|(error, lost)| anyhow!("{error}; {lost} records are lost"))?;
+        .map_err(|(error, lost)| anyhow!("{error}; lost: {}", count(lost, "record")))?;
     Ok(())
 }

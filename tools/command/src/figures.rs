@@ -25,7 +25,7 @@ pub fn time(time: Nanos) -> String {
 pub fn bytes(number: u64) -> String {
     let value = number as f64;
     match number {
-        0..1_000 => format!("{number} bytes"),
+        0..1_000 => count(number, "byte"),
         1_000..1_000_000 => format!("{:.0} kB", value / 1e3),
         1_000_000..1_000_000_000 => format!("{:.1} MB", value / 1e6),
         _ => format!("{:.2} GB", value / 1e9),
@@ -129,8 +129,8 @@ mod tests {
         ];
         assert_eq!(times.map(|nanos| time(Nanos(nanos))), expected);
         assert_eq!(
-            [659, 577_343, 14_000_000].map(bytes),
-            ["659 bytes", "577 kB", "14.0 MB"]
+            [1, 659, 577_343, 14_000_000].map(bytes),
+            ["1 byte", "659 bytes", "577 kB", "14.0 MB"]
         );
     }
 

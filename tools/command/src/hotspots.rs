@@ -5,6 +5,7 @@ mod json;
 mod table;
 
 use crate::cli::{Contents, Hotspots as Arguments, HotspotsFormat};
+use crate::figures::count;
 use crate::input;
 use crate::{Failure, say, stdout};
 use anyhow::anyhow;
@@ -28,7 +29,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     let report = hotspots.report();
     if report.left_out > 0 {
-        say!("{} entries were left out to bound memory", report.left_out);
+        let entries = count(report.left_out, "entry");
+        say!("{entries} left out to bound memory");
     }
     let wanted = wanted(&report, arguments)?;
     let text = match arguments.format {

@@ -3,6 +3,7 @@
 use crate::ahead::{Ahead, Running};
 use crate::cli::{Contents, Record, Sampling};
 use crate::control;
+use crate::figures::count;
 use crate::flight::{Asked, Keep};
 use crate::library::{self, Unpacked};
 use crate::output::Output;
@@ -469,8 +470,8 @@ impl Recorded {
         }
         if findings.len() > MAX_FINDINGS {
             say!(
-                "and {} more processes like these",
-                findings.len() - MAX_FINDINGS
+                "and {} like these",
+                count((findings.len() - MAX_FINDINGS) as u64, "more process")
             );
         }
     }

@@ -178,8 +178,7 @@ fn calls(summary: &Summary) -> Vec<Row> {
     }
     match others {
         0 => {}
-        1 => rows.push(("1 other query".into(), queries)),
-        several => rows.push((format!("{several} other queries"), queries)),
+        some => rows.push((count(some, "other query"), queries)),
     }
     rows.sort_by_key(|(_, times)| std::cmp::Reverse(times.total));
     rows
@@ -313,8 +312,8 @@ fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
     if report.findings.len() > MAX_LINES {
         let _ = writeln!(
             text,
-            "and {} more places that could not be read",
-            report.findings.len() - MAX_LINES
+            "and {} that could not be read",
+            count((report.findings.len() - MAX_LINES) as u64, "more place")
         );
     }
 }

@@ -201,7 +201,7 @@ impl Checks {
             .filter_map(|row| row["value"].as_f64())
             .find(|lost| *lost > 0.0)
         {
-            check.lines.push(format!("{lost} records were lost"));
+            check.lines.push(format!("records lost: {lost}"));
             wrong.push("losses");
         }
         if let Some(events) = traced.get("time_events_ms") {
@@ -338,7 +338,7 @@ impl Checks {
         // Nothing else runs.
         match spin > 0.0 && spin >= 0.9 * all {
             true => Ok(()),
-            false => Err(format!("{spin} of {all} samples are in the long kernel")),
+            false => Err(format!("samples in the long kernel: {spin} of {all}")),
         }
     }
 
@@ -379,7 +379,7 @@ impl Checks {
         }
         let summary = self.summary(name)?;
         let kernels = total(&summary, "kernels", "", "count");
-        check.lines.push(format!("{kernels} kernels in the trace"));
+        check.lines.push(format!("kernels in the trace: {kernels}"));
         match kernels >= 100.0 {
             true => Ok(()),
             false => Err("too few kernels".into()),

@@ -9,7 +9,7 @@ use crate::collect::process;
 use crate::collect::sampling::lines::Lines;
 use crate::collect::sampling::{Delivery, Request};
 use crate::record::{
-    AgentId, KernelId, NotIssued, SampleAggregate, SamplingMethod, SamplingTotals, WorkId,
+    AgentId, KernelId, NotIssued, SampleAggregate, SamplingMethod, SamplingTotals, WorkId, count,
 };
 use crate::source::cuda::activity::RECENT;
 use crate::source::cuda::ffi::Cupti;
@@ -263,35 +263,41 @@ impl Output {
         } = self.losses;
         let left_out = code::left_out();
         let unknown = self.unknown_reasons.join(", ");
+        let samples = |number| count(number, "sample");
         let all = [
             (
                 dropped,
                 true,
                 format!(
-                    "{dropped} samples were dropped by the hardware: a longer --interval makes fewer"
+                    "{} dropped by the hardware: a longer --interval makes fewer",
+                    samples(dropped)
                 ),
             ),
             (
                 full,
                 true,
                 format!(
-                    "the buffer of the hardware was full {full} times, and samples are missing"
+                    "the buffer of the hardware was full {}, and samples are missing",
+                    count(full, "time")
                 ),
             ),
             (
                 unwritten,
                 true,
-                format!("{unwritten} samples could not be written"),
+                format!("{} could not be written", samples(unwritten)),
             ),
             (
                 foreign,
                 false,
-                format!("{foreign} samples were taken in kernels that are not the program's"),
+                format!("{} in kernels that are not the program's", samples(foreign)),
             ),
             (
                 left_out,
                 false,
-                format!("{left_out} modules are too large to be kept: their samples have no lines"),
+                format!(
+                    "{} too large to be kept: samples there have no lines",
+                    count(left_out, "module")
+                ),
             ),
             (
                 unknown.len() as u64,

@@ -10,6 +10,7 @@ use serde_core::Deserialize;
 use serde_json::value::RawValue;
 
 use super::event::{self, Event};
+use crate::record::count;
 use crate::trace::import::json_window::{JsonWindow, error_offset, is_cut, reason};
 
 /// Bytes of the file that are in memory at most: an event that is longer is damage.
@@ -373,14 +374,14 @@ impl<R: BufRead> Scanner<R> {
         let at = begin + error as u64;
         match end {
             Some(end) => {
-                let found = format!("{found}; {} bytes skipped", end - begin);
+                let found = format!("{found}; {} skipped", count(end - begin, "byte"));
                 visitor.damage(at, found, expected);
                 Ok(())
             }
             None => {
                 let found = format!(
-                    "{found}; the rest, {} bytes, skipped",
-                    self.position() - begin
+                    "{found}; the rest, {}, skipped",
+                    count(self.position() - begin, "byte")
                 );
                 visitor.damage(at, found, expected);
                 Err(Stop::End)

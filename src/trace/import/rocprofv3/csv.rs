@@ -6,6 +6,7 @@
 
 use std::io::{self, BufRead};
 
+use crate::record::count;
 use crate::trace::import::row::{Damage, Field, Row};
 
 /// Bytes of the longest record.
@@ -176,8 +177,10 @@ impl<R: BufRead> Csv<R> {
                     return Ok(Some(Err(damage(found, "text".to_owned()))));
                 }
                 Some(Ok(())) if self.ends.len() != self.columns.len() => {
-                    let found = format!("{} fields in line {line}", self.ends.len());
-                    let expected = format!("{} fields, as in the header", self.columns.len());
+                    let found = count(self.ends.len() as u64, "field");
+                    let found = format!("{found} in line {line}");
+                    let expected = count(self.columns.len() as u64, "field");
+                    let expected = expected + ", as in the header";
                     return Ok(Some(Err(damage(found, expected))));
                 }
                 Some(Ok(())) => {
@@ -403,7 +406,7 @@ mod tests {
             records("A,B\n1,2\n1\n1,2,3\n3,4\n"),
             [
                 "2: 1|2",
-                "found 1 fields in line 3",
+                "found 1 field in line 3",
                 "found 3 fields in line 4",
                 "5: 3|4",
             ]

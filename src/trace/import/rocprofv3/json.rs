@@ -11,6 +11,7 @@ use serde_core::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
+use crate::record::count;
 use crate::trace::import::json_window::{JsonWindow, error_offset, is_cut, reason};
 
 /// Bytes of the longest element.
@@ -401,7 +402,7 @@ impl<R: BufRead> Scanner<R> {
         };
         let end = self.position();
         let found = match found_next {
-            true => format!("{found}; {} bytes skipped", end - begin),
+            true => format!("{found}; {} skipped", count(end - begin, "byte")),
             false => format!("{found}; the rest of the file is left out"),
         };
         take.damage(begin + error as u64, found, "a value in JSON");

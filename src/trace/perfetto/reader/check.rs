@@ -15,7 +15,7 @@ use super::tracks::{TrackId, Tracks};
 use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
 use crate::collect::scope::is_selective;
 use crate::record::number_map::NumberMap;
-use crate::record::{Nanos, NoteKind};
+use crate::record::{Nanos, NoteKind, count};
 use crate::trace::model::{Slice, category};
 use crate::trace::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats};
 
@@ -110,7 +110,7 @@ impl Visitor for Check {
                     .fold(0, u64::saturating_add);
                 if lost > 0 {
                     findings.add(position, || {
-                        format!("{lost} records were lost while recording")
+                        format!("{} lost while recording", count(lost, "record"))
                     });
                 }
             }),

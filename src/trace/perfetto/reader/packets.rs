@@ -10,6 +10,7 @@ use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use super::fields::{Field, FieldValue, Fields, key, varint};
 use super::findings::{Findings, PacketPosition};
 use super::window::Window;
+use crate::record::count;
 use crate::trace::perfetto::schema::field::trace;
 use crate::trace::perfetto::schema::field::trace_packet::{
     COMPRESSED_PACKETS as COMPRESSED, TRUSTED_PACKET_SEQUENCE_ID as SEQUENCE,
@@ -242,7 +243,7 @@ impl<R: Read> Packets<R> {
         }
         let to = self.window.offset();
         findings.add(from, || {
-            format!("{what}; {} bytes are skipped", to - from.offset)
+            format!("{what}; {} skipped", count(to - from.offset, "byte"))
         });
     }
 
@@ -257,10 +258,10 @@ impl<R: Read> Packets<R> {
                 value: FieldValue::Bytes(packet),
             }) = fields.next()
             else {
-                let bytes = left.len();
+                let bytes = count(left.len() as u64, "byte");
                 self.group_at = self.group.len();
                 findings.add(self.group_position, || {
-                    format!("an invalid packet in a group: its last {bytes} bytes are skipped")
+                    format!("an invalid packet in a group: its last {bytes} skipped")
                 });
                 return None;
             };

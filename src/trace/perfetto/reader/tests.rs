@@ -418,7 +418,7 @@ fn losses_are_found_and_reported() {
             ..TracePacket::default()
         });
     });
-    one_finding(&trace, "9 records were lost");
+    one_finding(&trace, "9 records lost");
     assert_eq!(info(&trace[..]).lost, 9);
 }
 

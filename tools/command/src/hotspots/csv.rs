@@ -1,6 +1,7 @@
 //! One row for each sample, in the columns of rocprofv3's PC sampling files.
 
 use crate::cli::{Contents, Hotspots as Arguments};
+use crate::figures::count;
 use crate::input;
 use crate::{Failure, say, stdout};
 use anyhow::anyhow;
@@ -66,8 +67,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         };
         let other = other.name().unwrap_or_default();
         say!(
-            "{} samples were taken in another way and have other columns: --method {other} writes them",
-            rows.others
+            "{} taken in another way, with other columns: --method {other} writes them",
+            count(rows.others, "sample")
         );
     }
     Ok(0)

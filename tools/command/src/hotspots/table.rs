@@ -198,7 +198,7 @@ fn detail(text: &mut String, kernel: &Kernel, all: u64, whole: bool, paint: Pain
         count(kernel.tally.samples, "sample")
     );
     if kernel.dispatches > 0 {
-        let dispatches = count(kernel.dispatches, "dispatch").replace("dispatchs", "dispatches");
+        let dispatches = count(kernel.dispatches, "dispatch");
         let _ = write!(title, " of {dispatches}");
     }
     let _ = write!(

@@ -263,5 +263,5 @@ fn a_chunk_of_an_absurd_length() {
     let chunk = demo.chunk();
     let mut absurd = demo.capture.clone();
     absurd[chunk + 8..chunk + 12].fill(0xff);
-    demo.converted_but_for(&absurd, chunk, "bytes that are not a chunk");
+    demo.converted_but_for(&absurd, chunk, "bytes outside of chunks");
 }

@@ -143,7 +143,7 @@ fn faults_of_cupti_neither_disturb_the_program_nor_pass_silently() {
             "dropped",
             5,
             11,
-            "CUDA: 3 activity records were dropped by CUPTI",
+            "CUDA: 3 activity records dropped by CUPTI",
         ),
         ("never", 0, 11, ""),
         (
@@ -182,7 +182,7 @@ fn kernels_without_times_are_counted() {
     let longer: i64 = trace.value("select count(*) from gpu_slice where dur > 0");
     assert_eq!(longer, 0);
     let info = well(&mut stand_ins.dir.gputrail(["info", "run.pftrace"])).text();
-    assert!(info.contains("activity records have no times"), "{info}");
+    assert!(info.contains("activity records without times"), "{info}");
 }
 
 #[test]

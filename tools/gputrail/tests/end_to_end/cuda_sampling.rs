@@ -242,12 +242,7 @@ fn what_hinders_sampling_is_said_and_the_program_goes_on() {
             "options nvidia NVreg_RestrictProfilingToAdminUsers=0",
         ),
         ("full_buffer", ALL, 0, "the buffer of the hardware is full"),
-        (
-            "lost_samples",
-            ALL,
-            5,
-            "5 samples were dropped by the hardware",
-        ),
+        ("lost_samples", ALL, 5, "5 samples dropped by the hardware"),
     ];
     for version in ["1108", "1209"] {
         for (fault, samples, dropped, words) in faults {
