@@ -71,7 +71,7 @@ fn record() {
         recorder.describe_process("test");
         Some(recorder)
     });
-    assert!(attached);
+    assert_eq!(attached, process::Attached::Now);
 }
 
 fn call() {

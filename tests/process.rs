@@ -4,7 +4,7 @@ use gputrail::capture::{Reader, Writer};
 use gputrail::clock;
 use gputrail::collect::correlation::Extra;
 use gputrail::collect::operations::OperationInfo;
-use gputrail::collect::process;
+use gputrail::collect::process::{self, Attached};
 use gputrail::collect::recorder::{Recorder, RecorderOptions};
 use gputrail::collect::source::Source;
 use gputrail::collect::switchboard::{Observed, Switchboard};
@@ -108,11 +108,9 @@ fn in_child(child: impl FnOnce() -> i32) -> (u32, i32) {
 fn a_process_its_threads_and_its_children_are_recorded_once_each() {
     DIRECTORY.set(tempfile::tempdir().unwrap()).unwrap();
     assert!(!call(), "nothing is recorded before the process attaches");
-    assert!(process::attach_with(&OneCall, record));
-    assert!(
-        !process::attach_with(&OneCall, record),
-        "a process attaches once"
-    );
+    assert_eq!(process::attach_with(&OneCall, record), Attached::Now);
+    let again = process::attach_with(&OneCall, record);
+    assert_eq!(again, Attached::Before, "a process attaches once");
     assert!(
         process::interest(Operation {
             domain: Domain::OPENCL,

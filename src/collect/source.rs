@@ -17,10 +17,10 @@
 use super::operations::OperationInfo;
 use super::process::Current;
 use super::switchboard::{Buffers, Flush, Switchboard};
+use crate::platform::sync::OnceBox;
 use crate::record::Domain;
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The observer of one runtime.
 pub trait Source: Sync {
@@ -75,36 +75,26 @@ pub trait Source: Sync {
 /// Sources that a process can have.
 pub const MAX_SOURCES: usize = 8;
 
-/// The sources that have attached, in this process or in one that it was forked from. Each leads to a leaked box.
-static ATTACHED: [AtomicPtr<&'static dyn Source>; MAX_SOURCES] =
-    [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_SOURCES];
+/// The sources that have attached, in this process or in one that it was forked from.
+static ATTACHED: [OnceBox<&'static dyn Source>; MAX_SOURCES] =
+    [const { OnceBox::new() }; MAX_SOURCES];
 
 /// A set of attached sources: a bit for each place in the list.
 pub(super) type SourceSet = u32;
 
-/// Adds `source` to the list unless it is there, and returns it as a set; the empty set if the list is full. The caller
-/// holds the lock of the process.
+/// Adds `source` to the list unless it is there, and returns it as a set; the empty set if the list is full.
 pub(super) fn add(source: &'static dyn Source) -> SourceSet {
-    for (place, entry) in ATTACHED.iter().enumerate() {
-        // SAFETY: null or a leaked box.
-        match unsafe { entry.load(Ordering::Acquire).as_ref() } {
-            Some(there) if there.domain() != source.domain() => {}
-            Some(_) => return 1 << place,
-            None => {
-                entry.store(Box::into_raw(Box::new(source)), Ordering::Release);
-                return 1 << place;
-            }
-        }
-    }
-    0
+    let entries = ATTACHED.iter();
+    let added = entries.map(|entry| entry.get_or_init(|| source).domain() == source.domain());
+    let place = added.enumerate().find(|(_, is_source)| *is_source);
+    place.map_or(0, |(place, _)| 1 << place)
 }
 
 /// The sources of a set, each with its bit.
 pub(super) fn of(set: SourceSet) -> impl Iterator<Item = (SourceSet, &'static dyn Source)> {
-    let listed = ATTACHED.iter().enumerate().filter_map(|(place, entry)| {
-        // SAFETY: null or a leaked box.
-        let source = unsafe { entry.load(Ordering::Acquire).as_ref() }?;
-        Some((1 << place, *source))
-    });
+    let listed = ATTACHED
+        .iter()
+        .enumerate()
+        .filter_map(|(place, entry)| Some((1 << place, *entry.get()?)));
     listed.filter(move |(bit, _)| set & bit != 0)
 }

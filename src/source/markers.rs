@@ -2,7 +2,7 @@
 //! program into [markers](crate::collect::marker); this source gives them a recording in programs that use no runtime.
 
 use crate::collect::operations::OperationInfo;
-use crate::collect::process;
+use crate::collect::process::{self, Attached};
 use crate::collect::source::Source;
 use crate::record::Domain;
 use std::ffi::OsString;
@@ -81,10 +81,9 @@ impl Source for Markers {
 }
 
 /// Attaches the source. Returns whether markers of this process have consumers, now or later: there is a recording or a
-/// tool.
+/// tool, or another thread is finding that out.
 pub(crate) fn attach() -> bool {
-    process::attach(&Markers);
-    process::is_observed()
+    process::attach(&Markers) == Attached::Later || process::is_observed()
 }
 
 #[cfg(test)]

@@ -6,3 +6,5 @@ extern "C" void other_marks(void) {
     nvtxMarkA("other moment");
     nvtxRangePop();
 }
+
+extern "C" int other_push(void) { return nvtxRangePushA("of the other binary"); }

@@ -265,7 +265,10 @@ fn come_and_go(running: &AtomicBool) {
 }
 
 fn under_pressure() {
-    assert!(process::attach_with(&OneCall, |_| None));
+    assert_eq!(
+        process::attach_with(&OneCall, |_| None),
+        process::Attached::Now
+    );
     let context = Context::new().unwrap();
     let mut kept = Vec::new();
     for (policy, kilobytes) in [

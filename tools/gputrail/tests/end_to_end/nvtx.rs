@@ -187,6 +187,23 @@ fn a_program_without_a_recording_finds_nvtx_switched_off() {
 }
 
 #[test]
+fn binaries_that_call_nvtx_while_the_recording_takes_long_to_begin_are_recorded() {
+    needs!(binaries_that_call_nvtx_while_the_recording_takes_long_to_begin_are_recorded: Need::Nvtx, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let program = compile(&dir, "nvtx_slow", &[]);
+    let other = compile(&dir, "nvtx_other", &["-shared", "-fPIC"]);
+    let ended = well(&mut dir.gputrail(["record", "-o", "run.pftrace", "--", &program, &other]));
+    assert_eq!(ended.text(), "0 0\n");
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let counts = slices(&mut trace);
+    for name in ["own moment", "other binary", "other moment"] {
+        let key = (name.to_owned(), "markers: NVTX".to_owned());
+        assert_eq!(counts.get(&key), Some(&1), "{name}: {counts:?}");
+    }
+}
+
+#[test]
 fn pythons_nvtx_is_recorded_in_threads_tasks_and_processes() {
     needs!(pythons_nvtx_is_recorded_in_threads_tasks_and_processes: Need::Nvtx, Need::TraceProcessor);
     let dir = TestDir::new();
