@@ -172,7 +172,7 @@ pub(super) unsafe fn text<'a>(kind: i32, message: *const c_void) -> Text<'a> {
     unsafe {
         match kind {
             message::REGISTERED => {
-                let registered = forwarding::string(message.cast());
+                let registered = forwarding::STRINGS.ours(message.cast());
                 registered.as_ref().map_or(Text::None, Text::Kept)
             }
             message::ASCII => ascii(message.cast()),

@@ -5,7 +5,9 @@
 //! As in `functions`: the arguments are those of a program that keeps to NVTX's documentation.
 
 use super::abi::{Function, ascii};
-use super::functions::{Domain, FunctionOf, answer, domain, functions_at, id, kept};
+use super::functions::{
+    Domain, FunctionOf, Registered, answer, domain, functions_at, kept, register,
+};
 use super::payload::{PAYLOAD, sample};
 use super::schema::{LAYOUTS, Layout, Read, Source, Values};
 use super::scope;
@@ -43,13 +45,6 @@ pub(super) struct CounterAttributes {
     id: u64,
 }
 
-impl CounterAttributes {
-    /// The attributes with an id.
-    pub fn with_id(&self, id: u64) -> CounterAttributes {
-        CounterAttributes { id, ..*self }
-    }
-}
-
 #[repr(C)]
 pub(super) struct CounterBatch {
     counter: u64,
@@ -64,43 +59,34 @@ pub(super) struct CounterBatch {
 const BEGIN_AND_INTERVAL: u64 = 1 << 32;
 const END_AND_INTERVAL: u64 = 2 << 32;
 
-pub(super) unsafe extern "C" fn counter_register(
-    handle: Domain,
-    given: *const CounterAttributes,
-) -> u64 {
-    answer(0, || {
-        // SAFETY: see the module's page.
-        let Some(given) = (unsafe { given.as_ref() })
-            .filter(|given| given.size >= size_of::<CounterAttributes>())
-        else {
-            return 0;
-        };
-        // SAFETY: see the module's page.
-        let name = unsafe { ascii(given.name) }.read();
+impl Registered for CounterAttributes {
+    fn chosen(&self) -> Option<u64> {
+        (self.size >= size_of::<CounterAttributes>()).then_some(self.id)
+    }
+
+    unsafe fn put(&self, domain: u32, id: u64) -> Option<()> {
+        // SAFETY: null or a text.
+        let name = unsafe { ascii(self.name) }.read();
         let name = if name.is_empty() {
             "counter".into()
         } else {
             name
         };
-        // SAFETY: see the module's page.
-        let facts = unsafe { Facts::read(given.semantics) };
-        let id = id(given.id);
-        let domain = domain(handle).number();
-        let scope = scope::path(domain, facts.scope).or(scope::path(domain, given.scope));
+        // SAFETY: a list of the program's.
+        let facts = unsafe { Facts::read(self.semantics) };
+        let scope = scope::path(domain, facts.scope).or(scope::path(domain, self.scope));
         let name = match scope {
             Some(scope) => format!("{name} [{}]", scope.text()).into(),
             None => name,
         };
-        let counter = kept(&name).map(|name| Counter {
-            name,
+        let counter = Counter {
+            name: kept(&name)?,
             unit: facts.unit,
-            schema: given.schema,
+            schema: self.schema,
             time_domain: facts.time_domain,
-        });
-        let key = (domain, id);
-        let put = counter.and_then(|counter| COUNTERS.put(key, counter));
-        put.map_or(0, |_| id)
-    })
+        };
+        COUNTERS.put((domain, id), counter).map(|_| ())
+    }
 }
 
 /// Runs `work` with a counter that has been registered.
@@ -242,7 +228,7 @@ pub(super) unsafe extern "C" fn batch_submit(handle: Domain, batch: *const Count
 
 /// The functions of this extension by their ids.
 pub(super) static FUNCTIONS: [Option<FunctionOf>; 6] = functions_at![
-    counter_register,
+    (register::<CounterAttributes>),
     sample_int64,
     sample_float64,
     sample_bytes,

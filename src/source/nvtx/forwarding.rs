@@ -3,18 +3,19 @@
 //! NVTX has one function in each place of its tables. The other library is initialised first and puts its functions there;
 //! ours then take their places and call them. The program holds the other library's handles and ids, so that its calls
 //! can be passed on as they are, and our objects are known by these handles. A function that the other library does not have
-//! returns our result where that is a number; the other library gets 0 for a range that it does not know. Where it is a handle, the program gets ours only if the other library has no
-//! function that could take it, and otherwise what the function returns without a tool.
+//! returns our result where that is a number; the other library gets 0 for a range that it does not know. Where it is a
+//! handle, the program gets ours only if the other library has no function that could take it, and otherwise what the
+//! function returns without a tool.
 
 use super::abi::{
     EventAttributes, ExtensionModule, Function, GetExportTable, PayloadData, ResourceAttributes,
     SyncAttributes,
 };
 use super::counters::{self, CounterAttributes, CounterBatch};
-use super::functions::{self, Domain, FunctionOf, SyncUser, functions_at, modules};
+use super::functions::{self, Domain, FunctionOf, Registered, SyncUser, functions_at, modules};
 use super::memory::{self, Handle, Heap, RegionNames};
 use super::payload::{self, EnumAttributes, EventBatch, SchemaAttributes};
-use super::scope::{self, ScopeAttributes};
+use super::scope::ScopeAttributes;
 use super::time::{self, SyncPoint, TimeDomainAttributes};
 use crate::collect::marker::{KeptText, MarkerDomain, Registry};
 use crate::platform::inside::{Uncancelled, message};
@@ -127,11 +128,12 @@ const SYNC: usize = 6;
 /// Whether another tool gets the calls, so that the program has its handles.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
-/// Our objects by the handles that the other tool gave to the program.
-static DOMAINS: Registry<usize, &'static MarkerDomain> = Registry::new();
-static STRINGS: Registry<usize, &'static KeptText> = Registry::new();
-/// The addresses of our locks.
-static LOCKS: PerProcess<HashMap<usize, usize>> = PerProcess::new();
+/// Our domains, by the handles that the other tool gave to the program.
+pub(super) static DOMAINS: Handles<MarkerDomain> = Handles::taken_by(&[CORE2]);
+/// Our strings, likewise.
+pub(super) static STRINGS: Handles<KeptText> = Handles::taken_by(&[CORE, CORE2]);
+/// The addresses of our locks, by those of the other tool.
+static LOCKS: PerProcess<HashMap<u64, u64>> = PerProcess::new();
 /// Our ranges, with [`OURS`], by those of the other tool.
 static RANGES: PerProcess<HashMap<u64, u64>> = PerProcess::new();
 
@@ -145,22 +147,52 @@ pub(super) fn begin() {
     IS_ON.store(true, Ordering::Release);
 }
 
-/// Our domain for a handle that the program has.
-#[inline]
-pub(super) fn domain(handle: Domain) -> Domain {
-    match IS_ON.load(Ordering::Relaxed) {
-        false => handle,
-        true => DOMAINS.get(&handle.addr()).map_or(null(), |domain| *domain),
+/// Our objects of one type, which live for ever, by the handles that the other tool gave to the program.
+pub(super) struct Handles<T: 'static> {
+    ours: Registry<usize, &'static T>,
+    /// The modules of NVTX whose functions take these handles.
+    taken_by: &'static [usize],
+}
+
+impl<T: Sync> Handles<T> {
+    const fn taken_by(taken_by: &'static [usize]) -> Handles<T> {
+        Handles {
+            ours: Registry::new(),
+            taken_by,
+        }
+    }
+
+    /// Our object for a handle that the program has.
+    #[inline]
+    pub fn ours(&self, handle: *const T) -> *const T {
+        match IS_ON.load(Ordering::Relaxed) {
+            false => handle,
+            true => self.ours.get(&handle.addr()).map_or(null(), |ours| *ours),
+        }
+    }
+
+    /// The handle that the program gets: the other tool's, or ours if that tool has no function that could take it.
+    fn give(&self, theirs: Option<*const T>, ours: *const T) -> *const T {
+        let handle = theirs.unwrap_or(if take_none(self.taken_by) {
+            ours
+        } else {
+            null()
+        });
+        let known = self.ours.get(&handle.addr());
+        let is_known = known.is_some_and(|known| std::ptr::eq(*known, ours));
+        // SAFETY: null, or an object that lives for ever.
+        if let (Some(ours), false) = (unsafe { ours.as_ref() }, handle.is_null() || is_known) {
+            self.ours.put(handle.addr(), ours);
+        }
+        handle
     }
 }
 
-/// Our string for a handle that the program has.
-#[inline]
-pub(super) fn string(handle: *const KeptText) -> *const KeptText {
-    match IS_ON.load(Ordering::Relaxed) {
-        false => handle,
-        true => STRINGS.get(&handle.addr()).map_or(null(), |string| *string),
-    }
+/// Whether the other tool has no function of these modules.
+fn take_none(modules: &[usize]) -> bool {
+    modules
+        .iter()
+        .all(|module| THEIR_MODULES[*module].is_empty())
 }
 
 /// The id that the program gets for our range, unless it gets that of the other tool.
@@ -192,19 +224,15 @@ fn their_range(id: u64) -> u64 {
     }
 }
 
+/// Our lock for a handle that the program has.
 fn lock(handle: *mut SyncUser) -> *mut SyncUser {
-    let known = LOCKS.lock().get(&handle.addr()).copied();
-    known.map_or(null_mut(), std::ptr::with_exposed_provenance_mut)
+    our_lock(LOCKS.lock().get(&(handle.addr() as u64)).copied())
 }
 
-/// Keeps our object by a handle that the program gets.
-fn keep<T: Sync>(objects: &Registry<usize, &'static T>, handle: *const T, ours: *const T) {
-    let known = objects.get(&handle.addr());
-    let is_known = known.is_some_and(|known| std::ptr::eq(*known, ours));
-    // SAFETY: null, or a domain or string, which lives for ever.
-    if let (Some(ours), false) = (unsafe { ours.as_ref() }, handle.is_null() || is_known) {
-        objects.put(handle.addr(), ours);
-    }
+fn our_lock(address: Option<u64>) -> *mut SyncUser {
+    address.map_or(null_mut(), |address| {
+        std::ptr::with_exposed_provenance_mut(address as usize)
+    })
 }
 
 /// Results of both tools, as the program gets them.
@@ -219,29 +247,14 @@ mod result {
         theirs.unwrap_or(null())
     }
 
-    pub fn domain(theirs: Option<Domain>, ours: Domain) -> Domain {
-        let takes_none = THEIR_MODULES[CORE2].is_empty();
-        let handle = theirs.unwrap_or(if takes_none { ours } else { null() });
-        keep(&DOMAINS, handle, ours);
-        handle
-    }
-
-    pub fn string(theirs: Option<*const KeptText>, ours: *const KeptText) -> *const KeptText {
-        let takes_none = THEIR_MODULES[CORE].is_empty() && THEIR_MODULES[CORE2].is_empty();
-        let handle = theirs.unwrap_or(if takes_none { ours } else { null() });
-        keep(&STRINGS, handle, ours);
-        handle
-    }
-
     pub fn lock(theirs: Option<*mut SyncUser>, ours: *mut SyncUser) -> *mut SyncUser {
-        let takes_none = THEIR_MODULES[SYNC].is_empty();
-        let handle = theirs.unwrap_or(if takes_none { ours } else { null_mut() });
+        let handle = theirs.unwrap_or(if take_none(&[SYNC]) { ours } else { null_mut() });
         if handle.is_null() {
             // SAFETY: nobody else has it.
             unsafe { functions::sync_destroy(ours) };
         } else {
-            let ours = ours.expose_provenance();
-            LOCKS.lock().insert(handle.addr(), ours);
+            let ours = ours.expose_provenance() as u64;
+            LOCKS.lock().insert(handle.addr() as u64, ours);
         }
         handle
     }
@@ -266,11 +279,11 @@ mod result {
 }
 
 /// Declares functions that call the other tool's function of a place, and then ours. Arguments behind `to` are those that
-/// the other tool gets, those behind `as` are ours, where they differ from the program's. The function behind `=>` makes one
-/// result of both.
+/// the other tool gets, those behind `as` are ours, where they differ from the program's. The function behind `=>`, or the
+/// handles there, make one result of both.
 macro_rules! forwarded {
     ($table:expr, $ours:ident: $($place:literal $name:ident($($argument:ident: $type:ty),*)
-        $(to($($their:expr),+))? $(as($($our:expr),+))? $(=> $result:ident $kind:ty)?;)*) => {$(
+        $(to($($their:expr),+))? $(as($($our:expr),+))? $(=> $result:tt $kind:ty)?;)*) => {$(
         unsafe extern "C" fn $name($($argument: $type),*) $(-> $kind)? {
             type Theirs = unsafe extern "C" fn($($type),*) $(-> $kind)?;
             // SAFETY: NVTX's function of this place; the program keeps to its documentation.
@@ -288,6 +301,7 @@ macro_rules! forwarded {
         let _: Option<()> = $theirs;
         $both
     }};
+    (@result $theirs:ident $both:ident [$handles:ident]) => { $handles.give($theirs, $both) };
     (@result $theirs:ident $both:ident $result:ident) => { result::$result($theirs, $both) };
 }
 
@@ -356,10 +370,10 @@ forwarded! { THEIR_MODULES[CORE2], functions:
     7 domain_resource_destroy(resource: *const c_void);
     8 domain_name_category_a(handle: Domain, id: u32, name: *const c_char);
     9 domain_name_category_w(handle: Domain, id: u32, name: *const u32);
-    10 domain_register_string_a(handle: Domain, text: *const c_char) => string *const KeptText;
-    11 domain_register_string_w(handle: Domain, text: *const u32) => string *const KeptText;
-    12 domain_create_a(name: *const c_char) => domain Domain;
-    13 domain_create_w(name: *const u32) => domain Domain;
+    10 domain_register_string_a(handle: Domain, text: *const c_char) => [STRINGS] *const KeptText;
+    11 domain_register_string_w(handle: Domain, text: *const u32) => [STRINGS] *const KeptText;
+    12 domain_create_a(name: *const c_char) => [DOMAINS] Domain;
+    13 domain_create_w(name: *const u32) => [DOMAINS] Domain;
     14 domain_destroy(handle: Domain);
     15 initialize(reserved: *const c_void);
 }
@@ -375,13 +389,13 @@ forwarded! { THEIR_MODULES[SYNC], functions:
 /// Our lock is forgotten first: the other tool may give its handle to a new lock.
 unsafe extern "C" fn sync_destroy(user: *mut SyncUser) {
     type Theirs = unsafe extern "C" fn(*mut SyncUser);
-    let ours = LOCKS.lock().remove(&user.addr());
+    let ours = LOCKS.lock().remove(&(user.addr() as u64));
     // SAFETY: NVTX's function of this place; our lock was made by `sync_create`, and nobody finds it any more.
     unsafe {
         if let Some(theirs) = THEIR_MODULES[SYNC].get::<Theirs>(2) {
             theirs(user);
         }
-        functions::sync_destroy(ours.map_or(null_mut(), std::ptr::with_exposed_provenance_mut));
+        functions::sync_destroy(our_lock(ours));
     }
 }
 
@@ -425,41 +439,29 @@ forwarded! { THEIR_EXTENSIONS[memory::MODULE as usize], memory:
     6 regions_name(handle: Domain, given: *const RegionNames);
 }
 
-/// Declares functions by which the program registers something: ours is registered under the other tool's id.
-macro_rules! registering {
-    ($table:expr, $ours:ident: $($place:literal $name:ident($attributes:ty);)*) => {$(
-        unsafe extern "C" fn $name(handle: Domain, given: *const $attributes) -> u64 {
-            type Theirs = unsafe extern "C" fn(Domain, *const $attributes) -> u64;
-            // SAFETY: NVTX's function of this place; the program keeps to its documentation.
-            unsafe {
-                let theirs = $table.get::<Theirs>($place).map_or(0, |theirs| theirs(handle, given));
-                match given.as_ref() {
-                    Some(given) if theirs != 0 => {
-                        $ours::$name(handle, &given.with_id(theirs));
-                        theirs
-                    }
-                    _ => $ours::$name(handle, given),
-                }
-            }
-        }
-    )*};
+/// A function by which the program registers something, in a place of an extension: ours is registered under the other
+/// tool's id.
+unsafe extern "C" fn register<R: Registered, const EXTENSION: u16, const PLACE: usize>(
+    handle: Domain,
+    given: *const R,
+) -> u64 {
+    type Theirs<R> = unsafe extern "C" fn(Domain, *const R) -> u64;
+    // SAFETY: NVTX's function of this place; the program keeps to its documentation.
+    unsafe {
+        let theirs = THEIR_EXTENSIONS[usize::from(EXTENSION)].get::<Theirs<R>>(PLACE);
+        let theirs = theirs.map_or(0, |theirs| theirs(handle, given));
+        let ours = functions::register_as(handle, given, theirs);
+        if theirs == 0 { ours } else { theirs }
+    }
 }
-
-registering! { THEIR_EXTENSIONS[DATA], payload:
-    0 schema_register(SchemaAttributes);
-    1 enum_register(EnumAttributes);
-}
-registering! { THEIR_EXTENSIONS[DATA], time: 9 time_domain_register(TimeDomainAttributes); }
-registering! { THEIR_EXTENSIONS[DATA], scope: 12 scope_register(ScopeAttributes); }
-registering! { THEIR_EXTENSIONS[counters::MODULE as usize], counters: 0 counter_register(CounterAttributes); }
 
 /// The functions of each extension where another tool gets the calls. Places without one keep the other tool's function.
 pub(super) static EXTENSIONS: [(u16, &[Option<FunctionOf>]); 3] = [
     (
         payload::MODULE,
         &functions_at![
-            schema_register,
-            enum_register,
+            (register::<SchemaAttributes, { payload::MODULE }, 0>),
+            (register::<EnumAttributes, { payload::MODULE }, 1>),
             mark_payload,
             range_push_payload,
             range_pop_payload,
@@ -467,10 +469,10 @@ pub(super) static EXTENSIONS: [(u16, &[Option<FunctionOf>]); 3] = [
             range_end_payload,
             domain_is_enabled,
             timestamp_get,
-            time_domain_register,
+            (register::<TimeDomainAttributes, { payload::MODULE }, 9>),
             _,
             _,
-            scope_register,
+            (register::<ScopeAttributes, { payload::MODULE }, 12>),
             time_sync_point,
             time_sync_point_table,
             timestamp_conversion_factor,
@@ -481,7 +483,7 @@ pub(super) static EXTENSIONS: [(u16, &[Option<FunctionOf>]); 3] = [
     (
         counters::MODULE,
         &functions_at![
-            counter_register,
+            (register::<CounterAttributes, { counters::MODULE }, 0>),
             sample_int64,
             sample_float64,
             sample_bytes,

@@ -42,7 +42,7 @@ pub(super) type Domain = *const MarkerDomain;
 #[inline]
 pub(super) fn domain(handle: Domain) -> &'static MarkerDomain {
     // SAFETY: null, or a domain that was created, which lives for ever.
-    unsafe { forwarding::domain(handle).as_ref() }.unwrap_or(&DEFAULT)
+    unsafe { forwarding::DOMAINS.ours(handle).as_ref() }.unwrap_or(&DEFAULT)
 }
 
 /// Runs `work`, and returns `default` if it panics.
@@ -84,7 +84,7 @@ pub(super) fn category(domain: &MarkerDomain, id: u32) -> Text<'static> {
     name.map_or(Text::None, Text::Kept)
 }
 
-/// A new id of a layout, scope, time domain or counter, unless the program has chosen one.
+/// A new id, unless one was chosen.
 pub(super) fn id(chosen: u64) -> u64 {
     /// Ids up to this are the program's.
     const DYNAMIC: u64 = 1 << 32;
@@ -96,6 +96,43 @@ pub(super) fn id(chosen: u64) -> u64 {
 }
 
 /// The text, kept for ever; `None` if there are too many.
+/// Attributes by which the program registers what it then names by an id: layouts, enumerations, scopes, time domains and
+/// counters.
+pub(super) trait Registered {
+    /// The id that the program has chosen, or 0; `None` if the attributes are incomplete.
+    fn chosen(&self) -> Option<u64>;
+
+    /// Registers it in a domain, by its number; `None` if there are too many.
+    ///
+    /// # Safety
+    ///
+    /// The attributes are those of a program that keeps to NVTX's documentation.
+    unsafe fn put(&self, domain: u32, id: u64) -> Option<()>;
+}
+
+/// Every function of NVTX that registers something.
+pub(super) unsafe extern "C" fn register<R: Registered>(handle: Domain, given: *const R) -> u64 {
+    // SAFETY: see the module's page.
+    unsafe { register_as(handle, given, 0) }
+}
+
+/// [`register`] by the id that another tool has given, unless that is 0.
+pub(super) unsafe fn register_as<R: Registered>(
+    handle: Domain,
+    given: *const R,
+    theirs: u64,
+) -> u64 {
+    let registered = || {
+        // SAFETY: see the module's page.
+        let given = unsafe { given.as_ref() }?;
+        let chosen = given.chosen()?;
+        let id = id(if theirs == 0 { chosen } else { theirs });
+        // SAFETY: as above.
+        unsafe { given.put(domain(handle).number(), id) }.map(|()| id)
+    };
+    answer(0, || registered().unwrap_or(0))
+}
+
 pub(super) fn kept(text: &str) -> Option<&'static KeptText> {
     STRINGS.get_or_put(text.into(), || KeptText::new(Cow::Owned(text.to_owned())))
 }
@@ -318,7 +355,9 @@ pub(super) unsafe extern "C" fn domain_register_string_a(
     text: *const c_char,
 ) -> *const KeptText {
     // SAFETY: see the module's page.
-    answer(std::ptr::null(), || unsafe { register(ascii(text)) })
+    answer(std::ptr::null(), || unsafe {
+        registered_string(ascii(text))
+    })
 }
 
 pub(super) unsafe extern "C" fn domain_register_string_w(
@@ -326,10 +365,12 @@ pub(super) unsafe extern "C" fn domain_register_string_w(
     text: *const u32,
 ) -> *const KeptText {
     // SAFETY: see the module's page.
-    answer(std::ptr::null(), || unsafe { register(wide(text)) })
+    answer(std::ptr::null(), || unsafe {
+        registered_string(wide(text))
+    })
 }
 
-fn register(text: Text<'_>) -> *const KeptText {
+fn registered_string(text: Text<'_>) -> *const KeptText {
     kept(&text.read()).map_or(std::ptr::null(), std::ptr::from_ref)
 }
 
@@ -576,13 +617,15 @@ pub(super) struct FunctionOf(pub Function);
 // SAFETY: the address of a function.
 unsafe impl Sync for FunctionOf {}
 
-/// The functions of an extension by their places; `_` stands for a place without one.
+/// The functions of an extension by their places; `_` stands for a place without one, and a function with a type is in
+/// parentheses.
 macro_rules! functions_at {
     (@place _) => { None };
     (@place $function:ident) => { Some(FunctionOf($function as Function)) };
     [$($function:tt),* $(,)?] => { [$(functions_at!(@place $function)),*] };
 }
 pub(super) use functions_at;
+    (@place ($function:expr)) => { Some(FunctionOf($function as Function)) };
 
 /// The functions of a Rust module for each module of NVTX, from id 1 on.
 macro_rules! modules {

@@ -7,13 +7,14 @@
 
 use super::abi::{Function, PayloadData, ascii};
 use super::functions::{
-    Domain, FunctionOf, answer, category, domain, ended, functions_at, id, popped, pushed, started,
+    Domain, FunctionOf, Registered, answer, category, domain, ended, functions_at, popped, pushed,
+    register, started,
 };
 use super::schema::{Enumeration, LAYOUTS, Layout, Read, Schema, SchemaEntry, Source, Values};
-use super::scope::{self, scope_register};
+use super::scope::{self, ScopeAttributes};
 use super::semantics::{Facts, Semantics};
 use super::time::{
-    time_domain_register, time_sync_point, time_sync_point_table, timestamp_conversion_factor,
+    TimeDomainAttributes, time_sync_point, time_sync_point_table, timestamp_conversion_factor,
     timestamp_get,
 };
 use crate::collect::marker::{Event, EventValue, MarkerDomain, Text};
@@ -197,30 +198,6 @@ pub(super) struct EventBatch {
 const SCHEMA_HAS_ID: u64 = 1 << 8;
 const ENUM_HAS_ID: u64 = 1 << 5;
 
-impl SchemaAttributes {
-    /// The attributes with an id.
-    pub fn with_id(&self, id: u64) -> SchemaAttributes {
-        let fields = self.fields | SCHEMA_HAS_ID;
-        SchemaAttributes {
-            fields,
-            id,
-            ..*self
-        }
-    }
-}
-
-impl EnumAttributes {
-    /// The attributes with an id.
-    pub fn with_id(&self, id: u64) -> EnumAttributes {
-        let fields = self.fields | ENUM_HAS_ID;
-        EnumAttributes {
-            fields,
-            id,
-            ..*self
-        }
-    }
-}
-
 const _: () = assert!(size_of::<SchemaAttributes>() == 80 && size_of::<RawEntry>() == 64);
 const _: () = assert!(size_of::<EnumAttributes>() == 56 && size_of::<RawEnum>() == 24);
 const _: () = assert!(size_of::<EventBatch>() == 64);
@@ -233,92 +210,76 @@ unsafe fn owned(name: *const c_char) -> Box<str> {
     unsafe { ascii(name) }.read().into()
 }
 
-pub(super) unsafe extern "C" fn schema_register(
-    handle: Domain,
-    given: *const SchemaAttributes,
-) -> u64 {
-    const NEEDED: u64 = 1 << 2 | 1 << 4 | 1 << 5;
-    answer(0, || {
-        // SAFETY: see the module's page.
-        let Some(given) = (unsafe { given.as_ref() }) else {
-            return 0;
-        };
-        let has = |bit: u64| given.fields & 1 << bit != 0;
-        if given.fields & NEEDED != NEEDED
-            || given.entries.is_null()
-            || given.entries_count > MAX_ENTRIES
-        {
-            return 0;
-        }
-        // SAFETY: see the module's page.
-        let raw = unsafe { std::slice::from_raw_parts(given.entries, given.entries_count) };
+impl Registered for SchemaAttributes {
+    fn chosen(&self) -> Option<u64> {
+        const NEEDED: u64 = 1 << 2 | 1 << 4 | 1 << 5;
+        let is_complete = self.fields & NEEDED == NEEDED
+            && !self.entries.is_null()
+            && self.entries_count <= MAX_ENTRIES;
+        is_complete.then_some(match self.fields & SCHEMA_HAS_ID {
+            0 => 0,
+            _ => self.id,
+        })
+    }
+
+    unsafe fn put(&self, domain: u32, id: u64) -> Option<()> {
+        let has = |bit: u64| self.fields & 1 << bit != 0;
+        // SAFETY: an array of this length.
+        let raw = unsafe { std::slice::from_raw_parts(self.entries, self.entries_count) };
         let entries = raw.iter().map(|raw| SchemaEntry {
             flags: raw.flags,
             kind: raw.kind,
-            // SAFETY: see the module's page.
+            // SAFETY: null or a text.
             name: unsafe { owned(raw.name) },
             detail: raw.detail,
             offset: raw.offset,
-            // SAFETY: see the module's page.
+            // SAFETY: a list of the program's.
             facts: unsafe { Facts::read(raw.semantics) },
         });
-        let domain = domain(handle).number();
         let name = match has(1) {
-            // SAFETY: see the module's page.
-            true => unsafe { owned(given.name) },
+            // SAFETY: null or a text.
+            true => unsafe { owned(self.name) },
             false => Box::default(),
         };
         let schema = Schema::new(
             domain,
             name,
-            given.form,
+            self.form,
             entries.collect(),
-            if has(6) { given.size } else { 0 },
-            if has(7) { given.pack } else { 0 },
+            if has(6) { self.size } else { 0 },
+            if has(7) { self.pack } else { 0 },
         );
-        let id = id(if given.fields & SCHEMA_HAS_ID != 0 {
-            given.id
-        } else {
-            0
-        });
-        let put = LAYOUTS.put((domain, id), Layout::Schema(schema));
-        put.map_or(0, |_| id)
-    })
+        let layout = Layout::Schema(schema);
+        LAYOUTS.put((domain, id), layout).map(|_| ())
+    }
 }
 
-pub(super) unsafe extern "C" fn enum_register(handle: Domain, given: *const EnumAttributes) -> u64 {
-    const NEEDED: u64 = 1 << 2 | 1 << 3 | 1 << 4;
-    answer(0, || {
-        // SAFETY: see the module's page.
-        let Some(given) = (unsafe { given.as_ref() }) else {
-            return 0;
-        };
-        if given.fields & NEEDED != NEEDED
-            || given.entries.is_null()
-            || given.entries_count > MAX_ENTRIES
-            || !(1..=8).contains(&given.size)
-        {
-            return 0;
-        }
-        // SAFETY: see the module's page.
-        let raw = unsafe { std::slice::from_raw_parts(given.entries, given.entries_count) };
+impl Registered for EnumAttributes {
+    fn chosen(&self) -> Option<u64> {
+        const NEEDED: u64 = 1 << 2 | 1 << 3 | 1 << 4;
+        let is_complete = self.fields & NEEDED == NEEDED
+            && !self.entries.is_null()
+            && self.entries_count <= MAX_ENTRIES
+            && (1..=8).contains(&self.size);
+        is_complete.then_some(match self.fields & ENUM_HAS_ID {
+            0 => 0,
+            _ => self.id,
+        })
+    }
+
+    unsafe fn put(&self, domain: u32, id: u64) -> Option<()> {
+        // SAFETY: an array of this length.
+        let raw = unsafe { std::slice::from_raw_parts(self.entries, self.entries_count) };
         let values = raw
             .iter()
-            // SAFETY: see the module's page.
+            // SAFETY: null or a text.
             .map(|raw| (raw.value, raw.is_flag != 0, unsafe { owned(raw.name) }));
-        let names = Enumeration {
-            size: given.size,
+        let layout = Layout::Enumeration(Enumeration {
+            size: self.size,
             values: values.collect(),
-        };
-        let domain = domain(handle).number();
-        let id = id(if given.fields & ENUM_HAS_ID != 0 {
-            given.id
-        } else {
-            0
         });
-        let put = LAYOUTS.put((domain, id), Layout::Enumeration(names));
-        put.map_or(0, |_| id)
-    })
+        LAYOUTS.put((domain, id), layout).map(|_| ())
+    }
 }
 
 pub(super) unsafe extern "C" fn mark_payload(
@@ -526,8 +487,8 @@ pub(super) fn sample(
 /// The functions of this extension by their ids. Functions of the program that read a clock are not taken: clocks are tied
 /// by readings.
 pub(super) static FUNCTIONS: [Option<FunctionOf>; 18] = functions_at![
-    schema_register,
-    enum_register,
+    (register::<SchemaAttributes>),
+    (register::<EnumAttributes>),
     mark_payload,
     range_push_payload,
     range_pop_payload,
@@ -535,10 +496,10 @@ pub(super) static FUNCTIONS: [Option<FunctionOf>; 18] = functions_at![
     range_end_payload,
     domain_is_enabled,
     timestamp_get,
-    time_domain_register,
+    (register::<TimeDomainAttributes>),
     _,
     _,
-    scope_register,
+    (register::<ScopeAttributes>),
     time_sync_point,
     time_sync_point_table,
     timestamp_conversion_factor,

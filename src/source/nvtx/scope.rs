@@ -1,7 +1,7 @@
 //! Scopes: where an event or a counter comes from, as a path such as `node/GPU[CUDAID:0]`.
 
 use super::abi::ascii;
-use super::functions::{Domain, answer, domain, id, kept};
+use super::functions::{Registered, kept};
 use crate::collect::marker::{KeptText, Registry};
 use core::ffi::c_char;
 
@@ -16,39 +16,24 @@ pub(super) struct ScopeAttributes {
     id: u64,
 }
 
-impl ScopeAttributes {
-    /// The attributes with an id.
-    pub fn with_id(&self, id: u64) -> ScopeAttributes {
-        ScopeAttributes { id, ..*self }
-    }
-}
-
 /// The path of a scope that was registered in a domain.
 pub(super) fn path(domain: u32, scope: u64) -> Option<&'static KeptText> {
     SCOPES.get(&(domain, scope)).copied()
 }
 
-pub(super) unsafe extern "C" fn scope_register(
-    handle: Domain,
-    given: *const ScopeAttributes,
-) -> u64 {
-    answer(0, || {
-        let domain = domain(handle).number();
-        // SAFETY: a program's attributes, of the size that they name.
-        let Some(given) =
-            (unsafe { given.as_ref() }).filter(|given| given.size >= size_of::<ScopeAttributes>())
-        else {
-            return 0;
-        };
+impl Registered for ScopeAttributes {
+    fn chosen(&self) -> Option<u64> {
+        (self.size >= size_of::<ScopeAttributes>()).then_some(self.id)
+    }
+
+    unsafe fn put(&self, domain: u32, id: u64) -> Option<()> {
         // SAFETY: null or a text.
-        let name = unsafe { ascii(given.path) }.read();
+        let name = unsafe { ascii(self.path) }.read();
         let name = name.trim_start_matches('/');
-        let whole = match path(domain, given.parent).map(KeptText::text) {
+        let whole = match path(domain, self.parent).map(KeptText::text) {
             None | Some("") => name.to_owned(),
             Some(parent) => format!("{parent}/{name}"),
         };
-        let id = id(given.id);
-        let put = kept(&whole).and_then(|whole| SCOPES.put((domain, id), whole));
-        put.map_or(0, |_| id)
-    })
+        SCOPES.put((domain, id), kept(&whole)?).map(|_| ())
+    }
 }

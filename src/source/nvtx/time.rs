@@ -3,7 +3,7 @@
 //! A time domain is a type of timestamps, such as CLOCK_REALTIME, or one that the program registers. The program ties a
 //! clock of unknown type, such as that of a network card, to another time domain by a factor or by two readings of both.
 
-use super::functions::{Domain, answer, domain, id};
+use super::functions::{Domain, Registered, answer, domain};
 use crate::clock::{self, SystemClock, TickSource};
 use crate::collect::marker::Registry;
 use crate::platform::inside::message;
@@ -15,7 +15,6 @@ use std::time::Duration;
 
 /// Predefined types of timestamps.
 mod kind {
-    pub const UNKNOWN: u64 = 0;
     pub const TOOL: u64 = 1;
     pub const TSC: u64 = 10;
     pub const REALTIME: u64 = 12;
@@ -173,10 +172,13 @@ pub(super) struct TimeDomainAttributes {
     start: u64,
 }
 
-impl TimeDomainAttributes {
-    /// The attributes with an id.
-    pub fn with_id(&self, id: u64) -> TimeDomainAttributes {
-        TimeDomainAttributes { id, ..*self }
+impl Registered for TimeDomainAttributes {
+    fn chosen(&self) -> Option<u64> {
+        Some(self.id)
+    }
+
+    unsafe fn put(&self, domain: u32, id: u64) -> Option<()> {
+        TIME_DOMAINS.put((domain, id), self.kind).map(|_| ())
     }
 }
 
@@ -188,21 +190,6 @@ pub(super) struct SyncPoint {
 
 pub(super) unsafe extern "C" fn timestamp_get() -> i64 {
     answer(0, || clock::now().0 as i64)
-}
-
-pub(super) unsafe extern "C" fn time_domain_register(
-    handle: Domain,
-    given: *const TimeDomainAttributes,
-) -> u64 {
-    answer(kind::UNKNOWN, || {
-        // SAFETY: null or a program's attributes.
-        let Some(given) = (unsafe { given.as_ref() }) else {
-            return kind::UNKNOWN;
-        };
-        let id = id(given.id);
-        let put = TIME_DOMAINS.put((domain(handle).number(), id), given.kind);
-        put.map_or(kind::UNKNOWN, |_| id)
-    })
 }
 
 pub(super) unsafe extern "C" fn time_sync_point(
@@ -353,7 +340,7 @@ mod tests {
         );
         assert_eq!(at(0, 42), Some(Ticks(42)));
         assert_eq!(at(80, 42), None);
-        TIME_DOMAINS.put((7, 1 << 24), kind::UNKNOWN);
+        TIME_DOMAINS.put((7, 1 << 24), 0);
         assert_eq!(at(1 << 24, 42), None);
         TIME_DOMAINS.put((7, 1 << 24), kind::TOOL);
         assert_eq!(at(1 << 24, 42), Some(Ticks(42)));
