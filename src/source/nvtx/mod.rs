@@ -180,3 +180,40 @@ pub unsafe fn initialise_extension(module: *mut ExtensionModule) -> i32 {
         1
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gputrail_harness::machine::{Need, tools};
+    use gputrail_harness::{needs, repository};
+
+    #[test]
+    fn functions_of_nvtxs_extensions_that_do_nothing_are_documented() {
+        needs!(functions_of_nvtxs_extensions_that_do_nothing_are_documented: Need::Nvtx);
+        let page = std::fs::read_to_string(repository("docs/markers.md")).unwrap();
+        let rows = page.lines().filter(|line| line.starts_with("| `nvtx"));
+        let rows: String = rows.collect();
+        let headers = tools().join("nvtx/nvidia/cu13/include/nvtx3");
+        let extensions: [(&str, &[Option<FunctionOf>]); 3] = [
+            ("nvToolsExtPayload.h", &payload::FUNCTIONS),
+            ("nvToolsExtCounters.h", &counters::FUNCTIONS),
+            ("nvToolsExtMem.h", &memory::FUNCTIONS),
+        ];
+        for (header, ours) in extensions {
+            let text = std::fs::read_to_string(headers.join(header)).unwrap();
+            let ids = text.lines().filter_map(|line| {
+                let (name, id) = line
+                    .strip_prefix("#define NVTX3EXT_CBID_")?
+                    .split_once(' ')?;
+                Some((name, id.trim().parse::<usize>().ok()?))
+            });
+            let mut known = 0;
+            for (name, id) in ids {
+                let is_taken = ours.get(id).is_some_and(Option::is_some);
+                assert_ne!(is_taken, rows.contains(&format!("`{name}`")), "{name}");
+                known += 1;
+            }
+            assert!(known >= ours.iter().flatten().count(), "{header}");
+        }
+    }
+}

@@ -253,6 +253,7 @@ fn calls_and_kernels_name_the_range_that_encloses_them_on_request() {
         [
             pair("before", None),
             pair("inside", inside),
+            pair("elsewhere", inside),
             pair("between", Some("epoch"))
         ]
     );
@@ -263,7 +264,7 @@ fn calls_and_kernels_name_the_range_that_encloses_them_on_request() {
     let both = |range| ["clCreateKernel", "clFinish"].map(|name| pair(name, range));
     assert_eq!(
         calls,
-        [both(None), both(inside), both(Some("epoch"))].concat()
+        [both(None), both(inside), both(inside), both(Some("epoch"))].concat()
     );
     let bare: i64 =
         trace.value("select count(*) from args where key in ('debug.external_id', 'external_id')");
