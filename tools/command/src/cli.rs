@@ -160,7 +160,7 @@ of calls and work that are in progress, and what the trace shows.
 Exit codes: 0 on success, also when the recording was in that state already; 125 when there is no such recording, when it
 belongs to another user, or when it cannot do what is asked for.";
 
-const LIBRARY_EXAMPLES: &str = "\
+pub const LIBRARY_EXAMPLES: &str = "\
 Examples:
   eval \"$(gputrail library /tmp/libgputrail.so)\" && ./program && gputrail convert gputrail-*.gputrail -o run.pftrace
   gputrail library ./libgputrail.so --capture '/results/%h-%p.gputrail'
@@ -171,10 +171,26 @@ a job launcher has to pass on. Unlike under `gputrail record`, what a killed pro
 written is lost. Tools that request source lines of sampled code get them from libgputrail-symbols.so.0, which is
 written into the same folder.
 
-Variables: GPUTRAIL_CAPTURE (name of the capture: %p process id, %h host, %q{VAR} environment variable,
-%% a percent sign), GPUTRAIL_BUFFERS and GPUTRAIL_BUFFER_SIZE (sizes: 65536, 64K, 16M, 1G), GPUTRAIL_POLICY
-(lossless, discard), GPUTRAIL_SCOPE (what to record and when, as the options of `record` say it:
-delay=5s;duration=1s;start-on=NAME;stop-on=NAME;kind=KIND;call=NAME;kernel=NAME), OPENCL_LAYERS (libraries, separated by colons; ours comes last).";
+The variables that are printed. Where one is set already, what it names is kept:
+  GPUTRAIL_CAPTURE         name of the capture: %p process id, %h host, %q{VAR} environment variable, %% a percent sign
+  OPENCL_LAYERS            libraries that OpenCL's loader puts around its functions, separated by colons; ours comes last
+  CUDA_INJECTION64_PATH    the library that CUDA's driver loads; the one that it named before is in
+                           GPUTRAIL_NEXT_CUDA_INJECTION, and is initialised after ours
+  NVTX_INJECTION64_PATH    the library that NVTX loads; the one that it named before is in GPUTRAIL_NVTX_INJECTION, and gets
+                           all calls, too
+  LD_LIBRARY_PATH          ends with the folder in which the library has the names of those of ROCTx and CLPerfMarker
+
+Variables that may be set besides:
+  GPUTRAIL_BUFFERS, GPUTRAIL_BUFFER_SIZE    memory for records, and of a piece of it (65536, 64K, 16M, 1G)
+  GPUTRAIL_POLICY              what happens when it is full: lossless (the program waits), discard
+  GPUTRAIL_SCOPE               what to record and when, as the options of `record` say it:
+                               delay=5s;duration=1s;start-on=NAME;stop-on=NAME;kind=KIND;call=NAME;kernel=NAME;range-ids
+  GPUTRAIL_TOOLS               tools to load, separated by colons (`record --tool`)
+  GPUTRAIL_CLPERFMARKER        name of the file of CLPerfMarker's markers, without its extension (`record --clperfmarker`)
+  GPUTRAIL_SERIALIZE_KERNELS   1: kernels of CUDA that are sampled run one after the other (`record --serialize-kernels`)
+  GPUTRAIL_CUPTI               path of libcupti
+  GPUTRAIL_SAMPLING_SOURCE     timer: samples of kernels on processors are taken by timers instead of perf events
+  GPUTRAIL_CLOCK               monotonic: times are read from CLOCK_MONOTONIC instead of the processor's counter";
 
 /// Records what programs do on GPUs into Perfetto traces.
 #[derive(Parser)]

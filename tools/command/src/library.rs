@@ -265,6 +265,35 @@ mod tests {
     }
 
     #[test]
+    fn the_help_explains_each_variable_that_is_printed_or_read() {
+        use gputrail::clock::CLOCK_VARIABLE;
+        use gputrail::collect::{scope, session};
+        let printed = source::environment("/l/libgputrail.so.0".as_ref(), None);
+        let printed = printed.into_iter().map(|(name, _)| name);
+        let read = [
+            session::CAPTURE_VARIABLE,
+            session::BUFFERS_VARIABLE,
+            session::BLOCK_VARIABLE,
+            session::POLICY_VARIABLE,
+            scope::SCOPE_VARIABLE,
+            CLOCK_VARIABLE,
+            markers::CLPERFMARKER_VARIABLE,
+            source::cuda::NEXT_VARIABLE,
+            source::cuda::SERIALIZE_VARIABLE,
+            "GPUTRAIL_CUPTI",
+            "GPUTRAIL_NVTX_INJECTION",
+            "GPUTRAIL_SAMPLING_SOURCE",
+            "GPUTRAIL_TOOLS",
+        ];
+        for name in printed.chain(read) {
+            let explained = crate::cli::LIBRARY_EXAMPLES.lines().any(|line| {
+                line.contains(&format!("{name} ")) || line.contains(&format!("{name},"))
+            });
+            assert!(explained, "{name}");
+        }
+    }
+
+    #[test]
     fn values_are_quoted_for_a_shell() {
         assert_eq!(quoted(b"/a/%p.gputrail"), b"/a/%p.gputrail");
         assert_eq!(quoted(b"a b"), b"'a b'");

@@ -308,6 +308,8 @@ fn what_cannot_be_controlled_is_named() {
         &["status", &own],
         "neither a `gputrail record` nor recorded by one",
     );
+    // Which reason it is depends on the rights of this user.
+    refused(&["status", "1"], "process 1");
     refused(&["start", "4194304"], "there is no process 4194304");
     // It has ended, and waits for its parent.
     let mut ended = Command::new("true").spawn().expect("true");
