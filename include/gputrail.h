@@ -167,6 +167,7 @@ enum {
     GPUTRAIL_KIND_RETIREMENT = 23, /* A correlation id is complete: gputrail_record_retirement. */
     GPUTRAIL_KIND_DEPENDENCY = 24, /* A wait for a piece of work: gputrail_record_dependency. */
     GPUTRAIL_KIND_EXTERNAL_CORRELATION = 25, /* The latest external id of one kind, ahead of a call's record: gputrail_record_external_correlation. */
+    GPUTRAIL_KIND_GRAPH_NODE = 26, /* The node of a graph that a piece of work is: gputrail_record_graph_node. */
     GPUTRAIL_KIND_ARGUMENTS = 32, /* Arguments of an API call: gputrail_record_arguments. */
     GPUTRAIL_KIND_OVERHEAD = 33, /* Time taken by a compiler, the runtime or the collector: gputrail_record_overhead. */
     GPUTRAIL_KIND_LOSS = 34, /* Records that were dropped: gputrail_record_loss. */
@@ -317,7 +318,8 @@ enum {
     GPUTRAIL_OVERHEAD_KIND_FLUSH = 2, /* Delivery of records (CUPTI: BUFFER_FLUSH). */
     GPUTRAIL_OVERHEAD_KIND_WAIT = 3, /* Waiting of a lane for an empty block. */
     GPUTRAIL_OVERHEAD_KIND_INSTRUMENTATION = 4, /* Instrumentation (CUPTI: INSTRUMENTATION). */
-    GPUTRAIL_OVERHEAD_KIND_RESOURCE = 5 /* Resources of the collector (CUPTI: RESOURCE). */
+    GPUTRAIL_OVERHEAD_KIND_RESOURCE = 5, /* Resources of the collector (CUPTI: RESOURCE). */
+    GPUTRAIL_OVERHEAD_KIND_JIT = 6 /* The driver's compiler of kernels, or its cache (CUPTI: CUpti_ActivityJit). */
 };
 
 /* The quantity of an environment record, and its unit. */
@@ -1602,6 +1604,20 @@ typedef struct gputrail_record_retirement {
   gputrail_ticks time;
 } gputrail_record_retirement;
 
+/* The node of a graph that a piece of work is. 32 bytes. It precedes the work's completion on the same lane. */
+typedef struct gputrail_record_graph_node {
+  /* Kind GPUTRAIL_KIND_GRAPH_NODE. */
+  struct gputrail_record_header header;
+  /* The work. */
+  gputrail_work_id work;
+  /* The node, unique in the process (CUPTI: graphNodeId). */
+  uint64_t node;
+  /* The executable graph that was launched (CUPTI: graphId). */
+  uint32_t graph;
+  /* Reserved, 0. */
+  uint32_t reserved;
+} gputrail_record_graph_node;
+
 /*
  * A wait for a piece of work: by other work through its event wait list, or by the call itself. It precedes the record
  * of the waiting work or call on the same lane. 32 bytes.
@@ -1851,7 +1867,11 @@ typedef struct gputrail_record_marker {
   uint16_t external_kind;
 } gputrail_record_marker;
 
-/* The latest external id of one kind, ahead of the record of a call on the same thread. 32 bytes. */
+/*
+ * The latest external id of one kind, ahead of the record of a call on the same thread. With
+ * LATE: an id that the program itself had pushed to CUPTI, which comes after the call's
+ * record, on another thread's lane. 32 bytes.
+ */
 typedef struct gputrail_record_external_correlation {
   /* Kind GPUTRAIL_KIND_EXTERNAL_CORRELATION. */
   struct gputrail_record_header header;

@@ -98,6 +98,7 @@ records!(
     Completion,
     Retirement,
     Dependency,
+    GraphNode,
     Arguments,
     Overhead,
     Environment,

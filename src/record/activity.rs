@@ -51,6 +51,7 @@ activities!(
     Retirement,
     Dependency,
     ExternalCorrelation,
+    GraphNode,
     Overhead,
     Environment,
     UnifiedMemoryCounter,

@@ -29,6 +29,8 @@ open_enum! {
         /// The latest external id of one kind, ahead of a call's record:
         /// [`ExternalCorrelation`](super::ExternalCorrelation).
         EXTERNAL_CORRELATION = 0x19, "external correlation";
+        /// The node of a graph that a piece of work is: [`GraphNode`](super::GraphNode).
+        GRAPH_NODE = 0x1a, "graph node";
 
         /// Arguments of an API call: [`Arguments`](super::Arguments).
         ARGUMENTS = 0x20, "arguments";
@@ -122,6 +124,7 @@ impl Kind {
         Some(match self {
             Kind::API | Kind::ARGUMENTS => "calls of an API that a source observes",
             Kind::EXTERNAL_CORRELATION => "calls made while external ids are pushed",
+            Kind::GRAPH_NODE => "the completion of work that is a node of a graph",
             Kind::RETIREMENT => "calls whose work has completed",
             Kind::KERNEL_DISPATCH | Kind::MEMORY_COPY | Kind::MEMORY_SET => {
                 "calls that enqueue such work"

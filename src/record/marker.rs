@@ -126,7 +126,9 @@ impl Marker {
     }
 }
 
-/// The latest external id of one kind, ahead of the record of a call on the same thread. 32 bytes.
+/// The latest external id of one kind, ahead of the record of a call on the same thread. With
+/// [`flags::LATE`](super::flags::LATE): an id that the program itself had pushed to CUPTI, which comes after the call's
+/// record, on another thread's lane. 32 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct ExternalCorrelation {

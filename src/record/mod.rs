@@ -64,7 +64,8 @@ pub use sample::{
 };
 pub use synchronization::{Synchronization, SynchronizationType};
 pub use work::{
-    Completion, Dependency, KernelDispatch, LaunchType, Retirement, Unfinished, WorkHeader,
+    Completion, Dependency, GraphNode, KernelDispatch, LaunchType, Retirement, Unfinished,
+    WorkHeader,
 };
 
 use bytemuck::{Pod, Zeroable};

@@ -17,6 +17,8 @@ open_enum! {
         INSTRUMENTATION = 4, "instrumentation";
         /// Resources of the collector (CUPTI: RESOURCE).
         RESOURCE = 5, "collector resources";
+        /// The driver's compiler of kernels, or its cache (CUPTI: `CUpti_ActivityJit`).
+        JIT = 6, "just-in-time compilation";
     }
 }
 

@@ -25,6 +25,7 @@ fn layouts_are_pinned() {
         completed @ 56, agent @ 64, status @ 68, unfinished @ 72);
     layout!(Retirement, 24, correlation @ 8, time @ 16);
     layout!(Dependency, 32, correlation @ 8, work @ 16, waited_for @ 24);
+    layout!(GraphNode, 32, work @ 8, node @ 16, graph @ 24, reserved @ 28);
     layout!(MemoryCopy, 120, work @ 8, bytes @ 64, source_address @ 72, destination_address @ 80,
         source_offset @ 88, destination_offset @ 96, source_agent @ 104, destination_agent @ 108, transfer @ 112,
         source_memory @ 113, destination_memory @ 114, reserved @ 115);
@@ -111,6 +112,7 @@ fn every_kind_has_one_type() {
         Completion::KIND,
         Retirement::KIND,
         Dependency::KIND,
+        GraphNode::KIND,
         Arguments::KIND,
         Overhead::KIND,
         Environment::KIND,

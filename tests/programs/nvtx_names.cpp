@@ -18,12 +18,20 @@ static int cuda() {
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
     if (!library) return puts(dlerror()), 1;
     if (((int (*)(unsigned))dlsym(library, "cuInit"))(0)) return 2;
+    auto launch = (int (*)(const char*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**,
+                           void**))dlsym(library, "cuLaunchKernel");
+    // Work before the name, and after it.
+    if (launch("early", 1, 1, 1, 32, 1, 1, 0, (CUstream)0x20, nullptr, nullptr)) return 6;
+    if (((int (*)(CUstream))dlsym(library, "cuStreamSynchronize"))((CUstream)0x20)) return 7;
     nvtxNameCuDeviceA(0, "training device");
     nvtxNameCuContextA((CUcontext)0x10, "training context");
     nvtxNameCuStreamA((CUstream)0x20, "copy stream");
     nvtxNameCuEventA((CUevent)0x30, "copied");
     nvtxNameCudaStreamW((cudaStream_t)0x40, L"compute stream");
     nvtxNameCudaEventA((cudaEvent_t)0x50, "computed");
+    const CUstream streams[] = {(CUstream)0x20, (CUstream)0x40, (CUstream)0x60};
+    for (auto stream : streams)
+        if (launch("late", 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr)) return 8;
     return 0;
 }
 

@@ -273,10 +273,11 @@ impl Context {
     pub fn trace_to(&self, buffer: &RecordBuffer, selection: Selection) -> Result<(), ToolError> {
         let slot = buffer.slot_on(&self.board)?;
         check_kinds(selection.kinds)?;
-        if selection.kinds.has(Kind::COMPLETION)
+        let mut of_work = [Kind::COMPLETION, Kind::GRAPH_NODE].into_iter();
+        if let Some(alone) = of_work.find(|kind| selection.kinds.has(*kind))
             && !WORK.iter().any(|kind| selection.kinds.has(*kind))
         {
-            return Err(ToolError::NotAlone(Kind::COMPLETION));
+            return Err(ToolError::NotAlone(alone));
         }
         Ok(self
             .board

@@ -102,7 +102,7 @@ pub enum ScopeError {
 }
 
 /// Kinds that a scope may name.
-const KINDS: [Kind; 12] = [
+const KINDS: [Kind; 13] = [
     Kind::API,
     Kind::KERNEL_DISPATCH,
     Kind::MEMORY_COPY,
@@ -110,6 +110,7 @@ const KINDS: [Kind; 12] = [
     Kind::MEMORY_ALLOCATION,
     Kind::SYNCHRONIZATION,
     Kind::DEPENDENCY,
+    Kind::GRAPH_NODE,
     Kind::ARGUMENTS,
     Kind::OVERHEAD,
     Kind::MARKER,

@@ -115,6 +115,10 @@ pub(super) unsafe extern "C" fn callback(
                 // SAFETY: CUPTI's description of a context or module, which is valid during the callback.
                 unsafe { sampling::resource(number, data) };
             }
+            None if domain == ffi::STATE => {
+                // SAFETY: CUPTI's description of an error, which is valid during the callback.
+                unsafe { session::state(number, data) };
+            }
             _ => {}
         }
     });

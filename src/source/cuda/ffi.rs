@@ -28,6 +28,7 @@ pub(super) const MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: Status = 39;
 pub(super) const DRIVER_API: u32 = 1;
 pub(super) const RUNTIME_API: u32 = 2;
 pub(super) const RESOURCE: u32 = 3;
+pub(super) const STATE: u32 = 6;
 
 /// Callbacks of the domain [`RESOURCE`].
 pub(super) const CONTEXT_CREATED: u32 = 1;
@@ -35,6 +36,10 @@ pub(super) const CONTEXT_DESTROYED: u32 = 2;
 pub(super) const INITIALIZED: u32 = 5;
 pub(super) const MODULE_LOADED: u32 = 6;
 pub(super) const MODULE_UNLOADED: u32 = 7;
+
+/// Callbacks of the domain [`STATE`]: fatal errors, errors and warnings of CUPTI.
+pub(super) const STATES: [u32; 3] = [1, 2, 3];
+pub(super) const WARNING: u32 = 3;
 
 /// The site of a callback about a call: its enter. Any other value is its exit.
 pub(super) const ENTER: i32 = 0;
@@ -50,8 +55,10 @@ pub(super) const MEMCPY_PEER: u32 = 22;
 pub(super) const UNIFIED_MEMORY_COUNTER: u32 = 25;
 pub(super) const CUDA_EVENT: u32 = 36;
 pub(super) const SYNCHRONIZATION: u32 = 38;
+pub(super) const EXTERNAL_CORRELATION: u32 = 39;
 pub(super) const MEMORY: u32 = 49;
 pub(super) const MEMORY_POOL: u32 = 50;
+pub(super) const JIT: u32 = 52;
 
 /// Flushes records of activities that have not completed, too.
 pub(super) const FLUSH_FORCED: u32 = 1;
@@ -75,6 +82,13 @@ const _: () = {
     assert!(core::mem::offset_of!(CallbackData, context_uid) == 48);
     assert!(core::mem::offset_of!(CallbackData, correlation_id) == 64);
 };
+
+/// The argument of a callback of the domain [`STATE`].
+#[repr(C)]
+pub(super) struct StateData {
+    pub status: Status,
+    pub message: *const c_char,
+}
 
 /// A counter of unified memory that [`UNIFIED_MEMORY_COUNTER`] records, on all devices of the process.
 #[repr(C)]
@@ -140,6 +154,8 @@ functions! {
         cuptiActivityEnableCudaEventDeviceTimestamps(u8);
         cuptiActivityConfigureUnifiedMemoryCounter(*mut UnifiedMemoryConfig, u32);
         cuptiGetDeviceId(*mut c_void, *mut u32);
+        cuptiGetContextId(*mut c_void, *mut u32);
+        cuptiGetStreamIdEx(*mut c_void, *mut c_void, u8, *mut u32);
         cuptiPCSamplingEnable(*mut ContextParams);
         cuptiPCSamplingDisable(*mut ContextParams);
         cuptiPCSamplingSetConfigurationAttribute(*mut ConfigurationParams);
@@ -162,6 +178,7 @@ functions! {
         cuDeviceTotalMem_v2(*mut usize, i32);
         cuDeviceGetAttribute(*mut i32, i32, i32);
         cuDeviceGetPCIBusId(*mut c_char, i32, i32);
+        cuStreamGetCtx(*mut c_void, *mut *mut c_void);
     }
 }
 

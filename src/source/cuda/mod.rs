@@ -43,6 +43,8 @@ mod wheels;
 pub use devices::{Device, EnumerateError, enumerate};
 pub use environment::{INJECTION_VARIABLE, NEXT_VARIABLE, SERIALIZE_VARIABLE};
 pub use library::CUPTI_VARIABLE;
+#[cfg(feature = "layer")]
+pub(super) use objects::name_stream;
 
 use crate::collect::operations::OperationInfo;
 use crate::collect::source::Source;

@@ -3,7 +3,7 @@
 
 use super::callbacks::Inside;
 use super::devices::{self, Device};
-use super::ffi::Cuda;
+use super::ffi::{Cuda, SUCCESS, call};
 use super::library;
 use super::sampling;
 use super::session::{Reading, Session, current_session};
@@ -35,6 +35,8 @@ pub(super) struct Objects {
     /// By context and stream: the index in `streams`.
     places: HashMap<(u32, u32), usize>,
     latest: Option<((u32, u32), usize)>,
+    /// The names that the program has given to streams, by context and number.
+    stream_names: HashMap<(u32, u32), String>,
     events: HashMap<(u32, u32), EventId>,
     kernels: HashMap<Box<[u8]>, KernelId>,
     /// By the address of the name, direct-mapped: the name and its kernel.
@@ -55,6 +57,7 @@ struct StreamState {
     stream: StreamId,
     agent: AgentId,
     number: u32,
+    name: String,
     /// The queues that stand for it: more than one if its work overlaps, as dependent launches and nodes of graphs do.
     rows: Vec<Row>,
 }
@@ -239,19 +242,30 @@ impl Objects {
         agent: AgentId,
         (context, number): (u32, u32),
     ) -> StreamState {
+        let given = self.stream_names.get(&(context, number)).cloned();
+        let name = given.unwrap_or_else(|| name_of(number));
         let context = self.context(names, context, agent);
         let mut stream = Stream::blank();
         (stream.context, stream.agent) = (context, agent);
-        (stream.name, stream.handle) = (names.string(&name_of(number)), number.into());
+        (stream.name, stream.handle) = (names.string(&name), number.into());
         StreamState {
             context,
             agent,
             number,
+            name,
             stream: match number {
                 UNIFIED_MEMORY.. => StreamId::NONE,
                 _ => names.stream(stream),
             },
             rows: Vec::new(),
+        }
+    }
+
+    /// Gives a stream of a context a name. Work may have run in it before.
+    fn name_stream(&mut self, names: &Names, key: (u32, u32), name: &str) {
+        self.stream_names.insert(key, name.to_owned());
+        if let Some(place) = self.places.get(&key) {
+            self.streams[*place].rename(names, name);
         }
     }
 
@@ -323,17 +337,65 @@ impl StreamState {
 
     #[cold]
     fn add_row(&mut self, names: &Names, (start, end): (u64, u64)) -> QueueId {
-        let mut name = name_of(self.number);
-        if !self.rows.is_empty() {
-            name += &format!(" row {}", self.rows.len() + 1);
-        }
+        let name = names.string(&row_name(&self.name, self.rows.len()));
         let mut queue = Queue::blank();
         (queue.context, queue.agent) = (self.context, self.agent);
-        (queue.name, queue.handle) = (names.string(&name), self.number.into());
+        (queue.name, queue.handle) = (name, self.number.into());
         queue.number = self.number;
         let queue = names.queue(queue);
         self.rows.push(Row { queue, start, end });
         queue
+    }
+}
+
+impl StreamState {
+    /// Gives the stream and its rows another name.
+    fn rename(&mut self, names: &Names, name: &str) {
+        self.name = name.to_owned();
+        if let Some(mut stream) = names.get::<Stream>(self.stream.0) {
+            stream.name = names.string(name);
+            names.stream(stream);
+        }
+        for (number, row) in self.rows.iter().enumerate() {
+            if let Some(mut queue) = names.get::<Queue>(row.queue.0) {
+                queue.name = names.string(&row_name(name, number));
+                names.queue(queue);
+            }
+        }
+    }
+}
+
+/// The name of a row of a stream, by its number from 0.
+fn row_name(stream: &str, number: usize) -> String {
+    match number {
+        0 => stream.to_owned(),
+        number => format!("{stream} row {}", number + 1),
+    }
+}
+
+/// Names a stream by the handle that the program knows it by. The driver and CUPTI are called without the lock.
+pub(in crate::source) fn name_stream(handle: u64, name: &str) {
+    let (Some(session), Some(names)) = (current_session(), process::names()) else {
+        return;
+    };
+    let Some(library) = library::driver() else {
+        return;
+    };
+    let _inside = Inside::begin();
+    let driver = Cuda::of(&library);
+    let stream = core::ptr::without_provenance_mut::<c_void>(handle as usize);
+    let (mut context, mut key) = (core::ptr::null_mut(), (0, 0));
+    let any = core::ptr::null_mut();
+    let statuses = [
+        call!(driver, cuStreamGetCtx(stream, &raw mut context)),
+        call!(session.cupti, cuptiGetContextId(context, &raw mut key.0)),
+        call!(
+            session.cupti,
+            cuptiGetStreamIdEx(any, stream, 0, &raw mut key.1)
+        ),
+    ];
+    if statuses == [Some(SUCCESS); 3] {
+        OBJECTS.lock().name_stream(names, key, name);
     }
 }
 
@@ -404,6 +466,20 @@ mod tests {
         let name = |queue: QueueId| names.text(names.get::<Queue>(queue.0).unwrap().name);
         assert_eq!(name(other.queue).as_deref(), Some("stream 13"));
         assert_eq!(name(second.queue).as_deref(), Some("CUDA graphs row 2"));
+        // Named after work ran in it, and before.
+        let rows = [(10, 20), (10, 15)].map(|interval| {
+            let place = objects.place(&names, agent, (1, 7), false, interval);
+            place.queue
+        });
+        objects.name_stream(&names, (1, 7), "copies");
+        objects.name_stream(&names, (1, 20), "kernels");
+        let new = objects.place(&names, agent, (1, 20), false, (1, 2));
+        assert_eq!(name(new.queue).as_deref(), Some("kernels"));
+        let renamed = rows.map(|row| name(row).unwrap());
+        assert!(
+            renamed.iter().all(|name| name.starts_with("copies")),
+            "{renamed:?}"
+        );
     }
 
     #[test]

@@ -225,13 +225,36 @@ layouts! {
         end: u64,
         correlation: u32,
     }
+
+    /// Work of the driver's compiler, or of its cache (CUPTI: `CUpti_ActivityJit` and later).
+    Jit {
+        kind: u32,
+        entry: u32,
+        operation: u32,
+        device: u32,
+        start: u64,
+        end: u64,
+        correlation: u32,
+        padding: u32,
+        operation_correlation: u64,
+        cache_bytes: u64,
+        cache_path: u64,
+    }
+
+    /// An id that the program had pushed to CUPTI when it made a call (CUPTI: `CUpti_ActivityExternalCorrelation`).
+    External {
+        kind: u32,
+        external_kind: u32,
+        id: u64,
+        correlation: u32,
+    }
 }
 
 /// The number of kinds whose strides are kept.
 const KINDS: usize = 64;
 
 /// The kinds that are read.
-pub(super) const READ: [u32; 12] = [
+pub(super) const READ: [u32; 14] = [
     ffi::MEMCPY,
     ffi::MEMSET,
     ffi::KERNEL,
@@ -244,6 +267,8 @@ pub(super) const READ: [u32; 12] = [
     ffi::SYNCHRONIZATION,
     ffi::MEMORY,
     ffi::MEMORY_POOL,
+    ffi::JIT,
+    ffi::EXTERNAL_CORRELATION,
 ];
 
 /// The sizes of the records of the loaded library.

@@ -15,7 +15,7 @@ use crate::collect::switchboard::Switchboard;
 use crate::platform::inside::message;
 use crate::platform::sync::{OnceBox, QuietMutex};
 use crate::record::{AgentId, ClockPair, DeviceTime, Domain, Kind, NoteKind, Operation, Ticks};
-use core::ffi::c_void;
+use core::ffi::{CStr, c_void};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,7 +25,7 @@ const FLUSH_PERIOD: u32 = 200;
 const TRIES: usize = 4;
 
 /// The activities that CUPTI records, and the kinds of records that are made of them.
-const ACTIVITIES: [(u32, Kind, &str); 11] = [
+const ACTIVITIES: [(u32, Kind, &str); 13] = [
     (ffi::CONCURRENT_KERNEL, Kind::KERNEL_DISPATCH, "kernels"),
     (ffi::MEMCPY, Kind::MEMORY_COPY, "copies"),
     (
@@ -49,6 +49,12 @@ const ACTIVITIES: [(u32, Kind, &str); 11] = [
         "clocks and temperatures",
     ),
     (ffi::OVERHEAD, Kind::OVERHEAD, "overhead"),
+    (ffi::JIT, Kind::OVERHEAD, "compilations of kernels"),
+    (
+        ffi::EXTERNAL_CORRELATION,
+        Kind::EXTERNAL_CORRELATION,
+        "external ids of the program",
+    ),
 ];
 
 /// The process's use of CUPTI.
@@ -291,6 +297,39 @@ pub(super) fn driver_changed() {
     }
 }
 
+/// CUPTI says that it cannot do something: the trace has its words, and the user gets them unless they are a warning.
+///
+/// # Safety
+///
+/// `data` is CUPTI's description of it.
+pub(super) unsafe fn state(number: u32, data: *const c_void) {
+    const MAX_REPORTED: u64 = 16;
+    static REPORTED: AtomicU64 = AtomicU64::new(0);
+    // SAFETY: the caller's promise.
+    let Some(state) = (unsafe { data.cast::<ffi::StateData>().as_ref() }) else {
+        return;
+    };
+    if REPORTED.fetch_add(1, Ordering::Relaxed) >= MAX_REPORTED {
+        return;
+    }
+    let words = match state.message.is_null() {
+        true => c"an error without words",
+        // SAFETY: CUPTI's text.
+        false => unsafe { CStr::from_ptr(state.message) },
+    };
+    let text = format!(
+        "CUPTI: {} (CUPTI status {})",
+        words.to_string_lossy(),
+        state.status
+    );
+    if let Some(names) = process::names() {
+        names.note(NoteKind::OTHER, &text);
+    }
+    if number != ffi::WARNING {
+        message(format_args!("{text}"));
+    }
+}
+
 /// Finds libcupti and subscribes.
 pub(super) fn begin(board: &Switchboard) -> io::Result<()> {
     if let Some(session) = SESSION.get() {
@@ -314,6 +353,9 @@ fn watch(board: &Switchboard, session: &'static Session) {
         ffi::CONTEXT_DESTROYED,
     ] {
         session.enable_callback(true, ffi::RESOURCE, number);
+    }
+    for number in ffi::STATES {
+        session.enable_callback(true, ffi::STATE, number);
     }
     board.on_change(|| {
         if let (Some(session), Some(board)) = (current_session(), process::board()) {

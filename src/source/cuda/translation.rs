@@ -6,8 +6,8 @@ use super::ffi;
 use super::objects::{Objects, StreamIds, UNIFIED_MEMORY};
 use super::recent::RecentCall;
 use super::records::{
-    self, Copy, CudaEvent, Environment, Kernel, Memory, MemoryPool, Overhead, PeerCopy, Set,
-    Synchronization, UnifiedMemory,
+    self, Copy, CudaEvent, Environment, External, Jit, Kernel, Memory, MemoryPool, Overhead,
+    PeerCopy, Set, Synchronization, UnifiedMemory,
 };
 use super::session::Reading;
 use crate::capture::names::Names;
@@ -16,10 +16,11 @@ use crate::collect::outstanding::completion_header;
 use crate::collect::switchboard::Buffers;
 use crate::record::{
     self, AgentId, Allocation, AllocationOperation, Completion, DeviceTime, EnvironmentKind,
-    KernelDispatch, Kind, LaunchType, MemoryCopy, MemoryKind, MemorySet, OverheadKind,
-    SynchronizationType, Ticks, TransferKind, Unfinished, UnifiedMemoryCounterKind, WorkHeader,
-    flags,
+    ExternalCorrelation, ExternalId, ExternalKind, GraphNode, KernelDispatch, Kind, LaunchType,
+    MemoryCopy, MemoryKind, MemorySet, OverheadKind, SynchronizationType, Ticks, TransferKind,
+    Unfinished, UnifiedMemoryCounterKind, WorkHeader, flags,
 };
+use core::ffi::{CStr, c_char};
 
 /// The number by which CUPTI says that a synchronization concerns no stream, or no event.
 const NONE: u32 = u32::MAX;
@@ -43,10 +44,16 @@ struct Work {
     device: u32,
     context: u32,
     stream: u32,
-    /// Whether it is a node of a CUDA graph.
-    is_node: bool,
+    node: Node,
     correlation: u32,
     times: Times,
+}
+
+/// The node of a CUDA graph that a piece of work is, by CUPTI's numbers; 0 for other work.
+#[derive(core::marker::Copy, Clone, Default)]
+struct Node {
+    graph: u32,
+    node: u64,
 }
 
 /// The times of a piece of work.
@@ -75,7 +82,10 @@ macro_rules! work {
             device: $record.device,
             context: $record.context,
             stream: $record.stream,
-            is_node: $record.graph != 0,
+            node: Node {
+                graph: $record.graph,
+                node: $record.graph_node,
+            },
             correlation: $record.correlation,
             times: Times::of($record.start, $record.end),
         }
@@ -86,6 +96,7 @@ macro_rules! work {
 struct Origin {
     header: WorkHeader,
     buffers: Buffers,
+    node: Node,
     times: Times,
 }
 
@@ -104,6 +115,8 @@ impl Translation<'_> {
             ffi::UNIFIED_MEMORY_COUNTER => self.unified_memory(records::read(bytes)),
             ffi::ENVIRONMENT => self.environment(records::read(bytes)),
             ffi::OVERHEAD => self.overhead(records::read(bytes)),
+            ffi::JIT => self.jit(records::read(bytes)),
+            ffi::EXTERNAL_CORRELATION => self.external(records::read(bytes)),
             _ => counts::FOREIGN.add(1),
         }
     }
@@ -146,7 +159,7 @@ impl Translation<'_> {
             self.names,
             agent,
             (work.context, work.stream),
-            work.is_node,
+            work.node.graph != 0,
             (work.times.start, work.times.end),
         );
         let (call, buffers) = self.call(work.correlation, kind);
@@ -173,12 +186,20 @@ impl Translation<'_> {
         Some(Origin {
             header,
             buffers,
+            node: work.node,
             times: work.times,
         })
     }
 
-    /// Writes the completion of work whose enqueue record was written.
+    /// Writes the completion of work whose enqueue record was written, and which node of a graph it is.
     fn complete(&mut self, origin: &Origin) {
+        if origin.node.graph != 0 {
+            let mut node = GraphNode::blank();
+            (node.work, node.node) = (origin.header.id, origin.node.node);
+            node.graph = origin.node.graph;
+            let wanted = self.host.buffers_for(Kind::GRAPH_NODE);
+            self.host.write_late(origin.buffers.and(wanted), node);
+        }
         let times = origin.times;
         let unfinished = match (times.start, times.end) {
             (0, 0) => {
@@ -363,6 +384,7 @@ impl Translation<'_> {
         let origin = Origin {
             header,
             buffers,
+            node: Node::default(),
             times,
         };
         self.write_copy(&origin, copy, record.value, 1);
@@ -470,7 +492,7 @@ impl Translation<'_> {
             device,
             context: record.context,
             stream: record.stream,
-            is_node: false,
+            node: Node::default(),
             correlation: record.correlation,
             times: Times::of(record.timestamp, record.timestamp),
         };
@@ -538,6 +560,68 @@ impl Translation<'_> {
             _ => OverheadKind::UNKNOWN,
         };
         self.host.write_late(buffers, overhead);
+    }
+
+    /// Work of the driver's compiler or of its cache, in the call that needs the code.
+    fn jit(&mut self, record: Jit) {
+        if self.is_early(record.end) {
+            return;
+        }
+        let (Some(start), Some(end)) = (self.ticks(record.start), self.ticks(record.end)) else {
+            return counts::UNTIMED.add(1);
+        };
+        let (call, buffers) = self.call(record.correlation, Kind::OVERHEAD);
+        let code = match record.entry {
+            1 => "PTX to machine code",
+            2 => "NVVM IR to PTX",
+            _ => "code",
+        };
+        let operation = match record.operation {
+            1 => "loaded from the cache",
+            2 => "stored in the cache",
+            3 => "compiled",
+            _ => "prepared",
+        };
+        // SAFETY: CUPTI's path, which lasts as long as the record.
+        let path = unsafe { text(record.cache_path) };
+        let detail = match &path[..] {
+            "" => format!("{code}: {operation}"),
+            path => format!("{code}: {operation} {path}"),
+        };
+        let mut overhead = record::Overhead::blank();
+        (overhead.correlation, overhead.thread) = (call.correlation, call.thread);
+        (overhead.start, overhead.end) = (start, end);
+        overhead.agent = self.objects.agent(self.names, record.device);
+        (overhead.what, overhead.detail) = (OverheadKind::JIT, self.names.string(&detail));
+        self.host.write_late(buffers, overhead);
+    }
+
+    /// An id that the program had pushed to CUPTI when it made a call.
+    fn external(&mut self, record: External) {
+        let Some(call) = RECENT.get(record.correlation) else {
+            return counts::WITHOUT_CALL.add(1);
+        };
+        let mut external = ExternalCorrelation::blank();
+        external.header = external.header.with(flags::LATE);
+        (external.correlation, external.external) = (call.correlation, ExternalId(record.id));
+        external.kind = ExternalKind(record.external_kind);
+        let buffers = self.host.buffers_for(Kind::EXTERNAL_CORRELATION);
+        self.host.write_late(buffers, external);
+    }
+}
+
+/// A text of CUPTI's.
+///
+/// # Safety
+///
+/// `text` is null or leads to a text that ends with a 0.
+unsafe fn text(text: u64) -> String {
+    match text {
+        0 => String::new(),
+        // SAFETY: the caller's promise.
+        text => unsafe { CStr::from_ptr(text as *const c_char) }
+            .to_string_lossy()
+            .into_owned(),
     }
 }
 

@@ -17,7 +17,7 @@ use std::process::Command;
 /// A library, with the sizes of the records of [`KINDS`] and the number of its functions.
 type Known = (&'static str, [usize; KINDS.len()], [usize; 2]);
 
-const KINDS: [u32; 11] = [
+const KINDS: [u32; 13] = [
     ffi::CONCURRENT_KERNEL,
     ffi::MEMCPY,
     ffi::OVERHEAD,
@@ -29,28 +29,30 @@ const KINDS: [u32; 11] = [
     ffi::CUDA_EVENT,
     ffi::UNIFIED_MEMORY_COUNTER,
     ffi::ENVIRONMENT,
+    ffi::JIT,
+    ffi::EXTERNAL_CORRELATION,
 ];
 
 /// The libraries that answer without a driver. Newer ones refuse.
 const LIBRARIES: [Known; 4] = [
     (
         "11.8.87/nvidia/cuda_cupti/lib/libcupti.so.11.8",
-        [200, 88, 40, 88, 96, 120, 72, 40, 24, 64, 40],
+        [200, 88, 40, 88, 96, 120, 72, 40, 24, 64, 40, 64, 24],
         [676, 433],
     ),
     (
         "12.1.105/nvidia/cuda_cupti/lib/libcupti.so.12",
-        [208, 88, 40, 88, 96, 120, 72, 40, 24, 64, 40],
+        [208, 88, 40, 88, 96, 120, 72, 40, 24, 64, 40, 64, 24],
         [711, 444],
     ),
     (
         "12.9.79/nvidia/cuda_cupti/lib/libcupti.so.12",
-        [208, 96, 56, 88, 96, 128, 72, 56, 56, 104, 40],
+        [208, 96, 56, 88, 96, 128, 72, 56, 56, 104, 40, 72, 24],
         [783, 486],
     ),
     (
         "13.0.85/nvidia/cu13/lib/libcupti.so.13",
-        [216, 96, 56, 88, 96, 128, 80, 56, 56, 104, 40],
+        [216, 96, 56, 88, 96, 128, 80, 56, 56, 104, 40, 72, 24],
         [806, 522],
     ),
 ];
@@ -292,6 +294,28 @@ const MEMBERS: &[Members] = &[
             ("object", "objectId"),
             ("start", "start"),
             ("end", "end"),
+            ("correlation", "correlationId"),
+        ],
+    ),
+    (
+        "Jit",
+        "CUpti_ActivityJit2",
+        &[
+            ("entry", "jitEntryType"),
+            ("operation", "jitOperationType"),
+            ("device", "deviceId"),
+            ("start", "start"),
+            ("end", "end"),
+            ("correlation", "correlationId"),
+            ("cache_path", "cachePath"),
+        ],
+    ),
+    (
+        "External",
+        "CUpti_ActivityExternalCorrelation",
+        &[
+            ("external_kind", "externalKind"),
+            ("id", "externalId"),
             ("correlation", "correlationId"),
         ],
     ),

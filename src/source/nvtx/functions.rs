@@ -19,6 +19,7 @@ use crate::collect::marker::{
 use crate::platform::inside::contain;
 use crate::platform::system;
 use crate::record::{Domain as Runtime, MarkerKind};
+use crate::source::cuda;
 use core::ffi::{c_char, c_int, c_void};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -95,7 +96,6 @@ pub(super) fn id(chosen: u64) -> u64 {
     }
 }
 
-/// The text, kept for ever; `None` if there are too many.
 /// Attributes by which the program registers what it then names by an id: layouts, enumerations, scopes, time domains and
 /// counters.
 pub(super) trait Registered {
@@ -133,6 +133,7 @@ pub(super) unsafe fn register_as<R: Registered>(
     answer(0, || registered().unwrap_or(0))
 }
 
+/// The text, kept for ever; `None` if there are too many.
 pub(super) fn kept(text: &str) -> Option<&'static KeptText> {
     STRINGS.get_or_put(text.into(), || KeptText::new(Cow::Owned(text.to_owned())))
 }
@@ -412,7 +413,7 @@ mod class {
     pub const OPENCL: u32 = 6;
 }
 
-/// Names an object: threads, devices and OpenCL queues in the names store, and all but threads by a marker, which shows when
+/// Names an object: threads, devices, OpenCL queues and CUDA streams in the names store, and all but threads by a marker, which shows when
 /// it got its name.
 fn resource(domain: &MarkerDomain, kind: (u32, u32), handle: u64, name: Text<'_>) {
     let text = name.read();
@@ -440,7 +441,10 @@ fn resource(domain: &MarkerDomain, kind: (u32, u32), handle: u64, name: Text<'_>
             "CUDA device"
         }
         (class::CUDA, 2) => "CUDA context",
-        (class::CUDA, 3) | (class::CUDART, 1) => "CUDA stream",
+        (class::CUDA, 3) | (class::CUDART, 1) => {
+            cuda::name_stream(handle, &text);
+            "CUDA stream"
+        }
         (class::CUDA, 4) | (class::CUDART, 2) => "CUDA event",
         (class::OPENCL, 1) => {
             name_agent_of(Runtime::OPENCL, handle, &text);
@@ -621,11 +625,11 @@ unsafe impl Sync for FunctionOf {}
 /// parentheses.
 macro_rules! functions_at {
     (@place _) => { None };
+    (@place ($function:expr)) => { Some(FunctionOf($function as Function)) };
     (@place $function:ident) => { Some(FunctionOf($function as Function)) };
     [$($function:tt),* $(,)?] => { [$(functions_at!(@place $function)),*] };
 }
 pub(super) use functions_at;
-    (@place ($function:expr)) => { Some(FunctionOf($function as Function)) };
 
 /// The functions of a Rust module for each module of NVTX, from id 1 on.
 macro_rules! modules {

@@ -12,9 +12,10 @@ use super::times::{AgentView, Times};
 use super::waits::Waits;
 use crate::capture::Metadata;
 use crate::clock::{self, HostClock};
+use crate::record::number_map::NumberMap;
 use crate::record::{
-    self, AgentId, ClockPair, Completion, ContextId, CounterValue, DeviceTime, Domain, Kind, Nanos,
-    QueueId, StreamId, ThreadId, Unfinished, WorkId, queue_properties,
+    self, AgentId, ClockPair, Completion, ContextId, CounterValue, DeviceTime, Domain, GraphNode,
+    Kind, Nanos, QueueId, StreamId, ThreadId, Unfinished, WorkId, queue_properties,
 };
 use crate::trace::directory::Directory;
 use crate::trace::model::gauges::{Gauges, Running};
@@ -129,6 +130,7 @@ pub(super) struct Devices {
     stages: Stages,
     /// The dependencies between pieces of work.
     pub waits: Waits,
+    nodes: NumberMap<WorkId, GraphNode>,
     gauges: Gauges,
     counters: CounterTracks,
 }
@@ -151,9 +153,20 @@ impl Devices {
             places: Directory::default(),
             stages: Stages::default(),
             waits: Waits::default(),
+            nodes: NumberMap::default(),
             gauges: Gauges::new(process),
             counters: CounterTracks::default(),
         }
+    }
+
+    /// Keeps the node that a piece of work is until the work is passed on.
+    pub fn add_node(&mut self, node: &GraphNode) {
+        const MAX_NODES: usize = 1 << 16;
+        if self.nodes.len() >= MAX_NODES {
+            // Nodes of work that was dropped.
+            self.nodes.clear();
+        }
+        self.nodes.insert(node.work, *node);
     }
 
     /// Fits the agents' clocks again, with `host` and all readings in `metadata`.
@@ -401,17 +414,22 @@ impl Devices {
             counted = of_command.chain(names.arguments(values)).collect();
             arguments = &counted;
         }
-        let in_range: Vec<Argument<'_>>;
-        if let Some(range) = work.and_then(|work| metadata.range_name(work.work.external)) {
-            let range = Argument {
-                name: functions::RANGE,
-                value: Value::Text(range),
-            };
-            in_range = [range]
-                .into_iter()
-                .chain(arguments.iter().copied())
-                .collect();
-            arguments = &in_range;
+        let range = work.and_then(|work| metadata.range_name(work.work.external));
+        let range = range.map(|range| (functions::RANGE, Value::Text(range)));
+        let node = match self.nodes.is_empty() {
+            true => None,
+            false => self.nodes.remove(&id),
+        };
+        let node = node.map(|node| {
+            let graph = ("graph", Value::Uint(node.graph.into()));
+            [graph, ("graph_node", Value::Uint(node.node))]
+        });
+        let further: Vec<Argument<'_>>;
+        if range.is_some() || node.is_some() {
+            let own = range.into_iter().chain(node.into_iter().flatten());
+            let own = own.map(|(name, value)| Argument { name, value });
+            further = own.chain(arguments.iter().copied()).collect();
+            arguments = &further;
         }
         output.stream.consumer.work(&Work {
             process: self.process,

@@ -22,9 +22,9 @@ use crate::clock::{self, HostClock};
 use crate::record::number_map::NumberMap;
 use crate::record::{
     AgentId, Allocation, Arguments, Completion, CorrelationId, CounterValue, Dependency,
-    Environment, KernelDispatch, Kind, MemoryCopy, MemorySet, Nanos, Note, Overhead, ProcessId,
-    QueueId, RecordRef, StringId, Synchronization, ThreadId, UnifiedMemoryCounter, flags,
-    queue_properties,
+    Environment, GraphNode, KernelDispatch, Kind, MemoryCopy, MemorySet, Nanos, Note, Overhead,
+    ProcessId, QueueId, RecordRef, StringId, Synchronization, ThreadId, UnifiedMemoryCounter,
+    flags, queue_properties,
 };
 use crate::trace::model::nesting::Nesting;
 use crate::trace::model::{
@@ -210,6 +210,11 @@ impl<'a> ProcessStream<'a> {
             }
             Kind::SYNCHRONIZATION => self.synchronization(output, thread, &read(record)),
             Kind::DEPENDENCY => self.dependency(output, thread, &read(record)),
+            Kind::GRAPH_NODE => {
+                let node: Cow<'_, GraphNode> = read(record);
+                self.devices.add_node(&node);
+                Ok(())
+            }
             Kind::COMPLETION => {
                 let completion: Cow<'_, Completion> = read(record);
                 // Read in place: joined records are not moved.

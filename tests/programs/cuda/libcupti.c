@@ -3,7 +3,8 @@
  *     STANDIN_VERSION   1108, 1201, 1209, 1300, 1301, 1303, 1305: sizes of records, and which functions there are
  *     STANDIN_FAULT     words: subscribed (another subscriber), unknown (999 to all), before (a record from before the
  *                       start), untimed (kernels without times), dropped (says so), late (buffers come at the forced flush),
- *                       never (buffers do not come), foreign (records of unknown kinds)
+ *                       never (buffers do not come), foreign (records of unknown kinds), unsized (the size of copies is
+ *                       not stated), troubled (an error and a warning of its own)
  *
  * and of PC sampling: old_device (27), no_privileges (35), full_buffer (of the hardware, once), lost_samples (five, once),
  * bit_by_bit (an address a call), at_end (samples come when sampling is disabled). Compiled with WITHOUT_SAMPLING it has
@@ -26,7 +27,14 @@ static void *user;
 static request_function request;
 static complete_function complete;
 static uint8_t enabled[3][1024], kinds[64];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Held while work is reported and buffers are exchanged, as by the real library, and by each function that is asked
+ * something: who asks with a lock that he takes in a callback, too, waits for ever. */
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static void in_turn(void) {
+    pthread_mutex_lock(&lock);
+    pthread_mutex_unlock(&lock);
+}
 
 /* A buffer that is being filled; from version 13 on there is one for each thread. */
 struct buffer {
@@ -36,6 +44,9 @@ struct buffer {
 };
 static struct buffer shared, *all = &shared;
 static __thread struct buffer *own;
+
+/* The callbacks about its own state that are enabled. */
+static uint8_t states[4];
 
 static uint64_t (*now)(void);
 static uint8_t latency, event_times;
@@ -72,6 +83,8 @@ static size_t size_of(uint32_t kind) {
     case 20: return 40;
     case 25: return v < 1209 ? 64 : 104;
     case 36: return v < 1209 ? 24 : v < 1303 ? 56 : 80;
+    case 39: return 24;
+    case 52: return v < 1209 ? 64 : 72;
     case 38: return v < 1209 ? 40 : 56;
     case 50: return v < 1300 ? 72 : 80;
     case 60: return 48;
@@ -85,7 +98,7 @@ int cuptiGetVersion(uint32_t *answer) {
     *answer = v <= 1201 ? 18 : v < 1300 ? 28 : 130000 + 100 * (v - 1300);
     return 0;
 }
-int cuptiGetTimestamp(uint64_t *time) { if (refuses()) return 999; *time = now(); return 0; }
+int cuptiGetTimestamp(uint64_t *time) { in_turn(); if (refuses()) return 999; *time = now(); return 0; }
 
 static struct { int domain; unsigned number; const char *name; } names[] = {
     {DRIVER, 1, "cuInit"}, {DRIVER, 243, "cuMemAlloc_v2"}, {DRIVER, 245, "cuMemFree_v2"},
@@ -95,7 +108,7 @@ static struct { int domain; unsigned number; const char *name; } names[] = {
     {DRIVER, 119, "cuEventRecord"}, {DRIVER, 121, "cuEventSynchronize"}, {DRIVER, 295, "cuStreamWaitEvent"},
     {DRIVER, 607, "cuMemPoolCreate"}, {DRIVER, 608, "cuMemPoolDestroy"}, {DRIVER, 371, "cuMemAllocManaged"},
     {DRIVER, 278, "cuMemcpyDtoH_v2"}, {DRIVER, 280, "cuMemcpyDtoD_v2"}, {DRIVER, 277, "cuMemcpyHtoDAsync_v2"},
-    {DRIVER, 279, "cuMemcpyDtoHAsync_v2"}, {DRIVER, 251, "cuMemsetD32_v2"},
+    {DRIVER, 279, "cuMemcpyDtoHAsync_v2"}, {DRIVER, 251, "cuMemsetD32_v2"}, {DRIVER, 19, "cuModuleLoadData"},
 };
 
 int cuptiGetCallbackName(uint32_t domain, uint32_t number, const char **name) {
@@ -161,11 +174,37 @@ static void put_kernel(const struct standin_work *work, uint64_t start, uint64_t
 
 static void sample(const struct standin_work *work);
 
+/* The external ids of the thread, by kind: the latest one. */
+static __thread uint64_t pushed[6];
+
+int cuptiActivityPushExternalCorrelationId(uint32_t kind, uint64_t id) {
+    if (kind < 1 || kind > 5) return 1;
+    return pushed[kind] = id, 0;
+}
+
+int cuptiActivityPopExternalCorrelationId(uint32_t kind, uint64_t *last) {
+    if (kind < 1 || kind > 5) return 1;
+    if (last) *last = pushed[kind];
+    return pushed[kind] = 0, 0;
+}
+
+/* The ids that precede the record of a call. */
+static void external(uint32_t id) {
+    for (uint32_t kind = 1; kinds[39] && kind < 6; kind++) {
+        if (!pushed[kind]) continue;
+        uint8_t *record = room(39);
+        PUT(record, 4, uint32_t, kind);
+        PUT(record, 8, uint64_t, pushed[kind]);
+        PUT(record, 16, uint32_t, id);
+    }
+}
+
 static void work(const struct standin_work *work) {
     sample(work);
     int untimed = fault("untimed");
     uint64_t start = untimed ? 0 : work->start, end = untimed ? 0 : work->end;
     pthread_mutex_lock(&lock);
+    external(work->id);
     if (fault("foreign")) room(60);
     if (work->kind == WORK_KERNEL && kinds[10]) {
         put_kernel(work, start, end);
@@ -210,7 +249,7 @@ static void memory(uint32_t id, int operation, uint64_t address, uint64_t bytes)
 static int managed;
 
 static void other(const struct standin_other *other) {
-    static const uint32_t kind_of[] = {38, 36, 50, 25, 17};
+    static const uint32_t kind_of[] = {38, 36, 50, 25, 17, 52};
     uint32_t kind = kind_of[other->kind];
     if (!kinds[kind] || (kind == 25 && !managed)) return;
     pthread_mutex_lock(&lock);
@@ -248,6 +287,15 @@ static void other(const struct standin_other *other) {
         PUT(record, 40, uint32_t, other->what == 1 || other->what == 3 ? UINT32_MAX : 0);
         PUT(record, 44, uint32_t, other->what == 2 ? UINT32_MAX : 0);
         break;
+    case 52:
+        PUT(record, 4, uint32_t, 1);
+        PUT(record, 8, uint32_t, other->what);
+        PUT(record, 16, uint64_t, other->start);
+        PUT(record, 24, uint64_t, other->end);
+        PUT(record, 32, uint32_t, other->id);
+        PUT(record, 48, uint64_t, other->value);
+        PUT(record, 56, uint64_t, other->address);
+        break;
     default:
         PUT(record, 4, uint32_t, other->what);
         PUT(record, 24, uint64_t, other->start);
@@ -268,7 +316,17 @@ static void environment(void) {
     }
 }
 
+/* Errors and warnings of its own. */
+static void troubles(void) {
+    static int told;
+    const struct { int status; const char *message; } error = {8, "out of something"}, warning = {7, "be careful"};
+    if (!fault("troubled") || told++) return;
+    if (states[2]) callback(user, 6, 2, &error);
+    if (states[3]) callback(user, 6, 3, &warning);
+}
+
 static void flush(int forced) {
+    troubles();
     if (fault("late") && !forced) return;
     pthread_mutex_lock(&lock);
     environment();
@@ -335,9 +393,17 @@ static void module(uintptr_t context, const char *image, size_t size, int exists
 }
 
 int cuptiGetDeviceId(uintptr_t context, uint32_t *device) {
+    in_turn();
     for (int i = 0; i < 16; i++)
         if (contexts[i].exists && contexts[i].handle == context) return *device = (uint32_t)contexts[i].device, 0;
     return 3;
+}
+
+int cuptiGetContextId(uintptr_t context, uint32_t *id) { in_turn(); return context ? (*id = 1, 0) : 3; }
+int cuptiGetStreamIdEx(uintptr_t context, uintptr_t stream, uint8_t per_thread, uint32_t *id) {
+    (void)context, (void)per_thread;
+    in_turn();
+    return *id = stream ? (uint32_t)stream : 7, 0;
 }
 
 int cuptiSubscribe(void **subscriber, callback_function function, void *data) {
@@ -353,9 +419,11 @@ int cuptiSubscribe(void **subscriber, callback_function function, void *data) {
 }
 
 int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint32_t number) {
+    in_turn();
     if (subscriber != &callback) return 1;
     if (domain < 3 && number < 1024) enabled[domain][number] = (uint8_t)enable;
     if (domain == 3 && number < 16) resources[number] = (uint8_t)enable;
+    if (domain == 6 && number < 4) states[number] = (uint8_t)enable;
     return 0;
 }
 
@@ -366,6 +434,7 @@ int cuptiActivityRegisterCallbacks(request_function requested, complete_function
 }
 
 int cuptiActivityEnable(uint32_t kind) {
+    in_turn();
     if (kind >= 64) return 21;
     kinds[kind] = 1;
     if (kind == 10 && fault("before")) {
@@ -377,10 +446,12 @@ int cuptiActivityEnable(uint32_t kind) {
     return 0;
 }
 
-int cuptiActivityDisable(uint32_t kind) { return kind < 64 ? kinds[kind] = 0, 0 : 21; }
+int cuptiActivityDisable(uint32_t kind) { in_turn(); return kind < 64 ? kinds[kind] = 0, 0 : 21; }
 int cuptiActivityFlushAll(uint32_t forced) { flush((int)forced); return 0; }
 
 int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record) {
+    /* Before it has a subscriber it is asked for sizes. */
+    if (!callback && fault("unsized") && *(uint32_t *)buffer == 1) return 21;
     uint8_t *next = *record ? *record + size_of(*(uint32_t *)*record) : buffer;
     if (*record && next == *record) return 21;
     if (next >= buffer + valid) return 12;
@@ -391,12 +462,14 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record) 
 int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *dropped) {
     static int said;
     (void)context, (void)stream;
+    in_turn();
     *dropped = fault("dropped") && !said++ ? 3 : 0;
     return 0;
 }
 
 int cuptiActivityGetStructSize(uint32_t kind, uint32_t of, size_t *size) {
     if (version() < 1302) return 11;
+    if (fault("unsized") && kind == 1) return 21;
     return of == 0 && (*size = size_of(kind)) ? 0 : 21;
 }
 

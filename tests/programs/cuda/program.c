@@ -3,6 +3,7 @@
  *     program [KERNELS [THREADS]]   each thread copies, sets, launches KERNELS kernels by each API, and a graph
  *     program kill KERNELS          kills itself after its kernels
  *     program others                waits, events, pools of memory and managed memory
+ *     program ids                   pushes ids to CUPTI around kernels, with libcupti.so.12 that is in the process
  *     program sampled KERNELS       contexts and modules whose kernels are sampled
  *     program fork                  a child does nothing and exits, then as above with 2 kernels */
 #define _GNU_SOURCE
@@ -51,7 +52,7 @@ static void *work(void *unused) {
 }
 
 static void others(void) {
-    uint64_t pool = 0, managed = 0;
+    uint64_t pool = 0, managed = 0, module = 0;
     if (launch(128)) exit(30);
     if (CU(cuEventRecord, (uintptr_t)41, (uintptr_t)0)) exit(31);
     if (CU(cuStreamWaitEvent, (uintptr_t)0, (uintptr_t)41, 0u)) exit(32);
@@ -59,6 +60,7 @@ static void others(void) {
     if (CU(cuMemPoolCreate, &pool, NULL)) exit(34);
     if (CU(cuMemAllocManaged, &managed, (size_t)65536, 1u)) exit(35);
     if (CU(cuMemPoolDestroy, pool)) exit(36);
+    if (CU(cuModuleLoadData, &module, "function x\n")) exit(39);
     if (CU(cuStreamSynchronize, (uintptr_t)0)) exit(37);
     if (CU(cuCtxSynchronize)) exit(38);
 }
@@ -66,6 +68,19 @@ static void others(void) {
 static int launch_named(const char *name) {
     return ((int (*)(const char *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, uintptr_t, void **,
                      void **))dlsym(cuda, "cuLaunchKernel"))(name, 4, 1, 1, 128, 1, 1, 0, 0, NULL, NULL);
+}
+
+/* Ids of kinds 3 and 5 around the second kernel, one of kind 3 around the third. */
+static void ids(void) {
+    void *cupti = dlopen("libcupti.so.12", RTLD_NOW | RTLD_NOLOAD);
+    int (*push)(uint32_t, uint64_t) = cupti ? (int (*)(uint32_t, uint64_t))dlsym(cupti, "cuptiActivityPushExternalCorrelationId") : NULL;
+    int (*pop)(uint32_t, uint64_t *) = cupti ? (int (*)(uint32_t, uint64_t *))dlsym(cupti, "cuptiActivityPopExternalCorrelationId") : NULL;
+    uint64_t last = 0;
+    if (!push || !pop) exit(50);
+    if (launch(128) || push(3, 77) || push(5, 78)) exit(51);
+    if (launch(128) || pop(5, &last) || last != 78) exit(52);
+    if (launch(128) || pop(3, &last) || last != 77) exit(53);
+    if (CU(cuCtxSynchronize)) exit(54);
 }
 
 /* The first context is destroyed, the second one is not. */
@@ -104,6 +119,7 @@ int main(int count, char **arguments) {
         if (status) return 20;
     }
     if (count > 1 && !strcmp(arguments[1], "sampled")) return sampled(), puts("done"), 0;
+    if (count > 1 && !strcmp(arguments[1], "ids")) return ids(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "others")) return others(), puts("done"), 0;
     pthread_t started[64];
     for (int i = 1; i < threads; i++) pthread_create(&started[i], NULL, work, NULL);

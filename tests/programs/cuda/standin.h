@@ -31,7 +31,7 @@ struct standin_work {
 };
 
 /* Anything else that CUPTI has records of. */
-enum { OTHER_WAIT, OTHER_EVENT, OTHER_POOL, OTHER_MANAGED, OTHER_OVERHEAD };
+enum { OTHER_WAIT, OTHER_EVENT, OTHER_POOL, OTHER_MANAGED, OTHER_OVERHEAD, OTHER_JIT };
 struct standin_other {
     int kind;
     uint32_t id, what, stream, event;

@@ -1,4 +1,5 @@
-/* A tool that counts the callbacks of calls of CUDA by name, and looks at the arguments of allocations. */
+/* A tool that counts the callbacks of calls of CUDA by name, looks at the arguments of allocations, and says the ids that
+ * the program pushes to CUPTI. */
 #include "gputrail.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@ static struct { const char *name; unsigned enters, exits, failed; } counts[NAMES
 static unsigned allocated, wrong;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gputrail_context context;
+static gputrail_buffer buffer;
 static gputrail_subscriber subscriber;
 
 static void observe(gputrail_callback *callback, void *user_data) {
@@ -35,11 +37,23 @@ static void observe(gputrail_callback *callback, void *user_data) {
     pthread_mutex_unlock(&lock);
 }
 
+static void deliver(const gputrail_batch *batch, void *user_data) {
+    const gputrail_record_header *record = NULL;
+    (void)user_data;
+    while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK)
+        if (record->kind == GPUTRAIL_KIND_EXTERNAL_CORRELATION) {
+            const gputrail_record_external_correlation *id = (const gputrail_record_external_correlation *)record;
+            fprintf(stderr, "id %u of kind %u, call %d\n", (unsigned)id->external, (unsigned)id->kind, id->correlation != 0);
+        }
+}
+
 static gputrail_status initialise(gputrail_tool tool, void *user_data) {
     gputrail_status status;
     (void)tool;
     if ((status = gputrail_context_create(&context)) != GPUTRAIL_OK) return status;
     if ((status = gputrail_subscribe(context, NULL, 0, observe, user_data, &subscriber)) != GPUTRAIL_OK) return status;
+    if ((status = gputrail_buffer_create(NULL, deliver, NULL, &buffer)) != GPUTRAIL_OK) return status;
+    if ((status = gputrail_context_trace_to(context, buffer, NULL)) != GPUTRAIL_OK) return status;
     return gputrail_context_start(context);
 }
 

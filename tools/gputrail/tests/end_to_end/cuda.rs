@@ -7,8 +7,8 @@ use std::process::Command;
 use gputrail::capture::{Metadata, Reader};
 use gputrail::record::{
     Activity, Allocation, AllocationOperation, Api, Completion, Environment, EnvironmentKind,
-    KernelDispatch, MemoryCopy, MemoryKind, OverheadKind, Synchronization, SynchronizationType,
-    TransferKind, Unfinished, UnifiedMemoryCounter, UnifiedMemoryCounterKind,
+    GraphNode, KernelDispatch, MemoryCopy, MemoryKind, OverheadKind, Synchronization,
+    SynchronizationType, TransferKind, Unfinished, UnifiedMemoryCounter, UnifiedMemoryCounterKind,
 };
 use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::needs;
@@ -248,6 +248,7 @@ struct Recorded {
     /// The values of the arguments of calls, by name.
     arguments: Vec<(String, Vec<u64>)>,
     dispatches: Vec<KernelDispatch>,
+    nodes: Vec<GraphNode>,
     copies: Vec<MemoryCopy>,
     completions: Vec<Completion>,
     allocations: Vec<Allocation>,
@@ -274,6 +275,7 @@ impl Recorded {
                 match record.activity() {
                     Activity::Api(call) => recorded.calls.push(*call),
                     Activity::KernelDispatch(one) => recorded.dispatches.push(*one),
+                    Activity::GraphNode(one) => recorded.nodes.push(*one),
                     Activity::MemoryCopy(one) => recorded.copies.push(*one),
                     Activity::Completion(one) => recorded.completions.push(*one),
                     Activity::Allocation(one) => recorded.allocations.push(*one),
@@ -419,6 +421,19 @@ fn waits_events_pools_managed_memory_and_the_state_of_devices_are_recorded() {
         let correlation = of_compiler.expect("overhead").correlation;
         assert_eq!(correlation == call, version >= "1209", "{version}");
 
+        let of_jit = recorded.overheads.iter();
+        let of_jit: Vec<_> = of_jit.filter(|one| one.what == OverheadKind::JIT).collect();
+        let [of_jit] = of_jit[..] else {
+            panic!("{version}: {of_jit:?}");
+        };
+        let call = recorded.call("cuModuleLoadData").correlation;
+        let detail = recorded.metadata.string(of_jit.detail);
+        assert_eq!(
+            (of_jit.correlation, detail),
+            (call, "PTX to machine code: compiled /cache/index"),
+            "{version}"
+        );
+
         let value = |what| {
             let mut all = recorded.environment.iter();
             all.find(|one| one.what == what).map(|one| one.value)
@@ -484,6 +499,102 @@ fn allocations_arguments_and_latency_times_are_those_of_the_calls() {
             assert_eq!(one.start.0 - one.submitted.0, 1000, "{version}");
         }
         assert_eq!(recorded.dispatches.len(), 7);
+    }
+}
+
+#[test]
+fn kernels_of_a_graph_belong_to_its_launch_and_to_their_nodes_and_stand_together() {
+    needs!(kernels_of_a_graph_belong_to_its_launch_and_to_their_nodes_and_stand_together:
+        Need::Program("cc"), Need::TraceProcessor);
+    let stand_ins = StandIns::new();
+    for version in ["1108", "1305"] {
+        well(&mut stand_ins.record_with(&["--capture"], version, "", &["2"]));
+        let recorded = Recorded::of(&stand_ins.dir);
+        let launch = recorded.call("cuGraphLaunch").correlation;
+        let nodes: Vec<_> = recorded
+            .nodes
+            .iter()
+            .map(|node| {
+                let mut all = recorded.dispatches.iter();
+                let of = all.find(|one| one.work.id == node.work).expect("a kernel");
+                (node.graph, node.node, of.work.correlation == launch)
+            })
+            .collect();
+        assert_eq!(
+            nodes,
+            [(5, 1, true), (5, 2, true), (5, 3, true)],
+            "{version}"
+        );
+        let mut trace = stand_ins.dir.trace();
+        trace.assert_sound();
+        let shown: Vec<(i64, i64, String)> = trace.rows(
+            "select cast_int!(extract_arg(s.arg_set_id, 'graph')), \
+             cast_int!(extract_arg(s.arg_set_id, 'graph_node')), t.name from gpu_slice s \
+             join gpu_track t on s.track_id = t.id where s.name = 'node' order by s.ts",
+        );
+        assert_eq!(shown.len(), 3, "{version}");
+        for (place, (graph, node, track)) in (1..).zip(&shown) {
+            assert_eq!((*graph, *node), (5, place), "{version}");
+            assert!(track.contains("CUDA graphs"), "{version}: {track}");
+        }
+        let others: i64 = trace.value(
+            "select count(*) from gpu_slice where name != 'node' and extract_arg(arg_set_id, 'graph') is not null",
+        );
+        assert_eq!(others, 0, "{version}");
+    }
+}
+
+#[test]
+fn records_of_a_size_that_is_not_known_and_errors_of_cupti_are_counted_and_named() {
+    needs!(records_of_a_size_that_is_not_known_and_errors_of_cupti_are_counted_and_named:
+        Need::Program("cc"), Need::TraceProcessor);
+    let stand_ins = StandIns::new();
+    for version in ["1209", "1305"] {
+        let ended = well(&mut stand_ins.record(version, "unsized troubled", &["2", "3"]));
+        for words in [
+            "CUDA: 3 activity records of a size that the library does not state",
+            "CUPTI: out of something (CUPTI status 8)",
+        ] {
+            assert!(ended.stderr.contains(words), "{version}: {}", ended.stderr);
+        }
+        assert!(!ended.stderr.contains("be careful"), "{}", ended.stderr);
+        let mut trace = stand_ins.dir.trace();
+        let copies: i64 = trace.value("select count(*) from gpu_slice where name like 'copy%'");
+        let counts = [
+            kernels(&mut trace, "saxpy"),
+            kernels(&mut trace, "fill"),
+            copies,
+        ];
+        assert_eq!(counts, [6, 3, 0], "{version}");
+        let info = well(&mut stand_ins.dir.gputrail(["info", "run.pftrace"])).text();
+        assert!(
+            info.contains("CUPTI: be careful (CUPTI status 7)"),
+            "{info}"
+        );
+    }
+}
+
+#[test]
+fn ids_that_a_program_pushes_to_cupti_are_those_of_its_calls() {
+    needs!(ids_that_a_program_pushes_to_cupti_are_those_of_its_calls: Need::OpenClToolchain);
+    let stand_ins = StandIns::new();
+    let tool = tool(
+        &stand_ins.dir,
+        &[],
+        "tests/programs/cuda/tool.c",
+        "libids.so",
+    );
+    for version in ["1108", "1305"] {
+        let options = ["--tool", &tool, "-q"];
+        let ended = well(&mut stand_ins.record_with(&options, version, "", &["ids"]));
+        let mut ids: Vec<&str> = ended.stderr.lines().collect();
+        ids.retain(|line| line.starts_with("id "));
+        let expected = [
+            "id 77 of kind 3, call 1",
+            "id 78 of kind 5, call 1",
+            "id 77 of kind 3, call 1",
+        ];
+        assert_eq!(ids, expected, "{version}: {}", ended.stderr);
     }
 }
 

@@ -512,6 +512,22 @@ fn objects_of_cuda_and_opencl_have_the_names_that_nvtx_gives_them() {
     assert_eq!(objects(&mut trace), owned(&expected));
     let threads: i64 = trace.value("select count(*) from thread where name = 'trainer'");
     assert_eq!(threads, 1);
+    // Streams have their names wherever their work is, whether it ran before it was named or after.
+    let tracks: Vec<(String, String)> = trace.rows(
+        "select s.name, t.name from gpu_slice s join gpu_track t on s.track_id = t.id order by s.ts",
+    );
+    let last = |name: &str| name.rsplit(" · ").next().unwrap_or_default().to_owned();
+    let tracks: Vec<_> = tracks
+        .into_iter()
+        .map(|(name, track)| (name, last(&track)))
+        .collect();
+    let expected = [
+        ("early", "copy stream"),
+        ("late", "copy stream"),
+        ("late", "compute stream"),
+        ("late", "stream 96"),
+    ];
+    assert_eq!(tracks, owned(&expected));
     let info = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
     assert!(info.contains("training device"), "{info}");
 
