@@ -117,3 +117,37 @@ fn all_programs_pass_with_stand_ins_and_the_report_says_that_they_are_stand_ins(
     let markdown = std::fs::read_to_string(report.join("report.md")).unwrap();
     assert!(markdown.contains("Stand-in") && markdown.contains("## kernels: passed"));
 }
+
+#[test]
+fn the_package_has_both_programs_and_is_not_made_if_they_are_too_large() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let package = || {
+        let mut command = Command::new(repository("tools/gpu-check/package"));
+        run(command.arg(path("package.tar.gz")).arg(folder.path()))
+    };
+    std::fs::write(path("gputrail"), "the command").unwrap();
+    std::fs::write(path("gpu-check"), "the check").unwrap();
+    let ended = package().well();
+    assert!(
+        ended.text().contains("in all: 20 bytes, of 67108864"),
+        "{}",
+        ended.text()
+    );
+    let listed = run(Command::new("tar").arg("tzf").arg(path("package.tar.gz"))).well();
+    for name in ["gpu-check/gputrail", "gpu-check/gpu-check"] {
+        assert!(listed.text().lines().any(|line| line == name), "{name}");
+    }
+
+    std::fs::remove_file(path("package.tar.gz")).unwrap();
+    let large = std::fs::File::create(path("gputrail")).unwrap();
+    large.set_len(64 << 20).unwrap();
+    let ended = package();
+    assert_eq!(ended.code(), 1);
+    assert!(
+        ended.stderr.contains("more than 64 MiB"),
+        "{}",
+        ended.stderr
+    );
+    assert!(!path("package.tar.gz").exists());
+}
