@@ -178,7 +178,7 @@ fn traces_that_cannot_be_merged_are_named() {
 }
 
 /// A zstd frame with uncompressed blocks.
-fn packed_with_zstd(bytes: &[u8]) -> Vec<u8> {
+pub fn packed_with_zstd(bytes: &[u8]) -> Vec<u8> {
     // The magic number, no single segment, a window of 128 KiB.
     let mut packed = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 7 << 3];
     let mut blocks = bytes.chunks(1 << 16).peekable();

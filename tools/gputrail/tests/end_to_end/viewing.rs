@@ -10,6 +10,7 @@ use gputrail_harness::{needs, repository};
 use serde_json::Value;
 
 use crate::command::{TestDir, well};
+use crate::merging::packed_with_zstd;
 
 /// A running `gputrail view`, and the link that it printed.
 struct Viewing {
@@ -214,4 +215,29 @@ fn requests_that_cannot_be_served_are_answered_with_the_reason() {
         assert_eq!(ended.code(), 125, "{arguments:?}: {}", ended.stderr);
         assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
     }
+}
+
+#[test]
+fn files_of_other_programs_and_packed_traces_are_served_as_traces() {
+    let dir = TestDir::new();
+    demo(&dir);
+    let trace = std::fs::read(dir.join("demo.pftrace")).unwrap();
+    std::fs::write(dir.join("packed.zst"), packed_with_zstd(&trace)).unwrap();
+    let profile = r#"[{"ph":"X","name":"a slice of its own","ts":1,"dur":2,"pid":1,"tid":1}]"#;
+    std::fs::write(dir.join("run.json"), profile).unwrap();
+    std::fs::create_dir(dir.join("ui")).unwrap();
+    std::fs::write(dir.join("ui/index.html"), "hello").unwrap();
+    let files = [
+        ("packed.zst", "packed.pftrace", "simInit"),
+        ("run.json", "run.pftrace", "a slice of its own"),
+    ];
+    // Both wait at the same time for requests that do not come.
+    let viewings = files.map(|(file, served, words)| {
+        let viewing = Viewing::start(&dir, &[file, "--port", "0", "--ui", "ui"]);
+        let host = format!("Host: 127.0.0.1:{}", viewing.port());
+        let answer = viewing.ask(&[&format!("GET /{served} HTTP/1.1"), &host]);
+        assert!(answer.contains(" 200 ") && answer.contains(words), "{file}");
+        viewing
+    });
+    viewings.into_iter().for_each(Viewing::end);
 }
