@@ -479,3 +479,21 @@ INSERT INTO NVTX_EVENTS (start, eventType, text, globalTid, domainId) VALUES (10
         );
     }
 }
+
+#[test]
+fn a_packed_database_says_what_the_plain_one_says() {
+    let file = File::new(&recent());
+    let plain = std::fs::read(file.path()).unwrap();
+    let packed = file.folder.path().join("report.sqlite.gz");
+    let gzip = std::fs::File::create(&packed).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(gzip, flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &plain).unwrap();
+    gzip.finish().unwrap();
+    let mut log = Log::default();
+    let report = Inputs::open(&[&packed]).unwrap();
+    let report = report.produce(&mut log).unwrap();
+    assert!(report.is_sound(), "{:?}", report.findings);
+    let (expected, _) = file.read();
+    assert!(expected.lines.len() > 5);
+    assert_eq!(log.lines, expected.lines);
+}
