@@ -990,6 +990,86 @@ fn nested(consumer: &mut dyn Consumer, list: &[(usize, Happening, u64)]) -> io::
     stream.consumer.finish()
 }
 
+/// The slices of a stream, each with the number of slices around it and with the number that its arguments say.
+#[cfg(feature = "import")]
+#[derive(Default)]
+struct Depths {
+    open: HashMap<TrackIndex, usize>,
+    found: Vec<(String, String, String)>,
+}
+
+#[cfg(feature = "import")]
+impl Consumer for Depths {
+    fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
+        let open = self.open.entry(slice.track).or_default();
+        let depth = (*open + 1).to_string();
+        *open += usize::from(slice.open);
+        let said = match slice.arguments {
+            [
+                Argument {
+                    value: Value::Text(said),
+                    ..
+                },
+            ] => (*said).to_owned(),
+            other => format!("{other:?}"),
+        };
+        self.found.push((slice.name.to_owned(), depth, said));
+        Ok(())
+    }
+
+    fn end(&mut self, track: TrackIndex, _: Nanos) -> io::Result<()> {
+        *self.open.entry(track).or_default() -= 1;
+        Ok(())
+    }
+}
+
+#[cfg(feature = "import")]
+proptest! {
+    #[test]
+    fn json_keeps_the_nesting_of_slices_that_take_time(
+        mut list in prop::collection::vec(
+            (
+                0_usize..3,
+                prop_oneof![Just(Happening::Begins), Just(Happening::Ends), Just(Happening::Instant)],
+                0_u64..3,
+            ),
+            0..60,
+        ),
+    ) {
+        // Slices that end together are fine, but each takes some time.
+        let (mut open, mut follows_end) = ([0_u32; 3], false);
+        list.retain_mut(|(track, happening, after)| {
+            let is_end = matches!(happening, Happening::Ends);
+            if is_end && open[*track] == 0 {
+                return false;
+            }
+            match happening {
+                Happening::Begins => open[*track] += 1,
+                Happening::Ends => open[*track] -= 1,
+                Happening::Instant => {}
+            }
+            if is_end && !follows_end {
+                *after = (*after).max(1);
+            }
+            follows_end = is_end;
+            true
+        });
+        let mut json = crate::trace::export::ChromeWriter::new(Vec::new());
+        let mut written = Depths::default();
+        nested(&mut (&mut written, &mut json), &list).expect("a vector takes all");
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        io::Write::write_all(&mut file, &json.into_inner()).expect("room");
+        let mut read = Depths::default();
+        let inputs = crate::trace::import::Inputs::open(&[file.path()]).expect("JSON");
+        let report = inputs.produce(&mut read).expect("it takes all");
+        prop_assert!(report.is_sound() && report.unrepresented.is_empty(), "{:?}", report.unrepresented);
+        for (name, depth, said) in &read.found {
+            prop_assert_eq!(depth, said, "{}", name);
+        }
+        prop_assert_eq!(read.found.len(), written.found.len());
+    }
+}
+
 proptest! {
     #[test]
     fn slices_and_instants_keep_their_nesting(
