@@ -7,7 +7,7 @@
 use super::line::Line;
 use super::own::{self, Window};
 use super::{HostClock, SystemClock};
-use crate::record::{ClockPair, DeviceTime, Nanos};
+use crate::record::{ClockPair, DeviceTime, Nanos, count};
 use std::fmt;
 
 /// The clock domain of an agent.
@@ -121,7 +121,8 @@ impl fmt::Display for AgentClock {
         }
         write!(
             f,
-            " ({agreeing} of {pairs} readings agree, within {})",
+            " ({agreeing} of {} agree, within {})",
+            count(*pairs as u64, "reading"),
             Span(self.bound)
         )
     }

@@ -7,6 +7,7 @@
 
 use super::catalogue::{Architecture, BlockIndex, CounterIndex, Definition};
 use super::expression::Resolution;
+use crate::record::count;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A basic counter, as the hardware is to count it.
@@ -25,7 +26,7 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Impossible {
     /// The block counts too few events at a time, or none.
-    #[error("{counter} needs {places} places of block {block}, which has {capacity}")]
+    #[error("{counter} needs {} of block {block}, which has {capacity}", count((*places).into(), "place"))]
     TooLarge {
         /// The counter.
         counter: String,
@@ -37,7 +38,13 @@ pub enum Impossible {
         capacity: u32,
     },
     /// One pass was asked for.
-    #[error("{} and {} others need {passes} passes: block {block} counts {capacity} events at a time", .counters[0], .counters.len() - 1)]
+    #[error(
+        "{} and {} need {}: block {block} counts {} at a time",
+        .counters[0],
+        count(.counters.len() as u64 - 1, "other"),
+        count(*passes as u64, "pass"),
+        count((*capacity).into(), "event")
+    )]
     OnePass {
         /// The counters of the block that needs the most passes.
         counters: Vec<String>,
@@ -280,13 +287,20 @@ mod tests {
 
     #[test]
     fn more_than_one_pass_is_refused_with_the_block_that_is_full() {
-        let metrics = ["reduce(E0,sum)+reduce(E1,sum)+reduce(E2,sum)".to_owned()];
-        let made = made([2, 2], &metrics);
-        let error = plan_one_pass(&made, &[made.find("M0").unwrap()]).unwrap_err();
+        let refusal = |capacities, metric: &str| {
+            let made = made(capacities, &[metric.to_owned()]);
+            let error = plan_one_pass(&made, &[made.find("M0").unwrap()]);
+            error.unwrap_err().to_string()
+        };
         assert_eq!(
-            error.to_string(),
+            refusal([2, 2], "reduce(E0,sum)+reduce(E1,sum)+reduce(E2,sum)"),
             "E0 and 2 others need 2 passes: block SQ counts 2 events at a time"
         );
+        assert_eq!(
+            refusal([1, 2], "reduce(E0,sum)+reduce(E1,sum)"),
+            "E0 and 1 other need 2 passes: block SQ counts 1 event at a time"
+        );
+        let made = made([2, 2], &[]);
         assert_eq!(
             plan_one_pass(&made, &[made.find("E0").unwrap()])
                 .unwrap()

@@ -97,7 +97,7 @@ fn write_ranks(arguments: &Demo, ranks: u64) -> Result<u8, Failure> {
         for (rank, why) in job.slow() {
             say!("rank {rank} is slow: {why}");
         }
-        say!("profiles of {ranks} ranks: {}", path.display());
+        say!("profiles of {}: {}", count(ranks, "rank"), path.display());
     }
     Ok(0)
 }
