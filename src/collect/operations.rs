@@ -15,7 +15,8 @@
 //! | | `COMPLETE` of barriers and markers | `Complete` | [`Completion`](crate::record::Completion) |
 //!
 //! The split into an enqueue, with enter and exit, and a completion, which has the user data of its enqueue, is
-//! rocprofiler-sdk's. CUPTI's resource and synchronize domains have the same events in fewer phases.
+//! rocprofiler-sdk's. CUPTI's resource and synchronize domains have the same events in fewer phases: subscribers get the
+//! waits of CUDA as `Instant`, once they have ended.
 
 use crate::collect::switchboard::{ArgumentInfo, Observed};
 use crate::record::{Domain, MarkerKind, Operation, OperationGroup};

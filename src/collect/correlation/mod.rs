@@ -384,6 +384,18 @@ impl HostThread {
         self.open_calls = open.map(|lane| lane.open_calls());
     }
 
+    /// The innermost call in progress and its depth; none and 0 outside of calls.
+    #[cfg(feature = "layer")]
+    pub(crate) fn innermost(&self) -> (CorrelationId, u32) {
+        match self.depth.checked_sub(1) {
+            None => (CorrelationId::NONE, 0),
+            Some(depth) => {
+                let frame = &self.frames[(depth as usize).min(FRAMES - 1)];
+                (frame.correlation, depth)
+            }
+        }
+    }
+
     /// An id for a piece of asynchronous work.
     #[inline]
     pub fn new_work(&mut self) -> WorkId {

@@ -5,7 +5,7 @@ use super::ffi::{self, CallbackData};
 use super::functions::{self, Function, MAX_ARGUMENTS};
 use super::recent::{KINDS, RecentCall};
 use super::status::NOT_READY;
-use super::{sampling, session};
+use super::{resources, sampling, session};
 use crate::clock;
 use crate::collect::correlation::{CallInProgress, Extra, HostThread};
 use crate::collect::process::{self, Current};
@@ -113,7 +113,14 @@ pub(super) unsafe extern "C" fn callback(
                     session::driver_changed();
                 }
                 // SAFETY: CUPTI's description of a context or module, which is valid during the callback.
-                unsafe { sampling::resource(number, data) };
+                unsafe {
+                    sampling::resource(number, data);
+                    resources::notify(domain, number, data);
+                }
+            }
+            None if domain == ffi::SYNCHRONIZE => {
+                // SAFETY: CUPTI's description of a wait, which is valid during the callback.
+                unsafe { resources::notify(domain, number, data) };
             }
             None if domain == ffi::STATE => {
                 // SAFETY: CUPTI's description of an error, which is valid during the callback.

@@ -28,14 +28,23 @@ pub(super) const MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: Status = 39;
 pub(super) const DRIVER_API: u32 = 1;
 pub(super) const RUNTIME_API: u32 = 2;
 pub(super) const RESOURCE: u32 = 3;
+pub(super) const SYNCHRONIZE: u32 = 4;
 pub(super) const STATE: u32 = 6;
 
 /// Callbacks of the domain [`RESOURCE`].
 pub(super) const CONTEXT_CREATED: u32 = 1;
 pub(super) const CONTEXT_DESTROYED: u32 = 2;
+pub(super) const STREAM_CREATED: u32 = 3;
+pub(super) const STREAM_DESTROYED: u32 = 4;
 pub(super) const INITIALIZED: u32 = 5;
 pub(super) const MODULE_LOADED: u32 = 6;
 pub(super) const MODULE_UNLOADED: u32 = 7;
+/// Those that the session itself needs.
+pub(super) const NEEDED: [u32; 3] = [INITIALIZED, CONTEXT_CREATED, CONTEXT_DESTROYED];
+
+/// Callbacks of the domain [`SYNCHRONIZE`].
+pub(super) const STREAM_SYNCHRONIZED: u32 = 1;
+pub(super) const CONTEXT_SYNCHRONIZED: u32 = 2;
 
 /// Callbacks of the domain [`STATE`]: fatal errors, errors and warnings of CUPTI.
 pub(super) const STATES: [u32; 3] = [1, 2, 3];

@@ -31,6 +31,8 @@ mod recent;
 #[cfg(feature = "layer")]
 mod records;
 #[cfg(feature = "layer")]
+mod resources;
+#[cfg(feature = "layer")]
 mod sampling;
 #[cfg(feature = "layer")]
 mod session;

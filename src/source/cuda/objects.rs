@@ -180,7 +180,14 @@ impl Objects {
         Some((state.agent, place))
     }
 
-    fn context(&mut self, names: &Names, context: u32, agent: AgentId) -> ContextId {
+    /// The stream of a context.
+    pub fn stream_of(&mut self, names: &Names, agent: AgentId, key: (u32, u32)) -> StreamId {
+        let place = self.stream(names, agent, key);
+        self.streams[place].stream
+    }
+
+    /// The context with this number.
+    pub fn context(&mut self, names: &Names, context: u32, agent: AgentId) -> ContextId {
         *self.contexts.entry(context).or_insert_with(|| {
             let mut record = Context::blank();
             (record.agent, record.agents) = (agent, 1);

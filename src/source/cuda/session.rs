@@ -8,6 +8,7 @@ use super::functions::{self, callback_domain};
 use super::library;
 use super::objects;
 use super::records::Strides;
+use super::resources;
 use super::sampling;
 use crate::clock;
 use crate::collect::process;
@@ -86,6 +87,7 @@ unsafe impl Sync for Subscriber {}
 #[derive(Default)]
 struct Enabled {
     operations: std::collections::HashSet<Operation>,
+    told: resources::Wanted,
     activities: [bool; ACTIVITIES.len()],
     /// The statuses with which CUPTI refused activities. Some it records only once the driver is initialised.
     refused: [Option<ffi::Status>; ACTIVITIES.len()],
@@ -208,6 +210,7 @@ impl Session {
                 }
             }
         }
+        resources::enable(self, board, &mut enabled.told);
         for (place, (activity, kind, what)) in ACTIVITIES.into_iter().enumerate() {
             let wanted = !board.buffers_for(kind).is_none();
             if wanted == enabled.activities[place] {
@@ -347,11 +350,7 @@ pub(super) fn begin(board: &Switchboard) -> io::Result<()> {
 
 /// Has CUPTI follow the changes of what is wanted.
 fn watch(board: &Switchboard, session: &'static Session) {
-    for number in [
-        ffi::INITIALIZED,
-        ffi::CONTEXT_CREATED,
-        ffi::CONTEXT_DESTROYED,
-    ] {
+    for number in ffi::NEEDED {
         session.enable_callback(true, ffi::RESOURCE, number);
     }
     for number in ffi::STATES {

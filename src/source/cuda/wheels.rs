@@ -571,6 +571,27 @@ fn the_structures_of_sampling_are_those_of_the_headers() {
             "CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING",
             ffi::CONTEXT_DESTROYED,
         ),
+        ("CUPTI_CB_DOMAIN_SYNCHRONIZE", ffi::SYNCHRONIZE),
+        ("CUPTI_CB_DOMAIN_STATE", ffi::STATE),
+        ("CUPTI_CBID_STATE_WARNING", ffi::WARNING),
+        ("CUPTI_CBID_RESOURCE_STREAM_CREATED", ffi::STREAM_CREATED),
+        (
+            "CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING",
+            ffi::STREAM_DESTROYED,
+        ),
+        (
+            "CUPTI_CBID_SYNCHRONIZE_STREAM_SYNCHRONIZED",
+            ffi::STREAM_SYNCHRONIZED,
+        ),
+        (
+            "CUPTI_CBID_SYNCHRONIZE_CONTEXT_SYNCHRONIZED",
+            ffi::CONTEXT_SYNCHRONIZED,
+        ),
+        ("CUPTI_ACTIVITY_KIND_JIT", ffi::JIT),
+        (
+            "CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION",
+            ffi::EXTERNAL_CORRELATION,
+        ),
         ("CUPTI_CBID_RESOURCE_MODULE_LOADED", ffi::MODULE_LOADED),
         (
             "CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING",

@@ -182,6 +182,11 @@ int cuStreamCreate(uintptr_t *stream, unsigned flags) {
     static uintptr_t last = 12;
     (void)flags;
     *stream = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+    if (tool.stream) tool.stream(context, *stream, 1);
+    return 0;
+}
+int cuStreamDestroy_v2(uintptr_t stream) {
+    if (tool.stream) tool.stream(context, stream, 0);
     return 0;
 }
 

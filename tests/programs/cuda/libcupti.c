@@ -45,8 +45,8 @@ struct buffer {
 static struct buffer shared, *all = &shared;
 static __thread struct buffer *own;
 
-/* The callbacks about its own state that are enabled. */
-static uint8_t states[4];
+/* The callbacks about its own state and about waits that are enabled. */
+static uint8_t states[4], waits[3];
 
 static uint64_t (*now)(void);
 static uint8_t latency, event_times;
@@ -251,6 +251,11 @@ static int managed;
 static void other(const struct standin_other *other) {
     static const uint32_t kind_of[] = {38, 36, 50, 25, 17, 52};
     uint32_t kind = kind_of[other->kind];
+    const uint32_t wait = other->kind == OTHER_WAIT && other->what >= 3 ? other->what - 2 : 0;
+    if (wait && waits[wait]) {
+        const struct { uintptr_t context, stream; } data = {1, wait == 1 ? other->stream : 0};
+        callback(user, 4, wait, &data);
+    }
     if (!kinds[kind] || (kind == 25 && !managed)) return;
     pthread_mutex_lock(&lock);
     uint8_t *record = room(kind);
@@ -364,21 +369,23 @@ static struct context {
 } contexts[16];
 static uint8_t resources[16];
 
-static void tell(uint32_t number, uintptr_t context, const void *descriptor) {
+static void tell(uint32_t number, uintptr_t context, uintptr_t handle, const void *descriptor) {
     struct {
         uintptr_t context, handle;
         const void *descriptor;
-    } data = {context, 0, descriptor};
+    } data = {context, handle, descriptor};
     if (resources[number]) callback(user, 3, number, &data);
 }
 
 static void context(uintptr_t handle, int device, int exists) {
     static int count;
     if (exists) contexts[count++] = (struct context){.handle = handle, .device = device, .exists = 1};
-    tell(exists ? 1 : 2, handle, NULL);
+    tell(exists ? 1 : 2, handle, 0, NULL);
     for (int i = 0; i < count; i++)
         if (contexts[i].handle == handle) contexts[i].exists = exists;
 }
+
+static void stream(uintptr_t context, uintptr_t stream, int exists) { tell(exists ? 3 : 4, context, stream, NULL); }
 
 static const char *cubin;
 
@@ -389,7 +396,7 @@ static void module(uintptr_t context, const char *image, size_t size, int exists
         const char *cubin;
     } data = {7, size, image};
     cubin = image;
-    tell(exists ? 6 : 7, context, &data);
+    tell(exists ? 6 : 7, context, 0, &data);
 }
 
 int cuptiGetDeviceId(uintptr_t context, uint32_t *device) {
@@ -414,7 +421,7 @@ int cuptiSubscribe(void **subscriber, callback_function function, void *data) {
     *subscriber = &callback;
     void (*observe)(const struct standin_tool *) =
         (void (*)(const struct standin_tool *))dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "standin_observe");
-    observe(&(struct standin_tool){call, work, initialized, flush_now, memory, other, context, module});
+    observe(&(struct standin_tool){call, work, initialized, flush_now, memory, other, context, module, stream});
     return 0;
 }
 
@@ -423,6 +430,7 @@ int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint
     if (subscriber != &callback) return 1;
     if (domain < 3 && number < 1024) enabled[domain][number] = (uint8_t)enable;
     if (domain == 3 && number < 16) resources[number] = (uint8_t)enable;
+    if (domain == 4 && number < 3) waits[number] = (uint8_t)enable;
     if (domain == 6 && number < 4) states[number] = (uint8_t)enable;
     return 0;
 }

@@ -4,6 +4,7 @@
  *     program kill KERNELS          kills itself after its kernels
  *     program others                waits, events, pools of memory and managed memory
  *     program ids                   pushes ids to CUPTI around kernels, with libcupti.so.12 that is in the process
+ *     program objects               a context and a stream that come and go, and waits for both
  *     program sampled KERNELS       contexts and modules whose kernels are sampled
  *     program fork                  a child does nothing and exits, then as above with 2 kernels */
 #define _GNU_SOURCE
@@ -83,6 +84,16 @@ static void ids(void) {
     if (CU(cuCtxSynchronize)) exit(54);
 }
 
+static void objects(void) {
+    uintptr_t context = 0, stream = 0;
+    if (CU(cuCtxCreate_v2, &context, 0u, 0)) exit(60);
+    if (CU(cuStreamCreate, &stream, 0u)) exit(61);
+    if (CU(cuStreamSynchronize, stream)) exit(62);
+    if (CU(cuCtxSynchronize)) exit(63);
+    if (CU(cuStreamDestroy_v2, stream)) exit(64);
+    if (CU(cuCtxDestroy_v2, context)) exit(65);
+}
+
 /* The first context is destroyed, the second one is not. */
 static void sampled(void) {
     static const char cubin[] = "function _Z5scalePff scale.cu\nfunction bare\n";
@@ -119,6 +130,7 @@ int main(int count, char **arguments) {
         if (status) return 20;
     }
     if (count > 1 && !strcmp(arguments[1], "sampled")) return sampled(), puts("done"), 0;
+    if (count > 1 && !strcmp(arguments[1], "objects")) return objects(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "ids")) return ids(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "others")) return others(), puts("done"), 0;
     pthread_t started[64];

@@ -1,5 +1,5 @@
 /* A tool that counts the callbacks of calls of CUDA by name, looks at the arguments of allocations, and says the ids that
- * the program pushes to CUPTI. */
+ * the program pushes to CUPTI, its objects and its waits. */
 #include "gputrail.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -17,6 +17,9 @@ static void observe(gputrail_callback *callback, void *user_data) {
     unsigned place = 0;
     gputrail_argument bytes;
     (void)user_data;
+    if (callback->operation.domain == GPUTRAIL_DOMAIN_RESOURCE || callback->operation.domain == GPUTRAIL_DOMAIN_SYNCHRONIZATION)
+        fprintf(stderr, "told: %s, record %d, call %d\n", callback->name, callback->record ? callback->record->kind : 0,
+                callback->correlation != 0);
     if (callback->operation.domain != GPUTRAIL_DOMAIN_CUDA_DRIVER && callback->operation.domain != GPUTRAIL_DOMAIN_CUDA_RUNTIME)
         return;
     pthread_mutex_lock(&lock);

@@ -7,7 +7,7 @@ use std::process::Command;
 use gputrail::capture::{Metadata, Reader};
 use gputrail::record::{
     Activity, Allocation, AllocationOperation, Api, Completion, Environment, EnvironmentKind,
-    GraphNode, KernelDispatch, MemoryCopy, MemoryKind, OverheadKind, Synchronization,
+    GraphNode, KernelDispatch, Kind, MemoryCopy, MemoryKind, OverheadKind, Synchronization,
     SynchronizationType, TransferKind, Unfinished, UnifiedMemoryCounter, UnifiedMemoryCounterKind,
 };
 use gputrail_harness::machine::{Need, tools};
@@ -595,6 +595,44 @@ fn ids_that_a_program_pushes_to_cupti_are_those_of_its_calls() {
             "id 77 of kind 3, call 1",
         ];
         assert_eq!(ids, expected, "{version}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn subscribers_get_contexts_and_streams_that_come_and_go_and_waits_that_have_ended() {
+    needs!(subscribers_get_contexts_and_streams_that_come_and_go_and_waits_that_have_ended: Need::OpenClToolchain);
+    let stand_ins = StandIns::new();
+    let tool = tool(
+        &stand_ins.dir,
+        &[],
+        "tests/programs/cuda/tool.c",
+        "libtold.so",
+    );
+    let options = ["--tool", &tool, "-q"];
+    for version in ["1108", "1305"] {
+        let ended = well(&mut stand_ins.record_with(&options, version, "", &["objects"]));
+        let lines = ended.stderr.lines();
+        let told: Vec<&str> = lines
+            .filter_map(|line| line.strip_prefix("told: "))
+            .collect();
+        let [context, stream, wait] = [Kind::CONTEXT, Kind::STREAM, Kind::SYNCHRONIZATION];
+        let expected = [
+            ("context created", context, 0),
+            ("stream created", stream, 0),
+            ("wait for queue", wait, 1),
+            ("wait for context", wait, 1),
+            ("stream destroyed", stream, 0),
+            ("context destroyed", context, 0),
+        ];
+        let expected =
+            expected.map(|(name, kind, call)| format!("{name}, record {}, call {call}", kind.0));
+        // The driver was initialised before.
+        let initialised = "runtime initialized, record 0, call 0";
+        let told: Vec<&str> = told
+            .into_iter()
+            .filter(|line| *line != initialised)
+            .collect();
+        assert_eq!(told, expected, "{version}: {}", ended.stderr);
     }
 }
 

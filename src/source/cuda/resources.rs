@@ -1,0 +1,178 @@
+//! Objects that come and go, and waits that have ended, as CUPTI's domains `resource` and `synchronize` report them, for
+//! subscribers of ours. CUPTI is asked for what somebody has subscribed to.
+
+use super::callbacks::Inside;
+use super::ffi::{self, SUCCESS, call};
+use super::objects::OBJECTS;
+use super::sampling::ffi::Resource;
+use super::session::{Session, current_session};
+use crate::collect::correlation::HostThread;
+use crate::collect::notify::Notifier;
+use crate::collect::operations::{resource, synchronization};
+use crate::collect::process::{self, Current};
+use crate::collect::switchboard::{Payload, Switchboard};
+use crate::record::{
+    Context, Operation, RecordRef, Stream, Synchronization, SynchronizationType, WorkHeader,
+};
+use core::ffi::c_void;
+
+/// The operations of ours, each with the domain and the number that it has in CUPTI.
+pub(super) const TOLD: [(Operation, u32, u32); 7] = [
+    (
+        resource::RUNTIME_INITIALIZED,
+        ffi::RESOURCE,
+        ffi::INITIALIZED,
+    ),
+    (
+        resource::CONTEXT_CREATED,
+        ffi::RESOURCE,
+        ffi::CONTEXT_CREATED,
+    ),
+    (
+        resource::CONTEXT_DESTROYED,
+        ffi::RESOURCE,
+        ffi::CONTEXT_DESTROYED,
+    ),
+    (resource::STREAM_CREATED, ffi::RESOURCE, ffi::STREAM_CREATED),
+    (
+        resource::STREAM_DESTROYED,
+        ffi::RESOURCE,
+        ffi::STREAM_DESTROYED,
+    ),
+    (
+        synchronization::STREAM_SYNCHRONIZE,
+        ffi::SYNCHRONIZE,
+        ffi::STREAM_SYNCHRONIZED,
+    ),
+    (
+        synchronization::CONTEXT_SYNCHRONIZE,
+        ffi::SYNCHRONIZE,
+        ffi::CONTEXT_SYNCHRONIZED,
+    ),
+];
+
+/// What subscribers want: a flag for each of [`TOLD`].
+pub(super) type Wanted = [bool; TOLD.len()];
+
+/// Has CUPTI report what `board` wants and `enabled` lacks, and no longer what nobody wants.
+pub(super) fn enable(session: &Session, board: &Switchboard, enabled: &mut Wanted) {
+    for ((operation, domain, number), enabled) in TOLD.into_iter().zip(enabled) {
+        let wanted = board.interest(operation).has_subscribers();
+        if wanted != std::mem::replace(enabled, wanted) {
+            session.enable_callback(wanted || is_needed(domain, number), domain, number);
+        }
+    }
+}
+
+/// Whether the session itself needs the callback.
+fn is_needed(domain: u32, number: u32) -> bool {
+    domain == ffi::RESOURCE && ffi::NEEDED.contains(&number)
+}
+
+/// A callback of CUPTI about an object or a wait.
+///
+/// # Safety
+///
+/// `data` is CUPTI's description of it.
+pub(super) unsafe fn notify(domain: u32, number: u32, data: *const c_void) {
+    let mut told = TOLD.iter();
+    let Some((operation, ..)) = told.find(|one| (one.1, one.2) == (domain, number)) else {
+        return;
+    };
+    let thread = process::current().filter(|thread| !thread.state().is_in_callback());
+    let (Some(session), Some(thread)) = (current_session(), thread) else {
+        return;
+    };
+    let Some(board) = thread.board() else {
+        return;
+    };
+    if !board.interest(*operation).has_subscribers() {
+        return;
+    }
+    // SAFETY: the caller's promise. CUPTI describes waits as objects, without the last field, which is not read. The end of
+    // the driver's initialization has no description.
+    let described = (*operation != resource::RUNTIME_INITIALIZED).then(|| unsafe {
+        let resource = data.cast::<Resource>();
+        ((*resource).context, (*resource).handle)
+    });
+    let object = described.map(|(context, stream)| Object::of(session, context, stream));
+    let Some((correlation, depth)) = thread.with(|host: &mut HostThread| host.innermost()) else {
+        return;
+    };
+    let notifier = Notifier {
+        board,
+        state: thread.state(),
+        correlation,
+        depth,
+    };
+    tell(*operation, thread, &notifier, object.as_ref());
+}
+
+/// The numbers of a context and of one of its streams, and the context's device.
+struct Object {
+    device: u32,
+    context: u32,
+    stream: u32,
+}
+
+impl Object {
+    fn of(session: &Session, context: *mut c_void, stream: *mut c_void) -> Object {
+        let _inside = Inside::begin();
+        let (mut device, mut number, mut of_stream) = (0, 0, 0);
+        let any = core::ptr::null_mut();
+        call!(session.cupti, cuptiGetDeviceId(context, &raw mut device));
+        call!(session.cupti, cuptiGetContextId(context, &raw mut number));
+        let status = call!(
+            session.cupti,
+            cuptiGetStreamIdEx(any, stream, 0, &raw mut of_stream)
+        );
+        Object {
+            device,
+            context: number,
+            stream: if status == Some(SUCCESS) {
+                of_stream
+            } else {
+                0
+            },
+        }
+    }
+}
+
+fn tell(operation: Operation, thread: Current, notifier: &Notifier<'_>, object: Option<&Object>) {
+    let names = notifier.board.names();
+    let Some(object) = object else {
+        return notifier.instant(operation, Payload::None);
+    };
+    let key = (object.context, object.stream);
+    let mut objects = OBJECTS.lock();
+    let agent = objects.agent(names, object.device);
+    let context = objects.context(names, object.context, agent);
+    let is_of_stream = operation != resource::CONTEXT_CREATED
+        && operation != resource::CONTEXT_DESTROYED
+        && operation != synchronization::CONTEXT_SYNCHRONIZE;
+    let stream = is_of_stream.then(|| objects.stream_of(names, agent, key));
+    // Subscribers may make calls of their own.
+    drop(objects);
+    match (operation, stream) {
+        (resource::CONTEXT_CREATED | resource::CONTEXT_DESTROYED, _) => {
+            notifier.object::<Context>(operation, context.0);
+        }
+        (resource::STREAM_CREATED | resource::STREAM_DESTROYED, Some(stream)) => {
+            notifier.object::<Stream>(operation, stream.0);
+        }
+        _ => {
+            let mut wait = Synchronization::blank();
+            wait.work = WorkHeader {
+                correlation: notifier.correlation,
+                agent,
+                context,
+                stream: stream.unwrap_or_default(),
+                thread: thread.state().thread(),
+                ..WorkHeader::default()
+            };
+            wait.what = SynchronizationType(operation.number as u8);
+            let record = RecordRef::of(&wait);
+            notifier.instant(operation, Payload::Record(record));
+        }
+    }
+}
