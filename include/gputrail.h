@@ -664,7 +664,8 @@ enum {
     GPUTRAIL_NOTE_KIND_RESUMED = 9, /* The recording of the process goes on. */
     GPUTRAIL_NOTE_KIND_STOPPED = 10, /* The recording was switched off from outside, for all its processes; the text is the reason. */
     GPUTRAIL_NOTE_KIND_STARTED = 11, /* The recording was switched on from outside. */
-    GPUTRAIL_NOTE_KIND_COUNTERS = 12 /* Counters of an agent are collected; the text lists them. */
+    GPUTRAIL_NOTE_KIND_COUNTERS = 12, /* Counters of an agent are collected for each dispatch; the text lists them. */
+    GPUTRAIL_NOTE_KIND_DEVICE_COUNTERS = 13 /* Counters of an agent are collected at a period; the text lists them. */
 };
 
 /* How often, in words (CUPTI: CUpti_ActivityPCSamplingPeriod). */
@@ -2285,7 +2286,7 @@ typedef struct gputrail_record_operation_name {
 typedef struct gputrail_record_note {
   /* Kind GPUTRAIL_KIND_NOTE. */
   struct gputrail_record_header header;
-  /* The time. */
+  /* The time. 0: it holds for the whole recording. */
   gputrail_ticks time;
   /* The text. */
   gputrail_string_id text;

@@ -259,7 +259,10 @@ impl Names {
     pub fn note(&self, what: NoteKind, text: &str) {
         self.append(|state| {
             let mut note = Note::blank();
-            note.time = crate::clock::now();
+            // What holds for the whole recording has no time.
+            if !matches!(what, NoteKind::COUNTERS | NoteKind::DEVICE_COUNTERS) {
+                note.time = crate::clock::now();
+            }
             (note.what, note.text) = (what, state.string(text));
             state.push(bytemuck::bytes_of(&note));
         });

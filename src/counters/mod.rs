@@ -40,6 +40,15 @@ pub use passes::{Counted, Impossible, Plan, plan, plan_one_pass};
 use std::io::{self, Read};
 use std::path::Path;
 
+/// The end of a message about an unknown name: "; the nearest is SQ_WAVES", or nothing if no name is near.
+pub fn the_nearest(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [name] => format!("; the nearest is {name}"),
+        names => format!("; the nearest are {}", names.join(", ")),
+    }
+}
+
 /// Maximum size of a definition file.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 

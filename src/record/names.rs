@@ -373,7 +373,7 @@ open_enum! {
 pub struct Note {
     /// Kind [`Kind::NOTE`].
     pub header: Header,
-    /// The time.
+    /// The time. 0: it holds for the whole recording.
     pub time: Ticks,
     /// The text.
     pub text: StringId,
@@ -410,7 +410,9 @@ open_enum! {
         STOPPED = 10, "recording stopped";
         /// The recording was switched on from outside.
         STARTED = 11, "recording started";
-        /// Counters of an agent are collected; the text lists them.
+        /// Counters of an agent are collected for each dispatch; the text lists them.
         COUNTERS = 12, "counters collected";
+        /// Counters of an agent are collected at a period; the text lists them.
+        DEVICE_COUNTERS = 13, "counters collected at a period";
     }
 }

@@ -1,8 +1,8 @@
 //! Errors of counter collection.
 
-use super::{Countable, CountingMode};
+use super::{Countable, CountingMode, in_words};
 use crate::collect::agents::Refused;
-use crate::counters::Impossible;
+use crate::counters::{Impossible, the_nearest};
 use crate::record::{AgentId, Nanos};
 
 /// The reason why counters cannot be collected as requested.
@@ -22,7 +22,7 @@ pub enum CountingError {
     #[error("no counter or metric is named")]
     NoNames,
     /// No counter or metric of the agent has this name.
-    #[error("there is no counter or metric {counter:?}{}", nearest_names(.nearest))]
+    #[error("there is no counter or metric {counter:?}{}", the_nearest(.nearest))]
     UnknownCounter {
         /// The name.
         counter: String,
@@ -54,7 +54,7 @@ pub enum CountingError {
         mode: CountingMode,
     },
     /// The period is too short.
-    #[error("{agent} cannot be read every {period} ns: the shortest period is {shortest} ns")]
+    #[error("{agent} cannot be read every {}: the shortest period is {}", in_words(*.period), in_words(*.shortest))]
     Period {
         /// Its id and name.
         agent: String,
@@ -64,7 +64,7 @@ pub enum CountingError {
         shortest: Nanos,
     },
     /// The period is too long.
-    #[error("{agent} cannot be read every {period} ns: the longest period is {longest} ns")]
+    #[error("{agent} cannot be read every {}: the longest period is {}", in_words(*.period), in_words(*.longest))]
     LongPeriod {
         /// Its id and name.
         agent: String,
@@ -96,13 +96,6 @@ pub enum CountingError {
         /// The obstacle, and the remedy.
         reason: String,
     },
-}
-
-fn nearest_names(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        names => format!("; the nearest are {}", names.join(", ")),
-    }
 }
 
 impl From<Refused<Countable>> for CountingError {

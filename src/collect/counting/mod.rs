@@ -23,6 +23,7 @@ use crate::counters::Architecture;
 use crate::record::Nanos;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The counter collection service.
 pub type Counting = AgentService<CountingRequest>;
@@ -80,9 +81,16 @@ impl fmt::Display for CountingMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CountingMode::Dispatch => f.write_str("for each dispatch"),
-            CountingMode::Device { period } => write!(f, "of the agent every {period} ns"),
+            CountingMode::Device { period } => {
+                write!(f, "of the agent every {}", in_words(*period))
+            }
         }
     }
+}
+
+/// A time with a unit that fits: "100us".
+fn in_words(time: Nanos) -> String {
+    format!("{:?}", Duration::from_nanos(time.0)).replace('µ', "u")
 }
 
 impl AgentRequest for CountingRequest {

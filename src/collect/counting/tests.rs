@@ -182,7 +182,7 @@ fn impossible_sets_are_refused_with_what_is_in_the_way() {
     let bench = Bench::new(1);
     let context = bench.context();
     let unknown = refused(bench.count(&context, &["AA"])).to_string();
-    assert!(unknown.contains("\"AA\"; the nearest are A"), "{unknown}");
+    assert!(unknown.contains("\"AA\"; the nearest is A"), "{unknown}");
     assert_eq!(refused(bench.count(&context, &[])), CountingError::NoNames);
     let passes = refused(bench.count(&context, &["M"])).to_string();
     assert!(

@@ -5,7 +5,7 @@ use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
 use super::narrowed::Table;
 use super::{Buffers, Interest, KindSet, Observed, OperationSet, Selection, Switchboard, Wanted};
 use crate::collect::agents::{Claim, ServiceKind};
-use crate::collect::counting::{CountingDelivery, CountingError, CountingRequest};
+use crate::collect::counting::{CountingDelivery, CountingError, CountingMode, CountingRequest};
 use crate::collect::delivering::is_delivering;
 use crate::collect::operations::OperationInfo;
 use crate::collect::sampling::{Deliver, Delivery, Request, SamplingError};
@@ -415,8 +415,12 @@ impl Switchboard {
         delivery: CountingDelivery,
     ) -> Result<(), CountingError> {
         let text = format!("agent {agent}: {}, {}", request.set.names(), request.mode);
+        let what = match request.mode {
+            CountingMode::Dispatch => NoteKind::COUNTERS,
+            CountingMode::Device { .. } => NoteKind::DEVICE_COUNTERS,
+        };
         self.counting().configure(key, agent, request, delivery)?;
-        self.names().note(NoteKind::COUNTERS, &text);
+        self.names().note(what, &text);
         Ok(())
     }
 

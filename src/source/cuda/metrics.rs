@@ -10,6 +10,7 @@ mod ffi;
 mod tests;
 
 use super::library;
+use crate::counters::the_nearest;
 use bytemuck::Zeroable;
 use ffi::{Object, Parameters, Text};
 use libloading::os::unix::Library;
@@ -68,7 +69,7 @@ pub enum MetricError {
         known: Vec<String>,
     },
     /// The chip has no such metric.
-    #[error("{chip} has no metric {name:?}{}", those_like_it(.nearest))]
+    #[error("{chip} has no metric {name:?}{}", the_nearest(.nearest))]
     UnknownMetric {
         /// The chip.
         chip: String,
@@ -76,6 +77,18 @@ pub enum MetricError {
         name: String,
         /// Names like it.
         nearest: Vec<String>,
+    },
+    /// The metric has no such form.
+    #[error("{metric} of {chip} has no form {form:?}: it has {}", .forms.join(", "))]
+    UnknownForm {
+        /// The chip.
+        chip: String,
+        /// The metric.
+        metric: String,
+        /// The form that was given.
+        form: String,
+        /// The forms that there are.
+        forms: Vec<String>,
     },
     /// A function failed.
     #[error("{LIBRARY}: {function} failed with status {status}")]
@@ -88,13 +101,6 @@ pub enum MetricError {
     /// A function is missing.
     #[error("{LIBRARY} has no function {0}: a version from 11.8 to 13 is expected")]
     Missing(&'static str),
-}
-
-fn those_like_it(names: &[String]) -> String {
-    match names.is_empty() {
-        true => String::new(),
-        false => format!("; the nearest are {}", names.join(", ")),
-    }
 }
 
 /// The kind of a metric.
@@ -318,8 +324,11 @@ impl<'l> Chip<'l> {
     pub fn find(&self, name: &str) -> Result<&Metric, MetricError> {
         // The longest name that `name` begins with: names of ratios may have dots.
         let is_base = |metric: &&Metric| {
-            let rest = name.strip_prefix(&metric.name);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            let length = metric.name.len();
+            let begins = name
+                .get(..length)
+                .is_some_and(|base| base.eq_ignore_ascii_case(&metric.name));
+            begins && (name.len() == length || name[length..].starts_with('.'))
         };
         let bases = self.metrics.iter().filter(is_base);
         let found = bases.max_by_key(|metric| metric.name.len());
@@ -375,7 +384,7 @@ impl<'l> Chip<'l> {
         Ok(MetricProperties {
             description,
             hardware: self.hardware(unit).unwrap_or_default(),
-            unit: self.unit(metric).unwrap_or_default(),
+            unit: self.unit(&metric.name).unwrap_or_default(),
             parts,
         })
     }
@@ -402,9 +411,13 @@ impl<'l> Chip<'l> {
         }
     }
 
-    /// The unit of a metric in its first form: `bytes`, `bytes/second`.
-    fn unit(&self, metric: &Metric) -> Result<String, MetricError> {
-        let request = self.request(&metric.name)?;
+    /// The unit of a metric: `bytes`, `bytes/second`; empty where it has none. A name without a form stands for its first one.
+    ///
+    /// # Errors
+    ///
+    /// [`MetricError::UnknownMetric`], [`MetricError::Missing`] and [`MetricError::Failed`].
+    pub fn unit(&self, name: &str) -> Result<String, MetricError> {
+        let request = self.request(name)?;
         let mut parameters = ffi::Dimensions::zeroed();
         parameters.evaluator = self.evaluator;
         parameters.request = &raw const request;
@@ -475,10 +488,11 @@ impl<'l> Chip<'l> {
     /// The library's request for a metric. A name without a form has the first one of its kind.
     fn request(&self, name: &str) -> Result<ffi::Request, MetricError> {
         let metric = self.find(name)?;
-        let whole = match metric.name == name {
-            true => format!("{name}{}", metric.kind.default_form()),
-            false => name.to_owned(),
+        let form = match &name[metric.name.len()..] {
+            "" => metric.kind.default_form(),
+            form => form,
         };
+        let whole = format!("{}{form}", metric.name);
         let c_name = CString::new(whole).map_err(|_| self.unknown(name))?;
         let mut request = ffi::Request::default();
         let mut parameters = ffi::ConvertName::zeroed();
@@ -489,7 +503,12 @@ impl<'l> Chip<'l> {
         // SAFETY: the chip's evaluator, a text and a place for the request.
         let converted = unsafe { self.library.call(&mut parameters) };
         converted.map_err(|error| match error {
-            MetricError::Failed { .. } => self.unknown(name),
+            MetricError::Failed { .. } => MetricError::UnknownForm {
+                chip: self.name.clone(),
+                metric: metric.name.clone(),
+                form: form.to_owned(),
+                forms: self.forms(metric.kind).unwrap_or_default(),
+            },
             error => error,
         })?;
         Ok(request)

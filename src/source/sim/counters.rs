@@ -28,6 +28,9 @@ mod tests;
 
 /// The shortest period at which a device is read.
 const SHORTEST_PERIOD: Nanos = Nanos(10_000);
+/// Groups of compute units: each has an instance of the blocks TA and TCP for each of its compute units, and a counter is the
+/// sum over all of them.
+const SHADER_ENGINES: u64 = COMPUTE_UNITS / 16;
 /// The most passes of a kernel.
 const MAX_PASSES: usize = 64;
 /// The architecture of the devices.
@@ -66,7 +69,7 @@ fn properties() -> HashMap<Property, f64> {
         (Property::ComputeUnits, COMPUTE_UNITS as f64),
         (Property::Simds, (COMPUTE_UNITS * SIMDS as u64) as f64),
         (Property::SimdsPerComputeUnit, SIMDS as f64),
-        (Property::ShaderEngines, 1.0),
+        (Property::ShaderEngines, SHADER_ENGINES as f64),
         (Property::ShaderArrays, 1.0),
         (Property::ArraysPerEngine, 1.0),
         (Property::Dies, 1.0),

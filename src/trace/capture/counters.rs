@@ -16,7 +16,7 @@ use crate::record::{
 };
 use crate::trace::model::hold::Hold;
 use crate::trace::model::{
-    AgentIndex, Argument, CounterBlock, CounterDescription, CounterIndex, CounterUnit,
+    AgentIndex, Argument, Consumer, CounterBlock, CounterDescription, CounterIndex, CounterUnit,
     CounterValue, ProcessIndex, Stream, Value,
 };
 
@@ -26,6 +26,8 @@ const MAX_HELD: usize = 1 << 14;
 const MAX_VALUES: usize = 1 << 12;
 /// Maximum number of blocks of counters in a process. Further ones have no tracks.
 const MAX_BLOCKS: usize = 1 << 10;
+/// Maximum number of intervals that are passed on at a time; twice as many are held back.
+const MAX_INTERVALS: usize = 1 << 14;
 
 /// The values of one dispatch or span, in the order of their records.
 pub(super) type Values = Vec<record::CounterValue>;
@@ -185,12 +187,24 @@ struct Block {
     latest: Nanos,
 }
 
-/// The counters of a process's agents over time.
+/// Values of the counters of a block, from the begin of a kernel or span to its end.
+struct Interval {
+    place: usize,
+    start: Nanos,
+    end: Nanos,
+    numbers: Vec<CounterValue>,
+}
+
+/// The counters of a process's agents over time. Kernels are passed on as they complete, but counters need the order of
+/// time: so their intervals are held back and sorted, many at a time.
 #[derive(Default)]
-pub(super) struct CounterTracks(Vec<Block>);
+pub(super) struct CounterTracks {
+    blocks: Vec<Block>,
+    intervals: Vec<Interval>,
+}
 
 impl CounterTracks {
-    /// Passes on the values of `agent` in the interval, by block. Returns the number of values whose block has no tracks.
+    /// Adds the values of `agent` in the interval, by block. Returns the number of values whose block has no tracks.
     pub fn add(
         &mut self,
         stream: &mut Stream<'_>,
@@ -210,20 +224,37 @@ impl CounterTracks {
                 left_out += of_block.len() as u64;
                 continue;
             };
-            let block = &mut self.0[place];
-            let numbers: Vec<CounterValue> = of_block.iter().map(|value| number(value)).collect();
-            if start >= block.latest {
-                let zeros = vec![CounterValue::Int(0); numbers.len()];
-                if start > block.latest {
-                    stream.consumer.derived_values(block.index, start, &zeros)?;
-                }
-            }
-            block.latest = end.max(block.latest);
-            stream
-                .consumer
-                .counter_values(block.index, block.latest, &numbers)?;
+            self.intervals.push(Interval {
+                place,
+                start,
+                end,
+                numbers: of_block.iter().map(|value| number(value)).collect(),
+            });
+        }
+        if self.intervals.len() >= 2 * MAX_INTERVALS {
+            self.pass_on(stream.consumer, MAX_INTERVALS)?;
         }
         Ok(left_out)
+    }
+
+    /// Passes on the intervals that are held back.
+    pub fn flush(&mut self, consumer: &mut dyn Consumer) -> io::Result<()> {
+        self.pass_on(consumer, self.intervals.len())
+    }
+
+    /// Passes on the first `count` intervals. Later arrivals are passed on at the time that their block has reached.
+    fn pass_on(&mut self, consumer: &mut dyn Consumer, count: usize) -> io::Result<()> {
+        self.intervals.sort_by_key(|interval| interval.start);
+        for interval in self.intervals.drain(..count) {
+            let block = &mut self.blocks[interval.place];
+            if interval.start > block.latest {
+                let zeros = vec![CounterValue::Int(0); interval.numbers.len()];
+                consumer.derived_values(block.index, interval.start, &zeros)?;
+            }
+            block.latest = interval.end.max(block.latest);
+            consumer.counter_values(block.index, block.latest, &interval.numbers)?;
+        }
+        Ok(())
     }
 
     /// The place of the tracks of `values`, which are of one block.
@@ -240,10 +271,10 @@ impl CounterTracks {
             (known.agent, known.block) == (agent, block)
                 && known.counters.iter().copied().eq(counters())
         };
-        if let Some(place) = self.0.iter().position(is_known) {
+        if let Some(place) = self.blocks.iter().position(is_known) {
             return Ok(Some(place));
         }
-        if self.0.len() >= MAX_BLOCKS {
+        if self.blocks.len() >= MAX_BLOCKS {
             return Ok(None);
         }
         let index = stream.new_counters();
@@ -267,14 +298,14 @@ impl CounterTracks {
             counters: values.iter().map(describe).collect(),
         };
         stream.consumer.counters(index, &described)?;
-        self.0.push(Block {
+        self.blocks.push(Block {
             agent,
             block,
             counters: counters().collect(),
             index,
             latest: Nanos(0),
         });
-        Ok(Some(self.0.len() - 1))
+        Ok(Some(self.blocks.len() - 1))
     }
 }
 

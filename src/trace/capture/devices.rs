@@ -315,11 +315,13 @@ impl Devices {
 
     /// Passes on the remaining values of the counters.
     pub fn finish(&mut self, consumer: &mut dyn Consumer) -> io::Result<()> {
+        self.counters.flush(consumer)?;
         self.gauges.finish(consumer)
     }
 
     /// Passes on the values of counters that were held back for work that comes late.
     pub fn flush(&mut self, consumer: &mut dyn Consumer) -> io::Result<()> {
+        self.counters.flush(consumer)?;
         self.gauges.flush(consumer)
     }
 

@@ -6,7 +6,7 @@ use super::Output;
 use super::off::OffTimes;
 use super::process::ProcessStream;
 use crate::capture::Finding;
-use crate::record::{self, Kind, Nanos, NoteKind, StringId, ThreadId};
+use crate::record::{self, Kind, Nanos, NoteKind, StringId, ThreadId, Ticks};
 use crate::trace::model::{Argument, Loss, Note, Value};
 
 impl ProcessStream<'_> {
@@ -45,7 +45,10 @@ impl ProcessStream<'_> {
 
     /// Passes on a note that was recorded.
     pub(super) fn note(&self, output: &mut Output<'_>, note: &record::Note) -> io::Result<()> {
-        let time = self.time_or_latest(self.host.to_boottime(note.time));
+        let time = match note.time {
+            Ticks(0) => self.began,
+            time => self.time_or_latest(self.host.to_boottime(time)),
+        };
         let name = note.what.name().unwrap_or("note");
         self.detail(output, time, name, self.metadata.string(note.text))
     }

@@ -678,7 +678,7 @@ pub struct Demo {
 
     /// Write the profiles of a training run on N ranks, some of them slow for reasons that are told, into the folder OUT
     /// [default: job], as PyTorch's profiler writes them: rank0.json.gz, rank1.json.gz, ...
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=100_000), conflicts_with_all = ["pc_sampling", "tool", "capture"])]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=100_000), conflicts_with_all = ["pc_sampling", "counters", "counters_file", "tool", "capture"])]
     pub ranks: Option<u64>,
 
     /// Sample the program counter of kernels: `host-trap`, or `stochastic`, which records why waves wait

@@ -283,12 +283,9 @@ fn counter(architecture: &Architecture, name: &str) -> Result<CounterIndex, anyh
     let found = architecture.find(name);
     found
         .or_else(|| architecture.find_ignoring_case(name))
-        .ok_or_else(|| match &architecture.nearest(name)[..] {
-            [] => anyhow!("there is no counter or metric {name:?}"),
-            near => anyhow!(
-                "there is no counter or metric {name:?}; the nearest are {}",
-                near.join(", ")
-            ),
+        .ok_or_else(|| {
+            let nearest = counters::the_nearest(&architecture.nearest(name));
+            anyhow!("there is no counter or metric {name:?}{nearest}")
         })
 }
 
@@ -331,7 +328,7 @@ fn counters_of(architecture: &Architecture) -> Table {
             Definition::Derived(expression, _) => expression.text.clone(),
         };
         vec![
-            Cell::Text(counter.name.clone()),
+            Cell::Name(counter.name.clone()),
             Cell::Text(from),
             Cell::Text(counter.description.clone()),
         ]
@@ -357,11 +354,11 @@ fn basic(architecture: &Architecture, index: CounterIndex, resolution: Resolutio
         let block = &architecture.blocks()[block.0 as usize];
         let _ = write!(text, ": block {}, event {event}", block.name);
         match block.capacity {
+            Some(u32::MAX) => {}
             Some(capacity) => {
-                let events = count(capacity.into(), "event");
-                let _ = write!(text, ", counts {events} at a time");
+                let _ = write!(text, " (the block counts {capacity} at a time)");
             }
-            None => text += ", taken to count one event at a time",
+            None => text += " (the block is taken to count one at a time)",
         }
     }
     match resolution {

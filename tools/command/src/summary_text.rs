@@ -242,17 +242,17 @@ fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
     remark(
         report.counter_values,
         "value",
-        "of counters beside kernels and over time: `gputrail summary` has them by kernel",
+        "of counters beside kernels and over time: `gputrail summary` has those of kernels",
     );
     remark(
         report.invalid_counter_values,
         "value",
-        "of counters is invalid, with its reason beside the kernel",
+        "of counters without a number; beside a kernel stands the reason",
     );
     remark(
         report.left_out_counter_values,
         "value",
-        "of counters is not shown over time: too many, or of a dispatch or span that is not complete",
+        "of counters not shown over time: too many, or of a dispatch or span that is not complete",
     );
     remark(
         report.unfinished_calls,

@@ -25,8 +25,10 @@ pub enum Format {
 /// The value of one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// A text.
+    /// A text, which is shortened where it is too wide for an aligned table.
     Text(String),
+    /// A name that people give to other commands: never shortened.
+    Name(String),
     /// A number of things.
     Count(u64),
     /// A time.
@@ -44,7 +46,7 @@ pub enum Cell {
 impl Cell {
     pub fn for_people(&self) -> String {
         match self {
-            Cell::Text(text) => text.clone(),
+            Cell::Text(text) | Cell::Name(text) => text.clone(),
             Cell::Count(count) => grouped(*count),
             Cell::Time(nanos) => time(*nanos),
             Cell::Bytes(count) => bytes(*count),
@@ -59,10 +61,10 @@ impl Cell {
 
     fn for_csv(&self) -> String {
         match self {
-            Cell::Text(text) if text.contains([',', '"', '\n', '\r']) => {
+            Cell::Text(text) | Cell::Name(text) if text.contains([',', '"', '\n', '\r']) => {
                 format!("\"{}\"", text.replace('"', "\"\""))
             }
-            Cell::Text(text) => text.clone(),
+            Cell::Text(text) | Cell::Name(text) => text.clone(),
             Cell::Count(number) | Cell::Bytes(number) | Cell::Time(Nanos(number)) => {
                 number.to_string()
             }
@@ -76,7 +78,7 @@ impl Cell {
 impl Serialize for Cell {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Cell::Text(text) => serializer.serialize_str(text),
+            Cell::Text(text) | Cell::Name(text) => serializer.serialize_str(text),
             Cell::Count(number) | Cell::Bytes(number) | Cell::Time(Nanos(number)) => {
                 serializer.serialize_u64(*number)
             }
@@ -127,7 +129,12 @@ fn plain(table: &Table) -> String {
             .iter()
             .map(|row| row[column].for_people())
             .collect();
-        let cells = shortened_apart(cells.iter().map(String::as_str), WIDEST);
+        let is_name = |row: &Vec<Cell>| matches!(row[column], Cell::Name(_));
+        let widest = match table.rows.iter().any(is_name) {
+            true => usize::MAX,
+            false => WIDEST,
+        };
+        let cells = shortened_apart(cells.iter().map(String::as_str), widest);
         for (line, cell) in lines[1..].iter_mut().zip(cells) {
             line.push(cell);
         }
@@ -218,7 +225,7 @@ impl Serialize for Row<'_> {
 impl Table {
     /// Whether a column contains texts.
     fn is_text(&self, place: usize) -> bool {
-        let texts = |row: &Vec<Cell>| matches!(row[place], Cell::Text(_));
+        let texts = |row: &Vec<Cell>| matches!(row[place], Cell::Text(_) | Cell::Name(_));
         self.rows.iter().any(texts)
     }
 }

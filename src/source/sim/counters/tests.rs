@@ -178,7 +178,7 @@ fn the_spans_of_a_device_add_up_to_its_dispatches() {
 fn unknown_counters_and_periods_are_refused_with_what_there_is() {
     let refused = |names: &[&str], mode| run(names, mode).err().unwrap().to_string();
     let unknown = refused(&["SQ_WAVE"], DISPATCH);
-    assert!(unknown.contains("the nearest are SQ_WAVES"), "{unknown}");
+    assert!(unknown.contains("the nearest is SQ_WAVES"), "{unknown}");
     let period = Nanos(10);
     let short = refused(&["SQ_WAVES"], CountingMode::Device { period });
     assert!(short.contains("shortest period is 10000 ns"), "{short}");

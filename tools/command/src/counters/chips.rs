@@ -12,7 +12,7 @@ pub fn list(chip: &str, format: Format) -> Result<String, anyhow::Error> {
     let row = |metric: &Metric| {
         let properties = chip.properties(metric)?;
         Ok(vec![
-            Cell::Text(metric.name.clone()),
+            Cell::Name(metric.name.clone()),
             Cell::Text(metric.kind.to_string()),
             Cell::Text(properties.hardware),
             Cell::Text(properties.unit),
@@ -50,6 +50,9 @@ pub fn info(chip: &str, name: &str) -> Result<String, anyhow::Error> {
             let _ = writeln!(text, "  {title}: {value}");
         }
     }
+    if metric.name != name {
+        let _ = writeln!(text, "  {name}: in {}", chip.unit(name)?);
+    }
     if !properties.parts.is_empty() {
         let _ = writeln!(text, "  the largest of:");
         for part in &properties.parts {
@@ -74,6 +77,12 @@ pub fn check(chip: &str, names: &[String]) -> Result<String, anyhow::Error> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let passes = chip.passes(&names)?;
     let mut text = passes_of_a_kernel(passes);
+    for name in &names {
+        let _ = match chip.passes(&[name])? {
+            1 => writeln!(text, "  {name}: 1 alone"),
+            passes => writeln!(text, "  {name}: {passes} alone"),
+        };
+    }
     if passes > 1 {
         text += &together(&names, &mut |chosen| fit(&chip, chosen))?;
     }

@@ -65,7 +65,7 @@ fn an_unknown_name_is_refused_with_the_nearest_ones() {
     let (code, text) = refused(&["info", "-a", "gfx90a", "SQ_WAVE"]);
     assert_eq!(code, 125);
     assert!(
-        text.contains("there is no counter or metric \"SQ_WAVE\"; the nearest are SQ_WAVES"),
+        text.contains("there is no counter or metric \"SQ_WAVE\"; the nearest is SQ_WAVES"),
         "{text}"
     );
     let (code, text) = refused(&["list", "-a", "gfx1"]);
@@ -126,7 +126,9 @@ fn metrics_of_nvidias_chips_are_told_without_a_gpu() {
     }
     let names = "dram__bytes_read.sum,gpu__compute_memory_throughput,sm__cycles_active.avg";
     let text = counters(&["check", "--chip", "GH100", names]).well().text();
-    let expected = "5 passes of a kernel\n\
+    let expected = "5 passes of a kernel\n  \
+        dram__bytes_read.sum: 1 alone\n  gpu__compute_memory_throughput: 5 alone\n  \
+        sm__cycles_active.avg: 1 alone\n\
         at a period, where there is one pass, these can be counted together:\n  \
         dram__bytes_read.sum,sm__cycles_active.avg\n  \
         gpu__compute_memory_throughput needs several passes alone: not at a period\n";

@@ -52,6 +52,9 @@ fn counters_of_the_demo_are_in_its_trace_tables_and_summary() {
         "1",
     ]));
     let of_trace = counters(&dir, "demo.pftrace");
+    let seconds: i64 = Trace::open(dir.join("demo.pftrace"))
+        .value("select (trace_end() - trace_start()) / 1000000000");
+    assert_eq!(seconds, 0);
     assert_eq!(counters(&dir, "demo.gputrail"), of_trace);
     assert!(of_trace.len() > 15, "{of_trace:?}");
     let mut trace = Trace::open(dir.join("demo.pftrace"));
@@ -70,6 +73,12 @@ fn counters_of_the_demo_are_in_its_trace_tables_and_summary() {
         .map(|(_, values)| values.0)
         .sum();
     assert_eq!(kernels, [(dispatches as i64,)]);
+    let drawn: Vec<(i64,)> = trace.rows(
+        "select count(*) from gpu_slice join counter using (ts) \
+         join gpu_counter_track on counter.track_id = gpu_counter_track.id \
+         where gpu_counter_track.name glob '*SQ_WAVES*' and counter.value = cast(extract_arg(gpu_slice.arg_set_id, 'SQ_WAVES') as int)",
+    );
+    assert_eq!(drawn, kernels);
     // The tables of rocprofv3 have the same values, also after they were read back.
     well(&mut dir.gputrail(["convert", "demo.gputrail", "-o", "tables.csv"]));
     well(&mut dir.gputrail(["convert", "tables.csv", "-o", "back.pftrace"]));
@@ -124,7 +133,7 @@ fn a_device_is_counted_at_a_period() {
     );
     let info = well(&mut dir.gputrail(["info", "demo.gputrail"])).text();
     assert!(info.contains(
-        "counters collected: agent 1: SQ_WAVES, GRBM_GUI_ACTIVE, of the agent every 100000 ns"
+        "counters collected at a period: agent 1: SQ_WAVES, GRBM_GUI_ACTIVE, of the agent every 100us"
     ));
     assert!(info.contains(", 0 of them invalid"), "{info}");
 }
@@ -134,7 +143,7 @@ fn unknown_counters_are_refused_with_the_nearest_names() {
     let dir = TestDir::new();
     let refused = run(&mut dir.gputrail(["demo", "--counters", "SQ_WAVE,GRBM_COUNT"]));
     assert_eq!(refused.code(), 125);
-    let expected = "there is no counter or metric \"SQ_WAVE\"; the nearest are SQ_WAVES";
+    let expected = "there is no counter or metric \"SQ_WAVE\"; the nearest is SQ_WAVES";
     assert!(refused.stderr.contains(expected), "{}", refused.stderr);
     assert!(!dir.join("demo.pftrace").exists());
     let text = well(&mut dir.gputrail(["counters", "list", "--agent", "sim"])).text();
