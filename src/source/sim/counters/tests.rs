@@ -181,7 +181,7 @@ fn unknown_counters_and_periods_are_refused_with_what_there_is() {
     assert!(unknown.contains("the nearest is SQ_WAVES"), "{unknown}");
     let period = Nanos(10);
     let short = refused(&["SQ_WAVES"], CountingMode::Device { period });
-    assert!(short.contains("shortest period is 10000 ns"), "{short}");
+    assert!(short.contains("shortest period is 10us"), "{short}");
     assert!(run(&["sq_waves"], DISPATCH).is_ok());
 }
 
