@@ -90,7 +90,10 @@ fn unknown_chips_and_metrics_are_named_with_those_like_them() {
     );
     let chip = library.chip("AD102").unwrap();
     let refused = chip.find("dram__bytes_reed").unwrap_err().to_string();
-    assert!(refused.contains("nearest are dram__bytes_read, "), "{refused}");
+    assert!(
+        refused.contains("nearest are dram__bytes_read, "),
+        "{refused}"
+    );
     let refused = chip.passes(&["dram__bytes_read.median"]).unwrap_err();
     let refused = refused.to_string();
     assert!(
