@@ -41,6 +41,24 @@ pub(crate) fn title(kind: &str, index: AgentIndex) -> String {
     format!("{short} {}", index.0)
 }
 
+/// The attribute that holds the short name of an agent in a trace, where it differs from [`title`] of its kind and index.
+#[cfg(feature = "perfetto")]
+pub(crate) const TITLE: &str = "title";
+/// The attribute that holds the kind of an agent.
+#[cfg(feature = "perfetto")]
+pub(crate) const KIND: &str = "kind";
+
+#[cfg(feature = "perfetto")]
+impl Agent {
+    /// Its short name as an attribute, unless it follows from its kind and index.
+    pub(crate) fn own_title(&self, index: AgentIndex) -> Option<(&'static str, &str)> {
+        let kind = self.attributes.iter().find(|(key, _)| key == KIND);
+        let kind = kind.map_or("", |(_, kind)| kind);
+        let differs = !self.title.is_empty() && self.title != title(kind, index);
+        differs.then_some((TITLE, &self.title))
+    }
+}
+
 /// A queue of a process on an agent.
 #[derive(Copy, Clone, Debug)]
 pub struct Queue<'a> {

@@ -79,7 +79,7 @@ use std::io;
 
 pub use agent::{Agent, Queue};
 #[cfg(feature = "perfetto")]
-pub(crate) use agent::{TITLES as AGENT_TITLES, title as agent_title};
+pub(crate) use agent::{KIND, TITLE, TITLES as AGENT_TITLES, title as agent_title};
 pub use call::{Call, Function, Parameter};
 pub use counter::{CounterBlock, CounterDescription, CounterUnit, CounterValue};
 pub use header::{Machine, SharedEvent, SystemClocks, TraceHeader};

@@ -23,7 +23,8 @@ use super::work::{
     WorkTrack,
 };
 use crate::trace::model::{
-    Agent, CounterBlock, CounterIndex, CounterUnit, CounterValue, FlowPoint, Machine, SystemClocks,
+    Agent, AgentIndex, CounterBlock, CounterIndex, CounterUnit, CounterValue, FlowPoint, Machine,
+    SystemClocks,
 };
 
 /// The sequence of the packets that describe the trace itself.
@@ -178,7 +179,8 @@ impl<W: Write> TraceWriter<W> {
         self.describe(Data::GpuInfo(GpuInfo {
             gpus: gpus
                 .iter()
-                .map(|gpu| gpu_info::Gpu {
+                .zip(0..)
+                .map(|(gpu, index)| gpu_info::Gpu {
                     name: known(&gpu.name),
                     vendor: known(&gpu.vendor),
                     model: known(&gpu.model),
@@ -187,9 +189,11 @@ impl<W: Write> TraceWriter<W> {
                     extra_info: gpu
                         .attributes
                         .iter()
+                        .map(|(key, value)| (&key[..], &value[..]))
+                        .chain(gpu.own_title(AgentIndex(index)))
                         .map(|(key, value)| gpu_info::KeyValue {
-                            key: Some(key.clone()),
-                            value: Some(value.clone()),
+                            key: Some(key.to_owned()),
+                            value: Some(value.to_owned()),
                         })
                         .collect(),
                     pci_bdf: known(&gpu.pci_address),

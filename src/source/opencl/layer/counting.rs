@@ -81,7 +81,7 @@ fn offer(agent: AgentId, device: &Device) {
     {
         // Agents without counters may stand beside some that have them.
         if !matches!(error, CountingError::NotSupported { .. }) {
-            message(format_args!("{error}"));
+            message(format_args!("{error}. Nothing is counted on this device"));
         }
         if let Some(names) = process::names() {
             names.note(NoteKind::OTHER, &format!("counters: {error}"));

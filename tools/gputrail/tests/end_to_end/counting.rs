@@ -222,6 +222,12 @@ fn each_kernel_on_pocl_has_the_events_of_the_threads_that_ran_it() {
         };
         assert!(clock <= time * most, "{clock} ns in {time} ns");
         assert!(clock > 0.0, "{clock} ns in {time} ns");
+        // Tables, and a trace that is made of them, have the same values.
+        well(&mut dir.gputrail(["convert", "run.gputrail", "-o", "tables.csv"]));
+        well(&mut dir.gputrail(["convert", "tables.csv", "-o", "back.pftrace"]));
+        let recorded = counters(&dir, "run.gputrail");
+        assert_eq!(recorded.len(), 4);
+        assert_eq!(counters(&dir, "back.pftrace"), recorded);
     }
 }
 

@@ -388,6 +388,7 @@ impl Replaying<'_> {
                         let [key, value] = [entry.key, entry.value].map(Option::unwrap_or_default);
                         (key, value)
                     })
+                    .filter(|(key, _)| key != model::TITLE)
                     .collect(),
             })
             .collect();
@@ -547,8 +548,11 @@ fn packets_of_kind(kind: u32) -> String {
 
 /// The short name of a device of the trace.
 pub(super) fn title(gpu: &gpu_info::Gpu, index: u32) -> String {
-    let mut more = gpu.extra_info.iter();
-    let kind = more.find(|entry| entry.key.as_deref() == Some("kind"));
-    let kind = kind.and_then(|entry| entry.value.as_deref());
-    model::agent_title(kind.unwrap_or_default(), AgentIndex(index))
+    let value = |key: &str| {
+        let mut more = gpu.extra_info.iter();
+        let found = more.find(|entry| entry.key.as_deref() == Some(key));
+        found.and_then(|entry| entry.value.clone())
+    };
+    let derived = || model::agent_title(&value(model::KIND).unwrap_or_default(), AgentIndex(index));
+    value(model::TITLE).unwrap_or_else(derived)
 }
