@@ -2,7 +2,7 @@
 //! subscribers of ours. CUPTI is asked for what somebody has subscribed to.
 
 use super::callbacks::Inside;
-use super::ffi::{self, SUCCESS, call};
+use super::ffi::{self, call};
 use super::objects::OBJECTS;
 use super::sampling::ffi::Resource;
 use super::session::{Session, current_session};
@@ -90,12 +90,12 @@ pub(super) unsafe fn notify(domain: u32, number: u32, data: *const c_void) {
         return;
     }
     // SAFETY: the caller's promise. CUPTI describes waits as objects, without the last field, which is not read. The end of
-    // the driver's initialization has no description.
-    let described = (*operation != resource::RUNTIME_INITIALIZED).then(|| unsafe {
-        let resource = data.cast::<Resource>();
-        ((*resource).context, (*resource).handle)
+    // the driver's initialization has no description, and contexts have no handle of a stream.
+    let object = (*operation != resource::RUNTIME_INITIALIZED).then(|| unsafe {
+        let described = data.cast::<Resource>();
+        let stream = is_of_stream(*operation).then(|| (*described).handle);
+        Object::of(session, (*described).context, stream)
     });
-    let object = described.map(|(context, stream)| Object::of(session, context, stream));
     let Some((correlation, depth)) = thread.with(|host: &mut HostThread| host.innermost()) else {
         return;
     };
@@ -108,32 +108,39 @@ pub(super) unsafe fn notify(domain: u32, number: u32, data: *const c_void) {
     tell(*operation, thread, &notifier, object.as_ref());
 }
 
-/// The numbers of a context and of one of its streams, and the context's device.
+/// Whether an operation is about a stream of a context.
+fn is_of_stream(operation: Operation) -> bool {
+    matches!(
+        operation,
+        resource::STREAM_CREATED | resource::STREAM_DESTROYED | synchronization::STREAM_SYNCHRONIZE
+    )
+}
+
+/// The numbers of a context and of one of its streams, if it is about one, and the context's device.
 struct Object {
     device: u32,
     context: u32,
-    stream: u32,
+    stream: Option<u32>,
 }
 
 impl Object {
-    fn of(session: &Session, context: *mut c_void, stream: *mut c_void) -> Object {
+    fn of(session: &Session, context: *mut c_void, stream: Option<*mut c_void>) -> Object {
         let _inside = Inside::begin();
-        let (mut device, mut number, mut of_stream) = (0, 0, 0);
-        let any = core::ptr::null_mut();
+        let (mut device, mut number) = (0, 0);
         call!(session.cupti, cuptiGetDeviceId(context, &raw mut device));
         call!(session.cupti, cuptiGetContextId(context, &raw mut number));
-        let status = call!(
-            session.cupti,
-            cuptiGetStreamIdEx(any, stream, 0, &raw mut of_stream)
-        );
+        let stream = stream.map(|stream| {
+            let (any, mut number) = (core::ptr::null_mut(), 0);
+            call!(
+                session.cupti,
+                cuptiGetStreamIdEx(any, stream, 0, &raw mut number)
+            );
+            number
+        });
         Object {
             device,
             context: number,
-            stream: if status == Some(SUCCESS) {
-                of_stream
-            } else {
-                0
-            },
+            stream,
         }
     }
 }
@@ -143,14 +150,13 @@ fn tell(operation: Operation, thread: Current, notifier: &Notifier<'_>, object: 
     let Some(object) = object else {
         return notifier.instant(operation, Payload::None);
     };
-    let key = (object.context, object.stream);
     let mut objects = OBJECTS.lock();
     let agent = objects.agent(names, object.device);
     let context = objects.context(names, object.context, agent);
-    let is_of_stream = operation != resource::CONTEXT_CREATED
-        && operation != resource::CONTEXT_DESTROYED
-        && operation != synchronization::CONTEXT_SYNCHRONIZE;
-    let stream = is_of_stream.then(|| objects.stream_of(names, agent, key));
+    let stream = object.stream.map(|number| {
+        let key = (object.context, number);
+        objects.stream_of(names, agent, key)
+    });
     // Subscribers may make calls of their own.
     drop(objects);
     match (operation, stream) {

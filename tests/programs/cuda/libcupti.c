@@ -369,6 +369,8 @@ static struct context {
 } contexts[16];
 static uint8_t resources[16];
 
+#define UNDEFINED 0xdeadbeefu
+
 static void tell(uint32_t number, uintptr_t context, uintptr_t handle, const void *descriptor) {
     struct {
         uintptr_t context, handle;
@@ -380,7 +382,8 @@ static void tell(uint32_t number, uintptr_t context, uintptr_t handle, const voi
 static void context(uintptr_t handle, int device, int exists) {
     static int count;
     if (exists) contexts[count++] = (struct context){.handle = handle, .device = device, .exists = 1};
-    tell(exists ? 1 : 2, handle, 0, NULL);
+    /* What the union with the stream holds is not defined here. */
+    tell(exists ? 1 : 2, handle, UNDEFINED, NULL);
     for (int i = 0; i < count; i++)
         if (contexts[i].handle == handle) contexts[i].exists = exists;
 }
@@ -408,6 +411,7 @@ int cuptiGetDeviceId(uintptr_t context, uint32_t *device) {
 
 int cuptiGetContextId(uintptr_t context, uint32_t *id) { in_turn(); return context ? (*id = 1, 0) : 3; }
 int cuptiGetStreamIdEx(uintptr_t context, uintptr_t stream, uint8_t per_thread, uint32_t *id) {
+    if (stream == UNDEFINED) abort();
     (void)context, (void)per_thread;
     in_turn();
     return *id = stream ? (uint32_t)stream : 7, 0;
