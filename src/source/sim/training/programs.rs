@@ -30,7 +30,7 @@ void add(global const half8 *a, global half8 *b, long n)
         global_store_dwordx4 v[0:1], v[4:7], s[2:3]
         4 v_add_u32 v0, v0, v12
         s_cmp_lt_u32 s6, s7
-        s_cbranch_scc1 again ;x2
+        s_cbranch_scc1 again ;x1
         6 s_endpgm",
 };
 

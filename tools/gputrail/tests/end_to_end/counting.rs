@@ -94,7 +94,8 @@ fn counters_of_the_demo_are_in_its_trace_tables_and_summary() {
 #[test]
 fn operations_per_byte_of_kernels_are_in_the_summary() {
     let dir = TestDir::new();
-    let counters = ["--counters", "SQ_INSTS_VALU,FETCH_SIZE,WRITE_SIZE,VALUBusy"];
+    let names = "SQ_INSTS_VALU,FETCH_SIZE,WRITE_SIZE,VALUBusy,MemUnitBusy";
+    let counters = ["--counters", names];
     let demo = ["demo", "-q", "--steps", "1"];
     well(&mut dir.gputrail([&demo[..], &counters[..]].concat()));
     let text = well(&mut dir.gputrail(["summary", "demo.pftrace", "--format", "json"])).text();
@@ -116,6 +117,12 @@ fn operations_per_byte_of_kernels_are_in_the_summary() {
             (told - expected).abs() <= 1e-6 * expected,
             "{row}: {expected}"
         );
+    }
+    // Nothing is busy for more than all of the time.
+    for row in tables["counters"].as_array().expect("a table") {
+        let name = row["counter"].as_str().expect("a name");
+        let is_share = ["VALUBusy", "MemUnitBusy"].contains(&name);
+        assert!(!is_share || number(&row["max"]) <= 100.0, "{row}");
     }
 }
 
