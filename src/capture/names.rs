@@ -259,8 +259,7 @@ impl Names {
     pub fn note(&self, what: NoteKind, text: &str) {
         self.append(|state| {
             let mut note = Note::blank();
-            // What holds for the whole recording has no time.
-            if !matches!(what, NoteKind::COUNTERS | NoteKind::DEVICE_COUNTERS) {
+            if !what.is_of_whole_recording() {
                 note.time = crate::clock::now();
             }
             (note.what, note.text) = (what, state.string(text));

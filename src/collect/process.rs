@@ -14,7 +14,9 @@ mod beginning;
 mod thread;
 
 pub use beginning::{Attached, BeginRecording, attach, attach_with, begin, begin_for_tool};
-pub(crate) use thread::{Borrowed, is_in_callback};
+#[cfg(any(feature = "layer", feature = "sim"))]
+pub(crate) use thread::Borrowed;
+pub(crate) use thread::is_in_callback;
 pub use thread::{Current, current, interrupted};
 
 use crate::capture::names::Names;

@@ -416,3 +416,10 @@ open_enum! {
         DEVICE_COUNTERS = 13, "counters collected at a period";
     }
 }
+
+impl NoteKind {
+    /// Whether such notes hold for the whole recording, so that they have no time.
+    pub fn is_of_whole_recording(self) -> bool {
+        matches!(self, NoteKind::COUNTERS | NoteKind::DEVICE_COUNTERS)
+    }
+}

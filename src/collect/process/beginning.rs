@@ -143,12 +143,12 @@ fn begin_locked() {
     WANTED.store(std::ptr::from_ref(page).cast_mut(), Ordering::Release);
 }
 
-/// What has become of a source that was to attach.
+/// The outcome of a request to attach a source.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Attached {
-    /// It has attached.
+    /// The source has attached.
     Now,
-    /// It had attached before, or the process has ended.
+    /// The source had attached before, or the process has ended.
     Before,
     /// Another thread attaches it, and has not done so yet.
     Later,

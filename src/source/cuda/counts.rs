@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Count {
     number: AtomicU64,
     is_loss: bool,
-    /// What is counted, one of it.
+    /// The noun for one of the things that are counted.
     one: &'static str,
-    /// What is so about it, in words that fit one and several.
+    /// The predicate, in words that fit one and several.
     fact: &'static str,
 }
 

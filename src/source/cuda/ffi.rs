@@ -39,7 +39,7 @@ pub(super) const STREAM_DESTROYED: u32 = 4;
 pub(super) const INITIALIZED: u32 = 5;
 pub(super) const MODULE_LOADED: u32 = 6;
 pub(super) const MODULE_UNLOADED: u32 = 7;
-/// Those that the session itself needs.
+/// The callbacks of the domain [`RESOURCE`] that the session itself needs.
 pub(super) const NEEDED: [u32; 3] = [INITIALIZED, CONTEXT_CREATED, CONTEXT_DESTROYED];
 
 /// Callbacks of the domain [`SYNCHRONIZE`].

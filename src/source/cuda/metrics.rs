@@ -24,7 +24,7 @@ const LIBRARY: &str = "libnvperf_host.so";
 /// The ways in which the instances of a unit are combined.
 const ROLLUPS: [&str; 4] = ["avg", "max", "min", "sum"];
 
-/// What follows from a metric and the time, by the library's numbers.
+/// The names of the values that follow from a metric and the time, by the library's numbers.
 const SUBMETRICS: [&str; 22] = [
     "",
     "peak_sustained",
@@ -122,7 +122,7 @@ impl MetricKind {
         MetricKind::Throughput,
     ];
 
-    /// What completes the name of a metric that is given without a form.
+    /// The form of a metric that is named without one.
     fn default_form(self) -> &'static str {
         match self {
             MetricKind::Counter => ".sum",
@@ -153,7 +153,7 @@ pub struct Metric {
     index: usize,
 }
 
-/// What the library says of a metric.
+/// The properties of a metric, as the library tells them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricProperties {
     /// A sentence.
@@ -344,7 +344,7 @@ impl<'l> Chip<'l> {
         }
     }
 
-    /// What the library says of a metric.
+    /// The properties of a metric, as the library tells them.
     ///
     /// # Errors
     ///

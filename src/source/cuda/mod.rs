@@ -1,7 +1,7 @@
 //! CUDA, observed through CUPTI: the driver and the runtime API, and the work that they enqueue.
 //!
 //! The driver calls [`initialize_injection`] of the library that `CUDA_INJECTION64_PATH` names when a program
-//! initialises CUDA. `library` then finds libcupti, which is never linked: a program without CUDA opens nothing.
+//! initialises CUDA. `cupti` then finds libcupti, which is never linked: a program without CUDA opens nothing.
 //! `session` subscribes to what is wanted, and `callbacks` records calls. `activity` takes the buffers of records that
 //! CUPTI delivers later, and `translation` makes our records of them, which find their calls in `recent`. `records` has
 //! the layouts, which only grow from version to version. `sampling` has the hardware sample the program counter.
@@ -15,6 +15,8 @@ mod activity;
 mod callbacks;
 #[cfg(feature = "layer")]
 mod counts;
+#[cfg(feature = "layer")]
+mod cupti;
 mod devices;
 mod environment;
 mod ffi;
@@ -137,7 +139,7 @@ fn operations(domain: Domain) -> Vec<OperationInfo> {
 #[cfg(feature = "layer")]
 pub fn initialize_injection() {
     crate::platform::inside::contain(|| {
-        if library::driver().is_some() {
+        if cupti::driver().is_some() {
             process::attach(&CudaDriver);
             process::attach(&CudaRuntime);
         }

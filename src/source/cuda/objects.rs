@@ -2,9 +2,9 @@
 //! names store.
 
 use super::callbacks::Inside;
+use super::cupti;
 use super::devices::{self, Device};
 use super::ffi::{Cuda, SUCCESS, call};
-use super::library;
 use super::sampling;
 use super::session::{Reading, Session, current_session};
 use crate::capture::names::Names;
@@ -86,7 +86,7 @@ pub(super) fn find_agents() {
         return;
     }
     let _inside = Inside::begin();
-    let Some(library) = library::driver() else {
+    let Some(library) = cupti::driver() else {
         return;
     };
     let devices = devices::all(&Cuda::of(&library));
@@ -385,7 +385,7 @@ pub(in crate::source) fn name_stream(handle: u64, name: &str) {
     let (Some(session), Some(names)) = (current_session(), process::names()) else {
         return;
     };
-    let Some(library) = library::driver() else {
+    let Some(library) = cupti::driver() else {
         return;
     };
     let _inside = Inside::begin();

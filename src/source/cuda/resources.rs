@@ -51,7 +51,7 @@ pub(super) const TOLD: [(Operation, u32, u32); 7] = [
     ),
 ];
 
-/// What subscribers want: a flag for each of [`TOLD`].
+/// A flag for each of [`TOLD`]: whether a subscriber wants it.
 pub(super) type Wanted = [bool; TOLD.len()];
 
 /// Has CUPTI report what `board` wants and `enabled` lacks, and no longer what nobody wants.

@@ -3,9 +3,9 @@
 use super::activity;
 use super::callbacks::{self, Inside};
 use super::counts;
+use super::cupti;
 use super::ffi::{self, Cupti, call};
 use super::functions::{self, callback_domain};
-use super::library;
 use super::objects;
 use super::records::Strides;
 use super::resources;
@@ -372,7 +372,7 @@ fn describe(session: &Session) -> String {
 }
 
 fn subscribe() -> Result<Session, String> {
-    let (library, path) = library::open().map_err(|error| error.to_string())?;
+    let (library, path) = cupti::open().map_err(|error| error.to_string())?;
     let cupti = Cupti::of(&library);
     // The functions stay valid: the library is never closed.
     let _ = library.into_raw();

@@ -138,9 +138,10 @@ impl Session {
         let deadlines = self.pending.iter().map(|pending| pending.deadline);
         let started = self.is_ready_due.then(|| now + HEAD_START);
         let deadlines = deadlines.chain(started).chain(self.listener.deadline());
-        let timeout = deadlines.min().map(|deadline| {
+        // A time that is too long for the system is as good as none.
+        let timeout = deadlines.min().and_then(|deadline| {
             let left = deadline.saturating_duration_since(now) + Duration::from_millis(1);
-            left.try_into().expect("seconds fit")
+            left.try_into().ok()
         });
         // An interruption by a signal looks like a wake-up without a cause.
         let happenings = rustix::event::poll(&mut files, timeout.as_ref());

@@ -5,7 +5,7 @@
 use core::ffi::{c_char, c_void};
 use core::mem::{offset_of, size_of};
 
-/// What a function of the library takes.
+/// The parameters of a function of the library.
 pub(super) trait Parameters {
     /// The name of the function.
     const FUNCTION: &'static str;
