@@ -22,6 +22,18 @@ pub(crate) struct Followers {
 }
 
 impl Followers {
+    /// Nobody.
+    #[cfg(test)]
+    pub fn none(operation: Operation) -> Followers {
+        Followers {
+            operation,
+            subscribers: SubscriberSet::NONE,
+            kernel: KernelId::NONE,
+            user_data: UserData::NONE,
+            external: [ExternalId::NONE; SUBSCRIBERS],
+        }
+    }
+
     /// Whether the work has a kernel.
     pub fn have_kernel(&self) -> bool {
         self.kernel.is_some()

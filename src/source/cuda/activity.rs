@@ -9,6 +9,7 @@
 use super::callbacks::Inside;
 use super::counts;
 use super::ffi::{self, call};
+use super::inner::{self, TOLD};
 use super::objects::{OBJECTS, Objects};
 use super::pool::{self, Pool};
 use super::recent::RecentCalls;
@@ -132,12 +133,14 @@ fn translate(session: &Session, buffer: *mut u8, valid: usize) {
                 host,
                 now: clock::now(),
                 frequency: clock::frequency(),
+                told: Some(TOLD.lock()).filter(|told| told.follows_any()),
             };
             records.iter().for_each(|bytes| translation.record(bytes));
         });
         if translated.is_none() {
             return counts::BUSY.add(1);
         }
+        inner::tell_completed(thread);
     }
 }
 

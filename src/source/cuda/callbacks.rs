@@ -5,7 +5,7 @@ use super::ffi::{self, CallbackData};
 use super::functions::{self, Function, MAX_ARGUMENTS};
 use super::recent::{KINDS, RecentCall};
 use super::status::NOT_READY;
-use super::{resources, sampling, session};
+use super::{inner, resources, sampling, session};
 use crate::clock;
 use crate::collect::correlation::{CallInProgress, Extra, HostThread};
 use crate::collect::process::{self, Current};
@@ -27,6 +27,8 @@ const FRAMES: usize = 16 << 10;
 struct Open {
     call: CallInProgress,
     work: WorkId,
+    /// CUPTI's correlation id.
+    id: u32,
 }
 
 /// The calls in progress of one thread. They are no thread-local variables: the library's are part of the static ones,
@@ -46,6 +48,7 @@ static STACKS: [Stack; THREADS] = {
     const NONE: Open = Open {
         call: CallInProgress::NONE,
         work: WorkId::NONE,
+        id: 0,
     };
     [const {
         Stack {
@@ -174,9 +177,18 @@ fn enter(operation: Operation, data: &CallbackData) {
     };
     drop(host);
     let place = call.depth as usize;
-    let mut open = Open { call, work };
+    let id = data.correlation_id;
+    let mut open = Open { call, work, id };
     if call.interest.has_callbacks() {
         notify(thread, function, &call, data, Phase::Enter, None);
+        if call.interest.has_inner_callbacks() {
+            let around = place
+                .checked_sub(1)
+                .and_then(|place| stack.calls.get(place));
+            let around = around.map_or(0, |around| around.get().id);
+            // SAFETY: CUPTI's description of this call.
+            unsafe { inner::begin(thread, function, &call, (data, around), work) };
+        }
         if open.call.start.is_some() {
             open.call.start = clock::now();
         }
@@ -236,7 +248,7 @@ fn exit(operation: Operation, data: &CallbackData) {
         stack.innermost.set((0, 0));
     }
     let open = stack.calls.get(place as usize).map(Cell::get);
-    let Some(Open { call, work }) = open.filter(|open| open.call.operation == operation) else {
+    let Some(Open { call, work, .. }) = open.filter(|open| open.call.operation == operation) else {
         return;
     };
     let Some(function) = functions::get(operation) else {
@@ -251,6 +263,10 @@ fn exit(operation: Operation, data: &CallbackData) {
         true => unsafe { functions::arguments(function, data.parameters, &mut values) },
         false => 0,
     };
+    if call.interest.has_inner_callbacks() {
+        // SAFETY: CUPTI's description of this call, which has returned.
+        unsafe { inner::end(thread, function, &call, data, status) };
+    }
     if let Some(mut host) = thread.borrow() {
         // A call inside of this one with the same id has announced the work.
         let is_its_own = || {

@@ -40,7 +40,13 @@ pub(super) const INITIALIZED: u32 = 5;
 pub(super) const MODULE_LOADED: u32 = 6;
 pub(super) const MODULE_UNLOADED: u32 = 7;
 /// The callbacks of the domain [`RESOURCE`] that the session itself needs.
-pub(super) const NEEDED: [u32; 3] = [INITIALIZED, CONTEXT_CREATED, CONTEXT_DESTROYED];
+pub(super) const NEEDED: [u32; 5] = [
+    INITIALIZED,
+    CONTEXT_CREATED,
+    CONTEXT_DESTROYED,
+    MODULE_LOADED,
+    MODULE_UNLOADED,
+];
 
 /// Callbacks of the domain [`SYNCHRONIZE`].
 pub(super) const STREAM_SYNCHRONIZED: u32 = 1;

@@ -2,6 +2,7 @@
 //! arguments of frequent functions are listed here.
 
 use super::ffi::{self, Cupti, call};
+use super::inner::Effect;
 use crate::collect::operations::OperationInfo;
 use crate::collect::switchboard::{ArgumentInfo, Observed};
 use crate::platform::sync::OnceBox;
@@ -16,6 +17,8 @@ pub(super) const MAX_ARGUMENTS: usize = 12;
 /// A function.
 pub(super) struct Function {
     pub info: OperationInfo,
+    /// What it does inside of its call, for subscribers.
+    pub effect: Effect,
     /// Where the values of its arguments lie in CUPTI's structure: offset and type.
     pub places: Vec<(usize, Type)>,
 }
@@ -114,7 +117,13 @@ fn describe(domain: Domain, number: u16, name: &'static str) -> Function {
         let infos: &'static [ArgumentInfo] = Vec::leak(infos.collect());
         (infos, places(arguments))
     });
+    let effect = match domain {
+        Domain::CUDA_DRIVER => Effect::of(base),
+        // Its functions call those of the driver.
+        _ => Effect::None,
+    };
     Function {
+        effect,
         info: OperationInfo {
             operation: Operation { domain, number },
             name,
@@ -268,6 +277,12 @@ pub(super) const ARGUMENTS: &[Arguments] = {
             ("f", Pointer), ("gridDimX", U32), ("gridDimY", U32), ("gridDimZ", U32), ("blockDimX", U32),
             ("blockDimY", U32), ("blockDimZ", U32), ("sharedMemBytes", U32), ("hStream", Pointer),
             ("kernelParams", Pointer), ("extra", Pointer),
+        ]),
+        ("cuLaunchKernelEx", &[("config", Pointer), ("f", Pointer), ("kernelParams", Pointer), ("extra", Pointer)]),
+        ("cuLaunchCooperativeKernel", &[
+            ("f", Pointer), ("gridDimX", U32), ("gridDimY", U32), ("gridDimZ", U32), ("blockDimX", U32),
+            ("blockDimY", U32), ("blockDimZ", U32), ("sharedMemBytes", U32), ("hStream", Pointer),
+            ("kernelParams", Pointer),
         ]),
         ("cuGraphLaunch", &[("hGraph", Pointer), ("hStream", Pointer)]),
         ("cuStreamCreate", &[("phStream", Pointer), ("Flags", U32)]),

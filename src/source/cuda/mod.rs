@@ -4,7 +4,7 @@
 //! initialises CUDA. `cupti` then finds libcupti, which is never linked: a program without CUDA opens nothing.
 //! `session` subscribes to what is wanted, and `callbacks` records calls. `activity` takes the buffers of records that
 //! CUPTI delivers later, and `translation` makes our records of them, which find their calls in `recent`. `records` has
-//! the layouts, which only grow from version to version. `sampling` has the hardware sample the program counter.
+//! the layouts, which only grow from version to version. `inner` and `resources` tell subscribers what happens in calls. `sampling` has the hardware sample the program counter.
 //! `metrics` tells what chips can count.
 //!
 //! CUPTI has one subscriber in a process. If that is somebody else, the program goes on and is not observed.
@@ -22,6 +22,8 @@ mod environment;
 mod ffi;
 #[cfg(feature = "layer")]
 mod functions;
+#[cfg(feature = "layer")]
+mod inner;
 mod library;
 pub mod metrics;
 #[cfg(feature = "layer")]

@@ -12,7 +12,7 @@ use crate::collect::process;
 use crate::platform::sync::PerProcess;
 use crate::record::{
     Agent, AgentId, AgentKind, Context, ContextId, Domain, Event, EventId, KernelId, KernelSymbol,
-    Queue, QueueId, Stream, StreamId,
+    Module, ModuleId, Queue, QueueId, Stream, StreamId,
 };
 use core::ffi::{CStr, c_char, c_int, c_void};
 use std::collections::HashMap;
@@ -38,6 +38,8 @@ pub(super) struct Objects {
     /// The names that the program has given to streams, by context and number.
     stream_names: HashMap<(u32, u32), String>,
     events: HashMap<(u32, u32), EventId>,
+    /// By context and number: the modules that are loaded.
+    modules: HashMap<(u32, u32), ModuleId>,
     kernels: HashMap<Box<[u8]>, KernelId>,
     /// By the address of the name, direct-mapped: the name and its kernel.
     cached: Vec<(Box<[u8]>, KernelId)>,
@@ -167,6 +169,20 @@ impl Objects {
             (event.context, event.handle) = (context_id, number.into());
             names.event(event)
         })
+    }
+
+    /// A module that is loaded.
+    pub fn module(&mut self, names: &Names, context: ContextId, key: (u32, u32)) -> ModuleId {
+        *self.modules.entry(key).or_insert_with(|| {
+            let mut module = Module::blank();
+            (module.context, module.handle) = (context, key.1.into());
+            names.module(module)
+        })
+    }
+
+    /// A module is unloaded: its number may be another's from now on.
+    pub fn unloaded(&mut self, key: (u32, u32)) -> ModuleId {
+        self.modules.remove(&key).unwrap_or_default()
     }
 
     /// The agent and the place of a stream in which work has run.

@@ -129,6 +129,15 @@ impl RecentCalls {
         Some(call)
     }
 
+    /// Sets the external id of the work of the call to which CUPTI has given `id`.
+    pub fn set_external(&self, id: u32, external: ExternalId) {
+        if let Some(place) = self.place(id)
+            && place.key.load(Ordering::Acquire) == id
+        {
+            place.external.store(external.0, Ordering::Relaxed);
+        }
+    }
+
     /// Whether the caller is the first to take the work id of the call to which CUPTI has given `id`. Further work of
     /// the call needs ids of its own.
     pub fn take_work(&self, id: u32, work: WorkId) -> bool {

@@ -4,7 +4,7 @@
 use super::callbacks::Inside;
 use super::ffi::{self, call};
 use super::objects::OBJECTS;
-use super::sampling::ffi::Resource;
+use super::sampling::ffi::{Module, Resource};
 use super::session::{Session, current_session};
 use crate::collect::correlation::HostThread;
 use crate::collect::notify::Notifier;
@@ -12,12 +12,12 @@ use crate::collect::operations::{resource, synchronization};
 use crate::collect::process::{self, Current};
 use crate::collect::switchboard::{Payload, Switchboard};
 use crate::record::{
-    Context, Operation, RecordRef, Stream, Synchronization, SynchronizationType, WorkHeader,
+    self, Context, Operation, RecordRef, Stream, Synchronization, SynchronizationType, WorkHeader,
 };
 use core::ffi::c_void;
 
 /// The operations of ours, each with the domain and the number that it has in CUPTI.
-pub(super) const TOLD: [(Operation, u32, u32); 7] = [
+pub(super) const TOLD: [(Operation, u32, u32); 9] = [
     (
         resource::RUNTIME_INITIALIZED,
         ffi::RESOURCE,
@@ -32,6 +32,12 @@ pub(super) const TOLD: [(Operation, u32, u32); 7] = [
         resource::CONTEXT_DESTROYED,
         ffi::RESOURCE,
         ffi::CONTEXT_DESTROYED,
+    ),
+    (resource::MODULE_LOADED, ffi::RESOURCE, ffi::MODULE_LOADED),
+    (
+        resource::MODULE_UNLOADED,
+        ffi::RESOURCE,
+        ffi::MODULE_UNLOADED,
     ),
     (resource::STREAM_CREATED, ffi::RESOURCE, ffi::STREAM_CREATED),
     (
@@ -86,15 +92,27 @@ pub(super) unsafe fn notify(domain: u32, number: u32, data: *const c_void) {
     let Some(board) = thread.board() else {
         return;
     };
-    if !board.interest(*operation).has_subscribers() {
+    // A module's record is made in any case.
+    let is_module = matches!(
+        *operation,
+        resource::MODULE_LOADED | resource::MODULE_UNLOADED
+    );
+    if !is_module && !board.interest(*operation).has_subscribers() {
         return;
     }
-    // SAFETY: the caller's promise. CUPTI describes waits as objects, without the last field, which is not read. The end of
-    // the driver's initialization has no description, and contexts have no handle of a stream.
+    // SAFETY: the caller's promise. CUPTI describes waits as objects, without the last field, which is read of modules
+    // only. The end of the driver's initialization has no description, and contexts have no handle of a stream.
     let object = (*operation != resource::RUNTIME_INITIALIZED).then(|| unsafe {
         let described = data.cast::<Resource>();
         let stream = is_of_stream(*operation).then(|| (*described).handle);
-        Object::of(session, (*described).context, stream)
+        let module = match is_module {
+            true => (*described).descriptor.cast::<Module>().as_ref(),
+            false => None,
+        };
+        Object {
+            module: module.map(|module| module.id),
+            ..Object::of(session, (*described).context, stream)
+        }
     });
     let Some((correlation, depth)) = thread.with(|host: &mut HostThread| host.innermost()) else {
         return;
@@ -116,11 +134,12 @@ fn is_of_stream(operation: Operation) -> bool {
     )
 }
 
-/// The numbers of a context and of one of its streams, if it is about one, and the context's device.
+/// The numbers of a context and of one of its streams or modules, if it is about one, and the context's device.
 struct Object {
     device: u32,
     context: u32,
     stream: Option<u32>,
+    module: Option<u32>,
 }
 
 impl Object {
@@ -141,6 +160,7 @@ impl Object {
             device,
             context: number,
             stream,
+            module: None,
         }
     }
 }
@@ -157,11 +177,23 @@ fn tell(operation: Operation, thread: Current, notifier: &Notifier<'_>, object: 
         let key = (object.context, number);
         objects.stream_of(names, agent, key)
     });
+    let module = object.module.map(|number| {
+        let key = (object.context, number);
+        match operation {
+            resource::MODULE_UNLOADED => objects.unloaded(key),
+            _ => objects.module(names, context, key),
+        }
+    });
     // Subscribers may make calls of their own.
     drop(objects);
     match (operation, stream) {
         (resource::CONTEXT_CREATED | resource::CONTEXT_DESTROYED, _) => {
             notifier.object::<Context>(operation, context.0);
+        }
+        (resource::MODULE_LOADED | resource::MODULE_UNLOADED, _) => {
+            if let Some(module) = module {
+                notifier.object::<record::Module>(operation, module.0);
+            }
         }
         (resource::STREAM_CREATED | resource::STREAM_DESTROYED, Some(stream)) => {
             notifier.object::<Stream>(operation, stream.0);

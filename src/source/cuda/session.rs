@@ -6,6 +6,7 @@ use super::counts;
 use super::cupti;
 use super::ffi::{self, Cupti, call};
 use super::functions::{self, callback_domain};
+use super::inner;
 use super::objects;
 use super::records::Strides;
 use super::resources;
@@ -462,6 +463,9 @@ pub(super) fn end() {
     };
     sampling::end(session);
     flush_with(ffi::FLUSH_FORCED);
+    if let Some(thread) = process::current() {
+        inner::give_up(thread);
+    }
     activity::read_clocks();
     let Some(names) = process::names() else {
         return;

@@ -3,6 +3,7 @@
 use super::activity::RECENT;
 use super::counts;
 use super::ffi;
+use super::inner::Told;
 use super::objects::{Objects, StreamIds, UNIFIED_MEMORY};
 use super::recent::RecentCall;
 use super::records::{
@@ -14,6 +15,7 @@ use crate::capture::names::Names;
 use crate::collect::correlation::HostThread;
 use crate::collect::outstanding::completion_header;
 use crate::collect::switchboard::Buffers;
+use crate::platform::sync::QuietGuard;
 use crate::record::{
     self, AgentId, Allocation, AllocationOperation, Completion, DeviceTime, EnvironmentKind,
     ExternalCorrelation, ExternalId, ExternalKind, GraphNode, KernelDispatch, Kind, LaunchType,
@@ -37,6 +39,8 @@ pub(super) struct Translation<'a> {
     pub reading: Option<Reading>,
     /// Ticks in a second.
     pub frequency: u64,
+    /// The work that subscribers follow, if they follow any.
+    pub told: Option<QuietGuard<'a, Told>>,
 }
 
 /// The fields that the records of all work have.
@@ -98,6 +102,8 @@ struct Origin {
     buffers: Buffers,
     node: Node,
     times: Times,
+    /// CUPTI's id of its call.
+    call: u32,
 }
 
 impl Translation<'_> {
@@ -188,6 +194,7 @@ impl Translation<'_> {
             buffers,
             node: work.node,
             times: work.times,
+            call: work.correlation,
         })
     }
 
@@ -219,6 +226,9 @@ impl Translation<'_> {
         (completion.completed, completion.agent) = (self.now, origin.header.agent);
         completion.unfinished = unfinished;
         self.host.write_late(origin.buffers, completion);
+        if let Some(told) = self.told.as_mut() {
+            told.complete(origin.call, &completion);
+        }
     }
 
     fn kernel(&mut self, record: Kernel) {
@@ -386,6 +396,7 @@ impl Translation<'_> {
             buffers,
             node: Node::default(),
             times,
+            call: 0,
         };
         self.write_copy(&origin, copy, record.value, 1);
     }

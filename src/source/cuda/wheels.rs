@@ -3,9 +3,11 @@
 
 use super::ffi::{self, Cupti};
 use super::functions::{self, ARGUMENTS};
+use super::inner::Launch;
 use super::records::{FIELDS, Strides};
 use super::sampling::ffi as sampling;
 use crate::record::Domain;
+use core::mem::offset_of;
 use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::needs;
 use gputrail_harness::program::run;
@@ -696,4 +698,21 @@ fn the_libraries_take_our_structures() {
         assert_eq!(all, [true; 8], "{path}");
         std::mem::forget(library);
     }
+}
+
+#[test]
+fn the_configuration_of_a_launch_lies_where_the_headers_put_it() {
+    needs!(the_configuration_of_a_launch_lies_where_the_headers_put_it: Need::Cupti, Need::Program("cc"));
+    let members = ["gridDimX", "blockDimX", "sharedMemBytes", "hStream"];
+    let lines: String = members
+        .iter()
+        .map(|member| format!("printf(\"%zu\\n\", offsetof(CUlaunchConfig, {member}));\n"))
+        .collect();
+    let expected = [
+        offset_of!(Launch, grid),
+        offset_of!(Launch, block),
+        offset_of!(Launch, shared),
+        offset_of!(Launch, stream),
+    ];
+    assert_eq!(ask_headers(&lines), expected.map(|at| at.to_string()));
 }

@@ -355,7 +355,9 @@ struct callback_data {
 
 static void call(struct standin_call *call, int exits) {
     if (call->number >= 1024 || !enabled[call->domain][call->number]) return;
-    struct callback_data data = {exits, call->name, call->parameters, &call->status, NULL, NULL, 1, &call->word, call->id};
+    /* The handle of a function is its name here. */
+    const char *symbol = strstr(call->name, "LaunchKernel") ? *(const char *const *)call->parameters : NULL;
+    struct callback_data data = {exits, call->name, call->parameters, &call->status, symbol, NULL, 1, &call->word, call->id};
     callback(user, (unsigned)call->domain, call->number, &data);
 }
 

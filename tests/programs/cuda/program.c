@@ -4,7 +4,7 @@
  *     program kill KERNELS          kills itself after its kernels
  *     program others                waits, events, pools of memory and managed memory
  *     program ids                   pushes ids to CUPTI around kernels, with libcupti.so.12 that is in the process
- *     program objects               a context and a stream that come and go, and waits for both
+ *     program objects               a context, a stream and a module that come and go, and waits for both
  *     program sampled KERNELS       contexts and modules whose kernels are sampled
  *     program fork                  a child does nothing and exits, then as above with 2 kernels */
 #define _GNU_SOURCE
@@ -86,8 +86,10 @@ static void ids(void) {
 
 static void objects(void) {
     uintptr_t context = 0, stream = 0;
+    uint64_t module = 0;
     if (CU(cuCtxCreate_v2, &context, 0u, 0)) exit(60);
     if (CU(cuStreamCreate, &stream, 0u)) exit(61);
+    if (CU(cuModuleLoadData, &module, "function x\n") || CU(cuModuleUnload, module)) exit(66);
     if (CU(cuStreamSynchronize, stream)) exit(62);
     if (CU(cuCtxSynchronize)) exit(63);
     if (CU(cuStreamDestroy_v2, stream)) exit(64);

@@ -1,5 +1,6 @@
 /* A tool that counts the callbacks of calls of CUDA by name, looks at the arguments of allocations, and says the ids that
- * the program pushes to CUPTI, its objects and its waits. */
+ * the program pushes to CUPTI, its objects and its waits,
+ * and what happens inside of its calls. */
 #include "gputrail.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -20,6 +21,16 @@ static void observe(gputrail_callback *callback, void *user_data) {
     if (callback->operation.domain == GPUTRAIL_DOMAIN_RESOURCE || callback->operation.domain == GPUTRAIL_DOMAIN_SYNCHRONIZATION)
         fprintf(stderr, "told: %s, record %d, call %d\n", callback->name, callback->record ? callback->record->kind : 0,
                 callback->correlation != 0);
+    if (callback->operation.domain == GPUTRAIL_DOMAIN_KERNEL_DISPATCH || callback->operation.domain == GPUTRAIL_DOMAIN_MEMORY_COPY ||
+        callback->operation.domain == GPUTRAIL_DOMAIN_MEMORY_ALLOCATION) {
+        char name[64] = "-";
+        size_t length;
+        if (callback->kernel) gputrail_kernel_name(callback->kernel, name, sizeof name, &length);
+        if (callback->phase == GPUTRAIL_PHASE_ENTER) callback->user_data = 7;
+        fprintf(stderr, "inside: %s, phase %u, %s, record %d, status %d, word %d, call %d\n", callback->name, callback->phase, name,
+                callback->record ? callback->record->kind : 0, callback->has_return_code ? callback->return_code : -1,
+                (int)callback->user_data, callback->correlation != 0);
+    }
     if (callback->operation.domain != GPUTRAIL_DOMAIN_CUDA_DRIVER && callback->operation.domain != GPUTRAIL_DOMAIN_CUDA_RUNTIME)
         return;
     pthread_mutex_lock(&lock);

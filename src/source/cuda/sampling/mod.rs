@@ -39,6 +39,7 @@ use ffi::{Module, Resource, Sizes};
 use output::{Batch, Output};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The pause between two fetches: what a killed process loses.
@@ -64,6 +65,9 @@ struct OfAgent {
     request: Option<Request>,
     started: Option<Delivery>,
 }
+
+/// Whether a device is configured to be sampled: modules are kept for their source lines then.
+static KEEPS_MODULES: AtomicBool = AtomicBool::new(false);
 
 /// A context that exists.
 struct Context {
@@ -140,7 +144,7 @@ pub(super) unsafe fn resource(number: u32, data: *const c_void) {
     match number {
         CONTEXT_CREATED => created(session, context),
         CONTEXT_DESTROYED => destroyed(session, context),
-        MODULE_LOADED => {
+        MODULE_LOADED if KEEPS_MODULES.load(Ordering::Relaxed) => {
             // SAFETY: CUPTI's description of the module and its bytes, which are valid during the callback.
             let cubin = unsafe {
                 let module = resource.descriptor.cast::<Module>().as_ref();
@@ -149,7 +153,7 @@ pub(super) unsafe fn resource(number: u32, data: *const c_void) {
             };
             cubin.into_iter().for_each(code::loaded);
         }
-        MODULE_UNLOADED => unloading(session, context),
+        MODULE_UNLOADED if KEEPS_MODULES.load(Ordering::Relaxed) => unloading(session, context),
         _ => {}
     }
 }
@@ -336,14 +340,6 @@ fn has_functions(cupti: &Cupti) -> bool {
         && cupti.cuptiPCSamplingSetConfigurationAttribute.is_some()
 }
 
-/// Has CUPTI tell of modules, or no longer.
-fn watch_modules(session: &Session, wanted: bool) {
-    let _inside = Inside::begin();
-    for number in [MODULE_LOADED, MODULE_UNLOADED] {
-        session.enable_callback(wanted, super::ffi::RESOURCE, number);
-    }
-}
-
 impl Provider<Request> for SampledDevice {
     fn configurations(&self) -> Vec<Configuration> {
         let state = STATE.lock();
@@ -369,18 +365,14 @@ impl Provider<Request> for SampledDevice {
         let mut state = STATE.lock();
         state.agents.entry(self.agent).or_default().request = Some(*request);
         drop(state);
-        watch_modules(session, true);
+        KEEPS_MODULES.store(true, Ordering::Relaxed);
         Ok(())
     }
 
     fn release(&self) {
         let mut state = STATE.lock();
         state.agents.remove(&self.agent);
-        let is_any = !state.agents.is_empty();
-        drop(state);
-        if let Some(session) = current_session().filter(|_| !is_any) {
-            watch_modules(session, false);
-        }
+        KEEPS_MODULES.store(!state.agents.is_empty(), Ordering::Relaxed);
     }
 
     fn start(&self, to: Delivery) {

@@ -599,8 +599,8 @@ fn ids_that_a_program_pushes_to_cupti_are_those_of_its_calls() {
 }
 
 #[test]
-fn subscribers_get_contexts_and_streams_that_come_and_go_and_waits_that_have_ended() {
-    needs!(subscribers_get_contexts_and_streams_that_come_and_go_and_waits_that_have_ended: Need::OpenClToolchain);
+fn subscribers_get_objects_that_come_and_go_and_waits_that_have_ended() {
+    needs!(subscribers_get_objects_that_come_and_go_and_waits_that_have_ended: Need::OpenClToolchain);
     let stand_ins = StandIns::new();
     let tool = tool(
         &stand_ins.dir,
@@ -615,10 +615,17 @@ fn subscribers_get_contexts_and_streams_that_come_and_go_and_waits_that_have_end
         let told: Vec<&str> = lines
             .filter_map(|line| line.strip_prefix("told: "))
             .collect();
-        let [context, stream, wait] = [Kind::CONTEXT, Kind::STREAM, Kind::SYNCHRONIZATION];
+        let [context, stream, module, wait] = [
+            Kind::CONTEXT,
+            Kind::STREAM,
+            Kind::MODULE,
+            Kind::SYNCHRONIZATION,
+        ];
         let expected = [
             ("context created", context, 0),
             ("stream created", stream, 0),
+            ("module loaded", module, 1),
+            ("module unloaded", module, 0),
             ("wait for queue", wait, 1),
             ("wait for context", wait, 1),
             ("stream destroyed", stream, 0),
@@ -633,6 +640,74 @@ fn subscribers_get_contexts_and_streams_that_come_and_go_and_waits_that_have_end
             .filter(|line| *line != initialised)
             .collect();
         assert_eq!(told, expected, "{version}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn subscribers_are_told_of_work_and_memory_inside_of_calls() {
+    needs!(subscribers_are_told_of_work_and_memory_inside_of_calls: Need::OpenClToolchain);
+    let stand_ins = StandIns::new();
+    let tool = tool(
+        &stand_ins.dir,
+        &[],
+        "tests/programs/cuda/tool.c",
+        "libinside.so",
+    );
+    let options = ["--tool", &tool, "-q"];
+    for (version, fault) in [("1108", ""), ("1305", ""), ("1305", "never")] {
+        let ended = well(&mut stand_ins.record_with(&options, version, fault, &["1"]));
+        let lines = ended.stderr.lines();
+        let told: Vec<&str> = lines
+            .filter_map(|line| line.strip_prefix("inside: "))
+            .collect();
+        let (enter, exit, complete) = (1, 2, 3);
+        let line = |what: &str, phase: u32, kernel: &str, kind: Kind, status: i32, word: u32| {
+            format!(
+                "{what}, phase {phase}, {kernel}, record {}, status {status}, word {word}, call 1",
+                kind.0
+            )
+        };
+        let pairs = [
+            ("allocate", "-", Kind::MEMORY_ALLOCATION),
+            ("copy enqueue", "-", Kind::MEMORY_COPY),
+            ("fill enqueue", "-", Kind::MEMORY_SET),
+            ("kernel enqueue", "saxpy", Kind::KERNEL_DISPATCH),
+            // By the runtime API, whose functions call those of the driver.
+            ("kernel enqueue", "_Z5scalePff", Kind::KERNEL_DISPATCH),
+        ];
+        let mut expected = Vec::new();
+        for (what, kernel, kind) in pairs {
+            expected.push(line(what, enter, kernel, kind, -1, 7));
+            expected.push(line(what, exit, kernel, kind, 0, 7));
+        }
+        // A launch that fails.
+        let kind = Kind::KERNEL_DISPATCH;
+        expected.push(line("kernel enqueue", enter, "saxpy", kind, -1, 7));
+        expected.push(line("kernel enqueue", exit, "-", Kind(0), 1, 7));
+        let kind = Kind::MEMORY_ALLOCATION;
+        expected.push(line("free", enter, "-", kind, -1, 7));
+        expected.push(line("free", exit, "-", kind, 0, 7));
+        let is_complete = |line: &&str| line.contains("complete");
+        let in_calls: Vec<&str> = told
+            .iter()
+            .copied()
+            .filter(|one| !is_complete(one))
+            .collect();
+        assert_eq!(in_calls, expected, "{version}: {}", ended.stderr);
+
+        let mut completed: Vec<&str> = told.into_iter().filter(is_complete).collect();
+        completed.sort_unstable();
+        let all = [
+            ("copy complete", "-"),
+            ("fill complete", "-"),
+            ("kernel complete", "saxpy"),
+            ("kernel complete", "_Z5scalePff"),
+        ];
+        let mut all =
+            all.map(|(what, kernel)| line(what, complete, kernel, Kind::COMPLETION, 0, 7));
+        all.sort_unstable();
+        // Where CUPTI's records never arrive, the work is unfinished at the end.
+        assert_eq!(completed, all, "{version} {fault}: {}", ended.stderr);
     }
 }
 
