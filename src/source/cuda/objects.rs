@@ -15,7 +15,7 @@ use crate::record::{
     Module, ModuleId, Queue, QueueId, Stream, StreamId,
 };
 use core::ffi::{CStr, c_char, c_int, c_void};
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Kernels that are found by the address of their name.
