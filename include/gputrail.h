@@ -189,12 +189,8 @@ enum {
     GPUTRAIL_KIND_EXTERNAL_NAME = 77, /* The name of an external id: gputrail_record_external_name. */
     GPUTRAIL_KIND_CODE_BYTES = 78, /* Bytes of a code object: gputrail_record_code_bytes. */
     GPUTRAIL_KIND_MARKER = 80, /* A marker or one end of a range: gputrail_record_marker. */
-    GPUTRAIL_KIND_MARKER_DATA = 81, /* Reserved: additional marker data. */
     GPUTRAIL_KIND_ENVIRONMENT = 96, /* Clocks, temperature, power or fan of an agent: gputrail_record_environment. */
     GPUTRAIL_KIND_UNIFIED_MEMORY_COUNTER = 97, /* Page faults of managed memory: gputrail_record_unified_memory_counter. */
-    GPUTRAIL_KIND_PAGE_FAULT = 98, /* Reserved: a page fault of an agent. */
-    GPUTRAIL_KIND_PAGE_MIGRATION = 99, /* Reserved: pages that moved between host and agent. */
-    GPUTRAIL_KIND_SCRATCH_MEMORY = 100, /* Reserved: scratch memory of an agent. */
     GPUTRAIL_KIND_PREEMPTION = 101, /* Reserved: a preemption. */
     GPUTRAIL_KIND_PC_SAMPLE_HOST_TRAP = 112, /* A host-trap sample of the program counter: gputrail_record_host_trap_sample. */
     GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC = 113, /* A stochastic sample of the program counter: gputrail_record_stochastic_sample. */

@@ -19,6 +19,8 @@ macro_rules! number {
             }
         }
 
+        impl super::layout::FieldType for $name {}
+
         impl core::fmt::Debug for $name {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 write!(f, "{}({})", stringify!($name), self.0)

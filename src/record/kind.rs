@@ -77,19 +77,11 @@ open_enum! {
 
         /// A marker or one end of a range: [`Marker`](super::Marker).
         MARKER = 0x50, "marker";
-        /// Reserved: additional marker data.
-        MARKER_DATA = 0x51, "marker data";
 
         /// Clocks, temperature, power or fan of an agent: [`Environment`](super::Environment).
         ENVIRONMENT = 0x60, "environment";
         /// Page faults of managed memory: [`UnifiedMemoryCounter`](super::UnifiedMemoryCounter).
         UNIFIED_MEMORY_COUNTER = 0x61, "unified memory counter";
-        /// Reserved: a page fault of an agent.
-        PAGE_FAULT = 0x62, "page fault";
-        /// Reserved: pages that moved between host and agent.
-        PAGE_MIGRATION = 0x63, "page migration";
-        /// Reserved: scratch memory of an agent.
-        SCRATCH_MEMORY = 0x64, "scratch memory";
         /// Reserved: a preemption.
         PREEMPTION = 0x65, "preemption";
 

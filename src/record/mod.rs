@@ -20,6 +20,7 @@ mod device_state;
 mod ids;
 mod iter;
 mod kind;
+pub(crate) mod layout;
 mod loss;
 mod marker;
 mod memory;
@@ -47,6 +48,7 @@ pub use ids::*;
 pub(crate) use iter::RecordCopy;
 pub use iter::{Malformed, RecordRef, Records};
 pub use kind::{KINDS, Kind};
+pub use layout::{Field, FieldValues, LAYOUTS, Layout};
 pub use loss::Loss;
 pub use marker::{
     ExternalCorrelation, ExternalKind, ExternalName, Marker, MarkerKind, PayloadKind,
@@ -260,6 +262,11 @@ macro_rules! open_enum {
             pub fn from_name(name: &str) -> Option<$name> {
                 Self::ALL.iter().find(|(_, text)| *text == name).map(|(value, _)| *value)
             }
+        }
+
+        impl crate::record::layout::FieldType for $name {
+            const VALUES: crate::record::FieldValues =
+                crate::record::FieldValues::Named(stringify!($name), &[$(($value, $text)),*]);
         }
 
         impl core::fmt::Debug for $name {

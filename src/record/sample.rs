@@ -58,6 +58,10 @@ macro_rules! bit_fields {
             )*
         }
 
+        impl layout::FieldType for $name {
+            const VALUES: FieldValues = FieldValues::Bits(stringify!($name), $name::FIELDS);
+        }
+
         impl core::fmt::Debug for $name {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 f.debug_struct(stringify!($name))$(.field(stringify!($field), &self.$field()))*.finish()
@@ -214,6 +218,13 @@ macro_rules! absent {
             /// The names of the constants, in the same order.
             #[doc(hidden)]
             pub const IDENTIFIERS: &'static [&'static str] = &[$(stringify!($field)),*];
+        }
+
+        impl layout::FieldType for Absent {
+            const VALUES: FieldValues = FieldValues::Bits(
+                "Absent",
+                &[$(($text, Absent::$field.0.trailing_zeros(), 1)),*],
+            );
         }
     };
 }

@@ -26,6 +26,7 @@ mod hotspots;
 mod importing;
 mod inspection;
 mod kills;
+mod kinds;
 mod losses;
 mod markers;
 mod merging;

@@ -15,7 +15,7 @@ use crate::markers::slices;
 use crate::transparency::ffmpeg;
 
 /// Compiles a C++ program of `tests/programs` against NVTX's headers.
-fn compile(dir: &TestDir, name: &str, options: &[&str]) -> String {
+pub fn compile(dir: &TestDir, name: &str, options: &[&str]) -> String {
     let (source, output) = (repository("tests/programs").join(name), dir.join(name));
     let output = output.with_extension("out");
     run(Command::new("c++")
