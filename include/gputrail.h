@@ -529,7 +529,16 @@ enum {
     GPUTRAIL_COUNTER_INVALID_MISSING = 3, /* A counter or property that a metric needs has no value. */
     GPUTRAIL_COUNTER_INVALID_NOT_SERIALIZED = 4, /* The dispatch could not be separated from other work of the agent. */
     GPUTRAIL_COUNTER_INVALID_NOT_SCHEDULED = 5, /* The counter did not count during the dispatch: others had its place. */
-    GPUTRAIL_COUNTER_INVALID_NOT_PERMITTED = 6 /* The system does not allow the counter. */
+    GPUTRAIL_COUNTER_INVALID_NOT_PERMITTED = 6, /* The system does not allow the counter. */
+    GPUTRAIL_COUNTER_INVALID_SHARED_MEMORY = 7, /* Several passes: the kernel uses shared virtual memory, which cannot be saved. */
+    GPUTRAIL_COUNTER_INVALID_PIPE = 8, /* Several passes: the kernel uses a pipe, which cannot be saved. */
+    GPUTRAIL_COUNTER_INVALID_MAPPED = 9, /* Several passes: memory of the kernel is mapped, so that the program may change it at any time. */
+    GPUTRAIL_COUNTER_INVALID_HOST_POINTER = 10, /* Several passes: memory of the kernel lies in memory of the program, which may change it at any time. */
+    GPUTRAIL_COUNTER_INVALID_TOO_LARGE = 11, /* Several passes: the memory of the kernel is too large to be saved. */
+    GPUTRAIL_COUNTER_INVALID_SIDE_EFFECTS = 12, /* Several passes: the kernel may print, or change variables of its program, which cannot be undone. */
+    GPUTRAIL_COUNTER_INVALID_UNKNOWN_ARGUMENT = 13, /* Several passes: an argument of the kernel was set before counting was configured, or in an unknown way. */
+    GPUTRAIL_COUNTER_INVALID_NOT_SAVED = 14, /* Several passes: memory of the kernel could not be copied. */
+    GPUTRAIL_COUNTER_INVALID_PASS_FAILED = 15 /* Several passes: a pass failed, or lasted too long. */
 };
 
 /* The unit of a counter's values (GPUPerfAPI: GpaUsageType). */
@@ -1209,6 +1218,10 @@ typedef struct gputrail_callback {
   size_t code_bytes;
   /* The external id of the call or the work, as records in buffers of the subscriber's context carry it; 0 for none. */
   gputrail_external_id external;
+  /* Of a kernel that runs in several passes for its counters (the operation kernel replay of GPUTRAIL_DOMAIN_KERNEL_DISPATCH): the passes that have run. */
+  uint32_t passes_done;
+  /* All of its passes. */
+  uint32_t passes;
 } gputrail_callback;
 
 /*
@@ -1433,6 +1446,10 @@ typedef struct gputrail_counting_options {
   const char *counters;
   /* 0 for the values of each dispatch; otherwise the time from one reading of the agent to the next, in nanoseconds. */
   uint64_t period;
+  /* The most counters of a pass of a kernel, 0 for as many as the hardware counts at a time. Not for a period. */
+  uint32_t per_pass;
+  /* 0. */
+  uint32_t reserved;
 } gputrail_counting_options;
 
 /* The run of the simulated GPU. A field of 0 asks for the usual value. */

@@ -70,10 +70,15 @@ impl<'a> Notifier<'a> {
 
     /// Calls back about something that happens once.
     pub fn instant(&self, operation: Operation, payload: Payload<'_>) {
+        self.instant_of(operation, KernelId::NONE, payload);
+    }
+
+    /// Calls back about something that happens once to a kernel.
+    pub fn instant_of(&self, operation: Operation, kernel: KernelId, payload: Payload<'_>) {
         let subscribers = self.subscribers(operation);
         if !subscribers.is_none() {
             let mut callback = self.callback(operation, Phase::Instant);
-            callback.payload = payload;
+            (callback.payload, callback.kernel) = (payload, kernel);
             let mut user_data = self.board.new_user_data();
             let ids = ExternalIds::OfThread((self.depth, Within::Call));
             self.board

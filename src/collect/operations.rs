@@ -8,6 +8,7 @@
 //! | [`resource`] | objects that come and go | `Instant`; those that go, before they do | the object's record, of a code object its machine code too |
 //! | [`kernel_dispatch`] | `ENQUEUE` | `Enter`, `Exit` | [`KernelDispatch`](crate::record::KernelDispatch) |
 //! | | `COMPLETE` | `Complete` | [`Completion`](crate::record::Completion) |
+//! | | `REPLAY` | `Instant` | [`Payload::Replay`](crate::collect::switchboard::Payload) |
 //! | [`memory_copy`] | `COPY_ENQUEUE`, `FILL_ENQUEUE` | `Enter`, `Exit` | [`MemoryCopy`](crate::record::MemoryCopy), [`MemorySet`](crate::record::MemorySet) |
 //! | | `COPY_COMPLETE`, `FILL_COMPLETE` | `Complete` | [`Completion`](crate::record::Completion) |
 //! | [`memory_allocation`] | `ALLOCATE`, `FREE` | `Enter`, `Exit` | [`Allocation`](crate::record::Allocation) |
@@ -125,6 +126,9 @@ callback_domains! {
         ENQUEUE = 1, "kernel enqueue";
         /// The work has completed, or will not.
         COMPLETE = 2, "kernel complete";
+        /// A pass of a kernel has run, which runs once for each pass that its counters need: told within the enqueue of the
+        /// kernel (CUPTI: `cuptiKernelReplaySubscribeUpdate`).
+        REPLAY = 3, "kernel replay";
     }
     /// Copies and fills.
     memory_copy: MEMORY_COPY {

@@ -267,7 +267,8 @@ impl Recorder {
             return Ok(());
         };
         let counting = self.board.counting();
-        let request = match counting.request(agent, &choice.names, choice.mode) {
+        let request = counting.request(agent, &choice.names, choice.mode, choice.per_pass);
+        let request = match request {
             // No source has offered counters of the agent.
             Err(CountingError::UnknownAgent(id)) => {
                 let agent = format!("agent {id} ({name})");

@@ -35,7 +35,7 @@ pub use catalogue::{
 };
 pub use evaluate::{Column, Invalid, Measured, evaluate};
 pub use expression::{Expression, Malformed, Name, Node, Operator, Reduction, Resolution};
-pub use passes::{Counted, Impossible, Plan, plan, plan_one_pass};
+pub use passes::{Counted, Impossible, Plan, plan, plan_limited, plan_one_pass, plan_runs};
 
 use std::io::{self, Read};
 use std::path::Path;

@@ -8,7 +8,9 @@
 use super::catalogue::{Architecture, BlockIndex, CounterIndex, Definition};
 use super::expression::Resolution;
 use crate::record::count;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 /// A basic counter, as the hardware is to count it.
 pub type Counted = (CounterIndex, Resolution);
@@ -36,6 +38,16 @@ pub enum Impossible {
         block: String,
         /// The number of events that it counts at a time.
         capacity: u32,
+    },
+    /// A metric needs more counters than a pass may have.
+    #[error("{counter} needs {} in one pass, which may have {limit}", count((*counters).into(), "counter"))]
+    Limit {
+        /// The metric.
+        counter: String,
+        /// The number of its counters.
+        counters: u32,
+        /// The most counters of a pass.
+        limit: u32,
     },
     /// One pass was asked for.
     #[error(
@@ -71,6 +83,20 @@ fn places(resolution: Resolution) -> u32 {
 ///
 /// [`Impossible::TooLarge`]
 pub fn plan(architecture: &Architecture, wanted: &[CounterIndex]) -> Result<Plan, Impossible> {
+    plan_limited(architecture, wanted, None)
+}
+
+/// As [`plan`], with at most `per_pass` counters in each pass, whatever their blocks. The first fit is taken, which may be
+/// more passes than the fewest.
+///
+/// # Errors
+///
+/// [`Impossible::TooLarge`]
+pub fn plan_limited(
+    architecture: &Architecture,
+    wanted: &[CounterIndex],
+    per_pass: Option<NonZeroU32>,
+) -> Result<Plan, Impossible> {
     let counted: BTreeSet<Counted> = wanted
         .iter()
         .flat_map(|index| architecture.basic_counters(*index))
@@ -85,11 +111,24 @@ pub fn plan(architecture: &Architecture, wanted: &[CounterIndex]) -> Result<Plan
             groups.entry((block, instance)).or_default().push(counter);
         }
     }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    if per_pass.is_some() {
+        // The blocks that need the most passes come first; the others fill what they leave.
+        groups.sort_by_key(|((block, _), counters)| {
+            Reverse(
+                counters
+                    .len()
+                    .div_ceil(capacity(architecture, *block).max(1) as usize),
+            )
+        });
+    }
+    let per_pass = per_pass.map_or(usize::MAX, |limit| limit.get() as usize);
     let mut plan = Plan::default();
     for ((block, _), mut counters) in groups {
         let capacity = capacity(architecture, block);
         // The larger ones first; the sort is stable.
-        counters.sort_by_key(|(_, resolution)| std::cmp::Reverse(places(*resolution)));
+        counters.sort_by_key(|(_, resolution)| Reverse(places(*resolution)));
+        // The free places of the block in each pass.
         let mut free: Vec<u32> = Vec::new();
         for counter in counters {
             let places = places(counter.1);
@@ -101,23 +140,67 @@ pub fn plan(architecture: &Architecture, wanted: &[CounterIndex]) -> Result<Plan
                     capacity,
                 });
             }
-            let pass = free
-                .iter()
-                .position(|free| *free >= places)
-                .unwrap_or_else(|| {
-                    free.push(capacity);
-                    free.len() - 1
-                });
+            let mut pass = 0;
+            while free.get(pass).is_some_and(|free| *free < places)
+                || plan
+                    .passes
+                    .get(pass)
+                    .is_some_and(|pass| pass.len() >= per_pass)
+            {
+                pass += 1;
+            }
+            if free.len() <= pass {
+                free.resize(pass + 1, capacity);
+            }
             free[pass] -= places;
             if plan.passes.len() <= pass {
                 plan.passes.resize_with(pass + 1, Vec::new);
             }
             plan.passes[pass].push(counter);
         }
+        let used = free.iter().filter(|free| **free < capacity).count();
         let needed = plan.needed.entry(block).or_default();
-        *needed = (*needed).max(free.len());
+        *needed = (*needed).max(used);
     }
     Ok(plan)
+}
+
+/// Divides `wanted` into groups of which each fits one pass with all of its counters, for runs of a whole program: the
+/// counters of a metric are from one run then.
+///
+/// # Errors
+///
+/// [`Impossible`], also for a metric that does not fit one pass alone.
+pub fn plan_runs(
+    architecture: &Architecture,
+    wanted: &[CounterIndex],
+    per_pass: Option<NonZeroU32>,
+) -> Result<Vec<Vec<CounterIndex>>, Impossible> {
+    let fits = |group: &[CounterIndex]| {
+        let plan = plan_limited(architecture, group, per_pass);
+        plan.is_ok_and(|plan| plan.passes.len() <= 1)
+    };
+    let mut runs: Vec<Vec<CounterIndex>> = Vec::new();
+    'wanted: for index in wanted {
+        if !fits(&[*index]) {
+            plan_one_pass(architecture, &[*index])?;
+            let counters = architecture.basic_counters(*index).len() as u32;
+            return Err(Impossible::Limit {
+                counter: architecture.counter(*index).name.clone(),
+                counters,
+                limit: per_pass.map_or(0, NonZeroU32::get),
+            });
+        }
+        for run in &mut runs {
+            run.push(*index);
+            if fits(run) {
+                continue 'wanted;
+            }
+            run.pop();
+        }
+        runs.push(vec![*index]);
+    }
+    Ok(runs)
 }
 
 /// As [`plan`], if one pass is enough.
@@ -307,6 +390,33 @@ mod tests {
                 .passes
                 .len(),
             1
+        );
+    }
+
+    #[test]
+    fn a_limit_of_counters_holds_in_every_pass() {
+        let metrics = ["reduce(E0,sum)+reduce(E1,sum)+reduce(E7,sum)".to_owned()];
+        let made = made([2, 1], &metrics);
+        let wanted = ["E6", "E7", "E0", "E1", "E2"].map(|name| made.find(name).unwrap());
+        let passes = |limit| {
+            let plan = plan_limited(&made, &wanted, NonZeroU32::new(limit)).unwrap();
+            let counted: usize = plan.passes.iter().map(Vec::len).sum();
+            assert_eq!(counted, wanted.len());
+            let most = plan.passes.iter().map(Vec::len).max().unwrap_or(0);
+            assert!(limit == 0 || most <= limit as usize);
+            plan.passes.len()
+        };
+        assert_eq!([0, 1, 2, 3, 9].map(passes), [2, 5, 3, 2, 2]);
+        let runs = |names: &[&str], limit| {
+            let wanted: Vec<_> = names.iter().map(|name| made.find(name).unwrap()).collect();
+            let runs = plan_runs(&made, &wanted, NonZeroU32::new(limit));
+            runs.map(|runs| runs.iter().map(Vec::len).collect::<Vec<_>>())
+        };
+        assert_eq!(runs(&["M0", "E6", "E2", "E0"], 0), Ok(vec![2, 2]));
+        assert_eq!(runs(&["E0", "E1", "E2"], 1), Ok(vec![1, 1, 1]));
+        assert_eq!(
+            runs(&["M0"], 2).unwrap_err().to_string(),
+            "M0 needs 3 counters in one pass, which may have 2"
         );
     }
 

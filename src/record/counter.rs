@@ -30,6 +30,24 @@ open_enum! {
         NOT_SCHEDULED = 5, "the counter was never scheduled";
         /// The system does not allow the counter.
         NOT_PERMITTED = 6, "the system does not allow it";
+        /// Several passes: the kernel uses shared virtual memory, which cannot be saved.
+        SHARED_MEMORY = 7, "several passes: the kernel uses shared virtual memory";
+        /// Several passes: the kernel uses a pipe, which cannot be saved.
+        PIPE = 8, "several passes: the kernel uses a pipe";
+        /// Several passes: memory of the kernel is mapped, so that the program may change it at any time.
+        MAPPED = 9, "several passes: memory of the kernel is mapped";
+        /// Several passes: memory of the kernel lies in memory of the program, which may change it at any time.
+        HOST_POINTER = 10, "several passes: memory of the kernel lies in the program's own";
+        /// Several passes: the memory of the kernel is too large to be saved.
+        TOO_LARGE = 11, "several passes: the memory of the kernel is too large to save";
+        /// Several passes: the kernel may print, or change variables of its program, which cannot be undone.
+        SIDE_EFFECTS = 12, "several passes: the kernel may print or change variables of its program";
+        /// Several passes: an argument of the kernel was set before counting was configured, or in an unknown way.
+        UNKNOWN_ARGUMENT = 13, "several passes: an argument of the kernel is not known";
+        /// Several passes: memory of the kernel could not be copied.
+        NOT_SAVED = 14, "several passes: memory of the kernel could not be saved";
+        /// Several passes: a pass failed, or lasted too long.
+        PASS_FAILED = 15, "several passes: a pass failed or lasted too long";
     }
 }
 

@@ -36,6 +36,7 @@ static gputrail_agent_id agent;
 /* What came in a buffer. */
 typedef struct {
     unsigned long of_dispatches, last, invalid;
+    int reason;
     uint64_t time;
 } counts;
 
@@ -52,9 +53,22 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
             seen->of_dispatches += value->work != 0 && value->correlation != 0 && value->agent == agent;
             seen->last += value->remaining == 0;
             seen->invalid += value->invalid != GPUTRAIL_COUNTER_INVALID_NO;
+            if (value->invalid != GPUTRAIL_COUNTER_INVALID_NO) seen->reason = value->invalid;
             if (value->usage == GPUTRAIL_COUNTER_USAGE_NANOSECONDS) seen->time += value->value;
         }
     }
+}
+
+static int passes_told, last_passes_told;
+
+static void replayed(gputrail_callback *callback, void *user_data) {
+    char name[16];
+    (void)user_data;
+    gputrail_kernel_name(callback->kernel, name, sizeof name, NULL);
+    CHECK(strcmp(name, "hot") == 0 && callback->passes == 2);
+    CHECK(callback->passes_done == 1 + (uint32_t)(passes_told % 2));
+    passes_told++;
+    last_passes_told += callback->passes_done == callback->passes;
 }
 
 int main(void) {
@@ -68,6 +82,8 @@ int main(void) {
     gputrail_selection selection;
     gputrail_kind kernels = GPUTRAIL_KIND_KERNEL_DISPATCH;
     gputrail_context locked;
+    gputrail_subscriber subscriber;
+    gputrail_operation replay;
     char text[400];
     size_t count = 0, items = 256;
     cl_platform_id platform;
@@ -149,6 +165,34 @@ int main(void) {
     EXPECT(gputrail_buffer_flush(values), GPUTRAIL_OK);
     CHECK(seen.of_dispatches == 2 * LAUNCHES && seen.last == LAUNCHES);
     CHECK(seen.invalid == 0 && seen.time > 0);
+
+    /* Several passes: what the kernel may write is not known before its arguments have been set again. */
+    EXPECT(gputrail_context_destroy(counting), GPUTRAIL_OK);
+    EXPECT(gputrail_context_create(&counting), GPUTRAIL_OK);
+    EXPECT(gputrail_context_trace_to(counting, values, &selection), GPUTRAIL_OK);
+    replay.domain = GPUTRAIL_DOMAIN_KERNEL_DISPATCH;
+    replay.number = 3;
+    EXPECT(gputrail_subscribe(counting, &replay, 1, replayed, NULL, &subscriber), GPUTRAIL_OK);
+    options.per_pass = 1;
+    options.period = 1000000;
+    EXPECT(gputrail_context_count(counting, values, agent, &options), GPUTRAIL_INVALID_ARGUMENT);
+    options.period = 0;
+    EXPECT(gputrail_context_count(counting, values, agent, &options), GPUTRAIL_OK);
+    EXPECT(gputrail_context_start(counting), GPUTRAIL_OK);
+    memset(&seen, 0, sizeof seen);
+    CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, NULL, 0, NULL, NULL) == CL_SUCCESS);
+    CHECK(clFinish(queue) == CL_SUCCESS);
+    EXPECT(gputrail_buffer_flush(values), GPUTRAIL_OK);
+    CHECK(seen.of_dispatches == 2 && seen.invalid == 2 && seen.reason == GPUTRAIL_COUNTER_INVALID_UNKNOWN_ARGUMENT);
+    clSetKernelArg(kernel, 0, sizeof out, &out);
+    clSetKernelArg(kernel, 1, sizeof rounds, &rounds);
+    for (launch = 0; launch < LAUNCHES; launch++)
+        CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, NULL, 0, NULL, NULL) == CL_SUCCESS);
+    CHECK(clFinish(queue) == CL_SUCCESS);
+    EXPECT(gputrail_context_stop(counting), GPUTRAIL_OK);
+    EXPECT(gputrail_buffer_flush(values), GPUTRAIL_OK);
+    CHECK(seen.of_dispatches == 2 + 2 * LAUNCHES && seen.invalid == 2);
+    CHECK(passes_told == 2 * LAUNCHES && last_passes_told == LAUNCHES);
     EXPECT(gputrail_finalise(), GPUTRAIL_OK);
     clReleaseMemObject(out);
     clReleaseKernel(kernel);

@@ -114,7 +114,7 @@ impl Context {
             let has_id = match callback.payload {
                 Payload::Call(_) => true,
                 Payload::Record(record) => Within::of(record.kind()) == Within::Work,
-                Payload::Code(..) | Payload::None => false,
+                Payload::Code(..) | Payload::Replay { .. } | Payload::None => false,
             };
             if callback.phase == Phase::Enter && has_id {
                 callback.supplied = supply(&ExternalRequest {

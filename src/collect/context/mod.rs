@@ -106,6 +106,7 @@ use crate::collect::switchboard::{
     Consumer, ContextKey, OF_CONTEXTS, ServiceError, SubscriberKey, Switchboard, TooMany,
 };
 use crate::record::{AgentId, ContextId, Domain, Kind, Operation};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// An error of the tool API. The library continues to work.
@@ -520,7 +521,25 @@ impl Context {
         mode: CountingMode,
     ) -> Result<(), ToolError> {
         let slot = buffer.slot_on(&self.board)?;
-        let request = self.board.counting().request(agent, names, mode)?;
+        let request = self.board.counting().request(agent, names, mode, None)?;
+        Ok(self.board.count(self.key, slot, agent, request)??)
+    }
+
+    /// [`Context::count`] for each dispatch, with at most `per_pass` counters in a pass: a kernel runs once for each pass.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::count`].
+    pub fn count_in_passes(
+        &self,
+        buffer: &RecordBuffer,
+        agent: AgentId,
+        names: &[impl AsRef<str>],
+        per_pass: NonZeroU32,
+    ) -> Result<(), ToolError> {
+        let slot = buffer.slot_on(&self.board)?;
+        let (counting, mode) = (self.board.counting(), CountingMode::Dispatch);
+        let request = counting.request(agent, names, mode, Some(per_pass))?;
         Ok(self.board.count(self.key, slot, agent, request)??)
     }
 

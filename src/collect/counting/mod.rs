@@ -22,6 +22,7 @@ use super::agents::{self, AgentRequest, AgentService, ServiceKind};
 use crate::counters::Architecture;
 use crate::record::Nanos;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +58,8 @@ pub struct Countable {
     pub shortest_period: Option<Nanos>,
     /// The most passes in which a kernel is run again for counters that do not fit one pass.
     pub passes: usize,
+    /// The most counters of a pass, of all blocks together; `None` if only the capacities of the blocks limit them.
+    pub per_pass: Option<NonZeroU32>,
 }
 
 /// A request to count.
@@ -75,6 +78,10 @@ pub struct CounterChoice {
     pub names: Vec<String>,
     /// When they are read.
     pub mode: CountingMode,
+    /// The most counters of a pass, if the blocks' capacities are not to be used in full.
+    pub per_pass: Option<NonZeroU32>,
+    /// Which run of the program this is, if the program runs once for each pass in place of its kernels.
+    pub run: Option<u32>,
 }
 
 impl fmt::Display for CountingMode {
@@ -108,6 +115,7 @@ impl AgentRequest for CountingRequest {
                 CountingMode::Device { period } => Some(period),
             },
             passes: self.set.passes().len(),
+            per_pass: self.set.per_pass(),
         }
     }
 
@@ -155,7 +163,7 @@ impl AgentRequest for CountingRequest {
 }
 
 impl Counting {
-    /// The request that counts `names` on `agent`.
+    /// The request that counts `names` on `agent`, with at most `per_pass` counters in each pass.
     ///
     /// # Errors
     ///
@@ -165,12 +173,17 @@ impl Counting {
         agent: crate::record::AgentId,
         names: &[impl AsRef<str>],
         mode: CountingMode,
+        per_pass: Option<NonZeroU32>,
     ) -> Result<CountingRequest, CountingError> {
         let (possible, agent) = self.named_configurations(agent)?;
         let Some(possible) = possible.first() else {
             return Err(CountingError::NotSupported { agent });
         };
-        let set = Arc::new(CounterSet::new(&possible.architecture, names)?);
+        let set = Arc::new(CounterSet::new(
+            &possible.architecture,
+            names,
+            per_pass.or(possible.per_pass),
+        )?);
         Ok(CountingRequest { set, mode })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::CountingError;
 use crate::counters::{self, Architecture, Counted, CounterIndex};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// Counters and metrics of one architecture (CUPTI: event and metric groups; ROCProfiler v1: features; rocprofiler-sdk:
@@ -11,10 +12,12 @@ pub struct CounterSet {
     architecture: Arc<Architecture>,
     wanted: Vec<CounterIndex>,
     passes: Vec<Vec<Counted>>,
+    per_pass: Option<NonZeroU32>,
 }
 
 impl CounterSet {
-    /// The set of these names, each once. A name is found exactly, or else without regard to case.
+    /// The set of these names, each once. A name is found exactly, or else without regard to case. A pass has at most
+    /// `per_pass` counters, and as many of each block as that counts at a time.
     ///
     /// # Errors
     ///
@@ -23,6 +26,7 @@ impl CounterSet {
     pub fn new(
         architecture: &Arc<Architecture>,
         names: &[impl AsRef<str>],
+        per_pass: Option<NonZeroU32>,
     ) -> Result<CounterSet, CountingError> {
         let mut wanted = Vec::with_capacity(names.len());
         for name in names {
@@ -42,11 +46,12 @@ impl CounterSet {
         if wanted.is_empty() {
             return Err(CountingError::NoNames);
         }
-        let plan = counters::plan(architecture, &wanted)?;
+        let plan = counters::plan_limited(architecture, &wanted, per_pass)?;
         Ok(CounterSet {
             architecture: architecture.clone(),
             wanted,
             passes: plan.passes,
+            per_pass,
         })
     }
 
@@ -65,6 +70,11 @@ impl CounterSet {
         &self.passes
     }
 
+    /// The most counters of a pass, if there is such a limit.
+    pub fn per_pass(&self) -> Option<NonZeroU32> {
+        self.per_pass
+    }
+
     /// The basic counters of all passes.
     pub fn counted(&self) -> impl Iterator<Item = Counted> {
         self.passes.iter().flatten().copied()
@@ -80,6 +90,8 @@ impl CounterSet {
 
 impl PartialEq for CounterSet {
     fn eq(&self, other: &CounterSet) -> bool {
-        Arc::ptr_eq(&self.architecture, &other.architecture) && self.wanted == other.wanted
+        Arc::ptr_eq(&self.architecture, &other.architecture)
+            && self.wanted == other.wanted
+            && self.per_pass == other.per_pass
     }
 }

@@ -71,6 +71,7 @@ impl Provider<CountingRequest> for Fake {
             dispatches: true,
             shortest_period: None,
             passes: self.passes,
+            per_pass: None,
         }]
     }
 
@@ -212,7 +213,7 @@ fn values_of_metrics_are_computed_from_the_readings() {
     use crate::record::{CounterInvalid, CounterValueType, WorkId};
 
     let bench = Bench::new(2);
-    let set = CounterSet::new(&architecture(), &["M", "A", "b", "A"]).unwrap();
+    let set = CounterSet::new(&architecture(), &["M", "A", "b", "A"], None).unwrap();
     assert_eq!((set.names(), set.passes().len()), ("M, A, B".to_owned(), 2));
     let counted: Vec<_> = set.counted().collect();
     let set = Arc::new(set);

@@ -79,7 +79,7 @@ pub enum ScopeError {
     /// Not one of the keys.
     #[error(
         "`{0}`: expected delay=, from=, duration=, start-on=, stop-on=, dump-on=, kind=, call=, \
-         kernel=, pc-sampling=, counter=, counters-period=, kernel-debug-info, no-enqueue-arguments or range-ids"
+         kernel=, pc-sampling=, counter=, counters-period=, counters-per-pass=, counters-run=, kernel-debug-info, no-enqueue-arguments or range-ids"
     )]
     Key(String),
     /// Not a span of time.
@@ -87,6 +87,11 @@ pub enum ScopeError {
         "`{0}` is not a time: expected a number with ns, us, ms, s or m, such as 500ms or 1.5s"
     )]
     Time(String),
+    /// Not a number of counters or of a run.
+    #[error(
+        "`{0}` is not a number that counters can have: expected 1 or more, 0 or more for a run"
+    )]
+    Count(String),
     /// Not a kind that the recording makes.
     #[error("`{0}` is not a kind of record; the kinds are: {known}", known = known_kinds())]
     Kind(String),
@@ -222,6 +227,14 @@ impl Scope {
                     let period = Nanos(time(value)?.as_nanos() as u64);
                     scope.choose_counters().mode = CountingMode::Device { period };
                 }
+                "counters-per-pass" => {
+                    let limit = value.parse().map_err(|_| ScopeError::Count(value.into()))?;
+                    scope.choose_counters().per_pass = Some(limit);
+                }
+                "counters-run" => {
+                    let run = value.parse().map_err(|_| ScopeError::Count(value.into()))?;
+                    scope.choose_counters().run = Some(run);
+                }
                 "kernel-debug-info" => scope.kernel_debug_info = true,
                 "no-enqueue-arguments" => scope.no_enqueue_arguments = true,
                 "range-ids" => scope.range_ids = true,
@@ -276,6 +289,12 @@ impl Scope {
             }
             if let CountingMode::Device { period } = counters.mode {
                 parts.push(format!("counters-period={period}ns"));
+            }
+            if let Some(limit) = counters.per_pass {
+                parts.push(format!("counters-per-pass={limit}"));
+            }
+            if let Some(run) = counters.run {
+                parts.push(format!("counters-run={run}"));
             }
         }
         if self.kernel_debug_info {
@@ -354,11 +373,15 @@ mod tests {
         assert_eq!(cycles.sampling.unwrap().interval, 65536);
         assert_eq!(Scope::parse(&cycles.to_text()), Ok(cycles));
         let counted =
-            Scope::parse("counter=SQ_WAVES;counter=VALUBusy;counters-period=1ms").unwrap();
+            Scope::parse("counter=SQ_WAVES;counter=VALUBusy;counters-period=1ms;counters-per-pass=2;counters-run=0").unwrap();
         let counters = counted.counters.as_ref().unwrap();
         assert_eq!(counters.names, ["SQ_WAVES", "VALUBusy"]);
         let period = Nanos(1_000_000);
         assert_eq!(counters.mode, CountingMode::Device { period });
+        assert_eq!(
+            (counters.per_pass.map(|limit| limit.get()), counters.run),
+            (Some(2), Some(0))
+        );
         assert_eq!(Scope::parse(&counted.to_text()), Ok(counted));
         assert_eq!(Scope::parse(""), Ok(Scope::default()));
         assert_eq!(Scope::default().to_text(), "");
@@ -372,6 +395,7 @@ mod tests {
         assert!(error("delay=-1s").contains("is not a time"));
         assert!(error("kind=kernel").contains("kernel-dispatch"));
         assert!(error("start-on=").contains("must not be empty"));
+        assert!(error("counters-per-pass=0").contains("expected 1 or more"));
         assert!(error("pc-sampling=often").contains("host-trap,1ms"));
         assert!(error("pc-sampling=host-trap,1 apple").contains("500ms"));
     }

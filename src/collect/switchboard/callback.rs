@@ -30,6 +30,13 @@ pub enum Payload<'a> {
     Record(RecordRef<'a>),
     /// A code object with its machine code, which is empty if the runtime does not provide it.
     Code(&'a CodeObject, &'a [u8]),
+    /// The passes of a kernel that have run, and all that its counters need.
+    Replay {
+        /// The number of passes that have run.
+        done: u32,
+        /// The number of passes.
+        passes: u32,
+    },
     /// No data.
     None,
 }

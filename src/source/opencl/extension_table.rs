@@ -84,7 +84,7 @@ macro_rules! extension_functions {
                 num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_uint, sync_point: *mut cl_uint,
                 mutable_handle: *mut cl_mutable_command_khr) -> cl_int {
                 then |call, ()| command_buffers::record(call, command_buffer, Commands::kernel(kernel, work_dim,
-                    global_work_size, local_work_size))
+                    global_work_offset, global_work_size, local_work_size))
             }
             QUERY status clGetCommandBufferInfoKHR(command_buffer: cl_command_buffer_khr, param_name: cl_uint,
                 param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {}
@@ -142,7 +142,10 @@ macro_rules! extension_functions {
             QUERY status clGetMemAllocInfoINTEL(context: cl_context, ptr: *const c_void, param_name: cl_uint,
                 param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {}
             SET status clSetKernelArgMemPointerINTEL(kernel: cl_kernel, arg_index: cl_uint,
-                arg_value: *const c_void) -> cl_int {}
+                arg_value: *const c_void) -> cl_int {
+                if replay::is_on();
+                then |_, ()| replay::pointer_set(kernel, arg_index, arg_value)
+            }
             ENQUEUE work(command_queue, event) clEnqueueMemFillINTEL(command_queue: cl_command_queue,
                 dst_ptr: *mut c_void, pattern: *const c_void, pattern_size: usize, size: usize,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {

@@ -94,18 +94,34 @@ pub const CL_CONTEXT_DEVICES: cl_uint = 0x1081;
 pub const CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE: u64 = 1 << 0;
 pub const CL_QUEUE_PROFILING_ENABLE: u64 = 1 << 1;
 pub const CL_QUEUE_ON_DEVICE: u64 = 1 << 2;
+pub const CL_QUEUE_CONTEXT: cl_uint = 0x1090;
+pub const CL_QUEUE_DEVICE: cl_uint = 0x1091;
 pub const CL_QUEUE_REFERENCE_COUNT: cl_uint = 0x1092;
 pub const CL_QUEUE_PROPERTIES: cl_uint = 0x1093;
 pub const CL_QUEUE_PROPERTIES_ARRAY: cl_uint = 0x1098;
 
+pub const CL_MEM_READ_ONLY: u64 = 1 << 2;
 pub const CL_MEM_USE_HOST_PTR: u64 = 1 << 3;
 pub const CL_MEM_ALLOC_HOST_PTR: u64 = 1 << 4;
 pub const CL_MEM_SVM_FINE_GRAIN_BUFFER: u64 = 1 << 10;
 pub const CL_MEM_OBJECT_BUFFER: cl_uint = 0x10f0;
+pub const CL_MEM_OBJECT_IMAGE2D_ARRAY: cl_uint = 0x10f3;
+pub const CL_MEM_OBJECT_IMAGE1D_ARRAY: cl_uint = 0x10f5;
+pub const CL_MEM_OBJECT_PIPE: cl_uint = 0x10f7;
 pub const CL_MEM_TYPE: cl_uint = 0x1100;
+pub const CL_MEM_FLAGS: cl_uint = 0x1101;
 pub const CL_MEM_SIZE: cl_uint = 0x1102;
+pub const CL_MEM_MAP_COUNT: cl_uint = 0x1104;
 pub const CL_MEM_CONTEXT: cl_uint = 0x1106;
+pub const CL_MEM_ASSOCIATED_MEMOBJECT: cl_uint = 0x1107;
+pub const CL_MEM_OFFSET: cl_uint = 0x1108;
 pub const CL_IMAGE_ELEMENT_SIZE: cl_uint = 0x1111;
+pub const CL_IMAGE_WIDTH: cl_uint = 0x1114;
+pub const CL_IMAGE_HEIGHT: cl_uint = 0x1115;
+pub const CL_IMAGE_DEPTH: cl_uint = 0x1116;
+pub const CL_IMAGE_ARRAY_SIZE: cl_uint = 0x1117;
+pub const CL_IMAGE_NUM_MIP_LEVELS: cl_uint = 0x1119;
+pub const CL_IMAGE_NUM_SAMPLES: cl_uint = 0x111a;
 pub const CL_MIGRATE_MEM_OBJECT_HOST: u64 = 1 << 0;
 
 pub const CL_KERNEL_FUNCTION_NAME: cl_uint = 0x1190;
@@ -116,6 +132,13 @@ pub const CL_KERNEL_LOCAL_MEM_SIZE: cl_uint = 0x11b2;
 pub const CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE: cl_uint = 0x11b3;
 pub const CL_KERNEL_PRIVATE_MEM_SIZE: cl_uint = 0x11b4;
 
+pub const CL_KERNEL_ARG_ADDRESS_QUALIFIER: cl_uint = 0x1196;
+pub const CL_KERNEL_ARG_ACCESS_QUALIFIER: cl_uint = 0x1197;
+pub const CL_KERNEL_ARG_ADDRESS_GLOBAL: cl_uint = 0x119b;
+pub const CL_KERNEL_ARG_ADDRESS_CONSTANT: cl_uint = 0x119d;
+pub const CL_KERNEL_ARG_ACCESS_READ_ONLY: cl_uint = 0x11a0;
+
+pub const CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE: cl_uint = 0x1185;
 pub const CL_PROGRAM_CONTEXT: cl_uint = 0x1161;
 pub const CL_PROGRAM_DEVICES: cl_uint = 0x1163;
 

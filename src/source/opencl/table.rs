@@ -114,8 +114,8 @@ macro_rules! opencl_functions {
             LIFETIME status clReleaseKernel(kernel: cl_kernel) -> cl_int { through objects::release_kernel }
             SET status clSetKernelArg(kernel: cl_kernel, arg_index: cl_uint, arg_size: usize,
                 arg_value: *const c_void) -> cl_int {
-                if arg_value.is_null();
-                then |call, ()| kernels::local_argument(call, kernel, arg_index, arg_size)
+                if arg_value.is_null() || replay::is_on();
+                then |call, ()| kernels::argument_set(call, kernel, arg_index, arg_size, arg_value)
             }
             QUERY status clGetKernelInfo(kernel: cl_kernel, param_name: cl_uint, param_value_size: usize,
                 param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {}
@@ -189,7 +189,9 @@ macro_rules! opencl_functions {
             ENQUEUE work(command_queue, event) clEnqueueNDRangeKernel(command_queue: cl_command_queue,
                 kernel: cl_kernel, work_dim: cl_uint, global_work_offset: *const usize, global_work_size: *const usize,
                 local_work_size: *const usize, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event,
-                event: *mut cl_event) -> cl_int { Commands::kernel(kernel, work_dim, global_work_size, local_work_size) }
+                event: *mut cl_event) -> cl_int {
+                Commands::kernel(kernel, work_dim, global_work_offset, global_work_size, local_work_size)
+            }
             ENQUEUE work(command_queue, event) clEnqueueTask(command_queue: cl_command_queue, kernel: cl_kernel,
                 num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) -> cl_int {
                 Commands::task(kernel)
@@ -407,9 +409,15 @@ macro_rules! opencl_functions {
             CREATE object(errcode_ret) clCreateSamplerWithProperties(context: cl_context,
                 sampler_properties: *const cl_ulong, errcode_ret: *mut cl_int) -> cl_sampler {}
             SET status clSetKernelArgSVMPointer(kernel: cl_kernel, arg_index: cl_uint,
-                arg_value: *const c_void) -> cl_int {}
+                arg_value: *const c_void) -> cl_int {
+                if replay::is_on();
+                then |_, ()| replay::pointer_set(kernel, arg_index, arg_value)
+            }
             SET status clSetKernelExecInfo(kernel: cl_kernel, param_name: cl_uint, param_value_size: usize,
-                param_value: *const c_void) -> cl_int {}
+                param_value: *const c_void) -> cl_int {
+                if replay::is_on();
+                then |_, ()| replay::exec_info_set(kernel)
+            }
             QUERY status clGetKernelSubGroupInfoKHR(in_kernel: cl_kernel, in_device: cl_device_id, param_name: cl_uint,
                 input_value_size: usize, input_value: *const c_void, param_value_size: usize, param_value: *mut c_void,
                 param_value_size_ret: *mut usize) -> cl_int {}

@@ -331,6 +331,7 @@ impl Provider<CountingRequest> for DeviceCounters {
             dispatches: true,
             shortest_period: Some(SHORTEST_PERIOD),
             passes: MAX_PASSES,
+            per_pass: None,
         }]
     }
 

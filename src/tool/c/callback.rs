@@ -55,6 +55,10 @@ pub struct CallbackData {
     pub code_bytes: usize,
     /// The external id of the call or the work, as records in buffers of the subscriber's context carry it; 0 for none.
     pub external: ExternalId,
+    /// Of a kernel that runs in several passes for its counters (the operation `kernel replay` of `GPUTRAIL_DOMAIN_KERNEL_DISPATCH`): the passes that have run.
+    pub passes_done: u32,
+    /// All of its passes.
+    pub passes: u32,
 }
 sized!(CallbackData, "gputrail_callback", 64);
 
@@ -190,7 +194,11 @@ fn with_data(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackDa
         Payload::Call(arguments) => (arguments, std::ptr::null(), &[]),
         Payload::Record(record) => (none, record.bytes().as_ptr().cast(), &[]),
         Payload::Code(object, code) => (none, (&raw const *object).cast(), code),
-        Payload::None => (none, std::ptr::null(), &[]),
+        Payload::Replay { .. } | Payload::None => (none, std::ptr::null(), &[]),
+    };
+    let (passes_done, passes) = match callback.payload {
+        Payload::Replay { done, passes } => (done, passes),
+        _ => (0, 0),
     };
     let mut data = CallbackData {
         operation: callback.operation,
@@ -210,6 +218,8 @@ fn with_data(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackDa
         },
         code_bytes: code.len(),
         external: callback.external,
+        passes_done,
+        passes,
         ..CallbackData::blank()
     };
     let current = (&raw const data, (&raw const arguments).cast());

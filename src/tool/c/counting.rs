@@ -11,6 +11,7 @@ use crate::collect::counting::CountingMode;
 use crate::counters::Definition;
 use crate::record::{AgentId, Nanos};
 use core::ffi::c_char;
+use core::num::NonZeroU32;
 
 /// A counter or metric of an agent. The texts are never freed.
 #[derive(Copy, Clone, Debug)]
@@ -50,6 +51,10 @@ pub struct CountingOptions {
     pub counters: *const c_char,
     /// 0 for the values of each dispatch; otherwise the time from one reading of the agent to the next, in nanoseconds.
     pub period: u64,
+    /// The most counters of a pass of a kernel, 0 for as many as the hardware counts at a time. Not for a period.
+    pub per_pass: u32,
+    /// 0.
+    pub reserved: u32,
 }
 sized!(CountingOptions, "gputrail_counting_options", 24);
 
@@ -152,6 +157,13 @@ pub unsafe extern "C" fn gputrail_context_count(
                 period: Nanos(period),
             },
         };
-        Ok(context.count(&buffer, agent, &names, mode)?)
+        match NonZeroU32::new(asked.per_pass) {
+            None => Ok(context.count(&buffer, agent, &names, mode)?),
+            Some(_) if mode != CountingMode::Dispatch => Err(Failure::new(
+                Status::INVALID_ARGUMENT,
+                "per_pass: there is one pass at a period",
+            )),
+            Some(per_pass) => Ok(context.count_in_passes(&buffer, agent, &names, per_pass)?),
+        }
     })
 }

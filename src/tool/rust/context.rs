@@ -330,6 +330,32 @@ impl Context {
         names: &[&str],
         mode: CountingMode,
     ) -> Result<(), Error> {
+        self.count_with(buffer, agent, names, mode, 0)
+    }
+
+    /// [`Context::count`] for each dispatch, with at most `per_pass` counters in a pass: a kernel runs once for each pass.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::count`].
+    pub fn count_in_passes(
+        &self,
+        buffer: &Buffer,
+        agent: AgentId,
+        names: &[&str],
+        per_pass: core::num::NonZeroU32,
+    ) -> Result<(), Error> {
+        self.count_with(buffer, agent, names, CountingMode::Dispatch, per_pass.get())
+    }
+
+    fn count_with(
+        &self,
+        buffer: &Buffer,
+        agent: AgentId,
+        names: &[&str],
+        mode: CountingMode,
+        per_pass: u32,
+    ) -> Result<(), Error> {
         let names = std::ffi::CString::new(names.join(",")).unwrap_or_default();
         let options = CountingOptions {
             counters: names.as_ptr(),
@@ -337,6 +363,7 @@ impl Context {
                 CountingMode::Dispatch => 0,
                 CountingMode::Device { period } => period.0,
             },
+            per_pass,
             ..CountingOptions::blank()
         };
         // SAFETY: a structure of this size, with a text that ends with a 0.

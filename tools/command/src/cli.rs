@@ -11,6 +11,7 @@ use gputrail::collect::session::Size;
 use gputrail::record::{Kind, SamplingMethod, SamplingUnit};
 use gputrail::source::perf::SampleSource;
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -460,7 +461,7 @@ pub struct Sampling {
 pub struct Counting {
     /// Collect counters and metrics, such as TASK_CLOCK,PAGE_FAULTS for OpenCL on processors. `gputrail counters list --agent`
     /// lists those of an agent
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = scope::name, conflicts_with = "pc_sampling")]
+    #[arg(long, value_name = "NAMES", conflicts_with = "pc_sampling")]
     pub counters: Vec<String>,
 
     /// Collect the counters and metrics that a file names: lines of names, as rocprofv3 has them with `pmc:` before, and
@@ -475,6 +476,11 @@ pub struct Counting {
     /// Time from one reading of a device's counters to the next [default: 1ms]
     #[arg(long, value_name = "TIME", value_parser = scope::time)]
     pub counters_period: Option<Duration>,
+
+    /// The most counters of a pass: a kernel whose counters need several passes runs once for each [default: as many as the
+    /// hardware counts at a time]
+    #[arg(long, value_name = "N", conflicts_with = "counters_period")]
+    pub counters_per_pass: Option<NonZeroU32>,
 }
 
 /// When counters are read.

@@ -155,7 +155,12 @@ const MAX_FILE: u64 = 1 << 20;
 impl Counting {
     /// The counters that are asked for, if any.
     pub fn choice(&self) -> Result<Option<CounterChoice>, anyhow::Error> {
-        let mut names = self.counters.clone();
+        let mut names = Vec::new();
+        // A comma at the end is no name.
+        let words = self.counters.iter().flat_map(|text| text.split(','));
+        for word in words.map(str::trim).filter(|word| !word.is_empty()) {
+            names.push(scope::name(word).context("--counters")?);
+        }
         for file in &self.counters_file {
             read_names(file, &mut names)?;
         }
@@ -163,13 +168,21 @@ impl Counting {
             || self.counters_mode.is_none() && self.counters_period.is_some();
         match (names.is_empty(), is_device, self.counters_period) {
             (true, false, None)
-                if self.counters_file.is_empty() && self.counters_mode.is_none() =>
+                if self.counters.is_empty()
+                    && self.counters_file.is_empty()
+                    && self.counters_mode.is_none()
+                    && self.counters_per_pass.is_none() =>
             {
                 return Ok(None);
             }
             (true, ..) => bail!("no counter is named: --counters and --counters-file name them"),
             (false, false, Some(_)) => {
                 bail!("--counters-period is for --counters-mode device")
+            }
+            (false, true, _) if self.counters_per_pass.is_some() => {
+                bail!(
+                    "--counters-per-pass is for --counters-mode dispatch: there is one pass at a period"
+                )
             }
             _ => {}
         }
@@ -180,7 +193,12 @@ impl Counting {
                 period: Nanos(period.as_nanos() as u64),
             },
         };
-        Ok(Some(CounterChoice { names, mode }))
+        Ok(Some(CounterChoice {
+            names,
+            mode,
+            per_pass: self.counters_per_pass,
+            run: None,
+        }))
     }
 }
 

@@ -9,7 +9,7 @@ use super::counting;
 use super::devices;
 use super::dispatch::{contained, next};
 use super::ffi::*;
-use super::functions::operation;
+use super::functions::{Function, operation};
 use super::queues::{self, QueueIds};
 use super::waits::{self, WaitList};
 use super::work::{Enqueue, EnqueueInfo, OnQueue};
@@ -124,6 +124,12 @@ impl ObservedCall {
         self.thread
             .filter(|thread| thread.is_current())
             .and_then(Current::borrow)
+    }
+
+    /// Whether it is a call of one of `functions`.
+    pub fn is_of(&self, functions: &[Function]) -> bool {
+        let mut operations = functions.iter().map(|function| operation(*function as u16));
+        operations.any(|operation| operation == self.core.operation)
     }
 
     /// The consumers of the call at its enter.
@@ -273,7 +279,7 @@ impl ObservedCall {
         let queue = unsafe { Self::queue_of(queue, &work) };
         let info = own.source.queue(queue);
         let counts = counting::is_on() && work.is_kernel();
-        let has_ended = counts && counting::after(info.agent, queue, event);
+        let has_ended = counts && counting::after(self, work, info.agent, queue, event);
         self.end();
         let event = EventOf {
             handle: event,

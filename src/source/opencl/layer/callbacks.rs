@@ -13,7 +13,7 @@ use super::queues::QueueIds;
 use super::work::Enqueue;
 use crate::collect::correlation::HostThread;
 use crate::collect::notify::{self, Followers, Notifier};
-use crate::collect::operations::{memory_allocation, resource, synchronization};
+use crate::collect::operations::{kernel_dispatch, memory_allocation, resource, synchronization};
 use crate::collect::process::Current;
 use crate::collect::switchboard::{CallArguments, Callback, Payload, Phase, Switchboard, Within};
 use crate::record::*;
@@ -239,6 +239,21 @@ impl ObservedCall {
         site.notify_postponed();
         let followers = followers.map(|followers| Box::new(followers.with_user_data(user_data)));
         id.is_some().then_some((id, followers))
+    }
+
+    /// Notifies subscribers that `done` of the `passes` of a kernel have run.
+    #[cold]
+    pub(super) fn notify_replay(&self, work: &impl Enqueue, done: usize, passes: usize) {
+        if let (Some(site), Some(launch)) = (self.inner_call_site(), work.launch()) {
+            let payload = Payload::Replay {
+                done: done as u32,
+                passes: passes as u32,
+            };
+            let kernel = super::kernels::id(launch.kernel);
+            site.notifier()
+                .instant_of(kernel_dispatch::REPLAY, kernel, payload);
+            site.notify_postponed();
+        }
     }
 
     /// Ends the operations inside the call, which returned `status`: those that were entered but not carried out get

@@ -2,12 +2,14 @@
 //! collection service, and separates counted kernels from other work. Panics are contained here and do not affect the
 //! layer.
 
+use super::call::ObservedCall;
 use super::completion;
 use super::device::Device;
 use super::dispatch::{below, contained, next};
 use super::ffi::*;
 use super::functions::ask;
 use super::queues;
+use super::replay;
 use super::waits::WaitList;
 use super::work::{Enqueue, EnqueueInfo, OnQueue};
 use crate::collect::correlation::HostThread;
@@ -37,6 +39,7 @@ const PAUSE: Duration = Duration::from_micros(50);
 pub(super) fn begin() {
     let new = Box::leak(Box::new(Arc::new(HostCounters::new())));
     COUNTERS.store(new, Ordering::Release);
+    replay::begin();
 }
 
 fn counters() -> Option<&'static Arc<HostCounters>> {
@@ -89,17 +92,28 @@ fn offer(agent: AgentId, device: &Device) {
     }
 }
 
-/// Prepares to count `work` if it is a kernel, which the program is about to enqueue: waits until the work before it has
-/// ended, and reads. Returns whether the calling thread owns the counters now; [`abandon`] is to be called then.
+/// Whether `thread` is one of the runtime, which a kernel may need to run.
+pub(super) fn is_of_runtime(thread: u32) -> bool {
+    counters().is_some_and(|counters| counters.is_of_runtime(thread))
+}
+
+/// Prepares to count `work` if it is a kernel, which the program is about to enqueue by `call`: waits until the work before
+/// it has ended, runs it for all passes but the last, and reads. Returns whether the calling thread owns the counters now; [`abandon`] is to be called then.
 ///
 /// # Safety
 ///
 /// `queue` is the program's, `waits` is its list.
 #[cold]
 #[inline(never)]
-pub(super) unsafe fn before(queue: impl OnQueue, work: impl Enqueue, waits: WaitList) -> bool {
+pub(super) unsafe fn before(
+    call: &ObservedCall,
+    queue: impl OnQueue,
+    work: impl Enqueue,
+    waits: WaitList,
+) -> bool {
     let mut is_owner = false;
     contained(|| {
+        replay::wait_for_others();
         if !work.is_kernel() || WAITS_FOR_PROGRAM.load(Ordering::Relaxed) {
             return;
         }
@@ -116,15 +130,28 @@ pub(super) unsafe fn before(queue: impl OnQueue, work: impl Enqueue, waits: Wait
             return;
         }
         // SAFETY: the caller's promise.
-        match unsafe { ended_before(queue, waits) } {
-            true => counters.begin(agent),
-            false => {
-                counters.release();
-                is_owner = false;
-            }
+        if !unsafe { ended_before(queue, waits) } {
+            counters.release();
+            is_owner = false;
+            return;
+        }
+        let passes = counters.passes(agent);
+        if passes < 2 {
+            return counters.begin(agent, 0);
+        }
+        let launch = work.launch();
+        let told = |done| call.notify_replay(&work, done, passes);
+        if let Err(reason) = replay::run(counters, agent, queue, launch, passes, told) {
+            counters.refuse(agent, reason);
         }
     });
     is_owner
+}
+
+/// Whether the work in `queue` has ended, or does within the time that work before a kernel may take.
+pub(super) fn has_ended_soon(queue: cl_command_queue) -> bool {
+    // SAFETY: no list.
+    !WAITS_FOR_PROGRAM.load(Ordering::Relaxed) && unsafe { ended_before(queue, WaitList::NONE) }
 }
 
 /// Waits until the work in `queue` and that of `waits` have ended. `false`: they did not in time, or cannot be asked.
@@ -184,19 +211,29 @@ fn has_ended(event: cl_event, until: Instant) -> bool {
 /// `agent`. Returns whether the kernel has ended.
 #[cold]
 #[inline(never)]
-pub(super) fn after(agent: AgentId, queue: cl_command_queue, event: cl_event) -> bool {
+pub(super) fn after(
+    call: &ObservedCall,
+    work: impl Enqueue,
+    agent: AgentId,
+    queue: cl_command_queue,
+    event: cl_event,
+) -> bool {
     let Some(counters) = counters() else {
         return false;
     };
-    if !counters.is_owner() || event.is_null() {
+    if event.is_null() || !counters.is_counting() {
         return false;
     }
     let _uncancelled = Uncancelled::begin();
     next!(clFlush(queue));
     let has_ended = has_ended(event, Instant::now() + LONGEST_KERNEL);
     match has_ended {
-        true => counters.end(agent),
+        true => counters.end(),
         false => counters.release(),
+    }
+    let passes = counters.passes(agent);
+    if has_ended && passes > 1 {
+        call.notify_replay(&work, passes, passes);
     }
     has_ended
 }

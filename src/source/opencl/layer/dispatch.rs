@@ -9,7 +9,7 @@ use super::table::opencl_functions;
 use super::work::{Commands, Mapped};
 use super::{
     counting, debug_info, events, extensions, kernels, memory, objects, programs, queues, rect,
-    waits,
+    replay, waits,
 };
 use crate::platform::inside::contain;
 use crate::record::{ArgumentType, KernelId, OperationGroup};
@@ -286,7 +286,7 @@ macro_rules! body {
             // SAFETY: what the program says, the runtime would read too.
             unsafe {
                 let waits = wait_list!($($arg),*);
-                $crate::source::opencl::layer::counting::before($queue, $work, waits)
+                $crate::source::opencl::layer::counting::before($call, $queue, $work, waits)
             }
         };
         let mut own = cl_event::NULL;
@@ -317,6 +317,7 @@ macro_rules! body {
     ($call:ident $next:expr, map [$queue:ident, $event:ident, $blocking:ident, $errcode:ident] $group:ident $name:ident
         ($($arg:ident: $ty:ty),*) { $work:expr }) => {{
         contained(|| notify_enqueue!($call $queue, $work, $blocking.0 != 0, $($arg),*));
+        contained($crate::source::opencl::layer::replay::wait_for_others);
         let mut status = CL_SUCCESS;
         let status_asked = $errcode;
         let $errcode = if status_asked.is_null() { &raw mut status } else { status_asked };
@@ -347,6 +348,7 @@ macro_rules! body {
 
     ($call:ident $next:expr, untracked [$queue:ident] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $work:expr }) => {{
         contained(|| notify_enqueue!($call $queue, $work, false, $($arg),*));
+        contained($crate::source::opencl::layer::replay::wait_for_others);
         let result = middle!($call $next, ($($arg),*) {});
         contained(|| {
             if result == CL_SUCCESS {

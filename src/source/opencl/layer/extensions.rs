@@ -16,7 +16,7 @@ use super::ffi::*;
 use super::functions::numbers as Function;
 use super::functions::{Argument, FUNCTIONS};
 use super::work::Commands;
-use super::{devices, memory, programs, queues, rect};
+use super::{devices, memory, programs, queues, rect, replay};
 use crate::collect::process;
 use crate::platform::sync::{OnceBox, PerProcess};
 use crate::record::{MemoryKind, NoteKind};

@@ -245,6 +245,20 @@ impl<T: Pod> Handles<T> {
         Some(result)
     }
 
+    /// Calls `each` with every entry, while no thread adds, changes or removes one.
+    pub fn each(&self, mut each: impl FnMut(u64, &T)) {
+        let _writer = self.lock();
+        let Some(table) = self.known.table() else {
+            return;
+        };
+        for entry in &table.entries {
+            let key = entry.key.load(Ordering::Relaxed);
+            if key != 0 {
+                each(key, &bytemuck::cast(Words(entry.load())));
+            }
+        }
+    }
+
     /// Removes all entries.
     pub fn clear(&self) {
         let mut writer = self.lock();

@@ -8,7 +8,7 @@ use super::ffi::*;
 use super::functions::ask;
 use super::handles::Handles;
 use super::objects::{Object, object};
-use super::programs;
+use super::{programs, replay};
 use crate::collect::operations::resource;
 use crate::collect::process;
 use crate::platform::sync::PerProcess;
@@ -116,20 +116,37 @@ pub(super) fn cloned(call: &mut ObservedCall, kernel: cl_kernel, source: cl_kern
     let mut info = lookup(source);
     info.references = 1;
     KERNELS.insert(kernel, info);
+    replay::kernel_cloned(kernel, source);
     let mut local = LOCAL.lock();
     if let Some(arguments) = local.get(&source.into()).cloned() {
         local.insert(kernel.into(), arguments);
     }
 }
 
-/// Notes an argument without a value: local memory of that size.
+/// An argument was set: notes those without a value, which are local memory, and all of them for replay.
+///
+/// # Safety
+///
+/// The arguments are those of a call to clSetKernelArg that succeeded.
 #[cold]
-pub(super) fn local_argument(
-    _: &mut ObservedCall,
+pub(super) unsafe fn argument_set(
+    call: &mut ObservedCall,
     kernel: cl_kernel,
     index: cl_uint,
     bytes: usize,
+    value: *const c_void,
 ) {
+    if value.is_null() {
+        local_argument(call, kernel, index, bytes);
+    }
+    if replay::is_on() {
+        // SAFETY: the caller's promise.
+        unsafe { replay::argument_set(kernel, index, bytes, value) };
+    }
+}
+
+/// Notes an argument without a value: local memory of that size.
+fn local_argument(_: &mut ObservedCall, kernel: cl_kernel, index: cl_uint, bytes: usize) {
     let bytes = bytes as u32;
     let mut local = LOCAL.lock();
     let arguments = local.entry(kernel.into()).or_default();
@@ -183,6 +200,7 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     let mut info = KernelInfo::zeroed();
     info.references = 1;
     LOCAL.lock().remove(&kernel.into());
+    replay::kernel_created(kernel);
     let Some(names) = process::names() else {
         return info;
     };

@@ -3,7 +3,7 @@
 use super::call::ObservedCall;
 use super::dispatch::{below, next};
 use super::ffi::*;
-use super::functions::ask;
+use super::functions::{Function, ask};
 use super::handles::Handles;
 use super::objects::{self, Object, object};
 use crate::record::{AgentId, Allocation, AllocationOperation, ContextId, Kind, MemoryKind};
@@ -23,12 +23,45 @@ pub(super) struct MemoryInfo {
     pub kind: MemoryKind,
     /// 1 if it is a part of another object, without memory of its own.
     part: u8,
-    unused: [u8; 22],
+    /// 1 if its memory belongs to another API.
+    foreign: u8,
+    unused: [u8; 21],
 }
 object!(cl_mem, MemoryInfo, MEMORY);
 
 /// Shared virtual memory, by its first address.
 static SHARED: Handles<MemoryInfo> = Handles::new();
+
+impl MemoryInfo {
+    /// Whether its memory belongs to another API, such as OpenGL.
+    pub fn is_foreign(&self) -> bool {
+        self.foreign != 0
+    }
+}
+
+/// Whether `is` holds for a tracked object that is `root`, or a part or view of it.
+pub(super) fn any_part(root: cl_mem, is: impl Fn(cl_mem) -> bool) -> bool {
+    let mut any = false;
+    MEMORY.each(|handle, _| {
+        let object = cl_mem(handle as *mut c_void);
+        let parent = |of| {
+            let none: cl_mem = of;
+            if none.is_null() {
+                return none;
+            }
+            let parent =
+                ask!(below(), clGetMemObjectInfo(of, CL_MEM_ASSOCIATED_MEMOBJECT) -> cl_mem);
+            parent.unwrap_or(cl_mem::NULL)
+        };
+        // An image of a sub-buffer is a part of a part.
+        let is_part = || {
+            let is_here = || [object, parent(object), parent(parent(object))].contains(&root);
+            is(object) && is_here()
+        };
+        any |= is_part();
+    });
+    any
+}
 
 pub(super) fn forget_all() {
     MEMORY.clear();
@@ -52,6 +85,16 @@ pub(super) fn forget_shared(address: *const c_void) -> Option<MemoryInfo> {
     SHARED.remove(address as u64)
 }
 
+/// The functions that make objects of another API's memory.
+const OF_OTHER_APIS: [Function; 6] = [
+    Function::clCreateFromGLBuffer,
+    Function::clCreateFromGLTexture,
+    Function::clCreateFromGLTexture2D,
+    Function::clCreateFromGLTexture3D,
+    Function::clCreateFromGLRenderbuffer,
+    Function::clCreateFromEGLImageKHR,
+];
+
 /// A memory object was created.
 pub(super) fn created(
     call: &mut ObservedCall,
@@ -60,7 +103,8 @@ pub(super) fn created(
     flags: cl_bitfield,
 ) {
     call.end();
-    let info = describe(mem, context, flags, false);
+    let mut info = describe(mem, context, flags, false);
+    info.foreign = u8::from(call.is_of(&OF_OTHER_APIS));
     MEMORY.insert(mem, info);
     write(call, AllocationOperation::ALLOCATE, mem.into(), &info);
 }

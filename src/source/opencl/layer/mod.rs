@@ -18,6 +18,7 @@ mod objects;
 mod programs;
 mod queues;
 mod rect;
+mod replay;
 mod sampling;
 mod waits;
 mod work;

@@ -184,6 +184,26 @@ fn binaries(program: cl_program, devices: usize) -> Vec<Vec<u8>> {
     }
 }
 
+/// Whether the source of `program` has `text` in it, or its code where it was not made from source.
+pub(super) fn mentions(program: cl_program, text: &[u8]) -> bool {
+    const CL_PROGRAM_SOURCE: cl_uint = 0x1164;
+    let has = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text);
+    let source = super::device::text(|bytes, to, size| {
+        next!(clGetProgramInfo(
+            program,
+            CL_PROGRAM_SOURCE,
+            bytes,
+            to,
+            size
+        ))
+    });
+    if !source.is_empty() {
+        return has(source.as_bytes());
+    }
+    let binaries = binaries(program, devices(program).len());
+    binaries.iter().any(|binary| has(binary))
+}
+
 /// The module of `program`.
 pub(super) fn module(program: cl_program) -> ModuleId {
     lookup(program).id

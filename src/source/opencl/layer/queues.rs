@@ -8,6 +8,7 @@ use super::ffi::*;
 use super::functions::ask;
 use super::handles::Handles;
 use super::objects;
+use super::replay;
 use crate::collect::operations::resource;
 use crate::collect::process;
 use crate::platform::sync::PerProcess;
@@ -63,6 +64,11 @@ impl QueueInfo {
             // The program does not have the queue yet, or is in a call that changes it.
             ANY_HIDES.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Whether the program holds the queue and puts work into it.
+    pub fn may_have_work(&self) -> bool {
+        self.references > 0 && self.actual & CL_QUEUE_ON_DEVICE == 0
     }
 
     /// Whether the program created the queue without profiling.
@@ -278,6 +284,9 @@ pub(super) fn retained(_: &mut ObservedCall, queue: cl_command_queue) {
 
 /// Counts a reference that the program releases. The queue stays tracked.
 pub(super) unsafe fn release(call: &mut ObservedCall, queue: cl_command_queue) -> cl_int {
+    if replay::is_on() && QUEUES.get(queue).is_some_and(|info| info.references == 1) {
+        contained(|| replay::queue_going(queue));
+    }
     let less = |info: &mut QueueInfo| {
         info.references = info.references.saturating_sub(1);
         (info.references == 0).then_some(info.ids.id)
@@ -304,8 +313,6 @@ fn name_unknown(queue: cl_command_queue) -> QueueInfo {
 }
 
 fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
-    const CL_QUEUE_CONTEXT: cl_uint = 0x1090;
-    const CL_QUEUE_DEVICE: cl_uint = 0x1091;
     let mut info = QueueInfo::zeroed();
     info.set_properties(asked, actual);
     info.references = 1;

@@ -6,6 +6,7 @@ mod constructors;
 pub(super) use constructors::{Commands, list, synchronization};
 
 use super::callbacks::{self, CommandDescription};
+use super::dispatch::next;
 use super::ffi::*;
 use super::kernels;
 use super::memory;
@@ -51,6 +52,11 @@ pub(super) trait Enqueue: Copy {
     #[inline(always)]
     fn is_kernel(&self) -> bool {
         false
+    }
+
+    /// The launch, if it is one that can be repeated.
+    fn launch(&self) -> Option<KernelLaunch> {
+        None
     }
 
     /// The buffers that want its records, of a call with this interest.
@@ -190,8 +196,10 @@ impl Mapped for MemoryCopy {
 #[derive(Copy, Clone)]
 pub(super) struct KernelLaunch {
     launch: kernels::Launch,
-    /// The length of those of both lists that are not null.
+    pub kernel: cl_kernel,
+    /// The length of those of the lists that are not null.
     dimensions: cl_uint,
+    offset: *const usize,
     global: *const usize,
     local: *const usize,
 }
@@ -202,6 +210,25 @@ impl KernelLaunch {
         let mut dispatch = KernelDispatch::blank();
         self.fill(&mut dispatch);
         dispatch
+    }
+
+    /// Launches the kernel on `queue` with an event.
+    ///
+    /// # Safety
+    ///
+    /// The lists have as many values as there are dimensions, `event` is a place for an event.
+    pub unsafe fn enqueue_on(&self, queue: cl_command_queue, event: *mut cl_event) -> cl_int {
+        next!(clEnqueueNDRangeKernel(
+            queue,
+            self.kernel,
+            self.dimensions,
+            self.offset,
+            self.global,
+            self.local,
+            0,
+            core::ptr::null(),
+            event
+        ))
     }
 
     #[inline(always)]
@@ -231,6 +258,10 @@ impl Enqueue for KernelLaunch {
     #[inline(always)]
     fn is_kernel(&self) -> bool {
         self.launch.id.is_some()
+    }
+
+    fn launch(&self) -> Option<KernelLaunch> {
+        Some(*self)
     }
 
     #[inline(always)]
@@ -293,18 +324,24 @@ mod tests {
 
     #[test]
     fn dimensions_that_are_not_used_have_one_work_item() {
+        let none = core::ptr::null();
         // SAFETY: the sizes have as many values as there are dimensions.
         let dispatch = unsafe {
-            Commands::kernel(cl_kernel::NULL, 2, [640, 360].as_ptr(), [8, 4].as_ptr()).record()
+            Commands::kernel(
+                cl_kernel::NULL,
+                2,
+                none,
+                [640, 360].as_ptr(),
+                [8, 4].as_ptr(),
+            )
+            .record()
         };
         assert_eq!(
             (dispatch.grid, dispatch.workgroup),
             ([640, 360, 1], [8, 4, 1])
         );
         // SAFETY: null is allowed for both.
-        let dispatch = unsafe {
-            Commands::kernel(cl_kernel::NULL, 1, core::ptr::null(), core::ptr::null()).record()
-        };
+        let dispatch = unsafe { Commands::kernel(cl_kernel::NULL, 1, none, none, none).record() };
         assert_eq!((dispatch.grid, dispatch.workgroup), ([0, 1, 1], [0, 0, 0]));
     }
 }

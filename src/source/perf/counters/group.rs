@@ -17,10 +17,16 @@ const TYPE_HARDWARE: u32 = 0;
 const READ_FORMAT: u64 = 1 | 1 << 1 | 1 << 3;
 /// exclude_kernel, exclude_hv.
 const USER_ONLY: u64 = 1 << 5 | 1 << 6;
+/// disabled
+const DISABLED: u64 = 1;
 /// The lowest number of our descriptors, where the limit of open files allows it.
 const FIRST_DESCRIPTOR: u64 = 700;
 /// The most events of a group.
 pub(super) const MAX_EVENTS: usize = 16;
+/// `PERF_EVENT_IOC_ENABLE`, `PERF_EVENT_IOC_DISABLE`, and `PERF_IOC_FLAG_GROUP` as their argument.
+const IOC_ENABLE: libc::Ioctl = 0x2400;
+const IOC_DISABLE: libc::Ioctl = 0x2401;
+const FLAG_GROUP: libc::c_ulong = 1;
 /// `PERF_EVENT_IOC_ID`
 const IOC_ID: libc::Ioctl = 0x8008_2407u32 as libc::Ioctl;
 
@@ -47,9 +53,33 @@ impl Group {
     /// Opens `events`, at least one and at most [`MAX_EVENTS`], of `thread` of this process (0: the caller). Where the
     /// system forbids the kernel's part, those of the program alone are counted.
     pub fn open(thread: u32, events: &[&HostEvent]) -> io::Result<Group> {
+        Group::open_with(thread, events, 0)
+    }
+
+    /// [`Group::open`], of events that count only while [`Group::count`] has them count.
+    pub fn open_disabled(thread: u32, events: &[&HostEvent]) -> io::Result<Group> {
+        Group::open_with(thread, events, DISABLED)
+    }
+
+    /// Has the events count, or stops them. The values stay.
+    pub fn count(&self, counts: bool) {
+        let request = match counts {
+            true => IOC_ENABLE,
+            false => IOC_DISABLE,
+        };
+        if let Some(leader) = self.files.first().filter(|leader| leader.is_ours()) {
+            // SAFETY: an event of ours; no memory is involved.
+            unsafe { libc::ioctl(leader.file.as_raw_fd(), request, FLAG_GROUP) };
+        }
+    }
+
+    fn open_with(thread: u32, events: &[&HostEvent], leader_flags: u64) -> io::Result<Group> {
         let mut files: Vec<EventFile> = Vec::with_capacity(events.len());
         for event in events.iter().take(MAX_EVENTS) {
+            // The members of a group follow its leader.
+            let own = if files.is_empty() { leader_flags } else { 0 };
             let open = |flags: u64| {
+                let flags = flags | own;
                 let kind = match event.is_hardware {
                     true => TYPE_HARDWARE,
                     false => TYPE_SOFTWARE,

@@ -1,5 +1,6 @@
 //! The events that are counted, and the architecture that they make.
 
+use super::group::Group;
 use crate::counters::{
     Architecture, Block, Catalogue, Counted, Defined, DefinedFrom, Definitions, Dialect,
     Expression, Location, Sources, Usage,
@@ -46,13 +47,21 @@ impl HostEvent {
 pub(super) const TASK_CLOCK: &str = "TASK_CLOCK";
 
 /// The events, with the names of `perf_event.h`.
-const EVENTS: [HostEvent; 10] = [
+const EVENTS: [HostEvent; 15] = [
     HostEvent {
         usage: Usage::Nanoseconds,
         ..HostEvent::software(
             TASK_CLOCK,
             1,
             "Time that the threads of the agent ran, in ns",
+        )
+    },
+    HostEvent {
+        usage: Usage::Nanoseconds,
+        ..HostEvent::software(
+            "CPU_CLOCK",
+            0,
+            "Time of the processors while the threads of the agent ran, in ns",
         )
     },
     HostEvent::software("PAGE_FAULTS", 2, "Page faults of the threads of the agent"),
@@ -65,6 +74,26 @@ const EVENTS: [HostEvent; 10] = [
         "CPU_MIGRATIONS",
         4,
         "Moves of the threads of the agent to another processor",
+    ),
+    HostEvent::software(
+        "PAGE_FAULTS_MIN",
+        5,
+        "Page faults that needed no data from a disk",
+    ),
+    HostEvent::software(
+        "PAGE_FAULTS_MAJ",
+        6,
+        "Page faults that needed data from a disk",
+    ),
+    HostEvent::software(
+        "ALIGNMENT_FAULTS",
+        7,
+        "Accesses that the kernel repaired because they were not aligned",
+    ),
+    HostEvent::software(
+        "EMULATION_FAULTS",
+        8,
+        "Instructions that the kernel emulated",
     ),
     HostEvent {
         usage: Usage::Cycles,
@@ -120,11 +149,10 @@ fn define() -> Architecture {
         line: 1,
         column: 1,
     };
-    // The kernel shares the places of the processor among any number of events.
-    let block = |name: &str| Block {
+    let block = |(name, capacity): (&str, u32)| Block {
         name: name.to_owned(),
         instances: Some(1),
-        capacity: Some(u32::MAX),
+        capacity: Some(capacity),
     };
     let event = |event: &HostEvent| Defined {
         name: event.name.to_owned(),
@@ -150,7 +178,9 @@ fn define() -> Architecture {
     let mut sources = Sources::default();
     let definitions = Definitions {
         dialect: Dialect::Sum,
-        blocks: ["SOFTWARE", "HARDWARE"].map(block).into(),
+        blocks: [("SOFTWARE", u32::MAX), ("HARDWARE", hardware_capacity())]
+            .map(block)
+            .into(),
         counters: EVENTS
             .iter()
             .map(event)
@@ -160,6 +190,20 @@ fn define() -> Architecture {
     sources.architectures.insert(HOST.to_owned(), definitions);
     let mut catalogue = Catalogue::from(sources);
     catalogue.architectures.remove(HOST).unwrap_or_default()
+}
+
+/// The number of hardware events that the processor counts at a time; any number where it has none, which is said when they
+/// are asked for.
+fn hardware_capacity() -> u32 {
+    let events: Vec<&HostEvent> = EVENTS.iter().filter(|event| event.is_hardware).collect();
+    let counts = |number: &usize| {
+        let group = Group::open(0, &events[..*number]);
+        // A group that does not fit the processor is refused, or has no time in which it ran.
+        let read = group.and_then(|group| group.read());
+        read.is_ok_and(|reading| reading.running > 0)
+    };
+    let most = (1..=events.len()).rev().find(counts);
+    most.map_or(u32::MAX, |number| number as u32)
 }
 
 fn block_of(event: &HostEvent) -> &'static str {
@@ -175,7 +219,7 @@ mod tests {
     use crate::counters::Definition;
 
     #[test]
-    fn all_events_and_metrics_are_defined_and_need_one_pass() {
+    fn all_events_and_metrics_are_defined_and_software_events_need_one_pass() {
         let architecture = architecture();
         assert_eq!(architecture.counters().len(), EVENTS.len() + METRICS.len());
         let all: Vec<_> = architecture
@@ -184,8 +228,11 @@ mod tests {
             .map(|counter| architecture.find(&counter.name).unwrap())
             .collect();
         let plan = crate::counters::plan(&architecture, &all).unwrap();
-        assert_eq!(plan.passes.len(), 1);
-        for counted in &plan.passes[0] {
+        let is_software = |block: u32| architecture.blocks()[block as usize].name == "SOFTWARE";
+        let mut needed = plan.needed.iter();
+        let software = needed.find(|(block, _)| is_software(block.0));
+        assert_eq!(software.map(|(_, passes)| *passes), Some(1));
+        for counted in plan.passes.iter().flatten() {
             let definition = &architecture.counter(counted.0).definition;
             assert!(matches!(definition, Definition::Basic { .. }));
             assert!(HostEvent::of(&architecture, *counted).is_some());

@@ -3,7 +3,8 @@
 //! The counted threads are those of the runtime: all that the process did not have before the runtime was used. Between two
 //! readings of their events lies one dispatch: the calling thread waits for the work before it, reads, enqueues the kernel,
 //! waits for it, and reads again. So kernels of all threads of the program run one after the other, which is the cost of
-//! values that belong to one kernel. A kernel is not counted, and its values are invalid, where waiting could last for ever
+//! values that belong to one kernel. Counters that need several passes are read around as many runs of the kernel, which the
+//! layer makes (`source/opencl/layer/replay`). A kernel is not counted, and its values are invalid, where waiting could last for ever
 //! or lasts too long: if the work may wait for the program, or a thread of the runtime enqueues.
 //!
 //! At a period, a thread of the library reads the events, and nothing waits.
@@ -44,6 +45,10 @@ const STEP: Duration = Duration::from_micros(20);
 
 /// Whether any agent of the process is counted for each dispatch.
 static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
+/// Whether any agent of the process is configured to count dispatches in several passes.
+static HAS_PASSES: AtomicBool = AtomicBool::new(false);
+/// The most passes of a kernel.
+const MAX_PASSES: usize = 64;
 
 /// The counters of this process's threads. Agents share them, since they share the processors.
 pub struct HostCounters {
@@ -58,10 +63,19 @@ pub struct HostCounters {
 #[derive(Default)]
 struct State {
     agents: Vec<CountedAgent>,
-    /// The readings of the kernel that the owner has enqueued, with the agent that it ran on.
-    measured: Option<(AgentId, Vec<(Counted, Reading)>)>,
+    /// What has been read of the owner's kernel.
+    measured: Option<MeasuredKernel>,
     /// The number of the latest start.
     starts: u64,
+}
+
+/// The readings of a kernel.
+struct MeasuredKernel {
+    /// The agent that it runs on.
+    agent: AgentId,
+    /// The pass in progress, if there is one.
+    pass: Option<usize>,
+    readings: Vec<(Counted, Reading)>,
 }
 
 struct CountedAgent {
@@ -94,6 +108,7 @@ impl HostCounters {
     /// Creates the counters of this process. Its present threads are those of the program.
     pub fn new() -> HostCounters {
         IS_ACTIVE.store(false, Ordering::Relaxed);
+        HAS_PASSES.store(false, Ordering::Relaxed);
         HostCounters {
             of_program: threads::all_threads(),
             owner: AtomicU32::new(0),
@@ -124,6 +139,12 @@ impl HostCounters {
     #[inline(always)]
     pub fn is_active() -> bool {
         IS_ACTIVE.load(Ordering::Relaxed)
+    }
+
+    /// Whether any agent of this process is configured to count dispatches in several passes.
+    #[inline(always)]
+    pub fn has_passes() -> bool {
+        HAS_PASSES.load(Ordering::Relaxed)
     }
 
     fn state(&self) -> QuietGuard<'_, State> {
@@ -165,28 +186,78 @@ impl HostCounters {
         self.owner.load(Ordering::Relaxed) == thread_id()
     }
 
-    /// Reads the events before a kernel of `agent`.
-    pub(crate) fn begin(&self, agent: AgentId) {
+    /// Whether `thread` is one of the runtime, which a kernel may need to run.
+    pub(crate) fn is_of_runtime(&self, thread: u32) -> bool {
+        let state = self.state();
+        let mut agents = state.agents.iter();
+        agents.any(|counted| counted.threads.is_of_runtime(thread))
+    }
+
+    /// The number of passes in which kernels of `agent` are counted.
+    pub(crate) fn passes(&self, agent: AgentId) -> usize {
         let mut state = self.state();
-        state.measured = None;
-        if let Some(counted) = state.find(agent) {
-            counted.dispatches += 1;
-            counted.threads.prepare();
-            // Runtimes make threads when they are first used, and later.
-            if counted.dispatches.is_power_of_two() {
-                counted.threads.scan();
-            }
-            counted.threads.read_dispatch();
+        state
+            .find(agent)
+            .map_or(1, |counted| counted.threads.passes())
+    }
+
+    /// Reads the events before `pass` of a kernel of `agent`.
+    pub(crate) fn begin(&self, agent: AgentId, pass: usize) {
+        let mut state = self.state();
+        let Some(counted) = state.find(agent) else {
+            return;
+        };
+        counted.dispatches += 1;
+        counted.threads.prepare();
+        // Runtimes make threads when they are first used, and later.
+        if counted.dispatches.is_power_of_two() {
+            counted.threads.scan();
+        }
+        counted.threads.count(pass, true);
+        counted.threads.read_dispatch(pass);
+        if pass == 0 || state.measured.is_none() {
+            state.measured = Some(MeasuredKernel {
+                agent,
+                pass: None,
+                readings: Vec::new(),
+            });
+        }
+        if let Some(measured) = &mut state.measured {
+            measured.pass = Some(pass);
         }
     }
 
-    /// Reads the events after a kernel of `agent`.
-    pub(crate) fn end(&self, agent: AgentId) {
+    /// Whether the calling thread owns the counters, and a pass of its kernel is being counted.
+    pub(crate) fn is_counting(&self) -> bool {
+        let counts = |measured: &MeasuredKernel| measured.pass.is_some();
+        self.is_owner() && self.state().measured.as_ref().is_some_and(counts)
+    }
+
+    /// Reads the events after the pass of a kernel that [`HostCounters::begin`] began.
+    pub(crate) fn end(&self) {
+        let state = &mut *self.state();
+        let Some(measured) = &mut state.measured else {
+            return;
+        };
+        let mut agents = state.agents.iter_mut();
+        let counted = agents.find(|counted| counted.agent == measured.agent);
+        if let (Some(counted), Some(pass)) = (counted, measured.pass.take()) {
+            measured
+                .readings
+                .extend(counted.threads.read_dispatch(pass));
+            counted.threads.count(pass, false);
+        }
+    }
+
+    /// The owner's kernel of `agent` is not counted for this reason.
+    pub(crate) fn refuse(&self, agent: AgentId, reason: CounterInvalid) {
         let mut state = self.state();
-        let readings = state
-            .find(agent)
-            .map(|counted| counted.threads.read_dispatch());
-        state.measured = readings.map(|readings| (agent, readings));
+        let readings = state.find(agent).map(|counted| counted.invalid(reason));
+        state.measured = readings.map(|readings| MeasuredKernel {
+            agent,
+            pass: None,
+            readings,
+        });
     }
 
     /// Writes the values of a kernel of `agent`, and releases the counters if the calling thread owns them. Values of a
@@ -212,8 +283,10 @@ impl HostCounters {
         let counted = state.find(agent)?;
         let buffers = counted.delivery?.buffers;
         let readings = match measured {
-            Some((of, readings)) if of == agent => readings,
-            _ => counted.not_serialized(),
+            Some(measured) if measured.agent == agent && measured.pass.is_none() => {
+                measured.readings
+            }
+            _ => counted.invalid(CounterInvalid::NOT_SERIALIZED),
         };
         Some((buffers, counted.records.of(subject, &readings)))
     }
@@ -327,6 +400,13 @@ impl fmt::Debug for HostCounters {
 }
 
 impl State {
+    fn note_passes(&self) {
+        let mut agents = self.agents.iter();
+        let any = agents
+            .any(|counted| counted.mode == CountingMode::Dispatch && counted.threads.passes() > 1);
+        HAS_PASSES.store(any, Ordering::Relaxed);
+    }
+
     fn find(&mut self, agent: AgentId) -> Option<&mut CountedAgent> {
         self.agents
             .iter_mut()
@@ -335,10 +415,11 @@ impl State {
 }
 
 impl CountedAgent {
-    fn not_serialized(&self) -> Vec<(Counted, Reading)> {
+    /// Readings without values, for this reason.
+    fn invalid(&self, reason: CounterInvalid) -> Vec<(Counted, Reading)> {
         let counted = self.records.set().counted();
         counted
-            .map(|counted| (counted, Reading::invalid(CounterInvalid::NOT_SERIALIZED)))
+            .map(|counted| (counted, Reading::invalid(reason)))
             .collect()
     }
 }
@@ -360,12 +441,13 @@ impl Provider<CountingRequest> for HostAgent {
             architecture: host_event::architecture(),
             dispatches: true,
             shortest_period: Some(SHORTEST_PERIOD),
-            passes: 1,
+            passes: MAX_PASSES,
+            per_pass: None,
         }]
     }
 
     fn configure(&self, request: &CountingRequest) -> Result<(), ConfigureError> {
-        let mut events = Events::new(request.set.architecture(), request.set.counted());
+        let mut events = Events::new(request.set.architecture(), request.set.passes());
         events
             .check()
             .map_err(|(error, kind)| ConfigureError::System(explain_counting(&error, kind)))?;
@@ -383,12 +465,14 @@ impl Provider<CountingRequest> for HostAgent {
             start: 0,
             dispatches: 0,
         });
+        state.note_passes();
         Ok(())
     }
 
     fn release(&self) {
         let mut state = self.counters.state();
         state.agents.retain(|counted| counted.agent != self.agent);
+        state.note_passes();
     }
 
     fn start(&self, to: CountingDelivery) {

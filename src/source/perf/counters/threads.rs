@@ -27,46 +27,74 @@ fn is_own(thread: u32) -> bool {
     name.is_ok_and(|name| name.trim_end().starts_with(OWN))
 }
 
-/// The events of a set, by type.
+/// The events of a set, by pass.
 #[derive(Clone, Debug)]
 pub(super) struct Events {
-    software: Vec<&'static HostEvent>,
-    hardware: Vec<&'static HostEvent>,
-    /// The basic counters in their order, each with its event.
-    pub counted: Vec<(Counted, &'static HostEvent)>,
+    passes: Vec<PassEvents>,
     /// The only software event is [`TASK_CLOCK`], which the system's clocks of threads have without perf events.
     by_clocks: bool,
 }
 
-impl Events {
-    pub fn new(architecture: &Architecture, counted: impl Iterator<Item = Counted>) -> Events {
-        let event = |counted| Some((counted, HostEvent::of(architecture, counted)?));
-        let counted: Vec<(Counted, &'static HostEvent)> = counted.filter_map(event).collect();
+/// The events of a pass, by type.
+#[derive(Clone, Debug)]
+struct PassEvents {
+    software: Vec<&'static HostEvent>,
+    hardware: Vec<&'static HostEvent>,
+    /// The basic counters in their order, each with its event.
+    counted: Vec<(Counted, &'static HostEvent)>,
+}
+
+impl PassEvents {
+    fn new(architecture: &Architecture, counted: &[Counted]) -> PassEvents {
+        let event = |counted: &Counted| Some((*counted, HostEvent::of(architecture, *counted)?));
+        let counted: Vec<(Counted, &'static HostEvent)> =
+            counted.iter().filter_map(event).collect();
         let of = |is_hardware: bool| {
             let events = counted.iter().map(|(_, event)| *event);
             events
                 .filter(|event| event.is_hardware == is_hardware)
                 .collect()
         };
-        Events {
+        PassEvents {
             software: of(false),
             hardware: of(true),
             counted,
+        }
+    }
+}
+
+impl Events {
+    /// The events of `passes`.
+    pub fn new(architecture: &Architecture, passes: &[Vec<Counted>]) -> Events {
+        Events {
+            passes: passes
+                .iter()
+                .map(|counted| PassEvents::new(architecture, counted))
+                .collect(),
             by_clocks: false,
         }
     }
 
+    /// The number of passes.
+    pub fn passes(&self) -> usize {
+        self.passes.len()
+    }
+
     /// Checks whether the events can be counted. Where perf events are forbidden, the time that threads run can be.
     pub fn check(&mut self) -> Result<(), (io::Error, &'static str)> {
-        if !self.hardware.is_empty() {
-            Group::open(0, &self.hardware).map_err(|error| (error, "hardware"))?;
+        for pass in self.passes.iter().filter(|pass| !pass.hardware.is_empty()) {
+            Group::open(0, &pass.hardware).map_err(|error| (error, "hardware"))?;
         }
-        if !self.software.is_empty()
-            && let Err(error) = Group::open(0, &self.software)
-        {
-            self.by_clocks = self.software.iter().all(|event| event.name == TASK_CLOCK);
-            if !self.by_clocks {
-                return Err((error, "software"));
+        for pass in &self.passes {
+            if !pass.software.is_empty()
+                && let Err(error) = Group::open(0, &pass.software)
+            {
+                let mut software = self.passes.iter().flat_map(|pass| &pass.software);
+                self.by_clocks = software.all(|event| event.name == TASK_CLOCK);
+                match self.by_clocks {
+                    true => break,
+                    false => return Err((error, "software")),
+                }
             }
         }
         Ok(())
@@ -79,10 +107,47 @@ struct Ended;
 /// A thread that runs kernels.
 struct CountedThread {
     thread: u32,
-    software: Option<Group>,
-    hardware: Option<Group>,
-    /// The latest readings, of software and hardware events.
+    /// Its groups of each pass.
+    passes: Vec<PassGroups>,
+}
+
+/// The groups of one thread and pass: of software and of hardware events.
+#[derive(Default)]
+struct PassGroups {
+    groups: [Option<Group>; 2],
+    /// The latest readings.
     latest: [GroupReading; 2],
+}
+
+/// The places of the types of events in [`PassGroups`].
+const SOFTWARE: usize = 0;
+const HARDWARE: usize = 1;
+
+impl PassGroups {
+    fn open(thread: u32, events: &PassEvents, of: &Events) -> Result<PassGroups, Ended> {
+        // Events of several passes would share the places of the processor if they counted all the time.
+        let in_turns = of.passes() > 1;
+        let open = |events: &[&HostEvent], in_turns: bool| {
+            let opened = match (events.is_empty(), in_turns) {
+                (true, _) => return Ok(None),
+                (false, true) => Group::open_disabled(thread, events),
+                (false, false) => Group::open(thread, events),
+            };
+            match opened {
+                Ok(group) => Ok(Some(group)),
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Err(Ended),
+                Err(_) => Ok(None),
+            }
+        };
+        let software = match of.by_clocks {
+            true => None,
+            false => open(&events.software, false)?,
+        };
+        Ok(PassGroups {
+            groups: [software, open(&events.hardware, in_turns)?],
+            ..PassGroups::default()
+        })
+    }
 }
 
 /// The threads that run the kernels of an agent.
@@ -103,6 +168,11 @@ impl CountedThreads {
             of_program,
             run_in_callers: false,
         }
+    }
+
+    /// The number of passes of a kernel.
+    pub fn passes(&self) -> usize {
+        self.events.passes()
     }
 
     fn has(&self, thread: u32) -> bool {
@@ -136,43 +206,45 @@ impl CountedThreads {
         }
         new.truncate(MAX_THREADS - self.threads.len().min(MAX_THREADS));
         for thread in new {
-            let open = |events: &[&HostEvent]| match events.is_empty() {
-                true => Ok(None),
-                false => match Group::open(thread, events) {
-                    Ok(group) => Ok(Some(group)),
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Err(Ended),
-                    Err(_) => Ok(None),
-                },
-            };
-            let software = match self.events.by_clocks {
-                true => Ok(None),
-                false => open(&self.events.software),
-            };
-            if let (Ok(software), Ok(hardware)) = (software, open(&self.events.hardware)) {
-                self.threads.push(CountedThread {
-                    thread,
-                    software,
-                    hardware,
-                    latest: [GroupReading::default(); 2],
-                });
+            let events = &self.events;
+            let open = |pass: &PassEvents| PassGroups::open(thread, pass, events);
+            let passes: Result<Vec<PassGroups>, Ended> = events.passes.iter().map(open).collect();
+            if let Ok(passes) = passes {
+                self.threads.push(CountedThread { thread, passes });
+            }
+        }
+    }
+
+    /// Has the events of `pass` count, or stops them, where passes take turns.
+    pub fn count(&self, pass: usize, counts: bool) {
+        if self.events.passes() < 2 {
+            return;
+        }
+        for thread in &self.threads {
+            let groups = thread.passes.get(pass).map(|pass| &pass.groups);
+            if let Some(hardware) = groups.and_then(|groups| groups[HARDWARE].as_ref()) {
+                hardware.count(counts);
             }
         }
     }
 
     /// [`CountedThreads::read`] for a kernel of the calling thread. If that runs its kernels itself, its events alone are
     /// read.
-    pub fn read_dispatch(&mut self) -> Vec<(Counted, Reading)> {
-        self.read_those(self.run_in_callers.then(thread_id))
+    pub fn read_dispatch(&mut self, pass: usize) -> Vec<(Counted, Reading)> {
+        self.read_those(pass, self.run_in_callers.then(thread_id))
     }
 
-    /// Reads all events, and returns what they have counted since the reading before.
+    /// Reads all events of the first pass, and returns what they have counted since the reading before.
     pub fn read(&mut self) -> Vec<(Counted, Reading)> {
-        self.read_those(None)
+        self.read_those(0, None)
     }
 
-    fn read_those(&mut self, only: Option<u32>) -> Vec<(Counted, Reading)> {
+    fn read_those(&mut self, pass: usize, only: Option<u32>) -> Vec<(Counted, Reading)> {
+        let Some(events) = self.events.passes.get(pass) else {
+            return Vec::new();
+        };
         let none = |(counted, _): &(Counted, _)| (*counted, Reading::of(0));
-        let mut readings: Vec<_> = self.events.counted.iter().map(none).collect();
+        let mut readings: Vec<_> = events.counted.iter().map(none).collect();
         if self.events.by_clocks {
             // The clock of a thread ends with it.
             self.threads
@@ -180,20 +252,25 @@ impl CountedThreads {
         }
         let is_read = |thread: &&mut CountedThread| only.is_none_or(|only| only == thread.thread);
         for thread in self.threads.iter_mut().filter(is_read) {
+            let PassGroups { groups, latest } = &mut thread.passes[pass];
+            let read = |group: &Option<Group>| group.as_ref().and_then(|group| group.read().ok());
             let software = match self.events.by_clocks {
                 true => thread_clock(thread.thread),
-                false => thread.software.as_ref().and_then(|group| group.read().ok()),
+                false => read(&groups[SOFTWARE]),
             };
-            let hardware = thread.hardware.as_ref().and_then(|group| group.read().ok());
+            let now = [software, read(&groups[HARDWARE])];
             let mut next = [0, 0];
-            for ((_, reading), (_, event)) in readings.iter_mut().zip(&self.events.counted) {
-                let kind = usize::from(event.is_hardware);
+            for ((_, reading), (_, event)) in readings.iter_mut().zip(&events.counted) {
+                let kind = if event.is_hardware {
+                    HARDWARE
+                } else {
+                    SOFTWARE
+                };
                 let place = next[kind];
                 next[kind] += 1;
-                let now = [software, hardware][kind];
-                add(reading, place, thread.latest[kind], now);
+                add(reading, place, latest[kind], now[kind]);
             }
-            for (latest, now) in thread.latest.iter_mut().zip([software, hardware]) {
+            for (latest, now) in latest.iter_mut().zip(now) {
                 *latest = now.unwrap_or(*latest);
             }
         }
@@ -258,7 +335,7 @@ mod tests {
             let index = architecture.find(name).unwrap();
             (index, crate::counters::Resolution::None)
         });
-        Events::new(&architecture, counted)
+        Events::new(&architecture, &[counted.collect()])
     }
 
     fn spin() {

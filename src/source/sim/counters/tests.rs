@@ -27,6 +27,7 @@ fn run(names: &[&str], mode: CountingMode) -> Result<Run, SimulationError> {
     let choice = CounterChoice {
         names: names.iter().map(|name| (*name).to_owned()).collect(),
         mode,
+        ..CounterChoice::default()
     };
     let options = RecorderOptions {
         ticks: TickSource::Virtual,

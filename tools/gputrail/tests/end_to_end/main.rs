@@ -10,6 +10,7 @@ mod completeness;
 mod control;
 mod counters;
 mod counting;
+mod counting_in_passes;
 mod cpp_api;
 mod cuda;
 mod cuda_sampling;

@@ -350,22 +350,24 @@ impl Commands {
     pub unsafe fn kernel(
         kernel: cl_kernel,
         dimensions: cl_uint,
+        offset: *const usize,
         global: *const usize,
         local: *const usize,
     ) -> KernelLaunch {
         KernelLaunch {
             launch: kernels::launch(kernel),
+            kernel,
             dimensions,
+            offset,
             global,
             local,
         }
     }
 
-    pub fn task(kernel: cl_kernel) -> KernelDispatch {
-        let mut dispatch = KernelDispatch::blank();
-        kernels::launch(kernel).fill(&mut dispatch);
-        (dispatch.grid, dispatch.workgroup, dispatch.dimensions) = ([1; 3], [1; 3], 1);
-        dispatch
+    pub fn task(kernel: cl_kernel) -> KernelLaunch {
+        static ONE: usize = 1;
+        // SAFETY: one dimension, and a size that is never freed.
+        unsafe { Commands::kernel(kernel, 1, ptr::null(), &raw const ONE, &raw const ONE) }
     }
 
     pub fn native(function: NativeKernel) -> KernelDispatch {
