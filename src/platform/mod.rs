@@ -2,8 +2,11 @@
 //!
 //! [`sync`] has the atomics and locks used for hand-overs, replaced by loom's under `--cfg loom`. [`system`] has system
 //! calls, with fallbacks for systems other than Linux. [`internal_thread`] starts our own threads inside a recorded
-//! process, and [`inside`] keeps our code from disturbing the program's.
+//! process, and [`inside`] keeps our code from disturbing the program's. `function_names` asks the program's loader and its
+//! C++ runtime for names.
 
+#[cfg(all(feature = "layer", target_os = "linux", not(loom)))]
+pub(crate) mod function_names;
 #[cfg(not(loom))]
 pub(crate) mod inside;
 #[cfg(not(loom))]

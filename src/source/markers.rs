@@ -1,5 +1,5 @@
-//! The source of the marker libraries: NVTX, ROCTx and CLPerfMarker. They are adapters, which turn the calls of a
-//! program into [markers](crate::collect::marker); this source gives them a recording in programs that use no runtime.
+//! The source of the marker libraries, NVTX, ROCTx and CLPerfMarker, and of OpenMP and OpenACC. They are adapters, which turn
+//! the calls of a program or of its runtime into [markers](crate::collect::marker); this source gives them a recording in programs that use no runtime.
 
 use crate::collect::operations::OperationInfo;
 use crate::collect::process::{self, Attached};

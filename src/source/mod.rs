@@ -11,8 +11,12 @@ pub mod cuda;
 pub mod markers;
 #[cfg(all(feature = "layer", target_os = "linux"))]
 pub mod nvtx;
+#[cfg(all(feature = "layer", target_os = "linux"))]
+pub mod openacc;
 #[cfg(all(feature = "opencl", target_os = "linux"))]
 pub mod opencl;
+#[cfg(all(feature = "layer", target_os = "linux"))]
+pub mod openmp;
 pub mod operations;
 #[cfg(all(feature = "opencl", target_os = "linux"))]
 pub mod perf;

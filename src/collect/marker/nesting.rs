@@ -78,6 +78,13 @@ impl MarkerDomain {
         popped.map(|popped| popped.level)
     }
 
+    /// The number of ranges of this domain that are open on the calling thread.
+    pub fn level(&self) -> u32 {
+        let host = process::current().and_then(process::Current::borrow);
+        let ranges = host.and_then(|mut host| Some(host.pushed_ranges(self.number)?.now.get()));
+        ranges.unwrap_or(0)
+    }
+
     /// Records a pop for which the caller, which counts the levels itself, has no push.
     pub fn unbalanced_pop(&self) {
         self.report(MarkerKind::POP, UNBALANCED, &Event::default());

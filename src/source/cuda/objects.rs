@@ -9,14 +9,14 @@ use super::sampling;
 use super::session::{Reading, Session, current_session};
 use crate::capture::names::Names;
 use crate::collect::process;
+use crate::platform::function_names;
 use crate::platform::sync::PerProcess;
 use crate::record::{
     Agent, AgentId, AgentKind, Context, ContextId, Domain, Event, EventId, KernelId, KernelSymbol,
     Module, ModuleId, Queue, QueueId, Stream, StreamId,
 };
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_void};
 use foldhash::HashMap;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Kernels that are found by the address of their name.
 const CACHED: usize = 1024;
@@ -317,7 +317,7 @@ impl Objects {
             None => {
                 let mut symbol = KernelSymbol::blank();
                 symbol.name = names.string(&String::from_utf8_lossy(text));
-                if let Some(demangled) = demangled(text) {
+                if let Some(demangled) = function_names::demangled(text) {
                     symbol.demangled = names.string(&demangled);
                 }
                 let id = names.kernel(symbol);
@@ -420,46 +420,6 @@ pub(in crate::source) fn name_stream(handle: u64, name: &str) {
     if statuses == [Some(SUCCESS); 3] {
         OBJECTS.lock().name_stream(names, key, name);
     }
-}
-
-/// The function of the C++ runtime that makes names readable; null in a program without it.
-static DEMANGLE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-
-type Demangle =
-    unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;
-
-/// Finds the function that makes names readable, if the program has it. Called once at the start: the loader's lock may
-/// be held by a thread that waits for CUPTI.
-pub(super) fn find_demangler() {
-    let this = libloading::os::unix::Library::this();
-    // SAFETY: a function of this name has this type.
-    if let Ok(demangle) = unsafe { this.get::<Demangle>("__cxa_demangle") } {
-        DEMANGLE.store(*demangle as *mut c_void, Ordering::Release);
-    }
-}
-
-/// The name as C++ writes it.
-fn demangled(name: &[u8]) -> Option<String> {
-    let demangle = DEMANGLE.load(Ordering::Acquire);
-    if !name.starts_with(b"_Z") || demangle.is_null() {
-        return None;
-    }
-    // SAFETY: `find_demangler` has stored a function of this type.
-    let demangle = unsafe { core::mem::transmute::<*mut c_void, Demangle>(demangle) };
-    let name = std::ffi::CString::new(name).ok()?;
-    let (mut status, none) = (0, core::ptr::null_mut());
-    // SAFETY: a text, no buffer of ours, and a place for the status.
-    let text = unsafe { demangle(name.as_ptr(), none, core::ptr::null_mut(), &raw mut status) };
-    if text.is_null() {
-        return None;
-    }
-    // SAFETY: the function made a text with malloc.
-    let demangled = unsafe { CStr::from_ptr(text) }
-        .to_string_lossy()
-        .into_owned();
-    // SAFETY: as above.
-    unsafe { libc::free(text.cast()) };
-    Some(demangled)
 }
 
 #[cfg(test)]

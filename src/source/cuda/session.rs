@@ -14,6 +14,7 @@ use super::sampling;
 use crate::clock;
 use crate::collect::process;
 use crate::collect::switchboard::Switchboard;
+use crate::platform::function_names;
 use crate::platform::inside::message;
 use crate::platform::sync::{OnceBox, QuietMutex};
 use crate::record::{AgentId, ClockPair, DeviceTime, Domain, Kind, NoteKind, Operation, Ticks};
@@ -405,7 +406,7 @@ fn subscribe() -> Result<Session, String> {
     call!(cupti, cuptiActivityEnableLatencyTimestamps(latency.into()));
     call!(cupti, cuptiActivityFlushPeriod(FLUSH_PERIOD));
     functions::find(&cupti);
-    objects::find_demangler();
+    function_names::find_demangler();
     let first_reading = read_clock(&cupti);
     Ok(Session {
         begin: first_reading.map_or(0, |reading| reading.time),

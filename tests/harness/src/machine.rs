@@ -27,6 +27,8 @@ pub enum Need {
     Nvtx,
     /// NVIDIA's libcupti of several versions, and its headers.
     Cupti,
+    /// LLVM's runtime of OpenMP, which works with programs of GCC, and GCC.
+    OpenMp,
     /// A program on the search path.
     Program(&'static str),
     /// The rights of the superuser.
@@ -52,6 +54,17 @@ impl Need {
             Self::Cupti => tools().join("cupti").exists(),
             Self::DuckDb => on_path("python3") && tools().join("duckdb").exists(),
             Self::Nvtx => on_path("python3") && on_path("c++") && tools().join("nvtx").exists(),
+            Self::OpenMp => {
+                let library = |folder: &str| Path::new(folder).join("libomp.so.5").exists();
+                on_path("gcc")
+                    && [
+                        "/usr/lib/x86_64-linux-gnu",
+                        "/usr/lib/aarch64-linux-gnu",
+                        "/usr/lib",
+                    ]
+                    .into_iter()
+                    .any(library)
+            }
             Self::Program(name) => on_path(name),
             Self::Root => std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0),
         }
@@ -69,6 +82,7 @@ impl fmt::Display for Need {
             Self::Cupti => f.write_str("NVIDIA's wheels of CUPTI"),
             Self::PythonBindings => f.write_str("the Python bindings of Perfetto's messages"),
             Self::Nvtx => f.write_str("NVTX for Python and C++"),
+            Self::OpenMp => f.write_str("gcc and LLVM's runtime of OpenMP"),
             Self::Program(name) => f.write_str(name),
             Self::Root => f.write_str("the superuser"),
         }

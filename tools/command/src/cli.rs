@@ -189,6 +189,8 @@ Variables that may be set besides:
   GPUTRAIL_TOOLS               tools to load, separated by colons (`record --tool`)
   GPUTRAIL_CLPERFMARKER        name of the file of CLPerfMarker's markers, without its extension (`record --clperfmarker`)
   GPUTRAIL_SERIALIZE_KERNELS   1: kernels of CUDA that are sampled run one after the other (`record --serialize-kernels`)
+  OMP_TOOL_LIBRARIES           libraries that an OpenMP runtime asks for a tool; this one observes OpenMP (`record --openmp`)
+  ACC_PROFLIB                  libraries that an OpenACC runtime loads; this one observes OpenACC (`record --openacc`)
   GPUTRAIL_CUPTI               path of libcupti
   GPUTRAIL_SAMPLING_SOURCE     timer: samples of kernels on processors are taken by timers instead of perf events
   GPUTRAIL_CLOCK               monotonic: times are read from CLOCK_MONOTONIC instead of the processor's counter";
@@ -312,6 +314,14 @@ pub struct Record {
     /// Write the program's markers of CLPerfMarker to BASE.clperfmarker, too; `gputrail convert` reads the file
     #[arg(long, value_name = "BASE")]
     pub clperfmarker: Option<PathBuf>,
+
+    /// Show the program's OpenMP: parallel regions, loops, waits and target regions on its threads. Takes a runtime of LLVM or Intel
+    #[arg(long)]
+    pub openmp: bool,
+
+    /// Show the program's OpenACC: constructs, launches and data operations on its threads
+    #[arg(long)]
+    pub openacc: bool,
 
     /// Keep the raw records beside the trace (.gputrail), for `gputrail convert`
     #[arg(long)]

@@ -20,7 +20,7 @@ use gputrail::collect::scope::{SCOPE_VARIABLE, Scope};
 use gputrail::collect::session::{
     End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size, signal_name,
 };
-use gputrail::source::{cuda, markers};
+use gputrail::source::{cuda, markers, openacc, openmp};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -79,6 +79,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
         let taken = signals.trigger_by(arguments.trigger.0);
         taken.context("cannot take the signal that triggers")?;
     }
+    let markers = Markers::of(&arguments)?;
     let mut scope = Scope::from(arguments.scope);
     arguments.sampling.add_to(&mut scope);
     scope.counters = arguments.counting.choice()?;
@@ -87,7 +88,6 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     // Arguments that are neither shown nor kept need not be recorded.
     scope.no_enqueue_arguments = !(arguments.contents.arguments || arguments.capture);
     let tools = tools::paths(&arguments.tool)?;
-    let markers = markers_file(arguments.clperfmarker.as_deref())?;
     mention_other_libraries();
     let early = EarlyTrace {
         output: &output,
@@ -165,7 +165,7 @@ fn record(
     program: &Program,
     carried: Carried,
     tools: &[PathBuf],
-    markers: Option<OsString>,
+    markers: Markers,
     scope: &Scope,
     sampled: &Sampling,
     signals: &Signals,
@@ -197,7 +197,7 @@ fn record(
     .map_err(|error| anyhow!(error))?;
     let listener = control::Listener::bind(unpacked.directory.path())?;
     let mut variables = variables(&unpacked, tools, scope, sampled);
-    variables.extend(markers.map(|base| (markers::CLPERFMARKER_VARIABLE, base)));
+    variables.extend(markers.variables(&unpacked.library));
     let mut child = program.start(&variables)?;
     let pid = child.id();
     let mut watch = Watch::new(pid, &unpacked.library);
@@ -245,6 +245,34 @@ fn record(
         findings: watch.findings(&known),
         lossless: policy == Policy::Lossless,
     })
+}
+
+/// Sources of markers that the program has to be asked for.
+struct Markers {
+    /// The name of CLPerfMarker's file.
+    file: Option<OsString>,
+    openmp: bool,
+    openacc: bool,
+}
+
+impl Markers {
+    fn of(arguments: &Record) -> Result<Markers, Failure> {
+        Ok(Markers {
+            file: markers_file(arguments.clperfmarker.as_deref())?,
+            openmp: arguments.openmp,
+            openacc: arguments.openacc,
+        })
+    }
+
+    /// The variables by which the program has them.
+    fn variables(self, library: &Path) -> impl Iterator<Item = (&'static str, OsString)> {
+        let existing = |name: &str| std::env::var_os(name);
+        let openmp = || openmp::variable(library, existing(openmp::LIBRARIES_VARIABLE));
+        let openacc = || openacc::variable(library, existing(openacc::LIBRARIES_VARIABLE));
+        let file = self.file.map(|base| (markers::CLPERFMARKER_VARIABLE, base));
+        let all = [file, self.openmp.then(openmp), self.openacc.then(openacc)];
+        all.into_iter().flatten()
+    }
 }
 
 /// The value of the variable that asks for a file of CLPerfMarker's markers. A file of an earlier run is removed.

@@ -7,6 +7,8 @@
 //! API come from [`gputrail::tool::c`].
 
 #[cfg(target_os = "linux")]
+mod directives;
+#[cfg(target_os = "linux")]
 mod elder;
 #[cfg(target_os = "linux")]
 mod markers;

@@ -17,6 +17,7 @@ mod cuda_sampling;
 mod damages;
 mod demo;
 mod dependencies;
+mod directives;
 mod disturbances;
 mod exporting;
 mod flight;

@@ -1,0 +1,295 @@
+//! OpenACC, observed through its profiling interface (OpenACC 2.6, chapter 5): constructs, launches, waits and data
+//! operations as [markers](crate::collect::marker) of the thread that makes them.
+//!
+//! An OpenACC runtime calls [`register`] of the library that `ACC_PROFLIB` names. GCC's runtime (libgomp) has the
+//! interface, also for constructs that run on the host.
+
+use super::markers;
+use crate::collect::marker::{CText, Event, EventValue, MarkerDomain, Text};
+use crate::platform::inside::{Uncancelled, contain};
+use crate::record::PayloadKind;
+use core::ffi::{c_char, c_int, c_void};
+use std::ffi::OsString;
+use std::path::Path;
+use std::ptr::NonNull;
+
+/// The environment variable with the libraries that an OpenACC runtime loads, separated by semicolons.
+pub const LIBRARIES_VARIABLE: &str = "ACC_PROFLIB";
+
+static DOMAIN: MarkerDomain = MarkerDomain::built_in("OpenACC", 4);
+
+/// The variable by which a program's OpenACC runtime loads `library`, besides those that are named in `existing`.
+pub fn variable(library: &Path, existing: Option<OsString>) -> (&'static str, OsString) {
+    let mut libraries = OsString::from(library);
+    if let Some(existing) = existing.filter(|existing| !existing.is_empty()) {
+        libraries.push(";");
+        libraries.push(existing);
+    }
+    (LIBRARIES_VARIABLE, libraries)
+}
+
+/// The beginning of the runtime's description of an event's place (OpenACC: `acc_prof_info`).
+#[repr(C)]
+pub struct Place {
+    event: c_int,
+    /// The bytes of this structure that the runtime has filled.
+    valid_bytes: c_int,
+    version: c_int,
+    device_type: c_int,
+    device: c_int,
+    thread: c_int,
+    asynchronous: isize,
+    queue: isize,
+    source_file: *const c_char,
+    function: *const c_char,
+}
+
+/// The beginning of the runtime's description of an event (OpenACC: `acc_event_info`).
+#[repr(C)]
+pub struct Description {
+    event: c_int,
+    /// The bytes of this structure that the runtime has filled.
+    valid_bytes: c_int,
+    construct: c_int,
+    implicit: c_int,
+    tool: *mut c_void,
+    /// Of data operations and launches: the name of the variable or kernel.
+    name: *const c_char,
+    /// Of data operations: their bytes. Of launches: the number of gangs.
+    amount: usize,
+}
+
+type Callback = unsafe extern "C" fn(*const Place, *const Description, *const c_void);
+
+/// Registers a callback for an event.
+pub type Register = unsafe extern "C" fn(c_int, Callback, c_int);
+
+/// The way in which a callback is registered that is always on.
+const ALWAYS: c_int = 0;
+/// The event at the end of the list.
+const LAST: c_int = 26;
+/// The constructs by their numbers.
+const CONSTRUCTS: [&str; 17] = [
+    "parallel",
+    "kernels",
+    "loop",
+    "data",
+    "enter data",
+    "exit data",
+    "host_data",
+    "atomic",
+    "declare",
+    "init",
+    "shutdown",
+    "set",
+    "update",
+    "routine",
+    "wait",
+    "runtime API",
+    "serial",
+];
+
+/// What an event is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum What {
+    /// A moment.
+    Moment(&'static str),
+    /// The begin of a range that is named so, or after its construct.
+    Begin(Option<&'static str>),
+    /// The end of the innermost range.
+    End,
+    /// An event that is not known.
+    Unknown,
+}
+
+impl What {
+    fn of(event: c_int) -> What {
+        match event {
+            1 => What::Begin(Some("init device")),
+            3 => What::Begin(Some("shut down device")),
+            5 => What::Moment("runtime shut down"),
+            6 => What::Moment("create"),
+            7 => What::Moment("delete"),
+            8 => What::Moment("allocate"),
+            9 => What::Moment("free"),
+            10 => What::Begin(Some("enter data")),
+            12 => What::Begin(Some("exit data")),
+            14 => What::Begin(Some("update")),
+            16 => What::Begin(None),
+            18 => What::Begin(Some("launch")),
+            20 => What::Begin(Some("copy to device")),
+            22 => What::Begin(Some("copy from device")),
+            24 => What::Begin(Some("wait")),
+            2 | 4 | 11 | 13 | 15 | 17 | 19 | 21 | 23 | 25 => What::End,
+            _ => What::Unknown,
+        }
+    }
+
+    /// Whether its description has a name and an amount.
+    fn has_amount(event: c_int) -> bool {
+        matches!(event, 6..=9 | 18 | 20 | 22)
+    }
+}
+
+/// Registers the callbacks with a runtime, unless nobody records markers in this process.
+///
+/// # Safety
+///
+/// `register` is the runtime's function.
+pub unsafe fn register(register: Register) {
+    contain(|| {
+        let _uncancelled = Uncancelled::begin();
+        if markers::attach() {
+            for event in 1..LAST {
+                // SAFETY: the caller's promise.
+                unsafe { register(event, happened, ALWAYS) };
+            }
+        }
+    });
+}
+
+/// An event.
+unsafe extern "C" fn happened(
+    place: *const Place,
+    description: *const Description,
+    _: *const c_void,
+) {
+    contain(|| {
+        // SAFETY: the runtime's descriptions, as far as they say that they are filled.
+        let (place, description) = unsafe { (Read::of(place), Read::of(description)) };
+        if let (Some(place), Some(description)) = (place, description) {
+            report(&place, &description);
+        }
+    });
+}
+
+/// A description that the runtime has filled to some length.
+struct Read<T> {
+    filled: usize,
+    content: *const T,
+}
+
+/// A field of a description, if it is filled.
+macro_rules! field {
+    ($of:expr, $type:ident.$field:ident) => {{
+        let end = core::mem::offset_of!($type, $field) + size_of_val_of(|of: &$type| &of.$field);
+        // SAFETY: the field is filled.
+        ($of.filled >= end).then(|| unsafe { (*$of.content).$field })
+    }};
+}
+
+/// The size of a field.
+const fn size_of_val_of<T, F>(_: fn(&T) -> &F) -> usize {
+    size_of::<F>()
+}
+
+impl<T> Read<T> {
+    /// # Safety
+    ///
+    /// `content` is null or leads to a description of the runtime's, which lasts as long as the result.
+    unsafe fn of(content: *const T) -> Option<Read<T>> {
+        if content.is_null() {
+            return None;
+        }
+        // SAFETY: both descriptions begin with the event and the number of filled bytes.
+        let filled = unsafe { *content.cast::<c_int>().add(1) };
+        Some(Read {
+            filled: usize::try_from(filled).ok()?,
+            content,
+        })
+    }
+}
+
+fn report(place: &Read<Place>, description: &Read<Description>) {
+    let Some(event) = field!(place, Place.event) else {
+        return;
+    };
+    let construct = field!(description, Description.construct).unwrap_or(-1);
+    let construct = usize::try_from(construct).ok();
+    let construct = construct.and_then(|number| CONSTRUCTS.get(number).copied());
+    let amount = field!(description, Description.amount).filter(|_| What::has_amount(event));
+    let payload = match amount {
+        Some(amount) => EventValue::Number(PayloadKind::UNSIGNED, amount as u64),
+        None => EventValue::None,
+    };
+    let name = field!(description, Description.name).filter(|_| What::has_amount(event));
+    let texts = [
+        name,
+        field!(place, Place.source_file),
+        field!(place, Place.function),
+    ];
+    // SAFETY: null, or texts of the runtime, which last during the event.
+    let [name, file, function] = texts.map(|text| unsafe { c_text(text) });
+    let texts = [("name", name), ("function", function), ("file", file)];
+    let texts = texts
+        .into_iter()
+        .filter(|(_, text)| !matches!(text, Text::None));
+    let fields: Vec<_> = texts
+        .map(|(name, text)| (name.to_owned(), EventValue::Text(text)))
+        .collect();
+    let named = |name| Event {
+        name: Text::Plain(name),
+        category: construct.map_or(Text::None, Text::Plain),
+        payload,
+        fields: &fields,
+        ..Event::default()
+    };
+    match What::of(event) {
+        What::Moment(name) => DOMAIN.mark(&named(name)),
+        What::Begin(name) => {
+            let _ = DOMAIN.push(&named(name.or(construct).unwrap_or("compute construct")));
+        }
+        What::End => {
+            let _ = DOMAIN.pop(&Event::default());
+        }
+        What::Unknown => {}
+    }
+}
+
+/// # Safety
+///
+/// `text` is null, or a text that ends with a zero and lives during `'a`.
+unsafe fn c_text<'a>(text: Option<*const c_char>) -> Text<'a> {
+    let text = text.and_then(|text| NonNull::new(text.cast_mut()));
+    // SAFETY: the caller's promise.
+    text.map_or(Text::None, |text| Text::C(unsafe { CText::new(text) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn begins_have_ends_and_descriptions_are_read_as_far_as_they_are_filled() {
+        for event in 1..LAST {
+            if let What::Begin(_) = What::of(event) {
+                assert_eq!(What::of(event + 1), What::End, "{event}");
+            }
+        }
+        assert_eq!(What::of(LAST), What::Unknown);
+        assert_eq!(What::of(0), What::Unknown);
+        let description = Description {
+            event: 6,
+            valid_bytes: 40,
+            construct: 3,
+            implicit: 0,
+            tool: core::ptr::null_mut(),
+            name: c"x".as_ptr(),
+            amount: 4096,
+        };
+        // SAFETY: a description that outlives its use.
+        let mut read = unsafe { Read::of(&raw const description) }.unwrap();
+        assert_eq!(field!(read, Description.amount), Some(4096));
+        read.filled = 39;
+        assert_eq!(field!(read, Description.amount), None);
+        assert_eq!(field!(read, Description.construct), Some(3));
+        // SAFETY: null is allowed.
+        assert!(unsafe { Read::<Place>::of(core::ptr::null()) }.is_none());
+    }
+
+    #[test]
+    fn the_library_is_loaded_besides_those_that_are_named() {
+        let value = variable(Path::new("/run/a.so"), Some("/b.so".into())).1;
+        assert_eq!(value, "/run/a.so;/b.so");
+    }
+}
