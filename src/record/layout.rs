@@ -5,7 +5,7 @@ use super::*;
 
 /// The layout of one kind of record.
 #[derive(Copy, Clone, Debug)]
-pub struct Layout {
+pub struct RecordLayout {
     /// The name of the type.
     pub name: &'static str,
     /// The kind.
@@ -49,9 +49,9 @@ impl Field {
     }
 }
 
-impl Layout {
+impl RecordLayout {
     /// The layout of records of `kind`.
-    pub fn of(kind: Kind) -> Option<&'static Layout> {
+    pub fn of(kind: Kind) -> Option<&'static RecordLayout> {
         LAYOUTS.iter().find(|layout| layout.kind == kind)
     }
 }
@@ -100,7 +100,7 @@ macro_rules! fields {
 macro_rules! layouts {
     ($($type:ident { $($field:ident),* $(,)? })*) => {
         /// The layouts of all records.
-        pub const LAYOUTS: &[Layout] = &[$(Layout {
+        pub const LAYOUTS: &[RecordLayout] = &[$(RecordLayout {
             name: stringify!($type),
             kind: $type::KIND,
             bytes: size_of::<$type>(),
@@ -199,7 +199,7 @@ layouts! {
 const _: () = {
     let mut place = 0;
     while place < LAYOUTS.len() {
-        let Layout { fields, bytes, .. } = LAYOUTS[place];
+        let RecordLayout { fields, bytes, .. } = LAYOUTS[place];
         assert!(are_without_gaps(fields, size_of::<Header>(), bytes));
         place += 1;
     }

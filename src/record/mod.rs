@@ -48,7 +48,7 @@ pub use ids::*;
 pub(crate) use iter::RecordCopy;
 pub use iter::{Malformed, RecordRef, Records};
 pub use kind::{KINDS, Kind};
-pub use layout::{Field, FieldValues, LAYOUTS, Layout};
+pub use layout::{Field, FieldValues, LAYOUTS, RecordLayout};
 pub use loss::Loss;
 pub use marker::{
     ExternalCorrelation, ExternalKind, ExternalName, Marker, MarkerKind, PayloadKind,

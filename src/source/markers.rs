@@ -20,6 +20,10 @@ const NO_INJECTION: &str = "./.";
 pub const CLPERFMARKER_VARIABLE: &str = "GPUTRAIL_CLPERFMARKER";
 /// The extension of that file.
 pub const CLPERFMARKER_EXTENSION: &str = "clperfmarker";
+/// The environment variable with the libraries that an OpenMP runtime asks for a tool, separated by colons.
+pub const OPENMP_VARIABLE: &str = "OMP_TOOL_LIBRARIES";
+/// The environment variable with the libraries that an OpenACC runtime loads, separated by semicolons.
+pub const OPENACC_VARIABLE: &str = "ACC_PROFLIB";
 /// The environment variable with the folders in which the loader looks for libraries first.
 pub const LIBRARIES_VARIABLE: &str = "LD_LIBRARY_PATH";
 /// The folder beside the injected library with [`LIBRARIES`].
@@ -80,6 +84,16 @@ impl Source for Markers {
     }
 }
 
+/// The value of a variable by which a program's runtime loads `library` before those of the list `existing`.
+pub fn libraries(library: &Path, existing: Option<OsString>, separator: char) -> OsString {
+    let mut libraries = OsString::from(library);
+    if let Some(existing) = existing.filter(|existing| !existing.is_empty()) {
+        libraries.push(separator.to_string());
+        libraries.push(existing);
+    }
+    libraries
+}
+
 /// Attaches the source. Returns whether markers of this process have consumers, now or later: there is a recording or a
 /// tool, or another thread is finding that out.
 pub(crate) fn attach() -> bool {
@@ -104,6 +118,15 @@ mod tests {
         assert_eq!(environment(Some("")), "/run/b/gputrail-markers");
         let outer = "/x:/run/a/gputrail-markers:/run/b/gputrail-markers";
         assert_eq!(environment(Some(outer)), "/x:/run/b/gputrail-markers");
+    }
+
+    #[test]
+    fn the_library_goes_before_those_of_the_list() {
+        let library = Path::new("/run/a.so");
+        assert_eq!(libraries(library, None, ':'), "/run/a.so");
+        assert_eq!(libraries(library, Some("".into()), ':'), "/run/a.so");
+        let others = Some("/b.so;/c.so".into());
+        assert_eq!(libraries(library, others, ';'), "/run/a.so;/b.so;/c.so");
     }
 
     #[test]

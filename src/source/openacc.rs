@@ -9,24 +9,9 @@ use crate::collect::marker::{CText, Event, EventValue, MarkerDomain, Text};
 use crate::platform::inside::{Uncancelled, contain};
 use crate::record::PayloadKind;
 use core::ffi::{c_char, c_int, c_void};
-use std::ffi::OsString;
-use std::path::Path;
 use std::ptr::NonNull;
 
-/// The environment variable with the libraries that an OpenACC runtime loads, separated by semicolons.
-pub const LIBRARIES_VARIABLE: &str = "ACC_PROFLIB";
-
 static DOMAIN: MarkerDomain = MarkerDomain::built_in("OpenACC", 4);
-
-/// The variable by which a program's OpenACC runtime loads `library`, besides those that are named in `existing`.
-pub fn variable(library: &Path, existing: Option<OsString>) -> (&'static str, OsString) {
-    let mut libraries = OsString::from(library);
-    if let Some(existing) = existing.filter(|existing| !existing.is_empty()) {
-        libraries.push(";");
-        libraries.push(existing);
-    }
-    (LIBRARIES_VARIABLE, libraries)
-}
 
 /// The beginning of the runtime's description of an event's place (OpenACC: `acc_prof_info`).
 #[repr(C)]
@@ -285,11 +270,5 @@ mod tests {
         assert_eq!(field!(read, Description.construct), Some(3));
         // SAFETY: null is allowed.
         assert!(unsafe { Read::<Place>::of(core::ptr::null()) }.is_none());
-    }
-
-    #[test]
-    fn the_library_is_loaded_besides_those_that_are_named() {
-        let value = variable(Path::new("/run/a.so"), Some("/b.so".into())).1;
-        assert_eq!(value, "/run/a.so;/b.so");
     }
 }

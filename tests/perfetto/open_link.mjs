@@ -21,7 +21,7 @@ const options = {table: 'slice'};
 for (let at = 0; at < words.length; at += 2) options[words[at].slice(2)] = words[at + 1];
 
 const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'gputrail-open-link-'));
-const report = {pageErrors: []};
+const report = {pageErrors: [], failedRequests: []};
 let browser;
 try {
   browser = await launch(profile, {width: 1600, height: 900}, (url) => url.startsWith('http://127.0.0.1:'), ALLOWED);
@@ -31,6 +31,7 @@ try {
   });
   const page = await browser.newPage();
   page.on('pageerror', (error) => report.pageErrors.push(String(error).slice(0, 300)));
+  page.on('requestfailed', (request) => report.failedRequests.push(`${request.url()}: ${request.failure()?.errorText}`));
   await page.goto(link.replace('/#!/', '/?testing=1#!/'));     // testing: no analytics, and waitForPerfettoIdle()
   await loaded(page);
   if (options.select) {

@@ -21,12 +21,7 @@ use ffi::*;
 use foldhash::HashMap;
 use regions::Region;
 use std::borrow::Cow;
-use std::ffi::OsString;
-use std::path::Path;
 use std::sync::atomic::{AtomicPtr, Ordering};
-
-/// The environment variable with the libraries that an OpenMP runtime asks for a tool, separated by colons.
-pub const LIBRARIES_VARIABLE: &str = "OMP_TOOL_LIBRARIES";
 
 static DOMAIN: MarkerDomain = MarkerDomain::built_in("OpenMP", 3);
 
@@ -75,16 +70,6 @@ impl Word {
     }
 }
 
-/// The variable by which a program's OpenMP runtime loads `library`, before those that are named in `existing`.
-pub fn variable(library: &Path, existing: Option<OsString>) -> (&'static str, OsString) {
-    let mut libraries = OsString::from(library);
-    if let Some(existing) = existing.filter(|existing| !existing.is_empty()) {
-        libraries.push(":");
-        libraries.push(existing);
-    }
-    (LIBRARIES_VARIABLE, libraries)
-}
-
 /// The tool, for a runtime that asks for one: null if `OMP_TOOL_LIBRARIES` does not name this library, or nobody records
 /// markers in this process.
 pub fn start_tool() -> *const StartTool {
@@ -97,7 +82,7 @@ pub fn start_tool() -> *const StartTool {
     let mut tool = core::ptr::null();
     contain(|| {
         let _uncancelled = Uncancelled::begin();
-        let libraries = std::env::var_os(LIBRARIES_VARIABLE).unwrap_or_default();
+        let libraries = std::env::var_os(markers::OPENMP_VARIABLE).unwrap_or_default();
         let is_named = libraries
             .as_encoded_bytes()
             .windows(9)
@@ -469,21 +454,3 @@ fn mark(name: &KeptText, payload: EventValue<'_>) {
 
 /// The type of `ompt_start_tool`, for the library that exports it.
 pub type StartToolFunction = unsafe extern "C" fn(u32, *const c_char) -> *const StartTool;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_library_goes_before_those_that_are_named() {
-        let library = Path::new("/run/libgputrail.so.0");
-        let value = |existing: Option<&str>| {
-            let (name, value) = variable(library, existing.map(OsString::from));
-            assert_eq!(name, "OMP_TOOL_LIBRARIES");
-            value.into_string().unwrap()
-        };
-        assert_eq!(value(None), "/run/libgputrail.so.0");
-        assert_eq!(value(Some("")), "/run/libgputrail.so.0");
-        assert_eq!(value(Some("/a.so")), "/run/libgputrail.so.0:/a.so");
-    }
-}

@@ -20,7 +20,7 @@ use gputrail::collect::scope::{SCOPE_VARIABLE, Scope};
 use gputrail::collect::session::{
     End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size, signal_name,
 };
-use gputrail::source::{cuda, markers, openacc, openmp};
+use gputrail::source::{cuda, markers};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -266,9 +266,12 @@ impl Markers {
 
     /// The variables by which the program has them.
     fn variables(self, library: &Path) -> impl Iterator<Item = (&'static str, OsString)> {
-        let existing = |name: &str| std::env::var_os(name);
-        let openmp = || openmp::variable(library, existing(openmp::LIBRARIES_VARIABLE));
-        let openacc = || openacc::variable(library, existing(openacc::LIBRARIES_VARIABLE));
+        let libraries = |name, separator| {
+            let value = markers::libraries(library, std::env::var_os(name), separator);
+            (name, value)
+        };
+        let openmp = || libraries(markers::OPENMP_VARIABLE, ':');
+        let openacc = || libraries(markers::OPENACC_VARIABLE, ';');
         let file = self.file.map(|base| (markers::CLPERFMARKER_VARIABLE, base));
         let all = [file, self.openmp.then(openmp), self.openacc.then(openacc)];
         all.into_iter().flatten()
