@@ -168,6 +168,7 @@ enum {
     GPUTRAIL_KIND_DEPENDENCY = 24, /* A wait for a piece of work: gputrail_record_dependency. */
     GPUTRAIL_KIND_EXTERNAL_CORRELATION = 25, /* The latest external id of one kind, ahead of a call's record: gputrail_record_external_correlation. */
     GPUTRAIL_KIND_GRAPH_NODE = 26, /* The node of a graph that a piece of work is: gputrail_record_graph_node. */
+    GPUTRAIL_KIND_GRAPH_CHANGE = 27, /* A graph was created, changed, instantiated, launched or destroyed: gputrail_record_graph_change. */
     GPUTRAIL_KIND_ARGUMENTS = 32, /* Arguments of an API call: gputrail_record_arguments. */
     GPUTRAIL_KIND_OVERHEAD = 33, /* Time taken by a compiler, the runtime or the collector: gputrail_record_overhead. */
     GPUTRAIL_KIND_LOSS = 34, /* Records that were dropped: gputrail_record_loss. */
@@ -248,6 +249,42 @@ enum {
     GPUTRAIL_UNFINISHED_AT_END = 1, /* The work had not completed when the recording ended. */
     GPUTRAIL_UNFINISHED_NO_TIMES = 2, /* The runtime provided no times. */
     GPUTRAIL_UNFINISHED_AT_FLUSH = 3 /* The work had not completed at a forced flush. Another completion follows. */
+};
+
+/* What happened to a graph (CUPTI: CUpti_CallbackIdResource, GRAPH_CREATED to GRAPHNODE_CLONED). */
+typedef uint8_t gputrail_graph_operation;
+enum {
+    GPUTRAIL_GRAPH_OPERATION_CREATED = 1, /* A graph was created. */
+    GPUTRAIL_GRAPH_OPERATION_DESTROYED = 2, /* A graph is going to be destroyed. */
+    GPUTRAIL_GRAPH_OPERATION_CLONED = 3, /* A graph was cloned: instantiation clones graphs, too. */
+    GPUTRAIL_GRAPH_OPERATION_NODE_CREATED = 4, /* A node was added to a graph. */
+    GPUTRAIL_GRAPH_OPERATION_NODE_DESTROYED = 5, /* A node of a graph is going to be removed. */
+    GPUTRAIL_GRAPH_OPERATION_NODE_CLONED = 6, /* A node was cloned with its graph. */
+    GPUTRAIL_GRAPH_OPERATION_DEPENDENCY_CREATED = 7, /* A node waits for another one from now on. */
+    GPUTRAIL_GRAPH_OPERATION_DEPENDENCY_DESTROYED = 8, /* A node will no longer wait for another one. */
+    GPUTRAIL_GRAPH_OPERATION_INSTANTIATED = 9, /* An executable graph was made of a graph. */
+    GPUTRAIL_GRAPH_OPERATION_EXECUTABLE_DESTROYED = 10, /* An executable graph is going to be destroyed. */
+    GPUTRAIL_GRAPH_OPERATION_LAUNCHED = 11 /* An executable graph was put into a queue. */
+};
+
+/* The type of a node of a graph (CUDA: CUgraphNodeType). */
+typedef uint8_t gputrail_graph_node_type;
+enum {
+    GPUTRAIL_GRAPH_NODE_TYPE_UNKNOWN = 0, /* Unknown, or the change is not about a node. */
+    GPUTRAIL_GRAPH_NODE_TYPE_KERNEL = 1, /* A kernel. */
+    GPUTRAIL_GRAPH_NODE_TYPE_COPY = 2, /* A copy. */
+    GPUTRAIL_GRAPH_NODE_TYPE_FILL = 3, /* A fill. */
+    GPUTRAIL_GRAPH_NODE_TYPE_HOST = 4, /* A function of the host. */
+    GPUTRAIL_GRAPH_NODE_TYPE_GRAPH = 5, /* Another graph. */
+    GPUTRAIL_GRAPH_NODE_TYPE_EMPTY = 6, /* Nothing: other nodes wait for it. */
+    GPUTRAIL_GRAPH_NODE_TYPE_WAIT_EVENT = 7, /* A wait for an event. */
+    GPUTRAIL_GRAPH_NODE_TYPE_RECORD_EVENT = 8, /* The record of an event. */
+    GPUTRAIL_GRAPH_NODE_TYPE_SIGNAL_SEMAPHORE = 9, /* A signal to an external semaphore. */
+    GPUTRAIL_GRAPH_NODE_TYPE_WAIT_SEMAPHORE = 10, /* A wait for an external semaphore. */
+    GPUTRAIL_GRAPH_NODE_TYPE_ALLOCATE = 11, /* An allocation of memory. */
+    GPUTRAIL_GRAPH_NODE_TYPE_FREE = 12, /* A release of memory. */
+    GPUTRAIL_GRAPH_NODE_TYPE_BATCH_MEMORY_OPERATION = 13, /* Operations on words of memory. */
+    GPUTRAIL_GRAPH_NODE_TYPE_CONDITIONAL = 14 /* A graph that is executed under a condition. */
 };
 
 /* The kind of memory (CUPTI: CUpti_ActivityMemoryKind, same values). */
@@ -1618,20 +1655,6 @@ typedef struct gputrail_record_retirement {
   gputrail_ticks time;
 } gputrail_record_retirement;
 
-/* The node of a graph that a piece of work is. 32 bytes. It precedes the work's completion on the same lane. */
-typedef struct gputrail_record_graph_node {
-  /* Kind GPUTRAIL_KIND_GRAPH_NODE. */
-  struct gputrail_record_header header;
-  /* The work. */
-  gputrail_work_id work;
-  /* The node, unique in the process (CUPTI: graphNodeId). */
-  uint64_t node;
-  /* The executable graph that was launched (CUPTI: graphId). */
-  uint32_t graph;
-  /* Reserved, 0. */
-  uint32_t reserved;
-} gputrail_record_graph_node;
-
 /*
  * A wait for a piece of work: by other work through its event wait list, or by the call itself. It precedes the record
  * of the waiting work or call on the same lane. 32 bytes.
@@ -1646,6 +1669,55 @@ typedef struct gputrail_record_dependency {
   /* The work waited for. */
   gputrail_work_id waited_for;
 } gputrail_record_dependency;
+
+/*
+ * A change of a graph, or its launch. 64 bytes.
+ *
+ * Numbers of graphs are those of the API: a graph and an executable graph may have the same.
+ */
+typedef struct gputrail_record_graph_change {
+  /* Kind GPUTRAIL_KIND_GRAPH_CHANGE. */
+  struct gputrail_record_header header;
+  /* When it happened. */
+  gputrail_ticks time;
+  /* The call that made it, or none. */
+  gputrail_correlation_id correlation;
+  /* The handle in the runtime of the graph, node or executable graph that it is about. */
+  uint64_t handle;
+  /* The node, unique in its graph, or 0 (CUPTI: cuptiGetGraphNodeId). */
+  uint64_t node;
+  /* Of a dependency, the node that waits for node; of a clone, the node of which node is the clone; else 0. */
+  uint64_t other_node;
+  /*
+   * The graph, or the executable graph of INSTANTIATED, EXECUTABLE_DESTROYED and LAUNCHED (CUPTI:
+   * cuptiGetGraphId, cuptiGetGraphExecId).
+   */
+  uint32_t graph;
+  /* The graph of which it is a clone, or was made; else 0. */
+  uint32_t other_graph;
+  /* The thread. */
+  gputrail_thread_id thread;
+  /* The API. */
+  gputrail_domain domain;
+  /* What happened. */
+  gputrail_graph_operation what;
+  /* The type of the node. */
+  gputrail_graph_node_type node_type;
+} gputrail_record_graph_change;
+
+/* The node of a graph that a piece of work is. 32 bytes. It precedes the work's completion on the same lane. */
+typedef struct gputrail_record_graph_node {
+  /* Kind GPUTRAIL_KIND_GRAPH_NODE. */
+  struct gputrail_record_header header;
+  /* The work. */
+  gputrail_work_id work;
+  /* The node, unique in the process (CUPTI: graphNodeId). */
+  uint64_t node;
+  /* The executable graph that was launched (CUPTI: graphId). */
+  uint32_t graph;
+  /* Reserved, 0. */
+  uint32_t reserved;
+} gputrail_record_graph_node;
 
 /* The enqueue of a transfer. 120 bytes. */
 typedef struct gputrail_record_memory_copy {

@@ -86,6 +86,12 @@ impl<'a> Notifier<'a> {
         }
     }
 
+    /// Calls back about a change of a graph.
+    pub fn graph_changed(&self, change: &GraphChange) {
+        let payload = Payload::Record(RecordRef::of(change));
+        self.instant(operations::of_graph_change(change.what), payload);
+    }
+
     /// Calls back about an object that has come or is going: `id` is that of an `R`.
     pub fn object<R: Record>(&self, operation: Operation, id: u32) {
         if !self.subscribers(operation).is_none() {

@@ -20,7 +20,7 @@
 //! waits of CUDA as `Instant`, once they have ended.
 
 use crate::collect::switchboard::{ArgumentInfo, Observed};
-use crate::record::{Domain, MarkerKind, Operation, OperationGroup};
+use crate::record::{Domain, GraphOperation, MarkerKind, Operation, OperationGroup};
 
 /// The description of an operation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -119,6 +119,28 @@ callback_domains! {
         /// An agent is known from now on, and can be sampled if it is able to: told when the first context on it is
         /// created, before that context is told.
         AGENT_KNOWN = 14, "agent known";
+        /// A graph was created.
+        GRAPH_CREATED = 15, "graph created";
+        /// A graph is going to be destroyed.
+        GRAPH_DESTROYED = 16, "graph destroyed";
+        /// A graph was cloned.
+        GRAPH_CLONED = 17, "graph cloned";
+        /// A node was added to a graph.
+        GRAPH_NODE_CREATED = 18, "graph node created";
+        /// A node of a graph is going to be removed.
+        GRAPH_NODE_DESTROYED = 19, "graph node destroyed";
+        /// A node was cloned with its graph.
+        GRAPH_NODE_CLONED = 20, "graph node cloned";
+        /// A node of a graph waits for another one from now on.
+        GRAPH_DEPENDENCY_CREATED = 21, "graph dependency created";
+        /// A node of a graph will no longer wait for another one.
+        GRAPH_DEPENDENCY_DESTROYED = 22, "graph dependency destroyed";
+        /// An executable graph was made of a graph.
+        GRAPH_INSTANTIATED = 23, "graph instantiated";
+        /// An executable graph is going to be destroyed.
+        GRAPH_EXECUTABLE_DESTROYED = 24, "executable graph destroyed";
+        /// An executable graph was put into a queue.
+        GRAPH_LAUNCHED = 25, "graph launched";
     }
     /// Kernels.
     kernel_dispatch: KERNEL_DISPATCH {
@@ -166,6 +188,14 @@ callback_domains! {
         SEMAPHORE = 18, "semaphore enqueue";
         /// A barrier, marker or semaphore operation has completed.
         COMPLETE = 32, "synchronization complete";
+    }
+}
+
+/// The operation of [`resource`] under which a change of a graph is told.
+pub const fn of_graph_change(what: GraphOperation) -> Operation {
+    Operation {
+        domain: Domain::RESOURCE,
+        number: resource::GRAPH_CREATED.number - 1 + what.0 as u16,
     }
 }
 

@@ -480,6 +480,8 @@ fn recorded(scope: &Scope) -> Selection {
         // Lines are looked up when the trace is made, and not in the program.
         Kind::SOURCE_LOCATOR,
         Kind::INSTRUCTION_CORRELATION,
+        // A graph has thousands of nodes.
+        Kind::GRAPH_CHANGE,
         // Faults of pages take longer when the runtime reports them.
         Kind::UNIFIED_MEMORY_COUNTER,
     ]));

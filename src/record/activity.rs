@@ -52,6 +52,7 @@ activities!(
     Dependency,
     ExternalCorrelation,
     GraphNode,
+    GraphChange,
     Overhead,
     Environment,
     UnifiedMemoryCounter,

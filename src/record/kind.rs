@@ -31,6 +31,8 @@ open_enum! {
         EXTERNAL_CORRELATION = 0x19, "external correlation";
         /// The node of a graph that a piece of work is: [`GraphNode`](super::GraphNode).
         GRAPH_NODE = 0x1a, "graph node";
+        /// A graph was created, changed, instantiated, launched or destroyed: [`GraphChange`](super::GraphChange).
+        GRAPH_CHANGE = 0x1b, "graph change";
 
         /// Arguments of an API call: [`Arguments`](super::Arguments).
         ARGUMENTS = 0x20, "arguments";
@@ -117,6 +119,7 @@ impl Kind {
             Kind::API | Kind::ARGUMENTS => "calls of an API that a source observes",
             Kind::EXTERNAL_CORRELATION => "calls made while external ids are pushed",
             Kind::GRAPH_NODE => "the completion of work that is a node of a graph",
+            Kind::GRAPH_CHANGE => "calls that make, change, launch or destroy graphs",
             Kind::RETIREMENT => "calls whose work has completed",
             Kind::KERNEL_DISPATCH | Kind::MEMORY_COPY | Kind::MEMORY_SET => {
                 "calls that enqueue such work"

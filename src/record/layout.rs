@@ -143,6 +143,9 @@ layouts! {
     Retirement { correlation, time }
     Dependency { correlation, work, waited_for }
     GraphNode { work, node, graph, reserved }
+    GraphChange {
+        time, correlation, handle, node, other_node, graph, other_graph, thread, domain, what, node_type
+    }
     ExternalCorrelation { correlation, external, kind, reserved }
     Arguments { correlation, operation, count, values }
     Overhead { correlation, start, end, thread, agent, module, what, reserved, detail, reserved2 }

@@ -17,6 +17,7 @@ mod clock;
 mod count;
 mod counter;
 mod device_state;
+mod graph;
 mod ids;
 mod iter;
 mod kind;
@@ -44,6 +45,7 @@ pub use counter::{
 pub use device_state::{
     Environment, EnvironmentKind, UnifiedMemoryCounter, UnifiedMemoryCounterKind,
 };
+pub use graph::{GraphChange, GraphNode, GraphNodeType, GraphOperation};
 pub use ids::*;
 pub(crate) use iter::RecordCopy;
 pub use iter::{Malformed, RecordRef, Records};
@@ -66,8 +68,7 @@ pub use sample::{
 };
 pub use synchronization::{Synchronization, SynchronizationType};
 pub use work::{
-    Completion, Dependency, GraphNode, KernelDispatch, LaunchType, Retirement, Unfinished,
-    WorkHeader,
+    Completion, Dependency, KernelDispatch, LaunchType, Retirement, Unfinished, WorkHeader,
 };
 
 use bytemuck::{Pod, Zeroable};

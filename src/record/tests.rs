@@ -26,6 +26,8 @@ fn layouts_are_pinned() {
     layout!(Retirement, 24, correlation @ 8, time @ 16);
     layout!(Dependency, 32, correlation @ 8, work @ 16, waited_for @ 24);
     layout!(GraphNode, 32, work @ 8, node @ 16, graph @ 24, reserved @ 28);
+    layout!(GraphChange, 64, time @ 8, correlation @ 16, handle @ 24, node @ 32, other_node @ 40, graph @ 48,
+        other_graph @ 52, thread @ 56, domain @ 60, what @ 62, node_type @ 63);
     layout!(MemoryCopy, 120, work @ 8, bytes @ 64, source_address @ 72, destination_address @ 80,
         source_offset @ 88, destination_offset @ 96, source_agent @ 104, destination_agent @ 108, transfer @ 112,
         source_memory @ 113, destination_memory @ 114, reserved @ 115);
@@ -113,6 +115,7 @@ fn every_kind_has_one_type() {
         Retirement::KIND,
         Dependency::KIND,
         GraphNode::KIND,
+        GraphChange::KIND,
         Arguments::KIND,
         Overhead::KIND,
         Environment::KIND,

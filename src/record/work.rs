@@ -157,23 +157,6 @@ pub struct Retirement {
 }
 record!(Retirement, Kind::RETIREMENT, 24);
 
-/// The node of a graph that a piece of work is. 32 bytes. It precedes the work's completion on the same lane.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct GraphNode {
-    /// Kind [`Kind::GRAPH_NODE`].
-    pub header: Header,
-    /// The work.
-    pub work: WorkId,
-    /// The node, unique in the process (CUPTI: graphNodeId).
-    pub node: u64,
-    /// The executable graph that was launched (CUPTI: graphId).
-    pub graph: u32,
-    /// Reserved, 0.
-    pub reserved: u32,
-}
-record!(GraphNode, Kind::GRAPH_NODE, 32);
-
 /// A wait for a piece of work: by other work through its event wait list, or by the call itself. It precedes the record
 /// of the waiting work or call on the same lane. 32 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]

@@ -429,8 +429,7 @@ impl Consumer for Summary {
                     enqueued: work.enqueued,
                 };
                 self.extend(start, end);
-                // A barrier does not occupy a device.
-                if kind != WorkKind::Synchronization
+                if kind.is_busy()
                     && let Some(gpu) = self.gpus.get_mut(&work.agent)
                 {
                     gpu.all.add(start, end, Some(opener));
@@ -449,7 +448,7 @@ impl Consumer for Summary {
                     sum.times.add(ran);
                     self.extend(start, end);
                     if let Some(gpu) = self.gpus.get_mut(&work.agent)
-                        && kind != WorkKind::Synchronization
+                        && kind.is_busy()
                     {
                         gpu.all.add(start, end, None);
                         let of_kind = match kind {

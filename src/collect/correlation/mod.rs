@@ -384,8 +384,17 @@ impl HostThread {
         self.open_calls = open.map(|lane| lane.open_calls());
     }
 
+    /// Writes the record of a change of a graph within the innermost call in progress, and returns the call's depth.
+    #[cfg(any(feature = "layer", feature = "sim"))]
+    pub(crate) fn graph_changed(&mut self, change: &mut GraphChange) -> u32 {
+        let (correlation, depth) = self.innermost();
+        (change.correlation, change.thread) = (correlation, self.thread());
+        self.write_late(self.buffers_for(Kind::GRAPH_CHANGE), *change);
+        depth
+    }
+
     /// The innermost call in progress and its depth; none and 0 outside of calls.
-    #[cfg(feature = "layer")]
+    #[cfg(any(feature = "layer", feature = "sim"))]
     pub(crate) fn innermost(&self) -> (CorrelationId, u32) {
         match self.depth.checked_sub(1) {
             None => (CorrelationId::NONE, 0),

@@ -107,7 +107,7 @@ pub enum ScopeError {
 }
 
 /// Kinds that a scope may name.
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 14] = [
     Kind::API,
     Kind::KERNEL_DISPATCH,
     Kind::MEMORY_COPY,
@@ -116,6 +116,7 @@ const KINDS: [Kind; 13] = [
     Kind::SYNCHRONIZATION,
     Kind::DEPENDENCY,
     Kind::GRAPH_NODE,
+    Kind::GRAPH_CHANGE,
     Kind::ARGUMENTS,
     Kind::OVERHEAD,
     Kind::MARKER,

@@ -3,9 +3,10 @@
 use super::activity::RECENT;
 use super::ffi::{self, CallbackData};
 use super::functions::{self, Function, MAX_ARGUMENTS};
+use super::inner::Effect;
 use super::recent::{KINDS, RecentCall};
 use super::status::NOT_READY;
-use super::{inner, resources, sampling, session};
+use super::{graphs, inner, resources, sampling, session};
 use crate::clock;
 use crate::collect::correlation::{CallInProgress, Extra, HostThread};
 use crate::collect::process::{self, Current};
@@ -266,6 +267,12 @@ fn exit(operation: Operation, data: &CallbackData) {
     if call.interest.has_inner_callbacks() {
         // SAFETY: CUPTI's description of this call, which has returned.
         unsafe { inner::end(thread, function, &call, data, status) };
+    }
+    if let (Effect::LaunchGraph, 0, Some(session)) =
+        (function.effect, status, session::current_session())
+    {
+        // SAFETY: CUPTI's structure with the arguments of this function.
+        unsafe { graphs::launched(session, thread, function, data.parameters) };
     }
     if let Some(mut host) = thread.borrow() {
         // A call inside of this one with the same id has announced the work.

@@ -39,6 +39,16 @@ pub(super) const STREAM_DESTROYED: u32 = 4;
 pub(super) const INITIALIZED: u32 = 5;
 pub(super) const MODULE_LOADED: u32 = 6;
 pub(super) const MODULE_UNLOADED: u32 = 7;
+pub(super) const GRAPH_CREATED: u32 = 9;
+pub(super) const GRAPH_DESTROYED: u32 = 10;
+pub(super) const GRAPH_CLONED: u32 = 11;
+pub(super) const GRAPH_NODE_CREATED: u32 = 13;
+pub(super) const GRAPH_NODE_DESTROYED: u32 = 14;
+pub(super) const GRAPH_DEPENDENCY_CREATED: u32 = 15;
+pub(super) const GRAPH_DEPENDENCY_DESTROYED: u32 = 16;
+pub(super) const GRAPH_INSTANTIATED: u32 = 18;
+pub(super) const GRAPH_EXECUTABLE_DESTROYED: u32 = 19;
+pub(super) const GRAPH_NODE_CLONED: u32 = 20;
 /// The callbacks of the domain [`RESOURCE`] that the session itself needs.
 pub(super) const NEEDED: [u32; 5] = [
     INITIALIZED,
@@ -171,6 +181,9 @@ functions! {
         cuptiGetDeviceId(*mut c_void, *mut u32);
         cuptiGetContextId(*mut c_void, *mut u32);
         cuptiGetStreamIdEx(*mut c_void, *mut c_void, u8, *mut u32);
+        cuptiGetGraphId(*mut c_void, *mut u32);
+        cuptiGetGraphExecId(*mut c_void, *mut u32);
+        cuptiGetGraphNodeId(*mut c_void, *mut u64);
         cuptiPCSamplingEnable(*mut ContextParams);
         cuptiPCSamplingDisable(*mut ContextParams);
         cuptiPCSamplingSetConfigurationAttribute(*mut ConfigurationParams);

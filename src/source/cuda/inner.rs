@@ -3,7 +3,7 @@
 //!
 //! Work is told at the enter and the exit of the call that enqueues it, and when CUPTI's record of it arrives
 //! ([`TOLD`]). Work whose record never arrives is told at the end of the recording as unfinished. A launch of a graph is
-//! told as a call only: its arguments do not say what it executes.
+//! told as a change of the graph: its arguments do not say what it executes.
 
 use super::activity::RECENT;
 use super::callbacks::Inside;
@@ -42,6 +42,8 @@ pub(super) enum Effect {
     Fill(u16),
     Allocate(MemoryKind),
     Free(MemoryKind),
+    /// Launches the graph that is the first argument.
+    LaunchGraph,
 }
 
 impl Effect {
@@ -67,6 +69,7 @@ impl Effect {
             "cuMemAllocHost_v2" => Effect::Allocate(MemoryKind::PINNED),
             "cuMemFree_v2" | "cuMemFreeAsync" => Effect::Free(MemoryKind::DEVICE),
             "cuMemFreeHost" => Effect::Free(MemoryKind::PINNED),
+            "cuGraphLaunch" => Effect::LaunchGraph,
             _ => Effect::None,
         }
     }
@@ -184,7 +187,7 @@ impl Site<'_> {
         let one_of = |names: &[&str]| names.iter().find_map(|name| named(name)).unwrap_or(0);
         let stream = one_of(&["hStream"]);
         Some(match function.effect {
-            Effect::None => return None,
+            Effect::None | Effect::LaunchGraph => return None,
             Effect::Launch | Effect::LaunchByConfiguration => {
                 let launch = match function.effect {
                     Effect::Launch => Launch {

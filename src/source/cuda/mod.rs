@@ -23,6 +23,8 @@ mod ffi;
 #[cfg(feature = "layer")]
 mod functions;
 #[cfg(feature = "layer")]
+mod graphs;
+#[cfg(feature = "layer")]
 mod inner;
 mod library;
 pub mod metrics;

@@ -3,6 +3,7 @@
 
 use super::callbacks::Inside;
 use super::ffi::{self, call};
+use super::graphs;
 use super::objects::OBJECTS;
 use super::sampling::ffi::{Module, Resource};
 use super::session::{Session, current_session};
@@ -57,15 +58,21 @@ pub(super) const TOLD: [(Operation, u32, u32); 9] = [
     ),
 ];
 
-/// A flag for each of [`TOLD`]: whether a subscriber wants it.
-pub(super) type Wanted = [bool; TOLD.len()];
+/// What is wanted: a flag for each of [`TOLD`] and of [`graphs::REPORTED`].
+pub(super) type Wanted = ([bool; TOLD.len()], [bool; graphs::REPORTED.len()]);
 
 /// Has CUPTI report what `board` wants and `enabled` lacks, and no longer what nobody wants.
 pub(super) fn enable(session: &Session, board: &Switchboard, enabled: &mut Wanted) {
-    for ((operation, domain, number), enabled) in TOLD.into_iter().zip(enabled) {
+    for ((operation, domain, number), enabled) in TOLD.into_iter().zip(&mut enabled.0) {
         let wanted = board.interest(operation).has_subscribers();
         if wanted != std::mem::replace(enabled, wanted) {
             session.enable_callback(wanted || is_needed(domain, number), domain, number);
+        }
+    }
+    for ((what, number), enabled) in graphs::REPORTED.into_iter().zip(&mut enabled.1) {
+        let wanted = graphs::is_wanted(board, what);
+        if wanted != std::mem::replace(enabled, wanted) {
+            session.enable_callback(wanted, ffi::RESOURCE, number);
         }
     }
 }
@@ -81,12 +88,18 @@ fn is_needed(domain: u32, number: u32) -> bool {
 ///
 /// `data` is CUPTI's description of it.
 pub(super) unsafe fn notify(domain: u32, number: u32, data: *const c_void) {
-    let mut told = TOLD.iter();
-    let Some((operation, ..)) = told.find(|one| (one.1, one.2) == (domain, number)) else {
-        return;
-    };
     let thread = process::current().filter(|thread| !thread.state().is_in_callback());
     let (Some(session), Some(thread)) = (current_session(), thread) else {
+        return;
+    };
+    let mut reported = graphs::REPORTED.iter();
+    let of_graph = reported.find(|one| domain == ffi::RESOURCE && one.1 == number);
+    if let Some((what, _)) = of_graph {
+        // SAFETY: the caller's promise.
+        return unsafe { graphs::changed(session, thread, *what, data) };
+    }
+    let mut told = TOLD.iter();
+    let Some((operation, ..)) = told.find(|one| (one.1, one.2) == (domain, number)) else {
         return;
     };
     let Some(board) = thread.board() else {

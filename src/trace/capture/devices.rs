@@ -6,6 +6,7 @@ use std::io;
 use super::Output;
 use super::counters::{self, CounterTracks};
 use super::functions;
+use super::graphs::{Graphs, NodeRun};
 use super::join::{EnqueueFields, Found, What};
 use super::stages::Stages;
 use super::times::{AgentView, Times};
@@ -131,6 +132,8 @@ pub(super) struct Devices {
     /// The dependencies between pieces of work.
     pub waits: Waits,
     nodes: NumberMap<WorkId, GraphNode>,
+    /// Launches of graphs, and what happened to graphs.
+    pub graphs: Graphs,
     gauges: Gauges,
     counters: CounterTracks,
 }
@@ -154,6 +157,7 @@ impl Devices {
             stages: Stages::default(),
             waits: Waits::default(),
             nodes: NumberMap::default(),
+            graphs: Graphs::new(process),
             gauges: Gauges::new(process),
             counters: CounterTracks::default(),
         }
@@ -422,6 +426,30 @@ impl Devices {
             true => None,
             false => self.nodes.remove(&id),
         };
+        let launched = match (view, interval, work) {
+            (Some(view), Some(interval), Some(work)) => {
+                let whole = lane.command_buffer;
+                let (graph, interval, nodes) = match (&node, work.work.command) {
+                    (Some(node), _) => (Some(node.graph.into()), Some(interval), 1),
+                    (None, 0) if command.is_some() => {
+                        (None, Some((whole.1, whole.2)), work.work.commands.into())
+                    }
+                    _ => (None, None, 0),
+                };
+                interval.map(|interval| NodeRun {
+                    agent: (view.id, view.index),
+                    call: correlation,
+                    graph,
+                    domain: view.domain,
+                    thread: work.work.thread,
+                    stream: lane.stream,
+                    enqueued: times.enqueued,
+                    interval,
+                    nodes,
+                })
+            }
+            _ => None,
+        };
         let node = node.map(|node| {
             let graph = ("graph", Value::Uint(node.graph.into()));
             [graph, ("graph_node", Value::Uint(node.node))]
@@ -465,7 +493,15 @@ impl Devices {
             waits: &waits,
             samples: about.samples,
             arguments,
-        })
+        })?;
+        match launched {
+            None => Ok(()),
+            Some(launched) if launched.graph.is_some() => {
+                self.graphs.add(&mut output.stream, launched)
+            }
+            // A command buffer, of which all is known.
+            Some(launched) => self.graphs.pass_on(&mut output.stream, &launched),
+        }
     }
 
     /// The index of a queue on a device, given the device's index.
@@ -539,6 +575,12 @@ fn event(process: ProcessIndex, work: WorkId, serial: u32) -> EventId {
         0 => work.0 & (SHARED - 1),
         serial => SHARED | u64::from(serial),
     };
+    EventId(u64::from(process.0) << OWN_BITS | own)
+}
+
+/// The id of the launch of a graph in the trace, by its number in the process from 0.
+pub(super) fn event_of_launch(process: ProcessIndex, number: u64) -> EventId {
+    let own = EventId::GRAPH_LAUNCH | number & u64::from(u32::MAX);
     EventId(u64::from(process.0) << OWN_BITS | own)
 }
 

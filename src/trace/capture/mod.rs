@@ -17,6 +17,7 @@ mod devices;
 mod environment;
 mod following;
 mod functions;
+mod graphs;
 mod join;
 mod links;
 mod markers;

@@ -22,9 +22,9 @@ use crate::clock::{self, HostClock};
 use crate::record::number_map::NumberMap;
 use crate::record::{
     AgentId, Allocation, Arguments, Completion, CorrelationId, CounterValue, Dependency,
-    Environment, GraphNode, KernelDispatch, Kind, MemoryCopy, MemorySet, Nanos, Note, Overhead,
-    ProcessId, QueueId, RecordRef, StringId, Synchronization, ThreadId, UnifiedMemoryCounter,
-    flags, queue_properties,
+    Environment, GraphChange, GraphNode, KernelDispatch, Kind, MemoryCopy, MemorySet, Nanos, Note,
+    Overhead, ProcessId, QueueId, RecordRef, StringId, Synchronization, ThreadId,
+    UnifiedMemoryCounter, flags, queue_properties,
 };
 use crate::trace::model::nesting::Nesting;
 use crate::trace::model::{
@@ -215,6 +215,13 @@ impl<'a> ProcessStream<'a> {
                 self.devices.add_node(&node);
                 Ok(())
             }
+            Kind::GRAPH_CHANGE => {
+                let change: Cow<'_, GraphChange> = read(record);
+                let time = self.time_or_latest(self.host.to_boottime(change.time));
+                self.devices
+                    .graphs
+                    .changed(&mut output.stream, &change, time)
+            }
             Kind::COMPLETION => {
                 let completion: Cow<'_, Completion> = read(record);
                 // Read in place: joined records are not moved.
@@ -291,6 +298,7 @@ impl<'a> ProcessStream<'a> {
         };
         self.devices
             .pass_on_unfinished(output, source, &mut unfinished, end)?;
+        self.devices.graphs.finish(&mut output.stream)?;
         self.devices.finish(&mut *output.stream.consumer)?;
         output.report.clocks.extend(self.devices.clocks());
         self.introduce(output)?;

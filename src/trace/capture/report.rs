@@ -94,6 +94,7 @@ impl Report {
             WorkKind::Copy => self.copies += 1,
             WorkKind::Set => self.sets += 1,
             WorkKind::Synchronization => self.synchronizations += 1,
+            WorkKind::Graph => {}
             WorkKind::Unknown => self.unknown_work += 1,
         }
         self.untracked += u64::from(interval.is_none() && untracked);

@@ -637,6 +637,7 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
             WorkKind::Copy => "gpu_memcpy",
             WorkKind::Set => "gpu_memset",
             WorkKind::Synchronization => "gpu_sync",
+            WorkKind::Graph => "gpu_graph",
             WorkKind::Unknown => "gpu_work",
         };
         let device = match work.agent {

@@ -413,6 +413,7 @@ impl CsvFolder {
         let kind = match work.stage.kind {
             WorkKind::Copy => "MEMORY_COPY",
             WorkKind::Set => "MEMORY_SET",
+            WorkKind::Graph => "GRAPH",
             _ => "SYNCHRONIZATION",
         };
         let fields = [

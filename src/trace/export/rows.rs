@@ -531,6 +531,7 @@ impl<R: Rows> Consumer for RowWriter<R> {
             WorkKind::Copy => "copy",
             WorkKind::Set => "fill",
             WorkKind::Synchronization => "synchronization",
+            WorkKind::Graph => "graph",
             WorkKind::Unknown => "unknown",
         };
         // Without a duration it is not known when it ran, and `start` is only where viewers show it.

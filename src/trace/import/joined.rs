@@ -388,7 +388,9 @@ impl Consumer for Joined<'_> {
             WorkKind::Kernel => self.counts.kernels += 1,
             WorkKind::Copy => self.counts.copies += 1,
             WorkKind::Set => self.counts.sets += 1,
-            WorkKind::Synchronization | WorkKind::Unknown => self.counts.other_work += 1,
+            WorkKind::Synchronization | WorkKind::Graph | WorkKind::Unknown => {
+                self.counts.other_work += 1;
+            }
         }
         self.event_ids(0, work.waits);
         let event = work.event.map(|event| self.event_id(event));

@@ -35,6 +35,16 @@ ids! {
     EventId(u64);
 }
 
+impl EventId {
+    /// The bits of the id of a launch of a graph: no call names it as its work, but its nodes.
+    pub(crate) const GRAPH_LAUNCH: u64 = 1 << 39 | 1 << 33;
+
+    /// Whether it is that of a launch of a graph, in a trace of gputrail's.
+    pub(crate) fn is_graph_launch(self) -> bool {
+        self.0 & EventId::GRAPH_LAUNCH == EventId::GRAPH_LAUNCH
+    }
+}
+
 impl AgentIndex {
     /// An agent that the recording does not describe.
     pub const UNKNOWN: AgentIndex = AgentIndex(u32::MAX);

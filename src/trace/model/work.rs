@@ -14,6 +14,8 @@ pub enum WorkKind {
     Set,
     /// A marker or barrier.
     Synchronization,
+    /// A launch of a graph or command buffer, from its first node to its last one. The nodes are work of their own.
+    Graph,
     /// Work whose enqueue was not recorded.
     Unknown,
 }
@@ -21,8 +23,15 @@ pub enum WorkKind {
 impl WorkKind {
     /// The name of fills.
     pub const FILL: &'static str = "fill";
+    /// The name of launches of graphs.
+    pub const GRAPH: &'static str = "graph launch";
     /// The name of work whose enqueue was not recorded.
     pub const NO_ENQUEUE: &'static str = "work without its enqueue";
+
+    /// Whether such work keeps an agent busy by itself.
+    pub fn is_busy(self) -> bool {
+        !matches!(self, WorkKind::Synchronization | WorkKind::Graph)
+    }
 }
 
 /// A kernel, or a kind of copy, fill or barrier.

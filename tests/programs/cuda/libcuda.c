@@ -217,6 +217,7 @@ int cuModuleGetFunction(const char **function, uint64_t module, const char *name
 
 /* A launch with the arguments of saxpy, which alone computes something. */
 struct launch {
+    uint64_t node;
     const char *name;
     unsigned size[6], count;
     float factor;
@@ -231,29 +232,82 @@ static void execute(const struct launch *launch) {
     if (!strcmp(launch->name, "fault")) faulted = 1;
 }
 
-/* The stream whose launches become a graph, and the graph. */
+/* A graph or executable graph, whose nodes run one after the other. */
 struct graph {
+    uint64_t number;
     unsigned count;
     struct launch launches[64];
 };
+/* The stream whose launches become a graph, and the graph. */
 static uintptr_t capturing;
-static struct graph captured;
+static struct graph *captured;
+
+static struct graph *new_graph(void) {
+    static uint64_t graphs;
+    struct graph *graph = calloc(1, sizeof *graph);
+    graph->number = __atomic_add_fetch(&graphs, 1, __ATOMIC_RELAXED);
+    return graph;
+}
+
+/* CUPTI's numbers of what happens to graphs. */
+enum {
+    CREATED = 9, DESTROYED, CLONED, NODE_CREATED = 13, NODE_DESTROYED, DEPENDENCY_CREATED, DEPENDENCY_DESTROYED,
+    EXECUTABLE_CREATED = 18, EXECUTABLE_DESTROYED, NODE_CLONED
+};
+
+static void changed(unsigned number, struct standin_graph change) {
+    if (tool.graph) tool.graph(number, &change);
+}
+
+static void add_node(struct graph *graph, struct launch launch) {
+    struct launch *node = &graph->launches[graph->count++];
+    *node = launch;
+    node->node = graph->count;
+    changed(NODE_CREATED, (struct standin_graph){.graph = graph, .node = node});
+    if (graph->count > 1)
+        changed(DEPENDENCY_CREATED, (struct standin_graph){.graph = graph, .node = node - 1, .dependency = node});
+}
 
 int cuStreamBeginCapture_v2(uintptr_t stream, unsigned mode) {
     (void)mode;
     capturing = stream;
-    captured.count = 0;
+    captured = new_graph();
+    changed(CREATED, (struct standin_graph){.graph = captured});
     return 0;
 }
 int cuStreamEndCapture(uintptr_t stream, struct graph **graph) {
     (void)stream;
     capturing = 0;
-    *graph = &captured;
+    *graph = captured;
     return 0;
 }
 int cuGraphInstantiateWithFlags(struct graph **executable, struct graph *graph, uint64_t flags) {
-    (void)flags;
-    *executable = graph;
+    struct { void *executable, *graph; uint64_t flags; } parameters = {executable, graph, flags};
+    CALL(DRIVER, 643, "cuGraphInstantiateWithFlags", &parameters);
+    struct graph *clone = new_graph(), *made = new_graph();
+    changed(CLONED, (struct standin_graph){.graph = clone, .original_graph = graph});
+    *made = (struct graph){made->number, graph->count, {{0}}};
+    for (unsigned node = 0; node < graph->count; node++) {
+        made->launches[node] = graph->launches[node];
+        changed(NODE_CLONED, (struct standin_graph){clone, graph, &made->launches[node], &graph->launches[node], 0, NULL, NULL});
+    }
+    changed(EXECUTABLE_CREATED, (struct standin_graph){.graph = clone, .executable = made});
+    *executable = made;
+    END(0);
+}
+int cuGraphExecDestroy(struct graph *executable) {
+    changed(EXECUTABLE_DESTROYED, (struct standin_graph){.executable = executable});
+    free(executable);
+    return 0;
+}
+int cuGraphDestroy(struct graph *graph) {
+    for (unsigned node = 0; node < graph->count; node++) {
+        if (node + 1 < graph->count)
+            changed(DEPENDENCY_DESTROYED, (struct standin_graph){.graph = graph, .node = &graph->launches[node], .dependency = &graph->launches[node + 1]});
+        changed(NODE_DESTROYED, (struct standin_graph){.graph = graph, .node = &graph->launches[node]});
+    }
+    changed(DESTROYED, (struct standin_graph){.graph = graph});
+    free(graph);
     return 0;
 }
 
@@ -283,7 +337,7 @@ int cuLaunchKernel(const char *function, unsigned gx, unsigned gy, unsigned gz, 
     } parameters = {function, {gx, gy, gz, bx, by, bz}, shared, stream, arguments, extra};
     CALL(DRIVER, 307, "cuLaunchKernel", &parameters);
     if (!bx || bx > 1024) END(1);
-    struct launch launch = {function, {gx, gy, gz, bx, by, bz}, 0, 0, 0, 0};
+    struct launch launch = {0, function, {gx, gy, gz, bx, by, bz}, 0, 0, 0, 0};
     if (arguments && !strcmp(function, "saxpy")) {
         launch.count = *(unsigned *)arguments[0];
         launch.factor = *(float *)arguments[1];
@@ -291,7 +345,7 @@ int cuLaunchKernel(const char *function, unsigned gx, unsigned gy, unsigned gz, 
         launch.y = *(uint64_t *)arguments[3];
     }
     if (stream && stream == capturing) {
-        captured.launches[captured.count++] = launch;
+        add_node(captured, launch);
         END(0);
     }
     execute(&launch);
@@ -307,6 +361,7 @@ int cuGraphLaunch(struct graph *graph, uintptr_t stream) {
         struct launch *launch = &graph->launches[node];
         struct standin_work one = kernel(call.id, (uint32_t)stream, launch->name, launch->size);
         one.graph_node = node + 1;
+        one.graph = (uint32_t)graph->number;
         execute(launch);
         work(one);
     }
@@ -315,6 +370,7 @@ int cuGraphLaunch(struct graph *graph, uintptr_t stream) {
         const unsigned size[6] = {node, 1, 1, 32, 1, 1};
         struct standin_work one = kernel(call.id, stream ? (uint32_t)stream : 7, "node", size);
         one.graph_node = node;
+        one.graph = 5;
         work(one);
     }
     END(0);

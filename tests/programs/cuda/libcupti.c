@@ -109,6 +109,7 @@ static struct { int domain; unsigned number; const char *name; } names[] = {
     {RUNTIME, 211, "cudaLaunchKernel_v7000"}, {DRIVER, 800, "cuNew"}, {DRIVER, 17, "cuCtxSynchronize"},
     {DRIVER, 119, "cuEventRecord"}, {DRIVER, 121, "cuEventSynchronize"}, {DRIVER, 295, "cuStreamWaitEvent"},
     {DRIVER, 607, "cuMemPoolCreate"}, {DRIVER, 608, "cuMemPoolDestroy"}, {DRIVER, 371, "cuMemAllocManaged"},
+    {DRIVER, 643, "cuGraphInstantiateWithFlags"},
     {DRIVER, 278, "cuMemcpyDtoH_v2"}, {DRIVER, 280, "cuMemcpyDtoD_v2"}, {DRIVER, 277, "cuMemcpyHtoDAsync_v2"},
     {DRIVER, 279, "cuMemcpyDtoHAsync_v2"}, {DRIVER, 251, "cuMemsetD32_v2"}, {DRIVER, 19, "cuModuleLoadData"},
 };
@@ -171,7 +172,7 @@ static void put_kernel(const struct standin_work *work, uint64_t start, uint64_t
     PUT(record, 120, uint64_t, start && latency ? start - 2000 : 0);
     PUT(record, 128, uint64_t, start && latency ? start - 1000 : 0);
     PUT(record, 144, uint64_t, work->graph_node);
-    PUT(record, 156, uint32_t, work->graph_node ? 5 : 0);
+    PUT(record, 156, uint32_t, work->graph);
 }
 
 static void sample(const struct standin_work *work);
@@ -371,7 +372,7 @@ static struct context {
     int device, exists, sampled, serialized;
     uint32_t *data;
 } contexts[16];
-static uint8_t resources[16];
+static uint8_t resources[32];
 
 #define UNDEFINED 0xdeadbeefu
 
@@ -393,6 +394,12 @@ static void context(uintptr_t handle, int device, int exists) {
 }
 
 static void stream(uintptr_t context, uintptr_t stream, int exists) { tell(exists ? 3 : 4, context, stream, NULL); }
+
+static void graph(unsigned number, const struct standin_graph *change) { tell(number, 1, 0, (void *)change); }
+
+int cuptiGetGraphId(const uint64_t *graph, uint32_t *number) { in_turn(); return *number = (uint32_t)*graph, 0; }
+int cuptiGetGraphExecId(const uint64_t *graph, uint32_t *number) { in_turn(); return *number = (uint32_t)*graph, 0; }
+int cuptiGetGraphNodeId(const uint64_t *node, uint64_t *number) { in_turn(); return *number = *node, 0; }
 
 static const char *cubin;
 
@@ -429,7 +436,7 @@ int cuptiSubscribe(void **subscriber, callback_function function, void *data) {
     *subscriber = &callback;
     void (*observe)(const struct standin_tool *) =
         (void (*)(const struct standin_tool *))dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "standin_observe");
-    observe(&(struct standin_tool){call, work, initialized, flush_now, memory, other, context, module, stream});
+    observe(&(struct standin_tool){call, work, initialized, flush_now, memory, other, context, module, stream, graph});
     return 0;
 }
 
@@ -437,7 +444,7 @@ int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint
     in_turn();
     if (subscriber != &callback) return 1;
     if (domain < 3 && number < 1024) enabled[domain][number] = (uint8_t)enable;
-    if (domain == 3 && number < 16) resources[number] = (uint8_t)enable;
+    if (domain == 3 && number < 32) resources[number] = (uint8_t)enable;
     if (domain == 4 && number < 3) waits[number] = (uint8_t)enable;
     if (domain == 6 && number < 4) states[number] = (uint8_t)enable;
     return 0;

@@ -5,6 +5,7 @@
  *     program others                waits, events, pools of memory and managed memory
  *     program ids                   pushes ids to CUPTI around kernels, with libcupti.so.12 that is in the process
  *     program objects               a context, a stream and a module that come and go, and waits for both
+ *     program graphs                a graph of three kernels that is launched twice
  *     program sampled KERNELS       contexts and modules whose kernels are sampled
  *     program fork                  a child does nothing and exits, then as above with 2 kernels */
 #define _GNU_SOURCE
@@ -64,6 +65,23 @@ static void others(void) {
     if (CU(cuModuleLoadData, &module, "function x\n")) exit(39);
     if (CU(cuStreamSynchronize, (uintptr_t)0)) exit(37);
     if (CU(cuCtxSynchronize)) exit(38);
+}
+
+static void graphs(void) {
+    const uintptr_t stream = 13;
+    void *graph = NULL, *executable = NULL;
+    if (CU(cuStreamBeginCapture_v2, stream, 0)) exit(50);
+    for (unsigned node = 1; node <= 3; node++)
+        if (((int (*)(const char *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, uintptr_t, void **,
+                      void **))dlsym(cuda, "cuLaunchKernel"))("node", node, 1, 1, 32, 1, 1, 0, stream, NULL, NULL))
+            exit(51);
+    if (CU(cuStreamEndCapture, stream, &graph)) exit(52);
+    if (CU(cuGraphInstantiateWithFlags, &executable, graph, (uint64_t)0)) exit(53);
+    for (int i = 0; i < 2; i++)
+        if (CU(cuGraphLaunch, executable, stream)) exit(54);
+    if (CU(cuStreamSynchronize, stream)) exit(55);
+    if (CU(cuGraphExecDestroy, executable)) exit(56);
+    if (CU(cuGraphDestroy, graph)) exit(57);
 }
 
 static int launch_named(const char *name) {
@@ -133,6 +151,7 @@ int main(int count, char **arguments) {
     }
     if (count > 1 && !strcmp(arguments[1], "sampled")) return sampled(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "objects")) return objects(), puts("done"), 0;
+    if (count > 1 && !strcmp(arguments[1], "graphs")) return graphs(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "ids")) return ids(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "others")) return others(), puts("done"), 0;
     pthread_t started[64];

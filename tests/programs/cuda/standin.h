@@ -28,6 +28,7 @@ struct standin_work {
     const char *name;
     uint32_t grid[3], block[3];
     uint64_t graph_node;
+    uint32_t graph;
 };
 
 /* Anything else that CUPTI has records of. */
@@ -36,6 +37,13 @@ struct standin_other {
     int kind;
     uint32_t id, what, stream, event;
     uint64_t start, end, address, value;
+};
+
+/* What a graph's change is about: handles of graphs, nodes and executable graphs, which begin with their number. */
+struct standin_graph {
+    void *graph, *original_graph, *node, *original_node;
+    int node_type;
+    void *dependency, *executable;
 };
 
 struct standin_tool {
@@ -49,6 +57,8 @@ struct standin_tool {
     void (*context)(uintptr_t context, int device, int exists);
     void (*module)(uintptr_t context, const char *cubin, size_t size, int exists);
     void (*stream)(uintptr_t context, uintptr_t stream, int exists);
+    /* A graph changes: CUPTI's number of the change. */
+    void (*graph)(unsigned number, const struct standin_graph *change);
 };
 
 /* Exported by the stand-in of libcuda. */

@@ -16,7 +16,7 @@ use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEv
 use crate::collect::scope::is_selective;
 use crate::record::number_map::NumberMap;
 use crate::record::{Nanos, NoteKind, count};
-use crate::trace::model::{Slice, category};
+use crate::trace::model::{EventId, Slice, category};
 use crate::trace::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats};
 
 /// Maximum number of slices that are open at the same time, on all tracks.
@@ -308,6 +308,9 @@ impl Check {
             list.push((call.position, what));
         }
         for (id, work) in &self.without_call {
+            if EventId(*id).is_graph_launch() {
+                continue;
+            }
             list.push((
                 work.position,
                 format!("no call names the work {id:#x} as its own"),

@@ -538,9 +538,96 @@ fn kernels_of_a_graph_belong_to_its_launch_and_to_their_nodes_and_stand_together
             assert!(track.contains("CUDA graphs"), "{version}: {track}");
         }
         let others: i64 = trace.value(
-            "select count(*) from gpu_slice where name != 'node' and extract_arg(arg_set_id, 'graph') is not null",
+            "select count(*) from gpu_slice where name not in ('node', 'graph launch') and extract_arg(arg_set_id, 'graph') is not null",
         );
         assert_eq!(others, 0, "{version}");
+    }
+}
+
+#[test]
+fn graphs_are_told_from_their_creation_to_their_end_and_launches_are_above_their_nodes() {
+    needs!(graphs_are_told_from_their_creation_to_their_end_and_launches_are_above_their_nodes:
+        Need::OpenClToolchain, Need::TraceProcessor);
+    let stand_ins = StandIns::new();
+    let source = "tests/programs/cuda/tool.c";
+    let tool = tool(&stand_ins.dir, &[], source, "libgraphs.so");
+    for version in ["1108", "1305"] {
+        // The tool alone, then the recording alone.
+        let ended =
+            well(&mut stand_ins.record_with(&["--tool", &tool, "-q"], version, "", &["graphs"]));
+        let change = |what: u8, graphs: [u32; 2], nodes: [u32; 2], call: u8| {
+            let [graph, other] = graphs;
+            let [node, dependent] = nodes;
+            let of_type = u8::from(node != 0);
+            format!(
+                "{what}, graph {graph} of {other}, node {node} and {dependent} of type {of_type}, call {call}, handle 1"
+            )
+        };
+        let mut expected = vec![change(1, [1, 0], [0; 2], 0), change(4, [1, 0], [1, 0], 1)];
+        for node in [2, 3] {
+            expected.push(change(4, [1, 0], [node, 0], 1));
+            expected.push(change(7, [1, 0], [node - 1, node], 1));
+        }
+        expected.push(change(3, [2, 1], [0; 2], 1));
+        expected.extend([1, 2, 3].map(|node| change(6, [2, 1], [node, node], 1)));
+        expected.push(change(9, [3, 2], [0; 2], 1));
+        expected.extend([(); 2].map(|()| change(11, [3, 0], [0; 2], 1)));
+        expected.push(change(10, [3, 0], [0; 2], 0));
+        for node in [1, 2, 3] {
+            if node < 3 {
+                expected.push(change(8, [1, 0], [node, node + 1], 0));
+            }
+            expected.push(change(5, [1, 0], [node, 0], 0));
+        }
+        expected.push(change(2, [1, 0], [0; 2], 0));
+        for how in ["told: ", "recorded: "] {
+            let lines = ended.stderr.lines();
+            let said: Vec<&str> = lines
+                .filter_map(|line| line.strip_prefix(how))
+                .filter(|line| line.contains("graph "))
+                .collect();
+            assert_eq!(said, expected, "{version}: {how}");
+        }
+
+        well(&mut stand_ins.record_with(&["--kind=graph-change"], version, "", &["graphs"]));
+        let mut trace = stand_ins.dir.trace();
+        trace.assert_sound();
+        let changes: Vec<(String, i64)> = trace.rows(
+            "select s.name, count(*) from slice s join process_track t on s.track_id = t.id \
+             where t.name = 'graphs' group by s.name order by min(s.ts), min(s.id)",
+        );
+        let names = [
+            ("graph created", 1),
+            ("graph node created", 3),
+            ("graph dependency created", 2),
+            ("graph cloned", 1),
+            ("graph node cloned", 3),
+            ("graph instantiated", 1),
+            ("graph launched", 2),
+            ("executable graph destroyed", 1),
+            ("graph dependency destroyed", 2),
+            ("graph node destroyed", 3),
+            ("graph destroyed", 1),
+        ];
+        let changes: Vec<(&str, i64)> = changes.iter().map(|(name, n)| (&name[..], *n)).collect();
+        assert_eq!(changes, names, "{version}");
+
+        well(&mut stand_ins.record_with(&[], version, "", &["graphs"]));
+        let mut trace = stand_ins.dir.trace();
+        trace.assert_sound();
+        // Each launch lasts as long as its three nodes do.
+        let launches: Vec<(i64, i64, i64, String)> = trace.rows(
+            "select cast_int!(extract_arg(l.arg_set_id, 'graph')), \
+             cast_int!(extract_arg(l.arg_set_id, 'nodes')), \
+             (select count(*) from gpu_slice n where n.name = 'node' and n.ts >= l.ts \
+              and n.ts + n.dur <= l.ts + l.dur), t.name \
+             from gpu_slice l join gpu_track t on l.track_id = t.id where l.name = 'graph launch' order by l.ts",
+        );
+        assert_eq!(launches.len(), 2, "{version}: {launches:?}");
+        for (graph, nodes, inside, track) in &launches {
+            assert_eq!((*graph, *nodes, *inside), (3, 3, 3), "{version}");
+            assert!(track.contains("graph launches"), "{version}: {track}");
+        }
     }
 }
 

@@ -453,7 +453,7 @@ fn record_opencl(seen: &mut Seen, dir: &TestDir, tool: &str) {
 /// The program of the stand-in.
 fn record_cuda(seen: &mut Seen, tool: &str) {
     let stand_ins = StandIns::new();
-    for arguments in [&["10", "3"][..], &["others"], &["objects"], &["ids"]] {
+    for arguments in [&["10", "3"][..], &["others"], &["objects"], &["ids"], &["graphs"]] {
         let options = ["-q", "--capture", "--tool", tool];
         let mut command = stand_ins.record_with(&options, "1305", "", arguments);
         well(with_tool(&mut command, ""));

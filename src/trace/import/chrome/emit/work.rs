@@ -185,6 +185,7 @@ impl Emitter<'_> {
             "gpu_memcpy" | "Memcpy" => WorkKind::Copy,
             "gpu_memset" | "Memset" => WorkKind::Set,
             "gpu_sync" => WorkKind::Synchronization,
+            "gpu_graph" => WorkKind::Graph,
             "gpu_work" => WorkKind::Unknown,
             _ => WorkKind::Kernel,
         };

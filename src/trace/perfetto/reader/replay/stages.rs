@@ -226,6 +226,7 @@ fn kind_of(category: Option<u64>, name: Text<'_>) -> WorkKind {
     }
     match name {
         WorkKind::FILL => return WorkKind::Set,
+        WorkKind::GRAPH => return WorkKind::Graph,
         WorkKind::NO_ENQUEUE => return WorkKind::Unknown,
         _ => {}
     }
