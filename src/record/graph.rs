@@ -100,7 +100,8 @@ pub struct GraphChange {
 }
 record!(GraphChange, Kind::GRAPH_CHANGE, 64);
 
-/// The node of a graph that a piece of work is. 32 bytes. It precedes the work's completion on the same lane.
+/// The node of a graph that a piece of work is, or the command buffer. 32 bytes. It precedes the record of the
+/// work or of its completion on the same lane.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct GraphNode {
@@ -108,7 +109,8 @@ pub struct GraphNode {
     pub header: Header,
     /// The work.
     pub work: WorkId,
-    /// The node, unique in the process (CUPTI: graphNodeId).
+    /// The node, unique in the process (CUPTI: graphNodeId); 0 for a whole command buffer, whose commands are one piece of
+    /// work.
     pub node: u64,
     /// The executable graph that was launched (CUPTI: graphId).
     pub graph: u32,

@@ -1,5 +1,5 @@
-/* Two command buffers, each of a quick kernel, a slow one and a fill, are enqueued in a row and waited for; then the first
- * once more, with a blocking read behind it. The slow kernel takes far longer than 5 ms on any processor. */
+/* Two command buffers, each of a quick kernel, a slow one, a fill and a barrier, are enqueued in a row and waited for; then the
+ * first once more, with a blocking read behind it. The slow kernel takes far longer than 5 ms on any processor. */
 #include "report.h"
 
 #define FUNCTION(type, name) type##_fn name = (type##_fn)clGetExtensionFunctionAddressForPlatform(platform, #type)
@@ -19,6 +19,7 @@ int main(void) {
     FUNCTION(clReleaseCommandBufferKHR, release);
     FUNCTION(clCommandNDRangeKernelKHR, kernel_command);
     FUNCTION(clCommandFillBufferKHR, fill_command);
+    FUNCTION(clCommandBarrierWithWaitListKHR, barrier_command);
     if (!create) {
         fprintf(stderr, "the driver has no cl_khr_command_buffer\n");
         return 1;
@@ -36,6 +37,7 @@ int main(void) {
         STATUS(kernel_command(buffers[i], NULL, NULL, quick, 1, NULL, &items, NULL, 0, NULL, NULL, NULL));
         STATUS(kernel_command(buffers[i], NULL, NULL, slow, 1, NULL, &one, NULL, 0, NULL, NULL, NULL));
         STATUS(fill_command(buffers[i], NULL, memory, &pattern, 4, 0, 4096, 0, NULL, NULL, NULL));
+        STATUS(barrier_command(buffers[i], NULL, 0, NULL, NULL, NULL));
         STATUS(finalize(buffers[i]));
     }
     STATUS(enqueue(0, NULL, buffers[0], 0, NULL, NULL));

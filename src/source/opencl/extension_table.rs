@@ -9,7 +9,9 @@ macro_rules! extension_functions {
                 properties: *const cl_ulong, errcode_ret: *mut cl_int) -> cl_command_buffer_khr {
                 then |call, buffer| command_buffers::created(call, buffer, num_queues, queues)
             }
-            OTHER status clFinalizeCommandBufferKHR(command_buffer: cl_command_buffer_khr) -> cl_int {}
+            OTHER status clFinalizeCommandBufferKHR(command_buffer: cl_command_buffer_khr) -> cl_int {
+                then |call, ()| command_buffers::finalized(call, command_buffer)
+            }
             LIFETIME status clRetainCommandBufferKHR(command_buffer: cl_command_buffer_khr) -> cl_int {
                 then |call, ()| command_buffers::retained(call, command_buffer)
             }
@@ -22,7 +24,9 @@ macro_rules! extension_functions {
             ENQUEUE status clCommandBarrierWithWaitListKHR(command_buffer: cl_command_buffer_khr,
                 command_queue: cl_command_queue, num_sync_points_in_wait_list: cl_uint,
                 sync_point_wait_list: *const cl_uint, sync_point: *mut cl_uint,
-                mutable_handle: *mut cl_mutable_command_khr) -> cl_int {}
+                mutable_handle: *mut cl_mutable_command_khr) -> cl_int {
+                then |call, ()| command_buffers::barrier(call, command_buffer)
+            }
             ENQUEUE status clCommandCopyBufferKHR(command_buffer: cl_command_buffer_khr,
                 command_queue: cl_command_queue, src_buffer: cl_mem, dst_buffer: cl_mem, src_offset: usize,
                 dst_offset: usize, size: usize, num_sync_points_in_wait_list: cl_uint,

@@ -422,24 +422,26 @@ impl Devices {
         }
         let range = work.and_then(|work| metadata.range_name(work.work.external));
         let range = range.map(|range| (functions::RANGE, Value::Text(range)));
-        let node = match self.nodes.is_empty() {
-            true => None,
-            false => self.nodes.remove(&id),
-        };
+        // That of a command buffer is of all its commands: the first one takes it.
+        let takes_node = !(self.nodes.is_empty() || work.is_some_and(|work| work.work.command > 0));
+        let node = takes_node.then(|| self.nodes.remove(&id)).flatten();
         let launched = match (view, interval, work) {
             (Some(view), Some(interval), Some(work)) => {
-                let whole = lane.command_buffer;
-                let (graph, interval, nodes) = match (&node, work.work.command) {
-                    (Some(node), _) => (Some(node.graph.into()), Some(interval), 1),
-                    (None, 0) if command.is_some() => {
-                        (None, Some((whole.1, whole.2)), work.work.commands.into())
+                let graph = node.as_ref().map(|node| node.graph.into());
+                let launched = match (&command, work.work.command) {
+                    (None, _) if graph.is_some() => Some((interval, 1)),
+                    // A command buffer, all of which is known.
+                    (Some(_), 0) => {
+                        let (_, begin, end) = lane.command_buffer;
+                        Some(((begin, end), work.work.commands.into()))
                     }
-                    _ => (None, None, 0),
+                    _ => None,
                 };
-                interval.map(|interval| NodeRun {
+                launched.map(|(interval, nodes)| NodeRun {
                     agent: (view.id, view.index),
                     call: correlation,
                     graph,
+                    is_whole: command.is_some(),
                     domain: view.domain,
                     thread: work.work.thread,
                     stream: lane.stream,
@@ -450,7 +452,7 @@ impl Devices {
             }
             _ => None,
         };
-        let node = node.map(|node| {
+        let node = node.filter(|_| command.is_none()).map(|node| {
             let graph = ("graph", Value::Uint(node.graph.into()));
             [graph, ("graph_node", Value::Uint(node.node))]
         });
@@ -496,11 +498,10 @@ impl Devices {
         })?;
         match launched {
             None => Ok(()),
-            Some(launched) if launched.graph.is_some() => {
-                self.graphs.add(&mut output.stream, launched)
+            Some(launched) if launched.is_whole => {
+                self.graphs.pass_on(&mut output.stream, &launched)
             }
-            // A command buffer, of which all is known.
-            Some(launched) => self.graphs.pass_on(&mut output.stream, &launched),
+            Some(launched) => self.graphs.add(&mut output.stream, launched),
         }
     }
 

@@ -25,15 +25,17 @@ pub(super) struct NodeRun {
     pub agent: (AgentId, AgentIndex),
     /// The call that launched the graph.
     pub call: CorrelationId,
-    /// The graph, if the runtime numbers it.
+    /// The executable graph, if it is known.
     pub graph: Option<u64>,
+    /// Whether it is a whole command buffer.
+    pub is_whole: bool,
     /// The API.
     pub domain: Domain,
     pub thread: ThreadId,
     pub stream: u32,
     pub enqueued: Option<Nanos>,
     pub interval: (Nanos, Nanos),
-    /// Nodes, of which this is one, or all of a command buffer.
+    /// The number of nodes that this is: 1, or all of a command buffer.
     pub nodes: u64,
 }
 

@@ -14,18 +14,11 @@ static gputrail_context context;
 static gputrail_buffer buffer;
 static gputrail_subscriber subscriber;
 
-static void say(const char *how, const gputrail_record_graph_change *change) {
-    fprintf(stderr, "%s: %u, graph %u of %u, node %u and %u of type %u, call %d, handle %d\n", how, (unsigned)change->what,
-            (unsigned)change->graph, (unsigned)change->other_graph, (unsigned)change->node, (unsigned)change->other_node,
-            (unsigned)change->node_type, change->correlation != 0, change->handle != 0);
-}
-
 static void observe(gputrail_callback *callback, void *user_data) {
     unsigned place = 0;
     gputrail_argument bytes;
     (void)user_data;
-    if (callback->record && callback->record->kind == GPUTRAIL_KIND_GRAPH_CHANGE) say("told", (const gputrail_record_graph_change *)callback->record);
-    else if (callback->operation.domain == GPUTRAIL_DOMAIN_RESOURCE || callback->operation.domain == GPUTRAIL_DOMAIN_SYNCHRONIZATION)
+    if (callback->operation.domain == GPUTRAIL_DOMAIN_RESOURCE || callback->operation.domain == GPUTRAIL_DOMAIN_SYNCHRONIZATION)
         fprintf(stderr, "told: %s, record %d, call %d\n", callback->name, callback->record ? callback->record->kind : 0,
                 callback->correlation != 0);
     if (callback->operation.domain == GPUTRAIL_DOMAIN_KERNEL_DISPATCH || callback->operation.domain == GPUTRAIL_DOMAIN_MEMORY_COPY ||
@@ -61,13 +54,11 @@ static void observe(gputrail_callback *callback, void *user_data) {
 static void deliver(const gputrail_batch *batch, void *user_data) {
     const gputrail_record_header *record = NULL;
     (void)user_data;
-    while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK) {
-        if (record->kind == GPUTRAIL_KIND_GRAPH_CHANGE) say("recorded", (const gputrail_record_graph_change *)record);
+    while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK)
         if (record->kind == GPUTRAIL_KIND_EXTERNAL_CORRELATION) {
             const gputrail_record_external_correlation *id = (const gputrail_record_external_correlation *)record;
             fprintf(stderr, "id %u of kind %u, call %d\n", (unsigned)id->external, (unsigned)id->kind, id->correlation != 0);
         }
-    }
 }
 
 static gputrail_status initialise(gputrail_tool tool, void *user_data) {

@@ -297,6 +297,7 @@ impl ObservedCall {
         let times = has_run.then_some(times);
         // SAFETY: the caller's promise.
         unsafe { self.follow(info, work, event, times, blocking, waits) };
+        work.taken(self);
     }
 
     /// Sets the fields of a wait's record that come from the call.

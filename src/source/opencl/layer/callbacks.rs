@@ -275,6 +275,14 @@ impl ObservedCall {
         site.notify_postponed();
     }
 
+    /// Notifies subscribers of a change of a graph.
+    pub(super) fn notify_graph(&self, change: &GraphChange) {
+        if let Some(site) = self.inner_call_site() {
+            site.notifier().graph_changed(change);
+            site.notify_postponed();
+        }
+    }
+
     /// Notifies subscribers that an object has been created or is going to be destroyed. `id` is the id of an `R`.
     pub(super) fn notify_object<R: Record>(&self, operation: Operation, id: u32) {
         if let Some(site) = self.inner_call_site() {

@@ -1,16 +1,19 @@
 //! Command buffers: commands that are recorded once and enqueued many times. One event covers all of them, so they
-//! share a work id and a completion.
+//! share a work id and a completion. To tools they are graphs: a buffer is a graph and, once it is final, the executable
+//! graph that was made of it, with the same number.
 
 use super::call::ObservedCall;
 use super::callbacks::CommandDescription;
 use super::ffi::*;
 use super::kernels;
 use super::work::{CommandRecord, Commands, Enqueue, EnqueueInfo, KernelLaunch, list};
+use crate::clock;
 use crate::collect::correlation::HostThread;
 use crate::collect::switchboard::{Buffers, Interest};
 use crate::platform::sync::PerProcess;
 use crate::record::*;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A recorded command.
 #[derive(Copy, Clone)]
@@ -40,7 +43,21 @@ impl From<MemorySet> for Command {
     }
 }
 
+impl Command {
+    fn node_type(&self) -> GraphNodeType {
+        match self {
+            Command::Kernel(_) => GraphNodeType::KERNEL,
+            Command::Copy(_) => GraphNodeType::COPY,
+            Command::Set(_) => GraphNodeType::FILL,
+        }
+    }
+}
+
 struct RecordedBuffer {
+    /// Its number as a graph.
+    graph: u32,
+    /// The commands that have been added, with barriers.
+    nodes: u64,
     /// The queue to which it is enqueued by default.
     queue: cl_command_queue,
     references: u32,
@@ -79,25 +96,93 @@ pub(super) unsafe fn created(
         .first()
         .copied()
         .unwrap_or(cl_command_queue::NULL);
+    static GRAPHS: AtomicU32 = AtomicU32::new(0);
+    let graph = GRAPHS.fetch_add(1, Ordering::Relaxed) + 1;
     let new = RecordedBuffer {
+        graph,
+        nodes: 0,
         queue,
         references: 1,
         commands: Vec::new(),
     };
     BUFFERS.lock().insert(buffer.into(), new);
+    changed(call, GraphOperation::CREATED, buffer, graph, |_| {});
+}
+
+/// Tells what has happened to the graph that `buffer` is.
+fn changed(
+    call: &mut ObservedCall,
+    what: GraphOperation,
+    buffer: cl_command_buffer_khr,
+    graph: u32,
+    complete: impl FnOnce(&mut GraphChange),
+) {
+    let mut change = GraphChange::blank();
+    change.time = match call.end() {
+        Ticks::NONE => clock::now(),
+        end => end,
+    };
+    (change.what, change.graph) = (what, graph);
+    (change.domain, change.handle) = (Domain::OPENCL, buffer.into());
+    complete(&mut change);
+    if call.host(|host| host.graph_changed(&mut change)).is_some() {
+        call.notify_graph(&change);
+    }
+}
+
+/// A node was added to `buffer`.
+fn added(call: &mut ObservedCall, buffer: cl_command_buffer_khr, node_type: GraphNodeType) {
+    let number = with(buffer, |buffer| {
+        buffer.nodes += 1;
+        (buffer.graph, buffer.nodes)
+    });
+    if let Some((graph, node)) = number {
+        changed(
+            call,
+            GraphOperation::NODE_CREATED,
+            buffer,
+            graph,
+            |change| {
+                (change.node, change.node_type) = (node, node_type);
+            },
+        );
+    }
+}
+
+pub(super) fn barrier(call: &mut ObservedCall, buffer: cl_command_buffer_khr) {
+    added(call, buffer, GraphNodeType::EMPTY);
+}
+
+pub(super) fn finalized(call: &mut ObservedCall, buffer: cl_command_buffer_khr) {
+    if let Some(graph) = with(buffer, |buffer| buffer.graph) {
+        changed(
+            call,
+            GraphOperation::INSTANTIATED,
+            buffer,
+            graph,
+            |change| {
+                change.other_graph = graph;
+            },
+        );
+    }
 }
 
 pub(super) fn retained(_: &mut ObservedCall, buffer: cl_command_buffer_khr) {
     with(buffer, |buffer| buffer.references += 1);
 }
 
-pub(super) fn released(_: &mut ObservedCall, buffer: cl_command_buffer_khr) {
+pub(super) fn released(call: &mut ObservedCall, buffer: cl_command_buffer_khr) {
     let mut buffers = BUFFERS.lock();
-    if let Some(known) = buffers.get_mut(&buffer.into()) {
-        known.references = known.references.saturating_sub(1);
-        if known.references == 0 {
-            buffers.remove(&buffer.into());
-        }
+    let Some(known) = buffers.get_mut(&buffer.into()) else {
+        return;
+    };
+    known.references = known.references.saturating_sub(1);
+    if known.references == 0 {
+        let graph = known.graph;
+        buffers.remove(&buffer.into());
+        // Subscribers may make calls of their own.
+        drop(buffers);
+        changed(call, GraphOperation::DESTROYED, buffer, graph, |_| {});
     }
 }
 
@@ -108,7 +193,9 @@ pub(super) fn record(
     command: impl Into<Command>,
 ) {
     call.end();
-    with(buffer, |buffer| buffer.commands.push(command.into()));
+    let command = command.into();
+    with(buffer, |buffer| buffer.commands.push(command));
+    added(call, buffer, command.node_type());
 }
 
 /// The work of an enqueued command buffer.
@@ -129,6 +216,12 @@ impl Enqueue for CommandBuffer {
     }
 
     fn enqueue(&self, host: &mut HostThread, info: &EnqueueInfo) {
+        if let Some(graph) = with(self.0, |buffer| buffer.graph) {
+            let mut whole = GraphNode::blank();
+            (whole.work, whole.graph) = (info.work.id, graph);
+            let wanted = host.buffers_for(Kind::GRAPH_NODE);
+            host.write_to(info.buffers.and(wanted), whole);
+        }
         self.each(info, |command, info| match command {
             Command::Kernel(kernel) => one(kernel, host, info),
             Command::Copy(copy) => one(copy, host, info),
@@ -142,6 +235,12 @@ impl Enqueue for CommandBuffer {
             Command::Copy(copy) => copy.describe(info, notify),
             Command::Set(set) => set.describe(info, notify),
         });
+    }
+
+    fn taken(&self, call: &mut ObservedCall) {
+        if let Some(graph) = with(self.0, |buffer| buffer.graph) {
+            changed(call, GraphOperation::LAUNCHED, self.0, graph, |_| {});
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod constructors;
 
 pub(super) use constructors::{Commands, list, synchronization};
 
+use super::call::ObservedCall;
 use super::callbacks::{self, CommandDescription};
 use super::dispatch::next;
 use super::ffi::*;
@@ -67,6 +68,10 @@ pub(super) trait Enqueue: Copy {
 
     /// Describes the work for subscribers.
     fn describe(&self, info: &EnqueueInfo, notify: &mut dyn FnMut(CommandDescription<'_>));
+
+    /// The runtime has taken the work, and its records are written.
+    #[inline(always)]
+    fn taken(&self, _: &mut ObservedCall) {}
 }
 
 impl<P: CommandRecord> Enqueue for P {

@@ -5,6 +5,7 @@ use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 
 use crate::command::{TestDir, well};
+use crate::tools::tool;
 
 /// A command: its name, start and duration, its number in its buffer, and the duration of the buffer.
 type Command = (String, i64, i64, String, i64);
@@ -48,4 +49,52 @@ fn the_commands_of_a_command_buffer_share_its_whole_time_and_say_so() {
     );
     // The host has waited for work that is in the trace, among others.
     well(&mut dir.gputrail(["check", "run.pftrace"]));
+}
+
+#[test]
+fn command_buffers_are_graphs_whose_launches_are_above_their_commands() {
+    needs!(command_buffers_are_graphs_whose_launches_are_above_their_commands:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let program = dir.program("command_buffers");
+    let source = "tests/programs/graph_changes.c";
+    let tool = tool(&dir, &[], source, "libgraphs.so");
+    let options = ["--tool", &tool];
+    let ended = well(&mut dir.record_with(&options, Driver::Threaded, &program, &[]));
+    let change = |what: u8, graph: u8, of: u8, node: u8, of_type: u8| {
+        format!(
+            "{what}, graph {graph} of {of}, node {node} and 0 of type {of_type}, call 1, handle 1"
+        )
+    };
+    let (kernel, fill, empty) = (1, 3, 6);
+    let made = |graph| {
+        [
+            change(1, graph, 0, 0, 0),
+            change(4, graph, 0, 1, kernel),
+            change(4, graph, 0, 2, kernel),
+            change(4, graph, 0, 3, fill),
+            change(4, graph, 0, 4, empty),
+            change(9, graph, graph, 0, 0),
+        ]
+    };
+    let expected = [
+        &made(1)[..],
+        &made(2),
+        &[1, 2, 1].map(|graph| change(11, graph, 0, 0, 0)),
+        &[1, 2].map(|graph| change(2, graph, 0, 0, 0)),
+    ];
+    for how in ["told: ", "recorded: "] {
+        let lines = ended.stderr.lines();
+        let said: Vec<&str> = lines.filter_map(|line| line.strip_prefix(how)).collect();
+        assert_eq!(said, expected.concat(), "{how}");
+    }
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let launches: Vec<(i64, i64, i64)> = trace.rows(
+        "select cast_int!(extract_arg(l.arg_set_id, 'graph')), cast_int!(extract_arg(l.arg_set_id, 'nodes')), \
+         (select count(*) from gpu_slice c where c.submission_id = l.submission_id and c.name != l.name \
+          and c.ts >= l.ts and c.ts + c.dur <= l.ts + l.dur) \
+         from gpu_slice l where l.name = 'graph launch' order by l.submission_id",
+    );
+    assert_eq!(launches, [(1, 3, 3), (2, 3, 3), (1, 3, 3)]);
 }

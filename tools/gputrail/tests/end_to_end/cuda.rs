@@ -549,7 +549,7 @@ fn graphs_are_told_from_their_creation_to_their_end_and_launches_are_above_their
     needs!(graphs_are_told_from_their_creation_to_their_end_and_launches_are_above_their_nodes:
         Need::OpenClToolchain, Need::TraceProcessor);
     let stand_ins = StandIns::new();
-    let source = "tests/programs/cuda/tool.c";
+    let source = "tests/programs/graph_changes.c";
     let tool = tool(&stand_ins.dir, &[], source, "libgraphs.so");
     for version in ["1108", "1305"] {
         // The tool alone, then the recording alone.

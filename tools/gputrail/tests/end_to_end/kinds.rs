@@ -66,6 +66,16 @@ const EXCEPTIONS: &[(&[&str], &str)] = &[
         &[
             "AllocationOperation: trim pool",
             "ExternalKind: unknown",
+            "GraphNodeType: allocate",
+            "GraphNodeType: conditional",
+            "GraphNodeType: free",
+            "GraphNodeType: graph",
+            "GraphNodeType: host function",
+            "GraphNodeType: memory operations",
+            "GraphNodeType: record of event",
+            "GraphNodeType: semaphore signal",
+            "GraphNodeType: semaphore wait",
+            "GraphNodeType: wait for event",
             "LaunchType: cooperative, multi device",
             "LaunchType: cooperative, single device",
             "MemoryKind: device static",
@@ -453,7 +463,13 @@ fn record_opencl(seen: &mut Seen, dir: &TestDir, tool: &str) {
 /// The program of the stand-in.
 fn record_cuda(seen: &mut Seen, tool: &str) {
     let stand_ins = StandIns::new();
-    for arguments in [&["10", "3"][..], &["others"], &["objects"], &["ids"], &["graphs"]] {
+    for arguments in [
+        &["10", "3"][..],
+        &["others"],
+        &["objects"],
+        &["ids"],
+        &["graphs"],
+    ] {
         let options = ["-q", "--capture", "--tool", tool];
         let mut command = stand_ins.record_with(&options, "1305", "", arguments);
         well(with_tool(&mut command, ""));
