@@ -207,6 +207,7 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
             process: ProcessIndex(0),
             agent: AgentIndex(gpu),
             memory: false,
+            over_time: false,
             counters: COUNTERS.iter().map(counter).collect(),
         };
         trace.describe_counters(block, &description)?;

@@ -108,6 +108,7 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
             process: ProcessIndex(index as u32 - 1),
             agent: AgentIndex(0),
             memory: false,
+            over_time: false,
             counters: vec![
                 counter("kernels in flight", CounterUnit::Count),
                 counter("compute units filled", CounterUnit::Percent),

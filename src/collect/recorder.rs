@@ -19,8 +19,12 @@ use crate::collect::scope::{Gate, Scope};
 use crate::collect::switchboard::{
     Buffers, Consumer, ContextKey, Interest, KindSet, Selection, SlowCalls, Switchboard, TooMany,
 };
+use crate::platform::inside::message;
+use crate::platform::sync::QuietMutex;
 use crate::platform::system;
-use crate::record::{AgentId, KernelId, Kind, OverheadKind, Process, ProcessId, ThreadId};
+use crate::record::{
+    AgentId, KernelId, Kind, NoteKind, OverheadKind, Process, ProcessId, ThreadId,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -125,6 +129,8 @@ pub struct Recorder {
     sampling: Option<Request>,
     /// The counters that are collected, if any.
     counters: Option<CounterChoice>,
+    /// What has been told about counters.
+    told: Arc<QuietMutex<Vec<String>>>,
     deliver: Deliver,
     kernel_debug_info: bool,
 }
@@ -214,6 +220,7 @@ impl Recorder {
             slot: key.slot,
             sampling: scope.sampling,
             counters: scope.counters.clone(),
+            told: Arc::default(),
             deliver: Deliver::Samples,
             kernel_debug_info: scope.kernel_debug_info,
         })
@@ -257,7 +264,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Counts on `agent`, called `name`, as the scope asks: from now on, or when the recording begins.
+    /// Counts on `agent`, called `name`, as the scope asks: from now on, or when the recording begins. Counters that cannot
+    /// be had are left out, which is told once.
     ///
     /// # Errors
     ///
@@ -267,8 +275,8 @@ impl Recorder {
             return Ok(());
         };
         let counting = self.board.counting();
-        let request = counting.request(agent, &choice.names, choice.mode, choice.per_pass);
-        let request = match request {
+        let request = counting.possible_request(agent, &choice.names, choice.mode, choice.per_pass);
+        let (request, left_out) = match request {
             // No source has offered counters of the agent.
             Err(CountingError::UnknownAgent(id)) => {
                 let agent = format!("agent {id} ({name})");
@@ -282,10 +290,25 @@ impl Recorder {
         };
         self.board
             .configure_counting(self.context, agent, request, delivery)?;
+        for left_out in left_out {
+            self.tell_once(&left_out.to_string());
+        }
         if self.board.is_started(self.context) {
             counting.start(self.context);
         }
         Ok(())
+    }
+
+    /// Prints a message about counters, and notes it in the recording. Devices of one kind have the same message.
+    fn tell_once(&self, text: &str) {
+        let mut told = self.told.lock();
+        if !told.iter().any(|one| one == text) {
+            told.push(text.to_owned());
+            drop(told);
+            message(format_args!("{text}"));
+            self.names()
+                .note(NoteKind::OTHER, &format!("counters: {text}"));
+        }
     }
 
     /// Begins a recording into `buffer`, which another process collects. That process appends the records to the file

@@ -1,5 +1,7 @@
 //! The catalogue of an architecture: blocks of hardware, their counters, and the metrics derived from them.
 
+mod units;
+
 use super::expression::{Expression, Malformed, Name, Node, Operator, Reduction, Resolution};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -534,6 +536,7 @@ impl Resolver {
         }
         let derived = order.into_iter().filter_map(|place: usize| indices[place]);
         self.architecture.order = derived.collect();
+        self.architecture.infer_units();
         self.architecture
     }
 

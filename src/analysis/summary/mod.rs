@@ -15,12 +15,12 @@ use std::io;
 use crate::record::number_map::NumberMap;
 use crate::record::{Domain, Nanos, OperationGroup, ThreadId};
 use crate::trace::model::{
-    Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, FunctionIndex, Instant, Loss,
-    ProcessIndex, Slice, StageId, Track, TrackIndex, TrackKind, Work, WorkKind,
+    Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, CounterValue, FunctionIndex,
+    Instant, Loss, ProcessIndex, Slice, StageId, Track, TrackIndex, TrackKind, Work, WorkKind,
 };
 pub use busy::{Busy, BusyTime, Gaps, Opener};
-pub use counters::CounterSummary;
 use counters::Counters;
+pub use counters::{CounterSummary, InvalidCounter, PeriodSummary};
 pub use distribution::Distribution;
 pub use ranges::RangeSummary;
 use ranges::{RangePlace, Ranges};
@@ -278,6 +278,20 @@ impl Summary {
         self.counters.list()
     }
 
+    /// The values of counters without a number, by kernel, counter and reason.
+    pub fn invalid_counters(&self) -> Vec<InvalidCounter> {
+        self.counters.invalid()
+    }
+
+    /// The counters that were read at a period, by agent and name.
+    pub fn period_counters(&self) -> Vec<PeriodSummary> {
+        let title = |agent: AgentIndex| {
+            let gpu = self.gpus.get(&agent);
+            gpu.map_or(String::new(), |gpu| gpu.title.clone())
+        };
+        self.counters.periods(title)
+    }
+
     /// The arithmetic intensity of the kernels whose counters tell it.
     pub fn rooflines(&self) -> Vec<Roofline> {
         roofline::rooflines(&self.counters.list())
@@ -341,8 +355,22 @@ impl Consumer for Summary {
         Ok(())
     }
 
-    fn counters(&mut self, _: CounterIndex, block: &CounterBlock) -> io::Result<()> {
-        self.counters.declare(block);
+    fn counters(&mut self, index: CounterIndex, block: &CounterBlock) -> io::Result<()> {
+        self.counters.declare(index, block);
+        Ok(())
+    }
+
+    fn counter_values(
+        &mut self,
+        block: CounterIndex,
+        _: Nanos,
+        values: &[CounterValue],
+    ) -> io::Result<()> {
+        self.counters.add_period(block, values);
+        Ok(())
+    }
+
+    fn derived_values(&mut self, _: CounterIndex, _: Nanos, _: &[CounterValue]) -> io::Result<()> {
         Ok(())
     }
 
@@ -670,6 +698,7 @@ mod tests {
             process: ProcessIndex(0),
             agent: AgentIndex(0),
             memory: false,
+            over_time: false,
             counters: vec![CounterDescription {
                 name: "SQ_WAVES".to_owned(),
                 description: String::new(),
@@ -704,6 +733,59 @@ mod tests {
         assert_eq!((&*waves.kernel, &*waves.counter), ("k", "SQ_WAVES"));
         assert_eq!((waves.dispatches, waves.min, waves.max), (3, 0.25, 16.0));
         assert!((waves.median - 2.0).abs() < 0.02, "{}", waves.median);
+        assert_eq!(waves.total, Some(18.25));
+        let reason = InvalidCounter {
+            kernel: "k".to_owned(),
+            counter: "SQ_WAVES".to_owned(),
+            reason: "overflow".to_owned(),
+            values: 1,
+        };
+        assert_eq!(summary.invalid_counters(), [reason]);
+        assert_eq!(summary.period_counters(), []);
+    }
+
+    #[test]
+    fn counters_of_a_period_are_summed_up_by_agent_and_percentages_have_no_sum() {
+        let mut summary = Summary::default();
+        let counter = |name: &str, unit| CounterDescription {
+            name: name.to_owned(),
+            description: String::new(),
+            unit,
+        };
+        let block = CounterBlock {
+            name: "SQ".to_owned(),
+            process: ProcessIndex(0),
+            agent: AgentIndex(0),
+            memory: false,
+            over_time: true,
+            counters: vec![
+                counter("SQ_WAVES", CounterUnit::Count),
+                counter("VALUBusy", CounterUnit::Percent),
+            ],
+        };
+        let title = Agent {
+            title: "GPU 0".to_owned(),
+            ..agent("a")
+        };
+        summary.agents(AgentIndex(0), &[title]).unwrap();
+        Consumer::counters(&mut summary, CounterIndex(4), &block).unwrap();
+        let zeros = [CounterValue::Int(0); 2];
+        summary
+            .derived_values(CounterIndex(4), Nanos(1), &zeros)
+            .unwrap();
+        for (time, value) in [(2, 5), (3, 7), (4, 100)] {
+            let values = [CounterValue::Int(value), CounterValue::Double(50.0)];
+            summary
+                .counter_values(CounterIndex(4), Nanos(time), &values)
+                .unwrap();
+        }
+        let [waves, busy] = &summary.period_counters()[..] else {
+            panic!("{:?}", summary.period_counters());
+        };
+        assert_eq!((&*waves.agent, &*waves.counter), ("GPU 0", "SQ_WAVES"));
+        assert_eq!((waves.periods, waves.min, waves.max), (3, 5.0, 100.0));
+        assert_eq!((waves.median, waves.total), (7.0, Some(112.0)));
+        assert_eq!((busy.median, busy.total), (50.0, None));
     }
 
     #[test]

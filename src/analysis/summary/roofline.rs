@@ -61,7 +61,13 @@ fn roofline(of_kernel: &[CounterSummary]) -> Option<Roofline> {
             let found: Option<Vec<_>> = names.iter().map(|name| find(name)).collect();
             let found = found?;
             counters.extend(found.iter().map(|counter| counter.counter.clone()));
-            Some(found.iter().map(|counter| counter.total).sum::<f64>() * unit)
+            Some(
+                found
+                    .iter()
+                    .map(|counter| counter.total)
+                    .sum::<Option<f64>>()?
+                    * unit,
+            )
         })
     };
     let (operations, bytes) = (add(&OPERATIONS)?, add(&BYTES)?);
@@ -94,7 +100,7 @@ mod tests {
             min: 0.0,
             median: 25.0,
             max: total,
-            total,
+            total: Some(total),
         }
     }
 

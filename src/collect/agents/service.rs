@@ -50,6 +50,12 @@ pub trait Provider<R: AgentRequest>: Send + Sync {
     /// alone. Empty if the agent cannot be used.
     fn configurations(&self) -> Vec<R::Configuration>;
 
+    /// Checks whether the system allows `request`, without reserving the agent.
+    fn check(&self, request: &R) -> Result<(), ConfigureError> {
+        let _ = request;
+        Ok(())
+    }
+
     /// Reserves the agent for this process. `request` is one that [`Provider::configurations`] allowed shortly before.
     fn configure(&self, request: &R) -> Result<(), ConfigureError>;
 
@@ -280,6 +286,17 @@ impl<R: AgentRequest> AgentService<R> {
         agent: AgentId,
     ) -> Result<(Vec<R::Configuration>, String), R::Error> {
         self.turn_of_tool()?.configurations(agent)
+    }
+
+    /// Whether the system allows `request` on `agent`.
+    pub(crate) fn can_configure(
+        &self,
+        agent: AgentId,
+        request: &R,
+    ) -> Result<Result<(), ConfigureError>, R::Error> {
+        let _turn = self.turn_of_tool()?;
+        let provider = find(&mut self.agents.lock(), agent)?.provider.clone();
+        Ok(provider.check(request))
     }
 
     /// Configures `agent` for `context`: its records go to `delivery` while the context is started.

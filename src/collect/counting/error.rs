@@ -5,6 +5,28 @@ use crate::collect::agents::Refused;
 use crate::counters::{Impossible, the_nearest};
 use crate::record::{AgentId, Nanos};
 
+/// A name that no counter or metric has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownCounter {
+    /// The name.
+    pub counter: String,
+    /// The names that are most like it.
+    pub nearest: Vec<String>,
+}
+
+/// "there is no counter or metric "A"; the nearest is B".
+fn all_unknown(unknown: &[UnknownCounter]) -> String {
+    let one = |unknown: &UnknownCounter| {
+        let nearest = the_nearest(&unknown.nearest);
+        format!(
+            "there is no counter or metric {:?}{nearest}",
+            unknown.counter
+        )
+    };
+    let all: Vec<String> = unknown.iter().map(one).collect();
+    all.join("; ")
+}
+
 /// The reason why counters cannot be collected as requested.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -21,13 +43,14 @@ pub enum CountingError {
     /// The set is empty.
     #[error("no counter or metric is named")]
     NoNames,
-    /// No counter or metric of the agent has this name.
-    #[error("there is no counter or metric {counter:?}{}", the_nearest(.nearest))]
-    UnknownCounter {
-        /// The name.
-        counter: String,
-        /// The names that are most like it.
-        nearest: Vec<String>,
+    /// No counter or metric of the agent has these names.
+    #[error("{}", all_unknown(.0))]
+    UnknownCounters(Vec<UnknownCounter>),
+    /// None of several counters can be collected.
+    #[error("none of the counters can be collected: {}", .reasons.join("; "))]
+    None {
+        /// The reasons, with the names.
+        reasons: Vec<String>,
     },
     /// The hardware cannot count one of them.
     #[error(transparent)]

@@ -9,13 +9,15 @@
 //! (`values`) from the readings and from properties of the agent.
 
 mod error;
+mod possible;
 mod set;
 #[cfg(test)]
 mod tests;
 #[cfg(any(feature = "opencl", feature = "sim"))]
 pub(crate) mod values;
 
-pub use error::CountingError;
+pub use error::{CountingError, UnknownCounter};
+pub use possible::LeftOut;
 pub use set::CounterSet;
 
 use super::agents::{self, AgentRequest, AgentService, ServiceKind};
@@ -82,6 +84,21 @@ pub struct CounterChoice {
     pub per_pass: Option<NonZeroU32>,
     /// Which run of the program this is, if the program runs once for each pass in place of its kernels.
     pub run: Option<u32>,
+}
+
+impl fmt::Display for Countable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let metrics = self.architecture.metrics_in_order().len();
+        let counters = self.architecture.counters().len() - metrics;
+        write!(f, "{counters} counters, {metrics} metrics")?;
+        if self.dispatches {
+            write!(f, "; of each dispatch, in up to {} passes", self.passes)?;
+        }
+        match self.shortest_period {
+            Some(shortest) => write!(f, "; at a period of at least {}", in_words(shortest)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl fmt::Display for CountingMode {

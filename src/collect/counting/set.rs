@@ -1,6 +1,6 @@
 //! A set of counters and metrics of one architecture, with the passes that they need.
 
-use super::CountingError;
+use super::{CountingError, UnknownCounter};
 use crate::counters::{self, Architecture, Counted, CounterIndex};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl CounterSet {
     ///
     /// # Errors
     ///
-    /// [`CountingError::NoNames`]; [`CountingError::UnknownCounter`], with the nearest names;
+    /// [`CountingError::NoNames`]; [`CountingError::UnknownCounters`], with the nearest names;
     /// [`CountingError::Impossible`] if the hardware cannot count one of them.
     pub fn new(
         architecture: &Arc<Architecture>,
@@ -29,19 +29,24 @@ impl CounterSet {
         per_pass: Option<NonZeroU32>,
     ) -> Result<CounterSet, CountingError> {
         let mut wanted = Vec::with_capacity(names.len());
+        let mut unknown = Vec::new();
         for name in names {
             let name = name.as_ref().trim();
             let found = architecture.find(name);
             let found = found.or_else(|| architecture.find_ignoring_case(name));
             let Some(index) = found else {
-                return Err(CountingError::UnknownCounter {
+                unknown.push(UnknownCounter {
                     counter: name.to_owned(),
                     nearest: architecture.nearest(name),
                 });
+                continue;
             };
             if !wanted.contains(&index) {
                 wanted.push(index);
             }
+        }
+        if !unknown.is_empty() {
+            return Err(CountingError::UnknownCounters(unknown));
         }
         if wanted.is_empty() {
             return Err(CountingError::NoNames);

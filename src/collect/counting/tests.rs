@@ -249,3 +249,33 @@ fn values_of_metrics_are_computed_from_the_readings() {
     assert!(missing[0].invalid == CounterInvalid::MISSING);
     assert!(missing[2].invalid == CounterInvalid::MISSING);
 }
+
+#[test]
+fn names_that_cannot_be_had_are_left_out_with_their_reasons() {
+    let bench = Bench::new(1);
+    let counting = bench.board.counting();
+    let possible =
+        |names: &[&str]| counting.possible_request(ONE, names, CountingMode::Dispatch, None);
+    let (request, left_out) = possible(&["AA", "B", "C0", "A", "M"]).unwrap();
+    assert_eq!(request.set.names(), "B");
+    let told: Vec<String> = left_out.iter().map(LeftOut::to_string).collect();
+    let [unknown, passes] = &told[..] else {
+        panic!("{told:?}");
+    };
+    let expected = "there is no counter or metric \"AA\"; the nearest is A; there is no counter or metric \"C0\"";
+    assert!(unknown.starts_with(expected), "{unknown}");
+    assert!(
+        passes.starts_with("not counted: A, M: the counters need 2 passes"),
+        "{passes}"
+    );
+    assert!(possible(&["A"]).unwrap().1.is_empty());
+    // An error if none is left.
+    let unknown = possible(&["AA", "C0"]).unwrap_err();
+    assert!(matches!(unknown, CountingError::UnknownCounters(all) if all.len() == 2));
+    let none = possible(&["AA", "M"]).unwrap_err().to_string();
+    assert!(
+        none.starts_with("none of the counters can be collected: there is no"),
+        "{none}"
+    );
+    assert!(lock_std(&bench.one.calls).is_empty());
+}

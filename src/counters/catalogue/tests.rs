@@ -149,3 +149,36 @@ fn an_unknown_name_has_neighbours() {
     assert_eq!(made.nearest("sq_wave"), ["SQ_WAVES"]);
     assert_eq!(made.nearest("XYZ"), [""; 0]);
 }
+
+#[test]
+fn metrics_have_the_unit_of_their_description_or_are_ratios_if_they_are_divided_by_counters() {
+    let described = |name: &str, expression: &str, text: &str| Defined {
+        description: text.to_owned(),
+        ..metric(name, 1, expression)
+    };
+    let (made, refused) = made(
+        Dialect::Sum,
+        vec![
+            event("A", "SQ", 1),
+            event("B", "SQ", 2),
+            described("SUM", "(A+B)/1024", ""),
+            described("UNITS", "CU_NUM", ""),
+            described("EACH_UNIT", "A/UNITS", ""),
+            described("SIZE", "A*64/1024", "The total kilobytes"),
+            described("SHARE", "100*A/B", "The percentage of A"),
+            described("PER", "A/B", ""),
+            described("OF_METRIC", "A/SUM", ""),
+            described("MORE", "PER*2", ""),
+        ],
+    );
+    assert_eq!(refused, [""; 0]);
+    let unit = |name: &str| made.counter(made.find(name).unwrap()).usage;
+    for name in ["A", "SUM", "UNITS", "EACH_UNIT"] {
+        assert_eq!(unit(name), Usage::Items, "{name}");
+    }
+    assert_eq!(unit("SIZE"), Usage::Kilobytes);
+    assert_eq!(unit("SHARE"), Usage::Percentage);
+    for name in ["PER", "OF_METRIC", "MORE"] {
+        assert_eq!(unit(name), Usage::Ratio, "{name}");
+    }
+}

@@ -2,12 +2,11 @@
 
 use super::ffi::*;
 use super::functions::{Dispatch, ask};
+use crate::collect::counting::Countable;
 use crate::collect::sampling::Configuration;
-use crate::counters::Architecture;
 use crate::record::AgentKind;
 use crate::source::perf::{HostCounters, SampleSource};
 use core::ptr;
-use std::sync::Arc;
 
 /// The name of PoCL's platform.
 const POCL: &str = "Portable Computing Language";
@@ -59,9 +58,9 @@ impl Device {
         self.platform == POCL && self.kind == AgentKind::CPU
     }
 
-    /// The counters and metrics that are collected of it; `None` if there are none.
-    pub fn counters(&self) -> Option<Arc<Architecture>> {
-        self.has_host_threads().then(HostCounters::architecture)
+    /// The counters and metrics that are collected of it, and how; `None` if there are none.
+    pub fn countable(&self) -> Option<Countable> {
+        self.has_host_threads().then(HostCounters::countable)
     }
 
     /// The configurations in which it can be sampled; empty if it cannot.

@@ -64,6 +64,17 @@ pub(super) fn architecture(name: &str) -> Arc<Architecture> {
     Arc::new(catalogue.architectures.remove(name).unwrap_or_default())
 }
 
+/// What the devices count, and how.
+pub(super) fn countable() -> Countable {
+    Countable {
+        architecture: architecture(ARCHITECTURE),
+        dispatches: true,
+        shortest_period: Some(SHORTEST_PERIOD),
+        passes: MAX_PASSES,
+        per_pass: None,
+    }
+}
+
 fn properties() -> HashMap<Property, f64> {
     HashMap::from([
         (Property::ComputeUnits, COMPUTE_UNITS as f64),
@@ -326,13 +337,7 @@ impl State {
 
 impl Provider<CountingRequest> for DeviceCounters {
     fn configurations(&self) -> Vec<Countable> {
-        vec![Countable {
-            architecture: architecture(ARCHITECTURE),
-            dispatches: true,
-            shortest_period: Some(SHORTEST_PERIOD),
-            passes: MAX_PASSES,
-            per_pass: None,
-        }]
+        vec![countable()]
     }
 
     fn configure(&self, request: &CountingRequest) -> Result<(), ConfigureError> {

@@ -45,25 +45,24 @@ pub fn sampling_configurations() -> Vec<Configuration> {
     sampler::CONFIGURATIONS.to_vec()
 }
 
-/// The counters and metrics of the simulated devices.
-pub fn counters() -> Arc<Architecture> {
-    counters::architecture(counters::ARCHITECTURE)
+/// The counters and metrics of the simulated devices, and how they are counted.
+pub fn countable() -> Countable {
+    counters::countable()
 }
 
 use crate::capture::names::Names;
+use crate::collect::counting::Countable;
 use crate::collect::notify::Notifier;
 use crate::collect::operations::{OperationInfo, resource};
 use crate::collect::process;
 use crate::collect::recorder::Recorder;
 use crate::collect::sampling::{Configuration, Request};
 use crate::collect::source::Source;
-use crate::counters::Architecture;
 use crate::record::{
     Agent, AgentId, CorrelationId, Domain, ExternalKind, Nanos, Process, ProcessId, ThreadId,
 };
 use runtime::Runtime;
 use std::rc::Rc;
-use std::sync::Arc;
 use time::HostTime;
 
 /// The source of the simulated runtime.

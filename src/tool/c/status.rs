@@ -120,7 +120,7 @@ fn sampling(error: &SamplingError) -> Status {
 fn counting(error: &CountingError) -> Status {
     match error {
         CountingError::UnknownAgent(_) => Status::NO_SUCH_AGENT,
-        CountingError::UnknownCounter { .. } => Status::NOT_FOUND,
+        CountingError::UnknownCounters(_) => Status::NOT_FOUND,
         CountingError::Busy => Status::BUSY,
         CountingError::OtherContext | CountingError::Sampling => Status::CONTEXT_CONFLICT,
         CountingError::NoNames

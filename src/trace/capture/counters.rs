@@ -295,6 +295,7 @@ impl CounterTracks {
             process,
             agent,
             memory: is_of_memory(title),
+            over_time: values.first().is_some_and(|value| !value.work.is_some()),
             counters: values.iter().map(describe).collect(),
         };
         stream.consumer.counters(index, &described)?;
@@ -334,6 +335,10 @@ fn unit(usage: CounterUsage) -> CounterUnit {
         CounterUsage::BYTES => CounterUnit::Bytes,
         CounterUsage::NANOSECONDS => CounterUnit::Nanoseconds,
         CounterUsage::ITEMS => CounterUnit::Count,
+        CounterUsage::RATIO => CounterUnit::Ratio,
+        CounterUsage::KILOBYTES => CounterUnit::Kilobytes,
+        CounterUsage::MILLISECONDS => CounterUnit::Milliseconds,
+        CounterUsage::CYCLES => CounterUnit::Cycles,
         _ => CounterUnit::Unspecified,
     }
 }

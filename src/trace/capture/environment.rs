@@ -134,6 +134,7 @@ impl Environments {
             process,
             agent: index_of_agent,
             memory: false,
+            over_time: false,
             counters: vec![description],
         };
         stream.consumer.counters(index, &block)?;

@@ -156,17 +156,6 @@ fn process_cell(process: Option<ProcessIndex>) -> Cell<'static> {
     maybe(process.map(|process| process.0))
 }
 
-fn unit_name(unit: CounterUnit) -> &'static str {
-    match unit {
-        CounterUnit::Unspecified => "",
-        CounterUnit::Count => "count",
-        CounterUnit::Percent => "percent",
-        CounterUnit::Bytes => "bytes",
-        CounterUnit::BytesPerSecond => "bytes/s",
-        CounterUnit::Nanoseconds => "ns",
-    }
-}
-
 fn value_cells(value: CounterValue) -> [Cell<'static>; 2] {
     match value {
         CounterValue::Int(value) => [Cell::Double(value as f64), Cell::Int(value)],
@@ -607,7 +596,7 @@ impl<R: Rows> Consumer for RowWriter<R> {
             Cell::Null,
             whole(track.0),
             Cell::Text(&place.name),
-            Cell::Text(place.unit.map_or("", unit_name)),
+            Cell::Text(place.unit.map_or("", CounterUnit::name)),
             whole(time.0),
             double,
             exact,
@@ -633,7 +622,7 @@ impl<R: Rows> Consumer for RowWriter<R> {
                 agent_cell(block.agent),
                 Cell::Null,
                 Cell::Text(&counter.name),
-                Cell::Text(unit_name(counter.unit)),
+                Cell::Text(CounterUnit::name(counter.unit)),
                 whole(time.0),
                 double,
                 exact,

@@ -17,6 +17,40 @@ pub enum CounterUnit {
     BytesPerSecond,
     /// Nanoseconds.
     Nanoseconds,
+    /// Kilobytes.
+    Kilobytes,
+    /// Milliseconds.
+    Milliseconds,
+    /// Cycles of a clock.
+    Cycles,
+    /// A share or quotient.
+    Ratio,
+}
+
+impl CounterUnit {
+    /// Whether values add up: percentages, ratios and rates do not.
+    pub fn adds_up(self) -> bool {
+        !matches!(
+            self,
+            CounterUnit::Percent | CounterUnit::Ratio | CounterUnit::BytesPerSecond
+        )
+    }
+
+    /// Its name; empty if there is none.
+    pub fn name(self) -> &'static str {
+        match self {
+            CounterUnit::Unspecified => "",
+            CounterUnit::Count => "count",
+            CounterUnit::Percent => "percent",
+            CounterUnit::Bytes => "bytes",
+            CounterUnit::BytesPerSecond => "bytes/s",
+            CounterUnit::Nanoseconds => "ns",
+            CounterUnit::Kilobytes => "kilobytes",
+            CounterUnit::Milliseconds => "ms",
+            CounterUnit::Cycles => "cycles",
+            CounterUnit::Ratio => "ratio",
+        }
+    }
 }
 
 /// A counter of an agent.
@@ -41,6 +75,8 @@ pub struct CounterBlock {
     pub agent: AgentIndex,
     /// Whether they are about memory; otherwise they are about computing.
     pub memory: bool,
+    /// Whether they are read at a period, whatever runs.
+    pub over_time: bool,
     /// The counters.
     pub counters: Vec<CounterDescription>,
 }

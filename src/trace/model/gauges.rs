@@ -193,6 +193,7 @@ fn describe(process: ProcessIndex, agent: AgentIndex, counted: Counted) -> Count
         process,
         agent,
         memory: counted == Counted::CopyRate,
+        over_time: false,
         counters: vec![CounterDescription {
             name: name.to_owned(),
             description: description.to_owned(),

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use super::packets::{NEEDS_STATE, Packets, Sequence};
 use super::schema::gpu_counter_descriptor::{
-    GpuCounterBlock, GpuCounterGroup, GpuCounterSpec, ValueDirection, gpu_counter_spec,
+    GpuCounterBlock, GpuCounterGroup, GpuCounterSpec, MeasureUnit, ValueDirection, gpu_counter_spec,
 };
 use super::schema::trace_packet::Data;
 use super::schema::{
@@ -47,7 +47,7 @@ impl CounterTrack {
                 block_id: Some(number),
                 block_capacity: Some(block.counters.len() as u32),
                 name: Some(block.name.clone()),
-                description: None,
+                description: block.over_time.then(|| OVER_TIME.to_owned()),
                 counter_ids: (first..).take(block.counters.len()).collect(),
             }],
         };
@@ -110,15 +110,83 @@ impl CounterTrack {
     }
 }
 
+/// The description of blocks that are read at a period.
+pub(super) const OVER_TIME: &str = "Read at a period";
+/// Between the description of a counter and its unit, where Perfetto has none for it.
+const UNIT: &str = "; unit: ";
+
+/// Perfetto's units of a value: above and below the line.
+fn measures(unit: CounterUnit) -> (Option<MeasureUnit>, Option<MeasureUnit>) {
+    match unit {
+        CounterUnit::Percent => (Some(MeasureUnit::Percent), None),
+        CounterUnit::Bytes => (Some(MeasureUnit::Byte), None),
+        CounterUnit::Kilobytes => (Some(MeasureUnit::Kilobyte), None),
+        CounterUnit::BytesPerSecond => (Some(MeasureUnit::Byte), Some(MeasureUnit::Second)),
+        CounterUnit::Nanoseconds => (Some(MeasureUnit::Nanosecond), None),
+        CounterUnit::Milliseconds => (Some(MeasureUnit::Millisecond), None),
+        CounterUnit::Unspecified
+        | CounterUnit::Count
+        | CounterUnit::Cycles
+        | CounterUnit::Ratio => (None, None),
+    }
+}
+
+/// All units.
+const UNITS: [CounterUnit; 10] = [
+    CounterUnit::Unspecified,
+    CounterUnit::Count,
+    CounterUnit::Percent,
+    CounterUnit::Bytes,
+    CounterUnit::BytesPerSecond,
+    CounterUnit::Nanoseconds,
+    CounterUnit::Kilobytes,
+    CounterUnit::Milliseconds,
+    CounterUnit::Cycles,
+    CounterUnit::Ratio,
+];
+
+/// The description and unit of a counter that [`spec`] has described.
+pub(super) fn described(spec: &GpuCounterSpec) -> (&str, CounterUnit) {
+    let text = spec.description();
+    let named = text.rsplit_once(UNIT).and_then(|(text, name)| {
+        let unit = UNITS.iter().find(|unit| unit.name() == name)?;
+        Some((text, *unit))
+    });
+    if let Some(named) = named {
+        return named;
+    }
+    let list =
+        |unit: Option<MeasureUnit>| -> Vec<i32> { unit.iter().map(|one| *one as i32).collect() };
+    let is_that = |unit: &&CounterUnit| {
+        let (above, below) = measures(**unit);
+        list(above) == spec.numerator_units && list(below) == spec.denominator_units
+    };
+    let unit = UNITS.iter().find(is_that).copied();
+    // Percentages may only have their peak.
+    let unit = match (unit, spec.peak_value) {
+        (Some(CounterUnit::Unspecified), Some(gpu_counter_spec::PeakValue::IntPeakValue(100))) => {
+            CounterUnit::Percent
+        }
+        (unit, _) => unit.unwrap_or(CounterUnit::Unspecified),
+    };
+    (text, unit)
+}
+
 fn spec(id: u32, counter: &CounterDescription, group: GpuCounterGroup) -> GpuCounterSpec {
     let peak = (counter.unit == CounterUnit::Percent).then_some(100);
+    let (above, below) = measures(counter.unit);
+    let description = match (above, counter.unit.name()) {
+        (Some(_), _) | (_, "") => counter.description.clone(),
+        (None, unit) => format!("{}{UNIT}{unit}", counter.description),
+    };
+    let list = |unit: Option<MeasureUnit>| unit.iter().map(|one| *one as i32).collect();
     GpuCounterSpec {
         counter_id: Some(id),
         name: Some(counter.name.clone()),
-        description: Some(counter.description.clone()),
-        // Viewers before v55 show the numbers of units: the name of the counter has its unit.
-        numerator_units: Vec::new(),
-        denominator_units: Vec::new(),
+        description: Some(description),
+        // Viewers before v55 show the numbers of units.
+        numerator_units: list(above),
+        denominator_units: list(below),
         select_by_default: Some(true),
         groups: vec![group as i32],
         value_direction: Some(ValueDirection::BackwardsLooking as i32),

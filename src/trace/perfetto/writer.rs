@@ -319,6 +319,7 @@ impl<W: Write> TraceWriter<W> {
             CounterUnit::Bytes => (Some(Unit::SizeBytes), None),
             CounterUnit::BytesPerSecond => (None, Some("B/s")),
             CounterUnit::Nanoseconds => (Some(Unit::TimeNs), None),
+            other => (None, Some(other.name())),
         };
         let uuid = self.uuid(Kind::Other, self.tracks.len() as u32, 0);
         self.describe(Data::TrackDescriptor(TrackDescriptor {

@@ -663,6 +663,7 @@ fn everything(consumer: &mut dyn Consumer) -> io::Result<()> {
         process,
         agent: AgentIndex(0),
         memory: true,
+        over_time: false,
         counters: vec![
             counter("kernels", CounterUnit::Count),
             counter("occupied %", CounterUnit::Percent),

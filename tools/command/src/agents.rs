@@ -2,6 +2,7 @@
 
 use crate::figures::count;
 use crate::{Failure, stdout};
+use gputrail::collect::counting::Countable;
 use gputrail::collect::sampling::Possible;
 use gputrail::source::cuda;
 use gputrail::source::opencl::{self, Found};
@@ -63,6 +64,7 @@ fn describe_cuda((number, device): (usize, &cuda::Device)) -> String {
         ),
         ("bus", device.bus.clone()),
         ("pc sampling", Possible(device.sampling()).to_string()),
+        ("counters", counters(None)),
         (
             "collected",
             "calls, memory, waits; kernels, copies, fills with their times; clocks and power, by CUPTI"
@@ -105,6 +107,7 @@ fn describe(number: usize, found: &Found) -> String {
         attributes.push(("bus", device.bus.clone()));
     }
     attributes.push(("pc sampling", Possible(device.sampling()).to_string()));
+    attributes.push(("counters", counters(device.countable())));
     match &found.clock {
         Ok(clock) => attributes.extend([
             ("clock", clock.describe()),
@@ -138,8 +141,14 @@ fn simulated() -> String {
             "pc sampling",
             Possible(sim::sampling_configurations()).to_string(),
         ),
+        ("counters", counters(Some(sim::countable()))),
     ];
     table(0, "Simulated GPU", &attributes)
+}
+
+/// What an agent counts, and how.
+fn counters(countable: Option<Countable>) -> String {
+    countable.map_or("nothing".to_owned(), |countable| countable.to_string())
 }
 
 fn table(number: usize, name: &str, attributes: &[(&str, String)]) -> String {

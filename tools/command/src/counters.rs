@@ -136,11 +136,7 @@ pub fn run(arguments: &Counters) -> Result<u8, Failure> {
         }
         Question::Check { of, names } => {
             let architecture = of.architecture(&catalogue)?;
-            let wanted: Result<Vec<_>, _> = names
-                .iter()
-                .map(|name| counter(architecture, name))
-                .collect();
-            check(architecture, &wanted?)?
+            check(architecture, &all(architecture, names)?)?
         }
     };
     stdout::print(&text)?;
@@ -216,12 +212,39 @@ fn read_names(file: &Path, names: &mut Vec<String>) -> Result<(), anyhow::Error>
     }
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default().trim();
-        let line = line.strip_prefix("pmc:").unwrap_or(line);
-        for word in line.split([' ', '\t', ',']).filter(|word| !word.is_empty()) {
-            let name =
-                scope::name(word).with_context(|| format!("{}:{}", file.display(), number + 1))?;
-            names.push(name);
+        let read = names_of_line(line, names);
+        read.with_context(|| format!("{}:{}", file.display(), number + 1))?;
+    }
+    Ok(())
+}
+
+/// Adds the names of a line: "pmc: A B", as ROCProfiler and rocprofv3 have it, or names alone.
+fn names_of_line(line: &str, names: &mut Vec<String>) -> Result<(), anyhow::Error> {
+    let words = match line.split_once(':') {
+        None => line,
+        Some((key, words)) => match key.trim() {
+            "pmc" => words,
+            "kernel" => bail!(
+                "`kernel:` chooses kernels, which a file of counters cannot do here: `record --kernel NAME` does"
+            ),
+            "gpu" => bail!(
+                "`gpu:` chooses devices, which is not supported: the kernels of all devices are counted"
+            ),
+            "range" => bail!(
+                "`range:` chooses dispatches by their number, which is not supported: all of them are counted"
+            ),
+            other => bail!(
+                "expected names of counters, as in `pmc: A B`; found {other:?} before a colon"
+            ),
+        },
+    };
+    let words = words.split([' ', '\t', ',']);
+    for word in words.filter(|word| !word.is_empty()) {
+        let is_of_name = |letter: char| letter.is_alphanumeric() || "_.".contains(letter);
+        if !word.chars().all(is_of_name) {
+            bail!("expected the name of a counter, found {word:?}");
         }
+        names.push(scope::name(word)?);
     }
     Ok(())
 }
@@ -262,7 +285,7 @@ impl Of {
 /// The counters that an agent of this machine collects.
 fn counters_of_agent(agent: &str) -> Result<Architecture, anyhow::Error> {
     if agent == "sim" {
-        return Ok((*sim::counters()).clone());
+        return Ok((*sim::countable().architecture).clone());
     }
     let number: usize = agent
         .parse()
@@ -273,8 +296,8 @@ fn counters_of_agent(agent: &str) -> Result<Architecture, anyhow::Error> {
             "there is no agent {number}: `gputrail agents` lists them"
         ));
     };
-    match device.counters() {
-        Some(counters) => Ok((*counters).clone()),
+    match device.countable() {
+        Some(countable) => Ok((*countable.architecture).clone()),
         None => Err(anyhow!(
             "agent {number} ({}) has no counters that can be collected",
             device.name
@@ -305,6 +328,23 @@ fn counter(architecture: &Architecture, name: &str) -> Result<CounterIndex, anyh
             let nearest = counters::the_nearest(&architecture.nearest(name));
             anyhow!("there is no counter or metric {name:?}{nearest}")
         })
+}
+
+/// The counters and metrics with these names. All unknown names are told at once; a comma at the end is no name.
+fn all(architecture: &Architecture, names: &[String]) -> Result<Vec<CounterIndex>, anyhow::Error> {
+    let names = names.iter().map(|name| name.trim());
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
+    for name in names.filter(|name| !name.is_empty()) {
+        match counter(architecture, name) {
+            Ok(index) => found.push(index),
+            Err(problem) => problems.push(problem.to_string()),
+        }
+    }
+    match (&problems[..], &found[..]) {
+        ([], []) => bail!("no counter is named"),
+        ([], _) => Ok(found),
+        _ => bail!("{}", problems.join("; ")),
+    }
 }
 
 fn column(title: &'static str, key: &'static str) -> Column {

@@ -57,7 +57,12 @@ pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
         }
     }
     if !arguments.quiet {
-        summary_text::print(&made, &Known::default());
+        let choice = arguments.counting.choice()?;
+        let known = Known {
+            counters: choice.as_ref(),
+            ..Known::default()
+        };
+        summary_text::print(&made, &known);
     }
     Ok(0)
 }

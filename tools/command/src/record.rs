@@ -508,7 +508,7 @@ impl Recorded {
     }
 
     /// The facts that the summary needs from the recording.
-    fn known(&self, scope: &Scope) -> Known<'static> {
+    fn known<'s>(&self, scope: &'s Scope) -> Known<'s> {
         let unseen = "no OpenCL library was seen in the program or its children: they use no OpenCL, or \
                   were gone too soon to look, or went on without the program, as daemons do";
         let processes = &self.finished.processes;
@@ -530,6 +530,7 @@ impl Recorded {
             },
             incomplete: refused || processes.iter().any(short),
             lossless: self.lossless,
+            counters: scope.counters.as_ref(),
         }
     }
 }

@@ -5,7 +5,9 @@ use crate::convert::DAMAGED;
 use crate::input;
 use crate::tables::{Cell, Column, Table};
 use crate::{Failure, say, stdout, tables};
-use gputrail::analysis::summary::{CounterSummary, Distribution, Roofline, Summary, WorkSummary};
+use gputrail::analysis::summary::{
+    CounterSummary, Distribution, InvalidCounter, PeriodSummary, Roofline, Summary, WorkSummary,
+};
 use gputrail::record::Nanos;
 use gputrail::source;
 
@@ -93,6 +95,8 @@ pub fn tables_of(summary: &Summary, problems: u64) -> Vec<Table> {
     tables.push(gaps(summary));
     tables.push(ranges(summary));
     tables.push(counters(summary));
+    tables.push(invalid_counters(summary));
+    tables.push(period_counters(summary));
     tables.push(rooflines(summary));
     tables
 }
@@ -383,7 +387,7 @@ fn counters(summary: &Summary) -> Table {
             Cell::Number(counter.min),
             Cell::Number(counter.median),
             Cell::Number(counter.max),
-            Cell::Number(counter.total),
+            counter.total.map_or(Cell::Nothing, Cell::Number),
         ]
     };
     Table {
@@ -398,6 +402,57 @@ fn counters(summary: &Summary) -> Table {
             column("Sum", "sum"),
         ],
         rows: summary.counters().into_iter().map(row).collect(),
+    }
+}
+
+fn invalid_counters(summary: &Summary) -> Table {
+    let row = |invalid: InvalidCounter| {
+        vec![
+            Cell::Text(invalid.kernel),
+            Cell::Text(invalid.counter),
+            Cell::Count(invalid.values),
+            Cell::Text(invalid.reason),
+        ]
+    };
+    Table {
+        name: column("Counters and metrics without a number", "invalid_counters"),
+        columns: vec![
+            column("Kernel", "kernel"),
+            column("Counter", "counter"),
+            column("Dispatches", "dispatches"),
+            column("Reason", "reason"),
+        ],
+        rows: summary.invalid_counters().into_iter().map(row).collect(),
+    }
+}
+
+fn period_counters(summary: &Summary) -> Table {
+    let row = |counter: PeriodSummary| {
+        vec![
+            Cell::Text(counter.agent),
+            Cell::Text(counter.counter),
+            Cell::Count(counter.periods),
+            Cell::Number(counter.min),
+            Cell::Number(counter.median),
+            Cell::Number(counter.max),
+            counter.total.map_or(Cell::Nothing, Cell::Number),
+        ]
+    };
+    Table {
+        name: column(
+            "Counters and metrics of devices at a period",
+            "period_counters",
+        ),
+        columns: vec![
+            column("Device", "device"),
+            column("Counter", "counter"),
+            column("Periods", "periods"),
+            column("Min", "min"),
+            column("Median", "median"),
+            column("Max", "max"),
+            column("Sum", "sum"),
+        ],
+        rows: summary.period_counters().into_iter().map(row).collect(),
     }
 }
 

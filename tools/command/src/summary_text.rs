@@ -4,6 +4,7 @@ use crate::figures::{bytes, count, grouped, shortened_apart, time};
 use crate::say;
 use crate::trace::Made;
 use gputrail::analysis::summary::{Distribution, FunctionSummary, GpuSummary, Summary};
+use gputrail::collect::counting::{CounterChoice, CountingMode};
 use gputrail::record::{Nanos, OperationGroup};
 use gputrail::source;
 use gputrail::trace::capture::Report;
@@ -21,6 +22,8 @@ pub struct Known<'a> {
     pub incomplete: bool,
     /// Whether threads waited for memory.
     pub lossless: bool,
+    /// The counters that were asked for.
+    pub counters: Option<&'a CounterChoice>,
 }
 
 /// Prints the summary of a trace.
@@ -60,6 +63,9 @@ fn summary(report: &Report, summary: &Summary, known: &Known<'_>) -> String {
     let ranges = summary.ranges();
     let unfinished = ranges.iter().map(|range| range.unfinished).sum();
     remarks(&mut text, report, unfinished);
+    if let Some(choice) = known.counters {
+        uncounted(&mut text, report, choice, Nanos(length));
+    }
     text
 }
 
@@ -232,6 +238,29 @@ fn device(text: &mut String, gpu: &GpuSummary, summary: &Summary) {
     };
 }
 
+/// Why nothing was counted in a recording of this length, if that is so.
+fn uncounted(text: &mut String, report: &Report, choice: &CounterChoice, length: Nanos) {
+    if report.counter_values > 0 {
+        return;
+    }
+    let _ = match choice.mode {
+        CountingMode::Device { period } if length < period => writeln!(
+            text,
+            "no counter was read: the period of {} was longer than the run of {}",
+            time(period),
+            time(length)
+        ),
+        CountingMode::Dispatch if report.kernels == 0 => {
+            writeln!(text, "nothing was counted: no kernel ran")
+        }
+        _ => writeln!(
+            text,
+            "nothing was counted: no agent that was used counts these; `gputrail agents` tells which count, and `gputrail \
+             counters list --agent` what"
+        ),
+    };
+}
+
 /// Remarks for readers of the trace.
 fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
     let mut remark = |number: u64, one: &str, what: &str| {
@@ -242,12 +271,12 @@ fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
     remark(
         report.counter_values,
         "value",
-        "of counters beside kernels and over time: `gputrail summary` has those of kernels",
+        "of counters beside kernels and over time: `gputrail summary` has them",
     );
     remark(
         report.invalid_counter_values,
         "value",
-        "of counters without a number; beside a kernel stands the reason",
+        "of counters without a number: `gputrail summary` has the reasons",
     );
     remark(
         report.left_out_counter_values,

@@ -21,7 +21,7 @@ use crate::collect::counting::values::{Reading, Subject, ValueRecords};
 use crate::collect::counting::{Countable, CountingDelivery, CountingMode, CountingRequest};
 use crate::collect::process;
 use crate::collect::switchboard::Buffers;
-use crate::counters::{Architecture, Counted};
+use crate::counters::Counted;
 use crate::platform::inside::message;
 use crate::platform::internal_thread;
 use crate::platform::sync::{QuietGuard, Signal, lock_std};
@@ -130,9 +130,15 @@ impl HostCounters {
         })
     }
 
-    /// The counters and metrics of all such agents.
-    pub fn architecture() -> Arc<Architecture> {
-        host_event::architecture()
+    /// What all such agents count, and how.
+    pub fn countable() -> Countable {
+        Countable {
+            architecture: host_event::architecture(),
+            dispatches: true,
+            shortest_period: Some(SHORTEST_PERIOD),
+            passes: MAX_PASSES,
+            per_pass: None,
+        }
     }
 
     /// Whether any agent of this process is counted for each dispatch.
@@ -435,22 +441,26 @@ fn explain_counting(error: &io::Error, kind: &str) -> String {
     }
 }
 
+/// The events of `request`, which this machine can count.
+fn events(request: &CountingRequest) -> Result<Events, ConfigureError> {
+    let mut events = Events::new(request.set.architecture(), request.set.passes());
+    events
+        .check()
+        .map_err(|(error, kind)| ConfigureError::System(explain_counting(&error, kind)))?;
+    Ok(events)
+}
+
 impl Provider<CountingRequest> for HostAgent {
     fn configurations(&self) -> Vec<Countable> {
-        vec![Countable {
-            architecture: host_event::architecture(),
-            dispatches: true,
-            shortest_period: Some(SHORTEST_PERIOD),
-            passes: MAX_PASSES,
-            per_pass: None,
-        }]
+        vec![HostCounters::countable()]
+    }
+
+    fn check(&self, request: &CountingRequest) -> Result<(), ConfigureError> {
+        events(request).map(drop)
     }
 
     fn configure(&self, request: &CountingRequest) -> Result<(), ConfigureError> {
-        let mut events = Events::new(request.set.architecture(), request.set.passes());
-        events
-            .check()
-            .map_err(|(error, kind)| ConfigureError::System(explain_counting(&error, kind)))?;
+        let events = events(request)?;
         let records =
             ValueRecords::new(request.set.clone(), self.agent, HashMap::new(), &self.names);
         let threads = CountedThreads::new(events, self.counters.of_program.clone());

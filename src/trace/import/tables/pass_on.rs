@@ -585,6 +585,7 @@ impl<'r, 'c> Passing<'r, 'c> {
                         process: process_index(row.process),
                         agent: agent_index(agent),
                         memory: false,
+                        over_time: false,
                         counters: vec![CounterDescription {
                             name,
                             description: "Counted while a dispatch ran".to_owned(),

@@ -237,6 +237,9 @@ pub mod gpu_counter_descriptor {
     pub enum MeasureUnit {
         None = 0,
         Byte = 7,
+        Kilobyte = 8,
+        Nanosecond = 19,
+        Millisecond = 21,
         Second = 22,
         Percent = 37,
     }
@@ -249,6 +252,9 @@ pub mod gpu_counter_descriptor {
             match self {
                 Self::None => "NONE",
                 Self::Byte => "BYTE",
+                Self::Kilobyte => "KILOBYTE",
+                Self::Nanosecond => "NANOSECOND",
+                Self::Millisecond => "MILLISECOND",
                 Self::Second => "SECOND",
                 Self::Percent => "PERCENT",
             }
@@ -258,6 +264,9 @@ pub mod gpu_counter_descriptor {
             match value {
                 "NONE" => Some(Self::None),
                 "BYTE" => Some(Self::Byte),
+                "KILOBYTE" => Some(Self::Kilobyte),
+                "NANOSECOND" => Some(Self::Nanosecond),
+                "MILLISECOND" => Some(Self::Millisecond),
                 "SECOND" => Some(Self::Second),
                 "PERCENT" => Some(Self::Percent),
                 _ => None,

@@ -30,7 +30,7 @@ fn counters(dir: &TestDir, file: &str) -> HashMap<(String, String), (u64, f64, f
                 row["dispatches"].as_u64().unwrap(),
                 number("min"),
                 number("max"),
-                number("sum"),
+                row["sum"].as_f64().unwrap_or(f64::NAN),
             ),
         )
     };
@@ -55,7 +55,17 @@ fn counters_of_the_demo_are_in_its_trace_tables_and_summary() {
     let seconds: i64 = Trace::open(dir.join("demo.pftrace"))
         .value("select (trace_end() - trace_start()) / 1000000000");
     assert_eq!(seconds, 0);
-    assert_eq!(counters(&dir, "demo.gputrail"), of_trace);
+    let of_capture = counters(&dir, "demo.gputrail");
+    assert_eq!(
+        format!("{of_capture:?}").len(),
+        format!("{of_trace:?}").len()
+    );
+    for (key, values) in &of_trace {
+        // Ratios have no sum.
+        assert_eq!(values.3.is_nan(), key.1 == "VALUInsts", "{key:?}");
+        let (dispatches, min, max, _) = of_capture[key];
+        assert_eq!((dispatches, min, max), (values.0, values.1, values.2));
+    }
     assert!(of_trace.len() > 15, "{of_trace:?}");
     let mut trace = Trace::open(dir.join("demo.pftrace"));
     let tracks: Vec<(String, i64)> = trace.assert_sound().rows(
@@ -143,16 +153,87 @@ fn a_device_is_counted_at_a_period() {
         "counters collected at a period: agent 1: SQ_WAVES, GRBM_GUI_ACTIVE, of the agent every 100us"
     ));
     assert!(info.contains(", 0 of them invalid"), "{info}");
+    let periods = |file: &str| {
+        let text = well(&mut dir.gputrail(["summary", file, "--format", "json"])).text();
+        let tables: Value = serde_json::from_str(&text).expect("JSON");
+        tables["period_counters"].clone()
+    };
+    let of_trace = periods("demo.pftrace");
+    assert_eq!(of_trace, periods("demo.gputrail"));
+    let rows = of_trace.as_array().expect("a table");
+    assert_eq!(rows.len(), 4, "two counters of two devices: {rows:?}");
+    for row in rows {
+        let number = |key: &str| row[key].as_f64().expect("a number");
+        assert!(number("min") <= number("median") && number("median") <= number("max"));
+        assert!(number("periods") > 10.0 && number("sum") > 0.0, "{row}");
+    }
+    let long = [
+        "demo",
+        "--steps",
+        "1",
+        "--counters",
+        "SQ_WAVES",
+        "--counters-period",
+        "60m",
+    ];
+    let long = run(&mut dir.gputrail(long));
+    let sentence = "no counter was read: the period of";
+    assert!(long.stderr.contains(sentence), "{}", long.stderr);
+}
+
+#[test]
+fn counter_tracks_have_units_and_agents_say_how_they_count() {
+    needs!(counter_tracks_have_units_and_agents_say_how_they_count: Need::TraceProcessor);
+    let dir = TestDir::new();
+    let names = "FETCH_SIZE,VALUBusy,VALUInsts,SQ_WAVES";
+    well(&mut dir.gputrail(["demo", "-q", "--steps", "1", "--counters", names]));
+    let mut trace = Trace::open(dir.join("demo.pftrace"));
+    let tracks: Vec<(String, Option<String>, String)> = trace.assert_sound().rows(
+        "select name, unit, description from gpu_counter_track where name glob 'GPU 0 *' and name not glob '*kernels*'",
+    );
+    let unit = |name: &str| {
+        let mut found = tracks.iter().filter(|(track, ..)| track.contains(name));
+        let (_, unit, description) = found.next().unwrap_or_else(|| panic!("{name}: {tracks:?}"));
+        (unit.clone().unwrap_or_default(), description.clone())
+    };
+    for name in ["FETCH_SIZE", "VALUBusy"] {
+        assert_ne!(unit(name).0, "", "{name}: {tracks:?}");
+    }
+    assert!(unit("VALUInsts").1.ends_with("; unit: ratio"), "{tracks:?}");
+    let agents = well(&mut dir.gputrail(["agents"])).text();
+    let line = "of each dispatch, in up to 64 passes; at a period of at least 10us";
+    let counts = |text: &str| {
+        let mut lines = text.lines().map(str::trim);
+        lines.any(|text| text.starts_with("counters") && text.contains(line))
+    };
+    assert!(counts(&agents), "{agents}");
 }
 
 #[test]
 fn unknown_counters_are_refused_with_the_nearest_names() {
     let dir = TestDir::new();
-    let refused = run(&mut dir.gputrail(["demo", "--counters", "SQ_WAVE,GRBM_COUNT"]));
+    let refused = run(&mut dir.gputrail(["demo", "--counters", "SQ_WAVE,GRBM_CONT"]));
     assert_eq!(refused.code(), 125);
-    let expected = "there is no counter or metric \"SQ_WAVE\"; the nearest is SQ_WAVES";
+    let expected = "there is no counter or metric \"SQ_WAVE\"; the nearest is SQ_WAVES; there is no counter or metric \
+                    \"GRBM_CONT\"; the nearest is GRBM_COUNT";
     assert!(refused.stderr.contains(expected), "{}", refused.stderr);
     assert!(!dir.join("demo.pftrace").exists());
+    // What is there is counted, and the rest is told once.
+    let counted =
+        run(&mut dir.gputrail(["demo", "--steps", "1", "--counters", "SQ_WAVE,GRBM_COUNT,"]));
+    assert_eq!(counted.code(), 0);
+    let told = counted
+        .stderr
+        .matches("\"SQ_WAVE\"; the nearest is SQ_WAVES")
+        .count();
+    assert_eq!(told, 1, "{}", counted.stderr);
+    let kept = counters(&dir, "demo.pftrace");
+    assert!(kept.keys().all(|(_, counter)| counter == "GRBM_COUNT") && !kept.is_empty());
+    std::fs::remove_file(dir.join("demo.pftrace")).unwrap();
+    let checked =
+        run(&mut dir.gputrail(["counters", "check", "--agent", "sim", "SQ_WAVE,GRBM_CONT"]));
+    assert!(checked.stderr.contains(expected), "{}", checked.stderr);
+    well(&mut dir.gputrail(["counters", "check", "--agent", "sim", "SQ_WAVES,"]));
     let text = well(&mut dir.gputrail(["counters", "list", "--agent", "sim"])).text();
     assert!(
         text.contains("SQ_WAVES") && text.contains("VALUBusy"),
@@ -165,6 +246,25 @@ fn unknown_counters_are_refused_with_the_nearest_names() {
     .unwrap();
     well(&mut dir.gputrail(["demo", "-q", "--steps", "1", "--counters-file", "pmc.txt"]));
     assert!(counters(&dir, "demo.pftrace").len() > 15);
+    for (line, problem) in [
+        ("kernel: gemm", "pmc.txt:2: `kernel:` chooses kernels"),
+        ("gpu: 0 1", "pmc.txt:2: `gpu:` chooses devices"),
+        ("range : 1:4", "pmc.txt:2: `range:` chooses dispatches"),
+        (
+            "jobs:",
+            "pmc.txt:2: expected names of counters, as in `pmc: A B`; found \"jobs\"",
+        ),
+        (
+            "{",
+            "pmc.txt:2: expected the name of a counter, found \"{\"",
+        ),
+    ] {
+        std::fs::write(dir.join("pmc.txt"), format!("pmc : SQ_WAVES\n{line}\n")).unwrap();
+        let refused = run(&mut dir.gputrail(["demo", "--counters-file", "pmc.txt"]));
+        assert_eq!(refused.code(), 125);
+        let text = refused.stderr.replace('\n', " ");
+        assert!(text.contains(problem), "{text}");
+    }
     std::fs::write(dir.join("pmc.txt"), "").unwrap();
     let empty = run(&mut dir.gputrail(["demo", "--counters-file", "pmc.txt"]));
     assert!(

@@ -107,6 +107,19 @@ fn a_kernel_that_cannot_be_repeated_runs_once_and_its_values_say_why() {
             lines
         };
         assert_eq!(lines(alone.text()), lines(counted.text()));
+        // The summary has the reasons, too.
+        let text = well(&mut dir.gputrail(["summary", "run.pftrace", "--format", "json"])).text();
+        let tables: Value = serde_json::from_str(&text).expect("JSON");
+        let told = tables["invalid_counters"].as_array().expect("a table");
+        let mapped = told
+            .iter()
+            .find(|row| row["kernel"] == "mapped" && row["counter"] == "PAGE_FAULTS");
+        let mapped = mapped.unwrap_or_else(|| panic!("{told:?}"));
+        assert_eq!(
+            mapped["reason"],
+            "several passes: memory of the kernel is mapped"
+        );
+        assert_eq!(mapped["dispatches"], 1);
         let mut reasons = reasons(&dir);
         // Not every runtime has pipes.
         if let Some((invalid, _)) = reasons.remove("piped") {

@@ -162,10 +162,10 @@ fn concurrent_work_on_a_device_is_counted() {
          order by substr(t.name, 6), 1",
     );
     let expected = [
-        // Units stand in the names: older viewers show the numbers of units, not their names.
-        ("copy B/s", ""),
+        // The numbers of bytes, seconds and percent, which viewers have names for.
+        ("copy B/s", "7/22"),
         ("kernels", ""),
-        ("occupied %", ""),
+        ("occupied %", "37"),
     ];
     let expected = expected.into_iter().flat_map(|(what, unit)| {
         let name = move |gpu| format!("GPU {gpu} {what} · 4000");

@@ -118,10 +118,7 @@ const EXCEPTIONS: &[(&[&str], &str)] = &[
         &[
             "CounterInvalid: overflow",
             "CounterUsage: bytes",
-            "CounterUsage: kilobytes",
             "CounterUsage: milliseconds",
-            "CounterUsage: percentage",
-            "CounterUsage: ratio",
         ],
         "unit tests of values and readers have it; no counter of a source has such a value",
     ),
@@ -371,7 +368,7 @@ fn add_fields(wanted: &mut BTreeSet<String>, of: &str, fields: &[Field]) {
 
 /// Runs of the demo.
 fn simulate(seen: &mut Seen, dir: &TestDir, tool: &str) {
-    let counters = "SQ_WAVES,FetchSize,FETCH_SIZE,VALUUtilization,SQ_INST_CYCLES_SALU";
+    let counters = "SQ_WAVES,FetchSize,FETCH_SIZE,VALUUtilization,SQ_INST_CYCLES_SALU,VALUInsts";
     let runs: [&[&str]; 5] = [
         &["--steps", "6"],
         &["--steps", "1", "--pc-sampling", "host-trap"],

@@ -7,12 +7,11 @@ use crate::record::ProcessId;
 use crate::record::number_map::NumberMap;
 use crate::trace::model::ProcessIndex;
 use crate::trace::model::{
-    AgentIndex, CounterBlock, CounterDescription, CounterIndex, CounterUnit, CounterValue, Parent,
-    Stream, Track, TrackIndex, TrackKind,
+    AgentIndex, CounterBlock, CounterDescription, CounterIndex, CounterValue, Parent, Stream,
+    Track, TrackIndex, TrackKind,
 };
-use crate::trace::perfetto::schema::gpu_counter_descriptor::{
-    GpuCounterGroup, GpuCounterSpec, gpu_counter_spec,
-};
+use crate::trace::perfetto::counters::{OVER_TIME, described};
+use crate::trace::perfetto::schema::gpu_counter_descriptor::{GpuCounterGroup, GpuCounterSpec};
 use crate::trace::perfetto::schema::gpu_counter_event::gpu_counter::Value;
 use crate::trace::perfetto::schema::{GpuCounterDescriptor, GpuCounterEvent};
 
@@ -28,13 +27,21 @@ enum Place {
     Track(TrackIndex),
 }
 
+/// A block of gputrail.
+#[derive(Copy, Clone, Debug)]
+struct Block {
+    counters: usize,
+    /// Whether the next values are those from which the time of a period is counted, and no values of a period.
+    opens: bool,
+}
+
 /// The counters that have been described.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     /// By device and number: traces of other programs number the counters of each device from the beginning.
     places: NumberMap<(i32, u32), Place>,
-    /// The number of counters of each block.
-    blocks: NumberMap<CounterIndex, usize>,
+    /// The blocks of gputrail.
+    blocks: NumberMap<CounterIndex, Block>,
 }
 
 /// A block of counters as gputrail describes it: the name of each is that of its device, its own, and its process.
@@ -82,16 +89,21 @@ impl Counters {
             .specs
             .iter()
             .zip(&own.names)
-            .map(|(spec, name)| CounterDescription {
-                name: (*name).to_owned(),
-                description: spec.description().to_owned(),
-                unit: match spec.peak_value {
-                    Some(gpu_counter_spec::PeakValue::IntPeakValue(100)) => CounterUnit::Percent,
-                    _ => CounterUnit::Unspecified,
-                },
+            .map(|(spec, name)| {
+                let (description, unit) = described(spec);
+                CounterDescription {
+                    name: (*name).to_owned(),
+                    description: description.to_owned(),
+                    unit,
+                }
             })
             .collect();
-        self.blocks.insert(index, counters.len());
+        let over_time = descriptor.blocks[0].description() == OVER_TIME;
+        let block = Block {
+            counters: counters.len(),
+            opens: over_time,
+        };
+        self.blocks.insert(index, block);
         stream.consumer.counters(
             index,
             &CounterBlock {
@@ -99,6 +111,7 @@ impl Counters {
                 process,
                 agent: AgentIndex(gpu as u32),
                 memory: descriptor.specs.iter().any(memory),
+                over_time,
                 counters,
             },
         )
@@ -120,7 +133,7 @@ impl Counters {
             let track = stream.new_track(&Track {
                 parent: Parent::Trace,
                 name: &name,
-                kind: TrackKind::Counter(CounterUnit::Unspecified),
+                kind: TrackKind::Counter(described(spec).1),
                 order: None,
             })?;
             self.add(id, Place::Track(track));
@@ -137,7 +150,7 @@ impl Counters {
     /// Passes on the values of an event. Returns the number of values of counters that have not been described. Counters without
     /// a value are passed over.
     pub fn values(
-        &self,
+        &mut self,
         stream: &mut Stream<'_>,
         time: Nanos,
         event: &GpuCounterEvent,
@@ -163,9 +176,14 @@ impl Counters {
             }
         }
         if let Some((index, values)) = block {
-            match self.blocks.get(&index) == Some(&values.len()) {
-                true => stream.consumer.counter_values(index, time, &values)?,
-                false => left_out += values.len() as u64,
+            match self.blocks.get_mut(&index) {
+                Some(block) if block.counters == values.len() => {
+                    match std::mem::take(&mut block.opens) {
+                        true => stream.consumer.derived_values(index, time, &values)?,
+                        false => stream.consumer.counter_values(index, time, &values)?,
+                    }
+                }
+                _ => left_out += values.len() as u64,
             }
         }
         Ok(left_out)
