@@ -61,6 +61,20 @@ impl Metadata {
         self.strings.get(&id).map_or("", |text| text)
     }
 
+    /// The id of a text.
+    pub(super) fn find_string(&self, text: &str) -> Option<StringId> {
+        let mut strings = self.strings.iter();
+        strings
+            .find(|(_, known)| &***known == text)
+            .map(|(id, _)| *id)
+    }
+
+    /// The greatest id of a string below `limit`.
+    pub(super) fn last_string_below(&self, limit: StringId) -> StringId {
+        let ids = self.strings.keys().copied().filter(|id| id.0 < limit.0);
+        ids.max_by_key(|id| id.0).unwrap_or(StringId::NONE)
+    }
+
     /// The name of an external id, if it has one.
     pub fn external_name(&self, kind: ExternalKind, id: ExternalId) -> Option<StringId> {
         self.externals.get(&(kind, id)).copied()

@@ -7,11 +7,13 @@
 //! * [`Writer`] appends chunks: runs of records, metadata, the end.
 //! * [`Reader`] reads all names and clocks first, then streams the records.
 //! * [`Follower`] reads a capture while it is being written.
+//! * [`joining`] puts the counters of several runs of a program together.
 //! * [`recover`] appends the records that a dead process had committed to its mapping but not written.
 
 pub mod code;
 mod follow;
 mod format;
+pub mod joining;
 mod metadata;
 pub mod names;
 #[cfg(target_os = "linux")]

@@ -187,6 +187,18 @@ impl Reader {
         }
     }
 
+    /// Calls `take` with the header and payload of each chunk.
+    pub(super) fn each_chunk<E>(
+        &self,
+        mut take: impl FnMut(&ChunkHeader, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut walk = Walk::new(&self.file, self.bytes);
+        while let Some((header, _)) = walk.next(|_| true) {
+            take(&header, walk.payload())?;
+        }
+        Ok(())
+    }
+
     fn read_metadata(&mut self) {
         let mut walk = Walk::new(&self.file, self.bytes);
         let names = |header: &ChunkHeader| header.kind == ChunkKind::METADATA;

@@ -10,7 +10,7 @@ use crate::capture::names::Names;
 use crate::capture::{CaptureSink, FileHeader, WriteError, Writer};
 use crate::clock::{self, TickSource};
 use crate::collect::correlation::HostThread;
-use crate::collect::counting::{CounterChoice, CountingDelivery, CountingError};
+use crate::collect::counting::{CounterChoice, CountingDelivery, CountingError, run_note};
 use crate::collect::marker;
 use crate::collect::process;
 use crate::collect::rank;
@@ -275,14 +275,28 @@ impl Recorder {
             return Ok(());
         };
         let counting = self.board.counting();
-        let request = counting.possible_request(agent, &choice.names, choice.mode, choice.per_pass);
-        let (request, left_out) = match request {
+        let (names, per_pass) = (&choice.names, choice.per_pass);
+        let possible = match choice.run {
+            None => counting
+                .possible_request(agent, names, choice.mode, per_pass)
+                .map(|(request, left_out)| (Some(request), left_out, None)),
+            Some(run) => counting
+                .run_request(agent, names, per_pass, run)
+                .map(|one| (one.request, one.left_out, Some((run, one.runs)))),
+        };
+        let (request, left_out, run) = match possible {
             // No source has offered counters of the agent.
             Err(CountingError::UnknownAgent(id)) => {
                 let agent = format!("agent {id} ({name})");
                 return Err(CountingError::NotSupported { agent });
             }
-            request => request?,
+            possible => possible?,
+        };
+        for left_out in left_out {
+            self.tell_once(&left_out.to_string());
+        }
+        let Some(request) = request else {
+            return Ok(());
         };
         let delivery = CountingDelivery {
             buffers: self.buffers(),
@@ -290,8 +304,9 @@ impl Recorder {
         };
         self.board
             .configure_counting(self.context, agent, request, delivery)?;
-        for left_out in left_out {
-            self.tell_once(&left_out.to_string());
+        if let Some((run, runs)) = run {
+            let text = run_note(run, runs);
+            self.names().note(NoteKind::OTHER, &text);
         }
         if self.board.is_started(self.context) {
             counting.start(self.context);

@@ -17,7 +17,8 @@ mod tests;
 pub(crate) mod values;
 
 pub use error::{CountingError, UnknownCounter};
-pub use possible::LeftOut;
+pub(crate) use possible::run_note;
+pub use possible::{LeftOut, OneRun, runs_of_note};
 pub use set::CounterSet;
 
 use super::agents::{self, AgentRequest, AgentService, ServiceKind};

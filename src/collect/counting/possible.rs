@@ -1,7 +1,7 @@
 //! What can be counted of the names of a recording: names that cannot be had are left out, and the others are counted.
 
-use super::{CounterSet, Counting, CountingError, CountingMode, CountingRequest};
-use crate::collect::agents::ConfigureError;
+use super::{Countable, CounterSet, Counting, CountingError, CountingMode, CountingRequest};
+use crate::collect::agents::{AgentRequest, ConfigureError};
 use crate::record::AgentId;
 use std::fmt;
 use std::num::NonZeroU32;
@@ -61,7 +61,89 @@ impl CountingError {
     }
 }
 
+/// What one run of a program counts, which runs once for each set of counters that fit one pass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OneRun {
+    /// The counters of this run; `None` if it is behind the last one.
+    pub request: Option<CountingRequest>,
+    /// The number of runs.
+    pub runs: u32,
+    /// Names that no run counts.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Attempts to count sets of names on an agent.
+struct Attempt<'a> {
+    counting: &'a Counting,
+    agent: AgentId,
+    /// Its id and name.
+    text: String,
+    possible: Vec<Countable>,
+    mode: CountingMode,
+    per_pass: Option<NonZeroU32>,
+}
+
+impl Attempt<'_> {
+    fn request(&self, names: &[&str]) -> Result<CountingRequest, CountingError> {
+        let agent = self.text.clone();
+        let Some(first) = self.possible.first() else {
+            return Err(CountingError::NotSupported { agent });
+        };
+        let per_pass = self.per_pass.or(first.per_pass);
+        let set = Arc::new(CounterSet::new(&first.architecture, names, per_pass)?);
+        let mode = self.mode;
+        let request = CountingRequest { set, mode };
+        request.check(&agent, self.possible.clone())?;
+        match self.counting.can_configure(self.agent, &request)? {
+            Ok(()) => Ok(request),
+            Err(ConfigureError::Taken) => Err(CountingError::Taken { agent }),
+            Err(ConfigureError::System(reason)) => Err(CountingError::System { agent, reason }),
+        }
+    }
+
+    /// [`Attempt::request`], of names that fit one pass.
+    fn request_of_one_pass(&self, names: &[&str]) -> Result<CountingRequest, CountingError> {
+        let request = self.request(names)?;
+        match request.set.passes().len() {
+            0 | 1 => Ok(request),
+            passes => Err(CountingError::Passes {
+                agent: self.text.clone(),
+                passes,
+                possible: 1,
+            }),
+        }
+    }
+}
+
+/// Why none of the names is counted.
+fn none_of(left_out: Vec<LeftOut>) -> CountingError {
+    match &left_out[..] {
+        [] => CountingError::NoNames,
+        [one] => one.reason.clone(),
+        all => CountingError::None {
+            reasons: all.iter().map(LeftOut::to_string).collect(),
+        },
+    }
+}
+
 impl Counting {
+    fn attempt(
+        &self,
+        agent: AgentId,
+        mode: CountingMode,
+        per_pass: Option<NonZeroU32>,
+    ) -> Result<Attempt<'_>, CountingError> {
+        let (possible, text) = self.named_configurations(agent)?;
+        Ok(Attempt {
+            counting: self,
+            agent,
+            text,
+            possible,
+            mode,
+            per_pass,
+        })
+    }
+
     /// As [`Counting::request`], of those of `names` that `agent` can count together, in the order of the names: one
     /// that cannot be had with those before it is left out.
     ///
@@ -75,22 +157,9 @@ impl Counting {
         mode: CountingMode,
         per_pass: Option<NonZeroU32>,
     ) -> Result<(CountingRequest, Vec<LeftOut>), CountingError> {
-        let (possible, text) = self.named_configurations(agent)?;
-        let Some(first) = possible.first() else {
-            return Err(CountingError::NotSupported { agent: text });
-        };
-        let check = |names: &[&str]| -> Result<CountingRequest, CountingError> {
-            let per_pass = per_pass.or(first.per_pass);
-            let set = CounterSet::new(&first.architecture, names, per_pass)?;
-            let request = CountingRequest {
-                set: Arc::new(set),
-                mode,
-            };
-            self.check(agent, &request, &text, possible.clone())?;
-            Ok(request)
-        };
+        let attempt = self.attempt(agent, mode, per_pass)?;
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-        match check(&names) {
+        match attempt.request(&names) {
             Ok(request) => return Ok((request, Vec::new())),
             Err(error) if !error.is_about_names() => return Err(error),
             Err(_) => {}
@@ -98,7 +167,7 @@ impl Counting {
         let (mut chosen, mut request, mut left_out) = (Vec::new(), None, Vec::new());
         for name in names {
             chosen.push(name);
-            match check(&chosen) {
+            match attempt.request(&chosen) {
                 Ok(possible) => request = Some(possible),
                 Err(reason) => {
                     chosen.pop();
@@ -106,35 +175,69 @@ impl Counting {
                 }
             }
         }
-        match (request, &mut left_out[..]) {
-            (Some(request), _) => Ok((request, left_out)),
-            (None, [one]) => Err(one.reason.clone()),
-            (None, all) => Err(CountingError::None {
-                reasons: all.iter().map(LeftOut::to_string).collect(),
-            }),
+        match request {
+            Some(request) => Ok((request, left_out)),
+            None => Err(none_of(left_out)),
         }
     }
 
-    /// Checks whether `agent`, called `text`, which can do `possible`, can do this at present.
-    fn check(
+    /// What run number `run`, from 0, of a program counts that runs once for each set of `names` that `agent` counts in one
+    /// pass. Each name belongs to the first set that has room for it; one that needs several passes alone is left out.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Counting::possible_request`].
+    pub fn run_request(
         &self,
         agent: AgentId,
-        request: &CountingRequest,
-        text: &str,
-        possible: Vec<super::Countable>,
-    ) -> Result<(), CountingError> {
-        use crate::collect::agents::AgentRequest;
-        request.check(text, possible)?;
-        let agent_text = || text.to_owned();
-        match self.can_configure(agent, request)? {
-            Ok(()) => Ok(()),
-            Err(ConfigureError::Taken) => Err(CountingError::Taken {
-                agent: agent_text(),
-            }),
-            Err(ConfigureError::System(reason)) => Err(CountingError::System {
-                agent: agent_text(),
-                reason,
-            }),
+        names: &[impl AsRef<str>],
+        per_pass: Option<NonZeroU32>,
+        run: u32,
+    ) -> Result<OneRun, CountingError> {
+        let attempt = self.attempt(agent, CountingMode::Dispatch, per_pass)?;
+        let mut sets: Vec<Vec<&str>> = Vec::new();
+        let mut left_out = Vec::new();
+        'names: for name in names {
+            let name = name.as_ref();
+            match attempt.request_of_one_pass(&[name]) {
+                Err(reason) if reason.is_about_names() => {
+                    leave_out(&mut left_out, name, reason);
+                    continue;
+                }
+                Err(error) => return Err(error),
+                Ok(_) => {}
+            }
+            for set in &mut sets {
+                set.push(name);
+                if attempt.request_of_one_pass(set).is_ok() {
+                    continue 'names;
+                }
+                set.pop();
+            }
+            sets.push(vec![name]);
         }
+        if sets.is_empty() {
+            return Err(none_of(left_out));
+        }
+        let set = sets.get(run as usize);
+        Ok(OneRun {
+            request: set.map(|set| attempt.request(set)).transpose()?,
+            runs: sets.len() as u32,
+            left_out,
+        })
     }
+}
+
+/// What a recording notes of the run of a program that it is part of.
+pub(crate) fn run_note(run: u32, runs: u32) -> String {
+    format!("{RUN_NOTE}{} of {runs}", run + 1)
+}
+
+/// The begin of [`run_note`].
+const RUN_NOTE: &str = "counters: run ";
+
+/// The number of runs of the program that its counters need, by a note of the first run; `None` for other notes.
+pub fn runs_of_note(note: &str) -> Option<u32> {
+    let (_, runs) = note.strip_prefix(RUN_NOTE)?.split_once(" of ")?;
+    runs.parse().ok()
 }

@@ -491,6 +491,27 @@ pub struct Counting {
     /// hardware counts at a time]
     #[arg(long, value_name = "N", conflicts_with = "counters_period")]
     pub counters_per_pass: Option<NonZeroU32>,
+
+    /// What runs once for each pass: `kernel`, each kernel, with its memory restored; or `application`, the whole program,
+    /// whose later runs read nothing from a pipe or terminal and whose output is not shown. Its kernels are to be the same in each run
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        default_value = "kernel",
+        conflicts_with = "counters_period"
+    )]
+    pub replay: Replay,
+}
+
+/// What runs once for each pass.
+#[derive(Copy, Clone, Default, PartialEq, Eq, ValueEnum)]
+pub enum Replay {
+    /// Each kernel
+    #[default]
+    Kernel,
+    /// The program
+    Application,
 }
 
 /// When counters are read.

@@ -2,7 +2,7 @@
 
 mod chips;
 
-use crate::cli::{CountersMode, Counting};
+use crate::cli::{CountersMode, Counting, Replay};
 use crate::figures::count;
 use crate::tables::{self, Cell, Column, Format, Table};
 use crate::{Failure, say, stdout};
@@ -167,13 +167,17 @@ impl Counting {
                 if self.counters.is_empty()
                     && self.counters_file.is_empty()
                     && self.counters_mode.is_none()
-                    && self.counters_per_pass.is_none() =>
+                    && self.counters_per_pass.is_none()
+                    && self.replay == Replay::Kernel =>
             {
                 return Ok(None);
             }
             (true, ..) => bail!("no counter is named: --counters and --counters-file name them"),
             (false, false, Some(_)) => {
                 bail!("--counters-period is for --counters-mode device")
+            }
+            (false, true, _) if self.replay == Replay::Application => {
+                bail!("--replay is for --counters-mode dispatch: there is one pass at a period")
             }
             (false, true, _) if self.counters_per_pass.is_some() => {
                 bail!(
@@ -193,7 +197,7 @@ impl Counting {
             names,
             mode,
             per_pass: self.counters_per_pass,
-            run: None,
+            run: (self.replay == Replay::Application).then_some(0),
         }))
     }
 }

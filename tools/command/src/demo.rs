@@ -3,7 +3,7 @@
 //! Without tools it is simulated here, in virtual time. Tools talk to the injected library, so that with tools the workload
 //! runs there, in a process of its own that is recorded like any other program.
 
-use crate::cli::{Cli, Command, Demo, RunDemo};
+use crate::cli::{Cli, Command, Demo, Replay, RunDemo};
 use crate::figures::count;
 use crate::library::{Carried, FILE_NAME};
 use crate::output::{Output, WORKSHOP_PREFIX, folder_of, refuse_older};
@@ -27,7 +27,7 @@ use std::path::Path;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
-    if !arguments.tool.is_empty() {
+    if !arguments.tool.is_empty() || arguments.counting.replay == Replay::Application {
         return run_with_tools(arguments, carried);
     }
     if let Some(ranks) = arguments.ranks {

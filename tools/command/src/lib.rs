@@ -24,6 +24,7 @@ mod program;
 mod progress;
 mod ranks;
 mod record;
+mod replay;
 mod sampling;
 mod signals;
 mod stdout;

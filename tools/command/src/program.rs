@@ -5,11 +5,12 @@ use anyhow::{Context, anyhow};
 use gputrail::collect::session::signal_name;
 use rustix::fs::{Access, AtFlags, CWD};
 use std::ffi::{OsStr, OsString};
-use std::io::{self, ErrorKind};
+use std::fs::File;
+use std::io::{self, ErrorKind, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// A program that can be started.
 pub struct Program {
@@ -18,7 +19,12 @@ pub struct Program {
     /// The path of its file.
     pub path: PathBuf,
     arguments: Vec<OsString>,
+    /// Whether it runs once more, unseen.
+    again: Option<Input>,
 }
+
+/// The input of a program that runs once more: the file of its standard input from where it was at first.
+struct Input(Option<(File, u64)>);
 
 impl Program {
     /// Finds the program, as execvp would.
@@ -32,13 +38,38 @@ impl Program {
             name,
             path,
             arguments: words.collect(),
+            again: None,
         })
+    }
+
+    /// From now on it runs unseen: without output, and with the file that is its standard input from `from` on, or else
+    /// without input.
+    pub fn again(mut self, from: Option<u64>) -> Program {
+        let open = |from| Some((File::open("/proc/self/fd/0").ok()?, from));
+        self.again = Some(Input(from.and_then(open)));
+        self
+    }
+
+    /// The command that runs `path`.
+    fn command(&self, path: &Path) -> Command {
+        let mut command = Command::new(path);
+        if let Some(Input(input)) = &self.again {
+            let file = input.as_ref().and_then(|(file, from)| {
+                let mut file = file.try_clone().ok()?;
+                file.seek(SeekFrom::Start(*from)).ok()?;
+                Some(Stdio::from(file))
+            });
+            command.stdin(file.unwrap_or_else(Stdio::null));
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+        }
+        command
     }
 
     /// Starts it with `variables` added to the environment.
     pub fn start(&self, variables: &[(&str, OsString)]) -> Result<Child, Failure> {
         let variables = || variables.iter().map(|(name, value)| (name, value));
-        let started = Command::new(&self.path)
+        let started = self
+            .command(&self.path)
             .arg0(&self.name)
             .args(&self.arguments)
             .envs(variables())
@@ -46,7 +77,7 @@ impl Program {
         let started = match started {
             // A script without an interpreter in its first line is run by a shell, as shells do.
             Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) && is_text(&self.path) => {
-                Command::new("/bin/sh")
+                self.command(Path::new("/bin/sh"))
                     .arg(&self.path)
                     .args(&self.arguments)
                     .envs(variables())
@@ -149,6 +180,14 @@ pub fn death(status: ExitStatus) -> Option<String> {
         "killed by signal {signal} ({}{core})",
         signal_name(signal)
     ))
+}
+
+/// The place in the file that is the command's standard input; `None` if it is none.
+pub fn input_place() -> Option<u64> {
+    let input = std::io::stdin();
+    let stat = rustix::fs::fstat(&input).ok()?;
+    let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
+    is_file.then(|| rustix::fs::tell(&input).ok()).flatten()
 }
 
 /// Waits for a child without the message of a shell.

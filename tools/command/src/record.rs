@@ -1,7 +1,7 @@
 //! `gputrail record`: runs a program with our OpenCL layer, and makes a trace of its recording.
 
 use crate::ahead::{Ahead, Running};
-use crate::cli::{Contents, Record, Sampling};
+use crate::cli::{Contents, Record, Replay, Sampling};
 use crate::control;
 use crate::figures::count;
 use crate::flight::{Asked, Keep};
@@ -9,11 +9,11 @@ use crate::library::{self, Unpacked};
 use crate::output::Output;
 use crate::private_dir;
 use crate::program::{self, Program};
-use crate::signals::Signals;
+use crate::signals::{self, Signals};
 use crate::summary_text::Known;
 use crate::trace::{self, Order, Parts};
 use crate::watch::Watch;
-use crate::{Carried, Failure, sampling, say, summary_text, tools, view};
+use crate::{Carried, Failure, replay, sampling, say, summary_text, tools, view};
 use anyhow::{Context, anyhow};
 use gputrail::buffer::{Layout, Policy};
 use gputrail::collect::scope::{SCOPE_VARIABLE, Scope};
@@ -64,7 +64,9 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     };
     let layout = Size::layout(buffers, arguments.buffer_size)
         .map_err(|error| anyhow!("--buffers and --buffer-size: {error}"))?;
-    let program = Program::find(std::mem::take(&mut arguments.program))?;
+    let words = std::mem::take(&mut arguments.program);
+    let program = Program::find(words.clone())?;
+    let input = program::input_place();
     let output = match &arguments.output {
         Some(name) => Output::named(name)?,
         None => Output::of_program(&program.name)?,
@@ -80,6 +82,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
         taken.context("cannot take the signal that triggers")?;
     }
     let markers = Markers::of(&arguments)?;
+    let of_runs = markers.without_file();
     let mut scope = Scope::from(arguments.scope);
     arguments.sampling.add_to(&mut scope);
     scope.counters = arguments.counting.choice()?;
@@ -116,6 +119,43 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
         if let Err(error) = capture.note_early_end() {
             say!("{}: {error}", capture.path.display());
         }
+    }
+    if arguments.counting.replay == Replay::Application {
+        if let Some((file, _)) = recorded.ahead.take() {
+            // It has the counters of the first run alone.
+            let _ = std::fs::remove_file(file);
+        }
+        let program = Program::find(words)?.again(input);
+        let mut again = |run| {
+            if signals::taken() > 0 {
+                return Ok(None);
+            }
+            let folder = workshop.path().join(format!("run-{run}"));
+            std::fs::create_dir(&folder).context("no room for another run")?;
+            let mut scope = scope.clone();
+            if let Some(choice) = &mut scope.counters {
+                choice.run = Some(run);
+            }
+            let recorded = record(
+                &program,
+                carried,
+                &[],
+                of_runs.without_file(),
+                &scope,
+                &arguments.sampling,
+                &signals,
+                &folder,
+                Reserve::new(&folder)?,
+                layout,
+                policy,
+                None,
+                &early,
+                arguments.paused,
+                arguments.is_demo,
+            )?;
+            Ok(Some(recorded.as_run()))
+        };
+        replay::replay(&recorded.as_run(), &mut again)?;
     }
 
     let captures = recorded.captures();
@@ -262,6 +302,14 @@ impl Markers {
             openmp: arguments.openmp,
             openacc: arguments.openacc,
         })
+    }
+
+    /// Those of another run of the program, whose markers are not written to a file.
+    fn without_file(&self) -> Markers {
+        Markers {
+            file: None,
+            ..*self
+        }
     }
 
     /// The variables by which the program has them.
@@ -456,6 +504,13 @@ impl Recorded {
             .into_iter()
             .map(|capture| capture.path.clone())
             .collect()
+    }
+
+    fn as_run(&self) -> replay::Run {
+        replay::Run {
+            captures: self.captures(),
+            status: self.status,
+        }
     }
 
     fn say_what_went_wrong(&self) {

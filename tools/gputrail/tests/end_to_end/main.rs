@@ -11,6 +11,7 @@ mod control;
 mod counters;
 mod counting;
 mod counting_in_passes;
+mod counting_in_runs;
 mod cpp_api;
 mod cuda;
 mod cuda_sampling;
