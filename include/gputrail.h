@@ -971,6 +971,38 @@ typedef struct gputrail_record_queue {
   uint32_t number;
 } gputrail_record_queue;
 
+/* A stream: a queue as the program sees it, where the runtime maps many streams to few queues. 40 bytes. */
+typedef struct gputrail_record_stream {
+  /* Kind GPUTRAIL_KIND_STREAM. */
+  struct gputrail_record_header header;
+  /* Its id. */
+  gputrail_stream_id id;
+  /* Its context. */
+  gputrail_runtime_context_id context;
+  /* Its agent. */
+  gputrail_agent_id agent;
+  /* Its name, or none. */
+  gputrail_string_id name;
+  /* Its handle in the runtime. */
+  uint64_t handle;
+  /* Its priority. */
+  int32_t priority;
+  /* Reserved, 0. */
+  uint32_t reserved;
+} gputrail_record_stream;
+
+/* An event object. 24 bytes. */
+typedef struct gputrail_record_event {
+  /* Kind GPUTRAIL_KIND_EVENT. */
+  struct gputrail_record_header header;
+  /* Its id. */
+  gputrail_event_id id;
+  /* Its context. */
+  gputrail_runtime_context_id context;
+  /* Its handle in the runtime. */
+  uint64_t handle;
+} gputrail_record_event;
+
 /* A module or program. 40 bytes. */
 typedef struct gputrail_record_module {
   /* Kind GPUTRAIL_KIND_MODULE. */
@@ -1259,6 +1291,20 @@ typedef struct gputrail_callback {
   uint32_t passes_done;
   /* All of its passes. */
   uint32_t passes;
+  /*
+   * The whole value that the call returned, if has_return_code is 1: a status, or the handle or address of what it
+   * made.
+   */
+  uint64_t return_value;
+  /* The runtime's own id of the call, or 0 (CUPTI: correlationId). */
+  uint64_t runtime_correlation;
+  /*
+   * The context in the runtime of a call, where its first argument or the runtime tells it: the id of a
+   * gputrail_record_context.
+   */
+  gputrail_runtime_context_id runtime_context;
+  /* 0. */
+  uint32_t reserved2;
 } gputrail_callback;
 
 /*
@@ -1705,13 +1751,19 @@ typedef struct gputrail_record_graph_change {
   gputrail_graph_node_type node_type;
 } gputrail_record_graph_change;
 
-/* The node of a graph that a piece of work is. 32 bytes. It precedes the work's completion on the same lane. */
+/*
+ * The node of a graph that a piece of work is, or the command buffer. 32 bytes. It precedes the record of the
+ * work or of its completion on the same lane.
+ */
 typedef struct gputrail_record_graph_node {
   /* Kind GPUTRAIL_KIND_GRAPH_NODE. */
   struct gputrail_record_header header;
   /* The work. */
   gputrail_work_id work;
-  /* The node, unique in the process (CUPTI: graphNodeId). */
+  /*
+   * The node, unique in the process (CUPTI: graphNodeId); 0 for a whole command buffer, whose commands are one piece of
+   * work.
+   */
   uint64_t node;
   /* The executable graph that was launched (CUPTI: graphId). */
   uint32_t graph;
@@ -2300,38 +2352,6 @@ typedef struct gputrail_record_process {
   uint32_t reserved;
 } gputrail_record_process;
 
-/* A stream: a queue as the program sees it, where the runtime maps many streams to few queues. 40 bytes. */
-typedef struct gputrail_record_stream {
-  /* Kind GPUTRAIL_KIND_STREAM. */
-  struct gputrail_record_header header;
-  /* Its id. */
-  gputrail_stream_id id;
-  /* Its context. */
-  gputrail_runtime_context_id context;
-  /* Its agent. */
-  gputrail_agent_id agent;
-  /* Its name, or none. */
-  gputrail_string_id name;
-  /* Its handle in the runtime. */
-  uint64_t handle;
-  /* Its priority. */
-  int32_t priority;
-  /* Reserved, 0. */
-  uint32_t reserved;
-} gputrail_record_stream;
-
-/* An event object. 24 bytes. */
-typedef struct gputrail_record_event {
-  /* Kind GPUTRAIL_KIND_EVENT. */
-  struct gputrail_record_header header;
-  /* Its id. */
-  gputrail_event_id id;
-  /* Its context. */
-  gputrail_runtime_context_id context;
-  /* Its handle in the runtime. */
-  uint64_t handle;
-} gputrail_record_event;
-
 /*
  * A piece of a code object: 40 bytes, then length bytes of it, padded with zeros to a multiple of 8. Pieces are in
  * order; a piece at offset 0 starts the object again.
@@ -2663,6 +2683,21 @@ gputrail_status gputrail_describe_runtime_context(gputrail_runtime_context_id id
  * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
 gputrail_status gputrail_describe_queue(gputrail_queue_id id, struct gputrail_record_queue *record);
+
+/*
+ * Describes a stream.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_describe_stream(gputrail_stream_id id,
+                                         struct gputrail_record_stream *record);
+
+/*
+ * Describes an event object.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_describe_event(gputrail_event_id id, struct gputrail_record_event *record);
 
 /*
  * Describes a module or program.

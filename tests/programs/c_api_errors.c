@@ -56,6 +56,8 @@ static void not_initialised(void) {
     gputrail_record_context of_context;
     gputrail_record_queue of_queue;
     gputrail_record_module of_module;
+    gputrail_record_stream of_stream;
+    gputrail_record_event of_event;
     gputrail_record_kernel_symbol of_kernel;
     gputrail_record_code_object of_code;
     gputrail_record_thread of_thread;
@@ -83,6 +85,8 @@ static void not_initialised(void) {
     EXPECT(gputrail_describe_runtime_context(1, &of_context), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_queue(1, &of_queue), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_module(1, &of_module), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_describe_stream(1, &of_stream), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_describe_event(1, &of_event), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_kernel(1, &of_kernel), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_code_object(1, &of_code), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_thread(1, &of_thread), GPUTRAIL_NOT_INITIALISED);
@@ -140,6 +144,8 @@ static void null_pointers(gputrail_context context) {
     EXPECT(gputrail_describe_runtime_context(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_describe_queue(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_describe_module(1, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_describe_stream(1, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_describe_event(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_describe_kernel(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_describe_code_object(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_describe_thread(1, NULL), GPUTRAIL_NULL_POINTER);
@@ -175,6 +181,8 @@ static void unknown_ids(gputrail_context context, gputrail_buffer buffer) {
     gputrail_record_context of_context;
     gputrail_record_queue of_queue;
     gputrail_record_module of_module;
+    gputrail_record_stream of_stream;
+    gputrail_record_event of_event;
     gputrail_record_kernel_symbol of_kernel;
     gputrail_record_code_object of_code;
     gputrail_record_thread of_thread;
@@ -224,6 +232,8 @@ static void unknown_ids(gputrail_context context, gputrail_buffer buffer) {
     EXPECT(gputrail_describe_runtime_context(999, &of_context), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_describe_queue(999, &of_queue), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_describe_module(999, &of_module), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_describe_stream(999, &of_stream), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_describe_event(999, &of_event), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_describe_kernel(999, &of_kernel), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_describe_code_object(999, &of_code), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_describe_thread(0x7fffffff, &of_thread), GPUTRAIL_NOT_FOUND);

@@ -76,7 +76,15 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
 }
 
 static struct {
-    int objects, code, kernels;
+    int enters, exits, kept, queues;
+    gputrail_status again, finalise, flush;
+    cl_command_queue queue;
+    uint64_t context;
+} told;
+
+static struct {
+    int objects, code, kernels, memories;
+    uint64_t memory;
 } things;
 
 /* Told of code objects, and of launches. */
@@ -93,6 +101,13 @@ static void told_of_things(gputrail_callback *callback, void *user_data) {
         things.code += callback->code && callback->code_bytes > 1000;
         CHECK(gputrail_describe_code_object(object->id, &described) == GPUTRAIL_OK && described.module == object->module);
     }
+    if (callback->phase == GPUTRAIL_PHASE_EXIT && strcmp(callback->name, "clCreateBuffer") == 0) {
+        gputrail_record_context described;
+        things.memories++;
+        things.memory = callback->return_value;
+        CHECK(callback->return_code == 0 && callback->runtime_correlation == 0);
+        CHECK(gputrail_describe_runtime_context(callback->runtime_context, &described) == GPUTRAIL_OK && described.handle == told.context);
+    }
     if (callback->phase != GPUTRAIL_PHASE_ENTER || strcmp(callback->name, "clEnqueueNDRangeKernel") != 0) return;
     CHECK(gputrail_kernel_name(callback->kernel, text, sizeof text, NULL) == GPUTRAIL_OK && strcmp(text, "triple") == 0);
     /* global_work_size: a pointer to what follows it. */
@@ -102,12 +117,6 @@ static void told_of_things(gputrail_callback *callback, void *user_data) {
     CHECK(gputrail_callback_argument_text(callback, 99, 1, text, 3, &length) == GPUTRAIL_NOT_FOUND);
     things.kernels++;
 }
-
-static struct {
-    int enters, exits, kept, queues;
-    gputrail_status again, finalise, flush;
-    cl_command_queue queue;
-} told;
 
 static void called_back(gputrail_callback *callback, void *user_data) {
     gputrail_argument argument;
@@ -131,7 +140,8 @@ static void called_back(gputrail_callback *callback, void *user_data) {
         clFinish(told.queue);
     } else {
         told.exits++;
-        if (callback->user_data == callback->correlation && callback->has_return_code && callback->return_code == 0)
+        if (callback->user_data == callback->correlation && callback->has_return_code && callback->return_code == 0 &&
+            callback->return_value == 0 && callback->runtime_context != 0)
             told.kept++;
     }
 }
@@ -157,10 +167,12 @@ static void work(cl_context *context, cl_command_queue *queue, cl_device_id *dev
     *context = clCreateContext(NULL, 1, device, NULL, NULL, NULL);
     *queue = clCreateCommandQueue(*context, *device, 0, NULL);
     told.queue = *queue;
+    told.context = (uint64_t)(size_t)*context;
     program = clCreateProgramWithSource(*context, 1, &source, NULL, NULL);
     CHECK(clBuildProgram(program, 1, device, NULL, NULL, NULL) == CL_SUCCESS);
     kernel = clCreateKernel(program, "triple", NULL);
     memory = clCreateBuffer(*context, CL_MEM_READ_WRITE, sizeof data, NULL, NULL);
+    CHECK(things.memories == 1 && things.memory == (uint64_t)(size_t)memory);
     clSetKernelArg(kernel, 0, sizeof memory, &memory);
     CHECK(gputrail_name_queue(*queue, "the queue", NULL) == GPUTRAIL_OK);
     CHECK(gputrail_external_name(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, 7, "seven") == GPUTRAIL_OK);
@@ -186,7 +198,7 @@ static void work(cl_context *context, cl_command_queue *queue, cl_device_id *dev
 int main(void) {
     gputrail_context context;
     gputrail_subscriber subscriber, supplier, thing;
-    gputrail_operation of_things[3];
+    gputrail_operation of_things[4];
     gputrail_operation launch;
     gputrail_drops drops;
     cl_context cl_context_ = NULL;
@@ -221,7 +233,8 @@ int main(void) {
     of_things[0] = launch;
     CHECK(gputrail_operation_by_name(GPUTRAIL_DOMAIN_RESOURCE, "code object loaded", &of_things[1]) == GPUTRAIL_OK);
     CHECK(gputrail_operation_by_name(GPUTRAIL_DOMAIN_RESOURCE, "code object unloaded", &of_things[2]) == GPUTRAIL_OK);
-    CHECK(gputrail_subscribe(context, of_things, 3, told_of_things, &things, &thing) == GPUTRAIL_OK);
+    CHECK(gputrail_operation_by_name(GPUTRAIL_DOMAIN_OPENCL, "clCreateBuffer", &of_things[3]) == GPUTRAIL_OK);
+    CHECK(gputrail_subscribe(context, of_things, 4, told_of_things, &things, &thing) == GPUTRAIL_OK);
     CHECK(gputrail_external_supply(context, &launch, 1, supply, &seen, &supplier) == GPUTRAIL_OK);
     CHECK(gputrail_callback_is_enabled(subscriber, finish, &enabled) == GPUTRAIL_OK && enabled == 1);
     CHECK(gputrail_flight_start(NULL, &flight) == GPUTRAIL_OK);

@@ -3,7 +3,8 @@
 use super::CallArguments;
 use crate::capture::names::Names;
 use crate::record::{
-    CodeObject, CorrelationId, ExternalId, KernelId, KernelSymbol, Operation, RecordRef, ThreadId,
+    CodeObject, ContextId, CorrelationId, ExternalId, KernelId, KernelSymbol, Operation, RecordRef,
+    ThreadId,
 };
 
 /// The phase of an operation.
@@ -57,6 +58,14 @@ pub struct Callback<'a> {
     pub correlation: CorrelationId,
     /// The status that the call returned, at its exit.
     pub return_code: Option<i32>,
+    /// The whole value that the call returned, at its exit: a status, or the handle or address of what it made (CUPTI:
+    /// `functionReturnValue`).
+    pub return_value: u64,
+    /// The context in the runtime of a call, where its arguments or the runtime tell it (CUPTI: `context`, which is the
+    /// handle in its record, and `contextUid`).
+    pub runtime_context: ContextId,
+    /// The runtime's own id of the call, or 0 (CUPTI: `correlationId`).
+    pub runtime_correlation: u64,
     /// The launched kernel, if any; [`Callback::kernel_name`] is its name (CUPTI: `symbolName`).
     pub kernel: KernelId,
     /// The data of the event.
@@ -86,6 +95,9 @@ impl<'a> Callback<'a> {
             thread: ThreadId::NONE,
             correlation: CorrelationId::NONE,
             return_code: None,
+            return_value: 0,
+            runtime_context: ContextId::NONE,
+            runtime_correlation: 0,
             payload: Payload::None,
             user_data: 0,
         }

@@ -6,7 +6,7 @@ use super::functions::{self, Function, MAX_ARGUMENTS};
 use super::inner::Effect;
 use super::recent::{KINDS, RecentCall};
 use super::status::NOT_READY;
-use super::{graphs, inner, resources, sampling, session};
+use super::{graphs, inner, objects, resources, sampling, session};
 use crate::clock;
 use crate::collect::correlation::{CallInProgress, Extra, HostThread};
 use crate::collect::process::{self, Current};
@@ -324,6 +324,9 @@ fn notify(
         .with_kernel(KernelId::NONE, board.names());
     (callback.thread, callback.correlation) = (thread.state().thread(), call.correlation);
     (callback.return_code, callback.payload) = (return_code, Payload::Call(arguments));
+    callback.return_value = return_code.map_or(0, |status| i64::from(status) as u64);
+    callback.runtime_correlation = data.correlation_id.into();
+    callback.runtime_context = objects::context_of(board.names(), data);
     let place = (call.depth, Within::Call);
     board.notify_within(thread.state(), place, subscribers, &callback);
 }

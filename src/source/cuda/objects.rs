@@ -4,7 +4,7 @@
 use super::callbacks::Inside;
 use super::cupti;
 use super::devices::{self, Device};
-use super::ffi::{Cuda, SUCCESS, call};
+use super::ffi::{CallbackData, Cuda, SUCCESS, call};
 use super::sampling;
 use super::session::{Reading, Session, current_session};
 use crate::capture::names::Names;
@@ -122,6 +122,27 @@ fn attributes(names: &Names, device: &Device) -> Agent {
     agent.clock_mhz = device.clock_mhz;
     agent.max_workgroup = device.max_workgroup;
     agent
+}
+
+/// The context of a call.
+pub(super) fn context_of(names: &Names, call: &CallbackData) -> ContextId {
+    if call.context.is_null() {
+        return ContextId::NONE;
+    }
+    if let Some(context) = OBJECTS.lock().contexts.get(&call.context_uid) {
+        return *context;
+    }
+    let mut device = 0;
+    if let Some(session) = current_session() {
+        let _inside = Inside::begin();
+        call!(
+            session.cupti,
+            cuptiGetDeviceId(call.context, &raw mut device)
+        );
+    }
+    let mut objects = OBJECTS.lock();
+    let agent = objects.agent(names, device);
+    objects.context(names, call.context_uid, agent)
 }
 
 impl Objects {

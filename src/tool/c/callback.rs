@@ -9,7 +9,9 @@ use super::status::{Failure, Status};
 use super::text::kept;
 use super::{Answer, done, library, place};
 use crate::collect::context::{CallArguments, Callback, Payload, Subscriber};
-use crate::record::{CorrelationId, Domain, ExternalId, Header, KernelId, Operation, ThreadId};
+use crate::record::{
+    ContextId, CorrelationId, Domain, ExternalId, Header, KernelId, Operation, ThreadId,
+};
 use crate::source::operations;
 use core::ffi::{c_char, c_void};
 use std::cell::Cell;
@@ -59,6 +61,16 @@ pub struct CallbackData {
     pub passes_done: u32,
     /// All of its passes.
     pub passes: u32,
+    /// The whole value that the call returned, if `has_return_code` is 1: a status, or the handle or address of what it
+    /// made.
+    pub return_value: u64,
+    /// The runtime's own id of the call, or 0 (CUPTI: `correlationId`).
+    pub runtime_correlation: u64,
+    /// The context in the runtime of a call, where its first argument or the runtime tells it: the id of a
+    /// `gputrail_record_context`.
+    pub runtime_context: ContextId,
+    /// 0.
+    pub reserved2: u32,
 }
 sized!(CallbackData, "gputrail_callback", 64);
 
@@ -220,6 +232,9 @@ fn with_data(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackDa
         external: callback.external,
         passes_done,
         passes,
+        return_value: callback.return_value,
+        runtime_correlation: callback.runtime_correlation,
+        runtime_context: callback.runtime_context,
         ..CallbackData::blank()
     };
     let current = (&raw const data, (&raw const arguments).cast());

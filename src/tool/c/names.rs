@@ -132,6 +132,32 @@ pub unsafe extern "C" fn gputrail_describe_queue(id: QueueId, record: *mut Queue
     unsafe { describe(id.0, "queue", record) }
 }
 
+/// Describes a stream.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `record` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_describe_stream(id: StreamId, record: *mut Stream) -> Status {
+    // SAFETY: the caller's promise.
+    unsafe { describe(id.0, "stream", record) }
+}
+
+/// Describes an event object.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `record` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_describe_event(id: EventId, record: *mut Event) -> Status {
+    // SAFETY: the caller's promise.
+    unsafe { describe(id.0, "event", record) }
+}
+
 /// Describes a module or program.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.

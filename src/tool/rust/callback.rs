@@ -90,6 +90,22 @@ impl<'a> Callback<'a> {
     pub fn return_code(&self) -> Option<i32> {
         (self.0.has_return_code != 0).then_some(self.0.return_code)
     }
+
+    /// The whole value that the call returned: a status, or the handle or address of what it made. `None` before it
+    /// returns.
+    pub fn return_value(&self) -> Option<u64> {
+        (self.0.has_return_code != 0).then_some(self.0.return_value)
+    }
+
+    /// The context in the runtime of a call, where its first argument or the runtime tells it.
+    pub fn runtime_context(&self) -> ContextId {
+        self.0.runtime_context
+    }
+
+    /// The runtime's own id of the call (CUPTI: `correlationId`).
+    pub fn runtime_correlation(&self) -> Option<u64> {
+        Some(self.0.runtime_correlation).filter(|id| *id != 0)
+    }
 }
 
 /// A call or work that begins, and needs an external id.

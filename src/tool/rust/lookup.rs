@@ -125,6 +125,8 @@ described! {
     Agent, AgentId, gputrail_describe_agent;
     Context, ContextId, gputrail_describe_runtime_context;
     Queue, QueueId, gputrail_describe_queue;
+    Stream, StreamId, gputrail_describe_stream;
+    Event, EventId, gputrail_describe_event;
     Module, ModuleId, gputrail_describe_module;
     KernelSymbol, KernelId, gputrail_describe_kernel;
     CodeObject, CodeObjectId, gputrail_describe_code_object;

@@ -35,6 +35,7 @@ ids! {
     EventId(u64);
 }
 
+#[cfg(feature = "perfetto")]
 impl EventId {
     /// The bits of the id of a launch of a graph: no call names it as its work, but its nodes.
     pub(crate) const GRAPH_LAUNCH: u64 = 1 << 39 | 1 << 33;

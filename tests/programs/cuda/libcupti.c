@@ -360,7 +360,9 @@ static void call(struct standin_call *call, int exits) {
     if (call->number >= 1024 || !enabled[call->domain][call->number]) return;
     /* The handle of a function is its name here. */
     const char *symbol = strstr(call->name, "LaunchKernel") ? *(const char *const *)call->parameters : NULL;
-    struct callback_data data = {exits, call->name, call->parameters, &call->status, symbol, NULL, 1, &call->word, call->id};
+    /* Before cuInit has returned, there is no context. */
+    void *context = strcmp(call->name, "cuInit") ? (void *)1 : NULL;
+    struct callback_data data = {exits, call->name, call->parameters, &call->status, symbol, context, 1, &call->word, call->id};
     callback(user, (unsigned)call->domain, call->number, &data);
 }
 

@@ -43,6 +43,8 @@ static void observe(gputrail_callback *callback, void *user_data) {
         counts[place].exits++;
         counts[place].failed += callback->has_return_code && callback->return_code == 1;
         wrong += callback->user_data != callback->correlation || !callback->has_return_code;
+        wrong += callback->return_value != (uint64_t)(int64_t)callback->return_code || !callback->runtime_correlation;
+        wrong += strcmp(callback->name, "cuInit") && !callback->runtime_context;
     }
     memset(&bytes, 0, sizeof bytes);
     bytes.size = sizeof bytes;

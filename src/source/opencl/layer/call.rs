@@ -162,10 +162,10 @@ impl ObservedCall {
         }
     }
 
-    /// Notifies subscribers of the exit of the call.
+    /// Notifies subscribers of the exit of the call, which has `returned` a value or handle.
     #[inline(never)]
-    pub fn notify_exit(&self, arguments: &[u64], status: cl_int) {
-        self.notify(Phase::Exit, arguments, Some(status));
+    pub fn notify_exit(&self, arguments: &[u64], status: cl_int, returned: u64) {
+        self.notify(Phase::Exit, arguments, Some((status, returned)));
     }
 
     /// Notifies subscribers that the call is going to put `work` into `queue`.

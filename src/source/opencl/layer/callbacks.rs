@@ -96,7 +96,7 @@ impl ObservedCall {
 
     /// Notifies the subscribers of the call itself.
     #[inline(always)]
-    pub(super) fn notify(&self, phase: Phase, arguments: &[u64], return_code: Option<cl_int>) {
+    pub(super) fn notify(&self, phase: Phase, arguments: &[u64], returned: Option<(cl_int, u64)>) {
         let subscribers = self.core.interest.subscribers();
         let description = functions::description(self.core.operation.number);
         let (Some(thread), Some(description)) = (self.thread, description) else {
@@ -110,7 +110,11 @@ impl ObservedCall {
             .with_kernel(dispatch::launched(description, arguments), board.names());
         let (state, place) = (thread.state(), (self.core.depth, Within::Call));
         (callback.thread, callback.correlation) = (state.thread(), self.core.correlation);
-        (callback.return_code, callback.payload) = (return_code, payload);
+        callback.payload = payload;
+        callback.runtime_context = dispatch::context_of(description, arguments);
+        if let Some((status, value)) = returned {
+            (callback.return_code, callback.return_value) = (Some(status), value);
+        }
         board.notify_within(state, place, subscribers, &callback);
         if OUTSTANDING.any_parked() {
             super::completion::notify_postponed(thread);

@@ -12,7 +12,7 @@ use super::{
     replay, waits,
 };
 use crate::platform::inside::contain;
-use crate::record::{ArgumentType, KernelId, OperationGroup};
+use crate::record::{ArgumentType, ContextId, KernelId, OperationGroup};
 use core::cell::UnsafeCell;
 use core::ptr;
 use std::sync::{Once, OnceLock};
@@ -131,14 +131,15 @@ pub(super) use wait_list;
 
 /// Ends a call, and calls back subscribers.
 macro_rules! exit {
-    ($call:ident $status:expr, $values:expr, $($arg:ident),*) => {
+    ($call:ident $status:expr, $values:expr, $returned:expr, $($arg:ident),*) => {
         let has_callbacks = $call.has_callbacks();
         if has_callbacks {
             $call.end_with_callbacks($status);
         }
         $call.exit($status, $values);
         if has_callbacks {
-            $call.notify_exit(all_bits!($($arg),*), $status);
+            let returned = $crate::source::opencl::layer::dispatch::returned($returned);
+            $call.notify_exit(all_bits!($($arg),*), $status, returned);
         }
     };
 }
@@ -161,6 +162,21 @@ pub(super) fn bits<T: Argument>(argument: T) -> u64 {
     match (T::TYPE, size_of::<T>()) {
         (Some(ArgumentType::SIGNED), 4) => i64::from(bits as i32) as u64,
         _ => bits,
+    }
+}
+
+/// The bits of what a function has returned: nothing, a status, which is sign-extended, a handle or a pointer.
+#[inline(always)]
+pub(super) fn returned<T: Copy>(value: T) -> u64 {
+    const { assert!(matches!(size_of::<T>(), 0 | 4 | 8)) };
+    let place = (&raw const value).cast::<u8>();
+    // SAFETY: a value of this size, without padding.
+    unsafe {
+        match size_of::<T>() {
+            0 => 0,
+            4 => i64::from(place.cast::<i32>().read()) as u64,
+            _ => place.cast::<u64>().read(),
+        }
     }
 }
 
@@ -244,7 +260,7 @@ macro_rules! body {
                 after!($call (), { $($hook)* });
             }
             kept_arguments!(values: $call $group $($arg: $ty),*);
-            exit!($call result, values, $($arg),*);
+            exit!($call result, values, result, $($arg),*);
         });
         result
     }};
@@ -255,7 +271,7 @@ macro_rules! body {
         contained(|| {
             after!($call result, { $($hook)* });
             kept_arguments!(values: $call $group $($arg: $ty),*);
-            exit!($call CL_SUCCESS, values, $($arg),*);
+            exit!($call CL_SUCCESS, values, result, $($arg),*);
         });
         result
     }};
@@ -273,7 +289,7 @@ macro_rules! body {
                 after!($call result, { $($hook)* });
             }
             kept_arguments!(values: $call $group $($arg: $ty),*);
-            exit!($call status, values, $($arg),*);
+            exit!($call status, values, result, $($arg),*);
         });
         result
     }};
@@ -306,7 +322,7 @@ macro_rules! body {
                 };
             }
             kept_arguments!(values: $call $group $($arg: $ty),*);
-            exit!($call result, values, $($arg),*);
+            exit!($call result, values, result, $($arg),*);
         });
         if counts {
             $crate::source::opencl::layer::counting::abandon();
@@ -341,7 +357,7 @@ macro_rules! body {
                 };
             }
             kept_arguments!(values: $call $group $($arg: $ty),*);
-            exit!($call status, values, $($arg),*);
+            exit!($call status, values, result, $($arg),*);
         });
         result
     }};
@@ -359,7 +375,7 @@ macro_rules! body {
                 };
             }
             kept_arguments!(values: $call $group $($arg: $ty),*);
-            exit!($call result, values, $($arg),*);
+            exit!($call result, values, result, $($arg),*);
         });
         result
     }};
@@ -407,6 +423,28 @@ pub(super) fn launched(function: &Description, arguments: &[u64]) -> KernelId {
         Some(_) => kernels::id(cl_kernel(arguments[1] as *mut c_void)),
         None => KernelId::NONE,
     }
+}
+
+/// The context of a call, as far as its first argument says.
+#[cold]
+pub(super) fn context_of(function: &Description, arguments: &[u64]) -> ContextId {
+    let (Some(first), Some(handle)) = (function.arguments.first(), arguments.first()) else {
+        return ContextId::NONE;
+    };
+    let handle = *handle as *mut c_void;
+    let known = match first.type_name {
+        "cl_context" => objects::CONTEXTS
+            .get(cl_context(handle))
+            .map(|info| info.id),
+        "cl_command_queue" => {
+            let info = queues::QUEUES.get(cl_command_queue(handle));
+            info.map(|info| info.ids.context)
+        }
+        "cl_program" => programs::context_of(cl_program(handle)),
+        "cl_mem" => memory::context_of(cl_mem(handle)),
+        _ => None,
+    };
+    known.unwrap_or_default()
 }
 
 /// The functions below the layer.

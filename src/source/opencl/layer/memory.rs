@@ -39,6 +39,11 @@ impl MemoryInfo {
     }
 }
 
+/// The context of a memory object that is known.
+pub(super) fn context_of(memory: cl_mem) -> Option<ContextId> {
+    MEMORY.get(memory).map(|info| info.context)
+}
+
 /// Whether `is` holds for a tracked object that is `root`, or a part or view of it.
 pub(super) fn any_part(root: cl_mem, is: impl Fn(cl_mem) -> bool) -> bool {
     let mut any = false;

@@ -32,6 +32,11 @@ pub(super) struct ProgramInfo {
 }
 object!(cl_program, ProgramInfo, PROGRAMS);
 
+/// The context of a program that is known.
+pub(super) fn context_of(program: cl_program) -> Option<ContextId> {
+    PROGRAMS.get(program).map(|info| info.context)
+}
+
 /// A program was created.
 pub(super) fn created(call: &mut ObservedCall, program: cl_program) {
     call.end();
