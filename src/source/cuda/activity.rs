@@ -71,7 +71,12 @@ pub(super) unsafe extern "C" fn completed(
                 cuptiActivityGetNumDroppedRecords(context, stream, &raw mut dropped)
             );
             if status == Some(ffi::SUCCESS) {
-                counts::DROPPED.add(dropped);
+                let mut number = 0;
+                let place = (!context.is_null()).then(|| {
+                    call!(session.cupti, cuptiGetContextId(context, &raw mut number));
+                    (number, stream)
+                });
+                counts::dropped(dropped, place);
                 count_dropped(dropped);
             }
         }

@@ -1,7 +1,9 @@
 //! Counts of activity records that are missing from the recording, or that lack something.
 
 use super::activity::POOL;
+use crate::platform::sync::PerProcess;
 use crate::record::count;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A count, and the words with which the notes of a recording state it.
@@ -47,6 +49,8 @@ impl Count {
 }
 
 pub(super) static DROPPED: Count = Count::loss(RECORD, "dropped by CUPTI");
+/// Records that CUPTI dropped of one stream of a context, by the numbers of both.
+static DROPPED_IN: PerProcess<BTreeMap<(u32, u32), u64>> = PerProcess::new();
 pub(super) static AFTER_END: Count = Count::loss(
     BUFFER,
     "of activity records came after the end, or on a thread too many",
@@ -76,6 +80,15 @@ static ALL: [&Count; 9] = [
     &FOREIGN,
 ];
 
+/// Counts records that CUPTI dropped: of a stream of a context, or without saying of which.
+pub(super) fn dropped(number: usize, place: Option<(u32, u32)>) {
+    match place {
+        _ if number == 0 => {}
+        None => DROPPED.add(number),
+        Some(place) => *DROPPED_IN.lock().entry(place).or_default() += number as u64,
+    }
+}
+
 /// A sentence for each count that is not 0, and whether it is a loss.
 pub(super) fn describe() -> Vec<(String, bool)> {
     let refused = POOL.refused();
@@ -89,6 +102,12 @@ pub(super) fn describe() -> Vec<(String, bool)> {
         let buffers = count(grown, "buffer");
         let text = format!("CUDA: {buffers} of CUPTI, mapped while the program ran");
         texts.push((text, false));
+    }
+    for ((context, stream), number) in DROPPED_IN.lock().iter() {
+        let records = count(*number, RECORD);
+        let text =
+            format!("CUDA: {records} of context {context}, stream {stream} dropped by CUPTI");
+        texts.push((text, true));
     }
     for count in ALL {
         texts.extend(count.describe().map(|text| (text, count.is_loss)));

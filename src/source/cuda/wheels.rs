@@ -3,6 +3,7 @@
 
 use super::ffi::{self, Cupti};
 use super::functions::{self, ARGUMENTS};
+use super::graphs::GraphData;
 use super::inner::Launch;
 use super::records::{FIELDS, Strides};
 use super::sampling::ffi as sampling;
@@ -568,6 +569,7 @@ fn the_structures_of_sampling_are_those_of_the_headers() {
             sampling::NAME_BYTES,
         ),
     ];
+    let offset = |bytes: usize| bytes as u32;
     let numbers = [
         (
             "CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING",
@@ -595,6 +597,68 @@ fn the_structures_of_sampling_are_those_of_the_headers() {
             ffi::EXTERNAL_CORRELATION,
         ),
         ("CUPTI_CBID_RESOURCE_MODULE_LOADED", ffi::MODULE_LOADED),
+        ("CUPTI_CBID_RESOURCE_GRAPH_CREATED", ffi::GRAPH_CREATED),
+        (
+            "CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING",
+            ffi::GRAPH_DESTROYED,
+        ),
+        ("CUPTI_CBID_RESOURCE_GRAPH_CLONED", ffi::GRAPH_CLONED),
+        (
+            "CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED",
+            ffi::GRAPH_NODE_CREATED,
+        ),
+        (
+            "CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING",
+            ffi::GRAPH_NODE_DESTROYED,
+        ),
+        (
+            "CUPTI_CBID_RESOURCE_GRAPHNODE_DEPENDENCY_CREATED",
+            ffi::GRAPH_DEPENDENCY_CREATED,
+        ),
+        (
+            "CUPTI_CBID_RESOURCE_GRAPHNODE_DEPENDENCY_DESTROY_STARTING",
+            ffi::GRAPH_DEPENDENCY_DESTROYED,
+        ),
+        (
+            "CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED",
+            ffi::GRAPH_INSTANTIATED,
+        ),
+        (
+            "CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING",
+            ffi::GRAPH_EXECUTABLE_DESTROYED,
+        ),
+        (
+            "CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED",
+            ffi::GRAPH_NODE_CLONED,
+        ),
+        (
+            "offsetof(CUpti_GraphData, graph)",
+            offset(offset_of!(GraphData, graph)),
+        ),
+        (
+            "offsetof(CUpti_GraphData, originalGraph)",
+            offset(offset_of!(GraphData, original_graph)),
+        ),
+        (
+            "offsetof(CUpti_GraphData, node)",
+            offset(offset_of!(GraphData, node)),
+        ),
+        (
+            "offsetof(CUpti_GraphData, originalNode)",
+            offset(offset_of!(GraphData, original_node)),
+        ),
+        (
+            "offsetof(CUpti_GraphData, nodeType)",
+            offset(offset_of!(GraphData, node_type)),
+        ),
+        (
+            "offsetof(CUpti_GraphData, dependency)",
+            offset(offset_of!(GraphData, dependency)),
+        ),
+        (
+            "offsetof(CUpti_GraphData, graphExec)",
+            offset(offset_of!(GraphData, executable)),
+        ),
         (
             "CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING",
             ffi::MODULE_UNLOADED,

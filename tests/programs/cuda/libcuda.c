@@ -129,6 +129,15 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, uintptr_t stream
     return copy(279, "cuMemcpyDtoHAsync_v2", ADDRESS(to), from, bytes, stream, 2);
 }
 
+/* From device 0 to device 1. */
+int cuMemcpyPeer(uint64_t to, uintptr_t to_context, uint64_t from, uintptr_t from_context, size_t bytes) {
+    struct { uint64_t to; uintptr_t to_context; uint64_t from; uintptr_t from_context; size_t bytes; } parameters =
+        {to, to_context, from, from_context, bytes};
+    CALL(DRIVER, 317, "cuMemcpyPeer", &parameters);
+    work((struct standin_work){.kind = WORK_PEER_COPY, .id = call.id, .stream = 7, .bytes = bytes});
+    END(0);
+}
+
 int cuMemsetD32_v2(uint64_t to, unsigned value, size_t count) {
     struct { uint64_t to; unsigned value; size_t count; } parameters = {to, value, count};
     CALL(DRIVER, 251, "cuMemsetD32_v2", &parameters);

@@ -2,7 +2,7 @@
  *
  *     STANDIN_VERSION   1108, 1201, 1209, 1300, 1301, 1303, 1305: sizes of records, and which functions there are
  *     STANDIN_FAULT     words: subscribed (another subscriber), unknown (999 to all), before (a record from before the
- *                       start), untimed (kernels without times), dropped (says so), late (buffers come at the forced flush),
+ *                       start), untimed (kernels without times), dropped (says so), dropped_in (of a stream), late (buffers come at the forced flush),
  *                       never (buffers do not come), foreign (records of unknown kinds), unsized (the size of copies is
  *                       not stated), troubled (an error and a warning of its own)
  *
@@ -109,7 +109,7 @@ static struct { int domain; unsigned number; const char *name; } names[] = {
     {RUNTIME, 211, "cudaLaunchKernel_v7000"}, {DRIVER, 800, "cuNew"}, {DRIVER, 17, "cuCtxSynchronize"},
     {DRIVER, 119, "cuEventRecord"}, {DRIVER, 121, "cuEventSynchronize"}, {DRIVER, 295, "cuStreamWaitEvent"},
     {DRIVER, 607, "cuMemPoolCreate"}, {DRIVER, 608, "cuMemPoolDestroy"}, {DRIVER, 371, "cuMemAllocManaged"},
-    {DRIVER, 643, "cuGraphInstantiateWithFlags"},
+    {DRIVER, 643, "cuGraphInstantiateWithFlags"}, {DRIVER, 317, "cuMemcpyPeer"},
     {DRIVER, 278, "cuMemcpyDtoH_v2"}, {DRIVER, 280, "cuMemcpyDtoD_v2"}, {DRIVER, 277, "cuMemcpyHtoDAsync_v2"},
     {DRIVER, 279, "cuMemcpyDtoHAsync_v2"}, {DRIVER, 251, "cuMemsetD32_v2"}, {DRIVER, 19, "cuModuleLoadData"},
 };
@@ -128,7 +128,8 @@ static void deliver(struct buffer *buffer) {
     uint8_t *start = buffer->start;
     size_t used = buffer->used;
     buffer->start = NULL;
-    complete(NULL, 0, start, buffer->size, used);
+    int placed = !!fault("dropped_in");
+    complete(placed ? (void *)1 : NULL, placed ? 7 : 0, start, buffer->size, used);
 }
 
 static uint8_t *room(uint32_t kind) {
@@ -222,6 +223,22 @@ static void work(const struct standin_work *work) {
         PUT(record, 36, uint32_t, 1);
         PUT(record, 40, uint32_t, work->stream);
         PUT(record, 44, uint32_t, work->id);
+    } else if (work->kind == WORK_PEER_COPY && kinds[22]) {
+        uint8_t *record = room(22);
+        PUT(record, 4, uint8_t, 10);
+        PUT(record, 5, uint8_t, 3);
+        PUT(record, 6, uint8_t, 3);
+        PUT(record, 8, uint64_t, work->bytes);
+        PUT(record, 16, uint64_t, start);
+        PUT(record, 24, uint64_t, end);
+        PUT(record, 32, uint32_t, 0);
+        PUT(record, 36, uint32_t, 1);
+        PUT(record, 40, uint32_t, work->stream);
+        PUT(record, 44, uint32_t, 0);
+        PUT(record, 48, uint32_t, 1);
+        PUT(record, 52, uint32_t, 1);
+        PUT(record, 56, uint32_t, 2);
+        PUT(record, 60, uint32_t, work->id);
     } else if (work->kind == WORK_SET && kinds[2]) {
         uint8_t *record = room(2);
         PUT(record, 8, uint64_t, work->bytes);
@@ -486,8 +503,8 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record) 
 
 int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *dropped) {
     static int said;
-    (void)context, (void)stream;
     in_turn();
+    if (fault("dropped_in") != (context && stream == 7)) return 1;
     *dropped = fault("dropped") && !said++ ? 3 : 0;
     return 0;
 }

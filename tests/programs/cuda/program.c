@@ -63,6 +63,7 @@ static void others(void) {
     if (CU(cuMemAllocManaged, &managed, (size_t)65536, 1u)) exit(35);
     if (CU(cuMemPoolDestroy, pool)) exit(36);
     if (CU(cuModuleLoadData, &module, "function x\n")) exit(39);
+    if (CU(cuMemcpyPeer, (uint64_t)0x2000, (uintptr_t)2, (uint64_t)0x1000, (uintptr_t)1, (size_t)8192)) exit(29);
     if (CU(cuStreamSynchronize, (uintptr_t)0)) exit(37);
     if (CU(cuCtxSynchronize)) exit(38);
 }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum { DRIVER = 1, RUNTIME = 2 };
-enum { WORK_KERNEL, WORK_COPY, WORK_SET };
+enum { WORK_KERNEL, WORK_COPY, WORK_SET, WORK_PEER_COPY };
 
 /* A call in progress. */
 struct standin_call {
