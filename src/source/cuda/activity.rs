@@ -14,6 +14,7 @@ use super::objects::{OBJECTS, Objects};
 use super::pool::{self, Pool};
 use super::recent::RecentCalls;
 use super::records::{self, READ};
+use super::resources;
 use super::session::{Reading, Session, current_session};
 use super::translation::Translation;
 use crate::capture::names::Names;
@@ -146,6 +147,7 @@ fn translate(session: &Session, buffer: *mut u8, valid: usize) {
             return counts::BUSY.add(1);
         }
         inner::tell_completed(thread);
+        resources::tell_registered(thread);
     }
 }
 

@@ -78,6 +78,7 @@ pub(super) const OVERHEAD: u32 = 17;
 pub(super) const ENVIRONMENT: u32 = 20;
 pub(super) const MEMCPY_PEER: u32 = 22;
 pub(super) const UNIFIED_MEMORY_COUNTER: u32 = 25;
+pub(super) const FUNCTION: u32 = 26;
 pub(super) const CUDA_EVENT: u32 = 36;
 pub(super) const SYNCHRONIZATION: u32 = 38;
 pub(super) const EXTERNAL_CORRELATION: u32 = 39;

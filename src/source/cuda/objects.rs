@@ -41,6 +41,8 @@ pub(super) struct Objects {
     /// By context and number: the modules that are loaded.
     modules: HashMap<(u32, u32), ModuleId>,
     kernels: HashMap<Box<[u8]>, KernelId>,
+    /// Functions of modules that subscribers are not told of yet.
+    registered: Vec<KernelId>,
     /// By the address of the name, direct-mapped: the name and its kernel.
     cached: Vec<(Box<[u8]>, KernelId)>,
 }
@@ -50,6 +52,8 @@ const GRAPHS: u32 = u32::MAX;
 /// The number under which pages of managed memory of device 0 that move are kept together, as the work of a stream; those
 /// of further devices have the numbers above.
 pub(super) const UNIFIED_MEMORY: u32 = u32::MAX - 0x1ff;
+/// Functions of modules that are registered at a time.
+const MAX_REGISTERED: usize = 1 << 16;
 /// Rows of a stream whose work overlaps.
 const MAX_ROWS: usize = 64;
 
@@ -335,19 +339,46 @@ impl Objects {
         }
         let id = match self.kernels.get(text) {
             Some(id) => *id,
-            None => {
-                let mut symbol = KernelSymbol::blank();
-                symbol.name = names.string(&String::from_utf8_lossy(text));
-                if let Some(demangled) = function_names::demangled(text) {
-                    symbol.demangled = names.string(&demangled);
-                }
-                let id = names.kernel(symbol);
-                self.kernels.insert(text.into(), id);
-                id
-            }
+            None => self.add_kernel(names, text, ModuleId::NONE),
         };
         self.cached[place] = (text.into(), id);
         id
+    }
+
+    fn add_kernel(&mut self, names: &Names, name: &[u8], module: ModuleId) -> KernelId {
+        let mut symbol = KernelSymbol::blank();
+        symbol.module = module;
+        symbol.name = names.string(&String::from_utf8_lossy(name));
+        if let Some(demangled) = function_names::demangled(name) {
+            symbol.demangled = names.string(&demangled);
+        }
+        let id = names.kernel(symbol);
+        self.kernels.insert(name.into(), id);
+        id
+    }
+
+    /// A function of a module that was loaded. A function with the name of an earlier one is that one: CUPTI's records of
+    /// kernels have names only.
+    ///
+    /// # Safety
+    ///
+    /// `name` is null or leads to a text that ends with a 0.
+    pub unsafe fn register(&mut self, names: &Names, module: (u32, u32), name: *const c_char) {
+        if name.is_null() || self.registered.len() >= MAX_REGISTERED {
+            return;
+        }
+        // SAFETY: the caller's promise.
+        let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+        if !self.kernels.contains_key(name) {
+            let module = self.modules.get(&module).copied().unwrap_or_default();
+            let kernel = self.add_kernel(names, name, module);
+            self.registered.push(kernel);
+        }
+    }
+
+    /// The functions that were registered, of which subscribers are told once.
+    pub fn take_registered(&mut self) -> Vec<KernelId> {
+        std::mem::take(&mut self.registered)
     }
 }
 

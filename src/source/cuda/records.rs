@@ -241,6 +241,17 @@ layouts! {
         cache_path: u64,
     }
 
+    /// A function of a module (CUPTI: `CUpti_ActivityFunction`).
+    FunctionOf {
+        kind: u32,
+        id: u32,
+        context: u32,
+        module: u32,
+        index: u32,
+        padding: u32,
+        name: u64,
+    }
+
     /// An id that the program had pushed to CUPTI when it made a call (CUPTI: `CUpti_ActivityExternalCorrelation`).
     External {
         kind: u32,
@@ -254,7 +265,7 @@ layouts! {
 const KINDS: usize = 64;
 
 /// The kinds that are read.
-pub(super) const READ: [u32; 14] = [
+pub(super) const READ: [u32; 15] = [
     ffi::MEMCPY,
     ffi::MEMSET,
     ffi::KERNEL,
@@ -269,6 +280,7 @@ pub(super) const READ: [u32; 14] = [
     ffi::MEMORY_POOL,
     ffi::JIT,
     ffi::EXTERNAL_CORRELATION,
+    ffi::FUNCTION,
 ];
 
 /// The sizes of the records of the loaded library.

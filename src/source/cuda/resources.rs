@@ -13,7 +13,8 @@ use crate::collect::operations::{resource, synchronization};
 use crate::collect::process::{self, Current};
 use crate::collect::switchboard::{Payload, Switchboard};
 use crate::record::{
-    self, Context, Operation, RecordRef, Stream, Synchronization, SynchronizationType, WorkHeader,
+    self, Context, CorrelationId, KernelSymbol, Operation, RecordRef, Stream, Synchronization,
+    SynchronizationType, WorkHeader,
 };
 use core::ffi::c_void;
 
@@ -137,6 +138,26 @@ pub(super) unsafe fn notify(domain: u32, number: u32, data: *const c_void) {
         depth,
     };
     tell(*operation, thread, &notifier, object.as_ref());
+}
+
+/// Tells subscribers of functions of modules that CUPTI has reported: on CUPTI's thread, in no call.
+pub(super) fn tell_registered(thread: Current) {
+    if thread.state().is_in_callback() {
+        return;
+    }
+    let registered = OBJECTS.lock().take_registered();
+    let Some(board) = thread.board() else {
+        return;
+    };
+    let notifier = Notifier {
+        board,
+        state: thread.state(),
+        correlation: CorrelationId::NONE,
+        depth: 0,
+    };
+    for kernel in registered {
+        notifier.object::<KernelSymbol>(resource::KERNEL_SYMBOL_REGISTERED, kernel.0);
+    }
 }
 
 /// Whether an operation is about a stream of a context.

@@ -12,6 +12,7 @@ use super::records::Strides;
 use super::resources;
 use super::sampling;
 use crate::clock;
+use crate::collect::operations;
 use crate::collect::process;
 use crate::collect::switchboard::Switchboard;
 use crate::platform::function_names;
@@ -28,7 +29,7 @@ const FLUSH_PERIOD: u32 = 200;
 const TRIES: usize = 4;
 
 /// The activities that CUPTI records, and the kinds of records that are made of them.
-const ACTIVITIES: [(u32, Kind, &str); 13] = [
+const ACTIVITIES: [(u32, Kind, &str); 14] = [
     (ffi::CONCURRENT_KERNEL, Kind::KERNEL_DISPATCH, "kernels"),
     (ffi::MEMCPY, Kind::MEMORY_COPY, "copies"),
     (
@@ -51,6 +52,7 @@ const ACTIVITIES: [(u32, Kind, &str); 13] = [
         Kind::ENVIRONMENT,
         "clocks and temperatures",
     ),
+    (ffi::FUNCTION, Kind::KERNEL_SYMBOL, "functions of modules"),
     (ffi::OVERHEAD, Kind::OVERHEAD, "overhead"),
     (ffi::JIT, Kind::OVERHEAD, "compilations of kernels"),
     (
@@ -214,7 +216,13 @@ impl Session {
         }
         resources::enable(self, board, &mut enabled.told);
         for (place, (activity, kind, what)) in ACTIVITIES.into_iter().enumerate() {
-            let wanted = !board.buffers_for(kind).is_none();
+            let wanted = match kind {
+                // All functions of a module, however many: for those who ask to be told.
+                Kind::KERNEL_SYMBOL => board
+                    .interest(operations::resource::KERNEL_SYMBOL_REGISTERED)
+                    .has_subscribers(),
+                kind => !board.buffers_for(kind).is_none(),
+            };
             if wanted == enabled.activities[place] {
                 continue;
             }

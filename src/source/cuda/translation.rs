@@ -7,8 +7,8 @@ use super::inner::Told;
 use super::objects::{Objects, StreamIds, UNIFIED_MEMORY};
 use super::recent::RecentCall;
 use super::records::{
-    self, Copy, CudaEvent, Environment, External, Jit, Kernel, Memory, MemoryPool, Overhead,
-    PeerCopy, Set, Synchronization, UnifiedMemory,
+    self, Copy, CudaEvent, Environment, External, FunctionOf, Jit, Kernel, Memory, MemoryPool,
+    Overhead, PeerCopy, Set, Synchronization, UnifiedMemory,
 };
 use super::session::Reading;
 use crate::capture::names::Names;
@@ -123,6 +123,7 @@ impl Translation<'_> {
             ffi::OVERHEAD => self.overhead(records::read(bytes)),
             ffi::JIT => self.jit(records::read(bytes)),
             ffi::EXTERNAL_CORRELATION => self.external(records::read(bytes)),
+            ffi::FUNCTION => self.function(records::read(bytes)),
             _ => counts::FOREIGN.add(1),
         }
     }
@@ -605,6 +606,16 @@ impl Translation<'_> {
         overhead.agent = self.objects.agent(self.names, record.device);
         (overhead.what, overhead.detail) = (OverheadKind::JIT, self.names.string(&detail));
         self.host.write_late(buffers, overhead);
+    }
+
+    /// A function of a module that was loaded.
+    fn function(&mut self, record: FunctionOf) {
+        let module = (record.context, record.module);
+        // SAFETY: CUPTI's name of the function, which lasts as long as the record.
+        unsafe {
+            self.objects
+                .register(self.names, module, record.name as *const c_char);
+        }
     }
 
     /// An id that the program had pushed to CUPTI when it made a call.

@@ -20,7 +20,7 @@ use std::process::Command;
 /// A library, with the sizes of the records of [`KINDS`] and the number of its functions.
 type Known = (&'static str, [usize; KINDS.len()], [usize; 2]);
 
-const KINDS: [u32; 13] = [
+const KINDS: [u32; 14] = [
     ffi::CONCURRENT_KERNEL,
     ffi::MEMCPY,
     ffi::OVERHEAD,
@@ -34,28 +34,29 @@ const KINDS: [u32; 13] = [
     ffi::ENVIRONMENT,
     ffi::JIT,
     ffi::EXTERNAL_CORRELATION,
+    ffi::FUNCTION,
 ];
 
 /// The libraries that answer without a driver. Newer ones refuse.
 const LIBRARIES: [Known; 4] = [
     (
         "11.8.87/nvidia/cuda_cupti/lib/libcupti.so.11.8",
-        [200, 88, 40, 88, 96, 120, 72, 40, 24, 64, 40, 64, 24],
+        [200, 88, 40, 88, 96, 120, 72, 40, 24, 64, 40, 64, 24, 32],
         [676, 433],
     ),
     (
         "12.1.105/nvidia/cuda_cupti/lib/libcupti.so.12",
-        [208, 88, 40, 88, 96, 120, 72, 40, 24, 64, 40, 64, 24],
+        [208, 88, 40, 88, 96, 120, 72, 40, 24, 64, 40, 64, 24, 32],
         [711, 444],
     ),
     (
         "12.9.79/nvidia/cuda_cupti/lib/libcupti.so.12",
-        [208, 96, 56, 88, 96, 128, 72, 56, 56, 104, 40, 72, 24],
+        [208, 96, 56, 88, 96, 128, 72, 56, 56, 104, 40, 72, 24, 32],
         [783, 486],
     ),
     (
         "13.0.85/nvidia/cu13/lib/libcupti.so.13",
-        [216, 96, 56, 88, 96, 128, 80, 56, 56, 104, 40, 72, 24],
+        [216, 96, 56, 88, 96, 128, 80, 56, 56, 104, 40, 72, 24, 32],
         [806, 522],
     ),
 ];
@@ -311,6 +312,17 @@ const MEMBERS: &[Members] = &[
             ("end", "end"),
             ("correlation", "correlationId"),
             ("cache_path", "cachePath"),
+        ],
+    ),
+    (
+        "FunctionOf",
+        "CUpti_ActivityFunction",
+        &[
+            ("id", "id"),
+            ("context", "contextId"),
+            ("module", "moduleId"),
+            ("index", "functionIndex"),
+            ("name", "name"),
         ],
     ),
     (

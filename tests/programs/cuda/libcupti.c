@@ -86,6 +86,7 @@ static size_t size_of(uint32_t kind) {
     case 25: return v < 1209 ? 64 : 104;
     case 36: return v < 1209 ? 24 : v < 1303 ? 56 : 80;
     case 39: return 24;
+    case 26: return 32;
     case 52: return v < 1209 ? 64 : 72;
     case 38: return v < 1209 ? 40 : 56;
     case 50: return v < 1300 ? 72 : 80;
@@ -430,6 +431,16 @@ static void module(uintptr_t context, const char *image, size_t size, int exists
     } data = {7, size, image};
     cubin = image;
     tell(exists ? 6 : 7, context, 0, &data);
+    /* Its only function, whose name is behind the word "function". */
+    static char name[64];
+    if (!exists || !kinds[26] || sscanf(image, "function %63s", name) != 1) return;
+    pthread_mutex_lock(&lock);
+    uint8_t *record = room(26);
+    PUT(record, 4, uint32_t, 1);
+    PUT(record, 8, uint32_t, 1);
+    PUT(record, 12, uint32_t, 7);
+    PUT(record, 24, const char *, name);
+    pthread_mutex_unlock(&lock);
 }
 
 int cuptiGetDeviceId(uintptr_t context, uint32_t *device) {
