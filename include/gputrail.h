@@ -96,6 +96,8 @@ enum {
     GPUTRAIL_NO_SUCH_AGENT = -37, /* no source has an agent with this id */
     GPUTRAIL_TOO_LATE = -38, /* the program has used OpenCL already: its calls can no longer be observed */
     GPUTRAIL_COUNTERS_NOT_AVAILABLE = -39, /* the agent does not offer these counters, or not in this way: ask which it has */
+    GPUTRAIL_NO_SUCH_COUNTER_GROUP = -40, /* no such group of counters: it has been destroyed, or the id belongs to another kind of object */
+    GPUTRAIL_WRONG_TYPE = -41, /* the value is of another type */
     GPUTRAIL_INTERNAL = -99 /* an internal error of gputrail; the library continues to work */
 };
 
@@ -768,6 +770,12 @@ typedef struct gputrail_watch {
   /* A number that no other object of the process has had. 0: no object. */
   uint64_t handle;
 } gputrail_watch;
+
+/* A group of counters. */
+typedef struct gputrail_counter_group {
+  /* A number that no other object of the process has had. 0: no object. */
+  uint64_t handle;
+} gputrail_counter_group;
 
 /* Bits of gputrail_record_header.flags. */
 enum {
@@ -1534,6 +1542,50 @@ typedef struct gputrail_counting_options {
   /* 0. */
   uint32_t reserved;
 } gputrail_counting_options;
+
+/* The counters of a group, and how they are counted. */
+typedef struct gputrail_counter_group_options {
+  /* sizeof(gputrail_counter_group_options). */
+  size_t size;
+  /* The names of counters and of metrics that add up, with commas between them. */
+  const char *counters;
+  /*
+   * 0 to count while kernels run, one after the other (CUPTI: collection mode kernel); otherwise to count all the time
+   * (CUPTI: collection mode continuous), read at this period in nanoseconds.
+   */
+  uint64_t period;
+  /* The most counters of a pass of a kernel, 0 for as many as the hardware counts at a time. Not for a period. */
+  uint32_t per_pass;
+  /* The most instances of each block that are read, the first ones; 0 for all of them. */
+  uint32_t instances;
+} gputrail_counter_group_options;
+
+/*
+ * What a counter of a group has counted since the group was created or reset. gputrail_counter_group_uint64 and
+ * gputrail_counter_group_double read the value.
+ */
+typedef struct gputrail_counter_group_value {
+  /* The counter or metric. The text is never freed. */
+  const char *name;
+  /* The sum over all dispatches or periods: an integer, or the bits of a double. */
+  uint64_t value;
+  /* The number of dispatches or periods that have a value. */
+  uint64_t readings;
+  /* The number of those that have none. */
+  uint64_t invalid;
+  /* The number of instances of the block that are read; 1 for metrics. */
+  uint32_t sampled_instances;
+  /* The number of all instances of the block. */
+  uint32_t total_instances;
+  /* The value for all instances: multiplied by all over sampled instances. */
+  double normalized;
+  /* The type of value. */
+  gputrail_counter_value_type value_type;
+  /* The reason of the latest dispatch or period that has none. */
+  gputrail_counter_invalid reason;
+  /* 0. */
+  uint8_t reserved[6];
+} gputrail_counter_group_value;
 
 /* The run of the simulated GPU. A field of 0 asks for the usual value. */
 typedef struct gputrail_simulation_options {
@@ -3561,6 +3613,74 @@ gputrail_status gputrail_context_count(gputrail_context context,
                                        gputrail_buffer buffer,
                                        gputrail_agent_id agent,
                                        const struct gputrail_counting_options *options);
+
+/*
+ * Creates a group of counters of an agent, stopped. While it is started, it has the counter collection service of the
+ * process: no other group and no context counts then.
+ *
+ * Errors: GPUTRAIL_INVALID_ARGUMENT also for percentages and ratios, whose values do not add up; as for
+ * gputrail_context_count.
+ */
+gputrail_status gputrail_counter_group_create(gputrail_agent_id agent,
+                                              const struct gputrail_counter_group_options *options,
+                                              gputrail_counter_group *group);
+
+/*
+ * Starts a group; what it has counted before stays.
+ *
+ * Errors: GPUTRAIL_STARTED; GPUTRAIL_CONTEXT_CONFLICT if another group or context counts; GPUTRAIL_BUSY from within a buffer's callback; GPUTRAIL_NO_SUCH_COUNTER_GROUP, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_group_start(gputrail_counter_group group);
+
+/*
+ * Stops a group. Others can be started then.
+ *
+ * Errors: GPUTRAIL_STOPPED; GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_COUNTER_GROUP,
+ * GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_group_stop(gputrail_counter_group group);
+
+/*
+ * What a group has counted so far, in the order of the names. As gputrail_kinds. The group may be started: kernels that
+ * have not ended are not in it.
+ *
+ * Errors: GPUTRAIL_TOO_SMALL, and as many as fit are written; GPUTRAIL_BUSY from within a callback;
+ * GPUTRAIL_NO_SUCH_COUNTER_GROUP, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_group_read(gputrail_counter_group group,
+                                            struct gputrail_counter_group_value *values,
+                                            size_t capacity,
+                                            size_t *count);
+
+/*
+ * Forgets what a group has counted. The group may be started.
+ *
+ * Errors: GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_COUNTER_GROUP, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_group_reset(gputrail_counter_group group);
+
+/*
+ * Stops a group if it is started, and destroys it.
+ *
+ * Errors: GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_COUNTER_GROUP, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_group_destroy(gputrail_counter_group group);
+
+/*
+ * Reads a value of a group that is a whole number.
+ *
+ * Errors: GPUTRAIL_WRONG_TYPE if it is a double; GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_counter_group_uint64(const struct gputrail_counter_group_value *value,
+                                              uint64_t *number);
+
+/*
+ * Reads a value of a group that is a floating-point number.
+ *
+ * Errors: GPUTRAIL_WRONG_TYPE if it is a whole number; GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_counter_group_double(const struct gputrail_counter_group_value *value,
+                                              double *number);
 
 /*
  * Runs a program, the training of a small network on two simulated GPUs, in this process and in real time, with the

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The files of `src/record` and `src/tool/c`, in the order in which the header has them.
 const RECORDS: &str = "mod ids kind api annotation work graph memory synchronization overhead device_state loss marker sample counter reason clock names";
 const API: &str = "objects library status attributes time kinds names buffer memory threads context callback arguments \
-                   timeline tools markers external flight sampling counting simulation";
+                   timeline tools markers external flight sampling counting counter_group simulation";
 /// Further files with constants of the API.
 const CONSTANTS: &str = "tool/c/mod buffer/mod collect/context/attributes collect/switchboard/callback collect/sampling/configuration";
 /// Constants of the sources that the header has.
@@ -241,7 +241,7 @@ mod tests {
             "initialise finalise is_initialised observe_opencl tool_probe process api_version";
         const TYPES: &str = "kinds domains group_of_operation batch_next times_of context_is_valid range_push_name stall_reason_of \
                              not_issued_of status_name status_message kind_name kind_producer domain_name instruction_type_name \
-                             not_issued_name stall_reason_name";
+                             not_issued_name stall_reason_name counter_group_uint64 counter_group_double";
         let name = name.trim_start_matches("gputrail_");
         let others = PROGRAM.split_whitespace().chain(TYPES.split_whitespace());
         others.into_iter().any(|other| other == name)

@@ -79,6 +79,7 @@ mod attributes;
 mod buffer;
 mod external;
 mod flight;
+mod group;
 #[cfg(test)]
 mod stress;
 #[cfg(test)]
@@ -97,9 +98,10 @@ pub use attributes::{Attributes, Limits, ThreadIds};
 pub use buffer::{BufferOptions, Drops, RecordBuffer};
 pub use external::ExternalRequest;
 pub use flight::{Dump, FlightOptions, FlightRecorder};
+pub use group::{CounterGroup, GroupError, GroupOptions, GroupValue, Number, WrongType};
 
 use crate::buffer::{LayoutError, MappingError};
-use crate::collect::counting::{Countable, CountingError, CountingMode};
+use crate::collect::counting::{Countable, CountingError, CountingMode, CountingRequest};
 use crate::collect::process;
 use crate::collect::sampling::{Configuration, Deliver, Request, SamplingError, SamplingPeriod};
 use crate::collect::switchboard::{
@@ -540,6 +542,17 @@ impl Context {
         let slot = buffer.slot_on(&self.board)?;
         let (counting, mode) = (self.board.counting(), CountingMode::Dispatch);
         let request = counting.request(agent, names, mode, Some(per_pass))?;
+        Ok(self.board.count(self.key, slot, agent, request)??)
+    }
+
+    /// [`Context::count`] with a request that has been made.
+    pub(crate) fn count_request(
+        &self,
+        buffer: &RecordBuffer,
+        agent: AgentId,
+        request: CountingRequest,
+    ) -> Result<(), ToolError> {
+        let slot = buffer.slot_on(&self.board)?;
         Ok(self.board.count(self.key, slot, agent, request)??)
     }
 

@@ -74,6 +74,17 @@ pub struct CountingRequest {
     pub mode: CountingMode,
 }
 
+impl CountingRequest {
+    /// The request, of at most so many instances of each block, the first ones; `None` for all of them.
+    pub fn with_instances(self, instances: Option<NonZeroU32>) -> CountingRequest {
+        let set = (*self.set).clone().with_instances(instances);
+        CountingRequest {
+            set: Arc::new(set),
+            ..self
+        }
+    }
+}
+
 /// The counters of a recording: names, and when they are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CounterChoice {

@@ -13,6 +13,8 @@ pub struct CounterSet {
     wanted: Vec<CounterIndex>,
     passes: Vec<Vec<Counted>>,
     per_pass: Option<NonZeroU32>,
+    /// The most instances of a block that are read.
+    instances: Option<NonZeroU32>,
 }
 
 impl CounterSet {
@@ -57,6 +59,7 @@ impl CounterSet {
             wanted,
             passes: plan.passes,
             per_pass,
+            instances: None,
         })
     }
 
@@ -80,6 +83,17 @@ impl CounterSet {
         self.per_pass
     }
 
+    /// The set, with at most so many instances of each block, the first ones.
+    pub fn with_instances(mut self, instances: Option<NonZeroU32>) -> CounterSet {
+        self.instances = instances;
+        self
+    }
+
+    /// The most instances of a block that are read; `None` for all of them.
+    pub fn instances(&self) -> Option<NonZeroU32> {
+        self.instances
+    }
+
     /// The basic counters of all passes.
     pub fn counted(&self) -> impl Iterator<Item = Counted> {
         self.passes.iter().flatten().copied()
@@ -98,5 +112,6 @@ impl PartialEq for CounterSet {
         Arc::ptr_eq(&self.architecture, &other.architecture)
             && self.wanted == other.wanted
             && self.per_pass == other.per_pass
+            && self.instances == other.instances
     }
 }

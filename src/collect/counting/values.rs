@@ -125,11 +125,8 @@ impl ValueRecords {
                     .find(|(counted, _)| *counted == (*index, Resolution::None));
                 match found {
                     Some((_, reading)) if reading.invalid == CounterInvalid::NO => {
-                        let sum = reading
-                            .instances
-                            .iter()
-                            .copied()
-                            .fold(0, u64::saturating_add);
+                        let instances = self.read_instances(reading);
+                        let sum = instances.iter().copied().fold(0, u64::saturating_add);
                         *record = record.with_uint(sum);
                         record.scheduled = reading.scheduled;
                     }
@@ -155,12 +152,22 @@ impl ValueRecords {
         records
     }
 
+    /// The instances that the set reads.
+    fn read_instances<'r>(&self, reading: &'r Reading) -> &'r [u64] {
+        let all = &reading.instances[..];
+        let most = self
+            .set
+            .instances()
+            .map_or(all.len(), |most| most.get() as usize);
+        &all[..most.min(all.len())]
+    }
+
     fn metrics(&self, subject: &Subject, readings: &[(Counted, Reading)]) -> Vec<Column> {
         let valid = readings
             .iter()
             .filter(|(_, reading)| reading.invalid == CounterInvalid::NO);
         let instances = |reading: &Reading| {
-            let instances = reading.instances.iter();
+            let instances = self.read_instances(reading).iter();
             instances.map(|value| vec![*value as f64]).collect()
         };
         let measured = Measured {

@@ -138,6 +138,14 @@ pub(super) fn is_inside() -> bool {
     within() != Within::Nothing
 }
 
+/// Refuses what a source may wait for within a buffer's callback.
+pub(super) fn refuse_inside_batch() -> Answer {
+    match within() {
+        Within::Batch => refuse_inside(),
+        Within::Nothing | Within::Call => Ok(()),
+    }
+}
+
 /// Refuses what would wait for callbacks within one.
 pub(super) fn refuse_inside() -> Answer {
     let whose = match within() {

@@ -4,7 +4,9 @@ use super::buffer::Buffer;
 use super::objects::{Class, Objects, Owner, Subscribed, destroy};
 use super::status::{Failure, Status};
 use super::{Answer, GPUTRAIL_API_VERSION, callback, done};
-use crate::collect::context::{CallbackThread, Context, FlightRecorder, InternalThreadWatch};
+use crate::collect::context::{
+    CallbackThread, Context, CounterGroup, FlightRecorder, InternalThreadWatch,
+};
 use crate::collect::process;
 use crate::collect::switchboard::Switchboard;
 use crate::platform::sync::QuietGuard;
@@ -34,6 +36,7 @@ pub(super) struct State {
     pub tools: Objects<()>,
     pub timelines: Objects<Mutex<Timeline>>,
     pub flights: Objects<FlightRecorder>,
+    pub groups: Objects<CounterGroup>,
     pub threads: Objects<CallbackThread>,
     pub watches: Objects<InternalThreadWatch>,
 }
@@ -49,6 +52,7 @@ impl State {
             tools: Objects::new(Class::Tool),
             timelines: Objects::new(Class::Timeline),
             flights: Objects::new(Class::Flight),
+            groups: Objects::new(Class::CounterGroup),
             threads: Objects::new(Class::CallbackThread),
             watches: Objects::new(Class::Watch),
         }
@@ -172,13 +176,14 @@ pub(super) fn finalise(owner: Option<Owner>) {
     let mut state = locked();
     let (contexts, buffers) = (state.contexts.take(owner), state.buffers.take(owner));
     let (timelines, flights) = (state.timelines.take(owner), state.flights.take(owner));
+    let groups = state.groups.take(owner);
     let (threads, watches) = (state.threads.take(owner), state.watches.take(owner));
     state.program &= owner.is_some_and(|owner| owner != Owner::PROGRAM);
     state.tools_loaded &= owner.is_some();
     drop(state);
     buffers.into_iter().for_each(destroy);
     contexts.into_iter().for_each(destroy);
-    drop((timelines, flights, threads, watches));
+    drop((timelines, flights, groups, threads, watches));
 }
 
 /// Delivers what is in every buffer.

@@ -11,6 +11,7 @@ mod attributes;
 mod buffer;
 mod callback;
 mod context;
+mod counter_group;
 mod counting;
 mod external;
 mod flight;
@@ -35,6 +36,7 @@ pub use attributes::*;
 pub use buffer::*;
 pub use callback::*;
 pub use context::*;
+pub use counter_group::*;
 pub use counting::*;
 pub use external::*;
 pub use flight::*;
@@ -44,8 +46,8 @@ pub use markers::*;
 pub use memory::*;
 pub use names::*;
 pub use objects::{
-    BufferHandle, CallbackThreadHandle, ContextHandle, FlightHandle, SubscriberHandle,
-    TimelineHandle, ToolHandle, WatchHandle,
+    BufferHandle, CallbackThreadHandle, ContextHandle, CounterGroupHandle, FlightHandle,
+    SubscriberHandle, TimelineHandle, ToolHandle, WatchHandle,
 };
 pub use sampling::*;
 pub use simulation::*;

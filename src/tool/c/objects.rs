@@ -72,6 +72,8 @@ handles! {
     CallbackThreadHandle: CallbackThread = 7, "callback thread", NO_SUCH_THREAD;
     /// A function that is called around the creation of the library's threads.
     WatchHandle: Watch = 8, "watch", NO_SUCH_WATCH;
+    /// A group of counters.
+    CounterGroupHandle: CounterGroup = 9, "group of counters", NO_SUCH_COUNTER_GROUP;
 }
 
 /// The objects of one class, by handle, each with its owner.

@@ -78,6 +78,8 @@ statuses! {
     NO_SUCH_AGENT = -37, "no source has an agent with this id";
     TOO_LATE = -38, "the program has used OpenCL already: its calls can no longer be observed";
     COUNTERS_NOT_AVAILABLE = -39, "the agent does not offer these counters, or not in this way: ask which it has";
+    NO_SUCH_COUNTER_GROUP = -40, "no such group of counters: it has been destroyed, or the id belongs to another kind of object";
+    WRONG_TYPE = -41, "the value is of another type";
     INTERNAL = -99, "an internal error of gputrail; the library continues to work";
 }
 

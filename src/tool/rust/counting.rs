@@ -2,11 +2,15 @@
 //! [`crate::collect::counting`] explains the service.
 
 use super::Error;
-use super::functions::list;
-use crate::record::AgentId;
-use crate::tool::c::CounterDefinition;
+use super::functions::{act, call, check, list};
+use crate::record::{AgentId, CounterInvalid, CounterValueType};
+use crate::tool::c::{
+    CounterDefinition, CounterGroupHandle, CounterGroupOptions, CounterGroupValue,
+};
 use core::ffi::{CStr, c_char};
+use std::ffi::CString;
 
+pub use crate::collect::context::{GroupOptions, GroupValue, Number, WrongType};
 pub use crate::collect::counting::CountingMode;
 
 /// A counter or metric of an agent.
@@ -54,4 +58,95 @@ fn text(kept: *const c_char) -> &'static str {
     }
     // SAFETY: the library's text, which ends with a 0 and is never freed.
     unsafe { CStr::from_ptr(kept) }.to_str().unwrap_or_default()
+}
+
+/// A group of counters and metrics of one agent that code starts, stops, reads and resets; see
+/// [`crate::collect::context::CounterGroup`]. Dropping it stops it.
+#[derive(Debug)]
+pub struct CounterGroup(CounterGroupHandle);
+
+impl CounterGroup {
+    /// A group of `names`, stopped.
+    ///
+    /// # Errors
+    ///
+    /// `NOT_FOUND` for an unknown name, with the nearest ones; `INVALID_ARGUMENT` for percentages and ratios, whose values do not
+    /// add up; as for [`Context::count`](super::Context::count).
+    pub fn new(
+        agent: AgentId,
+        names: &[&str],
+        options: GroupOptions,
+    ) -> Result<CounterGroup, Error> {
+        let names = CString::new(names.join(",")).unwrap_or_default();
+        let asked = CounterGroupOptions {
+            size: size_of::<CounterGroupOptions>(),
+            counters: names.as_ptr(),
+            period: match options.mode {
+                CountingMode::Dispatch => 0,
+                CountingMode::Device { period } => period.0.max(1),
+            },
+            per_pass: options.per_pass.map_or(0, |limit| limit.get()),
+            instances: options.instances.map_or(0, |most| most.get()),
+        };
+        let mut handle = CounterGroupHandle::default();
+        // SAFETY: options with a text that ends with a 0, and a place for the handle.
+        check(unsafe { call!(gputrail_counter_group_create(agent, &asked, &mut handle)) })?;
+        Ok(CounterGroup(handle))
+    }
+
+    /// Starts counting; what has been counted before stays.
+    ///
+    /// # Errors
+    ///
+    /// `STARTED`; `CONTEXT_CONFLICT` if another group or context counts.
+    pub fn start(&self) -> Result<(), Error> {
+        act!(gputrail_counter_group_start(self.0))
+    }
+
+    /// Stops counting.
+    ///
+    /// # Errors
+    ///
+    /// `STOPPED`; `BUSY` within callbacks.
+    pub fn stop(&self) -> Result<(), Error> {
+        act!(gputrail_counter_group_stop(self.0))
+    }
+
+    /// What has been counted so far, in the order of the names.
+    ///
+    /// # Errors
+    ///
+    /// `BUSY` within callbacks.
+    pub fn read(&self) -> Result<Vec<GroupValue>, Error> {
+        let all: Vec<CounterGroupValue> = list!(gputrail_counter_group_read(self.0))?;
+        let of = |one: CounterGroupValue| GroupValue {
+            name: text(one.name).to_owned(),
+            value: match one.value_type {
+                CounterValueType::DOUBLE => Number::Double(f64::from_bits(one.value)),
+                _ => Number::Uint(one.value),
+            },
+            readings: one.readings,
+            invalid: one.invalid,
+            reason: CounterInvalid(one.reason.0),
+            sampled_instances: one.sampled_instances,
+            total_instances: one.total_instances,
+        };
+        Ok(all.into_iter().map(of).collect())
+    }
+
+    /// Forgets what has been counted.
+    ///
+    /// # Errors
+    ///
+    /// `BUSY` within callbacks.
+    pub fn reset(&self) -> Result<(), Error> {
+        act!(gputrail_counter_group_reset(self.0))
+    }
+}
+
+impl Drop for CounterGroup {
+    fn drop(&mut self) {
+        // It may be gone, with the tool's end.
+        let _ = act!(gputrail_counter_group_destroy(self.0));
+    }
 }

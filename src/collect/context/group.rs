@@ -1,0 +1,322 @@
+//! Groups of counters that code starts, stops, reads and resets (ROCProfiler v1: `rocprofiler_group_start`, `_stop`,
+//! `_read`, `_reset`; CUPTI: event groups).
+//!
+//! A group uses the [counter collection service](crate::collect::counting) while it is started, with a context and a buffer
+//! of its own, and adds up the values that come. So only one group of a process is started at a time, and none while another
+//! context counts or samples.
+
+use super::{BufferOptions, Context, RecordBuffer, Selection, ToolError};
+use crate::collect::counting::{CountingMode, CountingRequest};
+use crate::collect::process;
+use crate::collect::switchboard::Switchboard;
+use crate::counters::{Definition, Usage};
+use crate::platform::sync::QuietMutex;
+use crate::record::{AgentId, CounterInvalid, CounterValue, CounterValueType, Kind, StringId};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+/// How a group counts.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupOptions {
+    /// While kernels run (CUPTI: collection mode kernel), which then run one after the other, or all the time (CUPTI:
+    /// collection mode continuous), read at a period. Of the period in which the group is stopped nothing is counted.
+    pub mode: CountingMode,
+    /// The most counters of a pass, if the blocks' capacities are not to be used in full.
+    pub per_pass: Option<NonZeroU32>,
+    /// The most instances of a block that are read, the first ones; `None` for all of them.
+    pub instances: Option<NonZeroU32>,
+}
+
+/// A value of a group, of the type of its counter.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Number {
+    /// A whole number.
+    Uint(u64),
+    /// A floating-point number.
+    Double(f64),
+}
+
+/// A getter was asked for another type than that of the value.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the value is of the type {0}")]
+pub struct WrongType(&'static str);
+
+impl Number {
+    /// The whole number.
+    ///
+    /// # Errors
+    ///
+    /// [`WrongType`] if it is a floating-point number.
+    pub fn uint(self) -> Result<u64, WrongType> {
+        match self {
+            Number::Uint(value) => Ok(value),
+            Number::Double(_) => Err(WrongType("double")),
+        }
+    }
+
+    /// The floating-point number.
+    ///
+    /// # Errors
+    ///
+    /// [`WrongType`] if it is a whole number.
+    pub fn double(self) -> Result<f64, WrongType> {
+        match self {
+            Number::Double(value) => Ok(value),
+            Number::Uint(_) => Err(WrongType("uint64")),
+        }
+    }
+}
+
+/// What a counter of a group has counted since the group was created or reset.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupValue {
+    /// The counter or metric.
+    pub name: String,
+    /// The sum over all dispatches or periods.
+    pub value: Number,
+    /// The number of dispatches or periods that have a value.
+    pub readings: u64,
+    /// The number of those that have none.
+    pub invalid: u64,
+    /// The reason of the latest one that has none.
+    pub reason: CounterInvalid,
+    /// The number of instances of the block that are read; 1 for metrics.
+    pub sampled_instances: u32,
+    /// The number of all instances of the block.
+    pub total_instances: u32,
+}
+
+impl GroupValue {
+    /// The value for all instances, if those that are read stand for the others: multiplied by all over sampled instances
+    /// (CUPTI: the normalized value of an event).
+    pub fn normalized(&self) -> f64 {
+        let value = match self.value {
+            Number::Uint(value) => value as f64,
+            Number::Double(value) => value,
+        };
+        value * f64::from(self.total_instances) / f64::from(self.sampled_instances.max(1))
+    }
+}
+
+/// Why a group could not be used as asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GroupError {
+    /// The group is started already.
+    #[error("the group of counters is started already")]
+    Started,
+    /// The group is not started.
+    #[error("the group of counters is not started")]
+    Stopped,
+    /// A metric whose values do not add up.
+    #[error(
+        "{name} is a percentage or ratio, whose values do not add up: name the counters of its formula"
+    )]
+    DoesNotAddUp {
+        /// The metric.
+        name: String,
+    },
+    /// The service refused it.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+}
+
+#[derive(Clone)]
+struct Sum {
+    counter: StringId,
+    value: GroupValue,
+}
+
+/// A group of counters and metrics of one agent. Dropping it stops it.
+pub struct CounterGroup {
+    board: Arc<Switchboard>,
+    agent: AgentId,
+    request: CountingRequest,
+    buffer: RecordBuffer,
+    sums: Arc<QuietMutex<Vec<Sum>>>,
+    /// While it is started.
+    context: QuietMutex<Option<Context>>,
+}
+
+impl CounterGroup {
+    /// A group of `names`, stopped.
+    ///
+    /// # Errors
+    ///
+    /// [`GroupError::DoesNotAddUp`]; as for [`Context::count`] and [`RecordBuffer::new`].
+    pub fn new(
+        agent: AgentId,
+        names: &[impl AsRef<str>],
+        options: GroupOptions,
+    ) -> Result<CounterGroup, GroupError> {
+        let board = process::begin_for_tool().ok_or(ToolError::NotAvailable)?;
+        Self::on(board, agent, names, options)
+    }
+
+    /// A group of an agent of `board`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`CounterGroup::new`].
+    pub fn on(
+        board: &Arc<Switchboard>,
+        agent: AgentId,
+        names: &[impl AsRef<str>],
+        options: GroupOptions,
+    ) -> Result<CounterGroup, GroupError> {
+        let counting = board.counting();
+        let request = counting.request(agent, names, options.mode, options.per_pass);
+        let request = request
+            .map_err(ToolError::from)?
+            .with_instances(options.instances);
+        let fresh = sums(board, &request)?;
+        let sums = Arc::<QuietMutex<Vec<Sum>>>::default();
+        *sums.lock() = fresh;
+        let into = sums.clone();
+        let buffer = RecordBuffer::on(board, BufferOptions::default(), move |batch| {
+            let mut sums = into.lock();
+            for record in batch.records() {
+                if let Some(value) = record.read::<CounterValue>() {
+                    add(&mut sums, &value);
+                }
+            }
+        })?;
+        Ok(CounterGroup {
+            board: board.clone(),
+            agent,
+            request,
+            buffer,
+            sums,
+            context: QuietMutex::default(),
+        })
+    }
+
+    /// Starts counting; what has been counted before stays.
+    ///
+    /// # Errors
+    ///
+    /// [`GroupError::Started`]; as for [`Context::count`], if another group or context of the process counts.
+    pub fn start(&self) -> Result<(), GroupError> {
+        let mut started = self.context.lock();
+        if started.is_some() {
+            return Err(GroupError::Started);
+        }
+        let context = Context::on(&self.board)?;
+        context.trace_to(&self.buffer, Selection::kinds(&[Kind::KERNEL_DISPATCH]))?;
+        context.count_request(&self.buffer, self.agent, self.request.clone())?;
+        context.start()?;
+        *started = Some(context);
+        Ok(())
+    }
+
+    /// Stops counting. Other groups can be started.
+    ///
+    /// # Errors
+    ///
+    /// [`GroupError::Stopped`]; [`ToolError::Busy`] within callbacks.
+    pub fn stop(&self) -> Result<(), GroupError> {
+        let context = self.context.lock().take().ok_or(GroupError::Stopped)?;
+        let stopped = context.stop();
+        drop(context);
+        stopped?;
+        Ok(self.buffer.flush()?)
+    }
+
+    /// What has been counted so far, in the order of the names. The group may be started: kernels that run are not in it.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::Busy`] within callbacks.
+    pub fn read(&self) -> Result<Vec<GroupValue>, GroupError> {
+        self.buffer.flush()?;
+        let sums = self.sums.lock();
+        Ok(sums.iter().map(|sum| sum.value.clone()).collect())
+    }
+
+    /// Forgets what has been counted. The group may be started.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::Busy`] within callbacks.
+    pub fn reset(&self) -> Result<(), GroupError> {
+        self.buffer.flush()?;
+        let fresh = sums(&self.board, &self.request)?;
+        *self.sums.lock() = fresh;
+        Ok(())
+    }
+
+    /// The number of passes of a kernel that the group needs.
+    pub fn passes(&self) -> usize {
+        self.request.set.passes().len()
+    }
+}
+
+impl Drop for CounterGroup {
+    fn drop(&mut self) {
+        // It may be stopped.
+        let _ = self.stop();
+    }
+}
+
+impl std::fmt::Debug for CounterGroup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CounterGroup")
+            .field("agent", &self.agent)
+            .field("request", &self.request)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sums of nothing.
+fn sums(board: &Switchboard, request: &CountingRequest) -> Result<Vec<Sum>, GroupError> {
+    let set = &request.set;
+    let architecture = set.architecture();
+    let sum = |index: &_| {
+        let counter = architecture.counter(*index);
+        let name = counter.name.clone();
+        if matches!(counter.usage, Usage::Percentage | Usage::Ratio) {
+            return Err(GroupError::DoesNotAddUp { name });
+        }
+        let (value, total) = match counter.definition {
+            Definition::Basic { block, .. } => {
+                let block = &architecture.blocks()[block.0 as usize];
+                (Number::Uint(0), block.instances.unwrap_or(1))
+            }
+            Definition::Derived(..) => (Number::Double(0.0), 1),
+        };
+        let sampled = set.instances().map_or(total, |most| most.get().min(total));
+        Ok(Sum {
+            counter: board.names().string(&name),
+            value: GroupValue {
+                name,
+                value,
+                readings: 0,
+                invalid: 0,
+                reason: CounterInvalid::NO,
+                sampled_instances: sampled,
+                total_instances: total,
+            },
+        })
+    };
+    set.wanted().iter().map(sum).collect()
+}
+
+fn add(sums: &mut [Sum], value: &CounterValue) {
+    let Some(sum) = sums.iter_mut().find(|sum| sum.counter == value.counter) else {
+        return;
+    };
+    let sum = &mut sum.value;
+    let Some(number) = value.number() else {
+        sum.invalid += 1;
+        sum.reason = value.invalid;
+        return;
+    };
+    sum.readings += 1;
+    match &mut sum.value {
+        Number::Uint(total) if value.value_type == CounterValueType::UINT64 => {
+            *total = total.saturating_add(value.value);
+        }
+        Number::Double(total) => *total += number,
+        Number::Uint(_) => {}
+    }
+}
