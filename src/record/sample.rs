@@ -110,7 +110,8 @@ impl HardwareId {
             .with_chiplet(cpu >> 10)
     }
 
-    /// The number of the compute unit on the agent, or of the CPU given to [`HardwareId::of_cpu`].
+    /// The number of the CPU given to [`HardwareId::of_cpu`]. On other agents, a number that is unique for each compute
+    /// unit.
     pub const fn unit(self) -> u16 {
         (self.compute_unit()
             | self.shader_engine() << 4

@@ -2,7 +2,7 @@
 
 use super::enqueue::KernelSource;
 use super::random::{Purpose, Random};
-use super::waves::{Program, Window};
+use super::waves::{Operation, Program, Window};
 use crate::capture::code::CodeOffset;
 use crate::capture::names::Names;
 use crate::code::symbols::{Line, listing};
@@ -123,6 +123,20 @@ impl LoadedKernel {
         match self.program.lines[index].lanes {
             64.. => u64::MAX,
             lanes => (1 << lanes) - 1,
+        }
+    }
+
+    /// The width of the banks of local memory for its accesses: 1 for 4 bytes, 2 for 8 bytes.
+    pub(super) fn bank_configuration(&self) -> u8 {
+        let is_wide = |operation| matches!(operation, Operation::Local { bytes: 8.. });
+        match self
+            .program
+            .lines
+            .iter()
+            .any(|line| is_wide(line.operation))
+        {
+            true => 2,
+            false => 1,
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) struct KernelSource {
     pub(super) registers: u32,
     /// Local memory per workgroup, in bytes.
     pub(super) local_memory: u32,
+    /// Private memory per work-item for registers that were spilled, in bytes.
+    pub(super) private_memory: u32,
     /// Workgroups that fit on a compute unit at once.
     pub(super) resident: u64,
     /// The time that a compute unit takes for `resident` workgroups, in nanoseconds.
@@ -74,6 +76,20 @@ const PINNED_WIDTH: u64 = 24_000;
 const PAGEABLE_WIDTH: u64 = 9_000;
 /// Bandwidth of a peer link.
 const PEER_WIDTH: u64 = 40_000;
+/// The time of a copy of page-locked memory until its first byte: that of a descriptor and a round trip on PCI Express.
+const PINNED_LATENCY: Nanos = Nanos(1_400);
+/// The time for pageable memory, which the staging adds to.
+const PAGEABLE_LATENCY: Nanos = Nanos(6_800);
+/// The time on a peer link.
+const PEER_LATENCY: Nanos = Nanos(2_100);
+/// The most waves of a compute unit, and the lanes of a wave.
+const MOST_WAVES: u64 = 40;
+const LANES: u64 = 64;
+/// Cache configurations: no preference, more local memory, more first-level cache, equal parts.
+const CACHE_NONE: u8 = 0;
+const CACHE_LOCAL: u8 = 1;
+const CACHE_FIRST_LEVEL: u8 = 2;
+const CACHE_EQUAL: u8 = 3;
 /// The time that a compute unit takes to move a byte, in thousandths of a nanosecond.
 const BYTE_TIME: u64 = 100;
 
@@ -193,6 +209,7 @@ impl Thread {
         let demand = Demand {
             amount: amount * counters.passes(),
             width: busy.min(COMPUTE_UNITS) * 1_000,
+            setup: Nanos(0),
         };
         let queue = QueueChoice::Compute;
         let enqueued = self.enqueue(&call, launch.stream, queue, demand);
@@ -209,6 +226,13 @@ impl Thread {
         record.dynamic_local_memory = launch.local_memory;
         record.executed_local_memory =
             (source.local_memory + launch.local_memory).next_multiple_of(8 << 10);
+        record.private_memory = source.private_memory;
+        record.private_memory_total =
+            u64::from(source.private_memory) * COMPUTE_UNITS * MOST_WAVES * LANES;
+        record.grid_id = 1 + self.runtime.counts.kernels.get() as i64;
+        (record.cache_requested, record.cache_executed) =
+            cache_configuration(source.local_memory + launch.local_memory);
+        record.local_memory_config = module.executed.kernel(index).bank_configuration();
         record.carveout = 255;
         record.launch = LaunchType::REGULAR;
         record.dimensions = 3;
@@ -365,6 +389,7 @@ impl Thread {
         let demand = Demand {
             amount: self.random.around(bytes * BYTE_TIME, 2),
             width: COMPUTE_UNITS * 1_000,
+            setup: Nanos(0),
         };
         let enqueued = self.enqueue(&call, stream, QueueChoice::Compute, demand);
         let mut record = MemorySet::blank();
@@ -452,19 +477,29 @@ impl Thread {
     }
 }
 
+/// The cache configuration that a kernel with this much local memory asks for, and the one that it gets.
+fn cache_configuration(local_memory: u32) -> (u8, u8) {
+    match local_memory {
+        0 => (CACHE_FIRST_LEVEL, CACHE_FIRST_LEVEL),
+        1..0x4000 => (CACHE_NONE, CACHE_EQUAL),
+        _ => (CACHE_LOCAL, CACHE_LOCAL),
+    }
+}
+
 /// The kind of a transfer, its queue, and its demand.
 fn direction(
     from: MemoryLocation,
     to: MemoryLocation,
     bytes: u64,
 ) -> (TransferKind, QueueChoice, Demand) {
-    let by_engine = |width| Demand {
+    let by_engine = |width, setup| Demand {
         amount: bytes * 1_000,
         width,
+        setup,
     };
     let with_host = |host: MemoryLocation| match host.kind {
-        MemoryKind::PAGEABLE => by_engine(PAGEABLE_WIDTH),
-        _ => by_engine(PINNED_WIDTH),
+        MemoryKind::PAGEABLE => by_engine(PAGEABLE_WIDTH, PAGEABLE_LATENCY),
+        _ => by_engine(PINNED_WIDTH, PINNED_LATENCY),
     };
     match (from.device, to.device) {
         (None, Some(_)) => (
@@ -486,13 +521,14 @@ fn direction(
             let demand = Demand {
                 amount: bytes * BYTE_TIME,
                 width: COMPUTE_UNITS * 1_000,
+                setup: Nanos(0),
             };
             (TransferKind::DEVICE_TO_DEVICE, QueueChoice::Compute, demand)
         }
         (Some(_), Some(_)) => (
             TransferKind::PEER_TO_PEER,
             QueueChoice::Peer,
-            by_engine(PEER_WIDTH),
+            by_engine(PEER_WIDTH, PEER_LATENCY),
         ),
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Demand {
     pub(super) amount: u64,
     /// The largest usable share, in thousandths of the unit.
     pub(super) width: u64,
+    /// The time from its start until it uses the engine: the latency of a link.
+    pub(super) setup: Nanos,
 }
 
 /// A command to be submitted.
@@ -88,6 +90,8 @@ struct Engine {
 #[derive(Debug)]
 struct Running {
     work: WorkIndex,
+    /// The rest of its [`Demand::setup`].
+    setup: u64,
     remaining: u64,
     width: u64,
     /// Its current share, in `1 ..= width`.
@@ -169,7 +173,7 @@ impl Machine {
     /// The time of the next event, if nothing else is submitted.
     pub(super) fn next(&self) -> Option<Moment> {
         let starts = self.queues.iter().filter_map(|queue| self.start_of(queue));
-        let ends = self.engines.iter().filter_map(Engine::next_end);
+        let ends = self.engines.iter().filter_map(Engine::next_change);
         starts.chain(ends).min()
     }
 
@@ -238,9 +242,14 @@ impl Machine {
             queue.state = QueueState::Running;
             let state = self.works.live_mut(work);
             state.start = Some(now);
-            let Demand { amount, width } = state.command.demand;
+            let Demand {
+                amount,
+                width,
+                setup,
+            } = state.command.demand;
             self.engines[queue.engine.0].running.push(Running {
                 work,
+                setup: setup.0,
                 remaining: amount.max(1),
                 width: width.max(1),
                 rate: 1,
@@ -253,8 +262,12 @@ impl Machine {
 }
 
 impl Engine {
-    fn next_end(&self) -> Option<Moment> {
-        let left = |running: &Running| running.remaining.div_ceil(running.rate);
+    /// The time at which work ends, or begins to use the engine.
+    fn next_change(&self) -> Option<Moment> {
+        let left = |running: &Running| match running.setup {
+            0 => running.remaining.div_ceil(running.rate),
+            setup => setup,
+        };
         let left = self.running.iter().map(left).min()?;
         Some(self.updated + Nanos(left))
     }
@@ -262,14 +275,19 @@ impl Engine {
     fn progress(&mut self, now: Moment) {
         let span = (now - self.updated).0;
         for running in &mut self.running {
-            running.remaining = running.remaining.saturating_sub(running.rate * span);
+            match running.setup {
+                0 => running.remaining = running.remaining.saturating_sub(running.rate * span),
+                setup => running.setup = setup.saturating_sub(span),
+            }
         }
         self.updated = now;
     }
 
     /// Divides the capacity: narrow work gets all that it can use, wide work shares the rest.
     fn share(&mut self) {
-        let mut order: Vec<usize> = (0..self.running.len()).collect();
+        let mut order: Vec<usize> = (0..self.running.len())
+            .filter(|&index| self.running[index].setup == 0)
+            .collect();
         order.sort_by_key(|&index| self.running[index].width);
         let mut left = self.capacity;
         for (done, &index) in order.iter().enumerate() {
@@ -292,6 +310,7 @@ mod tests {
             demand: Demand {
                 amount: nanos * width,
                 width,
+                setup: Nanos(0),
             },
             arrives: Moment::BEGIN,
             latency: Nanos(0),
@@ -320,6 +339,19 @@ mod tests {
         machine.submit(command(queue, 50, 1_000, &[]));
         machine.submit(command(queue, 30, 1_000, &[]));
         assert_eq!(run(machine), [(0, 50), (50, 80)]);
+    }
+
+    #[test]
+    fn work_uses_the_engine_after_its_setup() {
+        let mut machine = Machine::default();
+        let engine = machine.engine(1_000);
+        let (one, two) = (machine.queue(engine), machine.queue(engine));
+        machine.submit(command(one, 100, 1_000, &[]));
+        let mut late = command(two, 30, 1_000, &[]);
+        late.demand.setup = Nanos(20);
+        machine.submit(late);
+        // The first has the engine for 20, then each has half of it until the second ends.
+        assert_eq!(run(machine), [(0, 130), (0, 80)]);
     }
 
     #[test]

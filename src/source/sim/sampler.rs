@@ -5,12 +5,15 @@
 //! Host-trap sampling stops the wave, which executes up to two more instructions, and sees its program counter only; if
 //! the wave has ended meanwhile, the sample is invalid.
 //!
+//! An interval may also be in instructions: each compute unit counts those that its waves issue, and samples one of
+//! each interval with the wave that issues it.
+//!
 //! Samples pass through a memory of the device that the host empties at a limited rate. When it is full, samples are
 //! dropped and counted for their dispatch. Up to [`MAX_BUFFERED`] samples stay in the device until it is flushed or the
 //! dispatch ends.
 
 use super::code::LoadedKernel;
-use super::device::COMPUTE_UNITS;
+use super::device::{self, COMPUTE_UNITS};
 use super::machine::{Span, WorkIndex};
 use super::random::{Purpose, Random};
 use super::runtime::keep_room;
@@ -31,7 +34,7 @@ use std::sync::{Arc, Mutex};
 mod tests;
 
 /// The supported configurations.
-pub(super) const CONFIGURATIONS: [Configuration; 2] = [
+pub(super) const CONFIGURATIONS: [Configuration; 3] = [
     Configuration {
         method: SamplingMethod::HOST_TRAP,
         unit: SamplingUnit::TIME,
@@ -46,6 +49,13 @@ pub(super) const CONFIGURATIONS: [Configuration; 2] = [
         max: 1 << 31,
         power_of_two: true,
     },
+    Configuration {
+        method: SamplingMethod::STOCHASTIC,
+        unit: SamplingUnit::INSTRUCTIONS,
+        min: 1 << 8,
+        max: 1 << 31,
+        power_of_two: true,
+    },
 ];
 
 /// Cycles per 2 nanoseconds: the device runs at 1500 MHz.
@@ -56,6 +66,9 @@ const DEVICE_SAMPLES: u64 = 16_384;
 const SAMPLES_PER_MICROSECOND: u64 = 100;
 /// The number of samples buffered in the device.
 const MAX_BUFFERED: usize = 256;
+
+/// A factor that spreads numbers over 64 bits.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A kernel launch.
 pub(super) struct Launched {
@@ -173,7 +186,12 @@ impl DeviceSampler {
             }
         }
         if let (Some(request), Some(delivery)) = (state.request, state.delivery) {
-            state.sample(request, delivery, span, clock);
+            match request.unit {
+                SamplingUnit::INSTRUCTIONS => {
+                    state.sample_instructions(request, delivery, span, clock)
+                }
+                _ => state.sample(request, delivery, span, clock),
+            }
         }
     }
 
@@ -221,6 +239,21 @@ fn cycles(since: Nanos) -> u64 {
     since.0 * CYCLES_OF_2_NS / 2
 }
 
+/// The first moment of a cycle of a dispatch that started at `start`.
+fn start_of_cycle(start: Moment, cycle: u64) -> Moment {
+    start + Nanos((cycle * 2).div_ceil(CYCLES_OF_2_NS))
+}
+
+/// The compute units in use, each with the work that has the greater part of it.
+fn units(span: &Span) -> impl Iterator<Item = (u64, WorkIndex)> {
+    let mut before = 0;
+    span.shares.iter().flat_map(move |(work, share)| {
+        let units = (before + 500) / 1_000..(before + share + 500) / 1_000;
+        before += share;
+        (units.start..units.end.min(COMPUTE_UNITS)).map(move |unit| (unit, *work))
+    })
+}
+
 impl State {
     fn sample(
         &mut self,
@@ -264,20 +297,79 @@ impl State {
     ) {
         self.turn += 1;
         let time = clock.read(at);
+        self.empty_memory(at);
+        for (unit, work) in units(span) {
+            self.visit_unit(unit, work, (at, time), method, delivery);
+        }
+    }
+
+    /// The host empties the device's memory until `at`.
+    fn empty_memory(&mut self, at: Moment) {
         let (elapsed, level) = (at - self.memory.1, self.memory.0);
         self.memory = (
             level.saturating_sub(elapsed.0 * SAMPLES_PER_MICROSECOND),
             at,
         );
-        let mut before = 0;
-        for (work, share) in &span.shares {
-            // The units of which this work has the greater part.
-            let units = (before + 500) / 1_000..(before + share + 500) / 1_000;
-            before += share;
-            for unit in units.start..units.end.min(COMPUTE_UNITS) {
-                self.visit_unit(unit, *work, (at, time), method, delivery);
+    }
+
+    /// Samples the instructions of a span, those of all units in the order of time.
+    fn sample_instructions(
+        &mut self,
+        request: Request,
+        delivery: Delivery,
+        span: &Span,
+        clock: &mut DeviceClock,
+    ) {
+        let mut sampled = Vec::new();
+        for (unit, work) in units(span) {
+            let Some((window, phase, start)) = self.window(unit, work, span.from) else {
+                continue;
+            };
+            let at_cycle = |moment: Moment| phase + cycles(moment - start);
+            let issued = window.issued(at_cycle(span.from))..window.issued(at_cycle(span.to));
+            let intervals = issued.start / request.interval..=issued.end / request.interval;
+            for number in intervals {
+                // At a random place in the interval, so that samples do not resonate with the loops of a kernel.
+                let random = (phase ^ number).wrapping_mul(GOLDEN) >> 32;
+                let instruction = number * request.interval + random % request.interval;
+                if issued.contains(&instruction) {
+                    let (cycle, seen) = window.instruction(instruction);
+                    sampled.push((
+                        start_of_cycle(start, cycle - phase),
+                        unit,
+                        work,
+                        start,
+                        seen,
+                    ));
+                }
             }
         }
+        sampled.sort_by_key(|(at, unit, ..)| (*at, *unit));
+        for (at, unit, work, start, seen) in sampled {
+            let at = at.clamp(span.from, span.to);
+            self.empty_memory(at);
+            let times = (at, start, clock.read(at));
+            self.take(unit, work, times, request.method, &seen, delivery);
+        }
+    }
+
+    /// The simulated execution of a dispatch, the position of a unit in it when the dispatch started, and that start.
+    fn window(
+        &mut self,
+        unit: u64,
+        work: WorkIndex,
+        now: Moment,
+    ) -> Option<(Arc<Window>, u64, Moment)> {
+        let dispatch = self.dispatches.get_mut(&work)?;
+        let launched = &dispatch.launched;
+        let window = dispatch.window.get_or_insert_with(|| {
+            let (waves, resident) = (launched.waves_per_group, launched.resident);
+            launched.code.window(waves, resident, self.seed)
+        });
+        // Each unit is at another position in the repeated window.
+        let phase = (launched.work.0 * COMPUTE_UNITS + unit).wrapping_mul(GOLDEN);
+        let phase = phase % window.cycles();
+        Some((window.clone(), phase, dispatch.start.unwrap_or(now)))
     }
 
     fn visit_unit(
@@ -288,19 +380,11 @@ impl State {
         method: SamplingMethod,
         delivery: Delivery,
     ) {
-        let Some(dispatch) = self.dispatches.get_mut(&work) else {
+        let Some((window, phase, start)) = self.window(unit, work, at) else {
             return;
         };
-        let start = dispatch.start.unwrap_or(at);
-        let launched = &dispatch.launched;
-        let window = dispatch.window.get_or_insert_with(|| {
-            let (waves, resident) = (launched.waves_per_group, launched.resident);
-            launched.code.window(waves, resident, self.seed)
-        });
-        // Each unit is at another position in the repeated window.
-        let phase = (launched.work.0 * COMPUTE_UNITS + unit).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let visit = Visit {
-            cycle: phase % window.cycles() + cycles(at - start),
+            cycle: phase + cycles(at - start),
             turn: self.turn,
         };
         let seen = match method {
@@ -310,7 +394,22 @@ impl State {
                 window.trap(visit, delay)
             }
         };
-        let Some(seen) = seen else {
+        if let Some(seen) = seen {
+            self.take(unit, work, (at, start, time), method, &seen, delivery);
+        }
+    }
+
+    /// Takes a sample, unless the device's memory is full.
+    fn take(
+        &mut self,
+        unit: u64,
+        work: WorkIndex,
+        times: (Moment, Moment, DeviceTime),
+        method: SamplingMethod,
+        seen: &Seen,
+        delivery: Delivery,
+    ) {
+        let Some(dispatch) = self.dispatches.get_mut(&work) else {
             return;
         };
         dispatch.total += 1;
@@ -319,7 +418,7 @@ impl State {
             return;
         }
         self.memory.0 += 1_000;
-        let buffered = dispatch.buffered(self.agent, method, unit, (at, start, time), &seen);
+        let buffered = dispatch.buffered(self.agent, method, unit, times, seen);
         match (delivery.deliver, buffered) {
             (Deliver::Aggregates, BufferedSample::HostTrap(sample)) => {
                 self.aggregates.host_trap(&sample)
@@ -387,12 +486,10 @@ impl Dispatch {
         }
         let waves = (self.launched.waves_per_group as usize).max(1);
         let (slot, group) = (seen.slot as u64, (seen.slot / waves) as u64);
-        let hardware = HardwareId::of_cpu(unit as u16)
+        let hardware = device::hardware(unit, self.launched.queue)
             .with_simd(slot % SIMDS as u64)
             .with_wave(slot / SIMDS as u64)
-            .with_workgroup_slot(group)
-            .with_queue(self.launched.queue.into())
-            .with_virtual_memory(1);
+            .with_workgroup_slot(group);
         let workgroup = self.workgroup(unit, group, at - start);
         let offset = code.offset(seen.instruction);
         let exec_mask = code.lanes(seen.instruction);

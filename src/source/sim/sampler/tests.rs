@@ -8,6 +8,7 @@ use crate::collect::recorder::RecorderOptions;
 use crate::collect::sampling::SamplingError;
 use crate::collect::scope::Scope;
 use crate::collect::switchboard::Selection;
+use crate::source::sim::device::unit_of;
 use crate::source::sim::{Demo, Simulation};
 use std::collections::HashMap;
 use std::path::Path;
@@ -147,7 +148,7 @@ fn every_sample_lies_within_its_dispatch_and_is_whole() {
             (kernel.kernel, kernel.work.agent)
         );
         assert!(sample.code_object.is_some() && sample.exec_mask != 0);
-        assert!(u64::from(sample.hardware.unit()) < COMPUTE_UNITS);
+        assert!(unit_of(sample.hardware) < COMPUTE_UNITS);
         assert!((1..=40).contains(&sample.wave_count));
         assert_eq!(sample.absent, Absent::NOTHING);
         assert_eq!(sample.issued().is_some(), sample.not_issued().is_none());
@@ -174,7 +175,7 @@ fn all_units_are_visited_at_the_same_moments_each_once() {
     let mut moments: HashMap<(AgentId, DeviceTime), Vec<u16>> = HashMap::new();
     for sample in &run.stochastic {
         let units = moments.entry((sample.agent, sample.time)).or_default();
-        units.push(sample.hardware.unit());
+        units.push(unit_of(sample.hardware) as u16);
     }
     for units in moments.values_mut() {
         units.sort_unstable();
@@ -185,6 +186,34 @@ fn all_units_are_visited_at_the_same_moments_each_once() {
         whole * 2 > moments.len(),
         "most moments find all units busy"
     );
+}
+
+#[test]
+fn an_interval_of_instructions_samples_what_each_unit_issues() {
+    let request = Request {
+        unit: SamplingUnit::INSTRUCTIONS,
+        interval: 1 << 12,
+        ..STOCHASTIC
+    };
+    let run = Run::of(request);
+    run.totals_add_up();
+    assert!(run.stochastic.len() > 1_000, "{}", run.stochastic.len());
+    for sample in &run.stochastic {
+        assert!(sample.issued().is_some());
+        let completion = &run.completions[&sample.work];
+        assert!((completion.start..=completion.end).contains(&sample.time));
+    }
+    for totals in run.totals.values() {
+        assert_eq!((totals.unit, totals.interval), (request.unit, 1 << 12));
+    }
+    // Twice the interval, half of the samples.
+    let interval = 1 << 13;
+    let half = Run::of(Request {
+        interval,
+        ..request
+    });
+    let ratio = run.stochastic.len() as f64 / half.stochastic.len() as f64;
+    assert!((1.9..2.1).contains(&ratio), "{ratio}");
 }
 
 #[test]

@@ -19,6 +19,7 @@ void add(global const half8 *a, global half8 *b, long n)
         2 s_load_dwordx4 s[0:3], s[4:5], 0x0
         s_waitcnt lgkmcnt(0)
         v_lshlrev_b32 v0, 4, v0
+        s_branch test
         again:
         5 global_load_dwordx4 v[4:7], v[0:1], s[0:1]
         global_load_dwordx4 v[8:11], v[0:1], s[2:3]
@@ -28,10 +29,12 @@ void add(global const half8 *a, global half8 *b, long n)
         v_pk_add_f16 v6, v6, v10
         v_pk_add_f16 v7, v7, v11
         global_store_dwordx4 v[0:1], v[4:7], s[2:3]
-        4 v_add_u32 v0, v0, v12
-        s_cmp_lt_u32 s6, s7
-        s_cbranch_scc1 again ;x1
-        6 s_endpgm",
+        v_add_u32 v0, v0, v12
+        test:
+        4 s_cmp_lt_u32 s6, s7
+        s_cbranch_scc1 again ;x2
+        6 s_sendmsg sendmsg(MSG_DEALLOC_VGPRS)
+        s_endpgm",
 };
 
 pub(super) static GELU: Code = Code {
@@ -59,9 +62,9 @@ void bias_gelu(global const half8 *in, global const half8 *bias, global half8 *o
         10 global_load_dword v4, v[0:1], s[0:1]
         s_waitcnt vmcnt(0)
         v_add_f32 v5, v4, v8
-        4 v_mul_f32 v6, v5, v5
-        v_fma_f32 v6, v6, v12, v13
-        v_mul_f32 v6, v6, v5
+        4 v_dual_mul_f32 v6, v5, v5
+        v_dual_fmac_f32 v6, v6, v12
+        v_dual_mul_f32 v6, v6, v5
         v_exp_f32 v7, v6
         5 v_add_f32 v7, v7, v14
         v_rcp_f32 v7, v7
@@ -149,6 +152,7 @@ void augment(read_only image2d_t image, sampler_t sampler, global half4 *out, ul
         v_add_f32 v5, v5, v9
         v_cvt_pkrtz_f16_f32 v4, v4, v5
         global_store_dwordx2 v[14:15], v[4:5], s[0:1]
+        exp mrt0, v4, v5
         s_cmp_lt_u32 s6, s7
         s_cbranch_scc1 again ;x8
         8 s_endpgm",
@@ -203,7 +207,7 @@ void layer_norm(global const half8 *in, global half8 *out, local float *sums, in
         s_waitcnt lgkmcnt(0)
         others:
         13 s_barrier
-        14 ds_read_b32 v17, v2
+        14 lds_direct_load v17
         s_waitcnt lgkmcnt(0)
         v_mul_f32 v8, v8, v17
         v_cvt_pkrtz_f16_f32 v4, v8, v9
@@ -303,7 +307,8 @@ void gemm(global const half *a, global const half *b, global half *c, int k)
         6 s_add_u32 s6, s6, s7
         s_cmp_lt_u32 s6, s8
         s_cbranch_scc1 slice ;x24
-        13 v_accvgpr_read_b32 v4, a0
+        13 s_nop 15
+        v_accvgpr_read_b32 v4, a0
         v_accvgpr_read_b32 v5, a16
         v_cvt_pkrtz_f16_f32 v4, v4, v5
         global_store_dwordx4 v[0:1], v[4:7], s[2:3]
@@ -367,6 +372,7 @@ void attention(global const half *q, global const half *k, global const half *v,
         s_cmp_lt_u32 s6, s12
         s_cbranch_scc1 tile ;x4
         16 v_rcp_f32 v28, v28
+        s_nop 15
         v_accvgpr_read_b32 v24, a16
         v_mul_f32 v24, v24, v28
         global_store_dwordx4 v[0:1], v[24:27], s[10:11]

@@ -398,6 +398,26 @@ fn a_trap_is_at_most_two_instructions_late() {
 }
 
 #[test]
+fn instructions_are_numbered_in_the_order_of_their_cycles() {
+    for mix in mixes() {
+        let window = mix.window();
+        let mut number = 0;
+        for cycle in 0..2 * window.cycles() {
+            assert_eq!(window.issued(cycle), number);
+            for slot in 0..mix.waves * mix.groups {
+                let wave = window.of_slot(cycle, slot);
+                if let Some((instruction, did @ Did::Issued(_))) = wave {
+                    let (at, seen) = window.instruction(number);
+                    let expected = (cycle, slot, instruction, did);
+                    assert_eq!((at, seen.slot, seen.instruction, seen.did), expected);
+                    number += 1;
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_window() {
     let mixes = mixes();
     let mix = mixes.iter().find(|mix| mix.name == "constants").unwrap();

@@ -24,6 +24,8 @@ pub(in crate::source::sim) struct Window {
     /// By cycle.
     arbiter: Vec<[Snapshot; SIMDS]>,
     active: Vec<u8>,
+    /// The instructions issued before each cycle, and in all.
+    issued: Vec<u64>,
 }
 
 /// Selects the wave to sample: each visit to a unit takes the next active one.
@@ -56,6 +58,10 @@ pub(in crate::source::sim) struct Seen {
 #[cfg(test)]
 pub(in crate::source::sim) type Occupancy<K> = BTreeMap<K, f64>;
 
+fn did_issue(wave: &Option<WaveCycle>) -> bool {
+    wave.is_some_and(|wave| matches!(wave.did, Did::Issued(_)))
+}
+
 impl Window {
     /// Runs `program` on a unit with `groups` workgroups of `waves_per_group` waves.
     pub fn of(program: &Program, waves_per_group: usize, groups: usize, random: Random) -> Window {
@@ -68,13 +74,18 @@ impl Window {
             waves: Vec::with_capacity(slots * CYCLES),
             arbiter: Vec::with_capacity(CYCLES),
             active: Vec::with_capacity(CYCLES),
+            issued: Vec::with_capacity(CYCLES + 1),
         };
+        let mut issued = 0;
+        window.issued.push(issued);
         for _ in 0..WARM_UP {
             unit.step(&mut row, &mut arbiter);
         }
         while window.arbiter.len() < CYCLES {
             unit.step(&mut row, &mut arbiter);
             window.active.push(row.iter().flatten().count() as u8);
+            issued += row.iter().filter(|wave| did_issue(wave)).count() as u64;
+            window.issued.push(issued);
             window.waves.extend_from_slice(&row);
             window.arbiter.push(arbiter);
         }
@@ -109,7 +120,36 @@ impl Window {
                 found
             })?
         };
-        let wave = row[slot]?;
+        self.seen(cycle, slot)
+    }
+
+    /// The number of instructions issued before `cycle`.
+    pub fn issued(&self, cycle: u64) -> u64 {
+        let (whole, rest) = (cycle / self.cycles(), cycle % self.cycles());
+        whole * self.issued[CYCLES] + self.issued[rest as usize]
+    }
+
+    /// The cycle in which the instruction with this number is issued, and the wave that issues it.
+    ///
+    /// # Panics
+    ///
+    /// If no instruction is ever issued.
+    pub fn instruction(&self, number: u64) -> (u64, Seen) {
+        let all = self.issued[CYCLES];
+        let (whole, rest) = (number / all, number % all);
+        let cycle = self.issued.partition_point(|before| *before <= rest) - 1;
+        let (_, row) = self.at(cycle as u64);
+        let mut issuing = (0..row.len()).filter(|slot| did_issue(&row[*slot]));
+        let slot = issuing.nth((rest - self.issued[cycle]) as usize);
+        let seen = slot.and_then(|slot| self.seen(cycle, slot));
+        let seen = seen.expect("the count of the cycle is that of its waves");
+        (whole * self.cycles() + cycle as u64, seen)
+    }
+
+    /// The wave in `slot`, in a cycle of the window.
+    fn seen(&self, cycle: usize, slot: usize) -> Option<Seen> {
+        let active = self.active[cycle];
+        let wave = self.waves[cycle * self.slots + slot]?;
         let mut snapshot = self.arbiter[cycle][slot % SIMDS];
         if let Did::Waited(reason) = wave.did {
             snapshot = snapshot.with_reason_not_issued(reason.0.into());
@@ -135,7 +175,7 @@ impl Window {
             let Some(wave) = row[seen.slot] else {
                 break;
             };
-            if matches!(wave.did, Did::Issued(_)) {
+            if did_issue(&Some(wave)) {
                 issued += 1;
             }
             let (_, row) = self.at(visit.cycle + later + 1);

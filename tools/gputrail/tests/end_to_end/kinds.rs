@@ -138,26 +138,7 @@ const EXCEPTIONS: &[(&[&str], &str)] = &[
     ),
     (
         &[
-            "HardwareId.chiplet",
-            "HardwareId.microengine",
-            "HardwareId.pipe",
-            "HardwareId.shader_array",
-            "InstructionType: LDS direct",
-            "InstructionType: dual vector ALU",
-            "InstructionType: export",
-            "InstructionType: jump",
-            "InstructionType: message",
-            "KernelDispatch.cache_executed",
-            "KernelDispatch.cache_requested",
-            "KernelDispatch.grid_id",
-            "KernelDispatch.local_memory_config",
-            "KernelDispatch.private_memory_total",
-            "NotIssued: internal instruction",
             "OverheadKind: collector resources",
-            "SamplingUnit: instructions",
-            "Snapshot.dual_issue_valu",
-            "Snapshot.issue_exp",
-            "Snapshot.issue_lds_direct",
             "UnifiedMemoryCounter.destination_agent",
             "UnifiedMemoryCounterKind: remote maps",
             "UnifiedMemoryCounterKind: thrashing",
@@ -369,10 +350,13 @@ fn add_fields(wanted: &mut BTreeSet<String>, of: &str, fields: &[Field]) {
 /// Runs of the demo.
 fn simulate(seen: &mut Seen, dir: &TestDir, tool: &str) {
     let counters = "SQ_WAVES,FetchSize,FETCH_SIZE,VALUUtilization,SQ_INST_CYCLES_SALU,VALUInsts";
-    let runs: [&[&str]; 5] = [
+    let sampled = ["--steps", "1", "--pc-sampling", "stochastic"];
+    let instructions = [&sampled[..], &["--interval", "4096instructions"]].concat();
+    let runs: [&[&str]; 6] = [
         &["--steps", "6"],
         &["--steps", "1", "--pc-sampling", "host-trap"],
-        &["--steps", "1", "--pc-sampling", "stochastic"],
+        &sampled,
+        &instructions,
         &["--steps", "1", "--counters", counters],
         &[
             "--steps",
