@@ -33,8 +33,10 @@ const SHORTEST_PERIOD: Nanos = Nanos(10_000);
 const SHADER_ENGINES: u64 = COMPUTE_UNITS / 16;
 /// The most passes of a kernel.
 const MAX_PASSES: usize = 64;
-/// The architecture of the devices.
-pub(super) const ARCHITECTURE: &str = "gfx9";
+/// The architecture of devices, unless another one is chosen.
+pub const ARCHITECTURE: &str = "gfx9";
+/// The architectures of devices.
+pub(super) const ARCHITECTURES: [&str; 2] = [ARCHITECTURE, "gfx11"];
 
 /// The blocks, with their instances and the number of events that they count at a time.
 const BLOCKS: [(&str, u32, u32); 6] = [
@@ -64,10 +66,10 @@ pub(super) fn architecture(name: &str) -> Arc<Architecture> {
     Arc::new(catalogue.architectures.remove(name).unwrap_or_default())
 }
 
-/// What the devices count, and how.
-pub(super) fn countable() -> Countable {
+/// What devices of the architecture called `name` count, and how.
+pub(super) fn countable(name: &str) -> Countable {
     Countable {
-        architecture: architecture(ARCHITECTURE),
+        architecture: architecture(name),
         dispatches: true,
         shortest_period: Some(SHORTEST_PERIOD),
         passes: MAX_PASSES,
@@ -108,6 +110,7 @@ pub(super) struct DeviceCounters(Mutex<State>);
 
 struct State {
     agent: AgentId,
+    architecture: &'static str,
     names: Names,
     configured: Option<Configured>,
     /// Set while counting is started.
@@ -149,6 +152,7 @@ impl DeviceCounters {
     pub(super) fn new(agent: AgentId, names: Names) -> DeviceCounters {
         DeviceCounters(Mutex::new(State {
             agent,
+            architecture: ARCHITECTURE,
             names,
             configured: None,
             delivery: None,
@@ -157,6 +161,11 @@ impl DeviceCounters {
             dispatches: BTreeMap::new(),
             period: None,
         }))
+    }
+
+    /// Makes the device one of another architecture, before its counters are configured.
+    pub(super) fn set_architecture(&self, name: &'static str) {
+        lock_std(&self.0).architecture = name;
     }
 
     pub(super) fn is_configured(&self) -> bool {
@@ -337,7 +346,7 @@ impl State {
 
 impl Provider<CountingRequest> for DeviceCounters {
     fn configurations(&self) -> Vec<Countable> {
-        vec![countable()]
+        vec![countable(lock_std(&self.0).architecture)]
     }
 
     fn configure(&self, request: &CountingRequest) -> Result<(), ConfigureError> {

@@ -40,6 +40,7 @@ mod waves;
 #[cfg(test)]
 mod tests;
 
+pub use counters::ARCHITECTURE;
 pub use device::{COMPUTE_UNITS, DEVICE_MEMORY};
 pub use runtime::SimulationError;
 
@@ -50,7 +51,13 @@ pub fn sampling_configurations() -> Vec<Configuration> {
 
 /// The counters and metrics of the simulated devices, and how they are counted.
 pub fn countable() -> Countable {
-    counters::countable()
+    counters::countable(counters::ARCHITECTURE)
+}
+
+/// The counters of simulated devices of the architecture called `name`, gfx9 or gfx11; `None` for others.
+pub fn countable_as(name: &str) -> Option<Countable> {
+    let known = counters::ARCHITECTURES.contains(&name);
+    known.then(|| counters::countable(name))
 }
 
 use crate::capture::names::Names;
@@ -136,6 +143,21 @@ impl Simulation {
     pub fn agents(&self) -> Vec<AgentId> {
         let devices = self.runtime.devices.iter();
         devices.map(|device| device.agent).collect()
+    }
+
+    /// Has `agent` count by the definitions of the architecture called `name`, gfx9 or gfx11. `false`: there is no such agent
+    /// or architecture.
+    pub fn counts_as(&self, agent: AgentId, name: &str) -> bool {
+        let mut names = counters::ARCHITECTURES.into_iter();
+        let mut devices = self.runtime.devices.iter();
+        let device = devices.find(|device| device.agent == agent);
+        match (device, names.find(|known| *known == name)) {
+            (Some(device), Some(name)) => {
+                device.counters.set_architecture(name);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Simulates that another process has configured PC sampling of `agent`, or released it (`None`).

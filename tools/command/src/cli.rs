@@ -709,6 +709,10 @@ pub struct Demo {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
+    /// The architecture by which the second of the two devices counts (--counters); the first one is gfx9
+    #[arg(long, value_name = "NAME", default_value = "gfx9", value_parser = ["gfx9", "gfx11"], conflicts_with = "tool")]
+    pub second_device: String,
+
     /// Steps of the simulated training
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub steps: u64,

@@ -95,7 +95,8 @@ struct Of {
     #[arg(short, long, value_name = "FILE")]
     definitions: Vec<PathBuf>,
 
-    /// The counters that an agent collects: its number in `gputrail agents`, or `sim` for the simulated GPU
+    /// The counters that an agent collects: its number in `gputrail agents`, or `sim` for the simulated GPU, `sim:gfx11` as
+    /// one of that architecture
     #[arg(long, value_name = "AGENT", conflicts_with_all = ["architecture", "definitions"])]
     agent: Option<String>,
 
@@ -291,9 +292,13 @@ fn counters_of_agent(agent: &str) -> Result<Architecture, anyhow::Error> {
     if agent == "sim" {
         return Ok((*sim::countable().architecture).clone());
     }
+    let architecture = agent.strip_prefix("sim:").and_then(sim::countable_as);
+    if let Some(countable) = architecture {
+        return Ok((*countable.architecture).clone());
+    }
     let number: usize = agent
         .parse()
-        .map_err(|_| anyhow!("{agent:?}: expected the number of an agent, or sim"))?;
+        .map_err(|_| anyhow!("{agent:?}: expected the number of an agent, sim, or sim:gfx11"))?;
     let devices = opencl::all_devices().map_err(|error| anyhow!("{error}"))?;
     let Some(device) = devices.get(number) else {
         return Err(anyhow!(

@@ -28,6 +28,13 @@ use std::path::Path;
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
     if !arguments.tool.is_empty() || arguments.counting.replay == Replay::Application {
+        if arguments.second_device != sim::ARCHITECTURE {
+            return Err(anyhow!(
+                "--second-device: {} is not for --replay application",
+                arguments.second_device
+            )
+            .into());
+        }
         return run_with_tools(arguments, carried);
     }
     if let Some(ranks) = arguments.ranks {
@@ -209,6 +216,9 @@ fn record_here(capture: &std::path::Path, arguments: &Demo) -> Result<(), Failur
         for agent in simulation.agents() {
             simulation.sampled_elsewhere(agent, Some(request));
         }
+    }
+    if let Some(second) = simulation.agents().get(1) {
+        simulation.counts_as(*second, &arguments.second_device);
     }
     simulation.run().map_err(|error| anyhow!(error))?;
     recorder

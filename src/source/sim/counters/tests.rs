@@ -249,3 +249,60 @@ fn all_metrics_of_both_architectures_have_values() {
     }
     assert_eq!(CounterInvalid::default(), CounterInvalid::NO);
 }
+
+/// The names of the metrics of an architecture that a device counts, which are each evaluated on the demo.
+#[test]
+fn a_gfx11_device_beside_a_gfx9_one_has_all_of_its_own_metrics() {
+    let gfx11 = architecture("gfx11");
+    let metrics = gfx11.metrics_in_order().iter();
+    let metrics: Vec<String> = metrics
+        .map(|index| gfx11.counter(*index).name.clone())
+        .collect();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("demo.gputrail");
+    let options = RecorderOptions {
+        ticks: TickSource::Virtual,
+        scope: Scope {
+            counters: Some(CounterChoice {
+                names: metrics.clone(),
+                ..CounterChoice::default()
+            }),
+            ..Scope::default()
+        },
+        ..RecorderOptions::default()
+    };
+    let header = Recorder::file_header(options.ticks, Demo::PROCESS);
+    let writer = Writer::create(&path, &header).unwrap();
+    let recorder = Recorder::start(&options, None, writer).unwrap();
+    let simulation = DEMO.prepare(&recorder);
+    let agents = simulation.agents();
+    assert!(simulation.counts_as(agents[1], "gfx11"));
+    assert!(!simulation.counts_as(agents[1], "gfx1"));
+    simulation.run().unwrap();
+    recorder.finish().unwrap();
+    let reader = Reader::open(&path).unwrap();
+    let mut counted: HashMap<(AgentId, String), Vec<CounterValue>> = HashMap::new();
+    let mut chunks = reader.chunks();
+    while let Some(chunk) = chunks.next() {
+        for record in chunk.records() {
+            if let Some(value) = record.read::<CounterValue>() {
+                let name = reader.metadata().string(value.counter).to_owned();
+                counted.entry((value.agent, name)).or_default().push(value);
+            }
+        }
+    }
+    for name in &metrics {
+        let values = &counted[&(agents[1], name.clone())];
+        assert!(values.len() > 20, "{name}");
+        // Kernels without vector instructions or memory accesses divide by 0.
+        let is_told = |value: &CounterValue| {
+            value.number().is_some() || value.invalid == CounterInvalid::DIVISION_BY_ZERO
+        };
+        assert!(values.iter().all(is_told), "{name}");
+    }
+    let valid = |name: &str| counted[&(agents[1], name.to_owned())][0].number();
+    assert_eq!(valid("GPU_UTIL"), Some(100.0));
+    // The other device has those of its own, and none of gfx11's.
+    assert!(counted.contains_key(&(agents[0], "TA_BUSY_avr".to_owned())));
+    assert!(!counted.contains_key(&(agents[0], "GPU_UTIL".to_owned())));
+}

@@ -169,3 +169,32 @@ fn a_name_that_needs_several_passes_alone_has_no_run() {
     let refused = run(&mut dir.gputrail([&demo[..], &refused].concat()));
     assert_ne!(refused.code(), 0);
 }
+
+#[test]
+fn devices_of_two_architectures_count_what_each_has() {
+    let dir = TestDir::new();
+    let demo = ["demo", "--steps", "1", "--second-device", "gfx11"];
+    let names = ["--counters", "SQ_WAVES,GPU_UTIL,L2CacheHit"];
+    let told = run(&mut dir.gputrail([&demo[..], &names].concat())).well();
+    let unknown = told
+        .stderr
+        .matches("no counter or metric \"GPU_UTIL\"")
+        .count();
+    assert_eq!(unknown, 1, "{}", told.stderr);
+    let counted = counted(&dir, "demo.pftrace");
+    let of = |name: &str| {
+        counted
+            .keys()
+            .filter(|(_, counter)| counter == name)
+            .count()
+    };
+    assert!(
+        of("GPU_UTIL") > 5 && of("SQ_WAVES") >= of("GPU_UTIL"),
+        "{counted:?}"
+    );
+    let text = well(&mut dir.gputrail(["counters", "list", "--agent", "sim:gfx11"])).text();
+    assert!(text.contains("WAVE_DEP_WAIT"), "{text}");
+    let refused = ["--replay", "application", "--counters", "SQ_WAVES"];
+    let refused = run(&mut dir.gputrail([&demo[..], &refused].concat()));
+    assert_eq!(refused.code(), 125, "{}", refused.stderr);
+}
