@@ -158,9 +158,15 @@ impl Graphs {
         let place = match free {
             Some(place) => place,
             None => {
+                // Viewers sort rows by name: these are above the nodes, which are in rows "CUDA graphs" and of queues.
+                let name = match launch.domain {
+                    Domain::CUDA_DRIVER => "CUDA graph launches",
+                    Domain::OPENCL => "command buffers",
+                    _ => "graph launches",
+                };
                 let name = match rows.len() {
-                    0 => "graph launches".to_owned(),
-                    more => format!("graph launches ({})", more + 1),
+                    0 => name.to_owned(),
+                    more => format!("{name} ({})", more + 1),
                 };
                 let queue = stream.new_queue(&Queue {
                     process: self.process,

@@ -642,7 +642,7 @@ fn graphs_are_told_from_their_creation_to_their_end_and_launches_are_above_their
         assert_eq!(launches.len(), 2, "{version}: {launches:?}");
         for (graph, nodes, inside, track) in &launches {
             assert_eq!((*graph, *nodes, *inside), (3, 3, 3), "{version}");
-            assert!(track.contains("graph launches"), "{version}: {track}");
+            assert!(track.contains("CUDA graph launches"), "{version}: {track}");
         }
     }
 }
