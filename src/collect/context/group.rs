@@ -143,7 +143,7 @@ impl CounterGroup {
     ///
     /// # Errors
     ///
-    /// [`GroupError::DoesNotAddUp`]; as for [`Context::count`] and [`RecordBuffer::new`].
+    /// [`GroupError::DoesNotAddUp`]; as for [`Context::count`] and for the creation of a [`RecordBuffer`].
     pub fn new(
         agent: AgentId,
         names: &[impl AsRef<str>],

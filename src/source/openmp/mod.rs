@@ -2,7 +2,7 @@
 //! work, waits and data operations as [markers](crate::collect::marker) of their threads.
 //!
 //! An OpenMP runtime calls [`start_tool`] of the library that `OMP_TOOL_LIBRARIES` names, and the callbacks registered
-//! in [`initialize`] on the threads that they are about. Runtimes of LLVM and Intel have OMPT, that of GCC does not.
+//! in `initialize` on the threads that they are about. Runtimes of LLVM and Intel have OMPT, that of GCC does not.
 
 mod ffi;
 mod regions;
