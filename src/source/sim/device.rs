@@ -73,8 +73,6 @@ pub(super) struct Device {
     pub(super) sampler: Arc<DeviceSampler>,
     pub(super) counters: Arc<DeviceCounters>,
     queues: Vec<HardwareQueue>,
-    /// The queue of the migrations of managed memory.
-    pub(super) migrations: QueueId,
     pub(super) clock: RefCell<DeviceClock>,
     pub(super) random: RefCell<Random>,
     /// Work that has ended and whose completion has not been recorded.
@@ -151,14 +149,6 @@ impl Device {
                 number: index as u32,
             }
         });
-        let queues: Vec<HardwareQueue> = queues.collect();
-        let mut migrations = Queue::blank();
-        (migrations.context, migrations.agent) = (context, agent);
-        migrations.properties = queue_properties::COPY_ENGINE | queue_properties::PROFILING;
-        migrations.handle = 0x5581_4200_0000 + 0x1000 * (number * 16 + queues.len()) as u64;
-        migrations.name = names.string("migrations");
-        migrations.number = queues.len() as u32;
-        let migrations = names.queue(migrations);
         let sampler = Arc::new(DeviceSampler::new(agent, seed, number));
         let name = format!("Simulated GPU {number}");
         board.sampling().offer(agent, &name, sampler.clone());
@@ -171,8 +161,7 @@ impl Device {
             compute,
             sampler,
             counters,
-            queues,
-            migrations,
+            queues: queues.collect(),
             clock: RefCell::new(DeviceClock::new(seed, number)),
             random: RefCell::new(Random::fork(seed, Purpose::Device, number)),
             finished: RefCell::default(),

@@ -6,7 +6,6 @@
 //! * `executor` runs host threads as futures, `time` has their ticks and the devices' clocks.
 //! * `waves` simulates compute units, `code` the kernels that they execute, `sampler` samples them, and `counters` counts
 //!   their `events`.
-//! * `graphs` launches several kernels by one call, `managed` has memory that moves by page faults.
 //! * `runtime`, `device`, `thread` and `enqueue` are the runtime and its calls; `collective` is a library on
 //!   top of it, `callbacks` reports to subscribers.
 //! * `training` is the program of the [`Demo`].
@@ -23,9 +22,7 @@ mod device;
 mod enqueue;
 mod events;
 mod executor;
-mod graphs;
 mod machine;
-mod managed;
 mod memory;
 mod operations;
 mod random;

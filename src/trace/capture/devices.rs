@@ -15,9 +15,8 @@ use crate::capture::Metadata;
 use crate::clock::{self, HostClock};
 use crate::record::number_map::NumberMap;
 use crate::record::{
-    self, AgentId, ClockPair, Completion, ContextId, CorrelationId, CounterValue, DeviceTime,
-    Domain, GraphNode, Kind, Nanos, QueueId, StreamId, ThreadId, Unfinished, WorkId,
-    queue_properties,
+    self, AgentId, ClockPair, Completion, ContextId, CounterValue, DeviceTime, Domain, GraphNode,
+    Kind, Nanos, QueueId, StreamId, ThreadId, Unfinished, WorkId, queue_properties,
 };
 use crate::trace::directory::Directory;
 use crate::trace::model::gauges::{Gauges, Running};
@@ -468,10 +467,7 @@ impl Devices {
             process: self.process,
             thread: work.map_or(ThreadId::NONE, |work| work.work.thread),
             correlation,
-            event: Some(match correlation {
-                CorrelationId::NONE => event_of_runtime(self.process, id),
-                _ => event(self.process, id, serial),
-            }),
+            event: Some(event(self.process, id, serial)),
             agent: view.map_or(AgentIndex::UNKNOWN, |view| view.index),
             queue: lane.index,
             stream: match work.map_or(StreamId::NONE, |work| work.work.stream) {
@@ -580,12 +576,6 @@ fn event(process: ProcessIndex, work: WorkId, serial: u32) -> EventId {
         0 => work.0 & (SHARED - 1),
         serial => SHARED | u64::from(serial),
     };
-    EventId(u64::from(process.0) << OWN_BITS | own)
-}
-
-/// The id in the trace of work that no call enqueued.
-fn event_of_runtime(process: ProcessIndex, work: WorkId) -> EventId {
-    let own = EventId::OF_RUNTIME | work.0 & u64::from(u32::MAX);
     EventId(u64::from(process.0) << OWN_BITS | own)
 }
 
