@@ -98,6 +98,7 @@ enum {
     GPUTRAIL_COUNTERS_NOT_AVAILABLE = -39, /* the agent does not offer these counters, or not in this way: ask which it has */
     GPUTRAIL_NO_SUCH_COUNTER_GROUP = -40, /* no such group of counters: it has been destroyed, or the id belongs to another kind of object */
     GPUTRAIL_WRONG_TYPE = -41, /* the value is of another type */
+    GPUTRAIL_NO_SUCH_COUNTER_SET = -42, /* no such set of counters: it has been destroyed, or the id belongs to another kind of object */
     GPUTRAIL_INTERNAL = -99 /* an internal error of gputrail; the library continues to work */
 };
 
@@ -776,6 +777,12 @@ typedef struct gputrail_counter_group {
   /* A number that no other object of the process has had. 0: no object. */
   uint64_t handle;
 } gputrail_counter_group;
+
+/* A set of counters. */
+typedef struct gputrail_counter_set {
+  /* A number that no other object of the process has had. 0: no object. */
+  uint64_t handle;
+} gputrail_counter_set;
 
 /* Bits of gputrail_record_header.flags. */
 enum {
@@ -1587,6 +1594,146 @@ typedef struct gputrail_counter_group_value {
   uint8_t reserved[6];
 } gputrail_counter_group_value;
 
+/* The counters of a set. */
+typedef struct gputrail_counter_set_options {
+  /* sizeof(gputrail_counter_set_options). */
+  size_t size;
+  /* The names of counters and metrics, with commas between them. */
+  const char *counters;
+  /* The most counters of a pass of a kernel, 0 for as many as the hardware counts at a time. */
+  uint32_t per_pass;
+  /* The most instances of each block that are read, the first ones; 0 for all of them. */
+  uint32_t instances;
+} gputrail_counter_set_options;
+
+/* The fields of all work records, after the gputrail_record_header: the call, the work, and where it was enqueued. 56 bytes. */
+typedef struct gputrail_record_work_header {
+  /* The id of the work, shared by the parts of a command buffer. None for waits of the host. */
+  gputrail_work_id id;
+  /* The call that enqueued the work, or that waits. */
+  gputrail_correlation_id correlation;
+  /* The external id supplied for the work, or else that of the call. */
+  gputrail_external_id external;
+  /* The start of that call. */
+  gputrail_ticks enqueued;
+  /* The agent that executes the work. */
+  gputrail_agent_id agent;
+  /* The context of the queue. */
+  gputrail_runtime_context_id context;
+  /* The queue. */
+  gputrail_queue_id queue;
+  /* The stream, if the runtime has streams. */
+  gputrail_stream_id stream;
+  /* The calling thread. */
+  gputrail_thread_id thread;
+  /* For a command of a command buffer, its number among them, from 0. */
+  uint16_t command;
+  /* The number of commands of the command buffer; 0 for other work, and above 65535. */
+  uint16_t commands;
+} gputrail_record_work_header;
+
+/* The enqueue of a kernel. 152 bytes. */
+typedef struct gputrail_record_kernel_dispatch {
+  /* Kind GPUTRAIL_KIND_KERNEL_DISPATCH. */
+  struct gputrail_record_header header;
+  /* The fields of all work records. */
+  struct gputrail_record_work_header work;
+  /* The kernel. */
+  gputrail_kernel_id kernel;
+  /* Work-items per workgroup in x, y, z; 0 if the runtime chose. */
+  uint32_t workgroup[3];
+  /* Work-items in x, y, z; 1 in unused dimensions. */
+  uint64_t grid[3];
+  /* Registers per work-item. */
+  uint32_t registers;
+  /* Local memory declared by the kernel, in bytes per workgroup. */
+  uint32_t static_local_memory;
+  /* Local memory added by the launch, in bytes per workgroup. */
+  uint32_t dynamic_local_memory;
+  /* Private memory per work-item, in bytes. */
+  uint32_t private_memory;
+  /* Private memory of the launch, in bytes (CUPTI: localMemoryTotal). */
+  uint64_t private_memory_total;
+  /* The id of the grid, or 0 (CUPTI: gridId). */
+  int64_t grid_id;
+  /* Local memory reserved by the driver, in bytes (CUPTI: sharedMemoryExecuted). */
+  uint32_t executed_local_memory;
+  /* The requested cache configuration, in the runtime's encoding. */
+  uint8_t cache_requested;
+  /* The effective cache configuration. */
+  uint8_t cache_executed;
+  /* The bank configuration of local memory (CUPTI: sharedMemoryConfig). */
+  uint8_t local_memory_config;
+  /* The requested local-memory carve-out in percent; 255: none. */
+  uint8_t carveout;
+  /* The type of the launch. */
+  gputrail_launch_type launch;
+  /* The number of dimensions of the launch; 0: unknown. */
+  uint8_t dimensions;
+  /* Reserved, 0. */
+  uint8_t reserved[6];
+} gputrail_record_kernel_dispatch;
+
+/*
+ * Chooses the counters of a kernel that is about to be enqueued: writes set, which is 0 before: a kernel whose set stays
+ * 0 is not counted. The record has no id of the work and no times; its correlation id is that of the values. Called on
+ * threads of the program, possibly on several at a time. Its own calls are not observed. It may create sets; it must not
+ * wait for kernels of the same agent, and must not throw.
+ */
+typedef void (*gputrail_choose_function)(const struct gputrail_record_kernel_dispatch *dispatch,
+                                         gputrail_counter_set *set,
+                                         void *user_data);
+
+/*
+ * The value of a counter or metric for one dispatch, or for a span of time of the agent. 80 bytes.
+ *
+ * The values of one dispatch, or of one span, follow each other on a lane; remaining tells where they end.
+ */
+typedef struct gputrail_record_counter_value {
+  /* Kind GPUTRAIL_KIND_COUNTER_VALUE. */
+  struct gputrail_record_header header;
+  /* The call that enqueued the dispatch; none for a span of time. */
+  gputrail_correlation_id correlation;
+  /* The dispatch; none for a span of time. */
+  gputrail_work_id work;
+  /* When the span began; 0 for a dispatch, whose times are in its completion. */
+  gputrail_device_time start;
+  /* When the span ended. */
+  gputrail_device_time end;
+  /* The value: an integer, or the bits of a double. */
+  uint64_t value;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* The queue of the dispatch. */
+  gputrail_queue_id queue;
+  /* The name of the counter or metric. */
+  gputrail_string_id counter;
+  /* The name of its block; none for metrics. */
+  gputrail_string_id block;
+  /* The instance of the block; 0xffffffff if all of them are added up. */
+  uint32_t instance;
+  /* The number of values of this dispatch or span that follow. */
+  uint16_t remaining;
+  /* The share of the time during which the counter counted, in thousandths. The value is scaled to the whole time. */
+  uint16_t scheduled;
+  /* The type of value. */
+  gputrail_counter_value_type value_type;
+  /* The reason for which the value is invalid. */
+  gputrail_counter_invalid invalid;
+  /* The unit. */
+  gputrail_counter_usage usage;
+  /* Reserved, 0. */
+  uint8_t reserved[5];
+} gputrail_record_counter_value;
+
+/*
+ * Gets the values of a kernel that was counted, in the order of the names of its set, when it has ended. Its completion
+ * may be delivered later. Called on threads of the program, possibly on several at a time. It must not throw.
+ */
+typedef void (*gputrail_counted_function)(const struct gputrail_record_counter_value *values,
+                                          size_t count,
+                                          void *user_data);
+
 /* The run of the simulated GPU. A field of 0 asks for the usual value. */
 typedef struct gputrail_simulation_options {
   /* sizeof(gputrail_simulation_options). */
@@ -1670,74 +1817,6 @@ typedef struct gputrail_record_arguments {
   /* The values; only the first count are written. */
   uint64_t values[GPUTRAIL_MAX_ARGUMENTS];
 } gputrail_record_arguments;
-
-/* The fields of all work records, after the gputrail_record_header: the call, the work, and where it was enqueued. 56 bytes. */
-typedef struct gputrail_record_work_header {
-  /* The id of the work, shared by the parts of a command buffer. None for waits of the host. */
-  gputrail_work_id id;
-  /* The call that enqueued the work, or that waits. */
-  gputrail_correlation_id correlation;
-  /* The external id supplied for the work, or else that of the call. */
-  gputrail_external_id external;
-  /* The start of that call. */
-  gputrail_ticks enqueued;
-  /* The agent that executes the work. */
-  gputrail_agent_id agent;
-  /* The context of the queue. */
-  gputrail_runtime_context_id context;
-  /* The queue. */
-  gputrail_queue_id queue;
-  /* The stream, if the runtime has streams. */
-  gputrail_stream_id stream;
-  /* The calling thread. */
-  gputrail_thread_id thread;
-  /* For a command of a command buffer, its number among them, from 0. */
-  uint16_t command;
-  /* The number of commands of the command buffer; 0 for other work, and above 65535. */
-  uint16_t commands;
-} gputrail_record_work_header;
-
-/* The enqueue of a kernel. 152 bytes. */
-typedef struct gputrail_record_kernel_dispatch {
-  /* Kind GPUTRAIL_KIND_KERNEL_DISPATCH. */
-  struct gputrail_record_header header;
-  /* The fields of all work records. */
-  struct gputrail_record_work_header work;
-  /* The kernel. */
-  gputrail_kernel_id kernel;
-  /* Work-items per workgroup in x, y, z; 0 if the runtime chose. */
-  uint32_t workgroup[3];
-  /* Work-items in x, y, z; 1 in unused dimensions. */
-  uint64_t grid[3];
-  /* Registers per work-item. */
-  uint32_t registers;
-  /* Local memory declared by the kernel, in bytes per workgroup. */
-  uint32_t static_local_memory;
-  /* Local memory added by the launch, in bytes per workgroup. */
-  uint32_t dynamic_local_memory;
-  /* Private memory per work-item, in bytes. */
-  uint32_t private_memory;
-  /* Private memory of the launch, in bytes (CUPTI: localMemoryTotal). */
-  uint64_t private_memory_total;
-  /* The id of the grid, or 0 (CUPTI: gridId). */
-  int64_t grid_id;
-  /* Local memory reserved by the driver, in bytes (CUPTI: sharedMemoryExecuted). */
-  uint32_t executed_local_memory;
-  /* The requested cache configuration, in the runtime's encoding. */
-  uint8_t cache_requested;
-  /* The effective cache configuration. */
-  uint8_t cache_executed;
-  /* The bank configuration of local memory (CUPTI: sharedMemoryConfig). */
-  uint8_t local_memory_config;
-  /* The requested local-memory carve-out in percent; 255: none. */
-  uint8_t carveout;
-  /* The type of the launch. */
-  gputrail_launch_type launch;
-  /* The number of dimensions of the launch; 0: unknown. */
-  uint8_t dimensions;
-  /* Reserved, 0. */
-  uint8_t reserved[6];
-} gputrail_record_kernel_dispatch;
 
 /*
  * The retirement of a correlation id: its call has returned, all work that it enqueued has completed, and every record
@@ -2291,48 +2370,6 @@ typedef struct gputrail_record_instruction_correlation {
   /* Reserved, 0. */
   uint8_t reserved[7];
 } gputrail_record_instruction_correlation;
-
-/*
- * The value of a counter or metric for one dispatch, or for a span of time of the agent. 80 bytes.
- *
- * The values of one dispatch, or of one span, follow each other on a lane; remaining tells where they end.
- */
-typedef struct gputrail_record_counter_value {
-  /* Kind GPUTRAIL_KIND_COUNTER_VALUE. */
-  struct gputrail_record_header header;
-  /* The call that enqueued the dispatch; none for a span of time. */
-  gputrail_correlation_id correlation;
-  /* The dispatch; none for a span of time. */
-  gputrail_work_id work;
-  /* When the span began; 0 for a dispatch, whose times are in its completion. */
-  gputrail_device_time start;
-  /* When the span ended. */
-  gputrail_device_time end;
-  /* The value: an integer, or the bits of a double. */
-  uint64_t value;
-  /* The agent. */
-  gputrail_agent_id agent;
-  /* The queue of the dispatch. */
-  gputrail_queue_id queue;
-  /* The name of the counter or metric. */
-  gputrail_string_id counter;
-  /* The name of its block; none for metrics. */
-  gputrail_string_id block;
-  /* The instance of the block; 0xffffffff if all of them are added up. */
-  uint32_t instance;
-  /* The number of values of this dispatch or span that follow. */
-  uint16_t remaining;
-  /* The share of the time during which the counter counted, in thousandths. The value is scaled to the whole time. */
-  uint16_t scheduled;
-  /* The type of value. */
-  gputrail_counter_value_type value_type;
-  /* The reason for which the value is invalid. */
-  gputrail_counter_invalid invalid;
-  /* The unit. */
-  gputrail_counter_usage usage;
-  /* Reserved, 0. */
-  uint8_t reserved[5];
-} gputrail_record_counter_value;
 
 /* A reading of the host's clocks, with the ticks before and after it. 56 bytes. */
 typedef struct gputrail_record_clock_snapshot {
@@ -3681,6 +3718,49 @@ gputrail_status gputrail_counter_group_uint64(const struct gputrail_counter_grou
  */
 gputrail_status gputrail_counter_group_double(const struct gputrail_counter_group_value *value,
                                               double *number);
+
+/*
+ * Creates a set of counters and metrics that an agent can count for each kernel (rocprofiler-sdk: a counter configuration).
+ * Also from within gputrail_choose_function.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND for an unknown counter, GPUTRAIL_INVALID_ARGUMENT for counters that need more passes than
+ * the agent can do, GPUTRAIL_COUNTERS_NOT_AVAILABLE if the system does not allow
+ * them, or the agent is read at a period now; GPUTRAIL_NO_SUCH_AGENT,
+ * GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED; GPUTRAIL_BUSY from within a buffer's callback.
+ */
+gputrail_status gputrail_counter_set_create(gputrail_agent_id agent,
+                                            const struct gputrail_counter_set_options *options,
+                                            gputrail_counter_set *set);
+
+/*
+ * The number of passes of a kernel that a set needs.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_COUNTER_SET, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_set_passes(gputrail_counter_set set, uint32_t *passes);
+
+/*
+ * Destroys a set. Kernels for which it has been chosen are counted.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_COUNTER_SET, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_set_destroy(gputrail_counter_set set);
+
+/*
+ * Configures counter collection with counters that choose chooses for each kernel of an agent. While the context is
+ * started, the kernels of the agent run one after the other, and each one that is counted runs once for each pass. The
+ * values go to counted, unless it is null, and to the buffer, as those of gputrail_context_count do. When
+ * gputrail_context_destroy has returned, neither function is called any more.
+ *
+ * Errors: as for gputrail_context_count, of what does not depend on the counters; GPUTRAIL_NULL_POINTER also if
+ * choose is null.
+ */
+gputrail_status gputrail_context_count_chosen(gputrail_context context,
+                                              gputrail_buffer buffer,
+                                              gputrail_agent_id agent,
+                                              gputrail_choose_function choose,
+                                              gputrail_counted_function counted,
+                                              void *user_data);
 
 /*
  * Runs a program, the training of a small network on two simulated GPUs, in this process and in real time, with the

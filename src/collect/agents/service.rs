@@ -33,6 +33,9 @@ pub trait AgentRequest: Clone + 'static {
     /// An error that names what the agent can do.
     fn check(&self, agent: &str, possible: Vec<Self::Configuration>) -> Result<(), Self::Error>;
 
+    /// Its agent is going to be released. The caller does not have the turn, so that this may wait for a tool.
+    fn end(&self) {}
+
     /// Checks whether this process can have the service now.
     ///
     /// # Errors
@@ -366,17 +369,27 @@ impl<R: AgentRequest> AgentService<R> {
 
     /// Releases the agents of `context`.
     pub(crate) fn release(&self, context: ContextKey) {
-        if self.serves(context) {
-            self.turn().release(|used| used.claim.context() == context);
-        }
+        self.release_those(|used| used.claim.context() == context);
     }
 
     /// Releases the agents whose records go to the buffer in `slot`, which is about to go.
     pub(crate) fn forget_buffer(&self, slot: usize) {
         let gone = Interest::buffer(slot).buffers();
         let goes = |used: &Use<R>| used.delivery.buffers == gone;
-        if self.any(goes) {
-            self.turn().release(goes);
+        self.release_those(goes);
+    }
+
+    fn release_those(&self, which: impl Fn(&Use<R>) -> bool) {
+        let requests: Vec<R> = {
+            let agents = self.agents.lock();
+            let used = agents.iter().filter_map(|agent| agent.used.as_ref());
+            used.filter(|used| which(used))
+                .map(|used| used.request.clone())
+                .collect()
+        };
+        if !requests.is_empty() {
+            requests.iter().for_each(R::end);
+            self.turn().release(which);
         }
     }
 

@@ -6,6 +6,7 @@ use crate::buffer::{
     CollectorOptions, CompletedBlock, Layout, Mapping, Policy, Sink,
 };
 use crate::clock;
+use crate::collect::counting::is_choosing;
 use crate::collect::delivering::{Delivering, is_delivering};
 use crate::collect::process;
 use crate::collect::switchboard::{BufferKey, Flush, Switchboard};
@@ -368,10 +369,10 @@ impl Drop for RecordBuffer {
             std::mem::forget((self.buffer.clone(), self.collector.clone()));
             return;
         }
-        if !is_delivering() {
+        if !(is_delivering() || is_choosing()) {
             return self.end();
         }
-        // Within a buffer's callback: the drop might wait for this very thread, so another one does it.
+        // Within a callback: the drop might wait for this very thread, so another one does it.
         let (board, key, collector) = (self.board.clone(), self.key, self.collector.clone());
         let later = move || {
             if board.remove_buffer(key).is_some() {

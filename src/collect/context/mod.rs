@@ -101,7 +101,10 @@ pub use flight::{Dump, FlightOptions, FlightRecorder};
 pub use group::{CounterGroup, GroupError, GroupOptions, GroupValue, Number, WrongType};
 
 use crate::buffer::{LayoutError, MappingError};
-use crate::collect::counting::{Countable, CountingError, CountingMode, CountingRequest};
+use crate::collect::counting::{
+    Countable, CounterSet, CountingError, CountingMode, CountingRequest, DispatchCounting,
+    is_choosing,
+};
 use crate::collect::process;
 use crate::collect::sampling::{Configuration, Deliver, Request, SamplingError, SamplingPeriod};
 use crate::collect::switchboard::{
@@ -545,6 +548,39 @@ impl Context {
         Ok(self.board.count(self.key, slot, agent, request)??)
     }
 
+    /// Configures counter collection with counters that `tool` chooses for each kernel: while the context is started, the
+    /// kernels of `agent` run one after the other, and each that is counted runs once for each pass of its counters. The
+    /// values go to `tool` and to `buffer`. The context has to trace or call back for kernel dispatches (rocprofiler-sdk:
+    /// `rocprofiler_configure_callback_dispatch_counting_service`; ROCProfiler v1: `rocprofiler_set_queue_callbacks`).
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::count`].
+    pub fn count_chosen(
+        &self,
+        buffer: &RecordBuffer,
+        agent: AgentId,
+        tool: Arc<dyn DispatchCounting>,
+    ) -> Result<(), ToolError> {
+        let request = self.board.counting().request_of(agent, tool)?;
+        self.count_request(buffer, agent, request)
+    }
+
+    /// A set of counters and metrics for [`Context::count_chosen`], with at most `per_pass` counters in a pass
+    /// (rocprofiler-sdk: `rocprofiler_create_counter_config`).
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::count`], of what does not depend on the context.
+    pub fn counter_set(
+        &self,
+        agent: AgentId,
+        names: &[impl AsRef<str>],
+        per_pass: Option<NonZeroU32>,
+    ) -> Result<Arc<CounterSet>, ToolError> {
+        Ok(self.board.counting().set(agent, names, per_pass)?)
+    }
+
     /// [`Context::count`] with a request that has been made.
     pub(crate) fn count_request(
         &self,
@@ -619,10 +655,10 @@ impl Drop for Context {
         let (board, key) = (self.board.clone(), self.key);
         // Only this drop removes it, so it exists.
         let remove = move || _ = board.remove_context(key);
-        if !is_delivering() || !self.board.has_agents(key) {
+        if !(is_delivering() || is_choosing()) || !self.board.has_agents(key) {
             return remove();
         }
-        // From within a buffer's callback: what sampling waits for may be this very thread. Where no other can be had,
+        // From within a callback: what sampling or counting waits for may be this very thread. Where no other can be had,
         // the context lives on until the process ends.
         let _ = crate::platform::internal_thread::spawn(remove);
     }

@@ -8,6 +8,7 @@
 //! A source offers each agent with its counters ([`Countable`]). It reads basic counters; metrics are computed here
 //! (`values`) from the readings and from properties of the agent.
 
+mod choice;
 mod error;
 mod possible;
 mod set;
@@ -16,6 +17,8 @@ mod tests;
 #[cfg(any(feature = "opencl", feature = "sim"))]
 pub(crate) mod values;
 
+pub use choice::DispatchCounting;
+pub(crate) use choice::{Choice, is_choosing};
 pub use error::{CountingError, UnknownCounter};
 pub(crate) use possible::run_note;
 pub use possible::{LeftOut, OneRun, runs_of_note};
@@ -72,6 +75,8 @@ pub struct CountingRequest {
     pub set: Arc<CounterSet>,
     /// When they are read.
     pub mode: CountingMode,
+    /// A tool that chooses the counters of each dispatch instead; `set` is empty then.
+    pub(crate) choice: Option<Choice>,
 }
 
 impl CountingRequest {
@@ -143,8 +148,17 @@ impl AgentRequest for CountingRequest {
                 CountingMode::Dispatch => None,
                 CountingMode::Device { period } => Some(period),
             },
-            passes: self.set.passes().len(),
+            passes: match &self.choice {
+                Some(choice) => choice.passes,
+                None => self.set.passes().len(),
+            },
             per_pass: self.set.per_pass(),
+        }
+    }
+
+    fn end(&self) {
+        if let Some(choice) = &self.choice {
+            choice.end();
         }
     }
 
@@ -213,6 +227,31 @@ impl Counting {
             names,
             per_pass.or(possible.per_pass),
         )?);
-        Ok(CountingRequest { set, mode })
+        Ok(CountingRequest {
+            set,
+            mode,
+            choice: None,
+        })
+    }
+
+    /// The request that counts on `agent` what `tool` chooses for each dispatch.
+    ///
+    /// # Errors
+    ///
+    /// As for [`AgentService::configurations`]; [`CountingError::NotSupported`].
+    pub fn request_of(
+        &self,
+        agent: crate::record::AgentId,
+        tool: Arc<dyn DispatchCounting>,
+    ) -> Result<CountingRequest, CountingError> {
+        let (possible, agent) = self.named_configurations(agent)?;
+        let Some(possible) = possible.first() else {
+            return Err(CountingError::NotSupported { agent });
+        };
+        Ok(CountingRequest {
+            set: Arc::new(CounterSet::empty(&possible.architecture)),
+            mode: CountingMode::Dispatch,
+            choice: Some(Choice::new(tool, possible.passes)),
+        })
     }
 }

@@ -92,7 +92,11 @@ impl Attempt<'_> {
         let per_pass = self.per_pass.or(first.per_pass);
         let set = Arc::new(CounterSet::new(&first.architecture, names, per_pass)?);
         let mode = self.mode;
-        let request = CountingRequest { set, mode };
+        let request = CountingRequest {
+            set,
+            mode,
+            choice: None,
+        };
         request.check(&agent, self.possible.clone())?;
         match self.counting.can_configure(self.agent, &request)? {
             Ok(()) => Ok(request),
@@ -142,6 +146,22 @@ impl Counting {
             mode,
             per_pass,
         })
+    }
+
+    /// A set of counters and metrics that `agent` can count for each dispatch, and this process may.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Counting::request`]; [`CountingError::Passes`], [`CountingError::Mode`], [`CountingError::System`].
+    pub fn set(
+        &self,
+        agent: AgentId,
+        names: &[impl AsRef<str>],
+        per_pass: Option<NonZeroU32>,
+    ) -> Result<Arc<CounterSet>, CountingError> {
+        let attempt = self.attempt(agent, CountingMode::Dispatch, per_pass)?;
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        Ok(attempt.request(&names)?.set)
     }
 
     /// As [`Counting::request`], of those of `names` that `agent` can count together, in the order of the names: one

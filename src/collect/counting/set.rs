@@ -63,6 +63,17 @@ impl CounterSet {
         })
     }
 
+    /// The set without counters.
+    pub(crate) fn empty(architecture: &Arc<Architecture>) -> CounterSet {
+        CounterSet {
+            architecture: architecture.clone(),
+            wanted: Vec::new(),
+            passes: Vec::new(),
+            per_pass: None,
+            instances: None,
+        }
+    }
+
     /// The architecture.
     pub fn architecture(&self) -> &Arc<Architecture> {
         &self.architecture

@@ -5,7 +5,9 @@ use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
 use super::narrowed::Table;
 use super::{Buffers, Interest, KindSet, Observed, OperationSet, Selection, Switchboard, Wanted};
 use crate::collect::agents::{Claim, ServiceKind};
-use crate::collect::counting::{CountingDelivery, CountingError, CountingMode, CountingRequest};
+use crate::collect::counting::{
+    CountingDelivery, CountingError, CountingMode, CountingRequest, is_choosing,
+};
 use crate::collect::delivering::is_delivering;
 use crate::collect::operations::OperationInfo;
 use crate::collect::sampling::{Deliver, Delivery, Request, SamplingError};
@@ -414,7 +416,11 @@ impl Switchboard {
         request: CountingRequest,
         delivery: CountingDelivery,
     ) -> Result<(), CountingError> {
-        let text = format!("agent {agent}: {}, {}", request.set.names(), request.mode);
+        let names = match request.choice {
+            Some(_) => "as a tool chooses".to_owned(),
+            None => request.set.names(),
+        };
+        let text = format!("agent {agent}: {names}, {}", request.mode);
         let what = match request.mode {
             CountingMode::Dispatch => NoteKind::COUNTERS,
             CountingMode::Device { .. } => NoteKind::DEVICE_COUNTERS,
@@ -520,7 +526,7 @@ impl Switchboard {
     fn uses_agents(&self, key: ContextKey) -> Result<bool, ServiceError> {
         self.context_runs(key).ok_or(ServiceError::NoSuchContext)?;
         match self.has_agents(key) {
-            true if is_delivering() => Err(ServiceError::Busy),
+            true if is_delivering() || is_choosing() => Err(ServiceError::Busy),
             uses => Ok(uses),
         }
     }

@@ -37,6 +37,9 @@ impl Within {
     }
 }
 
+/// The value of [`ThreadState::calling`] in a tool's function that is no subscriber.
+const IN_TOOL: u32 = u32::MAX;
+
 /// User data of one call in progress.
 type OfCall = [UserData; 3];
 
@@ -129,6 +132,14 @@ impl ThreadState {
     pub fn calls(&self, slot: Option<usize>) {
         self.calling
             .store(slot.map_or(0, |slot| slot as u32 + 1), Ordering::Release);
+    }
+
+    /// Runs a function of a tool that is no subscriber: as in a callback, what it calls is not recorded.
+    pub fn in_tool<R>(&self, function: impl FnOnce() -> R) -> R {
+        let before = self.calling.swap(IN_TOOL, Ordering::AcqRel);
+        let result = function();
+        self.calling.store(before, Ordering::Release);
+        result
     }
 
     /// Lets `work` use what subscribers leave in the call at `depth`.

@@ -28,6 +28,8 @@ mod threads;
 mod timer;
 
 pub use attribution::EnqueuedKernel;
+#[cfg(feature = "layer")]
+pub(crate) use counters::CountedKernel;
 pub use counters::HostCounters;
 pub use ring::{RingRecord, RingRecords, RingSample};
 pub use sampler::HostSampler;

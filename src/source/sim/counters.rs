@@ -15,11 +15,13 @@ use crate::capture::names::Names;
 use crate::collect::agents::{ConfigureError, Provider};
 use crate::collect::correlation::HostThread;
 use crate::collect::counting::values::{Reading, Subject, ValueRecords};
-use crate::collect::counting::{Countable, CountingDelivery, CountingMode, CountingRequest};
+use crate::collect::counting::{
+    Choice, Countable, CountingDelivery, CountingMode, CountingRequest,
+};
 use crate::collect::recorder::Recorder;
 use crate::counters::{self, Architecture, Block, Catalogue, Property, Sources};
 use crate::platform::sync::lock_std;
-use crate::record::{AgentId, CorrelationId, Nanos, QueueId, WorkId};
+use crate::record::{AgentId, CorrelationId, CounterValue, KernelDispatch, Nanos, QueueId, WorkId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
@@ -125,12 +127,30 @@ struct State {
 
 struct Configured {
     mode: CountingMode,
-    records: ValueRecords,
+    /// The tool that chooses the counters of each dispatch, if one does.
+    choice: Option<Choice>,
+    records: Arc<ValueRecords>,
+}
+
+/// The counters of one dispatch; none if it is not counted for itself.
+#[derive(Clone, Default)]
+pub(super) struct DispatchCounters {
+    records: Option<Arc<ValueRecords>>,
+    choice: Option<Choice>,
+}
+
+impl DispatchCounters {
+    /// The number of times that the kernel runs.
+    pub(super) fn passes(&self) -> u64 {
+        let passes = |records: &Arc<ValueRecords>| records.set().passes().len() as u64;
+        self.records.as_ref().map_or(1, passes).max(1)
+    }
 }
 
 /// A dispatch that has not ended.
 struct Dispatch {
     launch: CountedLaunch,
+    counters: DispatchCounters,
     /// The counts that follow from its program.
     counts: Counts,
     /// Its progress, in the unit of its demand.
@@ -177,17 +197,41 @@ impl DeviceCounters {
         lock_std(&self.0).host = Some((host, recorder));
     }
 
-    /// The number of times that each kernel runs.
-    pub(super) fn passes(&self) -> u64 {
+    /// The counters of a kernel that is about to be enqueued, described by `dispatch`. The state of the calling thread is
+    /// not in use: a tool may choose them.
+    pub(super) fn of_dispatch(
+        &self,
+        dispatch: impl FnOnce() -> KernelDispatch,
+    ) -> DispatchCounters {
+        let (choice, records) = {
+            let state = lock_std(&self.0);
+            match &state.configured {
+                Some(configured) if configured.mode == CountingMode::Dispatch => {
+                    let choice = configured.choice.clone();
+                    if choice.is_some() && state.delivery.is_none() {
+                        return DispatchCounters::default();
+                    }
+                    (choice, configured.records.clone())
+                }
+                _ => return DispatchCounters::default(),
+            }
+        };
+        let Some(choice) = choice else {
+            let records = Some(records);
+            return DispatchCounters {
+                records,
+                choice: None,
+            };
+        };
+        let Some(set) = choice.choose(&dispatch()) else {
+            return DispatchCounters::default();
+        };
         let state = lock_std(&self.0);
-        let passes = state
-            .configured
-            .as_ref()
-            .map(|configured| match configured.mode {
-                CountingMode::Dispatch => configured.records.set().passes().len() as u64,
-                CountingMode::Device { .. } => 1,
-            });
-        passes.unwrap_or(1).max(1)
+        let records = ValueRecords::new(set, state.agent, properties(), &state.names);
+        DispatchCounters {
+            records: Some(Arc::new(records)),
+            choice: Some(choice),
+        }
     }
 
     /// The work that has to end before new work of the compute units starts, which has the index `next`.
@@ -201,7 +245,12 @@ impl DeviceCounters {
     }
 
     /// Adds a launched kernel.
-    pub(super) fn launched(&self, index: WorkIndex, launch: impl FnOnce() -> CountedLaunch) {
+    pub(super) fn launched(
+        &self,
+        index: WorkIndex,
+        counters: DispatchCounters,
+        launch: impl FnOnce() -> CountedLaunch,
+    ) {
         let mut state = lock_std(&self.0);
         if state.configured.is_some() {
             let launch = launch();
@@ -209,6 +258,7 @@ impl DeviceCounters {
             let counts = Counts::of_launch(program, launch.groups, launch.waves_per_group);
             let dispatch = Dispatch {
                 launch,
+                counters,
                 counts,
                 done: 0,
                 reported: Counts::default(),
@@ -254,18 +304,16 @@ impl DeviceCounters {
 
     /// Ends a dispatch: writes its values.
     pub(super) fn ended(&self, finished: &Finished) {
-        let state = &mut *lock_std(&self.0);
+        let mut state = lock_std(&self.0);
         let Some(dispatch) = state.dispatches.remove(&finished.work) else {
             return;
         };
-        let Some(configured) = &state.configured else {
+        let counters = &dispatch.counters;
+        let Some(records) = &counters.records else {
             return;
         };
-        if configured.mode != CountingMode::Dispatch {
-            return;
-        }
         // A pass is one of several equal parts of the time that the kernel had.
-        let passes = configured.records.set().passes().len().max(1) as u64;
+        let passes = counters.passes();
         let duration = Nanos((finished.end - finished.start).0 / passes);
         let mut counts = dispatch.counts;
         for event in [Event::Cycle, Event::ActiveCycle] {
@@ -281,7 +329,11 @@ impl DeviceCounters {
             duration: Some(duration.0),
             ..Subject::default()
         };
-        state.write(&subject, &counts);
+        let values = state.write(records, &subject, &counts);
+        drop(state);
+        if let Some(choice) = &counters.choice {
+            choice.counted(&values);
+        }
     }
 }
 
@@ -317,17 +369,23 @@ impl State {
             duration: Some((to - from).0),
             ..Subject::default()
         };
-        self.write(&subject, &counts);
+        if let Some(configured) = &self.configured {
+            let records = configured.records.clone();
+            self.write(&records, &subject, &counts);
+        }
     }
 
-    fn write(&mut self, subject: &Subject, counts: &Counts) {
-        let (Some(configured), Some(delivery)) = (&self.configured, self.delivery) else {
-            return;
+    /// Writes the values of `subject`, and returns them.
+    fn write(
+        &mut self,
+        records: &ValueRecords,
+        subject: &Subject,
+        counts: &Counts,
+    ) -> Vec<CounterValue> {
+        let (Some(delivery), Some((host, recorder))) = (self.delivery, &mut self.host) else {
+            return Vec::new();
         };
-        let Some((host, recorder)) = &mut self.host else {
-            return;
-        };
-        let set = configured.records.set();
+        let set = records.set();
         let readings: Vec<_> = set
             .counted()
             .map(|counted| {
@@ -337,10 +395,12 @@ impl State {
                 (counted, reading)
             })
             .collect();
-        for record in configured.records.of(subject, &readings) {
+        let values = records.of(subject, &readings);
+        for record in &values {
             keep_room(recorder.as_ref());
-            host.write_to(delivery.buffers, record);
+            host.write_to(delivery.buffers, *record);
         }
+        values
     }
 }
 
@@ -355,7 +415,8 @@ impl Provider<CountingRequest> for DeviceCounters {
             ValueRecords::new(request.set.clone(), state.agent, properties(), &state.names);
         state.configured = Some(Configured {
             mode: request.mode,
-            records,
+            choice: request.choice.clone(),
+            records: Arc::new(records),
         });
         state.period = None;
         Ok(())

@@ -206,21 +206,23 @@ impl Thread {
         let busy = groups.div_ceil(source.resident);
         let counters = self.runtime.devices[module.device].counters.clone();
         let amount = self.random.around(busy * source.group_time * 1_000, 3);
-        let demand = Demand {
-            amount: amount * counters.passes(),
-            width: busy.min(COMPUTE_UNITS) * 1_000,
-            setup: Nanos(0),
-        };
-        let queue = QueueChoice::Compute;
-        let enqueued = self.enqueue(&call, launch.stream, queue, demand);
         let mut record = KernelDispatch::blank();
         record.header = record.header.with(flags::ASYNCHRONOUS);
-        record.work = enqueued.work;
         record.kernel = *id;
         for axis in 0..3 {
             record.grid[axis] = u64::from(launch.groups[axis] * source.workgroup[axis]);
         }
         record.workgroup = source.workgroup;
+        let work = self.work_header(&call, launch.stream);
+        let chosen = counters.of_dispatch(|| KernelDispatch { work, ..record });
+        let demand = Demand {
+            amount: amount * chosen.passes(),
+            width: busy.min(COMPUTE_UNITS) * 1_000,
+            setup: Nanos(0),
+        };
+        let queue = QueueChoice::Compute;
+        let enqueued = self.enqueue(&call, launch.stream, queue, demand);
+        record.work = enqueued.work;
         record.registers = source.registers;
         record.static_local_memory = source.local_memory;
         record.dynamic_local_memory = launch.local_memory;
@@ -252,7 +254,7 @@ impl Thread {
             resident: source.resident.min(groups.div_ceil(COMPUTE_UNITS)),
             queue: enqueued.queue_number,
         });
-        counters.launched(enqueued.index, || CountedLaunch {
+        counters.launched(enqueued.index, chosen, || CountedLaunch {
             work: enqueued.work.id,
             correlation: enqueued.work.correlation,
             queue: enqueued.work.queue,
@@ -416,6 +418,22 @@ impl Thread {
         let followers = callbacks::enqueued(&self.site(), call, operations, kernel, record);
         self.host().write(*record);
         self.runtime.set_followers(followers);
+    }
+
+    /// The header of a kernel's record before the kernel is enqueued in `stream`.
+    fn work_header(&mut self, call: &CallInProgress, stream: Stream) -> WorkHeader {
+        let thread = self.host().thread();
+        let state = &self.runtime.streams.borrow()[stream.0];
+        let device = &self.runtime.devices[state.device];
+        WorkHeader {
+            correlation: call.correlation,
+            enqueued: call.start,
+            agent: device.agent,
+            context: device.context,
+            stream: state.id,
+            thread,
+            ..WorkHeader::default()
+        }
     }
 
     fn enqueue(

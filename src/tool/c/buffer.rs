@@ -7,6 +7,7 @@ use super::status::{Failure, Status};
 use super::{Answer, answer, checked, done, library, place, timeline};
 use crate::buffer::{BlockView, Policy};
 use crate::collect::context::{BufferOptions, Drops, KindSet, RecordBuffer, WORK};
+use crate::collect::delivering::Delivering;
 use crate::platform::sync::lock_std;
 use crate::record::{Header, Kind, Records, ThreadId};
 use crate::tool::joined::{Joiner, RecordFormat, WorkTimes};
@@ -193,6 +194,7 @@ impl Buffer {
         self.buffer.end();
         let finish = lock_std(&self.finish).take();
         if let Some(finish) = finish {
+            let _delivering = Delivering::begin();
             finish();
         }
     }

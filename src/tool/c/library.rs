@@ -7,6 +7,7 @@ use super::{Answer, GPUTRAIL_API_VERSION, callback, done};
 use crate::collect::context::{
     CallbackThread, Context, CounterGroup, FlightRecorder, InternalThreadWatch,
 };
+use crate::collect::counting::CounterSet;
 use crate::collect::process;
 use crate::collect::switchboard::Switchboard;
 use crate::platform::sync::QuietGuard;
@@ -37,6 +38,7 @@ pub(super) struct State {
     pub timelines: Objects<Mutex<Timeline>>,
     pub flights: Objects<FlightRecorder>,
     pub groups: Objects<CounterGroup>,
+    pub counter_sets: Objects<CounterSet>,
     pub threads: Objects<CallbackThread>,
     pub watches: Objects<InternalThreadWatch>,
 }
@@ -53,6 +55,7 @@ impl State {
             timelines: Objects::new(Class::Timeline),
             flights: Objects::new(Class::Flight),
             groups: Objects::new(Class::CounterGroup),
+            counter_sets: Objects::new(Class::CounterSet),
             threads: Objects::new(Class::CallbackThread),
             watches: Objects::new(Class::Watch),
         }
@@ -176,14 +179,14 @@ pub(super) fn finalise(owner: Option<Owner>) {
     let mut state = locked();
     let (contexts, buffers) = (state.contexts.take(owner), state.buffers.take(owner));
     let (timelines, flights) = (state.timelines.take(owner), state.flights.take(owner));
-    let groups = state.groups.take(owner);
+    let (groups, sets) = (state.groups.take(owner), state.counter_sets.take(owner));
     let (threads, watches) = (state.threads.take(owner), state.watches.take(owner));
     state.program &= owner.is_some_and(|owner| owner != Owner::PROGRAM);
     state.tools_loaded &= owner.is_some();
     drop(state);
     buffers.into_iter().for_each(destroy);
     contexts.into_iter().for_each(destroy);
-    drop((timelines, flights, groups, threads, watches));
+    drop((timelines, flights, groups, sets, threads, watches));
 }
 
 /// Delivers what is in every buffer.

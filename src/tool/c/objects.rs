@@ -74,6 +74,8 @@ handles! {
     WatchHandle: Watch = 8, "watch", NO_SUCH_WATCH;
     /// A group of counters.
     CounterGroupHandle: CounterGroup = 9, "group of counters", NO_SUCH_COUNTER_GROUP;
+    /// A set of counters.
+    CounterSetHandle: CounterSet = 10, "set of counters", NO_SUCH_COUNTER_SET;
 }
 
 /// The objects of one class, by handle, each with its owner.

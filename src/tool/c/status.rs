@@ -80,6 +80,7 @@ statuses! {
     COUNTERS_NOT_AVAILABLE = -39, "the agent does not offer these counters, or not in this way: ask which it has";
     NO_SUCH_COUNTER_GROUP = -40, "no such group of counters: it has been destroyed, or the id belongs to another kind of object";
     WRONG_TYPE = -41, "the value is of another type";
+    NO_SUCH_COUNTER_SET = -42, "no such set of counters: it has been destroyed, or the id belongs to another kind of object";
     INTERNAL = -99, "an internal error of gputrail; the library continues to work";
 }
 

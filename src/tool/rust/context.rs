@@ -8,12 +8,16 @@ use crate::collect::counting::CountingMode;
 use crate::collect::sampling::{Deliver, Request, SamplingPeriod};
 use crate::record::*;
 use crate::tool::c::{
-    CallbackData, ContextHandle, CountingOptions, ExternalRequest as RequestData, SamplingOptions,
-    SamplingPeriodOptions, SelectionOptions, SizedStruct,
+    CallbackData, ContextHandle, CounterSetHandle, CountingOptions, ExternalRequest as RequestData,
+    SamplingOptions, SamplingPeriodOptions, SelectionOptions, SizedStruct,
 };
 use core::ffi::c_void;
 
 type CallBack = Box<dyn Fn(Callback<'_>, &mut u64) + Send + Sync>;
+type Choosing = (
+    Box<dyn Fn(&KernelDispatch) -> Option<CounterSetHandle> + Send + Sync>,
+    Box<dyn Fn(&[CounterValue]) + Send + Sync>,
+);
 type Supply = Box<dyn Fn(ExternalRequest<'_>) -> Option<ExternalId> + Send + Sync>;
 
 /// These kinds; of API calls those of `operations` only, if there are any.
@@ -346,6 +350,66 @@ impl Context {
         per_pass: core::num::NonZeroU32,
     ) -> Result<(), Error> {
         self.count_with(buffer, agent, names, CountingMode::Dispatch, per_pass.get())
+    }
+
+    /// Has `choose` choose the counters of each kernel of `agent` while the context is started: the handle of a
+    /// [`CounterSet`](super::counting::CounterSet), or none for a kernel that is not counted. The values go to `counted`
+    /// and to `buffer`. Kernels of the agent run one after the other. Both are called on threads of the program, and what
+    /// they call is not observed; one that panics is not called again. They stay in memory until the process ends.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::count`].
+    pub fn count_chosen(
+        &self,
+        buffer: &Buffer,
+        agent: AgentId,
+        choose: impl Fn(&KernelDispatch) -> Option<CounterSetHandle> + Send + Sync + 'static,
+        counted: impl Fn(&[CounterValue]) + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        unsafe extern "C" fn choosing(
+            dispatch: *const KernelDispatch,
+            set: *mut CounterSetHandle,
+            callee: *mut c_void,
+        ) {
+            // SAFETY: the library's record, and what was given below, which lasts for ever.
+            let (dispatch, callee) = unsafe { (&*dispatch, &*callee.cast::<Callee<Choosing>>()) };
+            callee::call(&callee.failed, || {
+                if let Some(chosen) = (callee.function.0)(dispatch) {
+                    // SAFETY: the library's place.
+                    unsafe { set.write(chosen) };
+                }
+            });
+        }
+        unsafe extern "C" fn counting(
+            values: *const CounterValue,
+            count: usize,
+            callee: *mut c_void,
+        ) {
+            // SAFETY: what was given below, which lasts for ever.
+            let callee = unsafe { &*callee.cast::<Callee<Choosing>>() };
+            // SAFETY: the library's values, as many as it says.
+            let values = unsafe { core::slice::from_raw_parts(values, count) };
+            callee::call(&callee.failed, || (callee.function.1)(values));
+        }
+        let functions: Choosing = (Box::new(choose), Box::new(counted));
+        let held = Held::new(functions);
+        // SAFETY: functions of these types, with their callee.
+        let result = check(unsafe {
+            call!(gputrail_context_count_chosen(
+                self.0,
+                buffer.handle,
+                agent,
+                Some(choosing),
+                Some(counting),
+                held.pointer()
+            ))
+        });
+        if result.is_err() {
+            // SAFETY: the library did not take it.
+            unsafe { held.release() };
+        }
+        result
     }
 
     fn count_with(

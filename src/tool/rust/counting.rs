@@ -2,12 +2,14 @@
 //! [`crate::collect::counting`] explains the service.
 
 use super::Error;
-use super::functions::{act, call, check, list};
+use super::functions::{act, ask, call, check, list};
 use crate::record::{AgentId, CounterInvalid, CounterValueType};
 use crate::tool::c::{
     CounterDefinition, CounterGroupHandle, CounterGroupOptions, CounterGroupValue,
+    CounterSetHandle, CounterSetOptions,
 };
 use core::ffi::{CStr, c_char};
+use core::num::NonZeroU32;
 use std::ffi::CString;
 
 pub use crate::collect::context::{GroupOptions, GroupValue, Number, WrongType};
@@ -58,6 +60,58 @@ fn text(kept: *const c_char) -> &'static str {
     }
     // SAFETY: the library's text, which ends with a 0 and is never freed.
     unsafe { CStr::from_ptr(kept) }.to_str().unwrap_or_default()
+}
+
+/// A set of counters and metrics that an agent can count for each kernel, for
+/// [`Context::count_chosen`](super::Context::count_chosen).
+#[derive(Debug)]
+pub struct CounterSet(CounterSetHandle);
+
+impl CounterSet {
+    /// A set of `names`, with at most `per_pass` counters in a pass. Also when a kernel is about to be chosen for.
+    ///
+    /// # Errors
+    ///
+    /// `NOT_FOUND` for an unknown name, with the nearest ones; `INVALID_ARGUMENT` for counters that need more passes than
+    /// the agent can do; `COUNTERS_NOT_AVAILABLE`, `NO_SUCH_AGENT`; `BUSY` within a buffer's callback.
+    pub fn new(
+        agent: AgentId,
+        names: &[&str],
+        per_pass: Option<NonZeroU32>,
+    ) -> Result<CounterSet, Error> {
+        let names = CString::new(names.join(",")).unwrap_or_default();
+        let asked = CounterSetOptions {
+            size: size_of::<CounterSetOptions>(),
+            counters: names.as_ptr(),
+            per_pass: per_pass.map_or(0, NonZeroU32::get),
+            instances: 0,
+        };
+        let mut handle = CounterSetHandle::default();
+        // SAFETY: options with a text that ends with a 0, and a place for the handle.
+        check(unsafe { call!(gputrail_counter_set_create(agent, &asked, &mut handle)) })?;
+        Ok(CounterSet(handle))
+    }
+
+    /// Its handle, by which a kernel's counters are chosen.
+    pub fn handle(&self) -> CounterSetHandle {
+        self.0
+    }
+
+    /// The number of passes of a kernel that it needs.
+    ///
+    /// # Errors
+    ///
+    /// `NOT_INITIALISED` after the tool's end.
+    pub fn passes(&self) -> Result<u32, Error> {
+        ask!(gputrail_counter_set_passes(self.0))
+    }
+}
+
+impl Drop for CounterSet {
+    fn drop(&mut self) {
+        // The library may have ended.
+        let _ = act!(gputrail_counter_set_destroy(self.0));
+    }
 }
 
 /// A group of counters and metrics of one agent that code starts, stops, reads and resets; see

@@ -19,6 +19,7 @@ use crate::collect::outstanding::OutstandingWork;
 use crate::collect::process::{self, Borrowed, Current};
 use crate::collect::switchboard::{Buffers, Interest, Phase};
 use crate::record::*;
+use crate::source::perf::CountedKernel;
 use core::ffi::CStr;
 
 /// A call in progress. It has no destructor: if a longjmp skips its exit, the next enter removes it from the stack.
@@ -321,6 +322,21 @@ impl ObservedCall {
         }
     }
 
+    /// The record of a kernel that the call is going to put into `queue`, without what is known later.
+    pub(super) fn dispatch_of(
+        &self,
+        queue: cl_command_queue,
+        work: impl Enqueue,
+    ) -> Option<KernelDispatch> {
+        let thread = self.thread?.state().thread();
+        let info = self.enqueue_info(thread, &queues::ids(queue), WorkId::NONE, false);
+        let mut dispatch = None;
+        work.describe(&info, &mut |command| {
+            dispatch = command.record.read::<KernelDispatch>();
+        });
+        dispatch
+    }
+
     /// The enqueue info of a piece of work of this call, without buffers.
     #[inline(always)]
     pub(super) fn enqueue_info(
@@ -395,6 +411,7 @@ impl ObservedCall {
         if times.is_none() && OUTSTANDING.is_full() {
             completion::make_room(thread);
         }
+        let mut counted = CountedKernel::default();
         let written = if let Some(mut host) = self.borrow() {
             completion::write_parked(&mut host);
             let id = known.unwrap_or_else(|| host.new_work());
@@ -436,12 +453,13 @@ impl ObservedCall {
                 completion::write_completed(&mut host, &enqueue, times, end);
             }
             if counting::is_on() && work.is_kernel() {
-                counting::write(&mut host, &enqueue, times);
+                counted = counting::write(&mut host, &enqueue, times);
             }
             Some((id, taken))
         } else {
             None
         };
+        counted.tell();
         let (id, taken) = written.unwrap_or_default();
         match taken {
             Some(taken) => {

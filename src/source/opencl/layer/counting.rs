@@ -18,7 +18,7 @@ use crate::collect::counting::values::Subject;
 use crate::collect::process;
 use crate::platform::inside::{Uncancelled, message};
 use crate::record::{AgentId, NoteKind};
-use crate::source::perf::HostCounters;
+use crate::source::perf::{CountedKernel, HostCounters};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
@@ -135,6 +135,11 @@ pub(super) unsafe fn before(
             is_owner = false;
             return;
         }
+        if !counters.choose(agent, || call.dispatch_of(queue, work)) {
+            counters.release();
+            is_owner = false;
+            return;
+        }
         let passes = counters.passes(agent);
         if passes < 2 {
             return counters.begin(agent, 0);
@@ -238,15 +243,21 @@ pub(super) fn after(
     has_ended
 }
 
-/// Writes the values of a kernel that `host` has enqueued; `times` are those of its completion, if they are known.
+/// Writes the values of a kernel that `host` has enqueued; `times` are those of its completion, if they are known. The
+/// result passes them to the tool that has chosen the counters.
 #[cold]
 #[inline(never)]
-pub(super) fn write(host: &mut HostThread, info: &EnqueueInfo, times: Option<[u64; 4]>) {
+pub(super) fn write(
+    host: &mut HostThread,
+    info: &EnqueueInfo,
+    times: Option<[u64; 4]>,
+) -> CountedKernel {
     let Some(counters) = counters() else {
-        return;
+        return CountedKernel::default();
     };
     if info.buffers.is_none() {
-        return counters.release();
+        counters.abandon(info.work.correlation);
+        return CountedKernel::default();
     }
     let subject = Subject {
         work: info.work.id,
@@ -255,14 +266,14 @@ pub(super) fn write(host: &mut HostThread, info: &EnqueueInfo, times: Option<[u6
         duration: times.map(|[_, _, start, end]| end.saturating_sub(start)),
         ..Subject::default()
     };
-    counters.write(host, info.work.agent, &subject);
+    counters.write(host, info.work.agent, &subject)
 }
 
 /// Ends counting a kernel that the runtime refused, or that is not recorded.
 #[cold]
 #[inline(never)]
-pub(super) fn abandon() {
+pub(super) fn abandon(call: &ObservedCall) {
     if let Some(counters) = counters() {
-        counters.release();
+        counters.abandon(call.correlation());
     }
 }

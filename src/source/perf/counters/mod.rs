@@ -18,7 +18,9 @@ use crate::capture::names::Names;
 use crate::collect::agents::{ConfigureError, Provider};
 use crate::collect::correlation::HostThread;
 use crate::collect::counting::values::{Reading, Subject, ValueRecords};
-use crate::collect::counting::{Countable, CountingDelivery, CountingMode, CountingRequest};
+use crate::collect::counting::{
+    Choice, Countable, CounterSet, CountingDelivery, CountingMode, CountingRequest,
+};
 use crate::collect::process;
 use crate::collect::switchboard::Buffers;
 use crate::counters::Counted;
@@ -26,7 +28,9 @@ use crate::platform::inside::message;
 use crate::platform::internal_thread;
 use crate::platform::sync::{QuietGuard, Signal, lock_std};
 use crate::platform::system::thread_id;
-use crate::record::{AgentId, CounterInvalid, CounterValue, DeviceTime, Nanos};
+use crate::record::{
+    AgentId, CorrelationId, CounterInvalid, CounterValue, DeviceTime, KernelDispatch, Nanos,
+};
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -80,8 +84,14 @@ struct MeasuredKernel {
 
 struct CountedAgent {
     agent: AgentId,
+    names: Names,
     mode: CountingMode,
-    records: ValueRecords,
+    /// The tool that chooses the counters of each dispatch, if one does.
+    choice: Option<Choice>,
+    /// Its kernels that have no values yet, by their calls.
+    chosen: HashMap<CorrelationId, Arc<ValueRecords>>,
+    /// The counters that the threads count now.
+    records: Arc<ValueRecords>,
     threads: CountedThreads,
     /// Set while counting is started.
     delivery: Option<CountingDelivery>,
@@ -207,6 +217,44 @@ impl HostCounters {
             .map_or(1, |counted| counted.threads.passes())
     }
 
+    /// Has the tool that chooses counters choose those of a kernel of `agent`, which the calling thread owns the counters
+    /// for. `false`: the kernel is not counted.
+    pub(crate) fn choose(
+        &self,
+        agent: AgentId,
+        dispatch: impl FnOnce() -> Option<KernelDispatch>,
+    ) -> bool {
+        let choice = self
+            .state()
+            .find(agent)
+            .and_then(|counted| counted.choice.clone());
+        let Some(choice) = choice else {
+            return true;
+        };
+        let Some(dispatch) = dispatch() else {
+            return false;
+        };
+        let Some(set) = choice.choose(&dispatch) else {
+            return false;
+        };
+        let mut state = self.state();
+        let Some(counted) = state.find(agent) else {
+            return false;
+        };
+        counted.count_set(set, &self.of_program);
+        let call = dispatch.work.correlation;
+        counted.chosen.insert(call, counted.records.clone());
+        true
+    }
+
+    /// The kernel of this call does not run.
+    pub(crate) fn abandon(&self, call: CorrelationId) {
+        for counted in &mut self.state().agents {
+            counted.chosen.remove(&call);
+        }
+        self.release();
+    }
+
     /// Reads the events before `pass` of a kernel of `agent`.
     pub(crate) fn begin(&self, agent: AgentId, pass: usize) {
         let mut state = self.state();
@@ -258,7 +306,9 @@ impl HostCounters {
     /// The owner's kernel of `agent` is not counted for this reason.
     pub(crate) fn refuse(&self, agent: AgentId, reason: CounterInvalid) {
         let mut state = self.state();
-        let readings = state.find(agent).map(|counted| counted.invalid(reason));
+        let readings = state
+            .find(agent)
+            .map(|counted| invalid(&counted.records, reason));
         state.measured = readings.map(|readings| MeasuredKernel {
             agent,
             pass: None,
@@ -267,20 +317,27 @@ impl HostCounters {
     }
 
     /// Writes the values of a kernel of `agent`, and releases the counters if the calling thread owns them. Values of a
-    /// kernel that was not measured are invalid.
-    pub(crate) fn write(&self, host: &mut HostThread, agent: AgentId, subject: &Subject) {
+    /// kernel that was not measured are invalid. The result passes them to the tool that has chosen the counters.
+    pub(crate) fn write(
+        &self,
+        host: &mut HostThread,
+        agent: AgentId,
+        subject: &Subject,
+    ) -> CountedKernel {
         let values = self.values(agent, subject);
         // Writing may wait for a buffer.
         self.release();
-        if let Some((buffers, records)) = values {
-            for record in records {
-                host.write_to(buffers, record);
-            }
+        let Some((buffers, counted)) = values else {
+            return CountedKernel::default();
+        };
+        for record in &counted.values {
+            host.write_to(buffers, *record);
         }
+        counted
     }
 
     /// The values of a kernel of `agent`, and where they go.
-    fn values(&self, agent: AgentId, subject: &Subject) -> Option<(Buffers, Vec<CounterValue>)> {
+    fn values(&self, agent: AgentId, subject: &Subject) -> Option<(Buffers, CountedKernel)> {
         let mut state = self.state();
         let measured = match self.is_owner() {
             true => state.measured.take(),
@@ -288,13 +345,19 @@ impl HostCounters {
         };
         let counted = state.find(agent)?;
         let buffers = counted.delivery?.buffers;
+        let choice = counted.choice.clone();
+        let records = match &choice {
+            Some(_) => counted.chosen.remove(&subject.correlation)?,
+            None => counted.records.clone(),
+        };
         let readings = match measured {
             Some(measured) if measured.agent == agent && measured.pass.is_none() => {
                 measured.readings
             }
-            _ => counted.invalid(CounterInvalid::NOT_SERIALIZED),
+            _ => invalid(&records, CounterInvalid::NOT_SERIALIZED),
         };
-        Some((buffers, counted.records.of(subject, &readings)))
+        let values = records.of(subject, &readings);
+        Some((buffers, CountedKernel { choice, values }))
     }
 
     /// Releases the counters if the calling thread owns them.
@@ -408,8 +471,10 @@ impl fmt::Debug for HostCounters {
 impl State {
     fn note_passes(&self) {
         let mut agents = self.agents.iter();
-        let any = agents
-            .any(|counted| counted.mode == CountingMode::Dispatch && counted.threads.passes() > 1);
+        let any = agents.any(|counted| {
+            counted.choice.is_some()
+                || counted.mode == CountingMode::Dispatch && counted.threads.passes() > 1
+        });
         HAS_PASSES.store(any, Ordering::Relaxed);
     }
 
@@ -421,12 +486,46 @@ impl State {
 }
 
 impl CountedAgent {
-    /// Readings without values, for this reason.
-    fn invalid(&self, reason: CounterInvalid) -> Vec<(Counted, Reading)> {
-        let counted = self.records.set().counted();
-        counted
-            .map(|counted| (counted, Reading::invalid(reason)))
-            .collect()
+    /// Counts `set` from now on.
+    fn count_set(&mut self, set: Arc<CounterSet>, of_program: &[u32]) {
+        if *self.records.set() == set {
+            return;
+        }
+        let mut events = Events::new(set.architecture(), set.passes());
+        // Values of events that the system does not allow are invalid.
+        let _ = events.check();
+        self.threads = CountedThreads::new(events, of_program.to_vec());
+        self.threads.scan();
+        self.records = Arc::new(ValueRecords::new(
+            set,
+            self.agent,
+            HashMap::new(),
+            &self.names,
+        ));
+    }
+}
+
+/// Readings without values, for this reason.
+fn invalid(records: &ValueRecords, reason: CounterInvalid) -> Vec<(Counted, Reading)> {
+    let counted = records.set().counted();
+    counted
+        .map(|counted| (counted, Reading::invalid(reason)))
+        .collect()
+}
+
+/// The values of a kernel, and the tool that has chosen its counters.
+#[derive(Default)]
+pub(crate) struct CountedKernel {
+    choice: Option<Choice>,
+    values: Vec<CounterValue>,
+}
+
+impl CountedKernel {
+    /// Passes the values to the tool. The calling thread's state is not in use, since the tool may use it.
+    pub(crate) fn tell(&self) {
+        if let Some(choice) = &self.choice {
+            choice.counted(&self.values);
+        }
     }
 }
 
@@ -461,14 +560,21 @@ impl Provider<CountingRequest> for HostAgent {
 
     fn configure(&self, request: &CountingRequest) -> Result<(), ConfigureError> {
         let events = events(request)?;
-        let records =
-            ValueRecords::new(request.set.clone(), self.agent, HashMap::new(), &self.names);
+        let records = Arc::new(ValueRecords::new(
+            request.set.clone(),
+            self.agent,
+            HashMap::new(),
+            &self.names,
+        ));
         let threads = CountedThreads::new(events, self.counters.of_program.clone());
         let mut state = self.counters.state();
         state.agents.retain(|counted| counted.agent != self.agent);
         state.agents.push(CountedAgent {
             agent: self.agent,
+            names: self.names.clone(),
             mode: request.mode,
+            choice: request.choice.clone(),
+            chosen: HashMap::new(),
             records,
             threads,
             delivery: None,

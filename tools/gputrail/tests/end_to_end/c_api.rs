@@ -275,6 +275,20 @@ fn a_program_starts_stops_reads_and_resets_groups_of_counters() {
 }
 
 #[test]
+fn a_program_chooses_the_counters_of_each_kernel() {
+    needs!(a_program_chooses_the_counters_of_each_kernel: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    for compiler in [C, CPP] {
+        let program = linked(&dir, compiler, "c_api_counter_sets");
+        for driver in [Driver::Basic, Driver::Threaded] {
+            let ended = run(&mut dir.untraced(driver, &program, &[])).well();
+            assert_eq!(ended.text(), "passed\n");
+            assert_eq!(ended.stderr, "");
+        }
+    }
+}
+
+#[test]
 fn a_program_that_observes_itself_is_recorded_as_well() {
     needs!(a_program_that_observes_itself_is_recorded_as_well:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
