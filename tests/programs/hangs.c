@@ -4,7 +4,7 @@
  *
  * With `user-event`, kernels named `stuck` and `behind` wait for a user event that nobody ever completes, and clFinish waits
  * for them; another thread waits in clWaitForEvents. With `kernel`, a kernel named `spins` never ends, and clFinish waits for
- * it. The kernels' arguments are set before. */
+ * it. The kernels' arguments are set before. It prints a line before it hangs. */
 #include <pthread.h>
 
 #include "report.h"
@@ -58,6 +58,8 @@ int main(int count, char **arguments) {
     } else {
         check(clEnqueueNDRangeKernel(queue, kernels[3], 1, NULL, &one, NULL, 0, NULL, NULL), "spins");
     }
+    puts("hangs");
+    fflush(stdout);
     check(clFinish(queue), "the last finish");
     return 0;
 }

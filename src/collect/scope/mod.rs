@@ -65,6 +65,8 @@ pub struct Scope {
     pub sampling: Option<Request>,
     /// The counters that are collected, of agents that have them.
     pub counters: Option<CounterChoice>,
+    /// The period at which clocks, temperature and power of agents are read, where their source does that.
+    pub environment_period: Option<Duration>,
     /// Whether programs are built with line information.
     pub kernel_debug_info: bool,
     /// Whether the arguments of calls that enqueue work are left out.
@@ -79,7 +81,7 @@ pub enum ScopeError {
     /// Not one of the keys.
     #[error(
         "`{0}`: expected delay=, from=, duration=, start-on=, stop-on=, dump-on=, kind=, call=, \
-         kernel=, pc-sampling=, counter=, counters-period=, counters-per-pass=, counters-run=, kernel-debug-info, no-enqueue-arguments or range-ids"
+         kernel=, pc-sampling=, counter=, counters-period=, counters-per-pass=, counters-run=, environment-period=, kernel-debug-info, no-enqueue-arguments or range-ids"
     )]
     Key(String),
     /// Not a span of time.
@@ -236,6 +238,7 @@ impl Scope {
                     let run = value.parse().map_err(|_| ScopeError::Count(value.into()))?;
                     scope.choose_counters().run = Some(run);
                 }
+                "environment-period" => scope.environment_period = Some(time(value)?),
                 "kernel-debug-info" => scope.kernel_debug_info = true,
                 "no-enqueue-arguments" => scope.no_enqueue_arguments = true,
                 "range-ids" => scope.range_ids = true,
@@ -298,6 +301,9 @@ impl Scope {
                 parts.push(format!("counters-run={run}"));
             }
         }
+        if let Some(period) = self.environment_period {
+            parts.push(format!("environment-period={}ns", period.as_nanos()));
+        }
         if self.kernel_debug_info {
             parts.push("kernel-debug-info".to_owned());
         }
@@ -315,6 +321,7 @@ impl Scope {
         let ways = Scope {
             sampling: self.sampling,
             counters: self.counters.clone(),
+            environment_period: self.environment_period,
             kernel_debug_info: self.kernel_debug_info,
             no_enqueue_arguments: self.no_enqueue_arguments,
             range_ids: self.range_ids,

@@ -1,6 +1,7 @@
 //! A device of the runtime: its names, hardware queues and clock.
 
 use super::counters::DeviceCounters;
+use super::environment::DeviceEnvironment;
 use super::executor::Gate;
 use super::machine::{EngineIndex, Finished, Machine, QueueIndex};
 use super::random::{Purpose, Random};
@@ -75,6 +76,7 @@ pub(super) struct Device {
     queues: Vec<HardwareQueue>,
     pub(super) clock: RefCell<DeviceClock>,
     pub(super) random: RefCell<Random>,
+    pub(super) environment: RefCell<DeviceEnvironment>,
     /// Work that has ended and whose completion has not been recorded.
     pub(super) finished: RefCell<VecDeque<Finished>>,
     pub(super) finished_gate: Gate,
@@ -164,6 +166,7 @@ impl Device {
             queues: queues.collect(),
             clock: RefCell::new(DeviceClock::new(seed, number)),
             random: RefCell::new(Random::fork(seed, Purpose::Device, number)),
+            environment: RefCell::default(),
             finished: RefCell::default(),
             finished_gate: Gate::default(),
         }

@@ -6,6 +6,7 @@
 //! * `executor` runs host threads as futures, `time` has their ticks and the devices' clocks.
 //! * `waves` simulates compute units, `code` the kernels that they execute, `sampler` samples them, and `counters` counts
 //!   their `events`.
+//! * `environment` has the heat, power and clocks of the devices.
 //! * `runtime`, `device`, `thread` and `enqueue` are the runtime and its calls; `collective` is a library on
 //!   top of it, `callbacks` reports to subscribers.
 //! * `training` is the program of the [`Demo`].
@@ -20,6 +21,7 @@ mod collective;
 mod counters;
 mod device;
 mod enqueue;
+mod environment;
 mod events;
 mod executor;
 mod machine;

@@ -8,8 +8,9 @@
 use super::Simulated;
 use super::callbacks;
 use super::code::Loaded;
-use super::device::{COMPUTE_QUEUES, Device, QueueChoice};
+use super::device::{COMPUTE_QUEUES, COMPUTE_UNITS, Device, QueueChoice};
 use super::enqueue::KernelSource;
+use super::environment::Readings;
 use super::executor::{Executor, Gate, Stuck, World};
 use super::machine::{Command, Demand, Machine, WorkIndex};
 use super::memory::Memory;
@@ -40,6 +41,8 @@ pub(super) const HOST_MEMORY: u64 = 64 << 30;
 const HOST_BANDWIDTH: u64 = 36_000;
 /// The interval of clock pairs.
 const CLOCK_PERIOD: Nanos = us(10_000);
+/// The shortest period at which the environment of devices is read.
+const SHORTEST_PERIOD: Nanos = us(10);
 /// The id of the first virtual thread.
 pub(super) const FIRST_THREAD: u32 = 4_001;
 /// The id of the first virtual thread in a real process: the system gives such ids to no thread.
@@ -103,6 +106,8 @@ pub(super) struct Runtime {
     first_thread: u32,
     time: HostTime,
     next_clocks: Cell<Moment>,
+    /// The reading of the devices' environment, if it is asked for.
+    readings: RefCell<Option<Readings>>,
     failure: RefCell<Option<SimulationError>>,
 }
 
@@ -226,6 +231,7 @@ impl Runtime {
             first_thread,
             time,
             next_clocks: Cell::new(Moment::BEGIN + CLOCK_PERIOD),
+            readings: RefCell::default(),
             failure: RefCell::default(),
         };
         runtime.read_clocks(Moment::BEGIN);
@@ -289,6 +295,7 @@ impl Runtime {
                 }
             }
         }
+        self.start_readings();
         for number in 0..self.devices.len() {
             if let Some((host, random)) = self.new_thread(&format!("sim completions {number}")) {
                 let runtime = self.clone();
@@ -564,6 +571,46 @@ impl Runtime {
         }
     }
 
+    /// Starts to read the environment of the devices, if the recording asks for it.
+    fn start_readings(&self) {
+        let scope = self
+            .recorder
+            .as_ref()
+            .map(|recorder| recorder.gate().scope());
+        let Some(period) = scope.and_then(|scope| scope.environment_period) else {
+            return;
+        };
+        let Some((host, _)) = self.new_thread("sim environment") else {
+            return;
+        };
+        for device in &self.devices {
+            self.machine.borrow_mut().watch(device.compute);
+        }
+        *self.readings.borrow_mut() = Some(Readings {
+            host,
+            period: Nanos((period.as_nanos() as u64).max(SHORTEST_PERIOD.0)),
+            next: Moment::BEGIN,
+        });
+    }
+
+    /// Reads the environment of the devices for each period up to `now`.
+    fn read_due_environment(&self, now: Moment) {
+        let mut readings = self.readings.borrow_mut();
+        let Some(readings) = &mut *readings else {
+            return;
+        };
+        while readings.next <= now {
+            self.keep_room();
+            for device in &self.devices {
+                let mut environment = device.environment.borrow_mut();
+                environment.advance(readings.next, COMPUTE_UNITS * 1_000);
+                let time = self.ticks_at(readings.next);
+                environment.record(&mut readings.host, device.agent, time);
+            }
+            readings.next = readings.next + readings.period;
+        }
+    }
+
     fn read_clocks(&self, now: Moment) {
         let names = self.names();
         if let HostTime::Virtual = self.time {
@@ -586,6 +633,7 @@ impl World for Runtime {
 
     fn advance(&self, now: Moment) {
         self.read_due_clocks(now);
+        self.read_due_environment(now);
         let mut finished = Vec::new();
         let spans = {
             let mut machine = self.machine.borrow_mut();
@@ -597,6 +645,7 @@ impl World for Runtime {
             if let Some(device) = devices.find(|device| device.compute == span.engine) {
                 device.sampler.ran(&span, &mut device.clock.borrow_mut());
                 device.counters.ran(&span, &mut device.clock.borrow_mut());
+                device.environment.borrow_mut().ran(&span);
             }
         }
         for one in finished {

@@ -307,6 +307,11 @@ pub struct Record {
     #[arg(long, value_name = "LIBRARY")]
     pub tool: Vec<PathBuf>,
 
+    /// Read the clocks, temperature, power and fan of agents at this period, as counters of the trace; so far of the simulated
+    /// GPU. CUDA reports them at a period of its own
+    #[arg(long, value_name = "PERIOD", value_parser = scope::time)]
+    pub environment_period: Option<Duration>,
+
     /// Name the pushed range, with its domain, beside the calls and work inside of it, as their argument `range`
     #[arg(long)]
     pub range_ids: bool,
@@ -734,6 +739,11 @@ pub struct Demo {
     /// samples
     #[arg(long, requires = "pc_sampling")]
     pub aggregate_samples: bool,
+
+    /// Read the clocks, temperature, power and fan of agents at this period, as counters of the trace; so far of the simulated
+    /// GPU. CUDA reports them at a period of its own
+    #[arg(long, value_name = "PERIOD", value_parser = scope::time)]
+    pub environment_period: Option<Duration>,
 
     #[command(flatten)]
     pub counting: Counting,

@@ -139,6 +139,7 @@ fn run_with_tools(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
         record.sampling.interval = Some((request.interval, request.unit));
     }
     record.counting = arguments.counting;
+    record.environment_period = arguments.environment_period;
     record.output = Some(arguments.output);
     record.tool = arguments.tool;
     record.capture = arguments.capture;
@@ -197,6 +198,7 @@ fn record_here(capture: &std::path::Path, arguments: &Demo) -> Result<(), Failur
         scope: Scope {
             sampling: arguments.sampling(),
             counters: arguments.counting.choice()?,
+            environment_period: arguments.environment_period,
             ..Scope::default()
         },
         aggregate_samples: arguments.aggregate_samples,

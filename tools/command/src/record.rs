@@ -88,6 +88,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     scope.counters = arguments.counting.choice()?;
     scope.dump_on = arguments.dump_on;
     scope.range_ids = arguments.range_ids;
+    scope.environment_period = arguments.environment_period;
     // Arguments that are neither shown nor kept need not be recorded.
     scope.no_enqueue_arguments = !(arguments.contents.arguments || arguments.capture);
     let tools = tools::paths(&arguments.tool)?;

@@ -352,11 +352,12 @@ fn simulate(seen: &mut Seen, dir: &TestDir, tool: &str) {
     let counters = "SQ_WAVES,FetchSize,FETCH_SIZE,VALUUtilization,SQ_INST_CYCLES_SALU,VALUInsts";
     let sampled = ["--steps", "1", "--pc-sampling", "stochastic"];
     let instructions = [&sampled[..], &["--interval", "4096instructions"]].concat();
-    let runs: [&[&str]; 6] = [
+    let runs: [&[&str]; 7] = [
         &["--steps", "6"],
         &["--steps", "1", "--pc-sampling", "host-trap"],
         &sampled,
         &instructions,
+        &["--steps", "1", "--environment-period", "1ms"],
         &["--steps", "1", "--counters", counters],
         &[
             "--steps",
@@ -416,12 +417,18 @@ fn record_opencl(seen: &mut Seen, dir: &TestDir, tool: &str) {
         run(with_tool(&mut command, "host-trap"));
         seen.directory(1, dir);
     }
-    // A program that is killed while it hangs.
-    let killed = "$0 user-event & sleep 0.5; kill -9 $!";
+    // A program that is killed while it hangs, and one that still runs when the recording ends.
     let hangs = dir.program("hangs").display().to_string();
-    let arguments = ["-c", killed, &hangs];
-    run(&mut dir.record_with(&["-q", "--capture"], Driver::Threaded, "sh", &arguments));
-    seen.directory(1, dir);
+    let says = dir.join("hangs.txt").display().to_string();
+    let begin = "rm -f $1; $0 user-event > $1 2> /dev/null & until [ -s $1 ]; do sleep 0.01; done;";
+    for end in ["kill -9 $!; wait $!; true", "echo $! > $1.pid"] {
+        let script = format!("{begin} {end}");
+        let arguments = ["-c", &script, &hangs, &says];
+        run(&mut dir.record_with(&["-q", "--capture"], Driver::Threaded, "sh", &arguments));
+        seen.directory(1, dir);
+    }
+    let running = std::fs::read_to_string(says + ".pid").expect("the id of the process");
+    well(Command::new("kill").args(["-9", running.trim()]));
     let include = format!("-I{}", repository("include").display());
     let options = [&include, "-DCL_TARGET_OPENCL_VERSION=120", "-lOpenCL"];
     nvtx::compile(dir, "nvtx_other", &["-shared", "-fPIC"]);
