@@ -53,9 +53,17 @@ fn parallel_regions_of_openmp_are_ranges_of_each_thread() {
     assert!(ranges.contains(&"single 4".to_owned()), "{ranges:?}");
     assert!(ranges.contains(&"taskwait 1".to_owned()), "{ranges:?}");
     let mut trace = dir.trace();
-    // Threads that wait for the next region are in none: 20 ms lie between two regions.
-    let longest: i64 = trace.value("select max(dur) from slice where name like 'parallel%'");
-    assert!(longest < 19_000_000, "{longest}");
+    // Threads that wait for the next region are in none: each range is beside one region of the main thread.
+    let beside: i64 = trace.value(
+        "select max(n) from (
+           select count(*) n from slice w
+           join slice m on w.ts < m.ts + m.dur and m.ts < w.ts + w.dur
+           join thread_track t on m.track_id = t.id join thread using (utid)
+           where w.name like 'parallel%' and m.name like 'parallel%' and m.depth = 0
+             and is_main_thread = 1
+           group by w.id)",
+    );
+    assert_eq!(beside, 1);
     let outermost: i64 =
         trace.value("select count(*) from slice where depth = 0 and name like 'parallel%'");
     assert_eq!(outermost, 11);
