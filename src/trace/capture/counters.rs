@@ -8,13 +8,14 @@
 use std::borrow::Cow;
 use std::io;
 
-use super::join::{EnqueueFields, Found, What};
+use super::join::{EnqueueFields, Found};
 use crate::capture::Metadata;
 use crate::record::number_map::NumberMap;
 use crate::record::{
     self, AgentId, CounterInvalid, CounterUsage, CounterValueType, Kind, Nanos, NoteKind, StringId,
 };
 use crate::trace::model::hold::Hold;
+use crate::trace::model::join::Enqueue as _;
 use crate::trace::model::{
     AgentIndex, Argument, Consumer, CounterBlock, CounterDescription, CounterIndex, CounterUnit,
     CounterValue, ProcessIndex, Stream, Value,
@@ -61,13 +62,14 @@ impl Counters {
         self.active |= what == NoteKind::COUNTERS;
     }
 
-    /// Whether completed work waits for values.
+    /// Whether completed work waits for values: kernels do, and what follows them in their command buffers, whose parts
+    /// stay together.
     #[inline(always)]
     pub fn concern(&self, work: &EnqueueFields) -> bool {
-        self.active && matches!(work.what, What::Kernel { .. })
+        self.active && (work.is_kernel() || work.is_shared() && self.held.holds(work.work.id))
     }
 
-    /// Adds a kernel that [waits for values](Counters::concern). Kernels that no longer wait are moved to `ready`.
+    /// Adds work that [waits for values](Counters::concern). Work that no longer waits is moved to `ready`.
     pub fn found(&mut self, found: Found, ready: &mut Counted) {
         let Found::Both(work, _) = &found else {
             return;

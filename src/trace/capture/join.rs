@@ -127,6 +127,10 @@ impl Shown for Synchronization {
 }
 
 impl EnqueueFields {
+    pub fn is_kernel(&self) -> bool {
+        matches!(self.what, What::Kernel { .. })
+    }
+
     /// Whether all work that is enqueued later waits for it.
     pub fn is_barrier(&self) -> bool {
         let What::Synchronization { what, .. } = self.what else {
@@ -165,6 +169,13 @@ impl Enqueue for EnqueueFields {
 
 /// The records of a piece of work that have been found.
 pub(super) type Found = crate::trace::model::join::Found<EnqueueFields>;
+
+impl Found {
+    pub fn is_kernel(&self) -> bool {
+        self.parts().0.is_some_and(EnqueueFields::is_kernel)
+    }
+}
+
 /// The records that wait for their partner.
 pub(super) type Join = crate::trace::model::join::Join<EnqueueFields>;
 

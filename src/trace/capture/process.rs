@@ -494,7 +494,7 @@ impl<'a> ProcessStream<'a> {
         Ok(())
     }
 
-    /// Passes on work that has waited for its samples.
+    /// Passes on kernels that have waited for their samples, with the other parts of their command buffers.
     fn pass_on_ready(&mut self, output: &mut Output<'_>) -> io::Result<()> {
         for (found, samples) in self.ready.drain(..) {
             let source = Source {
@@ -502,7 +502,7 @@ impl<'a> ProcessStream<'a> {
                 host: &self.host,
             };
             let about = About {
-                samples: samples.as_ref(),
+                samples: samples.as_ref().filter(|_| found.is_kernel()),
                 counters: &[],
             };
             self.devices
@@ -521,7 +521,7 @@ impl<'a> ProcessStream<'a> {
         self.pass_on_counted(output)
     }
 
-    /// Passes on kernels that have waited for the values of their counters.
+    /// Passes on kernels that have waited for the values of their counters, with the other parts of their command buffers.
     fn pass_on_counted(&mut self, output: &mut Output<'_>) -> io::Result<()> {
         for (found, counters) in self.counted.drain(..) {
             let source = Source {
@@ -530,7 +530,7 @@ impl<'a> ProcessStream<'a> {
             };
             let about = About {
                 samples: None,
-                counters: &counters,
+                counters: if found.is_kernel() { &counters } else { &[] },
             };
             self.devices
                 .pass_on(output, source, found.parts(), about, None)?;

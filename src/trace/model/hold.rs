@@ -48,6 +48,12 @@ impl<T, D: Clone + Default> Hold<T, D> {
         None
     }
 
+    /// Whether parts of `work` wait.
+    pub fn holds(&self, work: WorkId) -> bool {
+        let mut parts = self.held.range((work, 0)..=(work, u32::MAX));
+        parts.next().is_some()
+    }
+
     /// The data about `work`, for adding to it.
     pub fn data(&mut self, work: WorkId) -> &mut D {
         &mut self.known(work).data

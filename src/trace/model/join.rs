@@ -281,7 +281,11 @@ impl<E: Enqueue + Copy> Join<E> {
         let parts = self.parts.extract_if((id, 0)..=(id, u32::MAX), |_, _| true);
         let before = found.len();
         found.extend(parts.map(|(_, work)| Found::Both(work, *completion)));
-        if found.len() > before {
+        if let Some(parts) = found.get_mut(before..).filter(|parts| !parts.is_empty()) {
+            // The last part has the serial 0.
+            if matches!(&parts[0], Found::Both(work, _) if work.serial() == 0) {
+                parts.rotate_left(1);
+            }
             self.has_met(*completion);
             return;
         }

@@ -245,6 +245,43 @@ fn samples_become_a_flame_graph_down_to_the_instruction() {
 }
 
 #[test]
+fn the_parts_of_a_command_buffer_stay_together_while_kernels_wait_for_samples() {
+    let (making, _) = sampled(1);
+    let part = |work, command| {
+        let mut kernel = making.dispatch(work, work, 100);
+        (kernel.work.command, kernel.work.commands) = (command, 2);
+        kernel
+    };
+    let header = Header::of::<KernelDispatch>().with(flags::SHARED);
+    let shared = Header::of::<MemorySet>().with(flags::SHARED);
+    let mut host = Vec::new();
+    for work in 1..=2 {
+        let mut kernel = part(work, 0);
+        (kernel.header, kernel.launch) = (header, LaunchType::COMMAND_BUFFER);
+        let mut fill = MemorySet::blank();
+        (fill.header, fill.work) = (shared, part(work, 1).work);
+        host.extend_from_slice(bytes_of(&kernel));
+        host.extend_from_slice(bytes_of(&fill));
+    }
+    // The runtime measured only the ends; the completion of the second came first.
+    for (work, end) in [(2, 400), (1, 300)] {
+        let mut completion = making.completion(work, end - 10, end);
+        completion.queued = DeviceTime(100);
+        host.extend_from_slice(bytes_of(&completion));
+    }
+    making.run(MAIN, &[&host]);
+    let (_, trace) = converted(&[making.capture()], &Options::default());
+    let mut times: Vec<(u64, u64)> = trace
+        .stages()
+        .iter()
+        .filter(|(_, stage, _)| !crate::trace::model::EventId(stage.event_id()).is_graph_launch())
+        .map(|(time, stage, _)| (*time, stage.duration()))
+        .collect();
+    times.sort_unstable();
+    assert_eq!(times, [(100, 100), (200, 100), (300, 50), (350, 50)]);
+}
+
+#[test]
 fn samples_that_come_as_counts_make_a_flame_graph_too() {
     let (making, object) = sampled(1);
     let (mut host, mut device) = (Vec::new(), Vec::new());

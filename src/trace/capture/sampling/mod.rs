@@ -26,6 +26,7 @@ use crate::record::{
 };
 use crate::trace::model::flame::{Flame, SampledQueue, Stack};
 use crate::trace::model::hold::Hold;
+use crate::trace::model::join::Enqueue as _;
 use crate::trace::model::stalls::Stalls;
 use crate::trace::model::{ProcessIndex, RawSample, Samples, StackFrame, WorkSamples};
 use counts::{Counts, Names};
@@ -214,13 +215,14 @@ impl Sampling {
         }
     }
 
-    /// Whether work that has completed waits for samples.
+    /// Whether completed work waits for samples: kernels do, and what follows them in their command buffers, whose parts
+    /// stay together.
     #[inline]
     pub fn concern(&self, work: &EnqueueFields) -> bool {
-        self.active && matches!(work.what, What::Kernel { .. })
+        self.active && (work.is_kernel() || work.is_shared() && self.held.holds(work.work.id))
     }
 
-    /// Adds a kernel that [waits for samples](Sampling::concern). Work that no longer needs to wait is moved to
+    /// Adds work that [waits for samples](Sampling::concern). Work that no longer needs to wait is moved to
     /// `ready`.
     pub fn found(&mut self, found: Found, ready: &mut Ready) {
         let Found::Both(work, completion) = &found else {
