@@ -1,10 +1,10 @@
 /* Does some work and then ends, forks, or becomes another program, as its arguments say:
  *
- *     lives WORK [exit CODE | _exit CODE | quick_exit CODE | abort | crash | signal NUMBER | wait | fork | exec | spawn | threads COUNT | nothing]
+ *     lives WORK [exit CODE | _exit CODE | quick_exit CODE | abort | crash | signal NUMBER | wait | fork | exec | spawn | threads COUNT | announce | nothing]
  *
  * WORK kernels named `work` are run, by each thread with `threads`. `fork`, `exec` and `spawn` have as many more run by a
  * child, by the program that takes this one's place, and by a program started through a shell; `wait` prints "ready" and
- * sleeps for ever. */
+ * sleeps for ever; `announce` prints "working" when the first kernel has ended. */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -13,6 +13,7 @@
 #include "report.h"
 
 static int kernels; /* how many each worker runs */
+static int announces;
 static cl_program program;
 
 static void check(cl_int status, const char *what) {
@@ -40,8 +41,14 @@ static void *run_kernels(void *unused) {
     cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, 4096, NULL, &status);
     check(status, "buffer");
     check(clSetKernelArg(kernel, 0, sizeof buffer, &buffer), "argument");
-    for (int i = 0; i < kernels; i++)
+    for (int i = 0; i < kernels; i++) {
         check(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &(size_t){1024}, NULL, 0, NULL, NULL), "enqueue");
+        if (i == 0 && announces) {
+            check(clFinish(queue), "first");
+            puts("working");
+            fflush(stdout);
+        }
+    }
     check(clFinish(queue), "finish");
     return NULL;
 }
@@ -64,6 +71,7 @@ int main(int count, char **arguments) {
     kernels = atoi(arguments[1]);
     const char *then = count > 2 ? arguments[2] : "nothing";
     int number = count > 3 ? atoi(arguments[3]) : 0;
+    announces = strcmp(then, "announce") == 0;
     char command[4096];
     if (strcmp(then, "threads") == 0) return in_threads(number);
     if (strcmp(then, "fork") == 0) {

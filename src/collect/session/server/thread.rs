@@ -509,7 +509,10 @@ impl Session {
                 Some(pidfd) if has_ended(pidfd) => how_it_ended(&live),
                 _ => End::Running,
             };
-            live.buffer.mapping().abandon();
+            // One that is gone keeps the state in which it went: that tells `take` how it went.
+            if end == End::Running {
+                live.buffer.mapping().abandon();
+            }
             self.take(live, end);
         }
         self.finished.was_never_on = self.options.paused && self.switches == 0;

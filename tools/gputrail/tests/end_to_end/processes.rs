@@ -16,18 +16,19 @@ use crate::command::{TestDir, kernels, well};
 
 const NEEDS: [Need; 3] = [Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor];
 
-/// The number of processes in the trace that ended without ending their recording; each after its last call.
-fn deaths_in(trace: &mut Trace) -> i64 {
+/// What the trace says of processes that ended without ending their recording; each after its last call.
+fn deaths_in(trace: &mut Trace) -> Vec<String> {
     let last = trace
         .value::<i64>("select max(ts) from slice join thread_track on track_id = thread_track.id");
-    let deaths = trace.rows::<(i64,)>(
-        "select ts from slice where name in ('process died', 'process exited', 'process replaced')",
+    let deaths = trace.rows::<(i64, String)>(
+        "select ts, name || ': ' || extract_arg(arg_set_id, 'debug.detail') from slice
+         where name in ('process died', 'process exited', 'process replaced')",
     );
     assert!(
-        deaths.iter().all(|(time,)| *time >= last),
+        deaths.iter().all(|(time, _)| *time >= last),
         "{deaths:?} before {last}"
     );
-    deaths.len() as i64
+    deaths.into_iter().map(|(_, text)| text).collect()
 }
 
 #[test]
@@ -47,7 +48,13 @@ fn exit_codes_are_passed_on() {
         trace.assert_sound();
         assert_eq!(kernels(&mut trace, "work"), 20, "{then} {code}");
         let deaths = if then == "exit" { 0 } else { 1 };
-        assert_eq!(deaths_in(&mut trace), deaths, "{then} {code}");
+        let found = deaths_in(&mut trace);
+        assert_eq!(
+            found.len(),
+            deaths,
+            "{then} {code}: {found:?}; {}",
+            ended.stderr
+        );
     }
 }
 
@@ -63,7 +70,8 @@ fn a_death_by_signal_is_passed_on_and_loses_nothing() {
         let mut trace = dir.trace();
         trace.assert_sound();
         assert_eq!(kernels(&mut trace, "work"), 20, "signal {signal}");
-        assert_eq!(deaths_in(&mut trace), 1, "signal {signal}");
+        let found = deaths_in(&mut trace);
+        assert_eq!(found.len(), 1, "signal {signal}: {found:?}");
     }
 }
 
@@ -98,7 +106,8 @@ fn a_program_that_ends_without_its_exit_handlers_leaves_a_whole_trace_that_says_
         let mut trace = dir.trace();
         trace.assert_sound();
         assert_eq!(kernels(&mut trace, "work"), 300, "{then}");
-        assert_eq!(deaths_in(&mut trace), 1, "{then}");
+        let found = deaths_in(&mut trace);
+        assert_eq!(found.len(), 1, "{then}: {found:?}");
         let sql = "select extract_arg(arg_set_id, 'debug.detail') from slice where name in ('process died', 'process exited', 'process replaced')";
         assert!(trace.value::<String>(sql).contains(by), "{then}");
     }
@@ -256,8 +265,10 @@ fn a_program_killed_at_work_leaves_a_sound_trace() {
     let dir = TestDir::new();
     let lives = dir.program("lives");
     let script = format!(
-        "'{}' 200000 & work=$!; sleep 1; kill -KILL $work; wait $work; exit 0",
-        lives.display()
+        "'{}' 2000000 announce > '{1}' & work=$!; until [ -s '{1}' ]; do sleep 0.01; done; sleep 0.3; \
+         kill -KILL $work; wait $work; exit 0",
+        lives.display(),
+        dir.join("working").display()
     );
     well(&mut dir.record(Driver::Basic, "sh", &["-c", &script]));
     let mut trace = dir.trace();
@@ -272,9 +283,11 @@ fn a_program_goes_on_when_gputrail_is_killed() {
     let (lives, done) = (dir.program("lives"), dir.join("done"));
     // A pool that is full at once when nobody empties it: its lanes must not wait for ever.
     let script = format!(
-        "'{}' 300000 & work=$!; sleep 1; kill -KILL $PPID; wait $work; echo $? > '{1}.part'; mv '{1}.part' '{1}'",
+        "'{}' 300000 announce > '{2}' & work=$!; until [ -s '{2}' ]; do sleep 0.01; done; \
+         kill -KILL $PPID; wait $work; echo $? > '{1}.part'; mv '{1}.part' '{1}'",
         lives.display(),
-        done.display()
+        done.display(),
+        dir.join("working").display()
     );
     let small = ["--buffers", "1M", "--buffer-size", "64K"];
     let mut command = dir.record_with(&small, Driver::Basic, "sh", &["-c", &script]);
