@@ -8,7 +8,7 @@ use crate::collect::notify::{self, Followers, Notifier};
 use crate::collect::switchboard::{
     CallArguments, Callback, Payload, Phase, Switchboard, ThreadState, Within,
 };
-use crate::record::{Completion, KernelId, Operation, Record, RecordRef, WorkId};
+use crate::record::{Completion, GraphChange, KernelId, Operation, Record, RecordRef, WorkId};
 use std::sync::Arc;
 
 /// A thread of the simulation, from which subscribers are called back.
@@ -104,6 +104,11 @@ pub(super) fn enqueued<R: Record>(
 /// Reports the completion of work to its followers.
 pub(super) fn completed(host: &HostThread, followers: &mut Followers, completion: &Completion) {
     notify::completed(host.board(), host.state(), followers, completion);
+}
+
+/// Reports a change of a graph within a call.
+pub(super) fn graph_changed(site: &Site, call: &CallInProgress, change: &GraphChange) {
+    site.notifier(call).graph_changed(change);
 }
 
 /// Reports that an object was created or destroyed. `id` is the id of an `R`.

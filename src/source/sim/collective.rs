@@ -74,6 +74,7 @@ impl Thread {
                         groups: [(chunk / (64 << 10)).max(1) as u32, 1, 1],
                         local_memory: 0,
                         stream: one.stream,
+                        managed: None,
                     };
                     self.launch(one.module, one.reduce, launch).await?;
                 }

@@ -74,6 +74,8 @@ pub(super) struct Device {
     pub(super) sampler: Arc<DeviceSampler>,
     pub(super) counters: Arc<DeviceCounters>,
     queues: Vec<HardwareQueue>,
+    /// The queue of the migrations of managed memory.
+    pub(super) migrations: QueueId,
     pub(super) clock: RefCell<DeviceClock>,
     pub(super) random: RefCell<Random>,
     pub(super) environment: RefCell<DeviceEnvironment>,
@@ -151,6 +153,14 @@ impl Device {
                 number: index as u32,
             }
         });
+        let queues: Vec<HardwareQueue> = queues.collect();
+        let mut migrations = Queue::blank();
+        (migrations.context, migrations.agent) = (context, agent);
+        migrations.properties = queue_properties::COPY_ENGINE | queue_properties::PROFILING;
+        migrations.handle = 0x5581_4200_0000 + 0x1000 * (number * 16 + queues.len()) as u64;
+        migrations.name = names.string("migrations");
+        migrations.number = queues.len() as u32;
+        let migrations = names.queue(migrations);
         let sampler = Arc::new(DeviceSampler::new(agent, seed, number));
         let name = format!("Simulated GPU {number}");
         board.sampling().offer(agent, &name, sampler.clone());
@@ -163,7 +173,8 @@ impl Device {
             compute,
             sampler,
             counters,
-            queues: queues.collect(),
+            queues,
+            migrations,
             clock: RefCell::new(DeviceClock::new(seed, number)),
             random: RefCell::new(Random::fork(seed, Purpose::Device, number)),
             environment: RefCell::default(),

@@ -66,6 +66,8 @@ pub(super) struct Launch {
     /// Local memory per workgroup beyond the kernel's own, in bytes.
     pub(super) local_memory: u32,
     pub(super) stream: Stream,
+    /// Managed memory that the kernel accesses.
+    pub(super) managed: Option<Pointer>,
 }
 
 /// The most local memory of a workgroup.
@@ -94,6 +96,11 @@ const CACHE_EQUAL: u8 = 3;
 const BYTE_TIME: u64 = 100;
 
 impl Module {
+    /// The id of kernel `index`.
+    pub(super) fn kernel_id(&self, index: usize) -> KernelId {
+        self.kernels[index].id
+    }
+
     /// The index of the kernel whose demangled name contains `name`.
     ///
     /// # Panics
@@ -195,13 +202,47 @@ impl Thread {
         let local = u64::from(launch.local_memory);
         let arguments = [id.0.into(), x, y, z, local, self.stream_id(launch.stream)];
         let call = self.enter(Function::LaunchKernel, &arguments).await;
-        let groups = x * y * z;
-        if groups == 0 || source.local_memory + launch.local_memory > MAX_LOCAL_MEMORY {
+        if x * y * z == 0 || source.local_memory + launch.local_memory > MAX_LOCAL_MEMORY {
             return self.exit(call, Err(Status::INVALID_VALUE)).await;
         }
+        self.compile_once(&call, module, index).await;
+        self.enqueue_kernel(&call, module, index, launch, None);
+        self.exit(call, Ok(())).await
+    }
+
+    /// Compiles a kernel for the device, which its first launch does.
+    pub(super) async fn compile_once(
+        &mut self,
+        call: &CallInProgress,
+        module: &Module,
+        index: usize,
+    ) {
         if !std::mem::replace(&mut module.compiled.borrow_mut()[index], true) {
-            self.compile(&call, module, source).await;
+            self.compile(call, module, module.kernels[index].source)
+                .await;
         }
+    }
+
+    /// Enqueues kernel `index` of the module, as this node of a graph if it is one.
+    pub(super) fn enqueue_kernel(
+        &mut self,
+        call: &CallInProgress,
+        module: &Module,
+        index: usize,
+        launch: Launch,
+        node: Option<GraphNode>,
+    ) {
+        let Kernel { id, source } = &module.kernels[index];
+        let groups = launch
+            .groups
+            .iter()
+            .copied()
+            .map(u64::from)
+            .product::<u64>();
+        let fault = launch.managed.and_then(|pointer| {
+            let mut managed = self.runtime.managed.borrow_mut();
+            managed.access(pointer, Some(module.device))
+        });
         // The number of compute units that the launch fills; the device shares them between kernels.
         let busy = groups.div_ceil(source.resident);
         let counters = self.runtime.devices[module.device].counters.clone();
@@ -213,15 +254,16 @@ impl Thread {
             record.grid[axis] = u64::from(launch.groups[axis] * source.workgroup[axis]);
         }
         record.workgroup = source.workgroup;
-        let work = self.work_header(&call, launch.stream);
+        let work = self.work_header(call, launch.stream);
         let chosen = counters.of_dispatch(|| KernelDispatch { work, ..record });
         let demand = Demand {
             amount: amount * chosen.passes(),
             width: busy.min(COMPUTE_UNITS) * 1_000,
-            setup: Nanos(0),
+            setup: fault.map_or(Nanos(0), |fault| fault.stall()),
         };
         let queue = QueueChoice::Compute;
-        let enqueued = self.enqueue(&call, launch.stream, queue, demand);
+        let enqueued = self.enqueue(call, launch.stream, queue, demand);
+        self.runtime.set_fault(fault);
         record.work = enqueued.work;
         record.registers = source.registers;
         record.static_local_memory = source.local_memory;
@@ -239,7 +281,11 @@ impl Thread {
         record.launch = LaunchType::REGULAR;
         record.dimensions = 3;
         let operations = (kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE);
-        self.write_enqueued(&call, operations, *id, &record);
+        if let Some(mut node) = node {
+            node.work = enqueued.work.id;
+            self.host().write(node);
+        }
+        self.write_enqueued(call, operations, *id, &record);
         let external = self.host().external_of_samples();
         let sampler = &self.runtime.devices[module.device].sampler;
         sampler.launched(enqueued.index, || Launched {
@@ -265,7 +311,6 @@ impl Thread {
             demand: demand.amount,
         });
         count(&self.runtime.counts.kernels);
-        self.exit(call, Ok(())).await
     }
 
     async fn compile(&mut self, call: &CallInProgress, module: &Module, source: &KernelSource) {
@@ -489,6 +534,7 @@ impl Thread {
             groups: [m.div_ceil(128), n.div_ceil(256), k.div_ceil(1_024)],
             local_memory: 48 << 10,
             stream,
+            managed: None,
         };
         let result = self.launch(module, index, launch).await;
         self.exit(call, result).await

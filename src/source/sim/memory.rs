@@ -39,6 +39,12 @@ impl MemoryLocation {
         kind: MemoryKind::PAGEABLE,
     };
 
+    /// Memory that moves to whoever accesses it.
+    pub(super) const MANAGED: MemoryLocation = MemoryLocation {
+        device: None,
+        kind: MemoryKind::MANAGED,
+    };
+
     /// Memory of a device.
     pub(super) const fn device(number: usize) -> MemoryLocation {
         MemoryLocation {

@@ -7,6 +7,7 @@
 //! * `waves` simulates compute units, `code` the kernels that they execute, `sampler` samples them, and `counters` counts
 //!   their `events`.
 //! * `environment` has the heat, power and clocks of the devices.
+//! * `graphs` launches several kernels by one call, `managed` has memory that moves by page faults.
 //! * `runtime`, `device`, `thread` and `enqueue` are the runtime and its calls; `collective` is a library on
 //!   top of it, `callbacks` reports to subscribers.
 //! * `training` is the program of the [`Demo`].
@@ -24,7 +25,9 @@ mod enqueue;
 mod environment;
 mod events;
 mod executor;
+mod graphs;
 mod machine;
+mod managed;
 mod memory;
 mod operations;
 mod random;

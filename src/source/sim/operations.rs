@@ -66,6 +66,7 @@ functions! {
     MemcpyPeerAsync = 22, "simMemcpyPeerAsync", ENQUEUE, 3_600,
         [destination: POINTER, source: POINTER, bytes: UNSIGNED, stream: UNSIGNED];
     MemsetAsync = 23, "simMemsetAsync", ENQUEUE, 2_700, [memory: POINTER, value: UNSIGNED, bytes: UNSIGNED, stream: UNSIGNED];
+    MallocManaged = 24, "simMallocManaged", CREATE, 31_000, [bytes: UNSIGNED];
 
     // Streams and events.
     StreamCreate = 32, "simStreamCreate", CREATE, 19_000, [priority: SIGNED];
@@ -84,6 +85,14 @@ functions! {
     ModuleGetKernel = 50, "simModuleGetKernel", CREATE, 2_200, [module: UNSIGNED, name: STRING];
     LaunchKernel = 51, "simLaunchKernel", ENQUEUE, 3_900,
         [kernel: UNSIGNED, grid_x: UNSIGNED, grid_y: UNSIGNED, grid_z: UNSIGNED, local_memory: UNSIGNED, stream: UNSIGNED];
+
+    // Graphs.
+    GraphCreate = 56, "simGraphCreate", CREATE, 1_900, [flags: FLAGS];
+    GraphAddKernelNode = 57, "simGraphAddKernelNode", BUILD, 2_400, [graph: UNSIGNED, kernel: UNSIGNED];
+    GraphInstantiate = 58, "simGraphInstantiate", BUILD, 46_000, [graph: UNSIGNED];
+    GraphLaunch = 59, "simGraphLaunch", ENQUEUE, 7_200, [graph: UNSIGNED, stream: UNSIGNED];
+    GraphExecDestroy = 60, "simGraphExecDestroy", LIFETIME, 6_500, [graph: UNSIGNED];
+    GraphDestroy = 61, "simGraphDestroy", LIFETIME, 2_100, [graph: UNSIGNED];
 
     // Libraries on top, which call the functions above.
     BlasGemm = 64, "simBlasGemm", ENQUEUE, 1_600, [m: UNSIGNED, n: UNSIGNED, k: UNSIGNED, stream: UNSIGNED];

@@ -12,7 +12,9 @@ use super::device::{COMPUTE_QUEUES, COMPUTE_UNITS, Device, QueueChoice};
 use super::enqueue::KernelSource;
 use super::environment::Readings;
 use super::executor::{Executor, Gate, Stuck, World};
+use super::graphs::Numbers;
 use super::machine::{Command, Demand, Machine, WorkIndex};
+use super::managed::{Fault, Managed};
 use super::memory::Memory;
 use super::operations::Function;
 use super::random::{Purpose, Random};
@@ -96,6 +98,8 @@ pub(super) struct Runtime {
     pub(super) streams: RefCell<Vec<StreamState>>,
     pub(super) events: RefCell<Vec<EventState>>,
     pub(super) memory: RefCell<Memory>,
+    pub(super) managed: RefCell<Managed>,
+    pub(super) graphs: Numbers,
     pub(super) counts: Counts,
     /// Loaded code by its kernels, shared by the devices.
     loaded: RefCell<HashMap<*const KernelSource, Rc<Loaded>>>,
@@ -163,6 +167,8 @@ struct WorkState {
     submitted: Moment,
     /// Subscribers to its completion.
     followers: Option<Followers>,
+    /// The page fault at its start.
+    fault: Option<Fault>,
     /// Whether its completion was recorded.
     completed: bool,
 }
@@ -222,6 +228,8 @@ impl Runtime {
             streams: RefCell::default(),
             events: RefCell::default(),
             memory: RefCell::default(),
+            managed: RefCell::default(),
+            graphs: Numbers::default(),
             counts: Counts::default(),
             loaded: RefCell::default(),
             machine: RefCell::new(machine),
@@ -447,6 +455,7 @@ impl Runtime {
             queued: self.now(),
             submitted,
             followers: None,
+            fault: None,
             completed: false,
         };
         self.works.borrow_mut().push(new, |work| work.completed);
@@ -465,6 +474,13 @@ impl Runtime {
             },
             queue_number: queue.number,
             index,
+        }
+    }
+
+    /// Sets the page fault of the work enqueued last.
+    pub(super) fn set_fault(&self, fault: Option<Fault>) {
+        if let Some(work) = self.works.borrow_mut().last_mut() {
+            work.fault = fault;
         }
     }
 
@@ -539,8 +555,12 @@ impl Runtime {
             let followers = work.followers.take();
             work.completed = true;
             let (queued, submitted, stream) = (work.queued, work.submitted, work.stream);
-            let (id, correlation) = (work.id, work.correlation);
+            let (id, correlation, fault) = (work.id, work.correlation, work.fault);
             drop(works);
+            self.keep_room();
+            if let Some(fault) = fault {
+                self.record_fault(&mut host, &fault, finished.start);
+            }
             let mut clock = device.clock.borrow_mut();
             let mut record = Completion::blank();
             (record.work, record.correlation) = (id, correlation);
@@ -550,7 +570,6 @@ impl Runtime {
             record.end = clock.read(finished.end);
             record.completed = self.ticks();
             record.agent = device.agent;
-            self.keep_room();
             host.write(record);
             host.work_ends(record.correlation, record.completed);
             if let Some(mut followers) = followers {

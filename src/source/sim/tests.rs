@@ -8,6 +8,9 @@ use crate::collect::recorder::RecorderOptions;
 use crate::record::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+/// Migrations of managed memory in the demo, of which no tool is called back.
+const MIGRATIONS: u64 = 6;
+
 /// Everything that a run of the demo recorded.
 struct Run {
     bytes: Vec<u8>,
@@ -23,6 +26,9 @@ struct Run {
     arguments: Vec<Arguments>,
     markers: Vec<Marker>,
     dependencies: Vec<Dependency>,
+    /// Migrations of managed memory, which no call enqueues.
+    migrations: Vec<(MemoryCopy, Completion)>,
+    nodes: Vec<GraphNode>,
     completions: HashMap<WorkId, Completion>,
 }
 
@@ -74,10 +80,18 @@ impl Run {
             arguments: Vec::new(),
             markers: Vec::new(),
             dependencies: Vec::new(),
+            migrations: Vec::new(),
+            nodes: Vec::new(),
             completions: HashMap::new(),
         };
         for bytes in records {
             run.add(&Records::new(&bytes).next().unwrap());
+        }
+        let managed = |copy: &mut MemoryCopy| copy.source_memory == MemoryKind::MANAGED;
+        let migrations: Vec<MemoryCopy> = run.copies.extract_if(.., managed).collect();
+        for copy in migrations {
+            let completion = run.completions.remove(&copy.work.id).unwrap();
+            run.migrations.push((copy, completion));
         }
         run
     }
@@ -100,6 +114,7 @@ impl Run {
             Kind::ARGUMENTS => self.arguments.extend(record.read::<Arguments>()),
             Kind::MARKER => self.markers.extend(record.read::<Marker>()),
             Kind::DEPENDENCY => self.dependencies.extend(record.read::<Dependency>()),
+            Kind::GRAPH_NODE => self.nodes.extend(record.read::<GraphNode>()),
             Kind::COMPLETION => {
                 let completion = record.read::<Completion>().unwrap();
                 let second = self.completions.insert(completion.work, completion);
@@ -154,7 +169,10 @@ fn the_report_counts_what_was_recorded() {
     let run = demo();
     assert_eq!(run.report.calls, run.calls.len() as u64);
     assert_eq!(run.report.kernels, run.kernels.len() as u64);
-    assert_eq!(run.report.copies, run.copies.len() as u64);
+    assert_eq!(
+        run.report.copies,
+        (run.copies.len() + run.migrations.len()) as u64
+    );
     assert_eq!(run.report.fills, run.fills.len() as u64);
     assert_eq!(run.report.threads as usize, run.metadata().threads.len());
     assert_eq!(run.report.devices, run.metadata().agents.len());
@@ -215,13 +233,55 @@ fn work_carries_the_id_of_the_call_that_enqueued_it() {
         assert_eq!((call.thread, call.start), (one.thread, one.enqueued));
     }
     for kernel in &run.kernels {
-        assert_eq!(
-            run.name(&calls[&kernel.work.correlation]),
-            "simLaunchKernel"
-        );
+        let name = run.name(&calls[&kernel.work.correlation]);
+        assert!(["simLaunchKernel", "simGraphLaunch"].contains(&&name[..]));
     }
     for arguments in &run.arguments {
         assert_eq!(calls[&arguments.correlation].operation, arguments.operation);
+    }
+}
+
+#[test]
+fn each_kernel_of_a_graph_is_a_node_of_it() {
+    let run = demo();
+    let calls = run.calls_by_id();
+    let launched: HashMap<WorkId, CorrelationId> = run
+        .kernels
+        .iter()
+        .map(|kernel| (kernel.work.id, kernel.work.correlation))
+        .filter(|(_, call)| run.name(&calls[call]) == "simGraphLaunch")
+        .collect();
+    // Two devices, three steps, eight kernels.
+    assert_eq!((launched.len(), run.nodes.len()), (48, 48));
+    let mut nodes: BTreeMap<CorrelationId, Vec<(u32, u64)>> = BTreeMap::new();
+    for node in &run.nodes {
+        let launch = nodes.entry(launched[&node.work]).or_default();
+        launch.push((node.graph, node.node));
+    }
+    assert_eq!(nodes.len(), 6);
+    for launch in nodes.values() {
+        let one_graph = launch.iter().all(|(graph, _)| *graph == launch[0].0);
+        assert!(one_graph && launch.is_sorted() && launch.len() == 8);
+    }
+}
+
+#[test]
+fn pages_move_while_the_kernel_that_needs_them_waits() {
+    let run = demo();
+    // To the devices until the pages are mapped there, and to the host at the end.
+    assert_eq!(run.migrations.len() as u64, MIGRATIONS);
+    for (copy, completion) in &run.migrations {
+        if copy.transfer == TransferKind::DEVICE_TO_HOST {
+            continue;
+        }
+        assert_eq!(copy.bytes, 512 << 10);
+        let waits = run.kernels.iter().filter(|kernel| {
+            let of = run.completions[&kernel.work.id];
+            kernel.work.agent == copy.work.agent
+                && of.start < completion.start
+                && completion.end <= of.end
+        });
+        assert!(waits.count() > 0);
     }
 }
 
@@ -611,10 +671,26 @@ fn a_tool_is_called_back_for_every_call_and_all_work() {
         all((kernel_dispatch::ENQUEUE, Phase::Enter), report.kernels),
         all((kernel_dispatch::ENQUEUE, Phase::Exit), report.kernels),
         all((kernel_dispatch::COMPLETE, Phase::Complete), report.kernels),
-        all((memory_copy::COPY_COMPLETE, Phase::Complete), report.copies),
+        all(
+            (memory_copy::COPY_COMPLETE, Phase::Complete),
+            report.copies - MIGRATIONS,
+        ),
         all((memory_copy::FILL_COMPLETE, Phase::Complete), report.fills),
     ] {
         assert_eq!(count(operation.0, operation.1), expected, "{operation:?}");
+    }
+    // Two devices; six launches of each graph, which has eight nodes that wait for each other.
+    for (operation, expected) in [
+        (resource::GRAPH_CREATED, 2),
+        (resource::GRAPH_DESTROYED, 2),
+        (resource::GRAPH_NODE_CREATED, 16),
+        (resource::GRAPH_NODE_CLONED, 16),
+        (resource::GRAPH_DEPENDENCY_CREATED, 14),
+        (resource::GRAPH_INSTANTIATED, 2),
+        (resource::GRAPH_EXECUTABLE_DESTROYED, 2),
+        (resource::GRAPH_LAUNCHED, 12),
+    ] {
+        assert_eq!(count(operation, Phase::Instant), expected, "{operation:?}");
     }
     let (loaded, unloaded) = (resource::MODULE_LOADED, resource::MODULE_UNLOADED);
     assert!(count(loaded, Phase::Instant) > 0);
@@ -633,7 +709,9 @@ fn a_tool_supplies_the_external_ids_of_the_calls_it_is_asked_for() {
     let writer = Writer::create(&path, &header).unwrap();
     let recorder = Recorder::start(&options(), None, writer).unwrap();
     let context = Context::on(recorder.board()).unwrap();
-    let launch = crate::source::operations::find(Domain::SIM, "simLaunchKernel").unwrap();
+    let launches = ["simLaunchKernel", "simGraphLaunch"];
+    let launches = launches.map(|name| crate::source::operations::find(Domain::SIM, name));
+    let is_launch = move |operation| launches.contains(&Some(operation));
     let supplied = |correlation: CorrelationId| ExternalId(1 << 40 | correlation.0);
     let supplier = context.supply_external_ids(OperationSet::all(), move |asked| {
         let inside = [
@@ -643,7 +721,7 @@ fn a_tool_supplies_the_external_ids_of_the_calls_it_is_asked_for() {
         ];
         let domain = asked.operation.domain;
         assert!(domain == Domain::SIM || inside.contains(&domain));
-        (asked.operation == launch).then(|| supplied(asked.correlation))
+        is_launch(asked.operation).then(|| supplied(asked.correlation))
     });
     let supplier = supplier.unwrap();
     context.start().unwrap();
@@ -656,7 +734,7 @@ fn a_tool_supplies_the_external_ids_of_the_calls_it_is_asked_for() {
     while let Some(chunk) = chunks.next() {
         for record in chunk.records() {
             if let Some(call) = record.read::<Api>() {
-                let is_launch = call.operation == launch;
+                let is_launch = is_launch(call.operation);
                 let is_supplied = call.external == supplied(call.correlation);
                 assert_eq!(is_supplied, is_launch, "{call:?}");
                 launches += u32::from(is_launch);

@@ -237,6 +237,17 @@ impl Thread {
         .await
     }
 
+    /// Allocates memory that moves to whoever accesses it. Its pages are the host's at first.
+    pub(super) async fn malloc_managed(&mut self, bytes: u64) -> Result<Pointer, Status> {
+        let location = MemoryLocation::MANAGED;
+        let function = Function::MallocManaged;
+        let pointer = self
+            .allocate(function, location, bytes, HOST_MEMORY)
+            .await?;
+        self.runtime.managed.borrow_mut().add(pointer, bytes);
+        Ok(pointer)
+    }
+
     async fn allocate(
         &mut self,
         function: Function,
@@ -271,6 +282,7 @@ impl Thread {
             Function::Free
         };
         let call = self.enter(function, &[pointer.0]).await;
+        self.runtime.managed.borrow_mut().remove(pointer);
         let freed = self.runtime.memory.borrow_mut().free(pointer);
         if let Some(freed) = freed {
             let free = AllocationOperation::FREE;

@@ -15,8 +15,9 @@ use crate::capture::Metadata;
 use crate::clock::{self, HostClock};
 use crate::record::number_map::NumberMap;
 use crate::record::{
-    self, AgentId, ClockPair, Completion, ContextId, CounterValue, DeviceTime, Domain, GraphNode,
-    Kind, Nanos, QueueId, StreamId, ThreadId, Unfinished, WorkId, queue_properties,
+    self, AgentId, ClockPair, Completion, ContextId, CorrelationId, CounterValue, DeviceTime,
+    Domain, GraphNode, Kind, Nanos, QueueId, StreamId, ThreadId, Unfinished, WorkId,
+    queue_properties,
 };
 use crate::trace::directory::Directory;
 use crate::trace::model::gauges::{Gauges, Running};
@@ -445,7 +446,6 @@ impl Devices {
                     domain: view.domain,
                     thread: work.work.thread,
                     stream: lane.stream,
-                    enqueued: times.enqueued,
                     interval,
                     nodes,
                 })
@@ -467,7 +467,10 @@ impl Devices {
             process: self.process,
             thread: work.map_or(ThreadId::NONE, |work| work.work.thread),
             correlation,
-            event: Some(event(self.process, id, serial)),
+            event: Some(match correlation {
+                CorrelationId::NONE => event_of_runtime(self.process, id),
+                _ => event(self.process, id, serial),
+            }),
             agent: view.map_or(AgentIndex::UNKNOWN, |view| view.index),
             queue: lane.index,
             stream: match work.map_or(StreamId::NONE, |work| work.work.stream) {
@@ -478,7 +481,7 @@ impl Devices {
                 architecture: view.map_or("", |view| &view.architecture),
                 ..stage
             },
-            enqueued: times.enqueued,
+            enqueued: times.enqueued.filter(|_| correlation.is_some()),
             queued: times.queued,
             submitted: times.submitted,
             interval,
@@ -576,6 +579,12 @@ fn event(process: ProcessIndex, work: WorkId, serial: u32) -> EventId {
         0 => work.0 & (SHARED - 1),
         serial => SHARED | u64::from(serial),
     };
+    EventId(u64::from(process.0) << OWN_BITS | own)
+}
+
+/// The id in the trace of work that no call enqueued.
+fn event_of_runtime(process: ProcessIndex, work: WorkId) -> EventId {
+    let own = EventId::OF_RUNTIME | work.0 & u64::from(u32::MAX);
     EventId(u64::from(process.0) << OWN_BITS | own)
 }
 

@@ -33,7 +33,6 @@ pub(super) struct NodeRun {
     pub domain: Domain,
     pub thread: ThreadId,
     pub stream: u32,
-    pub enqueued: Option<Nanos>,
     pub interval: (Nanos, Nanos),
     /// The number of nodes that this is: 1, or all of a command buffer.
     pub nodes: u64,
@@ -128,7 +127,8 @@ impl Graphs {
                 demangled: "",
                 architecture: "",
             },
-            enqueued: launch.enqueued,
+            // The nodes have the wait for the agent.
+            enqueued: None,
             queued: None,
             submitted: None,
             interval: Some(launch.interval),

@@ -651,7 +651,10 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
         let place = (device, row.tid);
         if row.is_new {
             let more = if row.is_first { "" } else { " (overlapping)" };
-            let name = format!("stream {}{more}", work.stream);
+            let name = match work.stage.kind {
+                WorkKind::Graph => format!("graph launches{more}"),
+                _ => format!("stream {}{more}", work.stream),
+            };
             self.metadata(place, "thread_name", ("name", Value::Text(&name)))?;
         }
         self.begin_slice(place, (work.stage.name, category), start);

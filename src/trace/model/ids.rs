@@ -38,11 +38,14 @@ ids! {
 #[cfg(feature = "perfetto")]
 impl EventId {
     /// The bits of the id of a launch of a graph: no call names it as its work, but its nodes.
-    pub(crate) const GRAPH_LAUNCH: u64 = 1 << 39 | 1 << 33;
+    pub(crate) const GRAPH_LAUNCH: u64 = EventId::WITHOUT_CALL;
+    /// The bits of the id of work that no call enqueued, such as a migration of managed memory.
+    pub(crate) const OF_RUNTIME: u64 = EventId::WITHOUT_CALL | 1 << 32;
+    const WITHOUT_CALL: u64 = 1 << 39 | 1 << 33;
 
-    /// Whether it is that of a launch of a graph, in a trace of gputrail's.
-    pub(crate) fn is_graph_launch(self) -> bool {
-        self.0 & EventId::GRAPH_LAUNCH == EventId::GRAPH_LAUNCH
+    /// Whether no call names it as its work, in a trace of gputrail's.
+    pub(crate) fn is_without_call(self) -> bool {
+        self.0 & EventId::WITHOUT_CALL == EventId::WITHOUT_CALL
     }
 }
 

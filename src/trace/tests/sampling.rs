@@ -274,7 +274,7 @@ fn the_parts_of_a_command_buffer_stay_together_while_kernels_wait_for_samples() 
     let mut times: Vec<(u64, u64)> = trace
         .stages()
         .iter()
-        .filter(|(_, stage, _)| !crate::trace::model::EventId(stage.event_id()).is_graph_launch())
+        .filter(|(_, stage, _)| !crate::trace::model::EventId(stage.event_id()).is_without_call())
         .map(|(time, stage, _)| (*time, stage.duration()))
         .collect();
     times.sort_unstable();

@@ -212,7 +212,7 @@ fn all_kernels_of_a_command_buffer_are_shown_each_with_its_own_id() {
         .iter()
         .map(|(_, stage, _)| stage.event_id())
         .collect();
-    let is_launch = |id: &u64| model::EventId(*id).is_graph_launch();
+    let is_launch = |id: &u64| model::EventId(*id).is_without_call();
     let (launches, kernels): (Vec<u64>, Vec<u64>) = ids.into_iter().partition(is_launch);
     assert_eq!((launches.len(), kernels.len()), (1, 2));
     assert_ne!(kernels[0], kernels[1]);

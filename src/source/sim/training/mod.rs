@@ -12,6 +12,7 @@ mod setup;
 use super::collective::Participant;
 use super::enqueue::Module;
 use super::executor::Gate;
+use super::graphs::Graph;
 use super::memory::Pointer;
 use super::runtime::{Event, Runtime, Stream};
 use super::thread::{Status, Thread};
@@ -26,6 +27,8 @@ const BLOCKS: usize = 6;
 const BUCKETS: usize = BLOCKS + 1;
 /// Bytes of parameters in one bucket.
 const BUCKET_BYTES: u64 = 14_180_352;
+/// Bytes of the counts that all devices share in managed memory.
+const SHARED_BYTES: u64 = 512 << 10;
 /// Bytes of a batch of images as read from disk.
 const BATCH_BYTES: u64 = 64 * 3 * 512 * 512;
 /// Bytes of one part of a checkpoint.
@@ -47,6 +50,8 @@ pub(super) struct Training {
 struct Replica {
     device: usize,
     equipment: OnceCell<Equipment>,
+    /// The counts of correct answers, which all devices add to.
+    shared: OnceCell<Pointer>,
     /// Opens when the equipment is ready.
     equipped: Gate,
     /// Counts the batches whose upload has been enqueued.
@@ -63,6 +68,8 @@ struct Equipment {
     streams: Streams,
     memory: Buffers,
     events: Events,
+    /// The graph of the optimizer's kernels, and the executable graph.
+    optimizer: (Graph, Graph),
 }
 
 struct Streams {
@@ -111,6 +118,7 @@ impl Training {
         let replica = |device| Replica {
             device,
             equipment: OnceCell::new(),
+            shared: OnceCell::new(),
             equipped: Gate::default(),
             loaded: Gate::default(),
             forward: Gate::default(),
@@ -137,6 +145,10 @@ impl Training {
             thread.memory_info().await;
         }
         thread.compute(us(350)).await;
+        let shared = thread.malloc_managed(SHARED_BYTES).await?;
+        for replica in &self.replicas {
+            replica.shared.get_or_init(|| shared);
+        }
         let runtime = thread.runtime.clone();
         let mut others = 0;
         for device in 0..self.replicas.len() {
@@ -158,6 +170,11 @@ impl Training {
         for replica in &self.replicas {
             thread.set_device(replica.device).await?;
             thread.device_synchronize().await;
+        }
+        thread.read_managed(shared).await;
+        thread.free(shared).await?;
+        for replica in &self.replicas {
+            thread.set_device(replica.device).await?;
             replica.tear_down(&mut thread).await?;
         }
         thread.shutdown().await;

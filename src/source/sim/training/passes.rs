@@ -29,6 +29,8 @@ struct Launcher<'a> {
     thread: &'a mut Thread,
     module: &'a Module,
     stream: Stream,
+    /// Managed memory that the kernels access.
+    managed: Option<Pointer>,
 }
 
 impl Launcher<'_> {
@@ -39,6 +41,7 @@ impl Launcher<'_> {
             groups,
             local_memory: 0,
             stream: self.stream,
+            managed: self.managed,
         };
         self.thread
             .launch(self.module, self.module.find(name), launch)
@@ -70,6 +73,7 @@ impl Replica {
             thread,
             module,
             stream,
+            managed: None,
         }
         .kernel("data::augment", groups)
         .await
@@ -87,6 +91,7 @@ impl Replica {
             streams,
             events,
             memory,
+            ..
         } = equipment;
         let stream = streams.compute;
         let gradients = BUCKETS as u64 * BUCKET_BYTES;
@@ -97,6 +102,7 @@ impl Replica {
             thread,
             module,
             stream,
+            managed: None,
         };
         launch.kernel("patch_embed_forward", BY_ROW).await?;
         launch.thread.event_record(events.used[slot], stream).await;
@@ -124,6 +130,7 @@ impl Replica {
             .thread
             .stream_wait_event(streams.metrics, events.loss)
             .await;
+        launch.managed = self.shared.get().copied();
         launch.kernel("nn::accuracy", [16, 1, 1]).await?;
         let (to, from) = (memory.loss_on_host, memory.loss);
         thread.memcpy_async(to, from, 8, streams.metrics).await
@@ -146,6 +153,7 @@ impl Replica {
             thread,
             module,
             stream,
+            managed: None,
         };
         launch.gemm("gemm_f16_nt", [CLASSES, WIDTH, 64]).await?;
         launch.gemm("gemm_f16_nn", [64, WIDTH, CLASSES]).await?;
@@ -190,16 +198,10 @@ impl Replica {
         for bucket in &events.buckets {
             thread.stream_wait_event(stream, bucket.reduced).await;
         }
-        let mut launch = Launcher {
-            thread,
-            module,
-            stream,
-        };
-        launch.kernel("gradient_norm", [640, 1, 1]).await?;
-        for _ in 0..BUCKETS {
-            launch.kernel("adam_step", [3_461, 1, 1]).await?;
-        }
-        Ok(())
+        thread.compute(us(5)).await;
+        thread
+            .graph_launch(&equipment.optimizer.1, module, stream)
+            .await
     }
 
     /// Copies the parameters within the device, so that the training can continue while they are written.

@@ -1,5 +1,6 @@
 //! The resources of the training, allocated before its first step and freed after its last.
 
+use super::super::enqueue::Launch;
 use super::super::memory::Pointer;
 use super::super::thread::{Status, Thread};
 use super::super::time::us;
@@ -46,11 +47,13 @@ impl Replica {
         thread
             .memset_async(memory.gradients, 0, bytes, streams.compute)
             .await?;
+        let optimizer = optimizer(thread, &module, streams.compute).await;
         let equipment = Equipment {
             module,
             streams,
             memory,
             events,
+            optimizer,
         };
         let equipment = self.equipment.get_or_init(|| equipment);
         self.equipped.open(&thread.runtime.executor, us(9));
@@ -60,6 +63,9 @@ impl Replica {
     /// Frees all resources.
     pub(super) async fn tear_down(&self, thread: &mut Thread) -> Result<(), Status> {
         let equipment = self.equipment(thread).await;
+        let (graph, executable) = &equipment.optimizer;
+        thread.graph_exec_destroy(executable).await;
+        thread.graph_destroy(graph).await;
         let Streams {
             compute,
             upload,
@@ -76,6 +82,26 @@ impl Replica {
         thread.module_unload(&equipment.module).await;
         Ok(())
     }
+}
+
+/// The kernels of the optimizer as a graph, and the executable graph.
+async fn optimizer(thread: &mut Thread, module: &Module, stream: Stream) -> (Graph, Graph) {
+    let mut graph = thread.graph_create().await;
+    let norm = ("gradient_norm", 640);
+    for (name, groups) in std::iter::once(norm).chain([("adam_step", 3_461); BUCKETS]) {
+        let launch = Launch {
+            groups: [groups, 1, 1],
+            local_memory: 0,
+            stream,
+            managed: None,
+        };
+        let kernel = module.find(name);
+        thread
+            .graph_add_kernel_node(&mut graph, module, kernel, launch)
+            .await;
+    }
+    let executable = thread.graph_instantiate(&graph, module).await;
+    (graph, executable)
 }
 
 impl Buffers {

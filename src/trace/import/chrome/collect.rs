@@ -143,6 +143,9 @@ pub(super) struct Collected<'a> {
 /// A set of numbers that a file chooses.
 pub(super) type NumberSet = HashSet<u64, foldhash::fast::RandomState>;
 
+/// The category of launches of graphs, as `gputrail convert` writes it. Their nodes are the work of the call.
+pub(super) const GRAPH: &str = "gpu_graph";
+
 /// Categories of device work.
 pub(super) fn is_work(category: &str) -> bool {
     matches!(
@@ -154,8 +157,9 @@ pub(super) fn is_work(category: &str) -> bool {
             | "Memcpy"
             | "Memset"
             | "concurrent_kernel"
-            // As `gputrail convert` writes barriers, and work whose kind is not known.
+            // As `gputrail convert` writes barriers, launches of graphs, and work whose kind is not known.
             | "gpu_sync"
+            | GRAPH
             | "gpu_work"
     )
 }
@@ -423,7 +427,8 @@ impl<'a> Collected<'a> {
                 self.operation(args, (start, start.saturating_add_unsigned(duration)));
             }
             head = head.with_kind(Kind::Work);
-            head.id = self.correlations.add(known.correlation).into();
+            let correlation = known.correlation.filter(|_| category != GRAPH);
+            head.id = self.correlations.add(correlation).into();
         } else if is_call(&category) {
             self.has_hip |= name.starts_with("hip");
             flags |= flag::CALL;

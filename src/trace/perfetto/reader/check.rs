@@ -308,7 +308,7 @@ impl Check {
             list.push((call.position, what));
         }
         for (id, work) in &self.without_call {
-            if EventId(*id).is_graph_launch() {
+            if EventId(*id).is_without_call() {
                 continue;
             }
             list.push((

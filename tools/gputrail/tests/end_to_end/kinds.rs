@@ -139,10 +139,6 @@ const EXCEPTIONS: &[(&[&str], &str)] = &[
     (
         &[
             "OverheadKind: collector resources",
-            "UnifiedMemoryCounter.destination_agent",
-            "UnifiedMemoryCounterKind: remote maps",
-            "UnifiedMemoryCounterKind: thrashing",
-            "UnifiedMemoryCounterKind: throttling",
             "kind child kernel",
             "kind preemption",
             "InstructionCorrelation.instruction",
@@ -374,7 +370,7 @@ fn simulate(seen: &mut Seen, dir: &TestDir, tool: &str) {
         seen.directory(0, dir);
     }
     for method in ["stochastic", "host-trap"] {
-        let demo = ["demo", "-q", "--steps", "1", "--tool", tool];
+        let demo = ["demo", "-q", "--steps", "4", "--tool", tool];
         well(with_tool(&mut dir.gputrail(demo), method));
         seen.directory(0, dir);
     }
@@ -408,7 +404,7 @@ fn record_opencl(seen: &mut Seen, dir: &TestDir, tool: &str) {
         ("lives", &["2", "_exit", "0"], &[]),
         ("lives", &["2", "exec"], &[]),
         ("lives", &["2", "crash"], &[]),
-        ("lives", &["2000"], small),
+        ("lives", &["10000"], small),
     ];
     for (program, arguments, options) in programs {
         let program = dir.program(program);

@@ -7,6 +7,7 @@ use super::Emitter;
 use crate::record::number_map::NumberMap;
 use crate::record::{ContextId, CorrelationId, Domain, Nanos, ThreadId};
 use crate::trace::import::chrome::arguments::{self, Arguments, OwnedValue};
+use crate::trace::import::chrome::collect::GRAPH;
 use crate::trace::import::chrome::record::{NONE, Record, flag};
 use crate::trace::model::{
     AgentIndex, EventId, Launch, ProcessIndex, Queue, QueueIndex, Resources, Stage, StageId, Value,
@@ -23,6 +24,8 @@ const MAX_OWN_NAMES: usize = 1 << 16;
 enum QueueKey {
     Stream(i64),
     Graph(u64),
+    /// Launches of graphs, in this row of the file.
+    Launches(usize),
 }
 
 /// A call whose work has not all come.
@@ -75,6 +78,11 @@ impl DeviceWork {
             self.callers.remove(&correlation);
         }
         Some(found)
+    }
+
+    /// The call that launched a graph, whose nodes are still to come.
+    fn caller_of_launch(&self, correlation: u64) -> Option<(ProcessIndex, Caller)> {
+        self.callers.get(&correlation).copied()
     }
 }
 
@@ -185,14 +193,17 @@ impl Emitter<'_> {
             "gpu_memcpy" | "Memcpy" => WorkKind::Copy,
             "gpu_memset" | "Memset" => WorkKind::Set,
             "gpu_sync" => WorkKind::Synchronization,
-            "gpu_graph" => WorkKind::Graph,
+            GRAPH => WorkKind::Graph,
             "gpu_work" => WorkKind::Unknown,
             _ => WorkKind::Kernel,
         };
         let (lane_device, lane_stream) = self.declared.device(number).unwrap_or((0, 0));
         let device = known.device.unwrap_or(lane_device);
         let stream = known.stream.unwrap_or(lane_stream);
-        let caller = self.work.caller(known.correlation);
+        let caller = match kind {
+            WorkKind::Graph => self.work.caller_of_launch(known.correlation),
+            _ => self.work.caller(known.correlation),
+        };
         let process = caller.map(|(process, _)| process);
         let process = process
             .or(self.declared.process(number))
@@ -202,9 +213,10 @@ impl Emitter<'_> {
             return Ok(());
         };
         let caller = caller.map(|(_, caller)| caller);
-        let key = match known.graph {
-            0 => QueueKey::Stream(stream),
-            graph => QueueKey::Graph(graph),
+        let key = match (kind, known.graph) {
+            (WorkKind::Graph, _) => QueueKey::Launches(number),
+            (_, 0) => QueueKey::Stream(stream),
+            (_, graph) => QueueKey::Graph(graph),
         };
         let queue = self.queue(process, device, key, known.context)?;
         let id = match record.head.has(flag::OWN_NAME) {
@@ -239,7 +251,9 @@ impl Emitter<'_> {
                 demangled: "",
                 architecture: "",
             },
-            enqueued: caller.map(|caller| caller.start),
+            enqueued: caller
+                .filter(|_| kind != WorkKind::Graph)
+                .map(|caller| caller.start),
             queued: None,
             submitted: None,
             interval: end.filter(|_| unfinished.is_none()).map(|end| (begin, end)),
@@ -269,6 +283,15 @@ impl Emitter<'_> {
         let name = match key {
             QueueKey::Stream(stream) => format!("stream {stream}"),
             QueueKey::Graph(graph) => format!("graph {graph}"),
+            QueueKey::Launches(_) => {
+                let is_other = |(of, on, key): &&(ProcessIndex, i64, QueueKey)| {
+                    (*of, *on) == (process, device) && matches!(key, QueueKey::Launches(_))
+                };
+                match self.work.queues.keys().filter(is_other).count() {
+                    0 => "graph launches".to_owned(),
+                    others => format!("graph launches ({})", others + 1),
+                }
+            }
         };
         let queue = self.stream.new_queue(&Queue {
             process,
