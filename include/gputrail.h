@@ -859,6 +859,12 @@ typedef struct gputrail_attributes {
   uint32_t latency_times;
   /* 0. */
   uint32_t reserved;
+  /*
+   * The period at which clocks, temperature, power and fan of agents are read for buffers that want records of that
+   * kind (GPUTRAIL_KIND_ENVIRONMENT), in nanoseconds; 0 if they are not. Where the recording has a period of its own,
+   * the shorter one holds. CUDA reports them at a period of its own.
+   */
+  gputrail_nanos environment_period;
 } gputrail_attributes;
 
 /* The limits of a process: how many objects it may have at a time. */

@@ -2,6 +2,7 @@
 
 use gputrail::collect::context::{Attributes, BufferOptions, Context, ThreadIds, ToolError};
 use gputrail::collect::switchboard::Switchboard;
+use gputrail::record::Nanos;
 
 #[test]
 fn attributes_hold_for_what_comes_and_are_locked_by_the_first_start() {
@@ -12,6 +13,7 @@ fn attributes_hold_for_what_comes_and_are_locked_by_the_first_start() {
         threads: 16,
         thread_ids: ThreadIds::Pthread,
         latency_times: false,
+        environment_period: Some(Nanos(5_000_000)),
     };
     assert_ne!(before, attributes);
     attributes.set().unwrap();

@@ -3,7 +3,7 @@
 //! [`sync`] has the atomics and locks used for hand-overs, replaced by loom's under `--cfg loom`. [`system`] has system
 //! calls, with fallbacks for systems other than Linux. [`internal_thread`] starts our own threads inside a recorded
 //! process, and [`inside`] keeps our code from disturbing the program's. `function_names` asks the program's loader and its
-//! C++ runtime for names.
+//! C++ runtime for names; `sysfs` reads the kernel's description of the machine.
 
 #[cfg(all(feature = "layer", target_os = "linux", not(loom)))]
 pub(crate) mod function_names;
@@ -12,5 +12,7 @@ pub(crate) mod inside;
 #[cfg(not(loom))]
 pub(crate) mod internal_thread;
 pub(crate) mod sync;
+#[cfg(all(feature = "layer", target_os = "linux", not(loom)))]
+pub(crate) mod sysfs;
 #[cfg(not(loom))]
 pub(crate) mod system;

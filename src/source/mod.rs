@@ -21,6 +21,8 @@ pub mod operations;
 #[cfg(all(feature = "opencl", target_os = "linux"))]
 pub mod perf;
 #[cfg(all(feature = "layer", target_os = "linux"))]
+pub mod processors;
+#[cfg(all(feature = "layer", target_os = "linux"))]
 pub mod roctx;
 #[cfg(feature = "sim")]
 pub mod sim;

@@ -533,6 +533,7 @@ static void attributes(int first) {
     attributes.size = sizeof attributes;
     EXPECT(gputrail_attributes_get(&attributes), GPUTRAIL_OK);
     CHECK(attributes.pool_bytes >= attributes.block_bytes && attributes.latency_times == 1);
+    CHECK(attributes.environment_period == 0);
     EXPECT(gputrail_attributes_set(NULL), GPUTRAIL_NULL_POINTER);
     attributes.block_bytes = 5;
     EXPECT(gputrail_attributes_set(&attributes), GPUTRAIL_LAYOUT);
@@ -547,11 +548,12 @@ static void attributes(int first) {
     if (first) {
         CHECK(gputrail_thread() != system);
         attributes.thread_ids = GPUTRAIL_THREAD_IDS_SYSTEM;
+        attributes.environment_period = 7000000;
         EXPECT(gputrail_attributes_set(&attributes), GPUTRAIL_OK);
     }
     CHECK(gputrail_thread() == system);
     EXPECT(gputrail_attributes_get(&attributes), GPUTRAIL_OK);
-    CHECK(attributes.block_bytes == 8192);
+    CHECK(attributes.block_bytes == 8192 && attributes.environment_period == 7000000);
     limits.size = 3;
     EXPECT(gputrail_limits_get(NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_limits_get(&limits), GPUTRAIL_WRONG_SIZE);

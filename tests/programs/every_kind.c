@@ -1,5 +1,5 @@
 /* A tool that appends every record of the process, raw and of every kind, to the file that EVERY_KIND names. With
-   EVERY_KIND_SAMPLING=stochastic or host-trap it samples the agents, and gets the samples counted by address. */
+   EVERY_KIND_PERIOD=N the environment of agents is read every N ns. With EVERY_KIND_SAMPLING=stochastic or host-trap it samples the agents, and gets the samples counted by address. */
 #include "gputrail.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,9 +35,16 @@ static void agent_known(gputrail_callback *callback, void *user_data) {
 
 static gputrail_status initialise(gputrail_tool tool, void *user_data) {
     static const gputrail_operation known = {GPUTRAIL_DOMAIN_RESOURCE, 14};
+    const char *period = getenv("EVERY_KIND_PERIOD");
     gputrail_buffer_options options;
+    gputrail_attributes attributes;
     gputrail_status status;
     (void)tool;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.size = sizeof attributes;
+    if ((status = gputrail_attributes_get(&attributes)) != GPUTRAIL_OK) return status;
+    if (period != NULL) attributes.environment_period = strtoull(period, NULL, 10);
+    if ((status = gputrail_attributes_set(&attributes)) != GPUTRAIL_OK) return status;
     memset(&options, 0, sizeof options);
     options.size = sizeof options;
     options.format = GPUTRAIL_RECORD_FORMAT_RAW;

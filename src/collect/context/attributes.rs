@@ -4,6 +4,7 @@
 use super::ToolError;
 use crate::collect::attributes;
 use crate::collect::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES};
+use crate::record::Nanos;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 static POOL_BYTES: AtomicUsize = AtomicUsize::new(DEFAULT_POOL_BYTES);
@@ -37,6 +38,10 @@ pub struct Attributes {
     /// Whether completions contain the times of queueing and submission; otherwise these are 0. On by default, unlike
     /// CUPTI's, since the runtimes measure them anyway.
     pub latency_times: bool,
+    /// The period at which clocks, temperature, power and fan of agents are read for buffers that want such records
+    /// ([`Kind::ENVIRONMENT`](crate::record::Kind::ENVIRONMENT)). Where the recording has a period of its own, the shorter one
+    /// applies. CUDA reports them at a period of its own.
+    pub environment_period: Option<Nanos>,
 }
 
 /// The limits of a process.
@@ -77,6 +82,7 @@ impl Attributes {
                 false => ThreadIds::System,
             },
             latency_times: attributes::latency_times(),
+            environment_period: attributes::environment_period_of_tools(),
         }
     }
 
@@ -94,7 +100,11 @@ impl Attributes {
         POOL_BYTES.store(self.pool_bytes, Ordering::Relaxed);
         BLOCK_BYTES.store(self.block_bytes, Ordering::Relaxed);
         THREADS.store(self.threads, Ordering::Relaxed);
-        attributes::set(self.thread_ids == ThreadIds::Pthread, self.latency_times);
+        attributes::set(
+            self.thread_ids == ThreadIds::Pthread,
+            self.latency_times,
+            self.environment_period,
+        );
         Ok(())
     }
 }

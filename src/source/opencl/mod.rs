@@ -73,8 +73,8 @@ impl Source for OpenCl {
     }
 
     #[cfg(feature = "layer")]
-    fn begin(&self, _: &Switchboard) -> std::io::Result<()> {
-        layer::begin()
+    fn begin(&self, board: &Switchboard) -> std::io::Result<()> {
+        layer::begin(board)
     }
 
     #[cfg(feature = "layer")]

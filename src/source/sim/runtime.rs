@@ -22,6 +22,7 @@ use super::recent::Recent;
 use super::thread::{Host, Status, Thread};
 use super::time::{HostTime, Moment, us};
 use crate::capture::names::Names;
+use crate::collect::attributes;
 use crate::collect::correlation::{CallInProgress, HostThread};
 use crate::collect::counting::CountingError;
 use crate::collect::notify::Followers;
@@ -590,13 +591,13 @@ impl Runtime {
         }
     }
 
-    /// Starts to read the environment of the devices, if the recording asks for it.
+    /// Starts to read the environment of the devices, if the recording or a tool asks for it.
     fn start_readings(&self) {
         let scope = self
             .recorder
             .as_ref()
             .map(|recorder| recorder.gate().scope());
-        let Some(period) = scope.and_then(|scope| scope.environment_period) else {
+        let Some(period) = attributes::environment_period(scope) else {
             return;
         };
         let Some((host, _)) = self.new_thread("sim environment") else {
@@ -607,7 +608,7 @@ impl Runtime {
         }
         *self.readings.borrow_mut() = Some(Readings {
             host,
-            period: Nanos((period.as_nanos() as u64).max(SHORTEST_PERIOD.0)),
+            period: period.max(SHORTEST_PERIOD),
             next: Moment::BEGIN,
         });
     }

@@ -5,6 +5,7 @@ use super::library;
 use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
 use crate::collect::context::{Attributes, Limits, ThreadIds};
+use crate::record::Nanos;
 
 /// Attributes of the process. Ask for them, change what is to be changed, and set them.
 #[derive(Copy, Clone)]
@@ -25,6 +26,10 @@ pub struct AttributeValues {
     pub latency_times: u32,
     /// 0.
     pub reserved: u32,
+    /// The period at which clocks, temperature, power and fan of agents are read for buffers that want records of that
+    /// kind (`GPUTRAIL_KIND_ENVIRONMENT`), in nanoseconds; 0 if they are not. Where the recording has a period of its own,
+    /// the shorter one holds. CUDA reports them at a period of its own.
+    pub environment_period: Nanos,
 }
 sized!(AttributeValues, "gputrail_attributes", 40);
 
@@ -56,6 +61,7 @@ impl AttributeValues {
             threads: now.threads,
             thread_ids: now.thread_ids as u32,
             latency_times: u32::from(now.latency_times),
+            environment_period: now.environment_period.unwrap_or_default(),
             ..AttributeValues::blank()
         }
     }
@@ -121,6 +127,7 @@ pub unsafe extern "C" fn gputrail_attributes_set(attributes: *const AttributeVal
             threads: asked.threads,
             thread_ids: thread_ids.ok_or_else(unknown)?,
             latency_times: asked.latency_times != 0,
+            environment_period: Some(asked.environment_period).filter(|period| *period != Nanos(0)),
         };
         Ok(attributes.set()?)
     })

@@ -3,6 +3,7 @@
 use super::Error;
 use super::functions::{call, check};
 use crate::collect::context::{Limits, ThreadIds};
+use crate::record::Nanos;
 use crate::tool::c::{AttributeValues, LimitValues, SizedStruct};
 
 /// Attributes of the process. They may be read at any time, and set before the first context is started.
@@ -18,6 +19,9 @@ pub struct Attributes {
     pub thread_ids: ThreadIds,
     /// Whether completions say when work was queued and submitted. Where they do not, these times are none.
     pub latency_times: bool,
+    /// The period at which clocks, temperature, power and fan of agents are read for buffers that want records of that
+    /// kind. Where the recording has a period of its own, the shorter one holds. CUDA reports them at a period of its own.
+    pub environment_period: Option<Nanos>,
 }
 
 impl Attributes {
@@ -39,6 +43,7 @@ impl Attributes {
                 false => ThreadIds::System,
             },
             latency_times: now.latency_times != 0,
+            environment_period: Some(now.environment_period).filter(|period| *period != Nanos(0)),
         })
     }
 
@@ -55,6 +60,7 @@ impl Attributes {
             threads: self.threads,
             thread_ids: self.thread_ids as u32,
             latency_times: self.latency_times.into(),
+            environment_period: self.environment_period.unwrap_or(Nanos(0)),
             ..AttributeValues::blank()
         };
         // SAFETY: a structure of this size.

@@ -193,6 +193,7 @@ Variables that may be set besides:
   ACC_PROFLIB                  libraries that an OpenACC runtime loads; this one observes OpenACC (`record --openacc`)
   GPUTRAIL_CUPTI               path of libcupti
   GPUTRAIL_SAMPLING_SOURCE     timer: samples of kernels on processors are taken by timers instead of perf events
+  GPUTRAIL_SYSFS               folder that has what /sys has elsewhere, such as the host's in a container
   GPUTRAIL_CLOCK               monotonic: times are read from CLOCK_MONOTONIC instead of the processor's counter";
 
 /// Records what programs do on GPUs into Perfetto traces.
@@ -307,8 +308,8 @@ pub struct Record {
     #[arg(long, value_name = "LIBRARY")]
     pub tool: Vec<PathBuf>,
 
-    /// Read the clocks, temperature, power and fan of agents at this period, as counters of the trace; so far of the simulated
-    /// GPU. CUDA reports them at a period of its own
+    /// Read the clocks, temperature, power and fan of agents at this period, as counters of the trace: of processors, from
+    /// 1ms, and of the simulated GPU. CUDA reports them at a period of its own
     #[arg(long, value_name = "PERIOD", value_parser = scope::time)]
     pub environment_period: Option<Duration>,
 
@@ -740,8 +741,8 @@ pub struct Demo {
     #[arg(long, requires = "pc_sampling")]
     pub aggregate_samples: bool,
 
-    /// Read the clocks, temperature, power and fan of agents at this period, as counters of the trace; so far of the simulated
-    /// GPU. CUDA reports them at a period of its own
+    /// Read the clocks, temperature, power and fan of agents at this period, as counters of the trace: of processors, from
+    /// 1ms, and of the simulated GPU. CUDA reports them at a period of its own
     #[arg(long, value_name = "PERIOD", value_parser = scope::time)]
     pub environment_period: Option<Duration>,
 

@@ -4,6 +4,7 @@ use super::clocks;
 use super::counting;
 use super::device::{describe, text};
 use super::dispatch::{below, next};
+use super::environment;
 use super::ffi::*;
 use super::handles::Handles;
 use super::sampling;
@@ -86,6 +87,7 @@ fn name(device: cl_device_id) -> AgentId {
     clocks::new_agent(id, device, &known);
     sampling::new_agent(id, &known);
     counting::new_agent(id, &known);
+    environment::new_agent(id, &known);
     id
 }
 

@@ -9,6 +9,7 @@ mod counting;
 mod debug_info;
 mod devices;
 mod dispatch;
+mod environment;
 mod events;
 mod extensions;
 mod handles;
@@ -25,7 +26,7 @@ mod work;
 
 use super::{Dispatch, device, extension_table, ffi, functions, table};
 use crate::collect::process::{self, Current};
-use crate::collect::switchboard::{Buffers, Flush};
+use crate::collect::switchboard::{Buffers, Flush, Switchboard};
 use completion::OUTSTANDING;
 use ffi::*;
 
@@ -64,10 +65,11 @@ pub unsafe fn layer_info(
 }
 
 /// Prepares to observe this process: forgets the objects of a parent process.
-pub(super) fn begin() -> std::io::Result<()> {
+pub(super) fn begin(board: &Switchboard) -> std::io::Result<()> {
     objects::forget_all();
     sampling::begin();
     counting::begin();
+    environment::begin(board);
     OUTSTANDING.open()
 }
 
@@ -78,6 +80,7 @@ pub(super) fn flush(flush: Flush) {
 
 /// Ends recording when the process begins to exit; see [`Source::end`](crate::collect::source::Source::end).
 pub(super) fn end(thread: Current, buffers: Buffers) {
+    environment::finish();
     sampling::finish();
     completion::sweep(thread);
     completion::end(thread, buffers);

@@ -20,6 +20,7 @@ mod demo;
 mod dependencies;
 mod directives;
 mod disturbances;
+mod environment;
 mod exporting;
 mod flight;
 mod gate;
