@@ -192,6 +192,7 @@ enum {
     GPUTRAIL_KIND_NOTE = 76, /* A text about the recording: gputrail_record_note. */
     GPUTRAIL_KIND_EXTERNAL_NAME = 77, /* The name of an external id: gputrail_record_external_name. */
     GPUTRAIL_KIND_CODE_BYTES = 78, /* Bytes of a code object: gputrail_record_code_bytes. */
+    GPUTRAIL_KIND_AGENT_ATTRIBUTE = 79, /* An attribute of an agent: gputrail_record_agent_attribute. */
     GPUTRAIL_KIND_MARKER = 80, /* A marker or one end of a range: gputrail_record_marker. */
     GPUTRAIL_KIND_ENVIRONMENT = 96, /* Clocks, temperature, power or fan of an agent: gputrail_record_environment. */
     GPUTRAIL_KIND_UNIFIED_MEMORY_COUNTER = 97, /* Page faults of managed memory: gputrail_record_unified_memory_counter. */
@@ -711,6 +712,34 @@ enum {
     GPUTRAIL_NOTE_KIND_STARTED = 11, /* The recording was switched on from outside. */
     GPUTRAIL_NOTE_KIND_COUNTERS = 12, /* Counters of an agent are collected for each dispatch; the text lists them. */
     GPUTRAIL_NOTE_KIND_DEVICE_COUNTERS = 13 /* Counters of an agent are collected at a period; the text lists them. */
+};
+
+/* An attribute of an agent, and its unit. An agent has those that its runtime or the system reports. */
+typedef uint16_t gputrail_agent_attribute_kind;
+enum {
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_CONSTANT_MEMORY = 1, /* Constant memory that a kernel can use, in bytes. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_L2_CACHE = 2, /* The last cache before global memory (CUPTI: l2CacheSize), of processors that of the second level, in bytes. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_CACHE_LINE = 3, /* The line of that cache, in bytes. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_MEMORY_BANDWIDTH = 4, /* The bandwidth of global memory, in bytes per second. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_MAX_WORKGROUP_X = 5, /* The largest workgroup in x, in work-items. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_MAX_WORKGROUP_Y = 6, /* The largest workgroup in y, in work-items. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_MAX_WORKGROUP_Z = 7, /* The largest workgroup in z, in work-items. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_MAX_GRID_X = 8, /* The largest grid in x, in workgroups. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_MAX_GRID_Y = 9, /* The largest grid in y, in workgroups. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_MAX_GRID_Z = 10, /* The largest grid in z, in workgroups. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_WAVE_SIZE = 11, /* Work-items in a wave (CUPTI: numThreadsPerWarp). */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_MAX_WAVES = 12, /* Waves that a compute unit holds at a time. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_MAX_WORKGROUPS = 13, /* Workgroups that a compute unit holds at a time. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_MAX_REGISTERS_OF_WORKGROUP = 14, /* Registers of 32 bits that a workgroup can have. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_REGISTERS = 15, /* Registers of 32 bits of a compute unit. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_MAX_LOCAL_MEMORY_OF_WORKGROUP = 16, /* Local memory that a workgroup can have, in bytes. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_COPY_ENGINES = 17, /* Engines that copy while kernels run. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_MAX_INSTRUCTIONS_PER_CYCLE = 18, /* The most instructions that a compute unit issues in a cycle. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_ECC = 19, /* Whether memory corrects errors: 1 or 0. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_COMPUTE_CAPABILITY_MAJOR = 20, /* The major number of the compute capability. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_COMPUTE_CAPABILITY_MINOR = 21, /* The minor number of the compute capability. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_PCI_VENDOR = 22, /* The vendor's number on the PCI bus. */
+    GPUTRAIL_AGENT_ATTRIBUTE_KIND_PCI_DEVICE = 23 /* The device's number on the PCI bus. */
 };
 
 /* How often, in words (CUPTI: CUpti_ActivityPCSamplingPeriod). */
@@ -2494,6 +2523,20 @@ typedef struct gputrail_record_note {
   gputrail_note_kind what;
 } gputrail_record_note;
 
+/* One attribute of an agent. 24 bytes. */
+typedef struct gputrail_record_agent_attribute {
+  /* Kind GPUTRAIL_KIND_AGENT_ATTRIBUTE. */
+  struct gputrail_record_header header;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* The attribute. */
+  gputrail_agent_attribute_kind what;
+  /* Reserved, 0. */
+  uint16_t reserved;
+  /* The value, in the unit of the attribute. */
+  uint64_t value;
+} gputrail_record_agent_attribute;
+
 /* The host of a tool: the argument of the tool's entry point. */
 typedef struct gputrail_tool_host {
   /* Size of this structure. */
@@ -2756,6 +2799,16 @@ gputrail_status gputrail_agent_name(gputrail_agent_id id,
                                     char *to,
                                     size_t capacity,
                                     size_t *length);
+
+/*
+ * An attribute of an agent that its record does not have, such as the size of its L2 cache.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND if the agent is not known, or does not have the attribute;
+ * GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_agent_attribute(gputrail_agent_id id,
+                                         gputrail_agent_attribute_kind what,
+                                         uint64_t *value);
 
 /*
  * Describes an agent.

@@ -38,6 +38,7 @@ pub struct Metadata {
     /// Operations.
     pub operations: HashMap<Operation, OperationName>,
     externals: HashMap<(ExternalKind, ExternalId), StringId>,
+    attributes: BTreeMap<(AgentId, u16), AgentAttribute>,
     /// The kind of the ids of ranges, if the recording has such ids.
     range_kind: Option<ExternalKind>,
     /// Notes, in order.
@@ -73,6 +74,12 @@ impl Metadata {
     pub(super) fn last_string_below(&self, limit: StringId) -> StringId {
         let ids = self.strings.keys().copied().filter(|id| id.0 < limit.0);
         ids.max_by_key(|id| id.0).unwrap_or(StringId::NONE)
+    }
+
+    /// The attributes of an agent, in the order of their numbers.
+    pub fn attributes(&self, agent: AgentId) -> impl Iterator<Item = &AgentAttribute> {
+        let of_agent = self.attributes.range((agent, 0)..=(agent, u16::MAX));
+        of_agent.map(|(_, attribute)| attribute)
     }
 
     /// The name of an external id, if it has one.
@@ -148,6 +155,12 @@ impl Metadata {
                     }
                     self.externals
                         .insert((external.kind, external.id), external.name);
+                }
+            }
+            Kind::AGENT_ATTRIBUTE => {
+                if let Some(attribute) = record.read::<AgentAttribute>() {
+                    self.attributes
+                        .insert((attribute.agent, attribute.what.0), attribute);
                 }
             }
             Kind::NOTE => self.notes.extend(record.read::<Note>()),

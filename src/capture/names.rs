@@ -171,6 +171,21 @@ impl Names {
         kernel(KernelSymbol) -> KernelId, kernel;
     }
 
+    /// Stores an attribute of an agent.
+    pub fn agent_attribute(&self, agent: AgentId, what: AgentAttributeKind, value: u64) {
+        self.append(|state| {
+            let mut record = AgentAttribute::blank();
+            (record.agent, record.what, record.value) = (agent, what, value);
+            state.name(attribute_key(agent, what), &record);
+        });
+    }
+
+    /// An attribute of an agent, if it is known.
+    pub fn attribute_of(&self, agent: AgentId, what: AgentAttributeKind) -> Option<u64> {
+        let record: AgentAttribute = self.get(attribute_key(agent, what))?;
+        ((record.agent, record.what) == (agent, what)).then_some(record.value)
+    }
+
     /// Stores the bytes of a code object; `flags` are bits of [`code_bytes`]. They take the place of bytes that were
     /// stored for it before.
     pub fn code_bytes(&self, id: CodeObjectId, bytes: &[u8], flags: u32) {
@@ -325,6 +340,11 @@ impl Names {
         push(&mut state);
         state.write();
     }
+}
+
+/// The key under which an attribute is kept.
+fn attribute_key(agent: AgentId, what: AgentAttributeKind) -> u32 {
+    agent.0 << 16 | u32::from(what.0)
 }
 
 impl State {

@@ -76,6 +76,8 @@ open_enum! {
         EXTERNAL_NAME = 0x4d, "external name";
         /// Bytes of a code object: [`CodeBytes`](super::CodeBytes).
         CODE_BYTES = 0x4e, "code bytes";
+        /// An attribute of an agent: [`AgentAttribute`](super::AgentAttribute).
+        AGENT_ATTRIBUTE = 0x4f, "agent attribute";
 
         /// A marker or one end of a range: [`Marker`](super::Marker).
         MARKER = 0x50, "marker";

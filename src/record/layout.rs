@@ -172,6 +172,7 @@ layouts! {
     OperationName { operation, name, arguments, group }
     Note { time, text, what }
     ExternalName { id, kind, name }
+    AgentAttribute { agent, what, reserved, value }
     CodeBytes { id, length, offset, total, flags, reserved }
     Marker { time, id, payload, name, domain, category, color, thread, what, payload_kind, external_kind }
     Environment { time, value, agent, what, reserved }

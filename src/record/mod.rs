@@ -11,6 +11,7 @@
 //! Asynchronous work has two records: the enqueue record with everything static, and a [`Completion`] with the times.
 
 mod activity;
+mod agent_attribute;
 mod annotation;
 mod api;
 mod clock;
@@ -34,6 +35,7 @@ mod synchronization;
 mod work;
 
 pub use activity::Activity;
+pub use agent_attribute::{AgentAttribute, AgentAttributeKind};
 pub(crate) use annotation::ArgumentsHead;
 pub use annotation::{ArgumentType, Arguments, MAX_ARGUMENTS};
 pub use api::{Api, Domain, Operation};

@@ -60,6 +60,7 @@ fn layouts_are_pinned() {
     layout!(Event, 24, id @ 8, context @ 12, handle @ 16);
     layout!(Module, 40, id @ 8, context @ 12, handle @ 16, source @ 24, options @ 28);
     layout!(CodeObject, 48, id @ 8, module @ 12, agent @ 16, path @ 20, load_base @ 24, load_size @ 32);
+    layout!(AgentAttribute, 24, agent @ 8, what @ 12, reserved @ 14, value @ 16);
     layout!(CodeBytes, 40, id @ 8, length @ 12, offset @ 16, total @ 24, flags @ 32, reserved @ 36);
     layout!(KernelSymbol, 64, id @ 8, module @ 12, name @ 16, demangled @ 20, handle @ 24, local_memory @ 32,
         private_memory @ 40, max_workgroup @ 48, workgroup_multiple @ 52, arguments @ 56, code_object @ 60);
@@ -134,6 +135,7 @@ fn every_kind_has_one_type() {
         Module::KIND,
         CodeObject::KIND,
         CodeBytes::KIND,
+        AgentAttribute::KIND,
         KernelSymbol::KIND,
         OperationName::KIND,
         Note::KIND,

@@ -462,6 +462,10 @@ fn on_build(seen: &Arc<Seen>) {
             tool::string(described.name),
             tool::agent_name(agent),
         );
+        let widest = tool::agent_attribute(agent, AgentAttributeKind::MAX_WORKGROUP_X)?;
+        check("its workgroups", widest > 0, true);
+        let none = tool::agent_attribute(AgentId(77), AgentAttributeKind::ECC);
+        refused("an attribute of no agent", none, Status::NOT_FOUND);
         check("its handle", tool::agent_of(described.handle), Some(agent));
         marker::name_agent(agent, "the only one")?;
 

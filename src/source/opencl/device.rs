@@ -1,9 +1,11 @@
 //! The description that a device gives of itself.
 
+use super::attributes;
 use super::ffi::*;
 use super::functions::{Dispatch, ask};
 use crate::collect::counting::Countable;
 use crate::collect::sampling::Configuration;
+use crate::record::AgentAttributeKind;
 use crate::record::AgentKind;
 use crate::source::perf::{HostCounters, SampleSource};
 use core::ptr;
@@ -40,6 +42,8 @@ pub struct Device {
     pub max_workgroup: u32,
     /// Resolution of its clock, ns.
     pub timer_resolution: u64,
+    /// Further attributes that OpenCL or the system reports.
+    pub attributes: Vec<(AgentAttributeKind, u64)>,
 }
 
 impl Device {
@@ -97,19 +101,22 @@ pub(super) fn describe(api: &Dispatch, device: cl_device_id) -> Device {
         })
     });
     let kind = size(CL_DEVICE_TYPE);
+    let kind = match () {
+        _ if kind & CL_DEVICE_TYPE_GPU != 0 => AgentKind::GPU,
+        _ if kind & CL_DEVICE_TYPE_CPU != 0 => AgentKind::CPU,
+        _ if kind & CL_DEVICE_TYPE_ACCELERATOR != 0 => AgentKind::ACCELERATOR,
+        _ => AgentKind::OTHER,
+    };
+    let bus = bus(api, device);
     Device {
+        attributes: attributes::of(api, device, kind, &bus),
         name: text(CL_DEVICE_NAME),
         vendor: text(CL_DEVICE_VENDOR),
         driver: text(CL_DRIVER_VERSION),
         version: text(CL_DEVICE_VERSION),
         platform: platform.unwrap_or_default(),
-        bus: bus(api, device),
-        kind: match () {
-            _ if kind & CL_DEVICE_TYPE_GPU != 0 => AgentKind::GPU,
-            _ if kind & CL_DEVICE_TYPE_CPU != 0 => AgentKind::CPU,
-            _ if kind & CL_DEVICE_TYPE_ACCELERATOR != 0 => AgentKind::ACCELERATOR,
-            _ => AgentKind::OTHER,
-        },
+        bus,
+        kind,
         compute_units: number(CL_DEVICE_MAX_COMPUTE_UNITS),
         clock_mhz: number(CL_DEVICE_MAX_CLOCK_FREQUENCY),
         memory: size(CL_DEVICE_GLOBAL_MEM_SIZE),
@@ -169,6 +176,7 @@ mod tests {
                 local_memory: 0,
                 max_workgroup: 1,
                 timer_resolution: 1,
+                attributes: Vec::new(),
             };
             device.has_version(major, minor)
         };

@@ -9,6 +9,7 @@
 //! return, and calls pass through if recording is off or has ended.
 
 mod agents;
+mod attributes;
 mod device;
 mod environment;
 mod extension_table;

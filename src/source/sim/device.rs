@@ -64,6 +64,33 @@ pub(super) enum QueueChoice {
     Peer,
 }
 
+/// What its devices have beyond their descriptions.
+const ATTRIBUTES: [(AgentAttributeKind, u64); 23] = [
+    (AgentAttributeKind::CONSTANT_MEMORY, 64 << 10),
+    (AgentAttributeKind::L2_CACHE, 6 << 20),
+    (AgentAttributeKind::CACHE_LINE, 128),
+    (AgentAttributeKind::MEMORY_BANDWIDTH, 900_000_000_000),
+    (AgentAttributeKind::MAX_WORKGROUP_X, 1_024),
+    (AgentAttributeKind::MAX_WORKGROUP_Y, 1_024),
+    (AgentAttributeKind::MAX_WORKGROUP_Z, 64),
+    (AgentAttributeKind::MAX_GRID_X, (1 << 31) - 1),
+    (AgentAttributeKind::MAX_GRID_Y, (1 << 16) - 1),
+    (AgentAttributeKind::MAX_GRID_Z, (1 << 16) - 1),
+    (AgentAttributeKind::WAVE_SIZE, 64),
+    (AgentAttributeKind::MAX_WAVES, 40),
+    (AgentAttributeKind::MAX_WORKGROUPS, 16),
+    (AgentAttributeKind::MAX_REGISTERS_OF_WORKGROUP, 64 << 10),
+    (AgentAttributeKind::REGISTERS, 128 << 10),
+    (AgentAttributeKind::MAX_LOCAL_MEMORY_OF_WORKGROUP, 64 << 10),
+    (AgentAttributeKind::COPY_ENGINES, 3),
+    (AgentAttributeKind::MAX_INSTRUCTIONS_PER_CYCLE, 5),
+    (AgentAttributeKind::ECC, 1),
+    (AgentAttributeKind::COMPUTE_CAPABILITY_MAJOR, 1),
+    (AgentAttributeKind::COMPUTE_CAPABILITY_MINOR, 0),
+    (AgentAttributeKind::PCI_VENDOR, 0x1b36),
+    (AgentAttributeKind::PCI_DEVICE, 0x0022),
+];
+
 /// A device.
 pub(super) struct Device {
     pub(super) agent: AgentId,
@@ -121,6 +148,9 @@ impl Device {
         agent.handle = number as u64;
         agent.timer_resolution = 1;
         let agent = names.agent(agent);
+        for (what, value) in ATTRIBUTES {
+            names.agent_attribute(agent, what, value);
+        }
         let mut context = Context::blank();
         context.agent = agent;
         context.handle = 0x5581_4000_0000 + 0x1000 * number as u64;

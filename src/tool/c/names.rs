@@ -73,6 +73,39 @@ pub unsafe extern "C" fn gputrail_agent_name(
     })
 }
 
+/// An attribute of an agent that its record does not have, such as the size of its L2 cache.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND` if the agent is not known, or does not have the attribute;
+/// `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `value` is null or leads to a place for the value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_agent_attribute(
+    id: AgentId,
+    what: AgentAttributeKind,
+    value: *mut u64,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let value = unsafe { place(value, "value") }?;
+        let found = board()?.names().attribute_of(id, what);
+        let missing = || {
+            let name = what.name().unwrap_or("an unknown attribute");
+            Failure::new(
+                Status::NOT_FOUND,
+                format!(
+                    "agent {} has no value of attribute {} ({name})",
+                    id.0, what.0
+                ),
+            )
+        };
+        value.write(found.ok_or_else(missing)?);
+        Ok(())
+    })
+}
+
 fn named<R: Record>(id: u32, what: &str) -> Answer<R> {
     let found = board()?.names().get(id);
     found.ok_or_else(|| Failure::new(Status::NOT_FOUND, format!("no {what} has the id {id}")))

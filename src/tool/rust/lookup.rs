@@ -69,6 +69,15 @@ pub fn agent_name(id: AgentId) -> Option<String> {
     text!(gputrail_agent_name(id))
 }
 
+/// An attribute of an agent that its record does not have, such as the size of its L2 cache.
+///
+/// # Errors
+///
+/// `NOT_FOUND` if the agent is not known, or does not have the attribute.
+pub fn agent_attribute(id: AgentId, what: AgentAttributeKind) -> Result<u64, Error> {
+    ask!(gputrail_agent_attribute(id, what))
+}
+
 /// The name of an operation.
 pub fn operation_name(operation: Operation) -> Option<&'static str> {
     let name = value!(gputrail_operation_name(operation)).ok()?;

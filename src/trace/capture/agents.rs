@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::capture::Metadata;
-use crate::record::{self, AgentId, AgentKind};
+use crate::record::{self, AgentAttributeKind, AgentId, AgentKind};
 use crate::trace::model::{self, Agent, AgentIndex};
 
 /// The properties by which agents of two processes are the same device. Devices with equal properties are distinguished
@@ -78,7 +78,7 @@ fn describe(agent: &record::Agent, metadata: &Metadata, index: AgentIndex) -> Ag
         (key.to_owned(), value)
     };
     let kind = agent.kind.name().unwrap_or("device").to_owned();
-    let attributes = [
+    let described = [
         ("kind".to_owned(), kind),
         text("platform", agent.platform),
         text("driver", agent.driver),
@@ -96,9 +96,21 @@ fn describe(agent: &record::Agent, metadata: &Metadata, index: AgentIndex) -> Ag
         vendor: metadata.string(agent.vendor).to_owned(),
         architecture: metadata.string(agent.architecture).to_owned(),
         pci_address: metadata.string(agent.bus).to_owned(),
-        attributes: attributes
+        attributes: described
             .into_iter()
             .filter(|(_, value)| !value.is_empty())
+            .chain(metadata.attributes(agent.id).filter_map(attribute))
             .collect(),
     }
+}
+
+/// An attribute as a key and a value; `None` for one that this version does not know.
+fn attribute(attribute: &record::AgentAttribute) -> Option<(String, String)> {
+    let value = match attribute.what {
+        AgentAttributeKind::PCI_VENDOR | AgentAttributeKind::PCI_DEVICE => {
+            format!("{:#06x}", attribute.value)
+        }
+        _ => attribute.value.to_string(),
+    };
+    Some((attribute.what.name()?.replace(' ', "_"), value))
 }

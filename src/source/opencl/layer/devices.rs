@@ -73,6 +73,9 @@ fn name(device: cl_device_id) -> AgentId {
     record.handle = device.into();
     record.timer_resolution = known.timer_resolution;
     let id = names.agent(record);
+    for (what, value) in &known.attributes {
+        names.agent_attribute(id, *what, *value);
+    }
     DEVICES.insert(
         device,
         DeviceInfo {

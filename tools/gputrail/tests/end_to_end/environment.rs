@@ -63,8 +63,8 @@ fn the_environment_of_processors_is_in_the_trace() {
     for (what, value) in QUANTITIES {
         let name = what.name().unwrap();
         let values: Vec<(f64,)> = trace.rows(&format!(
-            "select distinct value from counter join gpu_counter_track on counter.track_id = gpu_counter_track.id \
-             where gpu_counter_track.name glob '*{name}*'"
+            "select value from counter join gpu_counter_track on counter.track_id = gpu_counter_track.id \
+             where gpu_counter_track.name glob '*{name}*' order by ts limit 1"
         ));
         assert_eq!(values, [(value as f64,)], "{name}");
     }
