@@ -68,6 +68,7 @@ macro_rules! records {
         #[test]
         fn every_record_is_described_with_its_kind_size_and_fields() {
             let sources = concat!(
+                include_str!("../src/record/agent_attribute.rs"),
                 include_str!("../src/record/annotation.rs"),
                 include_str!("../src/record/api.rs"),
                 include_str!("../src/record/clock.rs"),

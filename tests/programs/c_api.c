@@ -103,7 +103,7 @@ static void null_pointers(gputrail_context context, gputrail_buffer buffer) {
     EXPECT(gputrail_ticks_to_nanos(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_agents(NULL, 0, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_describe_agent(1, NULL), GPUTRAIL_NULL_POINTER);
-    EXPECT(gputrail_agent_attribute(1, GPUTRAIL_AGENT_ATTRIBUTE_ECC, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_agent_attribute(1, GPUTRAIL_AGENT_ATTRIBUTE_KIND_ECC, NULL), GPUTRAIL_NULL_POINTER);
 }
 
 static void sizes(gputrail_context context, gputrail_buffer buffer) {
@@ -289,10 +289,11 @@ static void names(void) {
     gputrail_domain domain;
     gputrail_agent_id agent;
     gputrail_record_agent described;
+    uint64_t value;
     gputrail_operation operation = {GPUTRAIL_DOMAIN_OPENCL, 9999};
     EXPECT(gputrail_string(4000000000u, small, sizeof small, &length), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_describe_agent(77, &described), GPUTRAIL_NOT_FOUND);
-    EXPECT(gputrail_agent_attribute(77, GPUTRAIL_AGENT_ATTRIBUTE_ECC, &value), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_agent_attribute(77, GPUTRAIL_AGENT_ATTRIBUTE_KIND_ECC, &value), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_agent_of(0, &agent), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_kinds(kinds, 3, &count), GPUTRAIL_TOO_SMALL);
     CHECK(count > 20 && kinds[0] == GPUTRAIL_KIND_API);

@@ -82,7 +82,7 @@ static void not_initialised(void) {
     EXPECT(gputrail_attributes_set(&attributes), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_device_time_to_nanos(1, 1, &nanos), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_agent(1, &of_agent), GPUTRAIL_NOT_INITIALISED);
-    EXPECT(gputrail_agent_attribute(1, GPUTRAIL_AGENT_ATTRIBUTE_ECC, &of_agent.handle), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_agent_attribute(1, GPUTRAIL_AGENT_ATTRIBUTE_KIND_ECC, &of_agent.handle), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_runtime_context(1, &of_context), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_queue(1, &of_queue), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_module(1, &of_module), GPUTRAIL_NOT_INITIALISED);

@@ -213,6 +213,7 @@ int main(void) {
     char name[64];
     size_t length, count, operations;
     int32_t enabled;
+    uint64_t attribute = 0;
 
     CHECK(gputrail_initialise() == GPUTRAIL_OK);
     CHECK(gputrail_observe_opencl() == GPUTRAIL_OK);
@@ -245,7 +246,7 @@ int main(void) {
 
     CHECK(gputrail_agent_of((uint64_t)(size_t)device, &agent) == GPUTRAIL_OK && agent == 1);
     CHECK(gputrail_agent_name(agent, name, sizeof name, &length) == GPUTRAIL_OK && length == strlen(name));
-    CHECK(gputrail_agent_attribute(agent, GPUTRAIL_AGENT_ATTRIBUTE_MAX_WORKGROUP_X, &attribute) == GPUTRAIL_OK && attribute > 0);
+    CHECK(gputrail_agent_attribute(agent, GPUTRAIL_AGENT_ATTRIBUTE_KIND_MAX_WORKGROUP_X, &attribute) == GPUTRAIL_OK && attribute > 0);
     CHECK(gputrail_agents(listed, 8, &count) == GPUTRAIL_OK && count >= 1);
     CHECK(gputrail_queue_of((uint64_t)(size_t)queue, &queue_id) == GPUTRAIL_OK);
     CHECK(gputrail_describe_queue(queue_id, &described) == GPUTRAIL_OK && described.agent == agent);
