@@ -99,6 +99,7 @@ enum {
     GPUTRAIL_NO_SUCH_COUNTER_GROUP = -40, /* no such group of counters: it has been destroyed, or the id belongs to another kind of object */
     GPUTRAIL_WRONG_TYPE = -41, /* the value is of another type */
     GPUTRAIL_NO_SUCH_COUNTER_SET = -42, /* no such set of counters: it has been destroyed, or the id belongs to another kind of object */
+    GPUTRAIL_SAMPLING_INCOMPATIBLE_SYSTEM = -43, /* the system does not allow PC sampling: its kernel or driver lacks it, or a setting forbids it */
     GPUTRAIL_INTERNAL = -99 /* an internal error of gputrail; the library continues to work */
 };
 
@@ -355,7 +356,7 @@ enum {
     GPUTRAIL_OVERHEAD_KIND_FLUSH = 2, /* Delivery of records (CUPTI: BUFFER_FLUSH). */
     GPUTRAIL_OVERHEAD_KIND_WAIT = 3, /* Waiting of a lane for an empty block. */
     GPUTRAIL_OVERHEAD_KIND_INSTRUMENTATION = 4, /* Instrumentation (CUPTI: INSTRUMENTATION). */
-    GPUTRAIL_OVERHEAD_KIND_RESOURCE = 5, /* Resources of the collector (CUPTI: RESOURCE). */
+    GPUTRAIL_OVERHEAD_KIND_RESOURCE = 5, /* Creation of a buffer and its memory (CUPTI: RESOURCE). */
     GPUTRAIL_OVERHEAD_KIND_JIT = 6 /* The driver's compiler of kernels, or its cache (CUPTI: CUpti_ActivityJit). */
 };
 
@@ -2910,6 +2911,23 @@ gputrail_status gputrail_runtime_context_of(uint64_t handle, gputrail_runtime_co
 gputrail_status gputrail_queue_of(uint64_t handle, gputrail_queue_id *id);
 
 /*
+ * The stream that has this handle in its runtime, in CUDA its CUstream (CUPTI: cuptiGetStreamIdEx).
+ *
+ * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_stream_of(uint64_t handle,
+                                   gputrail_stream_id *id);
+
+/*
+ * The event object that has this handle in its runtime, in CUDA its CUevent. OpenCL's events are not described: there is
+ * one for each command.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
+ */
+gputrail_status gputrail_event_of(uint64_t handle,
+                                  gputrail_event_id *id);
+
+/*
  * Creates a buffer. deliver gets its records in batches until the buffer has been destroyed. A null options asks
  * for the usual values.
  *
@@ -3601,7 +3619,8 @@ gputrail_status gputrail_sampling_configurations(gputrail_agent_id agent,
  * context can sample several agents; one context of the process has this service. The configuration is valid for as
  * long as the context is there.
  *
- * Errors: GPUTRAIL_SAMPLING_NOT_AVAILABLE if the agent samples otherwise already, cannot do what is asked for, or
+ * Errors: GPUTRAIL_SAMPLING_INCOMPATIBLE_SYSTEM if the system does not allow it (rocprofiler-sdk:
+ * ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_KERNEL); GPUTRAIL_SAMPLING_NOT_AVAILABLE if the agent samples otherwise already, cannot do what is asked for, or
  * the process is being debugged; GPUTRAIL_CONTEXT_CONFLICT if another context samples, or this one collects
  * counters; GPUTRAIL_INVALID_ARGUMENT for an interval that the agent cannot do; GPUTRAIL_LOCKED after the first
  * start; GPUTRAIL_NO_SUCH_AGENT, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_WRONG_SIZE,

@@ -15,7 +15,7 @@ open_enum! {
         WAIT = 3, "waiting for a block";
         /// Instrumentation (CUPTI: INSTRUMENTATION).
         INSTRUMENTATION = 4, "instrumentation";
-        /// Resources of the collector (CUPTI: RESOURCE).
+        /// Creation of a buffer and its memory (CUPTI: RESOURCE).
         RESOURCE = 5, "collector resources";
         /// The driver's compiler of kernels, or its cache (CUPTI: `CUpti_ActivityJit`).
         JIT = 6, "just-in-time compilation";

@@ -95,6 +95,8 @@ static void not_initialised(void) {
     EXPECT(gputrail_agent_of(1, &agent), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_runtime_context_of(1, &context), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_queue_of(1, &queue), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_stream_of(1, &of_stream.id), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_event_of(1, &of_event.id), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_buffer_destroy(buffer_of(1)), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_buffer_flush(buffer_of(1)), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_buffer_dropped(buffer_of(1), &drops), GPUTRAIL_NOT_INITIALISED);
@@ -153,6 +155,8 @@ static void null_pointers(gputrail_context context) {
     EXPECT(gputrail_agent_of(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_runtime_context_of(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_queue_of(1, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_stream_of(1, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_event_of(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_subscribe(context, NULL, 0, called_back, NULL, &subscriber), GPUTRAIL_OK);
     EXPECT(gputrail_callback_is_enabled(subscriber, none, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_unsubscribe(subscriber), GPUTRAIL_OK);
@@ -240,6 +244,8 @@ static void unknown_ids(gputrail_context context, gputrail_buffer buffer) {
     EXPECT(gputrail_describe_thread(0x7fffffff, &of_thread), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_runtime_context_of(999, &context_id), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_queue_of(999, &queue_id), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_stream_of(999, &of_stream.id), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_event_of(999, &of_event.id), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_instruction_type_by_name("no such", &type), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_stall_reason_by_name("no such", &reason), GPUTRAIL_NOT_FOUND);
 }

@@ -110,7 +110,7 @@ static void work(void) {
     CHECK(clFinish(queue) == CL_SUCCESS);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     static const char *source = "kernel void hot(global float *out, int rounds) {\n"
                                 "    float x = get_global_id(0);\n"
                                 "    for (int j = 0; j < rounds; j++) { x = x * 0.999f + 0.5f; }\n"
@@ -132,6 +132,7 @@ int main(void) {
     cl_program program;
     cl_mem out;
     int rounds = 20000;
+    (void)argv;
 
     words();
     EXPECT(gputrail_sampling_agents(agents, 4, &count), GPUTRAIL_NOT_INITIALISED);
@@ -192,6 +193,14 @@ int main(void) {
     EXPECT(gputrail_context_sample(context_of(999), samples, agent, &options), GPUTRAIL_NO_SUCH_CONTEXT);
     EXPECT(gputrail_context_sample(sampling, buffer_of(999), agent, &options), GPUTRAIL_NO_SUCH_BUFFER);
     EXPECT(gputrail_context_sample(observing, samples, agent, &options), GPUTRAIL_LOCKED);
+    if (argc > 1) {
+        /* The system forbids perf events. */
+        EXPECT(gputrail_context_sample(sampling, samples, agent, &options), GPUTRAIL_SAMPLING_INCOMPATIBLE_SYSTEM);
+        gputrail_last_error(text, sizeof text);
+        CHECK(strstr(text, "perf_event_paranoid"));
+        puts(failures ? "failed" : "passed");
+        return failures != 0;
+    }
     EXPECT(gputrail_context_sample(sampling, samples, agent, &options), GPUTRAIL_OK);
     EXPECT(gputrail_context_sample(sampling, samples, agent, &options), GPUTRAIL_SAMPLING_NOT_AVAILABLE);
     EXPECT(gputrail_context_sample(other, samples, agent, &options), GPUTRAIL_CONTEXT_CONFLICT);

@@ -41,6 +41,14 @@ static void check_ids(const gputrail_record_header *record, gputrail_external_id
     if (record->kind == GPUTRAIL_KIND_MEMORY_COPY) wrong_ids += copy->work.external != pushed;
 }
 
+/* A stream is found by the handle that its description has. */
+static void look_up_stream(gputrail_stream_id id) {
+    gputrail_record_stream stream;
+    gputrail_stream_id found = 0;
+    CHECK(gputrail_describe_stream(id, &stream) == GPUTRAIL_OK);
+    CHECK(gputrail_stream_of(stream.handle, &found) == GPUTRAIL_OK && found == id);
+}
+
 static void deliver_to_other(const gputrail_batch *batch, void *user_data) {
     const gputrail_record_header *record = NULL;
     (void)user_data;
@@ -65,6 +73,7 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
         check_ids(record, OF_KERNEL);
         if (record->kind == GPUTRAIL_KIND_API) calls++;
         if (record->kind == GPUTRAIL_KIND_MEMORY_COPY) copies++;
+        if (record->kind == GPUTRAIL_KIND_KERNEL_DISPATCH) look_up_stream(((const gputrail_record_kernel_dispatch *)record)->work.stream);
         if (record->kind == GPUTRAIL_KIND_KERNEL_DISPATCH)
             kernels += gputrail_times_of(record, &times) == GPUTRAIL_OK && times.end > times.start;
         if (record->kind != GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC) continue;

@@ -160,9 +160,12 @@ impl RecordBuffer {
         options: BufferOptions,
         deliver: impl FnMut(&BlockView<'_>) + Send + 'static,
     ) -> Result<RecordBuffer, ToolError> {
+        let start = clock::now();
         let layout = Layout::new(options.pool_bytes, options.block_bytes, options.threads)?;
         let mapping = Mapping::anonymous(layout)?;
-        Self::in_mapping_on(board, mapping, options, deliver)
+        let buffer = Self::in_mapping_on(board, mapping, options, deliver)?;
+        process::overhead(OverheadKind::RESOURCE, start);
+        Ok(buffer)
     }
 
     /// Creates a buffer in memory that the tool supplies, such as a file or shared memory in which another process

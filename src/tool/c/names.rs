@@ -335,3 +335,38 @@ pub unsafe extern "C" fn gputrail_queue_of(handle: u64, id: *mut QueueId) -> Sta
         Ok(())
     })
 }
+
+/// The stream that has this handle in its runtime, in CUDA its `CUstream` (CUPTI: `cuptiGetStreamIdEx`).
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `id` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_stream_of(handle: u64, id: *mut StreamId) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let id = unsafe { place(id, "id") }?;
+        id.write(of_handle(handle, "stream", |stream: &Stream| stream.handle)?.id);
+        Ok(())
+    })
+}
+
+/// The event object that has this handle in its runtime, in CUDA its `CUevent`. OpenCL's events are not described: there is
+/// one for each command.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `id` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_event_of(handle: u64, id: *mut EventId) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let id = unsafe { place(id, "id") }?;
+        id.write(of_handle(handle, "event", |event: &Event| event.handle)?.id);
+        Ok(())
+    })
+}

@@ -81,6 +81,7 @@ statuses! {
     NO_SUCH_COUNTER_GROUP = -40, "no such group of counters: it has been destroyed, or the id belongs to another kind of object";
     WRONG_TYPE = -41, "the value is of another type";
     NO_SUCH_COUNTER_SET = -42, "no such set of counters: it has been destroyed, or the id belongs to another kind of object";
+    SAMPLING_INCOMPATIBLE_SYSTEM = -43, "the system does not allow PC sampling: its kernel or driver lacks it, or a setting forbids it";
     INTERNAL = -99, "an internal error of gputrail; the library continues to work";
 }
 
@@ -113,6 +114,8 @@ fn sampling(error: &SamplingError) -> Status {
         SamplingError::UnknownAgent(_) => Status::NO_SUCH_AGENT,
         SamplingError::Busy => Status::BUSY,
         SamplingError::OtherContext | SamplingError::Counters => Status::CONTEXT_CONFLICT,
+        // rocprofiler-sdk: ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_KERNEL.
+        SamplingError::System { .. } => Status::SAMPLING_INCOMPATIBLE_SYSTEM,
         SamplingError::Interval { .. }
         | SamplingError::PowerOfTwo { .. }
         | SamplingError::Period(_) => Status::INVALID_ARGUMENT,

@@ -260,7 +260,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `SAMPLING_NOT_AVAILABLE` if the agent cannot do it now, `INVALID_ARGUMENT` for an interval that it cannot do,
+    /// `SAMPLING_INCOMPATIBLE_SYSTEM` if the system does not allow it, `SAMPLING_NOT_AVAILABLE` if the agent cannot do it now, `INVALID_ARGUMENT` for an interval that it cannot do,
     /// both with what it can; `CONTEXT_CONFLICT`, `LOCKED`, `NO_SUCH_AGENT`.
     pub fn sample(
         &self,

@@ -175,3 +175,13 @@ pub fn context_of(handle: u64) -> Option<ContextId> {
 pub fn queue_of(handle: u64) -> Option<QueueId> {
     ask!(gputrail_queue_of(handle)).ok()
 }
+
+/// The stream that has this handle in its runtime, in CUDA its `CUstream`.
+pub fn stream_of(handle: u64) -> Option<StreamId> {
+    ask!(gputrail_stream_of(handle)).ok()
+}
+
+/// The event object that has this handle in its runtime, in CUDA its `CUevent`.
+pub fn event_of(handle: u64) -> Option<EventId> {
+    ask!(gputrail_event_of(handle)).ok()
+}

@@ -243,6 +243,10 @@ fn a_program_samples_its_own_kernels() {
             assert_eq!(ended.text(), "passed\n");
             assert_eq!(ended.stderr, "");
         }
+        // Where the system forbids it, a status of its own says so.
+        let mut sandboxed = dir.untraced(Driver::Basic, dir.program("no_perf_events"), &[]);
+        let ended = run(sandboxed.arg(&program).arg("forbidden")).well();
+        assert_eq!(ended.text(), "passed\n");
     }
 }
 
@@ -319,5 +323,13 @@ fn a_program_that_observes_itself_is_recorded_as_well() {
         "select distinct name from slice where category = 'overhead' order by name",
     );
     let overheads: Vec<String> = overheads.into_iter().map(|(name,)| name).collect();
-    assert_eq!(overheads, ["compilation", "flush", "instrumentation"]);
+    assert_eq!(
+        overheads,
+        [
+            "collector resources",
+            "compilation",
+            "flush",
+            "instrumentation"
+        ]
+    );
 }
