@@ -80,7 +80,9 @@ static void choose(const gputrail_record_kernel_dispatch *dispatch, gputrail_cou
 static void counted(const gputrail_record_counter_value *values, size_t count, void *user_data) {
     int of;
     CHECK(user_data == choices && count > 0);
-    for (of = 0; of < kernels && choices[of].call != values[0].correlation; of++) {}
+    /* Kernels of a graph have one call, and end in their order. */
+    for (of = 0; of < kernels; of++)
+        if (choices[of].call == values[0].correlation && choices[of].chosen != 2 && choices[of].values == 0) break;
     CHECK(of < kernels);
     choices[of].values += (int)count;
     all_values += (int)count;
