@@ -1,5 +1,6 @@
 /* A tool that appends every record of the process, raw and of every kind, to the file that EVERY_KIND names. With
-   EVERY_KIND_PERIOD=N the environment of agents is read every N ns. With EVERY_KIND_SAMPLING=stochastic or host-trap it samples the agents, and gets the samples counted by address. */
+   EVERY_KIND_PERIOD=N the environment of agents is read every N ns. With EVERY_KIND_SAMPLING=stochastic or host-trap it samples the agents, as soon as
+   two are known or EVERY_KIND_AGENTS, and gets the samples counted by address. */
 #include "gputrail.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static void agent_known(gputrail_callback *callback, void *user_data) {
     options.aggregates = 1;
     if (agents++ == 0) gputrail_context_create(&sampling);
     gputrail_context_sample(sampling, buffer, agent->id, &options);
-    if (agents == 2) gputrail_context_start(sampling);
+    if (agents == (getenv("EVERY_KIND_AGENTS") ? atoi(getenv("EVERY_KIND_AGENTS")) : 2)) gputrail_context_start(sampling);
 }
 
 static gputrail_status initialise(gputrail_tool tool, void *user_data) {
