@@ -4,6 +4,7 @@ use crate::figures::count;
 use crate::{Failure, stdout};
 use gputrail::collect::counting::Countable;
 use gputrail::collect::sampling::Possible;
+use gputrail::record::AgentAttributeKind;
 use gputrail::source::cuda;
 use gputrail::source::opencl::{self, Found};
 use gputrail::source::sim;
@@ -103,6 +104,20 @@ fn describe(number: usize, found: &Found) -> String {
             count(device.max_workgroup.into(), "work-item"),
         ),
     ];
+    for (what, value) in &device.attributes {
+        match *what {
+            AgentAttributeKind::L2_CACHE => attributes.push(("cache", bytes(*value))),
+            AgentAttributeKind::CONSTANT_MEMORY => {
+                attributes.push(("constants", bytes(*value)));
+            }
+            AgentAttributeKind::WAVE_SIZE => attributes.push(("wave size", value.to_string())),
+            AgentAttributeKind::ECC => {
+                let corrects = if *value == 0 { "off" } else { "on" };
+                attributes.push(("ECC", corrects.to_owned()));
+            }
+            _ => {}
+        }
+    }
     if !device.bus.is_empty() {
         attributes.push(("bus", device.bus.clone()));
     }

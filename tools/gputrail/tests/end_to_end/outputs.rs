@@ -168,6 +168,7 @@ fn agents_are_listed() {
         "OpenCL",
         "Portable Computing Language",
         "compute units",
+        "constants",
         "clock",
         "Simulated GPU",
     ];
