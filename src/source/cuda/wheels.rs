@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A library, with the sizes of the records of [`KINDS`] and the number of its functions.
-type Known = (&'static str, [usize; KINDS.len()], [usize; 2]);
+pub(super) type Known = (&'static str, [usize; KINDS.len()], [usize; 2]);
 
 const KINDS: [u32; 14] = [
     ffi::CONCURRENT_KERNEL,
@@ -38,7 +38,7 @@ const KINDS: [u32; 14] = [
 ];
 
 /// The libraries that answer without a driver. Newer ones refuse.
-const LIBRARIES: [Known; 4] = [
+pub(super) const LIBRARIES: [Known; 4] = [
     (
         "11.8.87/nvidia/cuda_cupti/lib/libcupti.so.11.8",
         [200, 88, 40, 88, 96, 120, 72, 40, 24, 64, 40, 64, 24, 32],

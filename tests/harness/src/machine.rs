@@ -27,6 +27,8 @@ pub enum Need {
     Nvtx,
     /// NVIDIA's libcupti of several versions, and its headers.
     Cupti,
+    /// NVIDIA's assembler of PTX.
+    Ptxas,
     /// LLVM's runtime of OpenMP, which works with programs of GCC, and GCC.
     OpenMp,
     /// A program on the search path.
@@ -52,6 +54,7 @@ impl Need {
             }
             Self::PythonBindings => on_path("python3") && tools().join("python").exists(),
             Self::Cupti => tools().join("cupti").exists(),
+            Self::Ptxas => tools().join("ptxas").exists(),
             Self::DuckDb => on_path("python3") && tools().join("duckdb").exists(),
             Self::Nvtx => on_path("python3") && on_path("c++") && tools().join("nvtx").exists(),
             Self::OpenMp => {
@@ -80,6 +83,7 @@ impl fmt::Display for Need {
             Self::Browser => f.write_str("Perfetto's UI and chromium"),
             Self::DuckDb => f.write_str("DuckDB for Python"),
             Self::Cupti => f.write_str("NVIDIA's wheels of CUPTI"),
+            Self::Ptxas => f.write_str("NVIDIA's ptxas"),
             Self::PythonBindings => f.write_str("the Python bindings of Perfetto's messages"),
             Self::Nvtx => f.write_str("NVTX for Python and C++"),
             Self::OpenMp => f.write_str("gcc and LLVM's runtime of OpenMP"),

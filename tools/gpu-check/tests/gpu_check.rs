@@ -1,7 +1,7 @@
 //! `gpu-check` on a machine without a GPU, and with stand-ins of the driver and of CUPTI. Neither is a GPU: that the
 //! checks pass on one is not shown here.
 
-use gputrail_harness::machine::Need;
+use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::program::{Ended, run};
 use gputrail_harness::{needs, repository};
 use serde_json::Value;
@@ -58,6 +58,20 @@ fn without_a_gpu_it_says_so_and_has_its_own_exit_code() {
         "{}",
         wrong.stderr
     );
+}
+
+#[test]
+fn nvidias_assembler_takes_the_kernels_for_each_generation_of_gpus() {
+    needs!(nvidias_assembler_takes_the_kernels_for_each_generation_of_gpus: Need::Ptxas);
+    let folder = tempfile::tempdir().unwrap();
+    for generation in ["sm_50", "sm_70", "sm_80", "sm_90", "sm_120"] {
+        let cubin = folder.path().join(generation);
+        let mut assembler = Command::new(tools().join("ptxas"));
+        assembler.arg(format!("-arch={generation}")).arg("-o");
+        assembler.arg(&cubin);
+        run(assembler.arg(repository("tools/gpu-check/src/kernels.ptx"))).well();
+        assert!(std::fs::metadata(cubin).unwrap().len() > 0);
+    }
 }
 
 #[test]

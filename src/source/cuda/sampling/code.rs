@@ -73,9 +73,9 @@ struct Function {
 
 /// A line of a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct SourceLine {
-    file: Arc<str>,
-    number: u32,
+pub(super) struct SourceLine {
+    pub(super) file: Arc<str>,
+    pub(super) number: u32,
 }
 
 impl Code {
@@ -83,18 +83,10 @@ impl Code {
     pub fn learn(&mut self, cupti: &Cupti) {
         let waiting = std::mem::take(&mut LOADED.lock().waiting);
         for cubin in waiting {
-            let mut params = CrcParams {
-                size: size_of::<CrcParams>(),
-                cubin_size: cubin.len(),
-                cubin: cubin.as_ptr(),
-                crc: 0,
-            };
-            let known = call!(cupti, cuptiGetCubinCrc(&raw mut params)) == Some(ffi::SUCCESS)
-                && !self.cubins.contains_key(&params.crc);
-            match known {
-                true => drop(self.cubins.insert(params.crc, cubin)),
+            match crc(cupti, &cubin).filter(|crc| !self.cubins.contains_key(crc)) {
+                Some(crc) => drop(self.cubins.insert(crc, cubin)),
                 // Loaded again, perhaps for another context.
-                false => LOADED.lock().bytes -= cubin.len(),
+                None => LOADED.lock().bytes -= cubin.len(),
             }
         }
     }
@@ -168,8 +160,25 @@ fn name_of(names: &Names, kernel: KernelId) -> Arc<str> {
     demangled.or(name).unwrap_or_default().into()
 }
 
+/// The CRC by which the library names the cubin in samples.
+pub(super) fn crc(cupti: &Cupti, cubin: &[u8]) -> Option<u64> {
+    let mut params = CrcParams {
+        size: size_of::<CrcParams>(),
+        cubin_size: cubin.len(),
+        cubin: cubin.as_ptr(),
+        crc: 0,
+    };
+    let status = call!(cupti, cuptiGetCubinCrc(&raw mut params))?;
+    (status == ffi::SUCCESS).then_some(params.crc)
+}
+
 /// The source line of an instruction, as the library finds it in the cubin.
-fn line(cupti: &Cupti, cubin: &[u8], function: &CStr, offset: u64) -> Option<SourceLine> {
+pub(super) fn line(
+    cupti: &Cupti,
+    cubin: &[u8],
+    function: &CStr,
+    offset: u64,
+) -> Option<SourceLine> {
     let none = core::ptr::null_mut();
     let mut params = LineParams {
         size: size_of::<LineParams>(),

@@ -14,6 +14,8 @@
 mod buffer;
 mod code;
 mod context;
+#[cfg(test)]
+mod cubins;
 pub(super) mod ffi;
 mod output;
 mod reasons;
