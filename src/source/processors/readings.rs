@@ -119,7 +119,7 @@ impl ProcessorReadings {
         found
     }
 
-    /// Those of `files` that can be read. If none can, notes that `what` is missing, and why.
+    /// Returns the readable ones of `files`. If there are none, notes that `what` is missing, and why.
     fn readable(
         &mut self,
         what: &str,

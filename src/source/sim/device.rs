@@ -64,7 +64,7 @@ pub(super) enum QueueChoice {
     Peer,
 }
 
-/// What its devices have beyond their descriptions.
+/// The state of the simulated devices beyond their descriptions.
 const ATTRIBUTES: [(AgentAttributeKind, u64); 23] = [
     (AgentAttributeKind::CONSTANT_MEMORY, 64 << 10),
     (AgentAttributeKind::L2_CACHE, 6 << 20),
