@@ -64,7 +64,7 @@ pub(super) enum QueueChoice {
     Peer,
 }
 
-/// The state of the simulated devices beyond their descriptions.
+/// The attributes of each simulated device, beside the fields of its description.
 const ATTRIBUTES: [(AgentAttributeKind, u64); 23] = [
     (AgentAttributeKind::CONSTANT_MEMORY, 64 << 10),
     (AgentAttributeKind::L2_CACHE, 6 << 20),
