@@ -12,7 +12,7 @@ pub(crate) mod inside;
 #[cfg(not(loom))]
 pub(crate) mod internal_thread;
 pub(crate) mod sync;
-#[cfg(all(feature = "layer", target_os = "linux", not(loom)))]
+#[cfg(all(feature = "opencl", target_os = "linux", not(loom)))]
 pub(crate) mod sysfs;
 #[cfg(not(loom))]
 pub(crate) mod system;
