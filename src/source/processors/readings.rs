@@ -214,7 +214,7 @@ impl Package {
             false => energy.saturating_add(self.wraps_after.checked_sub(before)?),
         };
         let span = time.checked_sub(from).filter(|span| *span > 0)?;
-        // Microjoules for each nanosecond are gigawatts / 1 000.
+        // A microjoule in a nanosecond is a kilowatt: 1 000 000 mW.
         u64::try_from(u128::from(used) * 1_000_000 / u128::from(span)).ok()
     }
 }
