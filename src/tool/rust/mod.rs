@@ -54,6 +54,7 @@ mod flight;
 mod functions;
 mod lookup;
 pub mod marker;
+pub mod program;
 pub mod recording;
 pub mod sampling;
 mod simulation;
