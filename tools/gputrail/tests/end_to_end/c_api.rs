@@ -307,6 +307,30 @@ fn a_program_counts_in_sessions_passes_and_samples() {
 }
 
 #[test]
+fn a_program_counts_kernels_in_entries_of_a_pool() {
+    needs!(a_program_counts_kernels_in_entries_of_a_pool: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    for compiler in [C, CPP] {
+        let program = linked(&dir, compiler, "c_api_counter_pools");
+        let ended = run(&mut dir.untraced(Driver::Basic, &program, &[])).well();
+        assert_eq!(ended.text(), "passed\n");
+        assert_eq!(ended.stderr, "");
+    }
+}
+
+#[test]
+fn a_program_gets_the_messages_of_the_kinds_that_it_chooses() {
+    needs!(a_program_gets_the_messages_of_the_kinds_that_it_chooses: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    for compiler in [C, CPP] {
+        let program = linked(&dir, compiler, "c_api_log");
+        let ended = run(&mut dir.untraced(Driver::Basic, &program, &[])).well();
+        assert_eq!(ended.text(), "passed\n");
+        assert_eq!(ended.stderr, "");
+    }
+}
+
+#[test]
 fn a_program_that_observes_itself_is_recorded_as_well() {
     needs!(a_program_that_observes_itself_is_recorded_as_well:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
