@@ -115,6 +115,7 @@ enum {
     GPUTRAIL_NO_SUCH_SESSION = -72, /* no results of this session: it has not ended, or too many have since */
     GPUTRAIL_NO_SUCH_SAMPLE = -73, /* not all passes of the session have this sample */
     GPUTRAIL_NO_VALUE = -74, /* the value could not be measured or computed */
+    GPUTRAIL_NO_SUCH_COUNTER_POOL = -75, /* no such pool: it has been closed, or the id belongs to another kind of object */
     GPUTRAIL_INTERNAL = -99 /* an internal error of gputrail; the library continues to work */
 };
 
@@ -835,6 +836,12 @@ typedef struct gputrail_counter_sessions {
   uint64_t handle;
 } gputrail_counter_sessions;
 
+/* A pool of entries that count one kernel each. */
+typedef struct gputrail_counter_pool {
+  /* A number that no other object of the process has had. 0: no object. */
+  uint64_t handle;
+} gputrail_counter_pool;
+
 /* Bits of gputrail_record_header.flags. */
 enum {
     GPUTRAIL_FLAG_UNFINISHED = 1, /* The activity was in progress when the record was written. */
@@ -858,6 +865,13 @@ enum {
 /* Bits of gputrail_record_code_bytes.flags. */
 enum {
     GPUTRAIL_CODE_BYTE_FROM_MEMORY = 1 /* Copied from memory because the file was deleted: loaded segments only, without a full symbol table or line table. */
+};
+
+/* The kinds of messages. They are combined with |. */
+enum {
+    GPUTRAIL_LOG_KIND_ERROR = 1, /* A call of this library failed: its function, the reason and the status. */
+    GPUTRAIL_LOG_KIND_MESSAGE = 2, /* A line that the library would otherwise write to the standard error of the program. */
+    GPUTRAIL_LOG_KIND_TRACE = 4 /* A call of this library has returned: its function and the status. */
 };
 
 /* The form in which a buffer delivers work. */
@@ -890,6 +904,13 @@ enum {
 
 /* The result of a function: GPUTRAIL_OK, or an error. Values keep their meaning in all versions. */
 typedef int32_t gputrail_status;
+
+/*
+ * Gets a message, of one line without its end, and its kind, a GPUTRAIL_LOG_KIND. Called on the thread that the message
+ * is about, possibly on several at a time and under locks of the library: it must not call the library or the runtime, and
+ * must not throw.
+ */
+typedef void (*gputrail_log_function)(uint32_t kind, const char *message, void *user_data);
 
 /* Attributes of the process. Ask for them, change what is to be changed, and set them. */
 typedef struct gputrail_attributes {
@@ -1735,7 +1756,7 @@ typedef struct gputrail_record_kernel_dispatch {
  * Chooses the counters of a kernel that is about to be enqueued: writes set, which is 0 before: a kernel whose set stays
  * 0 is not counted. The record has no id of the work and no times; its correlation id is that of the values. Called on
  * threads of the program, possibly on several at a time. Its own calls are not observed. It may create sets; it must not
- * wait for kernels of the same agent, and must not throw.
+ * wait for kernels of the same agent, and must not throw. A set may be an entry of a pool (gputrail_counter_pool_fetch).
  */
 typedef void (*gputrail_choose_function)(const struct gputrail_record_kernel_dispatch *dispatch,
                                          gputrail_counter_set *set,
@@ -1790,6 +1811,57 @@ typedef struct gputrail_record_counter_value {
 typedef void (*gputrail_counted_function)(const struct gputrail_record_counter_value *values,
                                           size_t count,
                                           void *user_data);
+
+/* An entry of a pool, from gputrail_counter_pool_fetch to gputrail_counter_pool_release. */
+typedef struct gputrail_counter_pool_entry {
+  /* The pool. */
+  gputrail_counter_pool pool;
+  /* The entry as a set of counters: a kernel for which it is chosen is counted in this entry. */
+  gputrail_counter_set set;
+  /*
+   * The entry's memory for the tool, of as many bytes as the options say; null if they say 0. It is all 0 when the entry is
+   * fetched, aligned to 16 bytes, and valid until the entry is released.
+   */
+  void *payload;
+} gputrail_counter_pool_entry;
+
+/*
+ * Gets the values of a kernel that was counted in an entry, when it has ended: none if it did not run or was not recorded.
+ * If it returns another value than 0, the entry is released. Called on threads of the program, possibly on several at a
+ * time. It must not wait for kernels of the agent, and must not throw.
+ */
+typedef int32_t (*gputrail_counter_pool_handler)(const struct gputrail_counter_pool_entry *entry,
+                                                 const struct gputrail_record_counter_value *values,
+                                                 size_t count,
+                                                 void *user_data);
+
+/* The counters and entries of a pool. */
+typedef struct gputrail_counter_pool_options {
+  /* sizeof(gputrail_counter_pool_options). */
+  size_t size;
+  /* The names of counters and metrics, with commas between them. */
+  const char *counters;
+  /* The number of entries: kernels that are in flight or whose values have not been released. */
+  uint32_t entries;
+  /* The bytes of each entry that are the tool's. */
+  uint32_t payload_bytes;
+  /* The most counters of a pass of a kernel, 0 for as many as the hardware counts at a time. */
+  uint32_t per_pass;
+  /* The most passes of a kernel, 0 for as many as the agent can do. */
+  uint32_t passes;
+  /* The most instances of each block that are read, the first ones; 0 for all of them. */
+  uint32_t instances;
+  /* 0. */
+  uint32_t reserved;
+  /* Called when the kernel of an entry has ended; may be null. */
+  gputrail_counter_pool_handler handler;
+  /* Passed to handler. */
+  void *user_data;
+} gputrail_counter_pool_options;
+
+/* Called for each fetched entry of a pool. If it returns another value than 0, it is not called for further ones. */
+typedef int32_t (*gputrail_counter_pool_visitor)(const struct gputrail_counter_pool_entry *entry,
+                                                 void *user_data);
 
 /* How the counters of an agent are opened for sessions. */
 typedef struct gputrail_counter_sessions_options {
@@ -2719,6 +2791,18 @@ const char *gputrail_status_message(gputrail_status status);
  */
 gputrail_status gputrail_last_error(char *text,
                                     size_t capacity);
+
+/*
+ * Has function called for messages of these kinds, a combination of GPUTRAIL_LOG_KINDs (GPUPerfAPI:
+ * GPA_RegisterLoggingCallback). There is one function in the process: another one replaces it, and kinds of 0 removes
+ * it; a call that is in progress on another thread may still end after that. Also before gputrail_initialise;
+ * gputrail_finalise of the same user removes it. If it gets messages, one says that it has been registered.
+ *
+ * Errors: GPUTRAIL_NULL_POINTER if function is null and kinds is not 0; GPUTRAIL_INVALID_ARGUMENT for unknown kinds.
+ */
+gputrail_status gputrail_log_to(uint32_t kinds,
+                                gputrail_log_function function,
+                                void *user_data);
 
 /*
  * The attributes that hold now (CUPTI: cuptiActivityGetAttribute).
@@ -3879,7 +3963,8 @@ gputrail_status gputrail_counter_set_passes(gputrail_counter_set set, uint32_t *
 /*
  * Destroys a set. Kernels for which it has been chosen are counted.
  *
- * Errors: GPUTRAIL_NO_SUCH_COUNTER_SET, GPUTRAIL_NOT_INITIALISED.
+ * Errors: GPUTRAIL_INVALID_ARGUMENT for an entry of a pool, which is released instead; GPUTRAIL_NO_SUCH_COUNTER_SET,
+ * GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_counter_set_destroy(gputrail_counter_set set);
 
@@ -3898,6 +3983,70 @@ gputrail_status gputrail_context_count_chosen(gputrail_context context,
                                               gputrail_choose_function choose,
                                               gputrail_counted_function counted,
                                               void *user_data);
+
+/*
+ * Opens a pool of entries for the kernels of an agent (ROCProfiler v1: rocprofiler_pool_open). It counts by
+ * gputrail_context_count_chosen: the function that chooses a kernel's counters fetches an entry and chooses its set.
+ *
+ * Errors: GPUTRAIL_INVALID_ARGUMENT for 0 or more than 65536 entries, for payloads of more than 1 GiB together, and for
+ * counters that need more passes than passes; as for gputrail_counter_set_create; GPUTRAIL_OUT_OF_MEMORY.
+ */
+gputrail_status gputrail_counter_pool_open(gputrail_agent_id agent,
+                                           const struct gputrail_counter_pool_options *options,
+                                           gputrail_counter_pool *pool);
+
+/*
+ * Closes a pool. Its entries and their payloads are gone.
+ *
+ * Errors: GPUTRAIL_BUSY while kernels of entries have not ended or the handler is being called: stop and destroy the
+ * context first; GPUTRAIL_NO_SUCH_COUNTER_POOL, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_pool_close(gputrail_counter_pool pool);
+
+/*
+ * Fetches an empty entry (ROCProfiler v1: rocprofiler_pool_fetch), also from within gputrail_choose_function.
+ *
+ * Errors: GPUTRAIL_TOO_MANY if all entries have been fetched; GPUTRAIL_NO_SUCH_COUNTER_POOL, GPUTRAIL_NULL_POINTER,
+ * GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_pool_fetch(gputrail_counter_pool pool,
+                                            struct gputrail_counter_pool_entry *entry);
+
+/*
+ * Empties an entry (ROCProfiler v1: rocprofiler_pool_release). It can be fetched again.
+ *
+ * Errors: GPUTRAIL_BUSY while its kernel runs; GPUTRAIL_NO_SUCH_COUNTER_SET if it has been released,
+ * GPUTRAIL_NO_SUCH_COUNTER_POOL, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_pool_release(const struct gputrail_counter_pool_entry *entry);
+
+/*
+ * The values of the kernel of an entry, in the order of the names: none before it has ended. As gputrail_kinds.
+ *
+ * Errors: GPUTRAIL_TOO_SMALL, and as many as fit are written; as for gputrail_counter_pool_release, but for
+ * GPUTRAIL_BUSY.
+ */
+gputrail_status gputrail_counter_pool_values(const struct gputrail_counter_pool_entry *entry,
+                                             struct gputrail_record_counter_value *values,
+                                             size_t capacity,
+                                             size_t *count);
+
+/*
+ * Calls visit for the entries that are fetched (ROCProfiler v1: rocprofiler_pool_iterate). It may release them.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_COUNTER_POOL, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_pool_iterate(gputrail_counter_pool pool,
+                                              gputrail_counter_pool_visitor visit,
+                                              void *user_data);
+
+/*
+ * Calls the handler for entries whose kernels have ended and that have not been released (ROCProfiler v1:
+ * rocprofiler_pool_flush). Does not wait for kernels.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_COUNTER_POOL, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_pool_flush(gputrail_counter_pool pool);
 
 /*
  * Opens the counters that an agent can count now for sessions, none of them enabled (GPUPerfAPI: GPA_OpenContext). A null

@@ -159,7 +159,7 @@ int main(void) {
     options.size = sizeof options;
     options.counters = "SQ_WAVES,TCC_EA_RDREQ";
     options.per_pass = 1;
-    options.entries = ENTRIES;
+    options.entries = 4096;
     options.payload_bytes = sizeof(struct payload);
     options.handler = completed;
     options.user_data = &user_data;
@@ -172,7 +172,7 @@ int main(void) {
     EXPECT(gputrail_subscribe(watching, &enqueue, 1, enqueued, NULL, &second), GPUTRAIL_OK);
     EXPECT(gputrail_context_start(watching), GPUTRAIL_OK);
 
-    /* Entries are released by what the handler returns. */
+    /* Entries are released by what the handler returns; there are more than kernels in flight. */
     simulate();
     CHECK(fetched > 20 && handled == fetched && exhausted == 0);
     CHECK(closed_in_handler == GPUTRAIL_BUSY && released_in_flight == GPUTRAIL_BUSY && twice == GPUTRAIL_BUSY);
@@ -196,6 +196,7 @@ int main(void) {
 
     /* Not at all: further kernels are not counted, and a flush tells the handler again. */
     again = 0;
+    options.entries = ENTRIES;
     simulate();
     CHECK(fetched == ENTRIES && handled == ENTRIES && exhausted > 20);
     EXPECT(gputrail_counter_pool_flush(pool), GPUTRAIL_OK);
