@@ -14,7 +14,7 @@ mod possible;
 mod set;
 #[cfg(test)]
 mod tests;
-#[cfg(any(feature = "opencl", feature = "sim"))]
+#[cfg(any(feature = "opencl", feature = "sim", feature = "cuda"))]
 pub(crate) mod values;
 
 pub use choice::DispatchCounting;

@@ -2,6 +2,7 @@
 //! names store.
 
 use super::callbacks::Inside;
+use super::counting;
 use super::cupti;
 use super::devices::{self, Device};
 use super::ffi::{CallbackData, Cuda, SUCCESS, call};
@@ -110,6 +111,7 @@ pub(super) fn find_agents() {
     drop(objects);
     for (agent, device) in added {
         sampling::offer(agent, device);
+        counting::offer(agent, device);
     }
 }
 
