@@ -3841,6 +3841,18 @@ gputrail_status gputrail_context_count_chosen(gputrail_context context,
                                               void *user_data);
 
 /*
+ * Enables (1) or disables (0) a counter of managed memory on one agent, or on all if agent is 0 (CUPTI:
+ * cuptiActivityConfigureUnifiedMemoryCounter, scopes single device and all devices). All are enabled at first. The
+ * agent is the one that causes the events, or the other one where the host does. Migrations are copies.
+ *
+ * Errors: GPUTRAIL_ATTRIBUTES_LOCKED once a context of the process has been started; GPUTRAIL_INVALID_ARGUMENT for
+ * an unknown counter or enable; GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_unified_memory_configure(gputrail_agent_id agent,
+                                                  gputrail_unified_memory_counter_kind counter,
+                                                  uint32_t enable);
+
+/*
  * Runs a program, the training of a small network on two simulated GPUs, in this process and in real time, with the
  * calling thread as its main thread. Its runtime has an API of its own, of the domain GPUTRAIL_DOMAIN_SIM, with
  * kernels, copies, streams and events. Everything that observes the process observes it: buffers and callbacks of the

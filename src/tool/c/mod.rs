@@ -31,6 +31,7 @@ mod threads;
 mod time;
 mod timeline;
 mod tools;
+mod unified_memory;
 
 pub use arguments::*;
 pub use attributes::*;
@@ -61,6 +62,7 @@ pub use tools::{
     FinaliseFunction, InitialiseFunction, TOOLS_VARIABLE, ToolDescription, ToolHost,
     gputrail_tool_finish, gputrail_tool_probe, serve_tools,
 };
+pub use unified_memory::*;
 
 use crate::platform::inside::Uncancelled;
 #[cfg(any(feature = "tool", doc))]
