@@ -167,7 +167,7 @@ enum {
     GPUTRAIL_KIND_MEMORY_ALLOCATION = 19, /* Memory was allocated or freed: gputrail_record_allocation. */
     GPUTRAIL_KIND_SYNCHRONIZATION = 20, /* A wait, marker or barrier: gputrail_record_synchronization. */
     GPUTRAIL_KIND_COMPLETION = 21, /* The times of work that was enqueued: gputrail_record_completion. */
-    GPUTRAIL_KIND_CHILD_KERNEL = 22, /* Reserved: a kernel launched by a kernel (CUPTI: CDP_KERNEL). */
+    GPUTRAIL_KIND_CHILD_KERNEL = 22, /* The parent of a kernel that a kernel launched: gputrail_record_child_kernel. */
     GPUTRAIL_KIND_RETIREMENT = 23, /* A correlation id is complete: gputrail_record_retirement. */
     GPUTRAIL_KIND_DEPENDENCY = 24, /* A wait for a piece of work: gputrail_record_dependency. */
     GPUTRAIL_KIND_EXTERNAL_CORRELATION = 25, /* The latest external id of one kind, ahead of a call's record: gputrail_record_external_correlation. */
@@ -197,7 +197,7 @@ enum {
     GPUTRAIL_KIND_MARKER = 80, /* A marker or one end of a range: gputrail_record_marker. */
     GPUTRAIL_KIND_ENVIRONMENT = 96, /* Clocks, temperature, power or fan of an agent: gputrail_record_environment. */
     GPUTRAIL_KIND_UNIFIED_MEMORY_COUNTER = 97, /* Page faults of managed memory: gputrail_record_unified_memory_counter. */
-    GPUTRAIL_KIND_PREEMPTION = 101, /* Reserved: a preemption. */
+    GPUTRAIL_KIND_PREEMPTION = 101, /* A workgroup was saved or restored: gputrail_record_preemption. */
     GPUTRAIL_KIND_PC_SAMPLE_HOST_TRAP = 112, /* A host-trap sample of the program counter: gputrail_record_host_trap_sample. */
     GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC = 113, /* A stochastic sample of the program counter: gputrail_record_stochastic_sample. */
     GPUTRAIL_KIND_PC_SAMPLE_INVALID = 114, /* A sample that the agent could not complete: gputrail_record_invalid_sample. */
@@ -205,6 +205,7 @@ enum {
     GPUTRAIL_KIND_PC_SAMPLE_AGGREGATE = 116, /* Samples aggregated by address and reason: gputrail_record_sample_aggregate. */
     GPUTRAIL_KIND_SOURCE_LOCATOR = 117, /* A source line: gputrail_record_source_locator. In builds with the feature symbols. */
     GPUTRAIL_KIND_INSTRUCTION_CORRELATION = 118, /* Address and source line: gputrail_record_instruction_correlation. In builds with the feature symbols. */
+    GPUTRAIL_KIND_INSTRUCTION_COUNT = 119, /* How often an instruction was executed: gputrail_record_instruction_count. */
     GPUTRAIL_KIND_COUNTER_VALUE = 128 /* The value of a counter or metric: gputrail_record_counter_value. */
 };
 
@@ -254,6 +255,13 @@ enum {
     GPUTRAIL_UNFINISHED_AT_END = 1, /* The work had not completed when the recording ended. */
     GPUTRAIL_UNFINISHED_NO_TIMES = 2, /* The runtime provided no times. */
     GPUTRAIL_UNFINISHED_AT_FLUSH = 3 /* The work had not completed at a forced flush. Another completion follows. */
+};
+
+/* The kind of a preemption (CUPTI: CUpti_ActivityPreemptionKind, same values). */
+typedef uint8_t gputrail_preemption_kind;
+enum {
+    GPUTRAIL_PREEMPTION_KIND_SAVE = 1, /* The workgroup was saved, and makes room. */
+    GPUTRAIL_PREEMPTION_KIND_RESTORE = 2 /* The workgroup was restored, and goes on. */
 };
 
 /* What happened to a graph (CUPTI: CUpti_CallbackIdResource, GRAPH_CREATED to GRAPHNODE_CLONED). */
@@ -553,6 +561,23 @@ enum {
     GPUTRAIL_ABSENT_TIME = 256, /* The time. */
     GPUTRAIL_ABSENT_WAVE_COUNT = 512, /* Stochastic samples: the number of waves. */
     GPUTRAIL_ABSENT_ARBITER = 1024 /* Stochastic samples: the arbiter's bits. */
+};
+
+/* What an instruction does, as far as it is counted in a way of its own. */
+typedef uint8_t gputrail_instruction_class;
+enum {
+    GPUTRAIL_INSTRUCTION_CLASS_EXECUTION = 0, /* It computes, or waits (CUPTI: CUpti_ActivityInstructionExecution). */
+    GPUTRAIL_INSTRUCTION_CLASS_BRANCH = 1, /* A branch (CUPTI: CUpti_ActivityBranch2). */
+    GPUTRAIL_INSTRUCTION_CLASS_GLOBAL_ACCESS = 2, /* An access to global memory (CUPTI: CUpti_ActivityGlobalAccess3). */
+    GPUTRAIL_INSTRUCTION_CLASS_LOCAL_ACCESS = 3 /* An access to local memory (CUPTI: CUpti_ActivitySharedAccess). */
+};
+
+/* The direction of an access to memory. */
+typedef uint8_t gputrail_access_direction;
+enum {
+    GPUTRAIL_ACCESS_DIRECTION_NONE = 0, /* No access. */
+    GPUTRAIL_ACCESS_DIRECTION_LOAD = 1, /* A load. */
+    GPUTRAIL_ACCESS_DIRECTION_STORE = 2 /* A store, or an atomic operation. */
 };
 
 /* The type of a counter's value. */
@@ -1884,6 +1909,46 @@ typedef struct gputrail_record_dependency {
 } gputrail_record_dependency;
 
 /*
+ * The parent of a kernel that a kernel launched (CUPTI: the fields that CUpti_ActivityCdpKernel has beyond those of a
+ * kernel). 48 bytes. It precedes the record of the child's enqueue on the same lane. Both have the call that launched
+ * the outermost kernel.
+ */
+typedef struct gputrail_record_child_kernel {
+  /* Kind GPUTRAIL_KIND_CHILD_KERNEL. */
+  struct gputrail_record_header header;
+  /* The child. */
+  gputrail_work_id work;
+  /* The kernel that launched it, as work. */
+  gputrail_work_id parent;
+  /* The id of the parent's grid (CUPTI: parentGridId). */
+  int64_t parent_grid;
+  /* The parent's kernel. */
+  gputrail_kernel_id parent_kernel;
+  /* The workgroup of the parent that launched the child, in x, y, z (CUPTI: parentBlockX to parentBlockZ). */
+  uint32_t parent_workgroup[3];
+} gputrail_record_child_kernel;
+
+/* A workgroup was taken from the agent while it waits, or came back (CUPTI: CUpti_ActivityPreemption). 56 bytes. */
+typedef struct gputrail_record_preemption {
+  /* Kind GPUTRAIL_KIND_PREEMPTION. */
+  struct gputrail_record_header header;
+  /* When it happened. */
+  gputrail_device_time time;
+  /* The kernel, as work. */
+  gputrail_work_id work;
+  /* The id of its grid (CUPTI: gridId). */
+  int64_t grid;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* The workgroup in x, y, z. */
+  uint32_t workgroup[3];
+  /* What happened. */
+  gputrail_preemption_kind what;
+  /* Reserved, 0. */
+  uint8_t reserved[7];
+} gputrail_record_preemption;
+
+/*
  * A change of a graph, or its launch. 64 bytes.
  *
  * Numbers of graphs are those of the API: a graph and an executable graph may have the same.
@@ -2406,6 +2471,49 @@ typedef struct gputrail_record_instruction_correlation {
   /* Reserved, 0. */
   uint8_t reserved[7];
 } gputrail_record_instruction_correlation;
+
+/* How often one instruction was executed in one dispatch. 96 bytes. Instructions that were never executed have no record. */
+typedef struct gputrail_record_instruction_count {
+  /* Kind GPUTRAIL_KIND_INSTRUCTION_COUNT. */
+  struct gputrail_record_header header;
+  /* The call that enqueued the dispatch. */
+  gputrail_correlation_id correlation;
+  /* The dispatch. */
+  gputrail_work_id work;
+  /* The instruction as the offset from the code object's load base. */
+  uint64_t offset;
+  /* The number of times that a wave executed it. */
+  uint64_t executed;
+  /* The sum of the active lanes over these times (CUPTI: threadsExecuted). */
+  uint64_t threads;
+  /* Branches: the number of times after which lanes of one wave went different ways. */
+  uint64_t diverged;
+  /* Accesses: requests to global memory, or cycles of local memory. */
+  uint64_t transactions;
+  /*
+   * Accesses: the fewest transactions in which these bytes can be had (CUPTI: theoreticalL2Transactions,
+   * theoreticalSharedTransactions).
+   */
+  uint64_t ideal_transactions;
+  /* The code object. */
+  gputrail_code_object_id code_object;
+  /* The kernel (CUPTI: functionId). */
+  gputrail_kernel_id kernel;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* The source line, or none. */
+  gputrail_source_locator_id source_locator;
+  /* What the instruction does. */
+  gputrail_instruction_class class_;
+  /* The type of the instruction. */
+  gputrail_instruction_type instruction;
+  /* Accesses: the direction. */
+  gputrail_access_direction access;
+  /* Accesses: bytes for each lane. */
+  uint8_t bytes;
+  /* Reserved, 0. */
+  uint32_t reserved;
+} gputrail_record_instruction_count;
 
 /* A reading of the host's clocks, with the ticks before and after it. 56 bytes. */
 typedef struct gputrail_record_clock_snapshot {

@@ -12,6 +12,7 @@
 mod agents;
 mod calls;
 mod captures;
+mod children;
 mod counters;
 mod devices;
 mod environment;

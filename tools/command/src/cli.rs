@@ -424,8 +424,8 @@ pub struct Scope {
     pub stop_on: Option<String>,
 
     /// Record only this kind: api, kernel-dispatch, memory-copy, memory-set, memory-allocation,
-    /// synchronization, arguments, overhead, marker, environment, unified-memory-counter (this one on request only). May
-    /// be given more than once
+    /// synchronization, arguments, overhead, marker, child-kernel, preemption, environment, and, on request only,
+    /// unified-memory-counter and instruction-count. May be given more than once
     #[arg(long = "kind", value_name = "KIND", value_parser = scope::kind)]
     pub kinds: Vec<Kind>,
 
@@ -745,6 +745,11 @@ pub struct Demo {
     /// 1ms, and of the simulated GPU. CUDA reports them at a period of its own
     #[arg(long, value_name = "PERIOD", value_parser = scope::time)]
     pub environment_period: Option<Duration>,
+
+    /// Record only this kind, as in `record`: instruction-count counts each instruction of the kernels, beside
+    /// kernel-dispatch. May be given more than once
+    #[arg(long = "kind", value_name = "KIND", value_parser = scope::kind)]
+    pub kinds: Vec<Kind>,
 
     #[command(flatten)]
     pub counting: Counting,
