@@ -349,8 +349,8 @@ pub unsafe extern "C" fn gputrail_counter_pool_release(entry: *const CounterPool
 
 /// The values of the kernel of an entry, in the order of the names: none before it has ended. As `gputrail_kinds`.
 ///
-/// Errors: `GPUTRAIL_TOO_SMALL`, and as many as fit are written; as for `gputrail_counter_pool_release`, but for
-/// `GPUTRAIL_BUSY`.
+/// Errors: `GPUTRAIL_TOO_SMALL`, and as many as fit are written; `GPUTRAIL_NO_SUCH_COUNTER_SET` if the entry has been released,
+/// `GPUTRAIL_NO_SUCH_COUNTER_POOL`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
 ///
 /// # Safety
 ///

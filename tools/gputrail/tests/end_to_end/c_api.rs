@@ -93,6 +93,8 @@ fn every_error_that_a_function_documents_is_seen() {
             || (function, status) == ("gputrail_tool_probe", "WRONG_SIZE")
             // The maximum number of each kind of object is exceeded.
             || (function, status) == ("gputrail_buffer_create", "TOO_MANY")
+            // No agent has counters for more passes than it can do.
+            || (function, status) == ("gputrail_counter_sessions_passes", "INVALID_ARGUMENT")
     };
     let programs = std::fs::read_dir(repository("tests/programs")).expect("a folder");
     let programs = programs.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
