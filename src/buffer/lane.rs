@@ -11,6 +11,8 @@ use super::losses::loss_of;
 #[cfg(not(loom))]
 use super::open_calls::OpenCalls;
 use super::overwrite::Ring;
+#[cfg(not(loom))]
+use super::queue_drops::QueuePlace;
 use super::wake::Wake;
 use super::{LaneSlot, Policy, Shared};
 use crate::clock;
@@ -372,6 +374,12 @@ impl Lane {
     fn count_drop(&mut self, kind: Kind) {
         self.sequence = self.sequence.wrapping_add(1);
         self.slot().count_drop(kind, self.thread, clock::now());
+    }
+
+    /// Counts a record that was dropped, and counted by kind, by the place that it names.
+    #[cfg(not(loom))]
+    pub(crate) fn count_drop_of(&self, place: QueuePlace) {
+        self.shared.queue_drops.count(place);
     }
 
     /// Writes a report for each kind of dropped records into a new block.

@@ -25,6 +25,8 @@ mod mapping;
 mod open_calls;
 mod overwrite;
 mod pool;
+#[cfg(not(loom))]
+mod queue_drops;
 #[cfg(any(loom, all(feature = "opencl", target_os = "linux")))]
 pub(crate) mod signal_ring;
 #[cfg(not(loom))]
@@ -59,6 +61,8 @@ pub(crate) use mapping::MAX_OPEN_CALLS;
 pub use mapping::{Layout, LayoutError, Mapping, MappingError, OpenCall, SessionState};
 #[cfg(not(loom))]
 pub(crate) use open_calls::OpenCalls;
+#[cfg(not(loom))]
+pub use queue_drops::QueuePlace;
 
 #[cfg(not(loom))]
 pub(crate) use threads::SharedThread;
@@ -153,6 +157,9 @@ struct Shared {
     refusals: PlainU32,
     /// Dropped records of each kind that lanes have reported.
     reported: [PlainU64; KINDS],
+    /// Dropped records by the queue that they name.
+    #[cfg(not(loom))]
+    queue_drops: queue_drops::QueueDrops,
     /// Id of the latest lane. Ids are never used again, slots are.
     last_lane: PlainU32,
 }
@@ -175,6 +182,8 @@ impl Buffer {
                 #[cfg(not(loom))]
                 refusals: PlainU32::new(0),
                 reported: [const { PlainU64::new(0) }; KINDS],
+                #[cfg(not(loom))]
+                queue_drops: queue_drops::QueueDrops::new(),
                 last_lane: PlainU32::new(0),
             }),
         }
@@ -210,6 +219,19 @@ impl Buffer {
             .mapping
             .unlaned(kind)
             .fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a dropped record, which is counted by kind elsewhere, by the place that it names.
+    #[cfg(not(loom))]
+    pub(crate) fn count_drop_of(&self, place: QueuePlace) {
+        self.shared.queue_drops.count(place);
+    }
+
+    /// The dropped records that name a place which `selected` has, since the last call that counted them. Records
+    /// without a context are those of [`QueuePlace::NONE`], which selects all.
+    #[cfg(not(loom))]
+    pub(crate) fn take_drops_of(&self, selected: QueuePlace) -> u64 {
+        self.shared.queue_drops.take(selected)
     }
 
     /// Records dropped since the beginning, by [`Kind::index`]: reported and unreported ones of all lanes, and those

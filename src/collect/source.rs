@@ -59,7 +59,8 @@ pub trait Source: Sync {
         Ok(())
     }
 
-    /// Writes completions, on the calling thread, as `flush` asks. Must not wait for work.
+    /// Writes completions, on the calling thread, as `flush` asks. Must not wait for work, unless for
+    /// [`Flush::Synchronized`].
     fn flush(&self, flush: Flush) {
         let _ = flush;
     }

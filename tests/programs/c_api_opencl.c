@@ -94,6 +94,7 @@ static void told_of_things(gputrail_callback *callback, void *user_data) {
     CHECK(user_data == &things);
     /* Also where something is about to go. */
     CHECK(gputrail_buffer_flush(buffer) == GPUTRAIL_BUSY && gputrail_buffer_flush_forced(buffer) == GPUTRAIL_BUSY);
+    CHECK(gputrail_buffer_flush_synchronized(buffer, 0, 0) == GPUTRAIL_BUSY);
     if (callback->record && callback->record->kind == GPUTRAIL_KIND_CODE_OBJECT) {
         const gputrail_record_code_object *object = (const gputrail_record_code_object *)callback->record;
         gputrail_record_code_object described;
@@ -195,6 +196,35 @@ static void work(cl_context *context, cl_command_queue *queue, cl_device_id *dev
     CHECK(gputrail_recording_flush() == (paused ? GPUTRAIL_OK : GPUTRAIL_NOT_FOUND));
 }
 
+/* A flush that synchronises waits for the work of the queues that it names, and for that of no other. */
+static void synchronise(cl_context context, cl_command_queue queue, gputrail_queue_id id) {
+    static const int pattern = 7;
+    cl_event gate = clCreateUserEvent(context, NULL), filled = NULL;
+    cl_mem memory = clCreateBuffer(context, CL_MEM_READ_WRITE, 1 << 20, NULL, NULL);
+    gputrail_record_queue described;
+    uint64_t dropped = 1;
+    int before, round;
+    CHECK(gputrail_describe_queue(id, &described) == GPUTRAIL_OK);
+    CHECK(gputrail_buffer_flush(buffer) == GPUTRAIL_OK);
+    before = seen.completions;
+    CHECK(clEnqueueFillBuffer(queue, memory, &pattern, sizeof pattern, 0, 1 << 20, 1, &gate, &filled) == CL_SUCCESS);
+    for (round = 0; round < 3; round++)
+        CHECK(clEnqueueFillBuffer(queue, memory, &pattern, sizeof pattern, 0, 1 << 20, 1, &filled, NULL) == CL_SUCCESS);
+    /* These wait for nothing; the work waits for the program. */
+    CHECK(gputrail_buffer_flush_synchronized(buffer, described.context, id + 1000) == GPUTRAIL_OK);
+    CHECK(gputrail_buffer_flush_synchronized(buffer, described.context + 1000, 0) == GPUTRAIL_OK);
+    CHECK(gputrail_buffer_flush(buffer) == GPUTRAIL_OK && seen.completions == before);
+    CHECK(clSetUserEventStatus(gate, CL_COMPLETE) == CL_SUCCESS);
+    CHECK(gputrail_buffer_flush_synchronized(buffer, described.context, id) == GPUTRAIL_OK);
+    CHECK(gputrail_buffer_flush(buffer) == GPUTRAIL_OK && seen.completions >= before + 4);
+    CHECK(gputrail_buffer_flush_synchronized(buffer, 0, 0) == GPUTRAIL_OK);
+    CHECK(gputrail_buffer_dropped_at(buffer, 0, 0, 0, &dropped) == GPUTRAIL_OK && dropped == 0);
+    CHECK(gputrail_buffer_dropped_at(buffer, 0, 0, 0, NULL) == GPUTRAIL_NULL_POINTER);
+    clReleaseEvent(filled);
+    clReleaseEvent(gate);
+    clReleaseMemObject(memory);
+}
+
 int main(void) {
     gputrail_context context;
     gputrail_subscriber subscriber, supplier, thing;
@@ -259,6 +289,7 @@ int main(void) {
     CHECK(gputrail_buffer_flush(buffer) == GPUTRAIL_OK && gputrail_buffer_flush(buffer) == GPUTRAIL_OK);
     CHECK(seen.overheads[GPUTRAIL_OVERHEAD_KIND_COMPILATION] == 1);
     CHECK(seen.overheads[GPUTRAIL_OVERHEAD_KIND_FLUSH] > 0);
+    synchronise(cl_context_, queue, queue_id);
     CHECK(gputrail_context_stop(context) == GPUTRAIL_OK);
     clFinish(queue);
     CHECK(gputrail_buffer_flush(buffer) == GPUTRAIL_OK);

@@ -3,7 +3,7 @@
 use super::{Attributes, ToolError};
 use crate::buffer::{
     BlockClient, BlockView, Buffer, CLIENT_BLOCKS, CallbackThread, ClientBlock, Collector,
-    CollectorOptions, CompletedBlock, Layout, Mapping, Policy, Sink,
+    CollectorOptions, CompletedBlock, Layout, Mapping, Policy, QueuePlace, Sink,
 };
 use crate::clock;
 use crate::collect::counting::is_choosing;
@@ -303,6 +303,18 @@ impl RecordBuffer {
         self.flush_after(Flush::Outstanding(self.key.buffers()))
     }
 
+    /// Waits until the work of the queues that `queues` selects has completed, as `clFinish` does, and
+    /// [flushes](RecordBuffer::flush). Of OpenCL's queues; the work of other sources is not waited for. Work that never
+    /// completes, because it waits for an event that the program has yet to set, is waited for without end.
+    /// (CUPTI: `cuptiActivityFlush`, which synchronises the streams.)
+    ///
+    /// # Errors
+    ///
+    /// As for [`RecordBuffer::flush`].
+    pub fn flush_synchronized(&self, queues: QueuePlace) -> Result<(), ToolError> {
+        self.flush_after(Flush::Synchronized(queues))
+    }
+
     fn flush_after(&self, sources: Flush) -> Result<(), ToolError> {
         if self.board.is_inherited() {
             return Err(ToolError::NoSuchBuffer);
@@ -343,6 +355,16 @@ impl RecordBuffer {
         match self.board.is_inherited() {
             true => Drops([0; KINDS]),
             false => Drops(self.buffer.dropped()),
+        }
+    }
+
+    /// The dropped records of kernels, copies, fills, waits and allocations that name a place which `selected` has, since
+    /// the last call that counted them; `QueuePlace::NONE`: all of those. In 128 places; the drops of further ones are in
+    /// [`RecordBuffer::dropped`] only (CUPTI: `cuptiActivityGetNumDroppedRecords`).
+    pub fn dropped_at(&self, selected: QueuePlace) -> u64 {
+        match self.board.is_inherited() {
+            true => 0,
+            false => self.buffer.take_drops_of(selected),
         }
     }
 

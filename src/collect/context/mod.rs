@@ -86,7 +86,8 @@ mod stress;
 mod tests;
 
 pub use crate::buffer::{
-    BlockClient, CallbackThread, ClientBlock, ClientMemory, CompletedBlock, Layout, Mapping, Policy,
+    BlockClient, CallbackThread, ClientBlock, ClientMemory, CompletedBlock, Layout, Mapping,
+    Policy, QueuePlace,
 };
 use crate::collect::delivering::is_delivering;
 pub use crate::collect::switchboard::{

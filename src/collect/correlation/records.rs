@@ -1,7 +1,7 @@
 //! Writes a thread's records to the buffers that want them, through one lane in each.
 
 use super::{CallInProgress, HostThread};
-use crate::buffer::{Batch, Lane, WhenFull};
+use crate::buffer::{Batch, Lane, QueuePlace, WhenFull};
 use crate::collect::switchboard::{Buffers, Interest, Within};
 use crate::record::*;
 
@@ -36,6 +36,9 @@ impl HostThread {
             });
         };
         let left = self.put(buffers, (R::KIND, size_of::<R>()), when_full, put);
+        if const { QueuePlace::is_in(R::KIND) } && !left.is_none() {
+            self.count_by_place(left, fill);
+        }
         left.is_none()
     }
 
@@ -50,7 +53,25 @@ impl HostThread {
     pub(super) fn write_at_once<R: Record>(&mut self, buffers: Buffers, record: R) {
         let when_full = WhenFull::DropAtOnce(R::KIND);
         let put = |batch: &mut Batch<'_>, _| batch.put(|place: &mut R| *place = record);
-        self.put(buffers, (R::KIND, size_of::<R>()), when_full, put);
+        let left = self.put(buffers, (R::KIND, size_of::<R>()), when_full, put);
+        if const { QueuePlace::is_in(R::KIND) } && !left.is_none() {
+            self.count_by_place(left, |place: &mut R| *place = record);
+        }
+    }
+
+    /// Counts a record that `buffers` have dropped by the place that it names.
+    #[cold]
+    #[inline(never)]
+    fn count_by_place<R: Record>(&mut self, buffers: Buffers, fill: impl Fn(&mut R)) {
+        let mut record = R::zeroed();
+        fill(&mut record);
+        let place = QueuePlace::of(R::KIND, bytemuck::bytes_of(&record));
+        for slot in buffers.slots() {
+            match self.lanes.using(slot) {
+                Some(lane) => lane.count_drop_of(place),
+                None => self.board.count_drop_of(slot, place),
+            }
+        }
     }
 
     /// Writes a record that `fill` builds where it stays to those of `buffers` whose lane has room without waiting, and

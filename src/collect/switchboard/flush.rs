@@ -1,6 +1,7 @@
 //! Flushing of sources before records are delivered.
 
 use super::{Buffers, Switchboard};
+use crate::buffer::QueuePlace;
 use crate::platform::sync::lock_std;
 use std::sync::{Arc, Mutex};
 
@@ -12,6 +13,8 @@ pub enum Flush {
     /// In addition, write an [`Unfinished::AT_FLUSH`](crate::record::Unfinished::AT_FLUSH) completion of all other work
     /// to these buffers. The final completion follows later.
     Outstanding(Buffers),
+    /// First wait for the work of these queues, then write as for `Completed`.
+    Synchronized(QueuePlace),
 }
 
 type Hook = Arc<dyn Fn(Flush) + Send + Sync>;
@@ -21,7 +24,8 @@ type Hook = Arc<dyn Fn(Flush) + Send + Sync>;
 pub(super) struct FlushHooks(Mutex<Vec<Hook>>);
 
 impl Switchboard {
-    /// Registers a hook, which is called on the flushing thread. It must not wait for work.
+    /// Registers a hook, which is called on the flushing thread. It must not wait for
+    /// work, unless for [`Flush::Synchronized`].
     pub fn on_flush(&self, hook: impl Fn(Flush) + Send + Sync + 'static) {
         lock_std(&self.flush_hooks.0).push(Arc::new(hook));
     }

@@ -5,11 +5,11 @@ use super::objects::{self, BufferHandle, CallbackThreadHandle, destroy};
 use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{Answer, answer, checked, done, library, place, timeline};
-use crate::buffer::{BlockView, Policy};
+use crate::buffer::{BlockView, Policy, QueuePlace};
 use crate::collect::context::{BufferOptions, Drops, KindSet, RecordBuffer, WORK};
 use crate::collect::delivering::Delivering;
 use crate::platform::sync::lock_std;
-use crate::record::{Header, Kind, Records, ThreadId};
+use crate::record::{ContextId, Header, Kind, QueueId, Records, StreamId, ThreadId};
 use crate::tool::joined::{Joiner, RecordFormat, WorkTimes};
 use core::ffi::c_void;
 use std::sync::{Arc, Mutex};
@@ -331,6 +331,60 @@ pub extern "C" fn gputrail_buffer_flush_forced(buffer: BufferHandle) -> Status {
     done(|| {
         refuse_inside()?;
         Ok(objects::buffer(buffer)?.flush_forced()?)
+    })
+}
+
+/// Waits until the work of the program's queues has completed, as `clFinish` does, and flushes: of all queues, of those of
+/// `context` unless it is 0, or of `queue` only unless it is 0. It waits for OpenCL's queues: those of CUDA and of
+/// the simulated GPU are flushed without (CUPTI: `cuptiActivityFlush`, `cuptiActivityFlushAll`). It does not return
+/// while work waits for an event that the program sets later.
+///
+/// Errors: as for `gputrail_buffer_flush`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_buffer_flush_synchronized(
+    buffer: BufferHandle,
+    context: ContextId,
+    queue: QueueId,
+) -> Status {
+    done(|| {
+        refuse_inside()?;
+        let queues = QueuePlace {
+            context,
+            queue,
+            stream: StreamId::NONE,
+        };
+        Ok(objects::buffer(buffer)?.flush_synchronized(queues)?)
+    })
+}
+
+/// The records of kernels, copies, fills, waits and allocations that a buffer has dropped since the last call that counted
+/// them, of `context`, `queue` and `stream`, each unless it is 0 (CUPTI: `cuptiActivityGetNumDroppedRecords`). The drops
+/// of 128 places are counted so; those of all places, and of records that name none, such as calls, are in
+/// `gputrail_buffer_dropped`.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `dropped` is null or a place for the number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_buffer_dropped_at(
+    buffer: BufferHandle,
+    context: ContextId,
+    queue: QueueId,
+    stream: StreamId,
+    dropped: *mut u64,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let dropped = unsafe { place(dropped, "dropped") }?;
+        let selected = QueuePlace {
+            context,
+            queue,
+            stream,
+        };
+        dropped.write(objects::buffer(buffer)?.dropped_at(selected));
+        Ok(())
     })
 }
 

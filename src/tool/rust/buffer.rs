@@ -1,9 +1,9 @@
 //! Buffers, and the batches of records that come from them.
 
 use super::callee::{Callee, Held, call};
-use super::functions::{act, call, check};
+use super::functions::{act, ask, call, check};
 use super::{CallbackThread, Error};
-use crate::buffer::BlockView;
+use crate::buffer::{BlockView, QueuePlace};
 use crate::record::*;
 use crate::tool::c::{
     Batch as BatchData, BufferHandle, BufferSettings, DropCounts, SizedStruct, Status,
@@ -203,6 +203,37 @@ impl Buffer {
     /// As for [`Buffer::flush`].
     pub fn flush_forced(&self) -> Result<(), Error> {
         act!(gputrail_buffer_flush_forced(self.handle))
+    }
+
+    /// Waits until the work of the queues that `queues` selects has completed, as `clFinish` does, and flushes. Of
+    /// OpenCL's queues: those of CUDA and of the simulated GPU are flushed without. Does not return while work waits
+    /// for an event that the program sets later. Its `stream` is not used.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Buffer::flush`].
+    pub fn flush_synchronized(&self, queues: QueuePlace) -> Result<(), Error> {
+        act!(gputrail_buffer_flush_synchronized(
+            self.handle,
+            queues.context,
+            queues.queue
+        ))
+    }
+
+    /// The records of kernels, copies, fills, waits and allocations that have been dropped since the last call that
+    /// counted them, at the places that `selected` has. The drops of 128 places are counted so; all are in
+    /// [`Buffer::dropped`].
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_BUFFER` after the tool's end.
+    pub fn dropped_at(&self, selected: QueuePlace) -> Result<u64, Error> {
+        ask!(gputrail_buffer_dropped_at(
+            self.handle,
+            selected.context,
+            selected.queue,
+            selected.stream
+        ))
     }
 
     /// The records that have been dropped since the last call of this.

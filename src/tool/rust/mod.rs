@@ -60,7 +60,7 @@ mod threads;
 mod timeline;
 
 pub use crate::buffer::{
-    BlockClient, BlockView, ClientBlock, ClientMemory, CompletedBlock, Policy,
+    BlockClient, BlockView, ClientBlock, ClientMemory, CompletedBlock, Policy, QueuePlace,
 };
 pub use crate::collect::context::{Limits, Phase, ThreadIds};
 pub use crate::platform::internal_thread::InternalThread;

@@ -2,7 +2,9 @@ use super::*;
 use crate::buffer::SMALLEST_CLIENT_BLOCK;
 use crate::collect::context::{Context, InternalThread, InternalThreadWatch, Selection};
 use crate::collect::correlation::{Extra, HostThread};
-use crate::record::{Api, ContextId, Domain, Operation, Records, ThreadId, Ticks};
+use crate::record::{
+    Api, ContextId, Domain, MemoryCopy, Operation, QueueId, Records, ThreadId, Ticks,
+};
 use std::ptr::NonNull;
 use std::sync::mpsc;
 use std::thread;
@@ -568,6 +570,38 @@ fn a_flush_asks_the_sources_first_and_a_forced_one_for_outstanding_work() {
     assert_eq!(*asked.lock().unwrap(), [Flush::Completed, outstanding]);
     // It keeps the switchboard, which keeps the hook.
     drop(host.lock().unwrap().take());
+}
+
+#[test]
+fn drops_of_work_are_counted_by_the_context_and_queue_that_it_names() {
+    let mut program = Program::new();
+    let options = BufferOptions {
+        pool_bytes: 2 * 4096,
+        block_bytes: 4096,
+        ..lazy()
+    };
+    let buffer = RecordBuffer::on(&program.board, options, |_| ()).unwrap();
+    let mut copy = MemoryCopy::blank();
+    copy.work.context = ContextId(3);
+    let mut dropped = [0; 2];
+    for number in 0..300 {
+        let queue = number % 2;
+        copy.work.queue = QueueId(10 + queue as u32);
+        let written = program.host.write_to(buffer.key.buffers(), copy);
+        dropped[queue] += u64::from(!written);
+    }
+    assert!(dropped[0] > 10, "{dropped:?}");
+    let at = |context, queue| QueuePlace {
+        context: ContextId(context),
+        queue: QueueId(queue),
+        ..QueuePlace::NONE
+    };
+    assert_eq!(buffer.dropped_at(at(4, 0)), 0);
+    assert_eq!(buffer.dropped_at(at(3, 11)), dropped[1]);
+    assert_eq!(buffer.dropped_at(at(3, 0)), dropped[0]);
+    assert_eq!(buffer.dropped_at(QueuePlace::NONE), 0);
+    let of_kind = buffer.dropped_in_total().of(Kind::MEMORY_COPY);
+    assert_eq!(of_kind, dropped[0] + dropped[1]);
 }
 
 #[test]

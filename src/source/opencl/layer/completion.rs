@@ -317,6 +317,9 @@ pub(super) fn flush(flush: Flush) {
     let Some(thread) = process::current() else {
         return;
     };
+    if let Flush::Synchronized(queues) = flush {
+        super::queues::finish_selected(queues);
+    }
     sweep(thread);
     // A callback may have claimed work before the sweep reached it, and be about to write.
     OUTSTANDING.settle();

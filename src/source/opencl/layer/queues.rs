@@ -9,10 +9,11 @@ use super::functions::ask;
 use super::handles::Handles;
 use super::objects;
 use super::replay;
+use crate::buffer::QueuePlace;
 use crate::collect::operations::resource;
 use crate::collect::process;
 use crate::platform::sync::PerProcess;
-use crate::record::{AgentId, ContextId, Queue, QueueId, queue_properties};
+use crate::record::{AgentId, ContextId, Queue, QueueId, StreamId, queue_properties};
 use bytemuck::{Pod, Zeroable};
 use core::{ptr, slice};
 use std::collections::HashMap;
@@ -299,6 +300,43 @@ pub(super) unsafe fn release(call: &mut ObservedCall, queue: cl_command_queue) -
         QUEUES.update(queue, |info| info.references += 1);
     }
     result
+}
+
+/// Waits for the work of the queues that `selected` has and that the program holds, by the runtime's own `clFinish`, which
+/// nobody sees.
+pub(super) fn finish_selected(selected: QueuePlace) {
+    let (retain, finish, release) = (
+        below().clRetainCommandQueue,
+        below().clFinish,
+        below().clReleaseCommandQueue,
+    );
+    let (Some(retain), Some(finish), Some(release)) = (retain, finish, release) else {
+        return;
+    };
+    let mut held = Vec::new();
+    QUEUES.each(|handle, info| {
+        let place = QueuePlace {
+            context: info.ids.context,
+            queue: info.ids.id,
+            stream: StreamId::NONE,
+        };
+        let queue = cl_command_queue(ptr::without_provenance_mut(handle as usize));
+        if info.may_have_work()
+            && selected.selects(place)
+            // SAFETY: the program holds a reference. It counts its release in the table, which is locked, before it
+            // releases the queue.
+            && unsafe { retain(queue) } == CL_SUCCESS
+        {
+            held.push(queue);
+        }
+    });
+    for queue in held {
+        // SAFETY: a queue of which we hold the reference that is released here.
+        unsafe {
+            finish(queue);
+            release(queue);
+        }
+    }
 }
 
 /// Tracks a queue whose creation was not observed.
