@@ -4,7 +4,7 @@
 //! source calls back: a thread, and a call in progress on it. Work that is enqueued gets [`Followers`], which the
 //! source keeps until the work completes.
 
-use super::operations;
+use super::operations::{self, resource};
 use super::switchboard::{
     Callback, ExternalIds, Payload, Phase, SUBSCRIBERS, SubscriberSet, Switchboard, ThreadState,
     UserData, Within,
@@ -98,6 +98,20 @@ impl<'a> Notifier<'a> {
             let record = self.board.names().get::<R>(id);
             let payload = record.as_ref().map(RecordRef::of);
             self.instant(operation, payload.map_or(Payload::None, Payload::Record));
+        }
+    }
+
+    /// Calls back about the module of `kernel`, which is enqueued while kernels are sampled or counted, unless that was
+    /// done for this module.
+    #[cold]
+    pub fn profiled(&self, kernel: KernelId) {
+        if self.subscribers(resource::MODULE_PROFILED).is_none() {
+            return;
+        }
+        let symbol = self.board.names().get::<KernelSymbol>(kernel.0);
+        let module = symbol.map_or(ModuleId::NONE, |symbol| symbol.module);
+        if module.is_some() && self.board.is_first_profile(module) {
+            self.object::<Module>(resource::MODULE_PROFILED, module.0);
         }
     }
 

@@ -141,6 +141,9 @@ callback_domains! {
         GRAPH_EXECUTABLE_DESTROYED = 24, "executable graph destroyed";
         /// An executable graph was put into a queue.
         GRAPH_LAUNCHED = 25, "graph launched";
+        /// A kernel of a module is enqueued for the first time while kernels are sampled or counted: told before its enqueue
+        /// (CUPTI: `CUPTI_CBID_RESOURCE_MODULE_PROFILED`).
+        MODULE_PROFILED = 26, "module profiled";
     }
     /// Kernels.
     kernel_dispatch: KERNEL_DISPATCH {

@@ -38,14 +38,14 @@ pub(crate) use subscriber::{ExternalIds, SubscriberKey, Subscription};
 pub(crate) use thread::{ThreadState, Within};
 
 use crate::buffer::lanes::Opening;
-use crate::buffer::{Buffer, CallbackThread, Lane, SharedThread};
+use crate::buffer::{Buffer, CallbackThread, Lane, QueuePlace, SharedThread};
 use crate::capture::names::Names;
 use crate::collect::agents::Claims;
 use crate::collect::correlation::Ids;
 use crate::collect::counting::Counting;
 use crate::collect::sampling::Sampling;
-use crate::platform::sync::{PerProcess, QuietGuard, fence_heavy};
-use crate::record::{KernelId, Kind, Operation, ThreadId};
+use crate::platform::sync::{PerProcess, QuietGuard, fence_heavy, lock_std};
+use crate::record::{KernelId, Kind, ModuleId, Operation, ThreadId};
 use changes::Changes;
 use flush::FlushHooks;
 use narrowed::Narrowed;
@@ -53,6 +53,7 @@ pub(crate) use narrowed::OF_CONTEXTS;
 use retirement::Retirements;
 use services::Services;
 use slow::SlowCallWatches;
+use std::collections::HashSet;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -90,6 +91,8 @@ pub struct Switchboard {
     /// Buffers whose memory is recovered after the death of the process.
     recovered: AtomicU32,
     flush_hooks: FlushHooks,
+    /// Modules that subscribers know to be sampled or counted.
+    profiled: Mutex<HashSet<ModuleId>>,
     changes: Changes,
     retirements: Retirements,
     slow_calls: SlowCallWatches,
@@ -243,6 +246,7 @@ impl Switchboard {
             kernels: Kernels::new(),
             recovered: AtomicU32::new(0),
             flush_hooks: FlushHooks::default(),
+            profiled: Mutex::default(),
             changes: Changes::default(),
             retirements: Retirements::default(),
             slow_calls: SlowCallWatches::default(),
@@ -512,9 +516,23 @@ impl Switchboard {
         }
     }
 
+    /// Counts a dropped record by the place that it names, in the buffer of `slot`, for a thread without a
+    /// lane there.
+    #[cold]
+    pub(crate) fn count_drop_of(&self, slot: usize, place: QueuePlace) {
+        if let Some((_, buffer)) = &self.state().buffers[slot] {
+            buffer.count_drop_of(place);
+        }
+    }
+
     /// Counts a record of `kind` as dropped in every buffer that wants it.
     pub fn count_lost(&self, kind: Kind) {
         self.count_unlaned(self.buffers_for(kind), kind);
+    }
+
+    /// Whether this was not asked about `module` before.
+    pub(crate) fn is_first_profile(&self, module: ModuleId) -> bool {
+        lock_std(&self.profiled).insert(module)
     }
 
     /// A number below [`THREADS`] that no other thread has, or `None` if all are in use.

@@ -39,6 +39,7 @@ pub(super) const STREAM_DESTROYED: u32 = 4;
 pub(super) const INITIALIZED: u32 = 5;
 pub(super) const MODULE_LOADED: u32 = 6;
 pub(super) const MODULE_UNLOADED: u32 = 7;
+pub(super) const MODULE_PROFILED: u32 = 8;
 pub(super) const GRAPH_CREATED: u32 = 9;
 pub(super) const GRAPH_DESTROYED: u32 = 10;
 pub(super) const GRAPH_CLONED: u32 = 11;

@@ -19,7 +19,7 @@ use crate::record::{
 use core::ffi::c_void;
 
 /// The operations of ours, each with the domain and the number that it has in CUPTI.
-pub(super) const TOLD: [(Operation, u32, u32); 9] = [
+pub(super) const TOLD: [(Operation, u32, u32); 10] = [
     (
         resource::RUNTIME_INITIALIZED,
         ffi::RESOURCE,
@@ -40,6 +40,11 @@ pub(super) const TOLD: [(Operation, u32, u32); 9] = [
         resource::MODULE_UNLOADED,
         ffi::RESOURCE,
         ffi::MODULE_UNLOADED,
+    ),
+    (
+        resource::MODULE_PROFILED,
+        ffi::RESOURCE,
+        ffi::MODULE_PROFILED,
     ),
     (resource::STREAM_CREATED, ffi::RESOURCE, ffi::STREAM_CREATED),
     (
@@ -107,11 +112,12 @@ pub(super) unsafe fn notify(domain: u32, number: u32, data: *const c_void) {
         return;
     };
     // A module's record is made in any case.
-    let is_module = matches!(
+    let is_made = matches!(
         *operation,
         resource::MODULE_LOADED | resource::MODULE_UNLOADED
     );
-    if !is_module && !board.interest(*operation).has_subscribers() {
+    let is_module = is_made || *operation == resource::MODULE_PROFILED;
+    if !is_made && !board.interest(*operation).has_subscribers() {
         return;
     }
     // SAFETY: the caller's promise. CUPTI describes waits as objects, without the last field, which is read of modules
@@ -224,7 +230,7 @@ fn tell(operation: Operation, thread: Current, notifier: &Notifier<'_>, object: 
         (resource::CONTEXT_CREATED | resource::CONTEXT_DESTROYED, _) => {
             notifier.object::<Context>(operation, context.0);
         }
-        (resource::MODULE_LOADED | resource::MODULE_UNLOADED, _) => {
+        (resource::MODULE_LOADED | resource::MODULE_UNLOADED | resource::MODULE_PROFILED, _) => {
             if let Some(module) = module {
                 notifier.object::<record::Module>(operation, module.0);
             }

@@ -609,6 +609,7 @@ fn the_structures_of_sampling_are_those_of_the_headers() {
             ffi::EXTERNAL_CORRELATION,
         ),
         ("CUPTI_CBID_RESOURCE_MODULE_LOADED", ffi::MODULE_LOADED),
+        ("CUPTI_CBID_RESOURCE_MODULE_PROFILED", ffi::MODULE_PROFILED),
         ("CUPTI_CBID_RESOURCE_GRAPH_CREATED", ffi::GRAPH_CREATED),
         (
             "CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING",

@@ -8,7 +8,9 @@ use crate::collect::notify::{self, Followers, Notifier};
 use crate::collect::switchboard::{
     CallArguments, Callback, Payload, Phase, Switchboard, ThreadState, Within,
 };
-use crate::record::{Completion, GraphChange, KernelId, Operation, Record, RecordRef, WorkId};
+use crate::record::{
+    Completion, ContextId, GraphChange, KernelId, Operation, Record, RecordRef, WorkId,
+};
 use std::sync::Arc;
 
 /// A thread of the simulation, from which subscribers are called back.
@@ -28,12 +30,12 @@ impl Site {
     }
 }
 
-/// Reports the enter of a call, or its exit if there is a status.
+/// Reports the enter of a call in `context`, or its exit if there is a status.
 pub(super) fn call(
     site: &Site,
     call: &CallInProgress,
-    function: Function,
-    arguments: &[u64],
+    context: ContextId,
+    (function, arguments): (Function, &[u64]),
     status: Option<i32>,
 ) {
     let subscribers = call.interest.subscribers();
@@ -50,6 +52,8 @@ pub(super) fn call(
     (callback.thread, callback.correlation) = (site.state.thread(), call.correlation);
     callback.payload = Payload::Call(CallArguments::kept(info.arguments, arguments));
     callback.return_code = status;
+    callback.return_value = status.map_or(0, |status| i64::from(status) as u64);
+    callback.runtime_context = context;
     let place = (call.depth, Within::Call);
     site.board
         .notify_within(&site.state, place, subscribers, &callback);
@@ -109,6 +113,11 @@ pub(super) fn completed(host: &HostThread, followers: &mut Followers, completion
 /// Reports a change of a graph within a call.
 pub(super) fn graph_changed(site: &Site, call: &CallInProgress, change: &GraphChange) {
     site.notifier(call).graph_changed(change);
+}
+
+/// Reports the module of a kernel that is sampled or counted, the first time.
+pub(super) fn profiled(site: &Site, call: &CallInProgress, kernel: KernelId) {
+    site.notifier(call).profiled(kernel);
 }
 
 /// Reports that an object was created or destroyed. `id` is the id of an `R`.

@@ -281,6 +281,10 @@ impl Thread {
         record.launch = LaunchType::REGULAR;
         record.dimensions = 3;
         let operations = (kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE);
+        let is_sampled = self.runtime.devices[module.device].sampler.is_configured();
+        if is_sampled || counters.is_configured() {
+            callbacks::profiled(&self.site(), call, *id);
+        }
         if let Some(mut node) = node {
             node.work = enqueued.work.id;
             self.host().write(node);

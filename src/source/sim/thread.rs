@@ -132,7 +132,8 @@ impl Thread {
         if function.has_arguments() {
             self.host().write_arguments(&call, arguments);
         }
-        callbacks::call(&self.site(), &call, function, arguments, None);
+        let context = self.runtime.devices[self.device].context;
+        callbacks::call(&self.site(), &call, context, (function, arguments), None);
         self.compute(function.cost()).await;
         call
     }
@@ -162,7 +163,9 @@ impl Thread {
         let now = self.runtime.ticks();
         self.host().exit(&call, now, status.0, extra);
         if let Some((function, arguments)) = open {
-            callbacks::call(&self.site(), &call, function, &arguments, Some(status.0));
+            let context = self.runtime.devices[self.device].context;
+            let called = (function, arguments.as_slice());
+            callbacks::call(&self.site(), &call, context, called, Some(status.0));
         }
         result
     }

@@ -6,11 +6,11 @@
 
 use super::call::ObservedCall;
 use super::completion::OUTSTANDING;
-use super::dispatch;
 use super::ffi::cl_int;
 use super::functions::{self, Inside};
 use super::queues::QueueIds;
 use super::work::Enqueue;
+use super::{counting, dispatch, sampling};
 use crate::collect::correlation::HostThread;
 use crate::collect::notify::{self, Followers, Notifier};
 use crate::collect::operations::{kernel_dispatch, memory_allocation, resource, synchronization};
@@ -202,6 +202,10 @@ impl ObservedCall {
         let Some(site) = self.inner_call_site() else {
             return;
         };
+        if sampling::is_on() || counting::is_on() {
+            let unnamed = self.enqueue_info(site.id, queue, WorkId::NONE, blocking);
+            work.describe(&unnamed, &mut |work| site.notifier().profiled(work.kernel));
+        }
         let Some(id) = site.thread.with(HostThread::new_work) else {
             return;
         };

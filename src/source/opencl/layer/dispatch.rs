@@ -442,6 +442,7 @@ pub(super) fn context_of(function: &Description, arguments: &[u64]) -> ContextId
         }
         "cl_program" => programs::context_of(cl_program(handle)),
         "cl_mem" => memory::context_of(cl_mem(handle)),
+        "cl_kernel" => kernels::context_of(cl_kernel(handle)),
         _ => None,
     };
     known.unwrap_or_default()

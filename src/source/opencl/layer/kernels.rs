@@ -12,7 +12,7 @@ use super::{programs, replay};
 use crate::collect::operations::resource;
 use crate::collect::process;
 use crate::platform::sync::PerProcess;
-use crate::record::{KernelDispatch, KernelId, KernelSymbol};
+use crate::record::{ContextId, KernelDispatch, KernelId, KernelSymbol, Module};
 use bytemuck::{Pod, Zeroable};
 use core::slice;
 use std::collections::HashMap;
@@ -237,6 +237,14 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     info.launch.private = record.private_memory as u32;
     KERNELS.insert(kernel, info);
     info
+}
+
+/// The context of a kernel that is known.
+pub(super) fn context_of(kernel: cl_kernel) -> Option<ContextId> {
+    let (info, names) = (KERNELS.get(kernel)?, process::names()?);
+    let symbol = names.get::<KernelSymbol>(info.launch.id.0)?;
+    let module = names.get::<Module>(symbol.module.0)?;
+    Some(module.context)
 }
 
 /// The kernel of a host function.

@@ -332,6 +332,40 @@ fn a_tool_samples_one_agent_and_gets_nothing_of_the_other() {
 }
 
 #[test]
+fn a_subscriber_is_told_once_of_each_module_that_is_sampled() {
+    use crate::collect::context::{OperationSet, Payload};
+    use crate::collect::operations::resource;
+    let tool = Tool::new();
+    let sampled = tool
+        .context
+        .sample(&tool.buffer, tool.agent, STOCHASTIC, Deliver::Samples);
+    sampled.unwrap();
+    let modules = Arc::new(Mutex::new(Vec::new()));
+    let into = modules.clone();
+    let mut of = OperationSet::default();
+    of.set(resource::MODULE_PROFILED, true);
+    let subscriber = tool.context.call_back(of, move |callback| {
+        let Payload::Record(record) = callback.payload else {
+            panic!("{callback:?}");
+        };
+        lock_std(&into).push(record.read::<Module>().unwrap().id);
+    });
+    let names = tool.simulation.runtime.names().clone();
+    let run = tool.run();
+    assert!(subscriber.unwrap().is_subscribed(), "it did not panic");
+    let code = run.stochastic.iter().map(|sample| sample.code_object.0);
+    let code: std::collections::BTreeSet<u32> = code.collect();
+    let sampled: Vec<ModuleId> = code
+        .iter()
+        .map(|id| names.get::<CodeObject>(*id).unwrap().module)
+        .collect();
+    let mut told = lock_std(&modules).clone();
+    told.sort();
+    assert_eq!(told, sampled);
+    assert!(!told.is_empty());
+}
+
+#[test]
 fn aggregates_say_the_same_as_the_samples() {
     let of = |deliver| {
         let tool = Tool::new();
