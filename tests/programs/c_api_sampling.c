@@ -70,6 +70,20 @@ static void ignore(const gputrail_batch *batch, void *user_data) {
     (void)user_data;
 }
 
+static struct {
+    int modules, named;
+} profiled;
+
+/* Told of modules whose kernels are sampled. */
+static void told(gputrail_callback *callback, void *user_data) {
+    const gputrail_record_module *module = (const gputrail_record_module *)callback->record;
+    gputrail_record_module described;
+    CHECK(user_data == &profiled && strcmp(callback->name, "module profiled") == 0);
+    profiled.modules++;
+    if (module && gputrail_describe_module(module->id, &described) == GPUTRAIL_OK && described.context == module->context)
+        profiled.named++;
+}
+
 static void words(void) {
     static const char *const SYNC = "CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC";
     gputrail_not_issued reason;
@@ -122,6 +136,8 @@ int main(int argc, char **argv) {
     gputrail_context observing;
     gputrail_buffer calls, sums;
     gputrail_agent_id agents[4];
+    gputrail_operation of_modules;
+    gputrail_subscriber subscriber;
     gputrail_record_code_object described;
     char text[400];
     uint64_t interval = 0;
@@ -141,6 +157,8 @@ int main(int argc, char **argv) {
     EXPECT(gputrail_context_create(&observing), GPUTRAIL_OK);
     EXPECT(gputrail_buffer_create(NULL, ignore, NULL, &calls), GPUTRAIL_OK);
     EXPECT(gputrail_context_trace_to(observing, calls, NULL), GPUTRAIL_OK);
+    EXPECT(gputrail_operation_by_name(GPUTRAIL_DOMAIN_RESOURCE, "module profiled", &of_modules), GPUTRAIL_OK);
+    EXPECT(gputrail_subscribe(observing, &of_modules, 1, told, &profiled, &subscriber), GPUTRAIL_OK);
     EXPECT(gputrail_context_start(observing), GPUTRAIL_OK);
 
     CHECK(clGetPlatformIDs(1, &platform, NULL) == CL_SUCCESS);
@@ -202,14 +220,23 @@ int main(int argc, char **argv) {
         return failures != 0;
     }
     EXPECT(gputrail_context_sample(sampling, samples, agent, &options), GPUTRAIL_OK);
+    /* The same again changes nothing. */
+    EXPECT(gputrail_context_sample(sampling, samples, agent, &options), GPUTRAIL_OK);
+    options.interval = 2000000;
     EXPECT(gputrail_context_sample(sampling, samples, agent, &options), GPUTRAIL_SAMPLING_NOT_AVAILABLE);
+    options.interval = 1000000;
+    EXPECT(gputrail_context_sample(sampling, calls, agent, &options), GPUTRAIL_SAMPLING_NOT_AVAILABLE);
     EXPECT(gputrail_context_sample(other, samples, agent, &options), GPUTRAIL_CONTEXT_CONFLICT);
     EXPECT(gputrail_context_collects_counters(sampling), GPUTRAIL_CONTEXT_CONFLICT);
     EXPECT(gputrail_sampling_configurations(agent, can, 4, &count), GPUTRAIL_OK);
     CHECK(count == 1 && can[0].min_interval == 1000000 && can[0].max_interval == 1000000);
 
+    work();
+    CHECK(profiled.modules == 0);
     EXPECT(gputrail_context_start(sampling), GPUTRAIL_OK);
     work();
+    /* Once, and neither before nor for each kernel. */
+    CHECK(profiled.modules == 1 && profiled.named == 1);
     EXPECT(gputrail_context_stop(sampling), GPUTRAIL_OK);
     EXPECT(gputrail_buffer_flush(samples), GPUTRAIL_OK);
     CHECK(seen.samples > 10 && seen.in_code == seen.samples && seen.of_dispatches == seen.samples);

@@ -33,6 +33,12 @@ pub trait AgentRequest: Clone + 'static {
     /// An error that names what the agent can do.
     fn check(&self, agent: &str, possible: Vec<Self::Configuration>) -> Result<(), Self::Error>;
 
+    /// Whether a context that has configured an agent so may ask for `other` again, which changes nothing.
+    fn is_same(&self, other: &Self) -> bool {
+        let _ = other;
+        false
+    }
+
     /// Its agent is going to be released. The caller does not have the turn, so that this may wait for a tool.
     fn end(&self) {}
 
@@ -320,7 +326,12 @@ impl<R: AgentRequest> AgentService<R> {
         let provider = {
             let mut agents = self.agents.lock();
             let agent = find(&mut agents, agent)?;
-            if agent.used.is_some() {
+            if let Some(used) = &agent.used {
+                let is_same_use =
+                    used.claim.context() == context && used.delivery.buffers == delivery.buffers;
+                if is_same_use && used.request.is_same(&request) {
+                    return Ok(());
+                }
                 let active = possible;
                 return Err(Refused::Taken {
                     agent: name,

@@ -42,6 +42,10 @@ impl AgentRequest for Request {
     type Deliver = Deliver;
     type Error = SamplingError;
 
+    fn is_same(&self, other: &Request) -> bool {
+        self == other
+    }
+
     fn active(&self) -> Configuration {
         Configuration::active(*self)
     }

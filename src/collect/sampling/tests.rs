@@ -132,6 +132,8 @@ fn an_agent_starts_and_stops_with_the_context_and_is_flushed_with_the_buffer() {
     let bench = Bench::new();
     let context = bench.context();
     bench.sample(&context, ONE, EVERY_1024).unwrap();
+    // Again, as rocprofiler-sdk allows.
+    bench.sample(&context, ONE, EVERY_1024).unwrap();
     bench.buffer.flush().unwrap();
     assert_eq!(bench.calls(), ["configure"]);
     for _ in 0..2 {

@@ -559,6 +559,28 @@ fn an_interval_that_timers_cannot_reach_is_refused() {
 }
 
 #[test]
+fn processes_sample_an_agent_at_a_time_each_at_its_own_interval() {
+    needs!(processes_sample_an_agent_at_a_time_each_at_its_own_interval: Need::Pocl, Need::OpenClToolchain);
+    let record = |interval: &str| {
+        let dir = TestDir::new();
+        let program = dir.program("hot_loop");
+        let options = ["--pc-sampling", "host-trap", "--interval", interval];
+        let options = [&options[..], &["--capture"]].concat();
+        well(&mut dir.record_with(&options, Driver::Threaded, &program, &["", "100"]));
+        let sampled = Sampled::of(&dir);
+        sampled.assert_sound();
+        let intervals: HashSet<u64> = sampled.totals.iter().map(|one| one.interval).collect();
+        intervals
+    };
+    let (one, other) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| record("2ms"));
+        (record("1ms"), other.join().expect("the other recording"))
+    });
+    assert_eq!(one, HashSet::from([1_000_000]));
+    assert_eq!(other, HashSet::from([2_000_000]));
+}
+
+#[test]
 fn children_are_sampled_by_themselves() {
     needs!(children_are_sampled_by_themselves: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     let dir = TestDir::new();
