@@ -197,6 +197,7 @@ enum {
     GPUTRAIL_KIND_MARKER = 80, /* A marker or one end of a range: gputrail_record_marker. */
     GPUTRAIL_KIND_ENVIRONMENT = 96, /* Clocks, temperature, power or fan of an agent: gputrail_record_environment. */
     GPUTRAIL_KIND_UNIFIED_MEMORY_COUNTER = 97, /* Page faults of managed memory: gputrail_record_unified_memory_counter. */
+    GPUTRAIL_KIND_LINK = 98, /* A link of an agent: gputrail_record_link. */
     GPUTRAIL_KIND_PREEMPTION = 101, /* Reserved: a preemption. */
     GPUTRAIL_KIND_PC_SAMPLE_HOST_TRAP = 112, /* A host-trap sample of the program counter: gputrail_record_host_trap_sample. */
     GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC = 113, /* A stochastic sample of the program counter: gputrail_record_stochastic_sample. */
@@ -743,6 +744,13 @@ enum {
     GPUTRAIL_AGENT_ATTRIBUTE_KIND_PCI_DEVICE = 23 /* The device's number on the PCI bus. */
 };
 
+/* The technology of a link. */
+typedef uint8_t gputrail_link_kind;
+enum {
+    GPUTRAIL_LINK_KIND_PCIE = 1, /* PCI Express: from the agent to the bridge above it, or to an agent below the same bridge. */
+    GPUTRAIL_LINK_KIND_PEER = 2 /* A link of its own between two agents, such as NVLink. */
+};
+
 /* How often, in words (CUPTI: CUpti_ActivityPCSamplingPeriod). */
 typedef uint32_t gputrail_period_level;
 enum {
@@ -837,6 +845,14 @@ enum {
 /* Bits of gputrail_record_code_bytes.flags. */
 enum {
     GPUTRAIL_CODE_BYTE_FROM_MEMORY = 1 /* Copied from memory because the file was deleted: loaded segments only, without a full symbol table or line table. */
+};
+
+/* Bits of gputrail_record_link.flags (CUPTI: CUpti_LinkFlag). */
+enum {
+    GPUTRAIL_LINK_FLAG_PEER_ACCESS = 2, /* The agents can access each other's memory. */
+    GPUTRAIL_LINK_FLAG_SYSTEM_ACCESS = 4, /* The agent can access the host's memory. */
+    GPUTRAIL_LINK_FLAG_PEER_ATOMICS = 8, /* Atomic operations on the other agent's memory. */
+    GPUTRAIL_LINK_FLAG_SYSTEM_ATOMICS = 16 /* Atomic operations on the host's memory. */
 };
 
 /* The form in which a buffer delivers work. */
@@ -941,6 +957,38 @@ typedef struct GPUTRAIL_ALIGNED(8) gputrail_record_header {
    */
   uint32_t sequence;
 } gputrail_record_header;
+
+/* A link of an agent. Values of 0 are not known. 48 bytes. */
+typedef struct gputrail_record_link {
+  /* Kind GPUTRAIL_KIND_LINK. */
+  struct gputrail_record_header header;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* The agent at the other end; none for the host. */
+  gputrail_agent_id peer;
+  /* The technology. */
+  gputrail_link_kind what;
+  /* Bits of GPUTRAIL_LINK_FLAG_PEER_ACCESS and so on. */
+  uint8_t flags;
+  /* The generation of PCI Express, or the version of the link. */
+  uint8_t generation;
+  /* Reserved, 0. */
+  uint8_t reserved;
+  /* Lanes in use; of peer links, the physical links between the two. */
+  uint16_t width;
+  /* Lanes that both ends could use. */
+  uint16_t max_width;
+  /* Transfers of a lane, in millions per second. A link at rest may have a lower rate than under load. */
+  uint32_t rate;
+  /* The highest rate. */
+  uint32_t max_rate;
+  /* Bytes per second in one direction, of all lanes in use at that rate. */
+  uint64_t bandwidth;
+  /* The address of the bridge above the agent, or above both agents. */
+  gputrail_string_id upstream;
+  /* Reserved, 0. */
+  uint32_t reserved2;
+} gputrail_record_link;
 
 /* An agent and its attributes. Unknown attributes are 0. 88 bytes. */
 typedef struct gputrail_record_agent {
@@ -2812,6 +2860,18 @@ gputrail_status gputrail_agent_attribute(gputrail_agent_id id,
                                          uint64_t *value);
 
 /*
+ * The links of an agent: those to the host first, then those to other agents, which the later of the two has. As
+ * gputrail_kinds.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND if the agent is not known; GPUTRAIL_TOO_SMALL, and as many as fit are written;
+ * GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_agent_links(gputrail_agent_id agent,
+                                     struct gputrail_record_link *links,
+                                     size_t capacity,
+                                     size_t *count);
+
+/*
  * Describes an agent.
  *
  * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
@@ -2963,6 +3023,32 @@ gputrail_status gputrail_buffer_flush(gputrail_buffer buffer);
  * real completion comes later. Errors as for gputrail_buffer_flush.
  */
 gputrail_status gputrail_buffer_flush_forced(gputrail_buffer buffer);
+
+/*
+ * Waits until the work of the program's queues has completed, as clFinish does, and flushes: of all queues, of those of
+ * context unless it is 0, or of queue only unless it is 0. It waits for OpenCL's queues: those of CUDA and of
+ * the simulated GPU are flushed without (CUPTI: cuptiActivityFlush, cuptiActivityFlushAll). It does not return
+ * while work waits for an event that the program sets later.
+ *
+ * Errors: as for gputrail_buffer_flush.
+ */
+gputrail_status gputrail_buffer_flush_synchronized(gputrail_buffer buffer,
+                                                   gputrail_runtime_context_id context,
+                                                   gputrail_queue_id queue);
+
+/*
+ * The records of kernels, copies, fills, waits and allocations that a buffer has dropped since the last call that counted
+ * them, of context, queue and stream, each unless it is 0 (CUPTI: cuptiActivityGetNumDroppedRecords). The drops
+ * of 128 places are counted so; those of all places, and of records that name none, such as calls, are in
+ * gputrail_buffer_dropped.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_buffer_dropped_at(gputrail_buffer buffer,
+                                           gputrail_runtime_context_id context,
+                                           gputrail_queue_id queue,
+                                           gputrail_stream_id stream,
+                                           uint64_t *dropped);
 
 /*
  * The records that a buffer has dropped since the last call of this function.

@@ -39,6 +39,7 @@ pub struct Metadata {
     pub operations: HashMap<Operation, OperationName>,
     externals: HashMap<(ExternalKind, ExternalId), StringId>,
     attributes: BTreeMap<(AgentId, u16), AgentAttribute>,
+    links: BTreeMap<(AgentId, AgentId, LinkKind), Link>,
     /// The kind of the ids of ranges, if the recording has such ids.
     range_kind: Option<ExternalKind>,
     /// Notes, in order.
@@ -80,6 +81,12 @@ impl Metadata {
     pub fn attributes(&self, agent: AgentId) -> impl Iterator<Item = &AgentAttribute> {
         let of_agent = self.attributes.range((agent, 0)..=(agent, u16::MAX));
         of_agent.map(|(_, attribute)| attribute)
+    }
+
+    /// The links of an agent: those to the host first.
+    pub fn links(&self, agent: AgentId) -> impl Iterator<Item = &Link> {
+        let of_agent = self.links.iter().filter(move |(key, _)| key.0 == agent);
+        of_agent.map(|(_, link)| link)
     }
 
     /// The name of an external id, if it has one.
@@ -161,6 +168,11 @@ impl Metadata {
                 if let Some(attribute) = record.read::<AgentAttribute>() {
                     self.attributes
                         .insert((attribute.agent, attribute.what.0), attribute);
+                }
+            }
+            Kind::LINK => {
+                if let Some(link) = record.read::<Link>() {
+                    self.links.insert((link.agent, link.peer, link.what), link);
                 }
             }
             Kind::NOTE => self.notes.extend(record.read::<Note>()),

@@ -186,6 +186,11 @@ impl Names {
         ((record.agent, record.what) == (agent, what)).then_some(record.value)
     }
 
+    /// Stores a link of an agent; it takes the place of one of the same kind between the same agents.
+    pub fn link(&self, link: Link) {
+        self.append(|state| state.name(link_key(&link), &link));
+    }
+
     /// Stores the bytes of a code object; `flags` are bits of [`code_bytes`]. They take the place of bytes that were
     /// stored for it before.
     pub fn code_bytes(&self, id: CodeObjectId, bytes: &[u8], flags: u32) {
@@ -340,6 +345,11 @@ impl Names {
         push(&mut state);
         state.write();
     }
+}
+
+/// The key under which a link is kept.
+fn link_key(link: &Link) -> u32 {
+    link.agent.0 << 18 | link.peer.0 << 4 & 0x3_fff0 | u32::from(link.what.0) & 0xf
 }
 
 /// The key under which an attribute is kept.

@@ -3,7 +3,8 @@
 //! [`sync`] has the atomics and locks used for hand-overs, replaced by loom's under `--cfg loom`. [`system`] has system
 //! calls, with fallbacks for systems other than Linux. [`internal_thread`] starts our own threads inside a recorded
 //! process, and [`inside`] keeps our code from disturbing the program's. `function_names` asks the program's loader and its
-//! C++ runtime for names; `sysfs` reads the kernel's description of the machine.
+//! C++ runtime for names; `sysfs` reads the kernel's description of the machine, and `pci` its devices on the PCI
+//! bus.
 
 #[cfg(all(feature = "layer", target_os = "linux", not(loom)))]
 pub(crate) mod function_names;
@@ -11,6 +12,8 @@ pub(crate) mod function_names;
 pub(crate) mod inside;
 #[cfg(not(loom))]
 pub(crate) mod internal_thread;
+#[cfg(all(feature = "opencl", target_os = "linux", not(loom)))]
+pub(crate) mod pci;
 pub(crate) mod sync;
 #[cfg(all(feature = "opencl", target_os = "linux", not(loom)))]
 pub(crate) mod sysfs;

@@ -86,6 +86,8 @@ open_enum! {
         ENVIRONMENT = 0x60, "environment";
         /// Page faults of managed memory: [`UnifiedMemoryCounter`](super::UnifiedMemoryCounter).
         UNIFIED_MEMORY_COUNTER = 0x61, "unified memory counter";
+        /// A link of an agent: [`Link`](super::Link).
+        LINK = 0x62, "link";
         /// Reserved: a preemption.
         PREEMPTION = 0x65, "preemption";
 

@@ -174,6 +174,10 @@ layouts! {
     ExternalName { id, kind, name }
     AgentAttribute { agent, what, reserved, value }
     CodeBytes { id, length, offset, total, flags, reserved }
+    Link {
+        agent, peer, what, flags, generation, reserved, width, max_width, rate, max_rate, bandwidth, upstream,
+        reserved2
+    }
     Marker { time, id, payload, name, domain, category, color, thread, what, payload_kind, external_kind }
     Environment { time, value, agent, what, reserved }
     UnifiedMemoryCounter { start, end, value, address, source_agent, destination_agent, flags, what, reserved }

@@ -23,6 +23,7 @@ mod ids;
 mod iter;
 mod kind;
 pub(crate) mod layout;
+mod link;
 mod loss;
 mod marker;
 mod memory;
@@ -53,6 +54,7 @@ pub(crate) use iter::RecordCopy;
 pub use iter::{Malformed, RecordRef, Records};
 pub use kind::{KINDS, Kind};
 pub use layout::{Field, FieldValues, LAYOUTS, RecordLayout};
+pub use link::{Link, LinkKind, link_flags};
 pub use loss::Loss;
 pub use marker::{
     ExternalCorrelation, ExternalKind, ExternalName, Marker, MarkerKind, PayloadKind,

@@ -61,6 +61,8 @@ fn layouts_are_pinned() {
     layout!(Module, 40, id @ 8, context @ 12, handle @ 16, source @ 24, options @ 28);
     layout!(CodeObject, 48, id @ 8, module @ 12, agent @ 16, path @ 20, load_base @ 24, load_size @ 32);
     layout!(AgentAttribute, 24, agent @ 8, what @ 12, reserved @ 14, value @ 16);
+    layout!(Link, 48, agent @ 8, peer @ 12, what @ 16, flags @ 17, generation @ 18, reserved @ 19, width @ 20,
+        max_width @ 22, rate @ 24, max_rate @ 28, bandwidth @ 32, upstream @ 40, reserved2 @ 44);
     layout!(CodeBytes, 40, id @ 8, length @ 12, offset @ 16, total @ 24, flags @ 32, reserved @ 36);
     layout!(KernelSymbol, 64, id @ 8, module @ 12, name @ 16, demangled @ 20, handle @ 24, local_memory @ 32,
         private_memory @ 40, max_workgroup @ 48, workgroup_multiple @ 52, arguments @ 56, code_object @ 60);
@@ -136,6 +138,7 @@ fn every_kind_has_one_type() {
         CodeObject::KIND,
         CodeBytes::KIND,
         AgentAttribute::KIND,
+        Link::KIND,
         KernelSymbol::KIND,
         OperationName::KIND,
         Note::KIND,

@@ -8,6 +8,8 @@ pub mod clperfmarker;
 #[cfg(all(feature = "cuda", target_os = "linux"))]
 pub mod cuda;
 #[cfg(all(feature = "opencl", target_os = "linux"))]
+pub mod links;
+#[cfg(all(feature = "opencl", target_os = "linux"))]
 pub mod markers;
 #[cfg(all(feature = "layer", target_os = "linux"))]
 pub mod nvtx;

@@ -103,6 +103,7 @@ static void null_pointers(gputrail_context context, gputrail_buffer buffer) {
     EXPECT(gputrail_ticks_to_nanos(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_agents(NULL, 0, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_describe_agent(1, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_agent_links(1, NULL, 0, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_agent_attribute(1, GPUTRAIL_AGENT_ATTRIBUTE_KIND_ECC, NULL), GPUTRAIL_NULL_POINTER);
 }
 
@@ -293,6 +294,7 @@ static void names(void) {
     gputrail_operation operation = {GPUTRAIL_DOMAIN_OPENCL, 9999};
     EXPECT(gputrail_string(4000000000u, small, sizeof small, &length), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_describe_agent(77, &described), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_agent_links(77, NULL, 0, &length), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_agent_attribute(77, GPUTRAIL_AGENT_ATTRIBUTE_KIND_ECC, &value), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_agent_of(0, &agent), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_kinds(kinds, 3, &count), GPUTRAIL_TOO_SMALL);

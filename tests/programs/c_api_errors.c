@@ -40,6 +40,7 @@ static void tell_thread(int32_t after, void *user_data) {
 
 /* Before the library is initialised, and after its end. */
 static void not_initialised(void) {
+    size_t links = 0;
     static const gputrail_operation none = {0, 0};
     gputrail_attributes attributes;
     gputrail_selection selection;
@@ -82,6 +83,7 @@ static void not_initialised(void) {
     EXPECT(gputrail_attributes_set(&attributes), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_device_time_to_nanos(1, 1, &nanos), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_agent(1, &of_agent), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_agent_links(1, NULL, 0, &links), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_agent_attribute(1, GPUTRAIL_AGENT_ATTRIBUTE_KIND_ECC, &of_agent.handle), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_runtime_context(1, &of_context), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_queue(1, &of_queue), GPUTRAIL_NOT_INITIALISED);

@@ -6,8 +6,8 @@ use gputrail::tool::sampling::{self, Deliver, PeriodLevel, Request, SamplingPeri
 use gputrail::tool::{
     self, Attributes, BlockClient, BlockView, Buffer, BufferOptions, Callback, CallbackThread,
     ClientBlock, CompletedBlock, Context, Error, Finaliser, FlightOptions, FlightRecorder,
-    InternalThread, InternalThreadWatch, Status, Subscriber, Timeline, Tool, external, marker,
-    recording,
+    InternalThread, InternalThreadWatch, QueuePlace, Status, Subscriber, Timeline, Tool, external,
+    marker, recording,
 };
 use std::fmt::Debug;
 use std::os::fd::AsFd;
@@ -462,6 +462,12 @@ fn on_build(seen: &Arc<Seen>) {
             tool::string(described.name),
             tool::agent_name(agent),
         );
+        check("links of a processor", tool::agent_links(agent)?.len(), 0);
+        refused(
+            "links of no agent",
+            tool::agent_links(AgentId(77)),
+            Status::NOT_FOUND,
+        );
         let widest = tool::agent_attribute(agent, AgentAttributeKind::MAX_WORKGROUP_X)?;
         check("its workgroups", widest > 0, true);
         let none = tool::agent_attribute(AgentId(77), AgentAttributeKind::ECC);
@@ -549,6 +555,12 @@ fn on_launch(callback: Callback<'_>, seen: &Seen) {
 
 fn end(whole: Whole, seen: &Seen) -> Result<(), Error> {
     whole.calls.flush()?;
+    whole.calls.flush_synchronized(QueuePlace::NONE)?;
+    check(
+        "drops by place",
+        whole.calls.dropped_at(QueuePlace::NONE)?,
+        0,
+    );
     whole.of_client.flush_forced()?;
     check("drops", whole.calls.dropped()?.total(), 0);
     check(

@@ -109,6 +109,7 @@ pub(super) fn find_agents() {
     }
     drop(objects);
     for (agent, device) in added {
+        crate::source::links::name(names, agent, &device.bus);
         sampling::offer(agent, device);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::ffi::*;
 use super::functions::{Dispatch, ask};
-use crate::platform::sysfs;
+use crate::platform::{pci, sysfs};
 use crate::record::{AgentAttributeKind, AgentKind};
 use std::path::Path;
 
@@ -138,16 +138,9 @@ fn has_edac(root: &Path) -> bool {
 
 /// The numbers of the vendor and of the device at the address `bus`.
 fn pci_numbers(root: &Path, bus: &str) -> (Option<u64>, Option<u64>) {
-    // Texts that are no address name no folder: `0000:41:00.0`.
-    let is_address = bus.len() >= 12
-        && bus
-            .bytes()
-            .all(|byte| byte.is_ascii_hexdigit() || byte == b':' || byte == b'.')
-        && bus.contains(':');
-    if !is_address {
+    let Some(folder) = pci::folder(root, bus) else {
         return (None, None);
-    }
-    let folder = root.join("bus/pci/devices").join(bus);
+    };
     let number = |file: &str| {
         let text = sysfs::text(&folder.join(file)).ok()?;
         u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()

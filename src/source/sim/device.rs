@@ -7,6 +7,7 @@ use super::machine::{EngineIndex, Finished, Machine, QueueIndex};
 use super::random::{Purpose, Random};
 use super::sampler::DeviceSampler;
 use super::time::DeviceClock;
+use crate::capture::names::Names;
 use crate::collect::switchboard::Switchboard;
 use crate::record::*;
 use std::cell::RefCell;
@@ -90,6 +91,30 @@ const ATTRIBUTES: [(AgentAttributeKind, u64); 23] = [
     (AgentAttributeKind::PCI_VENDOR, 0x1b36),
     (AgentAttributeKind::PCI_DEVICE, 0x0022),
 ];
+
+/// The links of device `number`: to the host, and to the devices before it.
+pub(super) fn name_links(names: &Names, devices: &[Device], number: usize) {
+    let bridge = |number: usize| names.string(&format!("0000:{:02x}:01.0", 0x40 + 0x40 * number));
+    let mut link = Link::blank();
+    (link.agent, link.what) = (devices[number].agent, LinkKind::PCIE);
+    link.flags = link_flags::SYSTEM_ACCESS;
+    link.generation = 4;
+    (link.width, link.max_width) = (16, 16);
+    (link.rate, link.max_rate) = (16_000, 16_000);
+    link.bandwidth = 31_507_692_304;
+    link.upstream = bridge(number);
+    names.link(link);
+    for peer in &devices[..number] {
+        let mut link = Link::blank();
+        (link.agent, link.peer) = (devices[number].agent, peer.agent);
+        link.what = LinkKind::PEER;
+        link.flags = link_flags::PEER_ACCESS | link_flags::PEER_ATOMICS;
+        link.generation = 2;
+        (link.width, link.max_width) = (2, 2);
+        link.bandwidth = PEER_BANDWIDTH * 1_000_000;
+        names.link(link);
+    }
+}
 
 /// A device.
 pub(super) struct Device {

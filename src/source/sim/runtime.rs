@@ -8,7 +8,7 @@
 use super::Simulated;
 use super::callbacks;
 use super::code::Loaded;
-use super::device::{COMPUTE_QUEUES, COMPUTE_UNITS, Device, QueueChoice};
+use super::device::{self, COMPUTE_QUEUES, COMPUTE_UNITS, Device, QueueChoice};
 use super::enqueue::KernelSource;
 use super::environment::Readings;
 use super::executor::{Executor, Gate, Stuck, World};
@@ -214,12 +214,15 @@ impl Runtime {
         };
         let mut machine = Machine::default();
         let host_link = machine.engine(HOST_BANDWIDTH);
-        let devices = board.names().batch(devices, |_| {
+        let devices: Vec<Device> = board.names().batch(devices, |names| {
             Function::name_all(board.names());
             board.observe(&Simulated.operations());
-            (0..devices)
-                .map(|number| Device::new(board, &mut machine, host_link, seed, number))
-                .collect()
+            let numbers = 0..devices;
+            let devices =
+                numbers.map(|number| Device::new(board, &mut machine, host_link, seed, number));
+            let devices: Vec<Device> = devices.collect();
+            (0..devices.len()).for_each(|number| device::name_links(names, &devices, number));
+            devices
         });
         let runtime = Runtime {
             executor: Executor::new(),

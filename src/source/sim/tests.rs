@@ -585,6 +585,24 @@ fn everything_has_a_name() {
 }
 
 #[test]
+fn devices_have_links_to_the_host_and_to_each_other() {
+    let metadata = demo().metadata();
+    let mut agents: Vec<AgentId> = metadata.agents.keys().copied().collect();
+    agents.sort_unstable();
+    for (number, agent) in agents.iter().enumerate() {
+        let links: Vec<Link> = metadata.links(*agent).copied().collect();
+        let peers: Vec<AgentId> = links.iter().map(|link| link.peer).collect();
+        let expected = [AgentId::NONE].into_iter();
+        let expected: Vec<AgentId> = expected.chain(agents[..number].iter().copied()).collect();
+        assert_eq!(peers, expected);
+        assert_eq!(links[0].what, LinkKind::PCIE);
+        assert!(links[1..].iter().all(|link| link.what == LinkKind::PEER));
+        // The copies of the demo are no faster than their links.
+        assert!(links.iter().all(|link| link.bandwidth > 18_000_000_000));
+    }
+}
+
+#[test]
 fn clocks_are_paired_from_beginning_to_end() {
     let run = demo();
     let first = run.calls.iter().map(|call| call.start).min().unwrap();

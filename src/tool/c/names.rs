@@ -3,7 +3,7 @@
 use super::kinds::list;
 use super::library::board;
 use super::status::{Failure, Status};
-use super::{Answer, done, place, text};
+use super::{Answer, checked, done, place, text};
 use crate::record::*;
 use core::ffi::c_char;
 
@@ -103,6 +103,33 @@ pub unsafe extern "C" fn gputrail_agent_attribute(
         };
         value.write(found.ok_or_else(missing)?);
         Ok(())
+    })
+}
+
+/// The links of an agent: those to the host first, then those to other agents, which the later of the two has. As
+/// `gputrail_kinds`.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND` if the agent is not known; `GPUTRAIL_TOO_SMALL`, and as many as fit are written;
+/// `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `links` is null or leads to room for `capacity` records, `count` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_agent_links(
+    agent: AgentId,
+    links: *mut Link,
+    capacity: usize,
+    count: *mut usize,
+) -> Status {
+    done(|| {
+        checked(count, "count")?;
+        let _: Agent = named(agent.0, "agent")?;
+        let mut all: Vec<Link> = board()?.names().all();
+        all.retain(|link| link.agent == agent);
+        all.sort_by_key(|link| (link.peer, link.what));
+        // SAFETY: the caller's promises.
+        unsafe { list(&all, links, capacity, count) }
     })
 }
 

@@ -78,6 +78,15 @@ pub fn agent_attribute(id: AgentId, what: AgentAttributeKind) -> Result<u64, Err
     ask!(gputrail_agent_attribute(id, what))
 }
 
+/// The links of an agent: those to the host first, then those to other agents, which the later of the two has.
+///
+/// # Errors
+///
+/// `NOT_FOUND` if the agent is not known.
+pub fn agent_links(id: AgentId) -> Result<Vec<Link>, Error> {
+    list!(gputrail_agent_links(id))
+}
+
 /// The name of an operation.
 pub fn operation_name(operation: Operation) -> Option<&'static str> {
     let name = value!(gputrail_operation_name(operation)).ok()?;

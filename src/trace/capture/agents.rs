@@ -100,8 +100,21 @@ fn describe(agent: &record::Agent, metadata: &Metadata, index: AgentIndex) -> Ag
             .into_iter()
             .filter(|(_, value)| !value.is_empty())
             .chain(metadata.attributes(agent.id).filter_map(attribute))
+            .chain(metadata.links(agent.id).map(|one| link(one, metadata)))
             .collect(),
     }
+}
+
+/// A link as a key and a value. The key names the other end.
+fn link(link: &record::Link, metadata: &Metadata) -> (String, String) {
+    let bus = |peer: &record::Agent| metadata.string(peer.bus).to_owned();
+    let peer = match metadata.agents.get(&link.peer).map(bus) {
+        Some(bus) if !bus.is_empty() => bus,
+        _ if link.peer.is_some() => format!("agent {}", link.peer),
+        _ => "host".to_owned(),
+    };
+    let key = format!("{}{peer}", model::LINK);
+    (key, link.in_words(metadata.string(link.upstream)))
 }
 
 /// An attribute as a key and a value; `None` for one that this version does not know.

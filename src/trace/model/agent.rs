@@ -59,6 +59,9 @@ impl Agent {
     }
 }
 
+/// The begin of the attributes of an agent that describe its links; the other end follows.
+pub const LINK: &str = "link to ";
+
 /// A queue of a process on an agent.
 #[derive(Copy, Clone, Debug)]
 pub struct Queue<'a> {

@@ -77,7 +77,7 @@ mod work;
 
 use std::io;
 
-pub use agent::{Agent, Queue};
+pub use agent::{Agent, LINK, Queue};
 #[cfg(feature = "perfetto")]
 pub(crate) use agent::{KIND, TITLE, TITLES as AGENT_TITLES, title as agent_title};
 pub use call::{Call, Function, Parameter};

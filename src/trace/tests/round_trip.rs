@@ -846,7 +846,7 @@ fn a_trace_lists_its_contents() {
     let devices = &info.devices;
     assert_eq!(
         format!("{devices:?}"),
-        r#"[DeviceInfo { title: "CPU 0", name: "a device", vendor: "v", work: 2 }]"#
+        r#"[DeviceInfo { title: "CPU 0", name: "a device", vendor: "v", work: 2, links: [] }]"#
     );
     let clocks = info.clocks.iter();
     let clocks: Vec<_> = clocks

@@ -6,6 +6,7 @@ use gputrail::collect::counting::Countable;
 use gputrail::collect::sampling::Possible;
 use gputrail::record::AgentAttributeKind;
 use gputrail::source::cuda;
+use gputrail::source::links;
 use gputrail::source::opencl::{self, Found};
 use gputrail::source::sim;
 
@@ -64,6 +65,7 @@ fn describe_cuda((number, device): (usize, &cuda::Device)) -> String {
             ),
         ),
         ("bus", device.bus.clone()),
+        ("link", links::in_words(&device.bus).unwrap_or_default()),
         ("pc sampling", Possible(device.sampling()).to_string()),
         ("counters", counters(None)),
         (
@@ -120,6 +122,7 @@ fn describe(number: usize, found: &Found) -> String {
     }
     if !device.bus.is_empty() {
         attributes.push(("bus", device.bus.clone()));
+        attributes.extend(links::in_words(&device.bus).map(|link| ("link", link)));
     }
     attributes.push(("pc sampling", Possible(device.sampling()).to_string()));
     attributes.push(("counters", counters(device.countable())));
@@ -167,9 +170,8 @@ fn counters(countable: Option<Countable>) -> String {
 }
 
 fn table(number: usize, name: &str, attributes: &[(&str, String)]) -> String {
-    let lines = attributes
-        .iter()
-        .map(|(name, value)| format!("     {name:NAMES$}{value}\n"));
+    let known = attributes.iter().filter(|(_, value)| !value.is_empty());
+    let lines = known.map(|(name, value)| format!("     {name:NAMES$}{value}\n"));
     format!("  {number}  {name}\n{}", lines.collect::<String>())
 }
 

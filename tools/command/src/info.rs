@@ -8,8 +8,8 @@ use crate::trace::Order;
 use crate::{Failure, contents, stdout};
 use anyhow::{Context, anyhow};
 use gputrail::analysis::summary::Summary;
-use gputrail::capture::Reader;
-use gputrail::record::{Nanos, NoteKind};
+use gputrail::capture::{Metadata, Reader};
+use gputrail::record::{AgentId, Link, Nanos, NoteKind};
 use gputrail::trace::capture::Captures;
 use gputrail::trace::model::Producer;
 use gputrail::trace::perfetto::reader;
@@ -180,6 +180,11 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
         )
     });
     lines.list("devices", devices);
+    let links = info.devices.iter().flat_map(|device| {
+        let links = device.links.iter();
+        links.map(|(to, link)| format!("{} to {to}: {link}", device.title))
+    });
+    lines.list("links", links);
     lines.line(
         "holds",
         format!(
@@ -293,6 +298,7 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), 
             .iter()
             .map(|gpu| format!("{}: {}", gpu.title, gpu.name)),
     );
+    lines.list("links", links(metadata));
     lines.line(
         "holds",
         format!(
@@ -438,4 +444,24 @@ mod tests {
         assert!(verdict(true, &end(&[(1, "range")])).ends_with("; 1 range was in progress"));
         assert_eq!(verdict(false, &end(&[])), "no: see above");
     }
+}
+
+/// The links of the agents of a capture, in words.
+fn links(metadata: &Metadata) -> Vec<String> {
+    let address = |id: AgentId| match metadata.agents.get(&id) {
+        Some(agent) if agent.bus.is_some() => metadata.string(agent.bus).to_owned(),
+        _ => format!("agent {id}"),
+    };
+    let mut agents: Vec<AgentId> = metadata.agents.keys().copied().collect();
+    agents.sort_unstable();
+    let links = agents.iter().flat_map(|agent| metadata.links(*agent));
+    let in_words = |link: &Link| {
+        let to = match link.peer {
+            AgentId::NONE => "host".to_owned(),
+            peer => address(peer),
+        };
+        let words = link.in_words(metadata.string(link.upstream));
+        format!("{} to {to}: {words}", address(link.agent))
+    };
+    links.map(in_words).collect()
 }

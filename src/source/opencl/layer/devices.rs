@@ -76,6 +76,7 @@ fn name(device: cl_device_id) -> AgentId {
     for (what, value) in &known.attributes {
         names.agent_attribute(id, *what, *value);
     }
+    crate::source::links::name(names, id, &known.bus);
     DEVICES.insert(
         device,
         DeviceInfo {

@@ -13,7 +13,7 @@ use crate::record::{Nanos, NoteKind, ProcessId};
 use crate::trace::model::{self, AgentIndex};
 use crate::trace::perfetto::schema::{
     BuiltinClock, ClockSnapshot, GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats,
-    trace_attributes,
+    gpu_info, trace_attributes,
 };
 
 /// Maximum number of devices, clock descriptions, attributes and notes in the list.
@@ -43,6 +43,8 @@ pub struct DeviceInfo {
     pub vendor: String,
     /// The number of pieces of work that ran on it.
     pub work: u64,
+    /// Its links: the other end, and the link in words.
+    pub links: Vec<(String, String)>,
 }
 
 /// A clock in the trace's clock snapshots.
@@ -149,6 +151,7 @@ fn info_of(source: Input<'_>) -> Info {
                     name: String::new(),
                     vendor: String::new(),
                     work: 0,
+                    links: Vec::new(),
                 });
             }
             info.devices[gpu].work = count;
@@ -158,6 +161,16 @@ fn info_of(source: Input<'_>) -> Info {
     info.processes = processes(&outcome.known);
     info.outcome = outcome;
     info
+}
+
+/// The links among the properties of a device.
+fn links(gpu: &gpu_info::Gpu) -> Vec<(String, String)> {
+    let properties = gpu.extra_info.iter().take(MAX_ENTRIES);
+    let links = properties.filter_map(|property| {
+        let other_end = property.key.as_deref()?.strip_prefix(model::LINK)?;
+        Some((other_end.to_owned(), property.value.clone()?))
+    });
+    links.collect()
 }
 
 #[derive(Debug, Default)]
@@ -198,6 +211,7 @@ impl Visitor for Reading {
                     .zip(gpus)
                     .map(|(index, gpu)| DeviceInfo {
                         title: replay::title(&gpu, index),
+                        links: links(&gpu),
                         name: gpu.name.unwrap_or_default(),
                         vendor: gpu.vendor.unwrap_or_default(),
                         work: 0,

@@ -31,6 +31,7 @@ mod importing;
 mod inspection;
 mod kills;
 mod kinds;
+mod links;
 mod losses;
 mod markers;
 mod merging;
