@@ -585,7 +585,7 @@ static void operations(void) {
     EXPECT(gputrail_operation_argument(read, 0, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_operation_by_name(GPUTRAIL_DOMAIN_RESOURCE, "code object loaded", &operation), GPUTRAIL_OK);
     EXPECT(gputrail_operations(GPUTRAIL_DOMAIN_RESOURCE, all, 600, &count), GPUTRAIL_OK);
-    CHECK(count == 25 && all[0].domain == GPUTRAIL_DOMAIN_RESOURCE);
+    CHECK(count == 26 && all[0].domain == GPUTRAIL_DOMAIN_RESOURCE);
     EXPECT(gputrail_callback_argument_text(NULL, 0, 1, text, sizeof text, &length), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_external_kind_name(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, text, 1, &length), GPUTRAIL_TOO_SMALL);
     EXPECT(gputrail_external_kind_name(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, text, sizeof text, NULL), GPUTRAIL_OK);

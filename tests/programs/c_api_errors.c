@@ -102,6 +102,8 @@ static void not_initialised(void) {
     EXPECT(gputrail_buffer_destroy(buffer_of(1)), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_buffer_flush(buffer_of(1)), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_buffer_dropped(buffer_of(1), &drops), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_buffer_dropped_at(buffer_of(1), 0, 0, 0, &drops.total), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_buffer_flush_synchronized(buffer_of(1), 0, 0), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_buffer_assign(buffer_of(1), callback_thread_of(1)), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_recover(0, deliver, NULL), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_callback_thread_create(&thread), GPUTRAIL_NOT_INITIALISED);
@@ -210,6 +212,8 @@ static void unknown_ids(gputrail_context context, gputrail_buffer buffer) {
     EXPECT(gputrail_buffer_destroy(gone_buffer), GPUTRAIL_OK);
     EXPECT(gputrail_operation_by_name(GPUTRAIL_DOMAIN_OPENCL, "clFinish", &mark), GPUTRAIL_OK);
     EXPECT(gputrail_buffer_dropped(gone_buffer, &drops), GPUTRAIL_NO_SUCH_BUFFER);
+    EXPECT(gputrail_buffer_dropped_at(gone_buffer, 0, 0, 0, &drops.total), GPUTRAIL_NO_SUCH_BUFFER);
+    EXPECT(gputrail_buffer_flush_synchronized(gone_buffer, 0, 0), GPUTRAIL_NO_SUCH_BUFFER);
     EXPECT(gputrail_context_stop(gone), GPUTRAIL_NO_SUCH_CONTEXT);
     EXPECT(gputrail_context_trace_to(gone, buffer, NULL), GPUTRAIL_NO_SUCH_CONTEXT);
     EXPECT(gputrail_context_enable_kind(gone, buffer, GPUTRAIL_KIND_API, 1), GPUTRAIL_NO_SUCH_CONTEXT);

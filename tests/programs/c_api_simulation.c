@@ -96,6 +96,19 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
     }
 }
 
+/* The first agent has a link to the host, the second also one to the first. */
+static void look_up_links(gputrail_agent_id agent, size_t number) {
+    gputrail_record_link links[4];
+    size_t count = 0;
+    CHECK(gputrail_agent_links(agent, links, 4, &count) == GPUTRAIL_OK && count == number);
+    CHECK(links[0].agent == agent && links[0].peer == 0 && links[0].what == GPUTRAIL_LINK_KIND_PCIE);
+    CHECK(links[0].bandwidth > 0 && links[0].width == 16 && links[0].upstream != 0);
+    if (number < 2) return;
+    CHECK(links[1].peer != 0 && links[1].peer != agent && links[1].what == GPUTRAIL_LINK_KIND_PEER);
+    CHECK(links[1].flags & GPUTRAIL_LINK_FLAG_PEER_ACCESS);
+    CHECK(gputrail_agent_links(agent, links, 1, &count) == GPUTRAIL_TOO_SMALL && count == 2);
+}
+
 /* Both agents are known before the program's first call: their sampling begins with the second one. */
 static void agent_known(gputrail_callback *callback, void *user_data) {
     const gputrail_record_agent *agent = (const gputrail_record_agent *)callback->record;
@@ -108,6 +121,7 @@ static void agent_known(gputrail_callback *callback, void *user_data) {
     options.interval = 1 << 20;
     CHECK(agent != NULL && calls == 0);
     if (agents++ == 0) CHECK(gputrail_context_create(&sampling) == GPUTRAIL_OK);
+    look_up_links(agent->id, (size_t)agents);
     CHECK(gputrail_context_push_external(sampling, GPUTRAIL_EXTERNAL_KIND_CUSTOM0, OF_SAMPLES) == GPUTRAIL_OK);
     CHECK(gputrail_context_sample(sampling, buffer, agent->id, &options) == GPUTRAIL_OK);
     if (agents == 2) CHECK(gputrail_context_start(sampling) == GPUTRAIL_OK);

@@ -12,7 +12,7 @@ fn links(dir: &TestDir, file: &str) -> Vec<String> {
     let text = well(&mut dir.gputrail(["info", file])).text();
     let lines = text.lines().filter(|line| line.contains(" to "));
     let lines = lines.filter(|line| line.contains("PCIe") || line.contains("peer link"));
-    let without_name = |line: &str| line.trim_start_matches("links").trim().to_owned();
+    let without_name = |line: &str| line.trim().trim_start_matches("links").trim().to_owned();
     lines.map(without_name).collect()
 }
 
