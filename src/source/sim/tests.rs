@@ -586,7 +586,8 @@ fn everything_has_a_name() {
 
 #[test]
 fn devices_have_links_to_the_host_and_to_each_other() {
-    let metadata = demo().metadata();
+    let run = demo();
+    let metadata = run.metadata();
     let mut agents: Vec<AgentId> = metadata.agents.keys().copied().collect();
     agents.sort_unstable();
     for (number, agent) in agents.iter().enumerate() {
