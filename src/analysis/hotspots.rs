@@ -9,15 +9,18 @@ use std::io;
 use crate::code::aggregate::Outcome;
 use crate::record::number_map::NumberMap;
 use crate::record::{
-    AgentId, CodeObjectId, InstructionType, KernelId, Nanos, NotIssued, ProcessId, SamplingMethod,
-    SamplingUnit, StallReason,
+    AgentId, CodeObjectId, InstructionType, KernelId, Nanos, NotIssued, NoteKind, ProcessId,
+    SamplingMethod, SamplingUnit, StallReason,
 };
 use crate::trace::model::{
-    self, CodeAddress, Consumer, Process, ProcessIndex, RawSample, SamplerIndex, Samples,
+    self, CodeAddress, Consumer, Note, Process, ProcessIndex, RawSample, SamplerIndex, Samples,
+    Value,
 };
 
 /// Maximum size of all texts and counts that are kept.
 const MAX_BYTES: usize = 256 << 20;
+/// Maximum number of notes about what is missing.
+const MAX_MISSING: usize = 16;
 /// Size of an entry without its texts.
 const ENTRY: usize = 96;
 
@@ -188,6 +191,8 @@ pub struct Report {
     pub dropped: u64,
     /// The number of entries that were left out for lack of space.
     pub left_out: u64,
+    /// What is missing from the recording, and why, by its notes: the first ones.
+    pub missing: Vec<String>,
 }
 
 /// A single sample, from a trace that keeps them.
@@ -248,6 +253,7 @@ pub struct Hotspots<'s> {
     invalid: u64,
     bytes: usize,
     left_out: u64,
+    missing: Vec<String>,
 }
 
 impl std::fmt::Debug for Hotspots<'_> {
@@ -267,6 +273,22 @@ impl Consumer for Hotspots<'_> {
     fn process(&mut self, index: ProcessIndex, process: &Process<'_>) -> io::Result<()> {
         if self.room(0) {
             self.processes.insert(index, process.pid);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
+        let detail = note
+            .arguments
+            .iter()
+            .find_map(|argument| match argument.value {
+                Value::Text(text) => Some(text),
+                _ => None,
+            });
+        if let Some(detail) = detail.filter(|_| NoteKind::MISSING.name() == Some(note.name))
+            && self.missing.len() < MAX_MISSING
+        {
+            self.missing.push(detail.to_owned());
         }
         Ok(())
     }
@@ -375,6 +397,7 @@ impl<'s> Hotspots<'s> {
         let mut report = Report {
             invalid: self.invalid,
             left_out: self.left_out,
+            missing: self.missing.clone(),
             ..Report::default()
         };
         let mut kernels: HashMap<(String, String), Building> = HashMap::new();

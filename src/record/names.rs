@@ -414,6 +414,8 @@ open_enum! {
         COUNTERS = 12, "counters collected";
         /// Counters of an agent are collected at a period; the text lists them.
         DEVICE_COUNTERS = 13, "counters collected at a period";
+        /// Records that a source should have had are missing; the text says how many, and why.
+        MISSING = 14, "records missing";
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use crate::record::number_map::NumberMap;
-use crate::record::{Domain, Nanos, OperationGroup, ThreadId};
+use crate::record::{Domain, Nanos, OperationGroup, ThreadId, Unfinished};
 use crate::trace::model::{
     Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, CounterValue, FunctionIndex,
     Instant, Loss, ProcessIndex, Slice, StageId, Track, TrackIndex, TrackKind, Work, WorkKind,
@@ -202,7 +202,12 @@ impl Summary {
 
     /// All other work by name, in descending order of time.
     pub fn other_work(&self) -> Vec<WorkSummary> {
-        self.work_where(|kind| kind != WorkKind::Kernel)
+        self.work_where(|kind| !matches!(kind, WorkKind::Kernel | WorkKind::Graph))
+    }
+
+    /// Launches of graphs, whose nodes are among the kernels and the other work.
+    pub fn graph_launches(&self) -> Vec<WorkSummary> {
+        self.work_where(|kind| kind == WorkKind::Graph)
     }
 
     fn work_where(&self, wanted: impl Fn(WorkKind) -> bool) -> Vec<WorkSummary> {
@@ -468,6 +473,7 @@ impl Consumer for Summary {
                     of_kind.add(start, end, None);
                 }
             }
+            None if work.unfinished == Unfinished::NO_TIMES.name() => sum.untimed += 1,
             None => {
                 sum.unfinished += 1;
                 // It was running until the end.

@@ -172,7 +172,7 @@ impl Listing {
             missing: match found.frame.line {
                 Some(_) => None,
                 None if self.has_lines => Some(Missing::NoLine(id, offset)),
-                None => Some(Missing::NoLines(id)),
+                None => Some(Missing::NoListedLines),
             },
         }
     }

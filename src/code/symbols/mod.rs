@@ -84,6 +84,9 @@ pub enum Missing {
          --kernel-debug-info", .0.0
     )]
     NoLines(CodeObjectId),
+    /// The recorded listing of a function has no lines.
+    #[error("its module was compiled without line information: nvcc -lineinfo adds it")]
+    NoListedLines,
     /// The code object has neither symbols nor lines there.
     #[error(
         "code object {} has neither a symbol nor lines for {:#x}: it was stripped; build the program with -g, or record it \

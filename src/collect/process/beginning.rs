@@ -12,7 +12,7 @@ use crate::collect::switchboard::{Switchboard, Wanted};
 use crate::platform::inside::{Uncancelled, message};
 use crate::platform::sync::QuietMutex;
 use crate::platform::system;
-use crate::record::OverheadKind;
+use crate::record::{NoteKind, OverheadKind};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -258,7 +258,9 @@ fn observe_locked(process: &ObservedProcess) {
     for (_, source) in source::of(attached & !before) {
         if let Err(error) = source.begin(board) {
             let name = source.domain().name().unwrap_or_default();
-            message(format_args!("{name} is not observed: {error}"));
+            let text = format!("{name} is not observed: {error}");
+            names.note(NoteKind::MISSING, &text);
+            message(format_args!("{text}"));
             continue;
         }
         let operations = source.operations();

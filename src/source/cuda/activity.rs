@@ -85,11 +85,12 @@ pub(super) unsafe extern "C" fn completed(
     POOL.put(buffer);
 }
 
-/// Counts records that CUPTI dropped. It does not say of which kind they were: they count as completions.
+/// Counts records that CUPTI dropped. It does not say of which kind they were.
 fn count_dropped(dropped: usize) {
     const MAX_COUNTED: usize = 1 << 16;
     if let Some(board) = process::board() {
-        (0..dropped.min(MAX_COUNTED)).for_each(|_| board.count_lost(Kind::COMPLETION));
+        let buffers = board.buffers_for(Kind::COMPLETION);
+        (0..dropped.min(MAX_COUNTED)).for_each(|_| board.count_unlaned(buffers, Kind::default()));
     }
 }
 

@@ -12,7 +12,7 @@ use crate::collect::correlation::{CallInProgress, Extra, HostThread};
 use crate::collect::process::{self, Current};
 use crate::collect::switchboard::{CallArguments, Callback, Observed, Payload, Phase, Within};
 use crate::platform::inside::contain;
-use crate::record::{Dependency, KernelId, Operation, OperationGroup, Ticks, WorkId, flags};
+use crate::record::{Dependency, KernelId, Operation, Ticks, WorkId, flags};
 use core::ffi::c_void;
 use std::cell::Cell;
 
@@ -201,6 +201,16 @@ fn enter(operation: Operation, data: &CallbackData) {
     }
 }
 
+/// A node of a graph was created on `thread`: what its calls in progress would have enqueued is that node now.
+pub(super) fn captured(thread: Current) {
+    for open in &stack(thread).calls {
+        open.set(Open {
+            work: WorkId::NONE,
+            ..open.get()
+        });
+    }
+}
+
 /// Notes a call whose work CUPTI reports later. Returns the id of its first piece of work.
 fn note_work(host: &mut HostThread, call: &CallInProgress, id: u32) -> WorkId {
     let work = host.new_work();
@@ -280,11 +290,7 @@ fn exit(operation: Operation, data: &CallbackData) {
             let noted = RECENT.get(data.correlation_id);
             noted.is_some_and(|noted| noted.correlation == call.correlation)
         };
-        if status == 0
-            && function.info.group == OperationGroup::ENQUEUE
-            && work.is_some()
-            && is_its_own()
-        {
+        if status == 0 && function.has_record && work.is_some() && is_its_own() {
             let mut announcement = Dependency::blank();
             announcement.header = announcement.header.with(flags::LATE);
             (announcement.correlation, announcement.waited_for) = (call.correlation, work);

@@ -48,7 +48,10 @@ impl Count {
     }
 }
 
-pub(super) static DROPPED: Count = Count::loss(RECORD, "dropped by CUPTI");
+/// What the user can do where CUPTI drops records. Our buffers do not fill: it gets another one whenever it asks.
+const DROPPED_BY: &str =
+    "dropped by CUPTI, which had no room for them: recording less (--kind, --kernel) leaves more";
+pub(super) static DROPPED: Count = Count::loss(RECORD, DROPPED_BY);
 /// Records that CUPTI dropped of one stream of a context, by the numbers of both.
 static DROPPED_IN: PerProcess<BTreeMap<(u32, u32), u64>> = PerProcess::new();
 pub(super) static AFTER_END: Count = Count::loss(
@@ -105,8 +108,7 @@ pub(super) fn describe() -> Vec<(String, bool)> {
     }
     for ((context, stream), number) in DROPPED_IN.lock().iter() {
         let records = count(*number, RECORD);
-        let text =
-            format!("CUDA: {records} of context {context}, stream {stream} dropped by CUPTI");
+        let text = format!("CUDA: {records} of context {context}, stream {stream} {DROPPED_BY}");
         texts.push((text, true));
     }
     for count in ALL {

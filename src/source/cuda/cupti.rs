@@ -2,6 +2,7 @@
 
 use super::devices::DRIVER;
 use super::library::{CUPTI_VARIABLE, folders, load};
+use crate::platform::system::loader_reason;
 use libloading::os::unix::Library;
 use std::path::PathBuf;
 
@@ -40,7 +41,7 @@ pub(super) fn open() -> Result<(Library, PathBuf), NotFound> {
         return Ok((library, name.into()));
     }
     if let Some(path) = std::env::var_os(CUPTI_VARIABLE).filter(|path| !path.is_empty()) {
-        let opened = load(&path).map_err(|error| NotFound::Refused(error.to_string()));
+        let opened = load(&path).map_err(|error| NotFound::Refused(loader_reason(&error)));
         return Ok((opened?, path.into()));
     }
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();

@@ -45,8 +45,11 @@ pub(super) fn call_next() {
     let library = match unsafe { Library::new(&path) } {
         Ok(library) => library,
         Err(error) => {
-            let path = path.display();
-            return crate::platform::inside::message(format_args!("{path}: {error}"));
+            let reason = crate::platform::system::loader_reason(&error);
+            return crate::platform::inside::message(format_args!(
+                "the library that {INJECTION_VARIABLE} named before, {}, is not initialised: {reason}",
+                path.display()
+            ));
         }
     };
     type Initialize = unsafe extern "C" fn() -> i32;

@@ -19,6 +19,8 @@ pub(super) struct Function {
     pub info: OperationInfo,
     /// What it does inside of its call, for subscribers.
     pub effect: Effect,
+    /// Whether it enqueues work of which CUPTI makes a record.
+    pub has_record: bool,
     /// Where the values of its arguments lie in CUPTI's structure: offset and type.
     pub places: Vec<(usize, Type)>,
 }
@@ -124,6 +126,11 @@ fn describe(domain: Domain, number: u16, name: &'static str) -> Function {
     };
     Function {
         effect,
+        // CUPTI makes no record of what the host does in a stream, nor of a hint where memory is wanted.
+        has_record: group == OperationGroup::ENQUEUE
+            && !["LaunchHostFunc", "MemPrefetch"]
+                .iter()
+                .any(|word| name.contains(word)),
         info: OperationInfo {
             operation: Operation { domain, number },
             name,

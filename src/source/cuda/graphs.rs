@@ -1,5 +1,6 @@
 //! Graphs that are made, changed, launched and destroyed: CUPTI's callbacks about them, as records and for subscribers.
 
+use super::callbacks;
 use super::ffi::{self, call};
 use super::functions::{self, Function, MAX_ARGUMENTS};
 use super::sampling::ffi::Resource;
@@ -53,6 +54,11 @@ pub(super) fn is_wanted(board: &Switchboard, what: GraphOperation) -> bool {
     interest.has_subscribers() || !board.buffers_for(Kind::GRAPH_CHANGE).is_none()
 }
 
+/// Whether calls need to know of a change: one that makes a node, in a stream that is captured, enqueues nothing.
+pub(super) fn is_needed(board: &Switchboard, what: GraphOperation) -> bool {
+    what == GraphOperation::NODE_CREATED && !board.buffers_for(Kind::DEPENDENCY).is_none()
+}
+
 /// CUPTI reports a change of a graph.
 ///
 /// # Safety
@@ -73,6 +79,12 @@ pub(super) unsafe fn changed(
     let Some(data) = described else {
         return;
     };
+    if what == GraphOperation::NODE_CREATED {
+        callbacks::captured(thread);
+    }
+    if !thread.board().is_some_and(|board| is_wanted(board, what)) {
+        return;
+    }
     let mut change = GraphChange::blank();
     change.what = what;
     let is_executable = matches!(

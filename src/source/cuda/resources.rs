@@ -76,7 +76,7 @@ pub(super) fn enable(session: &Session, board: &Switchboard, enabled: &mut Wante
         }
     }
     for ((what, number), enabled) in graphs::REPORTED.into_iter().zip(&mut enabled.1) {
-        let wanted = graphs::is_wanted(board, what);
+        let wanted = graphs::is_wanted(board, what) || graphs::is_needed(board, what);
         if wanted != std::mem::replace(enabled, wanted) {
             session.enable_callback(wanted, ffi::RESOURCE, number);
         }

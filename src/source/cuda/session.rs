@@ -11,6 +11,7 @@ use super::objects;
 use super::records::Strides;
 use super::resources;
 use super::sampling;
+use crate::capture::names::Names;
 use crate::clock;
 use crate::collect::operations;
 use crate::collect::process;
@@ -330,8 +331,12 @@ pub(super) unsafe fn state(number: u32, data: *const c_void) {
         // SAFETY: CUPTI's text.
         false => unsafe { CStr::from_ptr(state.message) },
     };
+    let hint = match number {
+        ffi::WARNING => "",
+        _ => "; records may be missing from here on",
+    };
     let text = format!(
-        "CUPTI: {} (CUPTI status {})",
+        "CUPTI: {} (CUPTI status {}){hint}",
         words.to_string_lossy(),
         state.status
     );
@@ -465,6 +470,19 @@ fn flush_with(flag: u32) {
     }
 }
 
+/// Notes a fact about the recording. The summary of a recording says what is missing; a process that only tools observe says
+/// it itself.
+pub(super) fn note(names: &Names, text: &str, is_loss: bool) {
+    let what = match is_loss {
+        true => NoteKind::MISSING,
+        false => NoteKind::OTHER,
+    };
+    names.note(what, text);
+    if is_loss && process::recorder().is_none() {
+        message(format_args!("{text}"));
+    }
+}
+
 /// Has CUPTI deliver all records, and notes what is missing from them.
 pub(super) fn end() {
     let Some(session) = current_session() else {
@@ -486,10 +504,7 @@ pub(super) fn end() {
         }
     }
     for (text, is_loss) in counts::describe() {
-        names.note(NoteKind::OTHER, &text);
-        if is_loss {
-            message(format_args!("{text}"));
-        }
+        note(names, &text, is_loss);
     }
 }
 

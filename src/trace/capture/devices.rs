@@ -8,6 +8,7 @@ use super::counters::{self, CounterTracks};
 use super::functions;
 use super::graphs::{Graphs, NodeRun};
 use super::join::{EnqueueFields, Found, What};
+use super::report::End;
 use super::stages::Stages;
 use super::times::{AgentView, Times};
 use super::waits::Waits;
@@ -29,8 +30,6 @@ use crate::trace::model::{
 
 /// The bit of an event id that is set for parts of a command buffer, which share their work id.
 const SHARED: u64 = 1 << 39;
-/// The bits of an event id that belong to the process's own number.
-const OWN_BITS: u32 = 40;
 
 /// A queue on an agent.
 struct Lane {
@@ -366,8 +365,12 @@ impl Devices {
         };
         let stage = self.stages.of(metadata, work);
         let (launch, resources, bytes) = sizes(work);
-        let untracked = completion.is_none() && work.is_some_and(|work| work.is_untracked());
-        output.report.count(stage.kind, interval, untracked);
+        let end = match (work, completion) {
+            (Some(work), None) if work.is_untracked() => End::Untracked,
+            (_, Some(_)) if times.unfinished == Unfinished::NO_TIMES => End::Untimed,
+            _ => End::Unknown,
+        };
+        output.report.count(stage.kind, interval, end);
         if let (Some(view), Some(interval)) = (view, interval) {
             let running = match stage.kind {
                 WorkKind::Kernel => Some(Running::Kernel(groups(launch))),
@@ -579,19 +582,19 @@ fn event(process: ProcessIndex, work: WorkId, serial: u32) -> EventId {
         0 => work.0 & (SHARED - 1),
         serial => SHARED | u64::from(serial),
     };
-    EventId(u64::from(process.0) << OWN_BITS | own)
+    EventId(u64::from(process.0) << EventId::OWN_BITS | own)
 }
 
 /// The id in the trace of work that no call enqueued.
 fn event_of_runtime(process: ProcessIndex, work: WorkId) -> EventId {
     let own = EventId::OF_RUNTIME | work.0 & u64::from(u32::MAX);
-    EventId(u64::from(process.0) << OWN_BITS | own)
+    EventId(u64::from(process.0) << EventId::OWN_BITS | own)
 }
 
 /// The id of the launch of a graph in the trace, by its number in the process from 0.
 pub(super) fn event_of_launch(process: ProcessIndex, number: u64) -> EventId {
     let own = EventId::GRAPH_LAUNCH | number & u64::from(u32::MAX);
-    EventId(u64::from(process.0) << OWN_BITS | own)
+    EventId(u64::from(process.0) << EventId::OWN_BITS | own)
 }
 
 /// The name of a queue on its agent. Numbers have two digits, so that viewers that sort names sort queues.

@@ -10,6 +10,7 @@
 //! on as work (`devices`), after their samples (`sampling`).
 
 mod agents;
+mod announced;
 mod calls;
 mod captures;
 mod counters;

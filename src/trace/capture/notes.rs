@@ -6,8 +6,12 @@ use super::Output;
 use super::off::OffTimes;
 use super::process::ProcessStream;
 use crate::capture::Finding;
-use crate::record::{self, Kind, Nanos, NoteKind, StringId, ThreadId, Ticks};
+use crate::collect::scope::is_selective;
+use crate::record::{self, Kind, Nanos, NoteKind, StringId, ThreadId, Ticks, count};
 use crate::trace::model::{Argument, Loss, Note, Value};
+
+/// Notes about what is missing that are kept, at most.
+const MAX_MISSING: usize = 64;
 
 impl ProcessStream<'_> {
     /// Passes on the configuration of the recording.
@@ -50,7 +54,36 @@ impl ProcessStream<'_> {
             time => self.time_or_latest(self.host.to_boottime(time)),
         };
         let name = note.what.name().unwrap_or("note");
-        self.detail(output, time, name, self.metadata.string(note.text))
+        let text = self.metadata.string(note.text);
+        if note.what == NoteKind::MISSING && output.report.missing.len() < MAX_MISSING {
+            output.report.missing.push(text.to_owned());
+        }
+        self.detail(output, time, name, text)
+    }
+
+    /// Passes on how many pieces of work were announced by their calls and have no records.
+    pub(super) fn undelivered(&self, output: &mut Output<'_>) -> io::Result<()> {
+        let configuration = self
+            .metadata
+            .process
+            .map_or("", |process| self.metadata.string(process.configuration));
+        let number = self.announced.outstanding();
+        if number == 0 || is_selective(configuration) {
+            return Ok(());
+        }
+        let text = format!(
+            "no record of {} that calls enqueued: the runtime did not deliver it before the end, or it was lost",
+            count(number, "operation")
+        );
+        let time = self.cut().or(self.end()).unwrap_or(self.latest);
+        self.detail(
+            output,
+            time,
+            NoteKind::MISSING.name().unwrap_or_default(),
+            &text,
+        )?;
+        output.report.missing.push(text);
+        Ok(())
     }
 
     /// Takes a note about switching the recording; ignores others. Passes on the span for which it was off.
@@ -148,7 +181,10 @@ impl ProcessStream<'_> {
         );
         let time = [first, last].into_iter().find(|time| time.is_some());
         output.report.lost = output.report.lost.saturating_add(record.count);
-        self.lost_completions |= record.lost == Kind::COMPLETION;
+        // A runtime does not say of which kind they were.
+        let is_of_runtime = record.lost == Kind::default();
+        output.report.lost_by_runtime += if is_of_runtime { record.count } else { 0 };
+        self.lost_completions |= is_of_runtime || record.lost == Kind::COMPLETION;
         let track = match record.thread {
             ThreadId::NONE => None,
             thread => Some(self.thread(output, thread)?.track),

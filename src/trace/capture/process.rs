@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io;
 
 use super::Output;
+use super::announced::Announced;
 use super::calls::TimedCall;
 use super::counters::{Counted, Counters};
 use super::devices::{About, Devices, Source};
@@ -77,6 +78,8 @@ pub(super) struct ProcessStream<'a> {
     counters: Counters,
     counted: Counted,
     pub(super) off: OffTimes,
+    /// Work that calls have announced and whose records have not come.
+    pub(super) announced: Announced,
 }
 
 impl<'a> ProcessStream<'a> {
@@ -135,6 +138,7 @@ impl<'a> ProcessStream<'a> {
             ranges: Ranges::new(index),
             ready: Ready::new(),
             off: OffTimes::default(),
+            announced: Announced::default(),
         };
         for note in &notes {
             stream.switched(output, note)?;
@@ -194,6 +198,7 @@ impl<'a> ProcessStream<'a> {
         thread: ThreadId,
         record: &RecordRef<'_>,
     ) -> io::Result<()> {
+        output.report.others += u64::from(is_shown_alone(record.kind()));
         match record.kind() {
             Kind::API => self.call(output, &read(record)),
             Kind::KERNEL_DISPATCH => {
@@ -302,6 +307,7 @@ impl<'a> ProcessStream<'a> {
         self.devices.finish(&mut *output.stream.consumer)?;
         output.report.clocks.extend(self.devices.clocks());
         self.introduce(output)?;
+        self.undelivered(output)?;
         // Last, since a note without a time of its own is about the end.
         let notes = self.metadata.notes.iter();
         for note in notes.filter(|note| !OffTimes::concern(note)) {
@@ -397,8 +403,9 @@ impl<'a> ProcessStream<'a> {
             before_all: work.is_barrier() && self.is_out_of_order(header.queue),
         });
         // The call of a late record has been passed on, with the link of its announcement.
-        if work.flags & flags::LATE == 0 {
-            self.link(output, thread, header.correlation, event, false)?;
+        match work.flags & flags::LATE {
+            0 => self.link(output, thread, header.correlation, event, false)?,
+            _ => self.announced.came(header.id),
         }
         self.pass_on_found(output)
     }
@@ -420,6 +427,9 @@ impl<'a> ProcessStream<'a> {
             return Ok(());
         }
         let waited = !record.header.has(flags::LATE);
+        if !waited {
+            self.announced.add(record.waited_for);
+        }
         self.link(output, thread, record.correlation, event, waited)
     }
 
@@ -575,6 +585,17 @@ impl<'a> ProcessStream<'a> {
             flows: &[],
         })
     }
+}
+
+/// Whether records of a kind are shown by themselves, and counted in the report with no others.
+fn is_shown_alone(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::GRAPH_CHANGE
+            | Kind::MEMORY_ALLOCATION
+            | Kind::ENVIRONMENT
+            | Kind::UNIFIED_MEMORY_COUNTER
+    )
 }
 
 /// The thread that a record names, or else that of its lane.

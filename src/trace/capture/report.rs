@@ -32,12 +32,20 @@ pub struct Report {
     pub unknown_work: u64,
     /// Number of pieces of work whose end is unknown.
     pub unfinished: u64,
+    /// Number of pieces of work that completed without times: the runtime gave none.
+    pub untimed: u64,
     /// Number of pieces of work that could not be tracked: the runtime gave no event for them.
     pub untracked: u64,
     /// Number of calls that did not return.
     pub unfinished_calls: u64,
     /// Number of records that were dropped while recording.
     pub lost: u64,
+    /// Number of those that the runtime dropped: a text of `missing` says why.
+    pub lost_by_runtime: u64,
+    /// What is missing, and why, by the notes of the recording.
+    pub missing: Vec<String>,
+    /// Number of records that are neither calls, work, markers nor values of counters.
+    pub others: u64,
     /// Number of pieces of work that seemed to start before their enqueue by no more than the clocks' error, and were
     /// moved.
     pub clamped: u64,
@@ -51,6 +59,8 @@ pub struct Report {
     pub commands: u64,
     /// Number of samples of the program counter.
     pub samples: u64,
+    /// Number of those that came one by one, each with its own fields: other agents give counts.
+    pub single_samples: u64,
     /// Number of samples that their agent could not complete.
     pub invalid_samples: u64,
     /// Number of dropped samples, by the totals of their dispatches.
@@ -70,6 +80,17 @@ pub struct Report {
     pub clocks: Vec<(ProcessIndex, AgentIndex, String)>,
 }
 
+/// What is known of the end of a piece of work without times.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// It had not completed, as far as the records say.
+    Unknown,
+    /// It could not be tracked.
+    Untracked,
+    /// It completed.
+    Untimed,
+}
+
 impl Report {
     /// The number of all pieces of device work.
     pub fn work(&self) -> u64 {
@@ -83,12 +104,7 @@ impl Report {
     }
 
     /// Counts a piece of work.
-    pub(super) fn count(
-        &mut self,
-        kind: WorkKind,
-        interval: Option<(Nanos, Nanos)>,
-        untracked: bool,
-    ) {
+    pub(super) fn count(&mut self, kind: WorkKind, interval: Option<(Nanos, Nanos)>, end: End) {
         match kind {
             WorkKind::Kernel => self.kernels += 1,
             WorkKind::Copy => self.copies += 1,
@@ -97,7 +113,11 @@ impl Report {
             WorkKind::Graph => {}
             WorkKind::Unknown => self.unknown_work += 1,
         }
-        self.untracked += u64::from(interval.is_none() && untracked);
-        self.unfinished += u64::from(interval.is_none() && !untracked);
+        match end {
+            _ if interval.is_some() => {}
+            End::Unknown => self.unfinished += 1,
+            End::Untracked => self.untracked += 1,
+            End::Untimed => self.untimed += 1,
+        }
     }
 }

@@ -37,6 +37,8 @@ ids! {
 
 #[cfg(feature = "perfetto")]
 impl EventId {
+    /// The bits of an id that belong to the process's own number.
+    pub(crate) const OWN_BITS: u32 = 40;
     /// The bits of the id of a launch of a graph: no call names it as its work, but its nodes.
     pub(crate) const GRAPH_LAUNCH: u64 = EventId::WITHOUT_CALL;
     /// The bits of the id of work that no call enqueued, such as a migration of managed memory.

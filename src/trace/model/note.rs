@@ -45,6 +45,7 @@ impl Note<'_> {
 
     /// Whether an unknown number of records is missing.
     pub fn reports_loss(&self) -> bool {
-        self.name == Note::NOT_READABLE || NoteKind::ENDED_EARLY.name() == Some(self.name)
+        let by_kind = [NoteKind::ENDED_EARLY, NoteKind::MISSING];
+        self.name == Note::NOT_READABLE || by_kind.iter().any(|kind| kind.name() == Some(self.name))
     }
 }

@@ -393,7 +393,7 @@ pub struct Contents {
     pub arguments: bool,
 
     /// Keep each sample of the program counter with all of its fields, for `gputrail hotspots --format csv`; about 25
-    /// bytes a sample
+    /// bytes a sample. CUDA gives counts of samples, and no sample by itself
     #[arg(long)]
     pub raw_samples: bool,
 
@@ -423,9 +423,9 @@ pub struct Scope {
     #[arg(long, value_name = "NAME", value_parser = scope::name)]
     pub stop_on: Option<String>,
 
-    /// Record only this kind: api, kernel-dispatch, memory-copy, memory-set, memory-allocation,
-    /// synchronization, arguments, overhead, marker, environment, unified-memory-counter (this one on request only). May
-    /// be given more than once
+    /// Record only this kind: api, kernel-dispatch, memory-copy, memory-set, memory-allocation, synchronization,
+    /// dependency, graph-node, arguments, overhead, marker, environment, and on request only graph-change,
+    /// unified-memory-counter. May be given more than once
     #[arg(long = "kind", value_name = "KIND", value_parser = scope::kind)]
     pub kinds: Vec<Kind>,
 
@@ -938,6 +938,24 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_record_names_each_kind() {
+        let command = Cli::command();
+        let record = command.find_subcommand("record").expect("a verb");
+        let mut options = record.get_arguments();
+        let option = options.find(|option| option.get_long() == Some("kind"));
+        let help = option
+            .and_then(|option| option.get_help())
+            .expect("a help")
+            .to_string();
+        let refusal = scope::kind("?").unwrap_err().to_string();
+        let (_, kinds) = refusal.split_once("the kinds are: ").expect("a list");
+        for kind in kinds.split(", ") {
+            let mut words = help.split([' ', ',', ':', '.', '\n']);
+            assert!(words.any(|word| word == kind), "{kind}: {help}");
+        }
     }
 
     #[test]

@@ -500,8 +500,8 @@ fn status_in_words(answer: &Value) -> String {
     let span = time(Nanos(span.as_nanos() as u64));
     let amounts = |value: &Value| {
         let lost = match number(value, "lost") {
-            0 => "nothing was lost".into(),
-            lost => format!("LOST: {}", count(lost, "record")),
+            0 => "no record was dropped".into(),
+            lost => format!("LOST: {} dropped", count(lost, "record")),
         };
         format!(
             "{}, {}; {lost}",

@@ -45,13 +45,21 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// Why there are no samples, as far as the recording says it.
+fn no_samples(report: &Report) -> String {
+    let notes = report.missing.iter();
+    notes.fold(NO_SAMPLES.to_owned(), |text, note| {
+        format!("{text}\n  records missing: {note}")
+    })
+}
+
 /// The kernels that `arguments` select.
 fn wanted<'r>(report: &'r Report, arguments: &Arguments) -> Result<Vec<&'r Kernel>, Failure> {
     let files = arguments.files.iter();
     let files = files.map(|file| file.display().to_string());
     let files = files.collect::<Vec<_>>().join(", ");
     if report.kernels.is_empty() {
-        return Err(anyhow!("{files}: {NO_SAMPLES}").into());
+        return Err(anyhow!("{files}: {}", no_samples(&report)).into());
     }
     let Some(name) = &arguments.kernel else {
         return Ok(report.kernels.iter().collect());

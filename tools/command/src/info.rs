@@ -208,7 +208,8 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
         .map(|clock| format!("{}: {}", clock.name, count(clock.snapshots, "snapshot")));
     lines.list("clocks", clocks);
     lines.list("device clocks", &info.device_clocks);
-    lines.line("lost", lost(info.lost));
+    lines.line("lost", lost(info.lost, &info.missing));
+    lines.list("missing", &info.missing);
     let others = info.open_slices - info.open_calls - info.open_ranges;
     let unfinished = [
         (info.open_calls, "call"),
@@ -217,6 +218,9 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
         (info.unfinished, "operation"),
     ];
     lines.line("unfinished", listed(&unfinished));
+    if info.untimed > 0 {
+        lines.line("without times", count(info.untimed, "operation"));
+    }
     let notes = info.notes.iter().map(|(note, number)| match number {
         1 => note.clone(),
         number => format!("{} x {note}", grouped(*number)),
@@ -227,7 +231,7 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
     if findings.unlisted() > 0 {
         lines.line("", format!("{} findings in all", grouped(findings.count())));
     }
-    let complete = findings.count() == 0 && info.lost == 0;
+    let complete = findings.count() == 0 && info.lost == 0 && info.missing.is_empty();
     let end = End {
         is_stated: true,
         early: &info.ended_early,
@@ -325,7 +329,8 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), 
         "device clocks",
         report.clocks.iter().map(|(_, _, clock)| clock),
     );
-    lines.line("lost", lost(report.lost));
+    lines.line("lost", lost(report.lost, &report.missing));
+    lines.list("missing", &report.missing);
     let ranges = summary.ranges().iter().map(|range| range.unfinished).sum();
     let unfinished = [
         (report.unfinished_calls, "call"),
@@ -333,7 +338,12 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), 
         (report.unfinished, "operation"),
     ];
     lines.line("unfinished", listed(&unfinished));
-    let notes = metadata.notes.iter().map(|note| {
+    if report.untimed > 0 {
+        lines.line("without times", count(report.untimed, "operation"));
+    }
+    let notes = metadata.notes.iter();
+    let notes = notes.filter(|note| note.what != NoteKind::MISSING);
+    let notes = notes.map(|note| {
         let what = note.what.name().unwrap_or("note");
         match metadata.string(note.text) {
             "" => what.to_owned(),
@@ -345,7 +355,7 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), 
         "not readable",
         report.findings.iter().map(|(_, finding)| finding),
     );
-    let complete = report.findings.is_empty() && report.lost == 0;
+    let complete = report.findings.is_empty() && report.lost == 0 && report.missing.is_empty();
     let early = metadata.notes.iter();
     let early = early.filter(|note| note.what == NoteKind::ENDED_EARLY);
     let end = summary.span().map_or(Nanos(0), |(_, last)| last);
@@ -368,10 +378,13 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), 
     Ok((lines.text, report.findings.is_empty()))
 }
 
-fn lost(records: u64) -> String {
-    match records {
-        0 => "nothing".to_owned(),
-        records => format!("{} dropped for lack of memory", count(records, "record")),
+/// The records that were dropped, apart from those of which `missing` says why.
+fn lost(records: u64, missing: &[String]) -> String {
+    match (records, missing) {
+        (0, []) => "nothing".to_owned(),
+        (0, _) => "see \"missing\"".to_owned(),
+        (records, []) => format!("{} dropped for lack of memory", count(records, "record")),
+        (records, _) => format!("{} dropped, see also \"missing\"", count(records, "record")),
     }
 }
 

@@ -188,6 +188,10 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     } else if made.cut {
         say!("the trace ends early{}", keep(&captures, workshop));
     }
+    let report = &made.report;
+    if arguments.contents.raw_samples && report.samples > 0 && report.single_samples == 0 {
+        say!("--raw-samples: there is no sample by itself, only counts: CUDA gives no more");
+    }
     if !arguments.quiet {
         summary_text::print(&made, &recorded.known(&scope));
     }
@@ -565,8 +569,9 @@ impl Recorded {
 
     /// The facts that the summary needs from the recording.
     fn known<'s>(&self, scope: &'s Scope) -> Known<'s> {
-        let unseen = "no OpenCL library was seen in the program or its children: they use no OpenCL, or \
-                  were gone too soon to look, or went on without the program, as daemons do";
+        let unseen = "neither an OpenCL library nor the driver of CUDA (libcuda.so.1) was seen in the program or its \
+                      children: they use neither, or were gone too soon to look, or went on without the program, as \
+                      daemons do, or do not have our library in their environment (`gputrail library --help`)";
         let processes = &self.finished.processes;
         let refused = !self.finished.refused.is_empty();
         let nothing = processes.is_empty() && self.findings.is_empty() && !refused;

@@ -88,6 +88,13 @@ pub fn tables_of(summary: &Summary, problems: u64) -> Vec<Table> {
             column("Memory operations and barriers by time", "operations"),
             &summary.other_work(),
         ),
+        work(
+            column(
+                "Graph launches, of which the work above is part",
+                "graph_launches",
+            ),
+            &summary.graph_launches(),
+        ),
         sizes(summary),
         latencies(summary),
         devices(summary),

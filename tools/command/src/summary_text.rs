@@ -29,14 +29,17 @@ pub struct Known<'a> {
 /// Prints the summary of a trace.
 pub fn print(made: &Made, known: &Known<'_>) {
     let report = &made.report;
-    let nothing = report.calls == 0 && report.work() == 0 && report.marker_records == 0;
+    let records = report.calls + report.work() + report.marker_records + report.others;
     let mut text = match known.unseen {
         // Its counts end at the cut, and so would mislead.
         _ if made.cut => String::new(),
-        Some(reason) if nothing => format!("nothing was recorded: {reason}\n"),
-        None if nothing => "nothing was recorded\n".into(),
+        Some(reason) if records == 0 => format!("nothing was recorded: {reason}\n"),
+        None if records == 0 => "nothing was recorded\n".into(),
         _ => summary(&made.report, &made.summary, known),
     };
+    if records == 0 {
+        missing(&mut text, report);
+    }
     let length = std::fs::metadata(&made.path).map_or(0, |data| data.len());
     let _ = write!(text, "trace: {} ({})", made.path.display(), bytes(length));
     text += "; open it in https://ui.perfetto.dev (\"Open trace file\")";
@@ -81,6 +84,9 @@ fn headline(text: &mut String, report: &Report, summary: &Summary) {
     if report.markers > 0 {
         parts.push(count(report.markers, "marker"));
     }
+    if report.others > 0 && report.calls + report.work() + report.marker_records == 0 {
+        parts = vec![count(report.others, "other record")];
+    }
     if report.processes > 1 {
         parts.push(count(report.processes.into(), "process"));
     }
@@ -92,8 +98,9 @@ fn headline(text: &mut String, report: &Report, summary: &Summary) {
 }
 
 fn losses(text: &mut String, report: &Report, known: &Known<'_>) {
-    let _ = match report.lost {
-        0 if known.incomplete => Ok(()),
+    missing(text, report);
+    let _ = match report.lost - report.lost_by_runtime {
+        0 if known.incomplete || report.lost > 0 || !report.missing.is_empty() => Ok(()),
         0 => writeln!(text, "nothing was lost"),
         lost => writeln!(
             text,
@@ -106,6 +113,23 @@ fn losses(text: &mut String, report: &Report, known: &Known<'_>) {
             }
         ),
     };
+}
+
+/// What is missing for other reasons than a want of memory: each reason once.
+fn missing(text: &mut String, report: &Report) {
+    let mut reasons: Vec<(&str, u64)> = Vec::new();
+    for reason in &report.missing {
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, times)) => *times += 1,
+            None => reasons.push((reason, 1)),
+        }
+    }
+    for (reason, times) in reasons {
+        let _ = match times {
+            1 => writeln!(text, "MISSING: {reason}"),
+            _ => writeln!(text, "MISSING: {} x {reason}", grouped(times)),
+        };
+    }
 }
 
 /// The time in which the recording was switched off.
@@ -150,11 +174,9 @@ fn failures(text: &mut String, summary: &Summary) {
 type Row = (String, Distribution);
 
 fn kernels(summary: &Summary) -> Vec<Row> {
-    summary
-        .kernels()
-        .into_iter()
-        .map(|kernel| (kernel.name, kernel.times))
-        .collect()
+    let kernels = summary.kernels().into_iter();
+    let timed = kernels.filter(|kernel| kernel.times.count > 0);
+    timed.map(|kernel| (kernel.name, kernel.times)).collect()
 }
 
 fn ranges(summary: &Summary) -> Vec<Row> {
@@ -293,6 +315,11 @@ fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
         report.unfinished,
         "operation",
         "of a device had not completed at the end",
+    );
+    remark(
+        report.untimed,
+        "operation",
+        "of a device completed without times: the runtime gave none",
     );
     remark(
         report.untracked,

@@ -58,6 +58,8 @@ struct Sighting {
     other_layer: Option<PathBuf>,
     /// Whether the environment names our library for the runtime.
     layer_named: bool,
+    /// Our library, if the process does not see a file there: it has another root or another /dev/shm.
+    out_of_sight: Option<PathBuf>,
     other_user: bool,
 }
 
@@ -173,9 +175,17 @@ impl Sighting {
                     None => opencl::LAYERS_VARIABLE,
                 }
             );
+        } else if let Some(library) = &self.out_of_sight {
+            let _ = write!(
+                text,
+                "it does not see our library, {}, as in a container with a /dev/shm of its own: share that folder with it, or \
+                 have the library record without us, `gputrail library --help`",
+                library.display()
+            );
         } else if self.other_user {
-            text += "it runs as another user (setuid?), who can neither read our layer nor reach this \
-                     gputrail; start gputrail as that user";
+            text += "it runs as another user (setuid, su?), who can neither read our library nor reach this \
+                     gputrail; start gputrail as that user, or have the library record without us, \
+                     `gputrail library --help`";
         } else if self.cuda.is_some() {
             text += "it did not initialise CUDA (cuInit), or emptied its environment before";
         } else if let Some(loader) = &self.loader {
@@ -249,6 +259,12 @@ fn see(pid: u32, maps: &str, library: &Path, loaded_as: &Path) -> Option<Sightin
     };
     let libraries = || libraries_of(&environment, variable);
     let layer_named = libraries().any(|layer| layer == library);
+    let its_root = Path::new("/proc").join(pid.to_string()).join("root");
+    let in_sight = its_root.join(library.strip_prefix("/").unwrap_or(library));
+    // A file that may not be looked at is no sign.
+    let is_missing = in_sight
+        .symlink_metadata()
+        .is_err_and(|error| error.kind() == ErrorKind::NotFound);
     Some(Sighting {
         program: name_of(pid),
         loader,
@@ -260,6 +276,7 @@ fn see(pid: u32, maps: &str, library: &Path, loaded_as: &Path) -> Option<Sightin
             .find(|layer| *layer != library && layer.ends_with(FILE_NAME))
             .map(Path::to_owned),
         layer_named,
+        out_of_sight: is_missing.then(|| library.to_owned()),
         other_user: effective_user != rustix::process::geteuid().as_raw(),
     })
 }
@@ -328,6 +345,7 @@ mod tests {
             layer_loaded: false,
             other_layer: None,
             layer_named: true,
+            out_of_sight: None,
             other_user: false,
         }
     }
@@ -358,6 +376,8 @@ mod tests {
         assert!(explain(|_| {}).contains("called no OpenCL function"));
         assert!(explain(|s| s.layer_named = false).contains("environment"));
         assert!(explain(|s| s.other_user = true).contains("another user"));
+        let hidden = explain(|s| s.out_of_sight = Some("/dev/shm/x/lib.so".into()));
+        assert!(hidden.contains("does not see our library, /dev/shm/x/lib.so"));
         assert!(explain(|s| s.layer_loaded = true).contains("could not reach"));
         assert!(explain(|s| s.other_layer = Some("/x".into())).contains("another gputrail"));
         assert!(
@@ -385,6 +405,7 @@ mod tests {
         let own = std::process::id();
         let library = Path::new("/x/libgputrail.so.0");
         let seen = see(own, maps, library, library).unwrap();
+        assert_eq!(seen.out_of_sight.as_deref(), Some(library));
         assert_eq!(
             (seen.cuda.as_deref(), seen.layer_named),
             (Some(Path::new("/usr/lib/libcuda.so.1")), false)

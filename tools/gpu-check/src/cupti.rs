@@ -94,8 +94,8 @@ pub fn find() -> Option<PathBuf> {
         // In a process of its own: its constructors are not to run in this one.
         let opens = |name: &&&str| {
             let own = std::env::current_exe().ok();
-            let status = own.and_then(|own| Command::new(own).args(["opens", name]).status().ok());
-            status.is_some_and(|status| status.success())
+            let output = own.and_then(|own| Command::new(own).args(["opens", name]).output().ok());
+            output.is_some_and(|output| output.status.success())
         };
         names.iter().find(opens).map(PathBuf::from)
     })

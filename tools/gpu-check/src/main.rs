@@ -14,6 +14,7 @@ mod report;
 
 use check::Checks;
 use report::Report;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -56,6 +57,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints a line. If the reader has closed the pipe, the rest is dropped: the report has it.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 /// Runs one of the programs.
@@ -102,7 +108,7 @@ fn check(words: &[&str]) -> ExitCode {
         eprintln!("gpu-check: {}: {error}", folder.display());
         return ExitCode::from(WRONG);
     }
-    println!("{gpu}");
+    say(&gpu);
     let cupti = cupti::find();
     let report = Report {
         machine: check::machine(&gputrail, &gpu, cupti.as_deref()),
@@ -120,7 +126,7 @@ fn check(words: &[&str]) -> ExitCode {
         eprintln!("gpu-check: {}: {error}", checks.folder.display());
         return ExitCode::from(FAILED);
     }
-    println!("{}", checks.folder.join("report.md").display());
+    say(&checks.folder.join("report.md").display().to_string());
     match checks.report.is_good() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(FAILED),

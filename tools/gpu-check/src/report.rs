@@ -54,9 +54,9 @@ pub struct Report {
 impl Report {
     /// Adds a check, and says how it went.
     pub fn add(&mut self, check: Check) {
-        println!("{:<10} {}", check.verdict.text(), check.name);
+        crate::say(&format!("{:<10} {}", check.verdict.text(), check.name));
         for line in &check.lines {
-            println!("           {line}");
+            crate::say(&format!("           {line}"));
         }
         self.checks.push(check);
     }
@@ -86,7 +86,7 @@ impl Report {
                 text += "\n| figure | value |\n|---|---:|\n";
             }
             for (name, value) in &check.figures {
-                let _ = writeln!(text, "| {name} | {value} |");
+                let _ = writeln!(text, "| {name} | {} |", rounded(*value));
             }
         }
         text
@@ -119,5 +119,16 @@ impl Report {
         std::fs::write(folder.join("report.md"), self.markdown())?;
         let json = serde_json::to_string_pretty(&self.json()).map_err(std::io::Error::other)?;
         std::fs::write(folder.join("report.json"), json + "\n")
+    }
+}
+
+/// A figure for people: counts as they are, others with three digits at least. The figures for programs have all digits.
+fn rounded(value: f64) -> String {
+    match value.abs() {
+        _ if value.fract() == 0.0 => format!("{value}"),
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        1.0.. => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
     }
 }

@@ -133,6 +133,26 @@ fn all_programs_pass_with_stand_ins_and_the_report_says_that_they_are_stand_ins(
 }
 
 #[test]
+fn a_reader_that_has_gone_does_not_stop_it() {
+    needs!(a_reader_that_has_gone_does_not_stop_it: Need::Program("cc"));
+    let folder = tempfile::tempdir().unwrap();
+    compile(folder.path(), "libcuda.c", "libcuda.so.1");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = gpu_check();
+    command
+        .args(["--limit", "0"])
+        .current_dir(folder.path())
+        .env("LD_LIBRARY_PATH", folder.path())
+        .stdout(writer);
+    let ended = command.output().unwrap();
+    // No check has begun, so none has passed.
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!((ended.status.code(), &stderr[..]), (Some(1), ""));
+    assert!(folder.path().join("gpu-check-report/report.md").exists());
+}
+
+#[test]
 fn the_package_has_both_programs_and_is_not_made_if_they_are_too_large() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

@@ -27,7 +27,7 @@ use super::ffi::{
     CONTEXT_CREATED, CONTEXT_DESTROYED, Cupti, MODULE_LOADED, MODULE_UNLOADED, SUCCESS, call,
 };
 use super::objects::OBJECTS;
-use super::session::{Session, current_session};
+use super::session::{self, Session, current_session};
 use crate::collect::agents::{ConfigureError, Provider};
 use crate::collect::process;
 use crate::collect::sampling::{Configuration, Delivery, Request};
@@ -105,7 +105,7 @@ pub(super) fn offer(agent: AgentId, device: &Device) {
 fn report(text: &str) {
     message(format_args!("{text}"));
     if let Some(names) = process::names() {
-        names.note(NoteKind::OTHER, &format!("PC sampling: {text}"));
+        names.note(NoteKind::MISSING, &format!("PC sampling: {text}"));
     }
 }
 
@@ -325,10 +325,7 @@ pub(super) fn end(session: &Session) {
         return;
     };
     for (text, is_loss) in state.output.describe() {
-        names.note(NoteKind::OTHER, &text);
-        if is_loss {
-            message(format_args!("{text}"));
-        }
+        session::note(names, &text, is_loss);
     }
 }
 

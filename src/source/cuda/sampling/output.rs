@@ -275,7 +275,8 @@ impl Output {
             ),
             (
                 full,
-                true,
+                // Said when it happened first.
+                false,
                 format!(
                     "the buffer of the hardware was full {}, and samples are missing",
                     count(full, "time")

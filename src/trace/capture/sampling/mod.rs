@@ -324,6 +324,7 @@ impl Sampling {
             self.flame.add(time, stack);
         }
         if output.options.raw_samples {
+            output.report.single_samples += 1;
             let mut names = names(metadata, devices, &mut self.places);
             self.counts.agent(&names, sample.agent);
             self.counts.kernel_name(&names, sample.kernel);

@@ -71,6 +71,14 @@ fn check_all(source: Input<'_>) -> Outcome {
 struct Waiting {
     position: PacketPosition,
     start: Nanos,
+    /// The number of the call of work ([`call_of`]); 0 for a call.
+    call: u64,
+}
+
+/// The number of the call that submitted work: the process's number of it, below the process's own.
+fn call_of(event: &WorkEvent<'_>, id: u64) -> u64 {
+    const OWN: u64 = (1 << EventId::OWN_BITS) - 1;
+    id & !OWN | event.submission & OWN
 }
 
 #[derive(Debug, Default)]
@@ -87,6 +95,8 @@ struct Check {
     without_work: NumberMap<u64, Waiting>,
     /// Ids of work that no call has named.
     without_call: NumberMap<u64, Waiting>,
+    /// Calls of work that a call has named. They may have further work: nodes of a graph.
+    calls: IdSet,
     /// Ids that a call or work waited for, and whose work has not come.
     waited: NumberMap<u64, PacketPosition>,
     left_out: u64,
@@ -231,12 +241,16 @@ impl Visitor for Check {
             return;
         }
         match self.without_work.remove(&id) {
-            Some(call) => order(position, id, call.start, event.start, findings),
-            None if self.submitted.has(id) => {}
+            Some(call) => {
+                self.calls.insert(call_of(event, id));
+                order(position, id, call.start, event.start, findings);
+            }
+            None if self.submitted.has(id) => drop(self.calls.insert(call_of(event, id))),
             None => {
                 let waiting = Waiting {
                     position,
                     start: event.start,
+                    call: call_of(event, id),
                 };
                 self.left_out += wait(&mut self.without_call, id, waiting);
             }
@@ -250,6 +264,11 @@ impl Check {
         if event.name.text == RECORDING {
             let configuration = event.text("configuration").unwrap_or_default();
             self.selective |= is_selective(configuration);
+        } else if NoteKind::MISSING.name() == Some(event.name.text) {
+            findings.add(position, || {
+                let what = event.text("detail").unwrap_or_default();
+                format!("records are missing: {what}")
+            });
         } else if NoteKind::ENDED_EARLY.name() == Some(event.name.text) {
             findings.add(position, || {
                 let reason = event.text("detail").unwrap_or_default();
@@ -280,9 +299,17 @@ impl Check {
             return;
         }
         match self.without_call.remove(&id) {
-            Some(work) => order(work.position, id, start, work.start, findings),
+            Some(work) => {
+                self.calls.insert(work.call);
+                order(work.position, id, start, work.start, findings);
+            }
             None => {
-                self.left_out += wait(&mut self.without_work, id, Waiting { position, start });
+                let waiting = Waiting {
+                    position,
+                    start,
+                    call: 0,
+                };
+                self.left_out += wait(&mut self.without_work, id, waiting);
             }
         }
     }
@@ -292,7 +319,8 @@ impl Check {
         if !self.ours {
             return;
         }
-        let complete = self.worked.is_complete() && self.submitted.is_complete();
+        let complete =
+            self.worked.is_complete() && self.submitted.is_complete() && self.calls.is_complete();
         let end = PacketPosition::default();
         if self.left_out > 0 || !complete || tracks.left_out() > 0 {
             findings.add(end, || {
@@ -308,7 +336,7 @@ impl Check {
             list.push((call.position, what));
         }
         for (id, work) in &self.without_call {
-            if EventId(*id).is_without_call() {
+            if EventId(*id).is_without_call() || self.calls.has(work.call) {
                 continue;
             }
             list.push((

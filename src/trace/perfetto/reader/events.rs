@@ -6,7 +6,7 @@ use super::findings::{Findings, PacketPosition};
 use super::sequences::{Entry, Sequence, name_of_table};
 use super::texts::{TextId, Texts};
 use super::tracks::{Track, TrackId};
-use crate::record::{Nanos, ProcessId};
+use crate::record::{Nanos, ProcessId, Unfinished};
 use crate::trace::model::{CounterValue, FlowId, FlowPoint, StackFrame, Value};
 use crate::trace::perfetto::schema::field::{
     self, debug_annotation, gpu_correlation, gpu_render_stage_event as stage,
@@ -245,8 +245,10 @@ pub struct Details {
     pub bytes: i64,
     /// The status of the runtime, negative for errors.
     pub status: i64,
-    /// Whether there is a reason why it did not complete.
+    /// Whether there is a reason why it has no end.
     pub unfinished: bool,
+    /// Whether the reason is that the runtime gave no times of work that completed.
+    pub untimed: bool,
 }
 
 impl Details {
@@ -254,7 +256,10 @@ impl Details {
         match name {
             b"bytes" => self.bytes = value.parse().unwrap_or(0),
             b"status" => self.status = value.parse().unwrap_or(0),
-            b"unfinished" => self.unfinished = true,
+            b"unfinished" => {
+                self.unfinished = true;
+                self.untimed = Unfinished::NO_TIMES.name() == Some(value);
+            }
             _ => {}
         }
     }

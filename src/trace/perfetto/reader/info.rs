@@ -95,8 +95,10 @@ pub struct Info {
     pub kernels: u64,
     /// Number of other pieces of work.
     pub other_work: u64,
-    /// Number of pieces of work without an end.
+    /// Number of pieces of work without an end, apart from those without times.
     pub unfinished: u64,
+    /// Number of pieces of work that completed without times.
+    pub untimed: u64,
     /// Number of records that were lost while recording.
     pub lost: u64,
     /// Number of samples of the program counter.
@@ -113,6 +115,8 @@ pub struct Info {
     pub ended_early: Vec<(Nanos, String)>,
     /// How processes ended that did not end their recordings themselves.
     pub ends: Vec<String>,
+    /// What is missing, and why, as recordings say.
+    pub missing: Vec<String>,
     /// Our instants about losses and other observations, and the number of each.
     pub notes: BTreeMap<String, u64>,
 }
@@ -291,8 +295,11 @@ impl Visitor for Reading {
     fn work(&mut self, _: PacketPosition, event: &WorkEvent<'_>, _: &mut Findings) {
         let end = event.start.0.saturating_add(event.duration.unwrap_or(0));
         self.extend(event.start, Nanos(end));
-        let unfinished = event.duration.is_none() || event.details.unfinished;
-        self.info.unfinished += u64::from(unfinished);
+        if event.details.untimed {
+            self.info.untimed += 1;
+        } else if event.duration.is_none() || event.details.unfinished {
+            self.info.unfinished += 1;
+        }
         match event.category {
             Some(1 | 2) => self.info.kernels += 1,
             _ => self.info.other_work += 1,
@@ -329,6 +336,12 @@ impl Reading {
         {
             let reason = detail.unwrap_or_default().to_owned();
             self.info.ended_early.push((event.time, reason));
+        }
+        if NoteKind::MISSING.name() == Some(event.name.text)
+            && self.info.missing.len() < MAX_ENTRIES
+        {
+            let what = detail.unwrap_or_default().to_owned();
+            return self.info.missing.push(what);
         }
         let ends = [NoteKind::DIED, NoteKind::EXITED, NoteKind::REPLACED];
         if ends.iter().any(|end| end.name() == Some(event.name.text))

@@ -45,17 +45,18 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     };
     let mut hotspots = Hotspots::with_each(|sample| rows.add(sample));
     let problems = input::read(&arguments.files, contents, &mut hotspots)?;
-    let samples = hotspots.report().samples;
+    let report = hotspots.report();
     drop(hotspots);
     for problem in &problems {
         say!("{problem}");
     }
     rows.finish()?;
     if rows.rows == 0 && rows.others == 0 {
-        return Err(match samples {
-            0 => anyhow!(super::NO_SAMPLES),
+        return Err(match report.samples {
+            0 => anyhow!(super::no_samples(&report)),
             _ => anyhow!(
-                "no sample by itself, only their counts: record with --raw-samples, or take the capture (record --capture)"
+                "no sample by itself, only their counts. CUDA gives no more; of other agents, record with --raw-samples, or \
+                 take the capture (record --capture)"
             ),
         }
         .into());

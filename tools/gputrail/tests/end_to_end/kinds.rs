@@ -47,6 +47,7 @@ const EXCEPTIONS: &[(&[&str], &str)] = &[
             "Completion.unfinished",
             "Unfinished: not complete when the recording ended",
             "NoteKind: calls after the end",
+            "NoteKind: records missing",
             "NoteKind: recording paused",
             "NoteKind: recording resumed",
             "NoteKind: recording started",
