@@ -91,7 +91,7 @@ fn headline(text: &mut String, report: &Report, summary: &Summary) {
         parts.push(count(report.processes.into(), "process"));
     }
     let _ = write!(text, "{}", parts.join(", "));
-    if let Some((first, last)) = summary.span() {
+    if let Some((first, last)) = summary.span().filter(|(first, last)| first < last) {
         let _ = write!(text, " in {}", time(Nanos(last.0.saturating_sub(first.0))));
     }
     text.push('\n');

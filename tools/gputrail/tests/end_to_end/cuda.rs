@@ -647,7 +647,7 @@ fn graphs_are_told_from_their_creation_to_their_end_and_launches_are_above_their
         let of_changes = &["--kind=graph-change"];
         let ended = well(&mut stand_ins.record_with(of_changes, version, "", &["graphs"]));
         assert!(
-            ended.stderr.contains("19 other records in "),
+            ended.stderr.contains("20 other records"),
             "{}",
             ended.stderr
         );
