@@ -2,9 +2,10 @@
  *
  *     STANDIN_VERSION   1108, 1201, 1209, 1300, 1301, 1303, 1305: sizes of records, and which functions there are
  *     STANDIN_FAULT     words: subscribed (another subscriber), unknown (999 to all), before (a record from before the
- *                       start), untimed (kernels without times), dropped (says so), dropped_in (of a stream), late (buffers come at the forced flush),
- *                       never (buffers do not come), foreign (records of unknown kinds), unsized (the size of copies is
- *                       not stated), troubled (an error and a warning of its own)
+ *                       start), untimed (kernels without times), dropped (says so), dropped_in (of a stream), late (buffers
+ *                       come at the forced flush), never (buffers do not come), null (buffers without an address come,
+ *                       too), foreign (records of unknown kinds), unsized (the size of copies is not stated), troubled
+ *                       (an error and a warning of its own)
  *
  * and of PC sampling: old_device (27), no_privileges (35), full_buffer (of the hardware, once), lost_samples (five, once),
  * bit_by_bit (an address a call), at_end (samples come when sampling is disabled). Compiled with WITHOUT_SAMPLING it has
@@ -130,6 +131,7 @@ static void deliver(struct buffer *buffer) {
     size_t used = buffer->used;
     buffer->start = NULL;
     int placed = !!fault("dropped_in");
+    if (fault("null")) complete(NULL, 0, NULL, 0, 0), complete(NULL, 0, NULL, 4096, 96);
     complete(placed ? (void *)1 : NULL, placed ? 7 : 0, start, buffer->size, used);
 }
 

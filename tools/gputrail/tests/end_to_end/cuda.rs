@@ -138,6 +138,7 @@ fn faults_of_cupti_neither_disturb_the_program_nor_pass_silently() {
     let faults = [
         ("late", 5, 11, ""),
         ("foreign", 5, 11, ""),
+        ("null", 5, 11, ""),
         ("before", 5, 11, ""),
         (
             "dropped",
