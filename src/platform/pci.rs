@@ -60,7 +60,7 @@ impl PciDevice {
         let bits = u64::from(self.rate) * 1_000_000 * u64::from(self.width);
         match generation(self.rate) {
             0 => 0,
-            ..=LAST_OF_10_BITS => bits / 10,
+            1..=LAST_OF_10_BITS => bits / 10,
             FIRST_OF_FLITS.. => bits / 8,
             _ => bits / 130 * 16,
         }

@@ -61,7 +61,7 @@ fn a_listing_that_has_come_again_has_further_instructions() {
     let mut stored = metadata(&listing(&[line(0x10, "", 0)]));
     let mut symbols = Symbols::new();
     let found = symbols.resolve(&stored, ID, CodeOffset(0x10));
-    assert_eq!(found.missing, Some(Missing::NoLines(ID)));
+    assert_eq!(found.missing, Some(Missing::NoListedLines));
     assert_eq!(
         (&*found.frames[0].function, &found.instruction),
         ("saxpy", &None)

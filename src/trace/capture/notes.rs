@@ -183,7 +183,8 @@ impl ProcessStream<'_> {
         output.report.lost = output.report.lost.saturating_add(record.count);
         // A runtime does not say of which kind they were.
         let is_of_runtime = record.lost == Kind::default();
-        output.report.lost_by_runtime += if is_of_runtime { record.count } else { 0 };
+        let of_runtime = if is_of_runtime { record.count } else { 0 };
+        output.report.lost_by_runtime = output.report.lost_by_runtime.saturating_add(of_runtime);
         self.lost_completions |= is_of_runtime || record.lost == Kind::COMPLETION;
         let track = match record.thread {
             ThreadId::NONE => None,

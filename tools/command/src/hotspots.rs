@@ -59,7 +59,7 @@ fn wanted<'r>(report: &'r Report, arguments: &Arguments) -> Result<Vec<&'r Kerne
     let files = files.map(|file| file.display().to_string());
     let files = files.collect::<Vec<_>>().join(", ");
     if report.kernels.is_empty() {
-        return Err(anyhow!("{files}: {}", no_samples(&report)).into());
+        return Err(anyhow!("{files}: {}", no_samples(report)).into());
     }
     let Some(name) = &arguments.kernel else {
         return Ok(report.kernels.iter().collect());

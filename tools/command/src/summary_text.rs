@@ -99,7 +99,7 @@ fn headline(text: &mut String, report: &Report, summary: &Summary) {
 
 fn losses(text: &mut String, report: &Report, known: &Known<'_>) {
     missing(text, report);
-    let _ = match report.lost - report.lost_by_runtime {
+    let _ = match report.lost.saturating_sub(report.lost_by_runtime) {
         0 if known.incomplete || report.lost > 0 || !report.missing.is_empty() => Ok(()),
         0 => writeln!(text, "nothing was lost"),
         lost => writeln!(

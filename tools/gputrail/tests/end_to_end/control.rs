@@ -232,7 +232,7 @@ fn the_status_tells_what_is_recorded_of_which_process() {
     assert!(output.ends_with("run.pftrace"), "{output}");
     let text = recording.control("status");
     assert!(
-        text.contains(": on for ") && text.contains("nothing was lost"),
+        text.contains(": on for ") && text.contains("no record was dropped"),
         "{text}"
     );
     recording.go_on();

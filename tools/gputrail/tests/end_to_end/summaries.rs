@@ -35,7 +35,10 @@ fn the_tables_say_what_perfetto_says() {
     let all: Value = serde_json::from_str(&summary(&dir, "demo.pftrace", "json")).unwrap();
     let mut perfetto = Trace::open(dir.join("demo.pftrace"));
     for (tables, sql) in [
-        (&["kernels", "operations"][..], "gpu_slice"),
+        (
+            &["kernels", "operations", "graph_launches"][..],
+            "gpu_slice",
+        ),
         (
             &["calls"][..],
             "slice join thread_track on slice.track_id = thread_track.id and slice.category = 'sim'",
