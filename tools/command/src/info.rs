@@ -436,6 +436,26 @@ fn verdict(complete: bool, end: &End<'_>) -> String {
     }
 }
 
+/// The links of the agents of a capture, in words.
+fn links(metadata: &Metadata) -> Vec<String> {
+    let address = |id: AgentId| match metadata.agents.get(&id) {
+        Some(agent) if agent.bus.is_some() => metadata.string(agent.bus).to_owned(),
+        _ => format!("agent {id}"),
+    };
+    let mut agents: Vec<AgentId> = metadata.agents.keys().copied().collect();
+    agents.sort_unstable();
+    let links = agents.iter().flat_map(|agent| metadata.links(*agent));
+    let in_words = |link: &Link| {
+        let to = match link.peer {
+            AgentId::NONE => "host".to_owned(),
+            peer => address(peer),
+        };
+        let words = link.in_words(metadata.string(link.upstream));
+        format!("{} to {to}: {words}", address(link.agent))
+    };
+    links.map(in_words).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -457,24 +477,4 @@ mod tests {
         assert!(verdict(true, &end(&[(1, "range")])).ends_with("; 1 range was in progress"));
         assert_eq!(verdict(false, &end(&[])), "no: see above");
     }
-}
-
-/// The links of the agents of a capture, in words.
-fn links(metadata: &Metadata) -> Vec<String> {
-    let address = |id: AgentId| match metadata.agents.get(&id) {
-        Some(agent) if agent.bus.is_some() => metadata.string(agent.bus).to_owned(),
-        _ => format!("agent {id}"),
-    };
-    let mut agents: Vec<AgentId> = metadata.agents.keys().copied().collect();
-    agents.sort_unstable();
-    let links = agents.iter().flat_map(|agent| metadata.links(*agent));
-    let in_words = |link: &Link| {
-        let to = match link.peer {
-            AgentId::NONE => "host".to_owned(),
-            peer => address(peer),
-        };
-        let words = link.in_words(metadata.string(link.upstream));
-        format!("{} to {to}: {words}", address(link.agent))
-    };
-    links.map(in_words).collect()
 }
