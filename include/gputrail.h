@@ -713,7 +713,8 @@ enum {
     GPUTRAIL_NOTE_KIND_STOPPED = 10, /* The recording was switched off from outside, for all its processes; the text is the reason. */
     GPUTRAIL_NOTE_KIND_STARTED = 11, /* The recording was switched on from outside. */
     GPUTRAIL_NOTE_KIND_COUNTERS = 12, /* Counters of an agent are collected for each dispatch; the text lists them. */
-    GPUTRAIL_NOTE_KIND_DEVICE_COUNTERS = 13 /* Counters of an agent are collected at a period; the text lists them. */
+    GPUTRAIL_NOTE_KIND_DEVICE_COUNTERS = 13, /* Counters of an agent are collected at a period; the text lists them. */
+    GPUTRAIL_NOTE_KIND_MISSING = 14 /* Records that a source should have had are missing; the text says how many, and why. */
 };
 
 /* An attribute of an agent, and its unit. An agent has those that its runtime or the system reports. */
