@@ -32,7 +32,7 @@ use crate::transparency::ffmpeg;
 use crate::witness::{WITNESSED, Witness};
 
 /// The default number of programs killed by all tests together.
-const KILLS: u32 = 200;
+const KILLS: u32 = 100;
 /// One of this many traces is opened with Perfetto; the others are read as captures only.
 const ASKED: u32 = 8;
 /// `percent` of all kills.
