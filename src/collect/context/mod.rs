@@ -80,6 +80,7 @@ mod buffer;
 mod external;
 mod flight;
 mod group;
+mod sessions;
 #[cfg(test)]
 mod stress;
 #[cfg(test)]
@@ -100,6 +101,7 @@ pub use buffer::{BufferOptions, Drops, RecordBuffer};
 pub use external::ExternalRequest;
 pub use flight::{Dump, FlightOptions, FlightRecorder};
 pub use group::{CounterGroup, GroupError, GroupOptions, GroupValue, Number, WrongType};
+pub use sessions::{CounterSessions, KEPT_SESSIONS, SessionCounter, SessionError, SessionOptions};
 
 use crate::buffer::{LayoutError, MappingError};
 use crate::collect::counting::{

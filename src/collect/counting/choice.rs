@@ -1,11 +1,13 @@
 //! Counters that are chosen for each dispatch (rocprofiler-sdk: the dispatch counting service with its callbacks;
 //! ROCProfiler v1: queue callbacks).
 
-use super::CounterSet;
+use super::{CounterSet, Reading};
 use crate::collect::process;
+use crate::counters::{Counted, Property};
 use crate::platform::inside::Uncancelled;
-use crate::record::{CounterValue, KernelDispatch};
+use crate::record::{CorrelationId, CounterValue, KernelDispatch, Nanos};
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +27,29 @@ pub trait DispatchCounting: Send + Sync {
     fn counted(&self, values: &[CounterValue]) {
         let _ = values;
     }
+
+    /// A kernel has ended: what was read of the basic counters that were chosen for it.
+    fn measured(&self, dispatch: &DispatchReadings) {
+        let _ = dispatch;
+    }
+
+    /// A kernel for which counters were chosen does not run, or is not recorded: neither of the other functions is called for it.
+    fn abandoned(&self, call: CorrelationId) {
+        let _ = call;
+    }
+}
+
+/// What was read of the basic counters of one dispatch.
+#[derive(Clone, Debug, Default)]
+pub struct DispatchReadings {
+    /// The call that enqueued it.
+    pub call: CorrelationId,
+    /// Its duration, if it is known.
+    pub duration: Option<Nanos>,
+    /// The readings of the basic counters.
+    pub readings: Vec<(Counted, Reading)>,
+    /// The properties of the agent.
+    pub properties: HashMap<Property, f64>,
 }
 
 /// The tool of a request, which is called until it panics or the request ends.
@@ -64,6 +89,16 @@ impl Choice {
     /// Passes the values of a kernel to the tool.
     pub fn counted(&self, values: &[CounterValue]) {
         self.call(|tool| tool.counted(values));
+    }
+
+    /// Passes what was read of a kernel to the tool.
+    pub fn measured(&self, dispatch: &DispatchReadings) {
+        self.call(|tool| tool.measured(dispatch));
+    }
+
+    /// Tells the tool that the kernel of this call has no values.
+    pub fn abandoned(&self, call: CorrelationId) {
+        self.call(|tool| tool.abandoned(call));
     }
 
     /// Waits for the calls in progress. The tool is not called any more.

@@ -11,17 +11,18 @@
 mod choice;
 mod error;
 mod possible;
+mod reading;
 mod set;
 #[cfg(test)]
 mod tests;
-#[cfg(any(feature = "opencl", feature = "sim"))]
 pub(crate) mod values;
 
-pub use choice::DispatchCounting;
 pub(crate) use choice::{Choice, is_choosing};
+pub use choice::{DispatchCounting, DispatchReadings};
 pub use error::{CountingError, UnknownCounter};
 pub(crate) use possible::run_note;
 pub use possible::{LeftOut, OneRun, runs_of_note};
+pub use reading::Reading;
 pub use set::CounterSet;
 
 use super::agents::{self, AgentRequest, AgentService, ServiceKind};

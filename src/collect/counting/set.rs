@@ -74,6 +74,15 @@ impl CounterSet {
         }
     }
 
+    /// The basic counters of one pass alone, without values of their own: a pass that a tool repeats itself.
+    pub(crate) fn of_pass(&self, pass: usize) -> CounterSet {
+        CounterSet {
+            wanted: Vec::new(),
+            passes: vec![self.passes.get(pass).cloned().unwrap_or_default()],
+            ..self.clone()
+        }
+    }
+
     /// The architecture.
     pub fn architecture(&self) -> &Arc<Architecture> {
         &self.architecture
@@ -122,6 +131,7 @@ impl PartialEq for CounterSet {
     fn eq(&self, other: &CounterSet) -> bool {
         Arc::ptr_eq(&self.architecture, &other.architecture)
             && self.wanted == other.wanted
+            && self.passes == other.passes
             && self.per_pass == other.per_pass
             && self.instances == other.instances
     }

@@ -1,6 +1,6 @@
 //! The records of values: basic counters as they were read, and metrics computed from them.
 
-use super::CounterSet;
+use super::{CounterSet, Reading};
 use crate::capture::names::Names;
 use crate::counters::{
     Column, Counted, Definition, Invalid, Measured, Property, Resolution, Usage, evaluate,
@@ -11,37 +11,6 @@ use crate::record::{
 };
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// The reading of a basic counter.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Reading {
-    /// The values of the instances of its block.
-    pub instances: Vec<u64>,
-    /// The share of the time during which it counted, in thousandths.
-    pub scheduled: u16,
-    /// The reason for which there is no value.
-    pub invalid: CounterInvalid,
-}
-
-impl Reading {
-    /// A value of all instances together that counted all the time.
-    pub fn of(value: u64) -> Reading {
-        Reading {
-            instances: vec![value],
-            scheduled: ALWAYS_SCHEDULED,
-            invalid: CounterInvalid::NO,
-        }
-    }
-
-    /// No value, for this reason.
-    pub fn invalid(invalid: CounterInvalid) -> Reading {
-        Reading {
-            instances: vec![0],
-            scheduled: 0,
-            invalid,
-        }
-    }
-}
 
 /// The subject of values: a dispatch, or a span of time.
 #[derive(Copy, Clone, Debug, Default)]
@@ -99,6 +68,11 @@ impl ValueRecords {
             properties,
             set,
         }
+    }
+
+    /// The properties of the agent.
+    pub fn properties(&self) -> &HashMap<Property, f64> {
+        &self.properties
     }
 
     /// The set.
@@ -190,7 +164,7 @@ fn invalid(reason: Invalid) -> CounterInvalid {
     }
 }
 
-fn usage(usage: Usage) -> CounterUsage {
+pub(crate) fn usage(usage: Usage) -> CounterUsage {
     match usage {
         Usage::Items => CounterUsage::ITEMS,
         Usage::Percentage => CounterUsage::PERCENTAGE,

@@ -14,12 +14,12 @@ use super::waves::SIMDS;
 use crate::capture::names::Names;
 use crate::collect::agents::{ConfigureError, Provider};
 use crate::collect::correlation::HostThread;
-use crate::collect::counting::values::{Reading, Subject, ValueRecords};
+use crate::collect::counting::values::{Subject, ValueRecords};
 use crate::collect::counting::{
-    Choice, Countable, CountingDelivery, CountingMode, CountingRequest,
+    Choice, Countable, CountingDelivery, CountingMode, CountingRequest, DispatchReadings, Reading,
 };
 use crate::collect::recorder::Recorder;
-use crate::counters::{self, Architecture, Block, Catalogue, Property, Sources};
+use crate::counters::{self, Architecture, Block, Catalogue, Counted, Property, Sources};
 use crate::platform::sync::lock_std;
 use crate::record::{AgentId, CorrelationId, CounterValue, KernelDispatch, Nanos, QueueId, WorkId};
 use std::collections::{BTreeMap, HashMap};
@@ -329,10 +329,19 @@ impl DeviceCounters {
             duration: Some(duration.0),
             ..Subject::default()
         };
-        let values = state.write(records, &subject, &counts);
+        let readings = readings(records, &counts);
+        let values = state.write(records, &subject, &readings);
         drop(state);
         if let Some(choice) = &counters.choice {
-            choice.counted(&values);
+            if !values.is_empty() {
+                choice.counted(&values);
+            }
+            choice.measured(&DispatchReadings {
+                call: subject.correlation,
+                duration: Some(duration),
+                readings,
+                properties: records.properties().clone(),
+            });
         }
     }
 }
@@ -371,7 +380,7 @@ impl State {
         };
         if let Some(configured) = &self.configured {
             let records = configured.records.clone();
-            self.write(&records, &subject, &counts);
+            self.write(&records, &subject, &readings(&records, &counts));
         }
     }
 
@@ -380,28 +389,30 @@ impl State {
         &mut self,
         records: &ValueRecords,
         subject: &Subject,
-        counts: &Counts,
+        readings: &[(Counted, Reading)],
     ) -> Vec<CounterValue> {
         let (Some(delivery), Some((host, recorder))) = (self.delivery, &mut self.host) else {
             return Vec::new();
         };
-        let set = records.set();
-        let readings: Vec<_> = set
-            .counted()
-            .map(|counted| {
-                let name = &set.architecture().counter(counted.0).name;
-                let mut reading = Reading::of(0);
-                reading.instances = events::values(name, counts);
-                (counted, reading)
-            })
-            .collect();
-        let values = records.of(subject, &readings);
+        let values = records.of(subject, readings);
         for record in &values {
             keep_room(recorder.as_ref());
             host.write_to(delivery.buffers, *record);
         }
         values
     }
+}
+
+/// The readings of the counters of `records`.
+fn readings(records: &ValueRecords, counts: &Counts) -> Vec<(Counted, Reading)> {
+    let set = records.set();
+    let read = |counted: Counted| {
+        let name = &set.architecture().counter(counted.0).name;
+        let mut reading = Reading::of(0);
+        reading.instances = events::values(name, counts);
+        (counted, reading)
+    };
+    set.counted().map(read).collect()
 }
 
 impl Provider<CountingRequest> for DeviceCounters {

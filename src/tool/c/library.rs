@@ -5,7 +5,7 @@ use super::objects::{Class, Objects, Owner, Subscribed, destroy};
 use super::status::{Failure, Status};
 use super::{Answer, GPUTRAIL_API_VERSION, callback, done};
 use crate::collect::context::{
-    CallbackThread, Context, CounterGroup, FlightRecorder, InternalThreadWatch,
+    CallbackThread, Context, CounterGroup, CounterSessions, FlightRecorder, InternalThreadWatch,
 };
 use crate::collect::counting::CounterSet;
 use crate::collect::process;
@@ -39,6 +39,7 @@ pub(super) struct State {
     pub flights: Objects<FlightRecorder>,
     pub groups: Objects<CounterGroup>,
     pub counter_sets: Objects<CounterSet>,
+    pub counter_sessions: Objects<CounterSessions>,
     pub threads: Objects<CallbackThread>,
     pub watches: Objects<InternalThreadWatch>,
 }
@@ -56,6 +57,7 @@ impl State {
             flights: Objects::new(Class::Flight),
             groups: Objects::new(Class::CounterGroup),
             counter_sets: Objects::new(Class::CounterSet),
+            counter_sessions: Objects::new(Class::CounterSessions),
             threads: Objects::new(Class::CallbackThread),
             watches: Objects::new(Class::Watch),
         }
@@ -180,13 +182,14 @@ pub(super) fn finalise(owner: Option<Owner>) {
     let (contexts, buffers) = (state.contexts.take(owner), state.buffers.take(owner));
     let (timelines, flights) = (state.timelines.take(owner), state.flights.take(owner));
     let (groups, sets) = (state.groups.take(owner), state.counter_sets.take(owner));
+    let sessions = state.counter_sessions.take(owner);
     let (threads, watches) = (state.threads.take(owner), state.watches.take(owner));
     state.program &= owner.is_some_and(|owner| owner != Owner::PROGRAM);
     state.tools_loaded &= owner.is_some();
     drop(state);
     buffers.into_iter().for_each(destroy);
     contexts.into_iter().for_each(destroy);
-    drop((timelines, flights, groups, sets, threads, watches));
+    drop((timelines, flights, groups, sets, sessions, threads, watches));
 }
 
 /// Delivers what is in every buffer.

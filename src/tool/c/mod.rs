@@ -12,6 +12,7 @@ mod buffer;
 mod callback;
 mod context;
 mod counter_group;
+mod counter_sessions;
 mod counter_set;
 mod counting;
 mod external;
@@ -38,6 +39,7 @@ pub use buffer::*;
 pub use callback::*;
 pub use context::*;
 pub use counter_group::*;
+pub use counter_sessions::*;
 pub use counter_set::*;
 pub use counting::*;
 pub use external::*;
@@ -48,8 +50,8 @@ pub use markers::*;
 pub use memory::*;
 pub use names::*;
 pub use objects::{
-    BufferHandle, CallbackThreadHandle, ContextHandle, CounterGroupHandle, CounterSetHandle,
-    FlightHandle, SubscriberHandle, TimelineHandle, ToolHandle, WatchHandle,
+    BufferHandle, CallbackThreadHandle, ContextHandle, CounterGroupHandle, CounterSessionsHandle,
+    CounterSetHandle, FlightHandle, SubscriberHandle, TimelineHandle, ToolHandle, WatchHandle,
 };
 pub use sampling::*;
 pub use simulation::*;

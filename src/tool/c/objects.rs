@@ -76,6 +76,8 @@ handles! {
     CounterGroupHandle: CounterGroup = 9, "group of counters", NO_SUCH_COUNTER_GROUP;
     /// A set of counters.
     CounterSetHandle: CounterSet = 10, "set of counters", NO_SUCH_COUNTER_SET;
+    /// Counters that are opened for sessions.
+    CounterSessionsHandle: CounterSessions = 11, "opened counters", NO_SUCH_COUNTER_SESSIONS;
 }
 
 /// The objects of one class, by handle, each with its owner.

@@ -82,6 +82,21 @@ statuses! {
     WRONG_TYPE = -41, "the value is of another type";
     NO_SUCH_COUNTER_SET = -42, "no such set of counters: it has been destroyed, or the id belongs to another kind of object";
     SAMPLING_INCOMPATIBLE_SYSTEM = -43, "the system does not allow PC sampling: its kernel or driver lacks it, or a setting forbids it";
+    NO_SUCH_COUNTER_SESSIONS = -60, "no such opened counters: they have been closed, or the id belongs to another kind of object";
+    OUT_OF_RANGE = -61, "no counter has this index";
+    ALREADY_ENABLED = -62, "the counter is enabled already";
+    NOT_ENABLED = -63, "the counter is not enabled";
+    NO_COUNTERS_ENABLED = -64, "no counter is enabled";
+    SESSION_STARTED = -65, "a session is in progress";
+    SESSION_NOT_STARTED = -66, "no session has begun";
+    PASS_STARTED = -67, "a pass has begun and not ended";
+    PASS_NOT_STARTED = -68, "no pass has begun";
+    SAMPLE_STARTED = -69, "a sample has begun and not ended";
+    SAMPLE_NOT_STARTED = -70, "no sample has begun";
+    SAMPLES_DIFFER = -71, "the pass has another number of samples than the first one";
+    NO_SUCH_SESSION = -72, "no results of this session: it has not ended, or too many have since";
+    NO_SUCH_SAMPLE = -73, "not all passes of the session have this sample";
+    NO_VALUE = -74, "the value could not be measured or computed";
     INTERNAL = -99, "an internal error of gputrail; the library continues to work";
 }
 

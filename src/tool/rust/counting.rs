@@ -12,7 +12,8 @@ use core::ffi::{CStr, c_char};
 use core::num::NonZeroU32;
 use std::ffi::CString;
 
-pub use crate::collect::context::{GroupOptions, GroupValue, Number, WrongType};
+pub use super::counter_sessions::{CounterSessions, SessionCounter};
+pub use crate::collect::context::{GroupOptions, GroupValue, Number, SessionOptions, WrongType};
 pub use crate::collect::counting::CountingMode;
 
 /// A counter or metric of an agent.
@@ -54,7 +55,7 @@ pub fn counters(agent: AgentId) -> Result<Vec<Counter>, Error> {
 }
 
 /// A text of the library.
-fn text(kept: *const c_char) -> &'static str {
+pub(super) fn text(kept: *const c_char) -> &'static str {
     if kept.is_null() {
         return "";
     }

@@ -47,6 +47,7 @@ mod callback;
 mod callee;
 mod client;
 mod context;
+mod counter_sessions;
 pub mod counting;
 pub mod external;
 mod flight;

@@ -256,8 +256,7 @@ pub(super) fn write(
         return CountedKernel::default();
     };
     if info.buffers.is_none() {
-        counters.abandon(info.work.correlation);
-        return CountedKernel::default();
+        return counters.abandon(info.work.correlation);
     }
     let subject = Subject {
         work: info.work.id,
@@ -274,6 +273,6 @@ pub(super) fn write(
 #[inline(never)]
 pub(super) fn abandon(call: &ObservedCall) {
     if let Some(counters) = counters() {
-        counters.abandon(call.correlation());
+        counters.abandon(call.correlation()).tell();
     }
 }

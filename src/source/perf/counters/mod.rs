@@ -17,9 +17,10 @@ use super::event::{explain, sample_time};
 use crate::capture::names::Names;
 use crate::collect::agents::{ConfigureError, Provider};
 use crate::collect::correlation::HostThread;
-use crate::collect::counting::values::{Reading, Subject, ValueRecords};
+use crate::collect::counting::values::{Subject, ValueRecords};
 use crate::collect::counting::{
     Choice, Countable, CounterSet, CountingDelivery, CountingMode, CountingRequest,
+    DispatchReadings, Reading,
 };
 use crate::collect::process;
 use crate::collect::switchboard::Buffers;
@@ -247,12 +248,20 @@ impl HostCounters {
         true
     }
 
-    /// The kernel of this call does not run.
-    pub(crate) fn abandon(&self, call: CorrelationId) {
+    /// The kernel of this call does not run, or is not recorded. The result tells the tool that has chosen its counters.
+    pub(crate) fn abandon(&self, call: CorrelationId) -> CountedKernel {
+        let mut choice = None;
         for counted in &mut self.state().agents {
-            counted.chosen.remove(&call);
+            if counted.chosen.remove(&call).is_some() {
+                choice = counted.choice.clone();
+            }
         }
         self.release();
+        CountedKernel {
+            choice,
+            abandoned: Some(call),
+            ..CountedKernel::default()
+        }
     }
 
     /// Reads the events before `pass` of a kernel of `agent`.
@@ -357,7 +366,19 @@ impl HostCounters {
             _ => invalid(&records, CounterInvalid::NOT_SERIALIZED),
         };
         let values = records.of(subject, &readings);
-        Some((buffers, CountedKernel { choice, values }))
+        let readings = DispatchReadings {
+            call: subject.correlation,
+            duration: subject.duration.map(Nanos),
+            readings,
+            properties: HashMap::new(),
+        };
+        let counted = CountedKernel {
+            choice,
+            values,
+            readings,
+            abandoned: None,
+        };
+        Some((buffers, counted))
     }
 
     /// Releases the counters if the calling thread owns them.
@@ -518,14 +539,24 @@ fn invalid(records: &ValueRecords, reason: CounterInvalid) -> Vec<(Counted, Read
 pub(crate) struct CountedKernel {
     choice: Option<Choice>,
     values: Vec<CounterValue>,
+    readings: DispatchReadings,
+    /// Set if there are no values.
+    abandoned: Option<CorrelationId>,
 }
 
 impl CountedKernel {
     /// Passes the values to the tool. The calling thread's state is not in use, since the tool may use it.
     pub(crate) fn tell(&self) {
-        if let Some(choice) = &self.choice {
+        let Some(choice) = &self.choice else {
+            return;
+        };
+        if let Some(call) = self.abandoned {
+            return choice.abandoned(call);
+        }
+        if !self.values.is_empty() {
             choice.counted(&self.values);
         }
+        choice.measured(&self.readings);
     }
 }
 

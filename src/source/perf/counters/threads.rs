@@ -2,7 +2,7 @@
 
 use super::group::{Group, GroupReading};
 use super::host_event::{HostEvent, TASK_CLOCK};
-use crate::collect::counting::values::Reading;
+use crate::collect::counting::Reading;
 use crate::counters::{Architecture, Counted};
 use crate::platform::system::thread_id;
 use crate::record::{ALWAYS_SCHEDULED, CounterInvalid};

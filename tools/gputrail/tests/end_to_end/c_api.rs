@@ -293,6 +293,20 @@ fn a_program_chooses_the_counters_of_each_kernel() {
 }
 
 #[test]
+fn a_program_counts_in_sessions_passes_and_samples() {
+    needs!(a_program_counts_in_sessions_passes_and_samples: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    for compiler in [C, CPP] {
+        let program = linked(&dir, compiler, "c_api_counter_sessions");
+        for driver in [Driver::Basic, Driver::Threaded] {
+            let ended = run(&mut dir.untraced(driver, &program, &[])).well();
+            assert_eq!(ended.text(), "passed\n");
+            assert_eq!(ended.stderr, "");
+        }
+    }
+}
+
+#[test]
 fn a_program_that_observes_itself_is_recorded_as_well() {
     needs!(a_program_that_observes_itself_is_recorded_as_well:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);

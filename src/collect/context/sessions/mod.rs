@@ -1,0 +1,539 @@
+//! Sessions of counters: passes over the same work, and samples of parts of it (GPUPerfAPI).
+//!
+//! A tool opens the counters of an agent, or of one of its queues, enables some, and begins a session. It does its work
+//! once for each pass, and brackets the parts whose values it wants: the samples, which have the same ids in each pass.
+//! A sample has the kernels that are enqueued between its begin and its end; the values of its counters are computed from
+//! what all of them counted together.
+//!
+//! A session uses the [counter collection service](crate::collect::counting): while it lasts, the agent's kernels run one
+//! after the other, and no other tool of the process counts or samples.
+
+mod error;
+mod samples;
+
+pub use error::SessionError;
+
+use super::{BufferOptions, Context, Number, RecordBuffer, Selection, ToolError};
+use crate::collect::counting::values::{Subject, ValueRecords};
+use crate::collect::counting::{
+    CounterSet, CountingMode, DispatchCounting, DispatchReadings, is_choosing,
+};
+use crate::collect::delivering::is_delivering;
+use crate::collect::process;
+use crate::collect::switchboard::Switchboard;
+use crate::counters::{Architecture, Definition, Usage};
+use crate::platform::sync::{QuietMutex, Signal};
+use crate::record::{
+    AgentId, CorrelationId, CounterInvalid, CounterValue, CounterValueType, KernelDispatch, Kind,
+    QueueId,
+};
+use samples::{Log, Session};
+use std::fmt::Write;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The number of ended sessions whose results are kept; older ones are forgotten.
+pub const KEPT_SESSIONS: usize = 8;
+
+/// How the counters of an agent are opened.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// Kernels of this queue alone are counted; `None` for all queues of the agent.
+    pub queue: Option<QueueId>,
+    /// The most counters of a pass, if the blocks' capacities are not to be used in full.
+    pub per_pass: Option<NonZeroU32>,
+}
+
+/// A counter or metric that can be enabled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionCounter {
+    /// Its name.
+    pub name: String,
+    /// A description.
+    pub description: String,
+    /// The unit of its values.
+    pub usage: Usage,
+    /// The type of its values: whole numbers of counters, floating-point numbers of metrics.
+    pub value_type: CounterValueType,
+}
+
+/// A tool that chooses the counters of the pass in progress.
+#[derive(Default)]
+struct Shared {
+    log: QuietMutex<Log>,
+    ended: Signal,
+    queue: Option<QueueId>,
+}
+
+impl DispatchCounting for Shared {
+    fn choose(&self, dispatch: &KernelDispatch) -> Option<Arc<CounterSet>> {
+        if self.queue.is_some_and(|queue| queue != dispatch.work.queue) {
+            return None;
+        }
+        self.log.lock().choose(dispatch.work.correlation)
+    }
+
+    fn measured(&self, dispatch: &DispatchReadings) {
+        self.log.lock().measured(dispatch);
+        self.ended.raise();
+    }
+
+    fn abandoned(&self, call: CorrelationId) {
+        self.log.lock().abandoned(call);
+        self.ended.raise();
+    }
+}
+
+/// The counters of an agent, opened for sessions. Dropping it ends the session in progress.
+///
+/// All functions may be called on any thread, also in callbacks, except where they say that they wait.
+pub struct CounterSessions {
+    board: Arc<Switchboard>,
+    agent: AgentId,
+    per_pass: Option<NonZeroU32>,
+    architecture: Arc<Architecture>,
+    counters: Vec<SessionCounter>,
+    buffer: RecordBuffer,
+    /// From the begin of a session until its kernels have ended.
+    context: QuietMutex<Option<Context>>,
+    enabled: QuietMutex<Vec<u32>>,
+    shared: Arc<Shared>,
+}
+
+impl CounterSessions {
+    /// Opens the counters that the agent can count now, none of them enabled (GPUPerfAPI: `GPA_OpenContext`).
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::NotAvailable`]; as for [`Context::count`], of what does not depend on the counters; as for the creation
+    /// of a [`RecordBuffer`].
+    pub fn open(agent: AgentId, options: SessionOptions) -> Result<CounterSessions, SessionError> {
+        let board = process::begin_for_tool().ok_or(ToolError::NotAvailable)?;
+        Self::on(board, agent, options)
+    }
+
+    /// Opens the counters of an agent of `board`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`CounterSessions::open`].
+    pub fn on(
+        board: &Arc<Switchboard>,
+        agent: AgentId,
+        options: SessionOptions,
+    ) -> Result<CounterSessions, SessionError> {
+        let counting = board.counting();
+        let (possible, name) = counting
+            .named_configurations(agent)
+            .map_err(ToolError::from)?;
+        let Some(possible) = possible.first().filter(|possible| possible.dispatches) else {
+            let refused = match possible.is_empty() {
+                true => crate::collect::counting::CountingError::NotSupported { agent: name },
+                false => crate::collect::counting::CountingError::Mode {
+                    agent: name,
+                    mode: CountingMode::Dispatch,
+                },
+            };
+            return Err(ToolError::from(refused).into());
+        };
+        let architecture = possible.architecture.clone();
+        let mut counters = Vec::new();
+        for counter in architecture.counters() {
+            // Counters that this machine does not have are not offered.
+            if counting.set(agent, &[&counter.name], None).is_err() {
+                continue;
+            }
+            counters.push(SessionCounter {
+                name: counter.name.clone(),
+                description: counter.description.clone(),
+                usage: counter.usage,
+                value_type: match counter.definition {
+                    Definition::Basic { .. } => CounterValueType::UINT64,
+                    Definition::Derived(..) => CounterValueType::DOUBLE,
+                },
+            });
+        }
+        let buffer = RecordBuffer::on(board, BufferOptions::default(), |_| {})?;
+        Ok(CounterSessions {
+            board: board.clone(),
+            agent,
+            per_pass: options.per_pass,
+            architecture,
+            counters,
+            buffer,
+            context: QuietMutex::default(),
+            enabled: QuietMutex::default(),
+            shared: Arc::new(Shared {
+                queue: options.queue,
+                ..Shared::default()
+            }),
+        })
+    }
+
+    /// The counters and metrics, by their index.
+    pub fn counters(&self) -> &[SessionCounter] {
+        &self.counters
+    }
+
+    /// The index of the counter with this name, upper and lower case alike.
+    pub fn find(&self, name: &str) -> Option<u32> {
+        let found = |counter: &SessionCounter| counter.name.eq_ignore_ascii_case(name);
+        let exact = self.counters.iter().position(|known| known.name == name);
+        let place = exact.or_else(|| self.counters.iter().position(found));
+        place.map(|place| place as u32)
+    }
+
+    /// The names that are most like `name`, for messages.
+    pub fn nearest(&self, name: &str) -> Vec<String> {
+        self.architecture.nearest(name)
+    }
+
+    /// Enables a counter for the sessions that begin later.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::OutOfRange`], [`SessionError::AlreadyEnabled`], [`SessionError::Sampling`].
+    pub fn enable(&self, counter: u32) -> Result<(), SessionError> {
+        let mut enabled = self.changeable(counter)?;
+        match enabled.binary_search(&counter) {
+            Ok(_) => Err(SessionError::AlreadyEnabled(self.name(counter))),
+            Err(place) => {
+                enabled.insert(place, counter);
+                Ok(())
+            }
+        }
+    }
+
+    /// Disables a counter for the sessions that begin later.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::OutOfRange`], [`SessionError::NotEnabled`], [`SessionError::Sampling`].
+    pub fn disable(&self, counter: u32) -> Result<(), SessionError> {
+        let mut enabled = self.changeable(counter)?;
+        match enabled.binary_search(&counter) {
+            Ok(place) => {
+                enabled.remove(place);
+                Ok(())
+            }
+            Err(_) => Err(SessionError::NotEnabled(self.name(counter))),
+        }
+    }
+
+    /// Enables or disables all counters.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Sampling`].
+    pub fn enable_all(&self, on: bool) -> Result<(), SessionError> {
+        self.shared.log.lock().check_idle()?;
+        *self.enabled.lock() = match on {
+            true => (0..self.counters.len() as u32).collect(),
+            false => Vec::new(),
+        };
+        Ok(())
+    }
+
+    /// The indexes of the enabled counters, in ascending order.
+    pub fn enabled(&self) -> Vec<u32> {
+        self.enabled.lock().clone()
+    }
+
+    fn changeable(
+        &self,
+        counter: u32,
+    ) -> Result<impl std::ops::DerefMut<Target = Vec<u32>> + use<'_>, SessionError> {
+        self.check_index(counter)?;
+        self.shared.log.lock().check_idle()?;
+        Ok(self.enabled.lock())
+    }
+
+    fn check_index(&self, counter: u32) -> Result<(), SessionError> {
+        let counters = self.counters.len() as u32;
+        match counter < counters {
+            true => Ok(()),
+            false => Err(SessionError::OutOfRange { counter, counters }),
+        }
+    }
+
+    fn name(&self, counter: u32) -> String {
+        let counter = self.counters.get(counter as usize);
+        counter.map_or_else(String::new, |counter| counter.name.clone())
+    }
+
+    /// The set of the enabled counters.
+    fn set(&self) -> Result<Arc<CounterSet>, SessionError> {
+        let names: Vec<String> = self.enabled().iter().map(|at| self.name(*at)).collect();
+        if names.is_empty() {
+            return Err(SessionError::NoCounters);
+        }
+        let counting = self.board.counting();
+        let set = counting.set(self.agent, &names, self.per_pass);
+        Ok(set.map_err(ToolError::from)?)
+    }
+
+    /// The number of passes that the enabled counters need; 0 if none is enabled.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Tool`] if they cannot be counted.
+    pub fn passes(&self) -> Result<u32, SessionError> {
+        match self.set() {
+            Ok(set) => Ok(set.passes().len().max(1) as u32),
+            Err(SessionError::NoCounters) => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Begins a session with the enabled counters. The first one has the number 1.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Sampling`] if one is in progress; [`SessionError::NoCounters`]; [`SessionError::Tool`] if another
+    /// tool of the process counts or samples, or the system does not allow it.
+    pub fn begin(&self) -> Result<u32, SessionError> {
+        self.shared.log.lock().check_idle()?;
+        let set = self.set()?;
+        let mut context = self.context.lock();
+        if context.is_none() {
+            let made = Context::on(&self.board)?;
+            made.trace_to(&self.buffer, Selection::kinds(&[Kind::KERNEL_DISPATCH]))?;
+            made.count_chosen(&self.buffer, self.agent, self.shared.clone())?;
+            *context = Some(made);
+        }
+        if let Some(context) = &*context {
+            context.start()?;
+        }
+        let session = self.shared.log.lock().begin(set, self.enabled());
+        Ok(session)
+    }
+
+    /// Ends the session. Its kernels may still run.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotSampling`]; [`SessionError::PassStarted`] if a pass has not been ended.
+    pub fn end(&self) -> Result<(), SessionError> {
+        self.shared.log.lock().end()?;
+        let mut context = self.context.lock();
+        if let Some(context) = &*context {
+            context.stop()?;
+        }
+        if !self.shared.log.lock().is_busy() {
+            *context = None;
+        }
+        Ok(())
+    }
+
+    /// Begins a pass.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotSampling`], [`SessionError::PassStarted`].
+    pub fn begin_pass(&self) -> Result<(), SessionError> {
+        self.shared.log.lock().begin_pass()
+    }
+
+    /// Ends the pass.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::PassNotStarted`], [`SessionError::SampleStarted`]; [`SessionError::OtherSamples`] if it has not as
+    /// many samples as the first one, and the pass has ended then.
+    pub fn end_pass(&self) -> Result<(), SessionError> {
+        self.shared.log.lock().end_pass()
+    }
+
+    /// Begins a sample: kernels that are enqueued from now on belong to it.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotSampling`], [`SessionError::PassNotStarted`], [`SessionError::SampleStarted`];
+    /// [`SessionError::SampleExists`] if the pass has had a sample with this id.
+    pub fn begin_sample(&self, sample: u32) -> Result<(), SessionError> {
+        self.shared.log.lock().begin_sample(sample)
+    }
+
+    /// Ends the sample.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::SampleNotStarted`].
+    pub fn end_sample(&self) -> Result<(), SessionError> {
+        self.shared.log.lock().end_sample()
+    }
+
+    /// The number of samples of a session.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSession`].
+    pub fn samples(&self, session: u32) -> Result<u32, SessionError> {
+        let log = self.shared.log.lock();
+        Ok(log.any(session)?.samples().len() as u32)
+    }
+
+    /// Whether a pass of a session, from 0, has been ended and its kernels have. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSession`].
+    pub fn is_pass_complete(&self, session: u32, pass: u32) -> Result<bool, SessionError> {
+        let log = self.shared.log.lock();
+        Ok(log.any(session)?.is_pass_complete(pass as usize))
+    }
+
+    /// Whether all results of a session can be read at once. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSession`].
+    pub fn is_ready(&self, session: u32) -> Result<bool, SessionError> {
+        let log = self.shared.log.lock();
+        Ok(log.any(session)?.is_ready())
+    }
+
+    /// Whether the results of a sample can be read at once. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSession`]; [`SessionError::NotInAllPasses`] if the session has ended without it.
+    pub fn is_sample_ready(&self, session: u32, sample: u32) -> Result<bool, SessionError> {
+        self.shared.log.lock().any(session)?.is_sample_ready(sample)
+    }
+
+    /// The value of an enabled counter for a sample, of the type of the counter. Waits for the sample's kernels.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSession`] also before its end; [`SessionError::OutOfRange`], [`SessionError::NotEnabled`],
+    /// [`SessionError::NotInAllPasses`]; [`SessionError::Invalid`] if there is no value;
+    /// [`ToolError::Busy`] in a callback if it would have to wait.
+    pub fn value(&self, session: u32, sample: u32, counter: u32) -> Result<Number, SessionError> {
+        self.check_index(counter)?;
+        let (enabled, values) = self.evaluated(session, sample)?;
+        let place = enabled.iter().position(|of| *of == counter);
+        let value = place.and_then(|place| values.get(place));
+        let value = value.ok_or_else(|| SessionError::NotEnabled(self.name(counter)))?;
+        self.number(counter, value)
+    }
+
+    /// The values of all enabled counters for a sample, in ascending order of their indexes. Waits for the sample's kernels.
+    ///
+    /// # Errors
+    ///
+    /// As for [`CounterSessions::value`].
+    pub fn values(
+        &self,
+        session: u32,
+        sample: u32,
+    ) -> Result<Vec<(u32, Result<Number, CounterInvalid>)>, SessionError> {
+        let (enabled, values) = self.evaluated(session, sample)?;
+        let each = enabled.into_iter().zip(values);
+        Ok(each
+            .map(|(counter, value)| (counter, number(&value)))
+            .collect())
+    }
+
+    fn number(&self, counter: u32, value: &CounterValue) -> Result<Number, SessionError> {
+        number(value).map_err(|reason| SessionError::Invalid {
+            counter: self.name(counter),
+            reason,
+        })
+    }
+
+    /// The records of the values of a sample, in the order of the enabled counters.
+    fn evaluated(
+        &self,
+        session: u32,
+        sample: u32,
+    ) -> Result<(Vec<u32>, Vec<CounterValue>), SessionError> {
+        loop {
+            let seen = self.shared.ended.value();
+            {
+                let log = self.shared.log.lock();
+                let session = log.ended(session)?;
+                if session.is_sample_ready(sample)? {
+                    return Ok((session.enabled.clone(), self.evaluate(session, sample)));
+                }
+            }
+            if is_delivering() || is_choosing() || process::is_in_callback() {
+                return Err(ToolError::Busy.into());
+            }
+            self.shared.ended.wait(seen, Duration::from_millis(100));
+        }
+    }
+
+    fn evaluate(&self, session: &Session, sample: u32) -> Vec<CounterValue> {
+        let sum = session.sum(sample);
+        let subject = Subject {
+            duration: sum.duration.map(|duration| duration.0),
+            ..Subject::default()
+        };
+        let names = self.board.names();
+        let records = ValueRecords::new(session.set.clone(), self.agent, sum.properties, names);
+        records.of(&subject, &sum.readings)
+    }
+
+    /// The results of a session as text, a line for each sample, as the example of GPUPerfAPI's guide writes them; before
+    /// them a line of names if `headings`. A value that is invalid is empty. Waits for the session's kernels.
+    ///
+    /// # Errors
+    ///
+    /// As for [`CounterSessions::value`].
+    pub fn csv(&self, session: u32, headings: bool) -> Result<String, SessionError> {
+        let (samples, enabled) = {
+            let log = self.shared.log.lock();
+            let session = log.ended(session)?;
+            (session.samples(), session.enabled.clone())
+        };
+        let mut text = String::new();
+        if headings {
+            text.push_str("Identifier, ");
+            for counter in enabled {
+                text.push_str(&self.name(counter));
+                text.push_str(", ");
+            }
+            text.push('\n');
+        }
+        for sample in samples {
+            // Writing to a string does not fail.
+            let _ = write!(text, "session: {session}; sample: {sample}, ");
+            for (_, value) in self.values(session, sample)? {
+                let _ = match value {
+                    Ok(Number::Uint(value)) => write!(text, "{value},"),
+                    Ok(Number::Double(value)) => write!(text, "{value:.6},"),
+                    Err(_) => write!(text, ","),
+                };
+            }
+            text.push('\n');
+        }
+        Ok(text)
+    }
+
+    /// Whether no session is in progress, so that nothing is lost but results when this is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Sampling`].
+    pub fn check_idle(&self) -> Result<(), SessionError> {
+        self.shared.log.lock().check_idle()
+    }
+}
+
+fn number(value: &CounterValue) -> Result<Number, CounterInvalid> {
+    match value.value_type {
+        _ if value.invalid != CounterInvalid::NO => Err(value.invalid),
+        CounterValueType::DOUBLE => Ok(Number::Double(f64::from_bits(value.value))),
+        _ => Ok(Number::Uint(value.value)),
+    }
+}
+
+impl std::fmt::Debug for CounterSessions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CounterSessions")
+            .field("agent", &self.agent)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,321 @@
+//! Sessions, passes and samples, and what their kernels counted.
+
+use super::{KEPT_SESSIONS, SessionError};
+use crate::collect::counting::{CounterSet, DispatchReadings, Reading};
+use crate::counters::{Counted, Property};
+use crate::record::{CorrelationId, CounterInvalid, Nanos};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// The sessions of one opened agent.
+#[derive(Default)]
+pub(super) struct Log {
+    /// The session in progress at the back, before it the latest ones that have ended.
+    sessions: VecDeque<Session>,
+    is_sampling: bool,
+    begun: u32,
+    /// Kernels that have not ended, by their calls: the session and its part, and the number of kernels.
+    pending: HashMap<CorrelationId, (u32, Part, u32)>,
+}
+
+/// A sample of a pass.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Part {
+    pass: usize,
+    place: usize,
+}
+
+/// One session.
+pub(super) struct Session {
+    number: u32,
+    /// The enabled counters, which are those of the set in their order.
+    pub enabled: Vec<u32>,
+    pub set: Arc<CounterSet>,
+    /// The set of each pass alone.
+    of_passes: Vec<Arc<CounterSet>>,
+    passes: Vec<Pass>,
+    is_pass_open: bool,
+    is_sample_open: bool,
+    has_ended: bool,
+}
+
+#[derive(Default)]
+struct Pass {
+    samples: Vec<Sample>,
+    has_ended: bool,
+}
+
+/// What the kernels of a sample counted in one pass.
+#[derive(Default)]
+struct Sample {
+    id: u32,
+    /// Kernels that have not ended.
+    pending: u32,
+    sum: Sum,
+}
+
+/// What several kernels counted.
+#[derive(Clone, Default)]
+pub(super) struct Sum {
+    pub readings: Vec<(Counted, Reading)>,
+    /// The time of all kernels; `None` if it is not known of each.
+    pub duration: Option<Nanos>,
+    pub properties: HashMap<Property, f64>,
+    kernels: u32,
+}
+
+impl Sum {
+    fn add(&mut self, dispatch: &DispatchReadings) {
+        let before = match self.kernels {
+            0 => Some(Nanos(0)),
+            _ => self.duration,
+        };
+        let both = before.zip(dispatch.duration);
+        self.duration = both.map(|(before, more)| Nanos(before.0.saturating_add(more.0)));
+        self.kernels += 1;
+        self.properties.clone_from(&dispatch.properties);
+        for (counted, reading) in &dispatch.readings {
+            let known = self.readings.iter_mut().find(|(of, _)| of == counted);
+            let Some((_, sum)) = known else {
+                self.readings.push((*counted, reading.clone()));
+                continue;
+            };
+            let instances = sum.instances.len().max(reading.instances.len());
+            sum.instances.resize(instances, 0);
+            for (sum, more) in sum.instances.iter_mut().zip(&reading.instances) {
+                *sum = sum.saturating_add(*more);
+            }
+            sum.scheduled = sum.scheduled.min(reading.scheduled);
+            if reading.invalid != CounterInvalid::NO {
+                sum.invalid = reading.invalid;
+            }
+        }
+    }
+}
+
+impl Session {
+    /// The ids of its samples, in the order of the first pass.
+    pub fn samples(&self) -> Vec<u32> {
+        let samples = self.passes.first().map(|pass| &pass.samples[..]);
+        let samples = samples.unwrap_or_default();
+        samples.iter().map(|sample| sample.id).collect()
+    }
+
+    pub fn is_pass_complete(&self, pass: usize) -> bool {
+        let is_complete =
+            |pass: &Pass| pass.has_ended && pass.samples.iter().all(|sample| sample.pending == 0);
+        self.passes.get(pass).is_some_and(is_complete)
+    }
+
+    pub fn is_ready(&self) -> bool {
+        let mut samples = self.samples().into_iter();
+        self.has_ended
+            && self.passes.len() >= self.of_passes.len()
+            && samples.all(|id| matches!(self.is_sample_ready(id), Ok(true)))
+    }
+
+    /// The sample in each pass that it needs; `None` where it is not.
+    fn parts(&self, id: u32) -> impl Iterator<Item = Option<&Sample>> {
+        (0..self.of_passes.len()).map(move |pass| {
+            let mut samples = self.passes.get(pass)?.samples.iter();
+            samples.find(|sample| sample.id == id)
+        })
+    }
+
+    pub fn is_sample_ready(&self, id: u32) -> Result<bool, SessionError> {
+        if !self.has_ended {
+            return Ok(false);
+        }
+        if self.parts(id).any(|part| part.is_none()) {
+            return Err(SessionError::NotInAllPasses(id));
+        }
+        Ok(self.parts(id).flatten().all(|part| part.pending == 0))
+    }
+
+    /// What a sample counted in all passes. Its time is that of the last one.
+    pub fn sum(&self, id: u32) -> Sum {
+        let mut all = Sum::default();
+        for part in self.parts(id).flatten() {
+            all.readings.extend(part.sum.readings.iter().cloned());
+            all.duration = part.sum.duration;
+            if part.sum.kernels > 0 {
+                all.properties.clone_from(&part.sum.properties);
+            }
+        }
+        // Without kernels nothing has been counted.
+        for counted in self.set.counted() {
+            if !all.readings.iter().any(|(of, _)| *of == counted) {
+                all.readings.push((counted, Reading::of(0)));
+            }
+        }
+        all
+    }
+}
+
+impl Log {
+    pub fn check_idle(&self) -> Result<(), SessionError> {
+        match self.is_sampling {
+            true => Err(SessionError::Sampling),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether kernels of samples have not ended.
+    pub fn is_busy(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    fn current(&mut self) -> Result<&mut Session, SessionError> {
+        let last = self.sessions.back_mut().filter(|_| self.is_sampling);
+        last.ok_or(SessionError::NotSampling)
+    }
+
+    /// A session that is in progress or has ended.
+    pub fn any(&self, number: u32) -> Result<&Session, SessionError> {
+        let found = self.sessions.iter().find(|of| of.number == number);
+        found.ok_or(SessionError::NoSession(number))
+    }
+
+    /// A session that has ended.
+    pub fn ended(&self, number: u32) -> Result<&Session, SessionError> {
+        let session = self.any(number)?;
+        match session.has_ended {
+            true => Ok(session),
+            false => Err(SessionError::NoSession(number)),
+        }
+    }
+
+    /// Begins a session; none is in progress.
+    pub fn begin(&mut self, set: Arc<CounterSet>, enabled: Vec<u32>) -> u32 {
+        self.begun += 1;
+        self.is_sampling = true;
+        let passes = set.passes().len().max(1);
+        let of_pass = |pass| Arc::new(set.of_pass(pass));
+        self.sessions.push_back(Session {
+            number: self.begun,
+            enabled,
+            of_passes: (0..passes).map(of_pass).collect(),
+            set,
+            passes: Vec::new(),
+            is_pass_open: false,
+            is_sample_open: false,
+            has_ended: false,
+        });
+        self.begun
+    }
+
+    pub fn end(&mut self) -> Result<(), SessionError> {
+        let session = self.current()?;
+        if session.is_pass_open {
+            return Err(SessionError::PassStarted);
+        }
+        session.has_ended = true;
+        self.is_sampling = false;
+        while self.sessions.len() > KEPT_SESSIONS {
+            self.sessions.pop_front();
+        }
+        Ok(())
+    }
+
+    pub fn begin_pass(&mut self) -> Result<(), SessionError> {
+        let session = self.current()?;
+        if session.is_pass_open {
+            return Err(SessionError::PassStarted);
+        }
+        session.is_pass_open = true;
+        session.passes.push(Pass::default());
+        Ok(())
+    }
+
+    pub fn end_pass(&mut self) -> Result<(), SessionError> {
+        let session = self.current().map_err(|_| SessionError::PassNotStarted)?;
+        if !session.is_pass_open {
+            return Err(SessionError::PassNotStarted);
+        }
+        if session.is_sample_open {
+            return Err(SessionError::SampleStarted);
+        }
+        session.is_pass_open = false;
+        let first = session.samples().len();
+        let Some(pass) = session.passes.last_mut() else {
+            return Ok(());
+        };
+        pass.has_ended = true;
+        match pass.samples.len() {
+            samples if samples != first => Err(SessionError::OtherSamples { samples, first }),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn begin_sample(&mut self, id: u32) -> Result<(), SessionError> {
+        let session = self.current()?;
+        let pass = session.passes.last_mut().filter(|_| session.is_pass_open);
+        let pass = pass.ok_or(SessionError::PassNotStarted)?;
+        if session.is_sample_open {
+            return Err(SessionError::SampleStarted);
+        }
+        if pass.samples.iter().any(|sample| sample.id == id) {
+            return Err(SessionError::SampleExists(id));
+        }
+        session.is_sample_open = true;
+        pass.samples.push(Sample {
+            id,
+            ..Sample::default()
+        });
+        Ok(())
+    }
+
+    pub fn end_sample(&mut self) -> Result<(), SessionError> {
+        let session = self.current().map_err(|_| SessionError::SampleNotStarted)?;
+        if !session.is_sample_open {
+            return Err(SessionError::SampleNotStarted);
+        }
+        session.is_sample_open = false;
+        Ok(())
+    }
+
+    /// The counters of a kernel that is about to be enqueued by `call`.
+    pub fn choose(&mut self, call: CorrelationId) -> Option<Arc<CounterSet>> {
+        let session = self.current().ok()?;
+        let pass = session.passes.len().checked_sub(1)?;
+        // Passes that are not needed are not counted.
+        let set = session.of_passes.get(pass)?.clone();
+        if !session.is_sample_open {
+            return None;
+        }
+        let samples = &mut session.passes.last_mut()?.samples;
+        let place = samples.len().checked_sub(1)?;
+        samples.last_mut()?.pending += 1;
+        let number = session.number;
+        let kernels = self.pending.entry(call);
+        let (.., kernels) = kernels.or_insert((number, Part { pass, place }, 0));
+        *kernels += 1;
+        Some(set)
+    }
+
+    pub fn measured(&mut self, dispatch: &DispatchReadings) {
+        if let Some(sample) = self.ended_kernel(dispatch.call) {
+            sample.sum.add(dispatch);
+        }
+    }
+
+    pub fn abandoned(&mut self, call: CorrelationId) {
+        self.ended_kernel(call);
+    }
+
+    /// Takes a kernel off those that have not ended, and returns its sample, unless its session is no longer kept.
+    fn ended_kernel(&mut self, call: CorrelationId) -> Option<&mut Sample> {
+        let (number, part, kernels) = self.pending.get_mut(&call)?;
+        let (number, part) = (*number, *part);
+        *kernels -= 1;
+        if *kernels == 0 {
+            self.pending.remove(&call);
+        }
+        let mut sessions = self.sessions.iter_mut();
+        let session = sessions.find(|session| session.number == number)?;
+        let samples = &mut session.passes.get_mut(part.pass)?.samples;
+        let sample = samples.get_mut(part.place)?;
+        sample.pending = sample.pending.saturating_sub(1);
+        Some(sample)
+    }
+}
