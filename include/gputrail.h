@@ -100,6 +100,21 @@ enum {
     GPUTRAIL_WRONG_TYPE = -41, /* the value is of another type */
     GPUTRAIL_NO_SUCH_COUNTER_SET = -42, /* no such set of counters: it has been destroyed, or the id belongs to another kind of object */
     GPUTRAIL_SAMPLING_INCOMPATIBLE_SYSTEM = -43, /* the system does not allow PC sampling: its kernel or driver lacks it, or a setting forbids it */
+    GPUTRAIL_NO_SUCH_COUNTER_SESSIONS = -60, /* no such opened counters: they have been closed, or the id belongs to another kind of object */
+    GPUTRAIL_OUT_OF_RANGE = -61, /* no counter has this index */
+    GPUTRAIL_ALREADY_ENABLED = -62, /* the counter is enabled already */
+    GPUTRAIL_NOT_ENABLED = -63, /* the counter is not enabled */
+    GPUTRAIL_NO_COUNTERS_ENABLED = -64, /* no counter is enabled */
+    GPUTRAIL_SESSION_STARTED = -65, /* a session is in progress */
+    GPUTRAIL_SESSION_NOT_STARTED = -66, /* no session has begun */
+    GPUTRAIL_PASS_STARTED = -67, /* a pass has begun and not ended */
+    GPUTRAIL_PASS_NOT_STARTED = -68, /* no pass has begun */
+    GPUTRAIL_SAMPLE_STARTED = -69, /* a sample has begun and not ended */
+    GPUTRAIL_SAMPLE_NOT_STARTED = -70, /* no sample has begun */
+    GPUTRAIL_SAMPLES_DIFFER = -71, /* the pass has another number of samples than the first one */
+    GPUTRAIL_NO_SUCH_SESSION = -72, /* no results of this session: it has not ended, or too many have since */
+    GPUTRAIL_NO_SUCH_SAMPLE = -73, /* not all passes of the session have this sample */
+    GPUTRAIL_NO_VALUE = -74, /* the value could not be measured or computed */
     GPUTRAIL_INTERNAL = -99 /* an internal error of gputrail; the library continues to work */
 };
 
@@ -822,6 +837,12 @@ typedef struct gputrail_counter_set {
   /* A number that no other object of the process has had. 0: no object. */
   uint64_t handle;
 } gputrail_counter_set;
+
+/* Counters that are opened for sessions. */
+typedef struct gputrail_counter_sessions {
+  /* A number that no other object of the process has had. 0: no object. */
+  uint64_t handle;
+} gputrail_counter_sessions;
 
 /* Bits of gputrail_record_header.flags. */
 enum {
@@ -1818,6 +1839,44 @@ typedef struct gputrail_record_counter_value {
 typedef void (*gputrail_counted_function)(const struct gputrail_record_counter_value *values,
                                           size_t count,
                                           void *user_data);
+
+/* How the counters of an agent are opened for sessions. */
+typedef struct gputrail_counter_sessions_options {
+  /* sizeof(gputrail_counter_sessions_options). */
+  size_t size;
+  /* Kernels of this queue alone are counted; 0 for all queues of the agent. */
+  gputrail_queue_id queue;
+  /* The most counters of a pass, 0 for as many as the hardware counts at a time. */
+  uint32_t per_pass;
+} gputrail_counter_sessions_options;
+
+/* A counter or metric that can be enabled. Its place in the list is its index. */
+typedef struct gputrail_session_counter {
+  /* Its name. The text is never freed. */
+  const char *name;
+  /* A description. The text is never freed. */
+  const char *description;
+  /* The type of its values: GPUTRAIL_COUNTER_VALUE_TYPE_UINT64 of counters, ..._DOUBLE of metrics. */
+  gputrail_counter_value_type value_type;
+  /* The unit of its values. */
+  gputrail_counter_usage usage;
+  /* Reserved, 0. */
+  uint8_t reserved[6];
+} gputrail_session_counter;
+
+/* The value of an enabled counter for a sample. */
+typedef struct gputrail_sample_value {
+  /* The value: an integer, or the bits of a double; 0 if it is invalid. */
+  uint64_t value;
+  /* The index of the counter. */
+  uint32_t counter;
+  /* The type of the value. */
+  gputrail_counter_value_type value_type;
+  /* The reason for which there is no value; 0 if there is one. */
+  gputrail_counter_invalid invalid;
+  /* Reserved, 0. */
+  uint8_t reserved[2];
+} gputrail_sample_value;
 
 /* The run of the simulated GPU. A field of 0 asks for the usual value. */
 typedef struct gputrail_simulation_options {
@@ -3926,6 +3985,238 @@ gputrail_status gputrail_context_count_chosen(gputrail_context context,
                                               gputrail_choose_function choose,
                                               gputrail_counted_function counted,
                                               void *user_data);
+
+/*
+ * Opens the counters that an agent can count now for sessions, none of them enabled (GPUPerfAPI: GPA_OpenContext). A null
+ * options stands for all queues of the agent.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_AGENT, GPUTRAIL_COUNTERS_NOT_AVAILABLE if it counts no dispatches; GPUTRAIL_BUSY from
+ * within a buffer's callback; GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED,
+ * GPUTRAIL_TOO_MANY, GPUTRAIL_OUT_OF_MEMORY, GPUTRAIL_NO_THREAD.
+ */
+gputrail_status gputrail_counter_sessions_open(gputrail_agent_id agent,
+                                               const struct gputrail_counter_sessions_options *options,
+                                               gputrail_counter_sessions *sessions);
+
+/*
+ * Closes opened counters. Their results are gone.
+ *
+ * Errors: GPUTRAIL_SESSION_STARTED, and they stay open; GPUTRAIL_BUSY from within a callback;
+ * GPUTRAIL_NO_SUCH_COUNTER_SESSIONS, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_sessions_close(gputrail_counter_sessions sessions);
+
+/*
+ * The counters and metrics that can be enabled, by their index. As gputrail_kinds.
+ *
+ * Errors: GPUTRAIL_TOO_SMALL, and as many as fit are written; GPUTRAIL_NO_SUCH_COUNTER_SESSIONS,
+ * GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_sessions_counters(gputrail_counter_sessions sessions,
+                                                   struct gputrail_session_counter *counters,
+                                                   size_t capacity,
+                                                   size_t *count);
+
+/*
+ * The index of the counter with this name, upper and lower case alike.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND, and the text of the error names the nearest; GPUTRAIL_INVALID_ARGUMENT if the name is not
+ * UTF-8; GPUTRAIL_NO_SUCH_COUNTER_SESSIONS, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_sessions_find(gputrail_counter_sessions sessions,
+                                               const char *name,
+                                               uint32_t *counter);
+
+/*
+ * Enables a counter for the sessions that begin later.
+ *
+ * Errors: GPUTRAIL_OUT_OF_RANGE, GPUTRAIL_ALREADY_ENABLED, GPUTRAIL_SESSION_STARTED,
+ * GPUTRAIL_NO_SUCH_COUNTER_SESSIONS, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_sessions_enable(gputrail_counter_sessions sessions,
+                                                 uint32_t counter);
+
+/*
+ * Disables a counter for the sessions that begin later.
+ *
+ * Errors: GPUTRAIL_OUT_OF_RANGE, GPUTRAIL_NOT_ENABLED, GPUTRAIL_SESSION_STARTED,
+ * GPUTRAIL_NO_SUCH_COUNTER_SESSIONS, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_sessions_disable(gputrail_counter_sessions sessions,
+                                                  uint32_t counter);
+
+/*
+ * Enables all counters if on is not 0, otherwise disables all.
+ *
+ * Errors: GPUTRAIL_SESSION_STARTED, GPUTRAIL_NO_SUCH_COUNTER_SESSIONS, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_sessions_enable_all(gputrail_counter_sessions sessions,
+                                                     int32_t on);
+
+/*
+ * The indexes of the enabled counters, in ascending order. As gputrail_kinds.
+ *
+ * Errors: GPUTRAIL_TOO_SMALL, and as many as fit are written; GPUTRAIL_NO_SUCH_COUNTER_SESSIONS,
+ * GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_sessions_enabled(gputrail_counter_sessions sessions,
+                                                  uint32_t *counters,
+                                                  size_t capacity,
+                                                  size_t *count);
+
+/*
+ * The number of passes that the enabled counters need; 0 if none is enabled.
+ *
+ * Errors: GPUTRAIL_INVALID_ARGUMENT if they need more than the agent can do, GPUTRAIL_COUNTERS_NOT_AVAILABLE;
+ * GPUTRAIL_BUSY from within a buffer's callback; GPUTRAIL_NO_SUCH_COUNTER_SESSIONS, GPUTRAIL_NULL_POINTER,
+ * GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_sessions_passes(gputrail_counter_sessions sessions,
+                                                 uint32_t *passes);
+
+/*
+ * Begins a session with the enabled counters. The first one has the number 1. Until it ends, kernels of the agent run one
+ * after the other.
+ *
+ * Errors: GPUTRAIL_SESSION_STARTED, GPUTRAIL_NO_COUNTERS_ENABLED; GPUTRAIL_CONTEXT_CONFLICT if something else in the
+ * process counts or samples; as for gputrail_counter_sessions_passes.
+ */
+gputrail_status gputrail_counter_sessions_begin(gputrail_counter_sessions sessions,
+                                                uint32_t *session);
+
+/*
+ * Ends the session. Its kernels may still run.
+ *
+ * Errors: GPUTRAIL_SESSION_NOT_STARTED, GPUTRAIL_PASS_STARTED; GPUTRAIL_BUSY from within a buffer's callback or the
+ * functions of gputrail_context_count_chosen; GPUTRAIL_NO_SUCH_COUNTER_SESSIONS, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_sessions_end(gputrail_counter_sessions sessions);
+
+/*
+ * Begins a pass.
+ *
+ * Errors: GPUTRAIL_SESSION_NOT_STARTED, GPUTRAIL_PASS_STARTED, GPUTRAIL_NO_SUCH_COUNTER_SESSIONS,
+ * GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_sessions_begin_pass(gputrail_counter_sessions sessions);
+
+/*
+ * Ends the pass.
+ *
+ * Errors: GPUTRAIL_PASS_NOT_STARTED, GPUTRAIL_SAMPLE_STARTED; GPUTRAIL_SAMPLES_DIFFER if it has not as many samples as
+ * the first one, and the pass has ended then; GPUTRAIL_NO_SUCH_COUNTER_SESSIONS, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_sessions_end_pass(gputrail_counter_sessions sessions);
+
+/*
+ * Begins a sample: kernels that are enqueued from now on, by any thread, belong to it. The same part of the work has the
+ * same id in each pass.
+ *
+ * Errors: GPUTRAIL_SESSION_NOT_STARTED, GPUTRAIL_PASS_NOT_STARTED, GPUTRAIL_SAMPLE_STARTED;
+ * GPUTRAIL_INVALID_ARGUMENT if the pass has had a sample with this id; GPUTRAIL_NO_SUCH_COUNTER_SESSIONS,
+ * GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_sessions_begin_sample(gputrail_counter_sessions sessions,
+                                                       uint32_t sample);
+
+/*
+ * Ends the sample.
+ *
+ * Errors: GPUTRAIL_SAMPLE_NOT_STARTED, GPUTRAIL_NO_SUCH_COUNTER_SESSIONS, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_sessions_end_sample(gputrail_counter_sessions sessions);
+
+/*
+ * Whether a pass of a session, from 0, has been ended and its kernels have: 1 or 0. Does not wait.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_SESSION, GPUTRAIL_NO_SUCH_COUNTER_SESSIONS, GPUTRAIL_NULL_POINTER,
+ * GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_sessions_is_pass_complete(gputrail_counter_sessions sessions,
+                                                           uint32_t session,
+                                                           uint32_t pass,
+                                                           int32_t *is_complete);
+
+/*
+ * Whether all results of a session can be read at once: 1 or 0. Does not wait.
+ *
+ * Errors: as for gputrail_counter_sessions_is_pass_complete.
+ */
+gputrail_status gputrail_counter_sessions_is_ready(gputrail_counter_sessions sessions,
+                                                   uint32_t session,
+                                                   int32_t *is_ready);
+
+/*
+ * Whether the results of a sample can be read at once: 1 or 0. Does not wait.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_SAMPLE if the session has ended without it in all of its passes; as for
+ * gputrail_counter_sessions_is_pass_complete.
+ */
+gputrail_status gputrail_counter_sessions_is_sample_ready(gputrail_counter_sessions sessions,
+                                                          uint32_t session,
+                                                          uint32_t sample,
+                                                          int32_t *is_ready);
+
+/*
+ * The number of samples of a session.
+ *
+ * Errors: as for gputrail_counter_sessions_is_pass_complete.
+ */
+gputrail_status gputrail_counter_sessions_samples(gputrail_counter_sessions sessions,
+                                                  uint32_t session,
+                                                  uint32_t *samples);
+
+/*
+ * The values of all enabled counters for a sample, in ascending order of their indexes. Waits for the sample's kernels. As
+ * gputrail_kinds.
+ *
+ * Errors: GPUTRAIL_TOO_SMALL, and as many as fit are written; GPUTRAIL_NO_SUCH_SESSION also before its end;
+ * GPUTRAIL_NO_SUCH_SAMPLE; GPUTRAIL_BUSY from within a callback if it would have to wait;
+ * GPUTRAIL_NO_SUCH_COUNTER_SESSIONS, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_sessions_values(gputrail_counter_sessions sessions,
+                                                 uint32_t session,
+                                                 uint32_t sample,
+                                                 struct gputrail_sample_value *values,
+                                                 size_t capacity,
+                                                 size_t *count);
+
+/*
+ * The value of a counter for a sample, which is a whole number. Waits for the sample's kernels.
+ *
+ * Errors: GPUTRAIL_WRONG_TYPE if it is a double; GPUTRAIL_OUT_OF_RANGE, GPUTRAIL_NOT_ENABLED; GPUTRAIL_NO_VALUE if it
+ * could not be measured; as for gputrail_counter_sessions_values.
+ */
+gputrail_status gputrail_counter_sessions_uint64(gputrail_counter_sessions sessions,
+                                                 uint32_t session,
+                                                 uint32_t sample,
+                                                 uint32_t counter,
+                                                 uint64_t *number);
+
+/*
+ * The value of a metric for a sample, which is a floating-point number. Waits for the sample's kernels.
+ *
+ * Errors: GPUTRAIL_WRONG_TYPE if it is a whole number; as for gputrail_counter_sessions_uint64; GPUTRAIL_NO_VALUE also
+ * after a division by zero.
+ */
+gputrail_status gputrail_counter_sessions_double(gputrail_counter_sessions sessions,
+                                                 uint32_t session,
+                                                 uint32_t sample,
+                                                 uint32_t counter,
+                                                 double *number);
+
+/*
+ * The results of a session as text with a line for each sample, as the example of GPUPerfAPI's guide writes them; before
+ * them a line of names if headings is not 0. Waits for the session's kernels. As gputrail_string.
+ *
+ * Errors: GPUTRAIL_TOO_SMALL; as for gputrail_counter_sessions_values.
+ */
+gputrail_status gputrail_counter_sessions_csv(gputrail_counter_sessions sessions,
+                                              uint32_t session,
+                                              int32_t headings,
+                                              char *text,
+                                              size_t capacity,
+                                              size_t *length);
 
 /*
  * Runs a program, the training of a small network on two simulated GPUs, in this process and in real time, with the
