@@ -101,7 +101,9 @@ pub use buffer::{BufferOptions, Drops, RecordBuffer};
 pub use external::ExternalRequest;
 pub use flight::{Dump, FlightOptions, FlightRecorder};
 pub use group::{CounterGroup, GroupError, GroupOptions, GroupValue, Number, WrongType};
-pub use sessions::{CounterSessions, KEPT_SESSIONS, SessionCounter, SessionError, SessionOptions};
+pub use sessions::{
+    CounterSessions, KEPT_SESSIONS, SampleNumber, SessionCounter, SessionError, SessionOptions,
+};
 
 use crate::buffer::{LayoutError, MappingError};
 use crate::collect::counting::{

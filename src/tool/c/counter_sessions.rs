@@ -6,7 +6,9 @@ use super::sized::{self, sized};
 use super::status::{Failure, Status};
 use super::text::{copy, given, kept};
 use super::{Answer, callback, done, library, place};
-use crate::collect::context::{CounterSessions, Number, SessionError, SessionOptions};
+use crate::collect::context::{
+    CounterSessions, Number, SampleNumber, SessionError, SessionOptions,
+};
 use crate::collect::counting::values::usage;
 use crate::counters::the_nearest;
 use crate::record::{AgentId, CounterInvalid, CounterUsage, CounterValueType, QueueId};
@@ -491,7 +493,7 @@ pub unsafe extern "C" fn gputrail_counter_sessions_values(
 ) -> Status {
     done(|| {
         let read = found(sessions)?.values(session, sample)?;
-        let value = |(counter, value): (u32, Result<Number, CounterInvalid>)| {
+        let value = |(counter, value): (u32, SampleNumber)| {
             let blank = SampleValue {
                 counter,
                 ..SampleValue::default()

@@ -3,7 +3,7 @@
 use super::Error;
 use super::counting::text as library_text;
 use super::functions::{act, ask, c_string, call, check, list, text};
-use crate::collect::context::{Number, SessionOptions};
+use crate::collect::context::{Number, SampleNumber, SessionOptions};
 use crate::record::{AgentId, CounterInvalid, CounterUsage, CounterValueType};
 use crate::tool::c::{
     CounterSessionsHandle, CounterSessionsOptions, SampleValue, SessionCounter as CounterData,
@@ -227,11 +227,7 @@ impl CounterSessions {
     /// # Errors
     ///
     /// `NO_SUCH_SESSION`, `NO_SUCH_SAMPLE`; `BUSY` within a callback if it would have to wait.
-    pub fn values(
-        &self,
-        session: u32,
-        sample: u32,
-    ) -> Result<Vec<(u32, Result<Number, CounterInvalid>)>, Error> {
+    pub fn values(&self, session: u32, sample: u32) -> Result<Vec<(u32, SampleNumber)>, Error> {
         let all: Vec<SampleValue> =
             list!(gputrail_counter_sessions_values(self.0, session, sample))?;
         let of = |one: SampleValue| {

@@ -13,7 +13,9 @@ use core::num::NonZeroU32;
 use std::ffi::CString;
 
 pub use super::counter_sessions::{CounterSessions, SessionCounter};
-pub use crate::collect::context::{GroupOptions, GroupValue, Number, SessionOptions, WrongType};
+pub use crate::collect::context::{
+    GroupOptions, GroupValue, Number, SampleNumber, SessionOptions, WrongType,
+};
 pub use crate::collect::counting::CountingMode;
 
 /// A counter or metric of an agent.

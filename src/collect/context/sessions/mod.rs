@@ -36,6 +36,9 @@ use std::time::Duration;
 /// The number of ended sessions whose results are kept; older ones are forgotten.
 pub const KEPT_SESSIONS: usize = 8;
 
+/// The value of a counter for a sample, or the reason why there is none.
+pub type SampleNumber = Result<Number, CounterInvalid>;
+
 /// How the counters of an agent are opened.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionOptions {
@@ -428,7 +431,7 @@ impl CounterSessions {
         &self,
         session: u32,
         sample: u32,
-    ) -> Result<Vec<(u32, Result<Number, CounterInvalid>)>, SessionError> {
+    ) -> Result<Vec<(u32, SampleNumber)>, SessionError> {
         let (enabled, values) = self.evaluated(session, sample)?;
         let each = enabled.into_iter().zip(values);
         Ok(each
@@ -522,7 +525,7 @@ impl CounterSessions {
     }
 }
 
-fn number(value: &CounterValue) -> Result<Number, CounterInvalid> {
+fn number(value: &CounterValue) -> SampleNumber {
     match value.value_type {
         _ if value.invalid != CounterInvalid::NO => Err(value.invalid),
         CounterValueType::DOUBLE => Ok(Number::Double(f64::from_bits(value.value))),
