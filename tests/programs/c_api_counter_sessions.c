@@ -32,7 +32,8 @@ static gputrail_counter_sessions opened, none;
 static gputrail_agent_id counted;
 static uint32_t session, waves_of, reads_of, busy_of, wanted_passes;
 static uint64_t waves, kernels;
-static gputrail_status in_callback;
+static gputrail_status in_callback, too_early;
+static int end_at;
 static gputrail_session_counter counters[MOST];
 static gputrail_sample_value values[MOST];
 static uint32_t enabled[MOST];
@@ -62,6 +63,22 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
     }
 }
 
+/* Ends the session when so many kernels have been enqueued: the last of them still runs, and its result cannot be waited for. */
+static void enqueued(gputrail_callback *callback, void *user_data) {
+    const gputrail_record_kernel_dispatch *dispatch = (const gputrail_record_kernel_dispatch *)callback->record;
+    uint64_t number = 0;
+    int32_t is = 1;
+    (void)user_data;
+    if (!end_at || callback->phase != GPUTRAIL_PHASE_ENTER || !dispatch || dispatch->work.agent != counted) return;
+    if (--end_at) return;
+    EXPECT(gputrail_counter_sessions_end_sample(opened), GPUTRAIL_OK);
+    EXPECT(gputrail_counter_sessions_end_pass(opened), GPUTRAIL_OK);
+    EXPECT(gputrail_counter_sessions_end(opened), GPUTRAIL_OK);
+    EXPECT(gputrail_counter_sessions_is_ready(opened, session, &is), GPUTRAIL_OK);
+    CHECK(is == 0);
+    too_early = gputrail_counter_sessions_uint64(opened, session, 7, waves_of, &number);
+}
+
 /* The session begins when the first agent is known, before its first kernel. */
 static void agent_known(gputrail_callback *callback, void *user_data) {
     uint32_t passes = 0;
@@ -81,9 +98,8 @@ static void agent_known(gputrail_callback *callback, void *user_data) {
     in_callback = gputrail_counter_sessions_close(opened);
 }
 
-static void simulate(uint32_t per_pass, uint32_t passes) {
+static void run(uint32_t per_pass, uint32_t passes) {
     gputrail_simulation_options simulation;
-    uint32_t pass;
     memset(&simulation, 0, sizeof simulation);
     simulation.size = sizeof simulation;
     simulation.seed = 7;
@@ -94,6 +110,11 @@ static void simulate(uint32_t per_pass, uint32_t passes) {
     waves = kernels = 0;
     EXPECT(gputrail_simulation_run(&simulation, NULL), GPUTRAIL_OK);
     CHECK(in_callback == GPUTRAIL_BUSY);
+}
+
+static void simulate(uint32_t per_pass, uint32_t passes) {
+    uint32_t pass;
+    run(per_pass, passes);
     EXPECT(gputrail_counter_sessions_end_sample(opened), GPUTRAIL_OK);
     EXPECT(gputrail_counter_sessions_end_pass(opened), GPUTRAIL_OK);
     for (pass = 1; pass < passes; pass++) {
@@ -109,7 +130,8 @@ static void on_the_simulated_gpu(void) {
     static const gputrail_operation known = {GPUTRAIL_DOMAIN_RESOURCE, 14};
     gputrail_kind dispatches = GPUTRAIL_KIND_KERNEL_DISPATCH;
     gputrail_selection selection;
-    gputrail_subscriber subscriber;
+    static const gputrail_operation enqueue = {GPUTRAIL_DOMAIN_KERNEL_DISPATCH, 1};
+    gputrail_subscriber subscriber, counter;
     gputrail_context watching;
     gputrail_buffer buffer;
     uint64_t number = 0;
@@ -124,6 +146,7 @@ static void on_the_simulated_gpu(void) {
     selection.kind_count = 1;
     EXPECT(gputrail_context_trace_to(watching, buffer, &selection), GPUTRAIL_OK);
     EXPECT(gputrail_subscribe(watching, &known, 1, agent_known, NULL, &subscriber), GPUTRAIL_OK);
+    EXPECT(gputrail_subscribe(watching, &enqueue, 1, enqueued, NULL, &counter), GPUTRAIL_OK);
     EXPECT(gputrail_context_start(watching), GPUTRAIL_OK);
 
     simulate(0, 1);
@@ -152,6 +175,15 @@ static void on_the_simulated_gpu(void) {
         CHECK((number == waves) != (requests > 0) || (number == 0 && requests == 0));
         if (number == 0) EXPECT(gputrail_counter_sessions_double(opened, session, 7, busy_of, &real), GPUTRAIL_NO_VALUE);
     }
+    EXPECT(gputrail_counter_sessions_close(opened), GPUTRAIL_OK);
+
+    /* Results that would have to wait in a callback are refused there, and come later. */
+    end_at = 5;
+    run(0, 1);
+    CHECK(end_at == 0 && too_early == GPUTRAIL_BUSY);
+    EXPECT(gputrail_counter_sessions_uint64(opened, session, 7, waves_of, &number), GPUTRAIL_OK);
+    EXPECT(gputrail_buffer_flush(buffer), GPUTRAIL_OK);
+    CHECK(number > 0 && number < waves);
     EXPECT(gputrail_counter_sessions_close(opened), GPUTRAIL_OK);
     EXPECT(gputrail_context_destroy(watching), GPUTRAIL_OK);
     EXPECT(gputrail_buffer_destroy(buffer), GPUTRAIL_OK);

@@ -28,12 +28,13 @@ pub trait DispatchCounting: Send + Sync {
         let _ = values;
     }
 
-    /// A kernel has ended: what was read of the basic counters that were chosen for it.
+    /// A kernel has ended: what was read of the basic counters that were chosen for it. The readings of a kernel that ran
+    /// without being counted are invalid.
     fn measured(&self, dispatch: &DispatchReadings) {
         let _ = dispatch;
     }
 
-    /// A kernel for which counters were chosen does not run, or is not recorded: neither of the other functions is called for it.
+    /// A kernel for which counters were chosen does not run, or is not recorded: none of the other functions is called for it.
     fn abandoned(&self, call: CorrelationId) {
         let _ = call;
     }

@@ -26,6 +26,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 #[cfg(test)]
+mod session_tests;
+#[cfg(test)]
 mod tests;
 
 /// The shortest period at which a device is read.
@@ -252,7 +254,13 @@ impl DeviceCounters {
         launch: impl FnOnce() -> CountedLaunch,
     ) {
         let mut state = lock_std(&self.0);
-        if state.configured.is_some() {
+        if state.configured.is_none() {
+            // Released since the tool chose its counters.
+            drop(state);
+            if let Some(choice) = &counters.choice {
+                choice.abandoned(launch().correlation);
+            }
+        } else {
             let launch = launch();
             let program = launch.code.program();
             let counts = Counts::of_launch(program, launch.groups, launch.waves_per_group);

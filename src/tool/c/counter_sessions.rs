@@ -69,7 +69,7 @@ pub struct SampleValue {
     pub value: u64,
     /// The index of the counter.
     pub counter: u32,
-    /// The type of the value.
+    /// The type of the counter's values.
     pub value_type: CounterValueType,
     /// The reason for which there is no value; 0 if there is one.
     pub invalid: CounterInvalid,
@@ -322,7 +322,8 @@ pub unsafe extern "C" fn gputrail_counter_sessions_passes(
 /// after the other.
 ///
 /// Errors: `GPUTRAIL_SESSION_STARTED`, `GPUTRAIL_NO_COUNTERS_ENABLED`; `GPUTRAIL_CONTEXT_CONFLICT` if something else in the
-/// process counts or samples; as for `gputrail_counter_sessions_passes`.
+/// process counts or samples; `GPUTRAIL_BUSY` also from the functions of `gputrail_context_count_chosen`; as for
+/// `gputrail_counter_sessions_passes`.
 ///
 /// # Safety
 ///
@@ -492,17 +493,19 @@ pub unsafe extern "C" fn gputrail_counter_sessions_values(
     count: *mut usize,
 ) -> Status {
     done(|| {
-        let read = found(sessions)?.values(session, sample)?;
+        let opened = found(sessions)?;
+        let read = opened.values(session, sample)?;
         let value = |(counter, value): (u32, SampleNumber)| {
+            let of = opened.counters().get(counter as usize);
             let blank = SampleValue {
                 counter,
+                value_type: of.map_or(CounterValueType::UINT64, |of| of.value_type),
                 ..SampleValue::default()
             };
             match value {
                 Ok(Number::Uint(value)) => SampleValue { value, ..blank },
                 Ok(Number::Double(value)) => SampleValue {
                     value: value.to_bits(),
-                    value_type: CounterValueType::DOUBLE,
                     ..blank
                 },
                 Err(invalid) => SampleValue { invalid, ..blank },

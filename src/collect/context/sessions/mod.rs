@@ -27,7 +27,7 @@ use crate::record::{
     AgentId, CorrelationId, CounterInvalid, CounterValue, CounterValueType, KernelDispatch, Kind,
     QueueId,
 };
-use samples::{Log, Session};
+use samples::{Log, Sum};
 use std::fmt::Write;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -35,6 +35,9 @@ use std::time::Duration;
 
 /// The number of ended sessions whose results are kept; older ones are forgotten.
 pub const KEPT_SESSIONS: usize = 8;
+
+/// How long a thread waits for a kernel before it looks again.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 /// The value of a counter for a sample, or the reason why there is none.
 pub type SampleNumber = Result<Number, CounterInvalid>;
@@ -61,7 +64,7 @@ pub struct SessionCounter {
     pub value_type: CounterValueType,
 }
 
-/// A tool that chooses the counters of the pass in progress.
+/// The tool of the service: it chooses the counters of the pass in progress, and notes what kernels counted.
 #[derive(Default)]
 struct Shared {
     log: QuietMutex<Log>,
@@ -91,6 +94,9 @@ impl DispatchCounting for Shared {
 /// The counters of an agent, opened for sessions. Dropping it ends the session in progress.
 ///
 /// All functions may be called on any thread, also in callbacks, except where they say that they wait.
+///
+/// A session holds the [service](crate::collect::counting) from its begin until its kernels have ended and one of the
+/// functions is called that tell whether, or read.
 pub struct CounterSessions {
     board: Arc<Switchboard>,
     agent: AgentId,
@@ -98,7 +104,8 @@ pub struct CounterSessions {
     architecture: Arc<Architecture>,
     counters: Vec<SessionCounter>,
     buffer: RecordBuffer,
-    /// From the begin of a session until its kernels have ended.
+    /// From the begin of a session until its kernels are known to have ended. Locked before `enabled`, which is locked
+    /// before the log.
     context: QuietMutex<Option<Context>>,
     enabled: QuietMutex<Vec<u32>>,
     shared: Arc<Shared>,
@@ -230,8 +237,9 @@ impl CounterSessions {
     ///
     /// [`SessionError::Sampling`].
     pub fn enable_all(&self, on: bool) -> Result<(), SessionError> {
+        let mut enabled = self.enabled.lock();
         self.shared.log.lock().check_idle()?;
-        *self.enabled.lock() = match on {
+        *enabled = match on {
             true => (0..self.counters.len() as u32).collect(),
             false => Vec::new(),
         };
@@ -248,8 +256,9 @@ impl CounterSessions {
         counter: u32,
     ) -> Result<impl std::ops::DerefMut<Target = Vec<u32>> + use<'_>, SessionError> {
         self.check_index(counter)?;
+        let enabled = self.enabled.lock();
         self.shared.log.lock().check_idle()?;
-        Ok(self.enabled.lock())
+        Ok(enabled)
     }
 
     fn check_index(&self, counter: u32) -> Result<(), SessionError> {
@@ -265,9 +274,9 @@ impl CounterSessions {
         counter.map_or_else(String::new, |counter| counter.name.clone())
     }
 
-    /// The set of the enabled counters.
-    fn set(&self) -> Result<Arc<CounterSet>, SessionError> {
-        let names: Vec<String> = self.enabled().iter().map(|at| self.name(*at)).collect();
+    /// The set of these counters.
+    fn set(&self, enabled: &[u32]) -> Result<Arc<CounterSet>, SessionError> {
+        let names: Vec<String> = enabled.iter().map(|at| self.name(*at)).collect();
         if names.is_empty() {
             return Err(SessionError::NoCounters);
         }
@@ -282,7 +291,7 @@ impl CounterSessions {
     ///
     /// [`SessionError::Tool`] if they cannot be counted.
     pub fn passes(&self) -> Result<u32, SessionError> {
-        match self.set() {
+        match self.set(&self.enabled()) {
             Ok(set) => Ok(set.passes().len().max(1) as u32),
             Err(SessionError::NoCounters) => Ok(0),
             Err(error) => Err(error),
@@ -294,39 +303,66 @@ impl CounterSessions {
     /// # Errors
     ///
     /// [`SessionError::Sampling`] if one is in progress; [`SessionError::NoCounters`]; [`SessionError::Tool`] if another
-    /// tool of the process counts or samples, or the system does not allow it.
+    /// tool of the process counts or samples, the system does not allow it, or within a buffer's callback or one that
+    /// chooses counters.
     pub fn begin(&self) -> Result<u32, SessionError> {
-        self.shared.log.lock().check_idle()?;
-        let set = self.set()?;
+        refuse_inside()?;
         let mut context = self.context.lock();
-        if context.is_none() {
-            let made = Context::on(&self.board)?;
-            made.trace_to(&self.buffer, Selection::kinds(&[Kind::KERNEL_DISPATCH]))?;
-            made.count_chosen(&self.buffer, self.agent, self.shared.clone())?;
-            *context = Some(made);
+        self.shared.log.lock().check_idle()?;
+        let enabled = self.enabled.lock();
+        let set = self.set(&enabled)?;
+        let started = match context.take() {
+            // Kernels of the session before have not ended.
+            Some(kept) => kept,
+            None => {
+                let made = Context::on(&self.board)?;
+                made.trace_to(&self.buffer, Selection::kinds(&[Kind::KERNEL_DISPATCH]))?;
+                made.count_chosen(&self.buffer, self.agent, self.shared.clone())?;
+                made
+            }
+        };
+        let result = started.start();
+        *context = Some(started);
+        if let Err(error) = result {
+            self.release(&mut context);
+            return Err(error.into());
         }
-        if let Some(context) = &*context {
-            context.start()?;
-        }
-        let session = self.shared.log.lock().begin(set, self.enabled());
-        Ok(session)
+        Ok(self.shared.log.lock().begin(set, enabled.clone()))
     }
 
     /// Ends the session. Its kernels may still run.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NotSampling`]; [`SessionError::PassStarted`] if a pass has not been ended.
+    /// [`SessionError::NotSampling`]; [`SessionError::PassStarted`] if a pass has not been ended; [`ToolError::Busy`] within a
+    /// buffer's callback or one that chooses counters.
     pub fn end(&self) -> Result<(), SessionError> {
-        self.shared.log.lock().end()?;
+        refuse_inside()?;
         let mut context = self.context.lock();
+        self.shared.log.lock().end()?;
         if let Some(context) = &*context {
             context.stop()?;
         }
-        if !self.shared.log.lock().is_busy() {
+        self.release(&mut context);
+        Ok(())
+    }
+
+    /// Gives the service back if no session is in progress and all kernels have ended.
+    fn release(&self, context: &mut Option<Context>) {
+        let is_done = {
+            let log = self.shared.log.lock();
+            log.check_idle().is_ok() && !log.is_busy()
+        };
+        if is_done {
             *context = None;
         }
-        Ok(())
+    }
+
+    /// [`CounterSessions::release`], where the calling thread may do that.
+    fn settle(&self) {
+        if !is_inside() && !self.shared.log.lock().is_busy() {
+            self.release(&mut self.context.lock());
+        }
     }
 
     /// Begins a pass.
@@ -383,6 +419,7 @@ impl CounterSessions {
     ///
     /// [`SessionError::NoSession`].
     pub fn is_pass_complete(&self, session: u32, pass: u32) -> Result<bool, SessionError> {
+        self.settle();
         let log = self.shared.log.lock();
         Ok(log.any(session)?.is_pass_complete(pass as usize))
     }
@@ -393,6 +430,7 @@ impl CounterSessions {
     ///
     /// [`SessionError::NoSession`].
     pub fn is_ready(&self, session: u32) -> Result<bool, SessionError> {
+        self.settle();
         let log = self.shared.log.lock();
         Ok(log.any(session)?.is_ready())
     }
@@ -403,7 +441,9 @@ impl CounterSessions {
     ///
     /// [`SessionError::NoSession`]; [`SessionError::NotInAllPasses`] if the session has ended without it.
     pub fn is_sample_ready(&self, session: u32, sample: u32) -> Result<bool, SessionError> {
-        self.shared.log.lock().any(session)?.is_sample_ready(sample)
+        self.settle();
+        let log = self.shared.log.lock();
+        log.any(session)?.is_sample_ready(sample)
     }
 
     /// The value of an enabled counter for a sample, of the type of the counter. Waits for the sample's kernels.
@@ -454,28 +494,37 @@ impl CounterSessions {
     ) -> Result<(Vec<u32>, Vec<CounterValue>), SessionError> {
         loop {
             let seen = self.shared.ended.value();
-            {
+            let ready = {
                 let log = self.shared.log.lock();
                 let session = log.ended(session)?;
-                if session.is_sample_ready(sample)? {
-                    return Ok((session.enabled.clone(), self.evaluate(session, sample)));
-                }
+                let is_ready = session.is_sample_ready(sample)?;
+                let result = || {
+                    (
+                        session.enabled.clone(),
+                        session.set.clone(),
+                        session.sum(sample),
+                    )
+                };
+                is_ready.then(result)
+            };
+            if let Some((enabled, set, sum)) = ready {
+                self.settle();
+                return Ok((enabled, self.evaluate(set, sum)));
             }
-            if is_delivering() || is_choosing() || process::is_in_callback() {
+            if is_inside() {
                 return Err(ToolError::Busy.into());
             }
-            self.shared.ended.wait(seen, Duration::from_millis(100));
+            self.shared.ended.wait(seen, LONGEST_WAIT);
         }
     }
 
-    fn evaluate(&self, session: &Session, sample: u32) -> Vec<CounterValue> {
-        let sum = session.sum(sample);
+    fn evaluate(&self, set: Arc<CounterSet>, sum: Sum) -> Vec<CounterValue> {
         let subject = Subject {
             duration: sum.duration.map(|duration| duration.0),
             ..Subject::default()
         };
         let names = self.board.names();
-        let records = ValueRecords::new(session.set.clone(), self.agent, sum.properties, names);
+        let records = ValueRecords::new(set, self.agent, sum.properties, names);
         records.of(&subject, &sum.readings)
     }
 
@@ -522,6 +571,19 @@ impl CounterSessions {
     /// [`SessionError::Sampling`].
     pub fn check_idle(&self) -> Result<(), SessionError> {
         self.shared.log.lock().check_idle()
+    }
+}
+
+/// Whether the calling thread is in a callback: a kernel that it waits for may wait for it.
+fn is_inside() -> bool {
+    is_delivering() || is_choosing() || process::is_in_callback()
+}
+
+/// Refuses what waits for buffers and for tools that choose counters, within their callbacks.
+fn refuse_inside() -> Result<(), ToolError> {
+    match is_delivering() || is_choosing() {
+        true => Err(ToolError::Busy),
+        false => Ok(()),
     }
 }
 

@@ -42,7 +42,15 @@ pub(super) struct Session {
 #[derive(Default)]
 struct Pass {
     samples: Vec<Sample>,
+    /// The places of the samples, by their ids.
+    places: HashMap<u32, usize>,
     has_ended: bool,
+}
+
+impl Pass {
+    fn sample(&self, id: u32) -> Option<&Sample> {
+        self.samples.get(*self.places.get(&id)?)
+    }
 }
 
 /// What the kernels of a sample counted in one pass.
@@ -116,10 +124,7 @@ impl Session {
 
     /// The sample in each pass that it needs; `None` where it is not.
     fn parts(&self, id: u32) -> impl Iterator<Item = Option<&Sample>> {
-        (0..self.of_passes.len()).map(move |pass| {
-            let mut samples = self.passes.get(pass)?.samples.iter();
-            samples.find(|sample| sample.id == id)
-        })
+        (0..self.of_passes.len()).map(move |pass| self.passes.get(pass)?.sample(id))
     }
 
     pub fn is_sample_ready(&self, id: u32) -> Result<bool, SessionError> {
@@ -254,10 +259,11 @@ impl Log {
         if session.is_sample_open {
             return Err(SessionError::SampleStarted);
         }
-        if pass.samples.iter().any(|sample| sample.id == id) {
+        if pass.places.contains_key(&id) {
             return Err(SessionError::SampleExists(id));
         }
         session.is_sample_open = true;
+        pass.places.insert(id, pass.samples.len());
         pass.samples.push(Sample {
             id,
             ..Sample::default()

@@ -98,7 +98,8 @@ pub(super) fn is_of_runtime(thread: u32) -> bool {
 }
 
 /// Prepares to count `work` if it is a kernel, which the program is about to enqueue by `call`: waits until the work before
-/// it has ended, runs it for all passes but the last, and reads. Returns whether the calling thread owns the counters now; [`abandon`] is to be called then.
+/// it has ended, runs it for all passes but the last, and reads. Returns whether [`abandon`] is to be called afterwards: the
+/// calling thread may own the counters, or a tool has chosen some.
 ///
 /// # Safety
 ///
@@ -111,10 +112,10 @@ pub(super) unsafe fn before(
     work: impl Enqueue,
     waits: WaitList,
 ) -> bool {
-    let mut is_owner = false;
+    let mut is_begun = false;
     contained(|| {
         replay::wait_for_others();
-        if !work.is_kernel() || WAITS_FOR_PROGRAM.load(Ordering::Relaxed) {
+        if !work.is_kernel() {
             return;
         }
         let Some(counters) = counters() else {
@@ -125,19 +126,18 @@ pub(super) unsafe fn before(
         // SAFETY: the caller's promise.
         let queue = unsafe { queue.queue() };
         let agent = queues::ids(queue).agent;
-        is_owner = counters.acquire(agent);
-        if !is_owner {
-            return;
-        }
+        is_begun = !WAITS_FOR_PROGRAM.load(Ordering::Relaxed) && counters.acquire(agent);
         // SAFETY: the caller's promise.
-        if !unsafe { ended_before(queue, waits) } {
+        let is_alone = is_begun && unsafe { ended_before(queue, waits) };
+        if is_begun && !is_alone {
             counters.release();
-            is_owner = false;
+        }
+        is_begun = counters.choose(agent, is_alone, || call.dispatch_of(queue, work));
+        if !is_alone {
             return;
         }
-        if !counters.choose(agent, || call.dispatch_of(queue, work)) {
+        if !is_begun {
             counters.release();
-            is_owner = false;
             return;
         }
         let passes = counters.passes(agent);
@@ -150,7 +150,7 @@ pub(super) unsafe fn before(
             counters.refuse(agent, reason);
         }
     });
-    is_owner
+    is_begun
 }
 
 /// Whether the work in `queue` has ended, or does within the time that work before a kernel may take.
@@ -256,7 +256,7 @@ pub(super) fn write(
         return CountedKernel::default();
     };
     if info.buffers.is_none() {
-        return counters.abandon(info.work.correlation);
+        return counters.abandon(info.work.correlation, false);
     }
     let subject = Subject {
         work: info.work.id,
@@ -268,11 +268,12 @@ pub(super) fn write(
     counters.write(host, info.work.agent, &subject)
 }
 
-/// Ends counting a kernel that the runtime refused, or that is not recorded.
+/// Ends counting a kernel that [`before`] has begun, unless its values have been written: the runtime refused it, or it
+/// has `run` without having been counted.
 #[cold]
 #[inline(never)]
-pub(super) fn abandon(call: &ObservedCall) {
+pub(super) fn abandon(call: &ObservedCall, run: bool) {
     if let Some(counters) = counters() {
-        counters.abandon(call.correlation()).tell();
+        counters.abandon(call.correlation(), run).tell();
     }
 }

@@ -325,7 +325,7 @@ macro_rules! body {
             exit!($call result, values, result, $($arg),*);
         });
         if counts {
-            $crate::source::opencl::layer::counting::abandon($call);
+            $crate::source::opencl::layer::counting::abandon($call, result == CL_SUCCESS);
         }
         result
     }};

@@ -218,19 +218,23 @@ impl HostCounters {
             .map_or(1, |counted| counted.threads.passes())
     }
 
-    /// Has the tool that chooses counters choose those of a kernel of `agent`, which the calling thread owns the counters
-    /// for. `false`: the kernel is not counted.
+    /// Has the tool that chooses counters choose those of a kernel of `agent`. The calling thread owns the counters if
+    /// `is_owner`; otherwise the kernel cannot be counted, and its values are going to be invalid. `false`: the kernel has no
+    /// values.
     pub(crate) fn choose(
         &self,
         agent: AgentId,
+        is_owner: bool,
         dispatch: impl FnOnce() -> Option<KernelDispatch>,
     ) -> bool {
-        let choice = self
-            .state()
-            .find(agent)
-            .and_then(|counted| counted.choice.clone());
+        let choice = {
+            let mut state = self.state();
+            let counted = state.find(agent);
+            let counted = counted.filter(|counted| counted.delivery.is_some());
+            counted.and_then(|counted| counted.choice.clone())
+        };
         let Some(choice) = choice else {
-            return true;
+            return is_owner;
         };
         let Some(dispatch) = dispatch() else {
             return false;
@@ -238,30 +242,43 @@ impl HostCounters {
         let Some(set) = choice.choose(&dispatch) else {
             return false;
         };
+        let call = dispatch.work.correlation;
         let mut state = self.state();
         let Some(counted) = state.find(agent) else {
+            drop(state);
+            choice.abandoned(call);
             return false;
         };
-        counted.count_set(set, &self.of_program);
-        let call = dispatch.work.correlation;
-        counted.chosen.insert(call, counted.records.clone());
+        let records = match is_owner {
+            true => {
+                counted.count_set(set, &self.of_program);
+                counted.records.clone()
+            }
+            false => counted.records_of(set),
+        };
+        counted.chosen.insert(call, records);
         true
     }
 
-    /// The kernel of this call does not run, or is not recorded. The result tells the tool that has chosen its counters.
-    pub(crate) fn abandon(&self, call: CorrelationId) -> CountedKernel {
-        let mut choice = None;
+    /// The kernel of this call has not been counted: it does not run, or is not recorded, or has `run` all the same. The
+    /// result tells the tool that has chosen its counters.
+    pub(crate) fn abandon(&self, call: CorrelationId, run: bool) -> CountedKernel {
+        let mut kernel = CountedKernel::default();
         for counted in &mut self.state().agents {
-            if counted.chosen.remove(&call).is_some() {
-                choice = counted.choice.clone();
+            let Some(records) = counted.chosen.remove(&call) else {
+                continue;
+            };
+            kernel.choice = counted.choice.clone();
+            match run {
+                true => {
+                    kernel.readings.call = call;
+                    kernel.readings.readings = invalid(&records, CounterInvalid::NOT_SERIALIZED);
+                }
+                false => kernel.abandoned = Some(call),
             }
         }
         self.release();
-        CountedKernel {
-            choice,
-            abandoned: Some(call),
-            ..CountedKernel::default()
-        }
+        kernel
     }
 
     /// Reads the events before `pass` of a kernel of `agent`.
@@ -339,22 +356,32 @@ impl HostCounters {
         let Some((buffers, counted)) = values else {
             return CountedKernel::default();
         };
-        for record in &counted.values {
-            host.write_to(buffers, *record);
+        if let Some(buffers) = buffers {
+            for record in &counted.values {
+                host.write_to(buffers, *record);
+            }
         }
         counted
     }
 
-    /// The values of a kernel of `agent`, and where they go.
-    fn values(&self, agent: AgentId, subject: &Subject) -> Option<(Buffers, CountedKernel)> {
+    /// The values of a kernel of `agent`, and where they go. After counting has been stopped there are no values, and the
+    /// tool gets the readings of a kernel that it has chosen before.
+    fn values(
+        &self,
+        agent: AgentId,
+        subject: &Subject,
+    ) -> Option<(Option<Buffers>, CountedKernel)> {
         let mut state = self.state();
         let measured = match self.is_owner() {
             true => state.measured.take(),
             false => None,
         };
         let counted = state.find(agent)?;
-        let buffers = counted.delivery?.buffers;
+        let buffers = counted.delivery.map(|delivery| delivery.buffers);
         let choice = counted.choice.clone();
+        if choice.is_none() && buffers.is_none() {
+            return None;
+        }
         let records = match &choice {
             Some(_) => counted.chosen.remove(&subject.correlation)?,
             None => counted.records.clone(),
@@ -365,7 +392,10 @@ impl HostCounters {
             }
             _ => invalid(&records, CounterInvalid::NOT_SERIALIZED),
         };
-        let values = records.of(subject, &readings);
+        let values = match buffers {
+            Some(_) => records.of(subject, &readings),
+            None => Vec::new(),
+        };
         let readings = DispatchReadings {
             call: subject.correlation,
             duration: subject.duration.map(Nanos),
@@ -517,12 +547,12 @@ impl CountedAgent {
         let _ = events.check();
         self.threads = CountedThreads::new(events, of_program.to_vec());
         self.threads.scan();
-        self.records = Arc::new(ValueRecords::new(
-            set,
-            self.agent,
-            HashMap::new(),
-            &self.names,
-        ));
+        self.records = self.records_of(set);
+    }
+
+    fn records_of(&self, set: Arc<CounterSet>) -> Arc<ValueRecords> {
+        let properties = HashMap::new();
+        Arc::new(ValueRecords::new(set, self.agent, properties, &self.names))
     }
 }
 

@@ -11,17 +11,17 @@ use crate::record::{Activity, Completion, CounterInvalid, CounterValue, KernelDi
 use crate::source::sim::{Demo, SimulationError};
 
 const DEMO: Demo = Demo { seed: 5, steps: 1 };
-const DISPATCH: CountingMode = CountingMode::Dispatch;
+pub(super) const DISPATCH: CountingMode = CountingMode::Dispatch;
 
 #[derive(Default)]
-struct Run {
-    kernels: Vec<KernelDispatch>,
+pub(super) struct Run {
+    pub(super) kernels: Vec<KernelDispatch>,
     completions: HashMap<WorkId, Completion>,
     values: Vec<CounterValue>,
     names: HashMap<u32, String>,
 }
 
-fn run(names: &[&str], mode: CountingMode) -> Result<Run, SimulationError> {
+pub(super) fn run(names: &[&str], mode: CountingMode) -> Result<Run, SimulationError> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("demo.gputrail");
     let choice = CounterChoice {
@@ -64,7 +64,7 @@ fn run(names: &[&str], mode: CountingMode) -> Result<Run, SimulationError> {
 
 impl Run {
     /// The values of a counter by dispatch.
-    fn of(&self, name: &str) -> HashMap<WorkId, f64> {
+    pub(super) fn of(&self, name: &str) -> HashMap<WorkId, f64> {
         let named = self
             .values
             .iter()
