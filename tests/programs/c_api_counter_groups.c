@@ -150,7 +150,7 @@ static void on_the_simulated_gpu(void) {
     CHECK(simulate("SQ_WAVES", 0, 10000) == 1);
     EXPECT(gputrail_buffer_flush(buffer), GPUTRAIL_OK);
     EXPECT(gputrail_counter_group_uint64(&values[0], &number), GPUTRAIL_OK);
-    CHECK(values[0].readings > 10 && number > waves / 2 && number <= waves);
+    CHECK(values[0].readings > 10 && number == waves);
     EXPECT(gputrail_counter_group_reset(group), GPUTRAIL_OK);
     EXPECT(gputrail_counter_group_destroy(group), GPUTRAIL_OK);
     EXPECT(gputrail_context_destroy(context), GPUTRAIL_OK);

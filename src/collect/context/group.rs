@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupOptions {
     /// While kernels run (CUPTI: collection mode kernel), which then run one after the other, or all the time (CUPTI:
-    /// collection mode continuous), read at a period. Of the period in which the group is stopped nothing is counted.
+    /// collection mode continuous), read at a period, and when the group is stopped.
     pub mode: CountingMode,
     /// The most counters of a pass, if the blocks' capacities are not to be used in full.
     pub per_pass: Option<NonZeroU32>,

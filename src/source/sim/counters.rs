@@ -21,7 +21,9 @@ use crate::collect::counting::{
 use crate::collect::recorder::Recorder;
 use crate::counters::{self, Architecture, Block, Catalogue, Counted, Property, Sources};
 use crate::platform::sync::lock_std;
-use crate::record::{AgentId, CorrelationId, CounterValue, KernelDispatch, Nanos, QueueId, WorkId};
+use crate::record::{
+    AgentId, CorrelationId, CounterValue, DeviceTime, KernelDispatch, Nanos, QueueId, WorkId,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
@@ -123,8 +125,32 @@ struct State {
     /// The latest work of the compute units.
     latest: Option<WorkIndex>,
     dispatches: BTreeMap<WorkIndex, Dispatch>,
-    /// The period in progress: when it began, and what has been counted; none before the first work.
-    period: Option<(Moment, Counts)>,
+    /// The period in progress; none before the first work.
+    period: Option<Period>,
+}
+
+/// A period in progress.
+struct Period {
+    begin: Moment,
+    begin_time: DeviceTime,
+    /// What has been counted.
+    counts: Counts,
+    /// The end of the latest span of work.
+    until: Moment,
+    until_time: DeviceTime,
+}
+
+impl Period {
+    fn new(begin: Moment, clock: &mut DeviceClock) -> Period {
+        let time = clock.read(begin);
+        Period {
+            begin,
+            begin_time: time,
+            counts: Counts::default(),
+            until: begin,
+            until_time: time,
+        }
+    }
 }
 
 struct Configured {
@@ -289,8 +315,8 @@ impl DeviceCounters {
             return state.progress(span, span.from, span.to);
         };
         let mut from = span.from;
-        let begin = || (from, Counts::default());
-        let (mut begin, _) = *state.period.get_or_insert_with(begin);
+        let current = state.period.get_or_insert_with(|| Period::new(from, clock));
+        let mut begin = current.begin;
         // Periods in which nothing ran.
         while begin + period <= from {
             begin = begin + period;
@@ -299,8 +325,10 @@ impl DeviceCounters {
         while from < span.to {
             let to = (begin + period).min(span.to);
             state.progress(span, from, to);
-            if let Some((_, counts)) = &mut state.period {
-                counts.add(Event::ActiveCycle, events::cycles(to - from));
+            if let Some(current) = &mut state.period {
+                let cycles = events::cycles(to - from);
+                current.counts.add(Event::ActiveCycle, cycles);
+                (current.until, current.until_time) = (to, clock.read(to));
             }
             if to == begin + period {
                 begin = to;
@@ -370,20 +398,29 @@ impl State {
             for ((event, before), (_, after)) in before.into_iter().zip(after) {
                 new.add(event, after - before);
             }
-            if let Some((_, counts)) = &mut self.period {
-                *counts = counts.plus(new);
+            if let Some(current) = &mut self.period {
+                current.counts = current.counts.plus(new);
             }
         }
     }
 
+    /// Ends the period in progress at `to`, where the next one begins.
     fn end_period(&mut self, to: Moment, clock: &mut DeviceClock) {
-        let Some((from, mut counts)) = self.period.replace((to, Counts::default())) else {
-            return;
-        };
-        counts.add(Event::Cycle, events::cycles(to - from));
+        let next = Period::new(to, clock);
+        if let Some(mut ended) = self.period.replace(next) {
+            (ended.until, ended.until_time) = (to, clock.read(to));
+            self.write_period(ended);
+        }
+    }
+
+    /// Writes the values of `period` from its begin to the end of its latest span.
+    fn write_period(&mut self, period: Period) {
+        let mut counts = period.counts;
+        let duration = period.until - period.begin;
+        counts.add(Event::Cycle, events::cycles(duration));
         let subject = Subject {
-            span: (clock.read(from), clock.read(to)),
-            duration: Some((to - from).0),
+            span: (period.begin_time, period.until_time),
+            duration: Some(duration.0),
             ..Subject::default()
         };
         if let Some(configured) = &self.configured {
@@ -451,7 +488,14 @@ impl Provider<CountingRequest> for DeviceCounters {
     }
 
     fn stop(&self) {
-        lock_std(&self.0).delivery = None;
+        let mut state = lock_std(&self.0);
+        // The period in progress ends early.
+        if let Some(last) = state.period.take()
+            && last.begin < last.until
+        {
+            state.write_period(last);
+        }
+        state.delivery = None;
     }
 
     fn flush(&self) {}

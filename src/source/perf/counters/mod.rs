@@ -47,6 +47,8 @@ const SHORTEST_PERIOD: Nanos = Nanos(100_000);
 /// longer has ended, or has left its call by an exception or a longjmp.
 const LONGEST_OWNERSHIP: Duration = Duration::from_secs(15);
 const STEP: Duration = Duration::from_micros(20);
+/// How long the end of counting at a period waits for the thread that reads.
+const LONGEST_LAST_READING: Duration = Duration::from_secs(1);
 
 /// Whether any agent of the process is counted for each dispatch.
 static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
@@ -96,8 +98,11 @@ struct CountedAgent {
     threads: CountedThreads,
     /// Set while counting is started.
     delivery: Option<CountingDelivery>,
-    /// The number of the start from which it counts; a thread that reads at a period ends with another number.
+    /// The number of the start from which it counts; 0 if it is stopped.
     start: u64,
+    /// The number of the start whose thread reads at a period; 0 if there is none. The thread ends when that is not the
+    /// number from which the agent counts.
+    reader: u64,
     /// The number of dispatches.
     dispatches: u64,
 }
@@ -432,11 +437,23 @@ impl HostCounters {
         match counted.mode {
             CountingMode::Dispatch => IS_ACTIVE.store(true, Ordering::Relaxed),
             CountingMode::Device { period } => {
+                counted.reader = start;
                 drop(state);
                 let counters = self.clone();
-                let read = move || counters.read_at(agent, period, start);
+                let read = move || {
+                    let reader = Reader {
+                        counters,
+                        agent,
+                        start,
+                    };
+                    reader.run(period);
+                };
+                // Where there is no thread, the closure and its reader have not been made.
                 if let Err(error) = internal_thread::spawn(read) {
                     message(format_args!("no counters at a period: {error}"));
+                    if let Some(counted) = self.state().find(agent) {
+                        counted.reader = 0;
+                    }
                 }
             }
         }
@@ -444,9 +461,13 @@ impl HostCounters {
 
     fn stop(&self, agent: AgentId) {
         let mut state = self.state();
+        let mut reads = false;
         if let Some(counted) = state.find(agent) {
-            counted.delivery = None;
             counted.start = 0;
+            reads = counted.delivery.is_some() && counted.reader != 0;
+            if !reads {
+                counted.delivery = None;
+            }
         }
         let counts = |counted: &CountedAgent| {
             counted.delivery.is_some() && counted.mode == CountingMode::Dispatch
@@ -455,30 +476,63 @@ impl HostCounters {
         IS_ACTIVE.store(any, Ordering::Relaxed);
         drop(state);
         self.wake.raise();
+        if reads {
+            self.wait_for_reader(agent);
+            if let Some(counted) = self.state().find(agent) {
+                counted.delivery = None;
+            }
+        }
     }
 
-    /// Reads the events of `agent` at a period, until they are stopped.
-    fn read_at(&self, agent: AgentId, period: Nanos, start: u64) {
+    /// Waits until the thread that reads the events of `agent` at a period has written what came after its latest period.
+    fn wait_for_reader(&self, agent: AgentId) {
+        let until = Instant::now() + LONGEST_LAST_READING;
+        loop {
+            let seen = self.wake.value();
+            let mut state = self.state();
+            if state.find(agent).is_none_or(|counted| counted.reader == 0) {
+                return;
+            }
+            drop(state);
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            self.wake.wait(seen, left);
+        }
+    }
+}
+
+/// The thread that reads the events of an agent at a period.
+struct Reader {
+    counters: Arc<HostCounters>,
+    agent: AgentId,
+    /// The number of the start from which it reads.
+    start: u64,
+}
+
+impl Reader {
+    /// Reads the events until they are stopped, and once more then.
+    fn run(&self, period: Nanos) {
+        let (counters, agent) = (&self.counters, self.agent);
         let mut begin = sample_time();
         let mut spans = 0u64;
         loop {
-            let seen = self.wake.value();
+            let seen = counters.wake.value();
             let next = begin.saturating_add(period.0);
             let due = next.saturating_sub(sample_time());
-            self.wake.wait(seen, Duration::from_nanos(due.max(1)));
-            let mut state = self.state();
-            if state
-                .find(agent)
-                .is_none_or(|counted| counted.start != start)
-            {
-                return;
-            }
+            let is_last = match counters.state().find(agent) {
+                Some(counted) if counted.reader == self.start => counted.start != self.start,
+                _ => return,
+            };
             let end = sample_time();
-            if end < next {
+            if !is_last && end < next {
+                counters.wake.wait(seen, Duration::from_nanos(due.max(1)));
                 continue;
             }
             spans += 1;
-            let read = move || {
+            let read = || {
+                let mut state = counters.state();
                 let (Some(counted), Some(thread)) = (state.find(agent), process::current()) else {
                     return;
                 };
@@ -508,8 +562,22 @@ impl HostCounters {
                 std::mem::forget(panic);
                 return;
             }
+            if is_last {
+                return;
+            }
             begin = end;
         }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let Some(counted) = self.counters.state().find(self.agent)
+            && counted.reader == self.start
+        {
+            counted.reader = 0;
+        }
+        self.counters.wake.raise();
     }
 }
 
@@ -640,6 +708,7 @@ impl Provider<CountingRequest> for HostAgent {
             threads,
             delivery: None,
             start: 0,
+            reader: 0,
             dispatches: 0,
         });
         state.note_passes();
