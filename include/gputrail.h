@@ -1870,7 +1870,7 @@ typedef struct gputrail_sample_value {
   uint64_t value;
   /* The index of the counter. */
   uint32_t counter;
-  /* The type of the value. */
+  /* The type of the counter's values. */
   gputrail_counter_value_type value_type;
   /* The reason for which there is no value; 0 if there is one. */
   gputrail_counter_invalid invalid;
@@ -4079,7 +4079,8 @@ gputrail_status gputrail_counter_sessions_passes(gputrail_counter_sessions sessi
  * after the other.
  *
  * Errors: GPUTRAIL_SESSION_STARTED, GPUTRAIL_NO_COUNTERS_ENABLED; GPUTRAIL_CONTEXT_CONFLICT if something else in the
- * process counts or samples; as for gputrail_counter_sessions_passes.
+ * process counts or samples; GPUTRAIL_BUSY also from the functions of gputrail_context_count_chosen; as for
+ * gputrail_counter_sessions_passes.
  */
 gputrail_status gputrail_counter_sessions_begin(gputrail_counter_sessions sessions,
                                                 uint32_t *session);

@@ -1,9 +1,10 @@
-//! Threads that are in a buffer's callback: whoever waits for a buffer may wait for that very thread.
+//! Threads that are in a callback: whoever waits for a buffer, or for a kernel, may wait for that very thread.
 
 use std::cell::Cell;
 
 thread_local! {
     static DELIVERING: Cell<bool> = const { Cell::new(false) };
+    static NOTIFYING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Marks the calling thread as being in a buffer's callback while this lives.
@@ -24,4 +25,26 @@ impl Drop for Delivering {
 /// Whether the calling thread is in a buffer's callback.
 pub(crate) fn is_delivering() -> bool {
     DELIVERING.get()
+}
+
+/// Marks the calling thread as being in subscribers' callbacks while this lives, whoever's thread it is to its source.
+pub(crate) struct Notifying(bool);
+
+impl Notifying {
+    #[inline(always)]
+    pub fn begin() -> Notifying {
+        Notifying(NOTIFYING.replace(true))
+    }
+}
+
+impl Drop for Notifying {
+    #[inline(always)]
+    fn drop(&mut self) {
+        NOTIFYING.set(self.0);
+    }
+}
+
+/// Whether the calling thread is in a subscriber's callback.
+pub(crate) fn is_notifying() -> bool {
+    NOTIFYING.get()
 }

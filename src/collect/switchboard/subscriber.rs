@@ -8,6 +8,7 @@ use super::callback::{Callback, Payload, Phase};
 use super::interest::{Slots, SubscriberSet};
 use super::thread::here;
 use super::{Consumer, SUBSCRIBERS, Switchboard, ThreadState, TooMany, Within};
+use crate::collect::delivering::Notifying;
 use crate::platform::inside::Uncancelled;
 use crate::platform::sync::{fence_heavy, fence_light};
 use crate::record::{Domain, ExternalId, Operation, RecordCopy, WorkId};
@@ -357,6 +358,7 @@ impl Switchboard {
     ) {
         // A cancellation point in a callback would unwind our frames.
         let _uncancelled = Uncancelled::begin();
+        let _notifying = Notifying::begin();
         for slot in Slots(subscribers.0) {
             thread.calls(Some(slot));
             fence_light();

@@ -18,7 +18,7 @@ use crate::collect::counting::values::{Subject, ValueRecords};
 use crate::collect::counting::{
     CounterSet, CountingMode, DispatchCounting, DispatchReadings, is_choosing,
 };
-use crate::collect::delivering::is_delivering;
+use crate::collect::delivering::{is_delivering, is_notifying};
 use crate::collect::process;
 use crate::collect::switchboard::Switchboard;
 use crate::counters::{Architecture, Definition, Usage};
@@ -576,7 +576,7 @@ impl CounterSessions {
 
 /// Whether the calling thread is in a callback: a kernel that it waits for may wait for it.
 fn is_inside() -> bool {
-    is_delivering() || is_choosing() || process::is_in_callback()
+    is_delivering() || is_choosing() || is_notifying()
 }
 
 /// Refuses what waits for buffers and for tools that choose counters, within their callbacks.

@@ -1,0 +1,429 @@
+//! Pools of entries that count one kernel each (ROCProfiler v1: context pools).
+//!
+//! A tool that [chooses the counters of each kernel](Context::count_chosen) fetches an empty entry where it chooses, and
+//! gives the kernel to it. When the kernel has ended, the entry is completed: it has the kernel's values, and the handler of
+//! the pool is called. A released entry is empty, and is fetched again. So a program of any length is counted in the memory
+//! of a few entries.
+
+use super::ToolError;
+use crate::collect::counting::{CounterSet, DispatchReadings};
+use crate::collect::process;
+use crate::collect::switchboard::Switchboard;
+use crate::platform::sync::QuietMutex;
+use crate::record::{AgentId, CorrelationId, CounterValue};
+use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+/// The most entries of a pool.
+pub const MAX_POOL_ENTRIES: u32 = 1 << 20;
+
+/// The counters and entries of a pool.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolOptions {
+    /// The number of entries: kernels that are in flight or whose values have not been released.
+    pub entries: u32,
+    /// The most counters of a pass, if the blocks' capacities are not to be used in full.
+    pub per_pass: Option<NonZeroU32>,
+    /// The most passes of a kernel; `None` for as many as the agent can do (ROCProfiler v1: 1 in the mode of a single group).
+    pub passes: Option<NonZeroU32>,
+    /// The most instances of a block that are read, the first ones; `None` for all of them.
+    pub instances: Option<NonZeroU32>,
+}
+
+/// An entry that has been fetched, until it is released.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PoolEntry {
+    index: u32,
+    /// The number of times that it has been fetched.
+    uses: u64,
+}
+
+impl PoolEntry {
+    /// Its place in the pool, below the number of entries. An entry that is fetched again has the same.
+    pub fn index(self) -> u32 {
+        self.index
+    }
+}
+
+/// Why a pool could not be used as asked. Nothing has changed then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoolError {
+    /// A number of entries that no pool can have.
+    #[error("a pool has 1 to {MAX_POOL_ENTRIES} entries, not {0}")]
+    Entries(u32),
+    /// The counters need more passes than the options allow.
+    #[error("the counters need {passes} passes, and at most {most} are allowed")]
+    Passes {
+        /// The passes that they need.
+        passes: usize,
+        /// The most that are allowed.
+        most: u32,
+    },
+    /// All entries have been fetched.
+    #[error("all {0} entries of the pool have been fetched: release some, or open a larger pool")]
+    Exhausted(u32),
+    /// The entry is not fetched.
+    #[error("the entry is not fetched: it has been released")]
+    Released,
+    /// The entry has been given a kernel already.
+    #[error("the entry counts a kernel already: fetch one for each kernel")]
+    Used,
+    /// The kernel of the entry has not ended.
+    #[error("the kernel of the entry has not ended")]
+    InFlight,
+    /// The service refused it.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+}
+
+/// The state of an entry.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+enum Stage {
+    /// Not fetched.
+    #[default]
+    Free,
+    /// Fetched, without a kernel.
+    Fetched,
+    /// Its kernel has not ended.
+    Counting,
+    /// Its kernel has ended.
+    Completed,
+    /// Its kernel has ended, and the handler is being called.
+    Handled,
+}
+
+#[derive(Default)]
+struct Slot {
+    stage: Stage,
+    uses: u64,
+    values: Vec<CounterValue>,
+}
+
+#[derive(Default)]
+struct Slots {
+    all: Vec<Slot>,
+    /// The places of those that are free.
+    free: Vec<u32>,
+}
+
+impl Slots {
+    fn of(&mut self, entry: PoolEntry) -> Result<&mut Slot, PoolError> {
+        let slot = self.all.get_mut(entry.index as usize);
+        let fetched = |slot: &&mut Slot| slot.uses == entry.uses && slot.stage != Stage::Free;
+        slot.filter(fetched).ok_or(PoolError::Released)
+    }
+
+    fn release(&mut self, entry: PoolEntry) -> Result<(), PoolError> {
+        let slot = self.of(entry)?;
+        if slot.stage == Stage::Counting {
+            return Err(PoolError::InFlight);
+        }
+        slot.stage = Stage::Free;
+        slot.values.clear();
+        self.free.push(entry.index);
+        Ok(())
+    }
+}
+
+/// Called when the kernel of an entry has ended, with its values: none for a kernel that did not run or was not recorded. If
+/// it returns true, the entry is released. Called on threads of the program, possibly on several at a time.
+pub type PoolHandler = dyn Fn(PoolEntry, &[CounterValue]) -> bool + Send + Sync;
+
+/// A pool of entries for one set of counters of one agent. All functions may be called on any thread, also in callbacks.
+pub struct CounterPool {
+    set: Arc<CounterSet>,
+    slots: QuietMutex<Slots>,
+    handler: Box<PoolHandler>,
+}
+
+impl CounterPool {
+    /// A pool of empty entries that count `names`.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError::Entries`], [`PoolError::Passes`]; as for [`Context::counter_set`](super::Context::counter_set).
+    pub fn open(
+        agent: AgentId,
+        names: &[impl AsRef<str>],
+        options: PoolOptions,
+        handler: Box<PoolHandler>,
+    ) -> Result<CounterPool, PoolError> {
+        let board = process::begin_for_tool().ok_or(ToolError::NotAvailable)?;
+        Self::on(board, agent, names, options, handler)
+    }
+
+    /// A pool for an agent of `board`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`CounterPool::open`].
+    pub fn on(
+        board: &Arc<Switchboard>,
+        agent: AgentId,
+        names: &[impl AsRef<str>],
+        options: PoolOptions,
+        handler: Box<PoolHandler>,
+    ) -> Result<CounterPool, PoolError> {
+        let entries = options.entries;
+        if !(1..=MAX_POOL_ENTRIES).contains(&entries) {
+            return Err(PoolError::Entries(entries));
+        }
+        let set = board.counting().set(agent, names, options.per_pass);
+        let set = set.map_err(ToolError::from)?;
+        let passes = set.passes().len();
+        if let Some(most) = options.passes.filter(|most| passes > most.get() as usize) {
+            let most = most.get();
+            return Err(PoolError::Passes { passes, most });
+        }
+        let set = (*set).clone().with_instances(options.instances);
+        let slots = QuietMutex::<Slots>::default();
+        *slots.lock() = Slots {
+            all: std::iter::repeat_with(Slot::default)
+                .take(entries as usize)
+                .collect(),
+            free: (0..entries).rev().collect(),
+        };
+        Ok(CounterPool {
+            set: Arc::new(set),
+            slots,
+            handler,
+        })
+    }
+
+    /// The counters of each entry.
+    pub fn set(&self) -> &Arc<CounterSet> {
+        &self.set
+    }
+
+    /// An empty entry.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError::Exhausted`].
+    pub fn fetch(&self) -> Result<PoolEntry, PoolError> {
+        let mut slots = self.slots.lock();
+        let Some(index) = slots.free.pop() else {
+            return Err(PoolError::Exhausted(slots.all.len() as u32));
+        };
+        let slot = &mut slots.all[index as usize];
+        slot.stage = Stage::Fetched;
+        slot.uses += 1;
+        Ok(PoolEntry {
+            index,
+            uses: slot.uses,
+        })
+    }
+
+    /// Empties an entry. Its values are gone.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError::Released`]; [`PoolError::InFlight`] while its kernel runs.
+    pub fn release(&self, entry: PoolEntry) -> Result<(), PoolError> {
+        self.slots.lock().release(entry)
+    }
+
+    /// The values of the entry's kernel, in the order of the names; `None` before it has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError::Released`].
+    pub fn values(&self, entry: PoolEntry) -> Result<Option<Vec<CounterValue>>, PoolError> {
+        let mut slots = self.slots.lock();
+        let slot = slots.of(entry)?;
+        let has_ended = matches!(slot.stage, Stage::Completed | Stage::Handled);
+        Ok(has_ended.then(|| slot.values.clone()))
+    }
+
+    /// The entries that are fetched.
+    pub fn fetched(&self) -> Vec<PoolEntry> {
+        self.those(|stage| stage != Stage::Free)
+    }
+
+    /// Calls the handler for entries that are completed and not released, except those for which it is being called.
+    pub fn flush(&self) {
+        for entry in self.those(|stage| stage == Stage::Completed) {
+            self.handle(entry);
+        }
+    }
+
+    /// Whether kernels of entries have not ended, or the handler is being called.
+    pub fn is_busy(&self) -> bool {
+        let busy = |stage| matches!(stage, Stage::Counting | Stage::Handled);
+        !self.those(busy).is_empty()
+    }
+
+    fn those(&self, which: impl Fn(Stage) -> bool) -> Vec<PoolEntry> {
+        let slots = self.slots.lock();
+        let all = slots.all.iter().zip(0..);
+        all.filter(|(slot, _)| which(slot.stage))
+            .map(|(slot, index)| PoolEntry {
+                index,
+                uses: slot.uses,
+            })
+            .collect()
+    }
+
+    /// Gives a kernel to an entry.
+    fn begin(&self, entry: PoolEntry) -> Result<Arc<CounterSet>, PoolError> {
+        let mut slots = self.slots.lock();
+        let slot = slots.of(entry)?;
+        match slot.stage {
+            Stage::Fetched => {
+                slot.stage = Stage::Counting;
+                Ok(self.set.clone())
+            }
+            _ => Err(PoolError::Used),
+        }
+    }
+
+    /// Completes an entry, whose kernel has ended.
+    fn complete(&self, entry: PoolEntry, values: Vec<CounterValue>) {
+        {
+            let mut slots = self.slots.lock();
+            let Ok(slot) = slots.of(entry) else {
+                return;
+            };
+            (slot.stage, slot.values) = (Stage::Completed, values);
+        }
+        self.handle(entry);
+    }
+
+    /// Calls the handler for a completed entry.
+    fn handle(&self, entry: PoolEntry) {
+        let values = {
+            let mut slots = self.slots.lock();
+            match slots.of(entry) {
+                Ok(slot) if slot.stage == Stage::Completed => {
+                    slot.stage = Stage::Handled;
+                    slot.values.clone()
+                }
+                _ => return,
+            }
+        };
+        /// Sets the stage after the handler, also if that panics.
+        struct After<'p>(&'p CounterPool, PoolEntry, bool);
+        impl Drop for After<'_> {
+            fn drop(&mut self) {
+                let After(pool, entry, is_done) = *self;
+                let mut slots = pool.slots.lock();
+                // The handler may have released it.
+                let Ok(slot) = slots.of(entry) else {
+                    return;
+                };
+                slot.stage = Stage::Completed;
+                if is_done {
+                    let _ = slots.release(entry);
+                }
+            }
+        }
+        let mut after = After(self, entry, false);
+        after.2 = (self.handler)(entry, &values);
+    }
+}
+
+impl std::fmt::Debug for CounterPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CounterPool")
+            .field("counters", &self.set.names())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A kernel whose counters have been chosen, until it has ended: its entry, if it has one, and its values.
+type Chosen = (Option<(Arc<CounterPool>, PoolEntry)>, Vec<CounterValue>);
+
+/// The kernels in flight of a tool that chooses counters, with their entries: its
+/// [`DispatchCounting`](crate::collect::counting::DispatchCounting) passes on to it what that is told. When this is dropped,
+/// entries whose kernels have not ended are completed without values.
+#[derive(Default)]
+pub struct PooledKernels(
+    /// By their calls. The kernels of one call end in their order.
+    QuietMutex<HashMap<CorrelationId, VecDeque<Chosen>>>,
+);
+
+impl PooledKernels {
+    /// Gives the kernel of `call` to an entry, and returns its counters, which the tool chooses for it.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError::Released`], [`PoolError::Used`].
+    pub fn choose(
+        &self,
+        call: CorrelationId,
+        pool: &Arc<CounterPool>,
+        entry: PoolEntry,
+    ) -> Result<Arc<CounterSet>, PoolError> {
+        let set = pool.begin(entry)?;
+        self.add(call, Some((pool.clone(), entry)));
+        Ok(set)
+    }
+
+    /// Notes that the tool chooses counters for a kernel of `call` without an entry.
+    pub fn choose_without(&self, call: CorrelationId) {
+        self.add(call, None);
+    }
+
+    fn add(&self, call: CorrelationId, entry: Option<(Arc<CounterPool>, PoolEntry)>) {
+        let mut calls = self.0.lock();
+        calls.entry(call).or_default().push_back((entry, Vec::new()));
+    }
+
+    /// Notes the values of a kernel.
+    pub fn counted(&self, values: &[CounterValue]) {
+        let Some(call) = values.first().map(|value| value.correlation) else {
+            return;
+        };
+        let mut calls = self.0.lock();
+        let kernel = calls.get_mut(&call).and_then(VecDeque::front_mut);
+        if let Some((Some(_), kept)) = kernel {
+            *kept = values.to_vec();
+        }
+    }
+
+    /// Completes the entry of a kernel that has ended.
+    pub fn measured(&self, dispatch: &DispatchReadings) {
+        self.end(dispatch.call);
+    }
+
+    /// Completes the entry of a kernel that does not run.
+    pub fn abandoned(&self, call: CorrelationId) {
+        self.end(call);
+    }
+
+    fn end(&self, call: CorrelationId) {
+        let kernel = {
+            let mut calls = self.0.lock();
+            let Some(kernels) = calls.get_mut(&call) else {
+                return;
+            };
+            let kernel = kernels.pop_front();
+            if kernels.is_empty() {
+                calls.remove(&call);
+            }
+            kernel
+        };
+        if let Some((Some((pool, entry)), values)) = kernel {
+            pool.complete(entry, values);
+        }
+    }
+}
+
+impl Drop for PooledKernels {
+    fn drop(&mut self) {
+        let calls = std::mem::take(&mut *self.0.lock());
+        for (entry, values) in calls.into_values().flatten() {
+            if let Some((pool, entry)) = entry {
+                pool.complete(entry, values);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for PooledKernels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PooledKernels")
+    }
+}
