@@ -1,11 +1,13 @@
-//! Definitions of counters: any text, or pieces of the three formats in any order; then all metrics are evaluated and planned.
+//! Definitions of counters and files that name them: any text, or pieces of the formats in any order; then all metrics are evaluated and planned.
 #![no_main]
 
 use gputrail::counters::{self, Catalogue, CounterIndex, Measured, Sources};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 
-const PIECES: [&str; 32] = [
+const PIECES: [&str; 40] = [
+    "pmc: A B\n", "range: 3:9\n", "gpu: 0\n", "kernel: x\n", "jobs:\n", "  - pmc: [A, B]\n", "    kernel_include_regex: 'a+'\n",
+    "    kernel_iteration_range: \"[2-4], [8-]\"\n",
     "<gfx9>\n", "</gfx9>\n", "<global>\n", "<gfx10 base=\"gfx9\">", "<metric name=\"A\" block=SQ event=1>", "<metric name=\"B\" expr=sum(A,16)/A>",
     "#include \"x\"\n", "gputrail:\n", "rocprofiler-sdk:\n  counters:\n", "  - name: A\n", "    definitions:\n", "    - architectures: [gfx9]\n",
     "      block: SQ\n      event: 4\n", "      expression: reduce(A,max)*B\n", "      expression: select(accumulate(A,HIGH_RES),[D=[0:3]])\n",
@@ -28,6 +30,14 @@ fn text(data: &[u8]) -> Result<String> {
 fuzz_target!(|data: &[u8]| {
     let made = text(data).unwrap_or_default();
     for text in [String::from_utf8_lossy(data).into_owned(), made] {
+        for is_yaml in [false, true] {
+            if let Ok(input) = counters::read_input(&text, is_yaml) {
+                let ranges = input.kernels.dispatches.iter().chain(&input.kernels.iterations);
+                for range in ranges {
+                    assert_eq!(counters::NumberRange::read(&range.to_string()), Some(*range));
+                }
+            }
+        }
         let mut sources = Sources::default();
         let mut include = |_: &str| Ok("<gfx9>\n<metric name=\"C\" expr=B>\n</gfx9>".to_owned());
         counters::read_text("fuzzed", &text, &mut include, &mut sources);

@@ -27,7 +27,8 @@ pub(crate) fn is_delivering() -> bool {
     DELIVERING.get()
 }
 
-/// Marks the calling thread as being in subscribers' callbacks while this lives, whoever's thread it is to its source.
+/// Marks the calling thread as being in subscribers' callbacks while this lives. A source may call back for threads of its own
+/// making (the simulated ones) on one thread.
 pub(crate) struct Notifying(bool);
 
 impl Notifying {

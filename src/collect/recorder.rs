@@ -10,7 +10,10 @@ use crate::capture::names::Names;
 use crate::capture::{CaptureSink, FileHeader, WriteError, Writer};
 use crate::clock::{self, TickSource};
 use crate::collect::correlation::HostThread;
-use crate::collect::counting::{CounterChoice, CountingDelivery, CountingError, run_note};
+use crate::collect::counting::{
+    CountSelected, CounterChoice, CountingDelivery, CountingError, CountingMode, SelectedKernels,
+    run_note,
+};
 use crate::collect::marker;
 use crate::collect::process;
 use crate::collect::rank;
@@ -129,6 +132,8 @@ pub struct Recorder {
     sampling: Option<Request>,
     /// The counters that are collected, if any.
     counters: Option<CounterChoice>,
+    /// The kernels whose counters are collected.
+    counted: Arc<SelectedKernels>,
     /// What has been told about counters.
     told: Arc<QuietMutex<Vec<String>>>,
     deliver: Deliver,
@@ -219,6 +224,10 @@ impl Recorder {
             _slow_calls: None,
             slot: key.slot,
             sampling: scope.sampling,
+            counted: Arc::new(match &scope.counters {
+                Some(counters) => SelectedKernels::new(&counters.kernels),
+                None => SelectedKernels::default(),
+            }),
             counters: scope.counters.clone(),
             told: Arc::default(),
             deliver: Deliver::Samples,
@@ -295,9 +304,20 @@ impl Recorder {
         for left_out in left_out {
             self.tell_once(&left_out.to_string());
         }
-        let Some(request) = request else {
+        let Some(mut request) = request else {
             return Ok(());
         };
+        if !self.counted.has_next_device() {
+            return Ok(());
+        }
+        if choice.mode == CountingMode::Dispatch && !choice.kernels.is_all() {
+            let tool = CountSelected {
+                kernels: self.counted.clone(),
+                set: request.set.clone(),
+                names: self.names().clone(),
+            };
+            request = request.chosen_by(Arc::new(tool));
+        }
         let delivery = CountingDelivery {
             buffers: self.buffers(),
             deliver: (),

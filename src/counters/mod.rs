@@ -22,6 +22,7 @@ mod catalogue;
 mod evaluate;
 mod expression;
 mod gpuperfapi;
+mod input;
 mod passes;
 #[cfg(feature = "counters")]
 mod rocprofiler_sdk;
@@ -35,6 +36,7 @@ pub use catalogue::{
 };
 pub use evaluate::{Column, Invalid, Measured, evaluate};
 pub use expression::{Expression, Malformed, Name, Node, Operator, Reduction, Resolution};
+pub use input::{CounterInput, InputError, KernelSelection, NumberRange, read_input};
 pub use passes::{Counted, Impossible, Plan, plan, plan_limited, plan_one_pass, plan_runs};
 
 use std::io::{self, Read};

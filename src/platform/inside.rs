@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::fmt::{Arguments, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 
 /// Runs `work` and contains any panic in it.
 #[inline(always)]
@@ -14,12 +15,29 @@ pub(crate) fn contain(work: impl FnOnce()) {
     }
 }
 
-/// Writes a line to the program's standard error. Unlike `eprintln` it takes no lock: a forked child may have
-/// inherited that lock from a thread that does not exist in it.
+/// A reader of messages: returns whether it has taken one.
+pub(crate) type MessageReader = fn(&str) -> bool;
+
+/// The reader that is asked before a message is written.
+static READER: OnceLock<MessageReader> = OnceLock::new();
+
+/// Has `reader` asked for each message from now on. There is one in the process; a second one is not taken.
+pub(crate) fn set_message_reader(reader: MessageReader) {
+    let _ = READER.set(reader);
+}
+
+/// Writes a line to the program's standard error, unless a tool reads messages. Unlike `eprintln` it takes no lock: a forked
+/// child may have inherited that lock from a thread that does not exist in it.
 pub(crate) fn message(text: Arguments<'_>) {
     let mut line = String::from("gputrail: ");
+    let start = line.len();
     let _ = writeln!(line, "{text}");
     let _uncancelled = Uncancelled::begin();
+    if let Some(reader) = READER.get()
+        && reader(&line[start..])
+    {
+        return;
+    }
     // Errors are ignored: standard error may be closed.
     // SAFETY: the buffer is valid for its length.
     let _ = unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };

@@ -37,7 +37,7 @@ static gputrail_context context;
 static gputrail_agent_id counted;
 static int fetched, exhausted, handled, again, keep, visited, fully;
 static int user_data;
-static gputrail_status closed_in_handler, released_in_flight, destroyed, twice;
+static int is_in_flight;
 static gputrail_counter_pool_entry in_flight;
 
 static int32_t completed(const gputrail_counter_pool_entry *entry, const gputrail_record_counter_value *values, size_t count, void *data) {
@@ -50,7 +50,7 @@ static int32_t completed(const gputrail_counter_pool_entry *entry, const gputrai
     EXPECT(gputrail_counter_pool_values(entry, read, 3, &number), GPUTRAIL_OK);
     CHECK(number == 2 && read[0].value == values[0].value);
     EXPECT(gputrail_counter_pool_values(entry, read, 1, &number), GPUTRAIL_TOO_SMALL);
-    closed_in_handler = gputrail_counter_pool_close(pool);
+    EXPECT(gputrail_counter_pool_close(pool), GPUTRAIL_BUSY);
     if (again) {
         /* A handler may release the entry itself. */
         EXPECT(gputrail_counter_pool_release(entry), GPUTRAIL_OK);
@@ -94,10 +94,11 @@ static void enqueued(gputrail_callback *callback, void *data) {
     gputrail_record_counter_value value;
     size_t count = 1;
     (void)data;
-    if (callback->phase != GPUTRAIL_PHASE_ENTER || !in_flight.set.handle || released_in_flight) return;
-    released_in_flight = gputrail_counter_pool_release(&in_flight);
-    destroyed = gputrail_counter_set_destroy(in_flight.set);
-    twice = gputrail_counter_pool_close(pool);
+    if (callback->phase != GPUTRAIL_PHASE_ENTER || !in_flight.set.handle || is_in_flight) return;
+    is_in_flight = 1;
+    EXPECT(gputrail_counter_pool_release(&in_flight), GPUTRAIL_BUSY);
+    EXPECT(gputrail_counter_set_destroy(in_flight.set), GPUTRAIL_INVALID_ARGUMENT);
+    EXPECT(gputrail_counter_pool_close(pool), GPUTRAIL_BUSY);
     EXPECT(gputrail_counter_pool_values(&in_flight, &value, 1, &count), GPUTRAIL_OK);
     CHECK(count == 0);
 }
@@ -152,6 +153,7 @@ int main(void) {
     gputrail_counter_pool_entry entry, entries[ENTRIES];
     gputrail_counter_set_options set_options;
     gputrail_counter_set set;
+    size_t number = 0;
     int of;
 
     memset(&options, 0, sizeof options);
@@ -159,12 +161,17 @@ int main(void) {
     options.size = sizeof options;
     options.counters = "SQ_WAVES,TCC_EA_RDREQ";
     options.per_pass = 1;
-    options.entries = ENTRIES;
+    options.entries = 4096;
     options.payload_bytes = sizeof(struct payload);
     options.handler = completed;
     options.user_data = &user_data;
     EXPECT(gputrail_counter_pool_open(1, &options, &pool), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_counter_pool_fetch(none, &entry), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_pool_close(none), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_pool_release(&entry), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_pool_values(&entry, NULL, 0, &number), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_pool_iterate(none, visit, NULL), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_pool_flush(none), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_initialise(), GPUTRAIL_OK);
     EXPECT(gputrail_buffer_create(NULL, deliver, NULL, &buffer), GPUTRAIL_OK);
     EXPECT(gputrail_context_create(&watching), GPUTRAIL_OK);
@@ -175,8 +182,7 @@ int main(void) {
     /* Entries are released by what the handler returns. */
     simulate();
     CHECK(fetched > 20 && handled == fetched && exhausted == 0);
-    CHECK(closed_in_handler == GPUTRAIL_BUSY && released_in_flight == GPUTRAIL_BUSY && twice == GPUTRAIL_BUSY);
-    CHECK(destroyed == GPUTRAIL_INVALID_ARGUMENT);
+    CHECK(is_in_flight);
     EXPECT(gputrail_counter_pool_iterate(pool, visit, &visited), GPUTRAIL_OK);
     CHECK(visited == 0);
     EXPECT(gputrail_context_destroy(context), GPUTRAIL_OK);
@@ -185,6 +191,7 @@ int main(void) {
     EXPECT(gputrail_counter_pool_flush(pool), GPUTRAIL_NO_SUCH_COUNTER_POOL);
     EXPECT(gputrail_counter_pool_iterate(pool, visit, NULL), GPUTRAIL_NO_SUCH_COUNTER_POOL);
     EXPECT(gputrail_counter_pool_release(&in_flight), GPUTRAIL_NO_SUCH_COUNTER_POOL);
+    EXPECT(gputrail_counter_pool_values(&in_flight, NULL, 0, &number), GPUTRAIL_NO_SUCH_COUNTER_POOL);
     EXPECT(gputrail_counter_pool_close(pool), GPUTRAIL_NO_SUCH_COUNTER_POOL);
 
     /* By the handler itself. */
@@ -196,6 +203,7 @@ int main(void) {
 
     /* Not at all: further kernels are not counted, and a flush tells the handler again. */
     again = 0;
+    options.entries = ENTRIES;
     simulate();
     CHECK(fetched == ENTRIES && handled == ENTRIES && exhausted > 20);
     EXPECT(gputrail_counter_pool_flush(pool), GPUTRAIL_OK);
@@ -219,6 +227,8 @@ int main(void) {
     /* The other refusals. */
     EXPECT(gputrail_counter_pool_fetch(pool, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_counter_pool_release(NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_counter_pool_values(NULL, NULL, 0, &number), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_counter_pool_values(&entries[0], NULL, 0, &number), GPUTRAIL_NO_SUCH_COUNTER_SET);
     EXPECT(gputrail_counter_pool_iterate(pool, NULL, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_counter_pool_open(counted, NULL, &other), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_counter_pool_open(counted, &options, NULL), GPUTRAIL_NULL_POINTER);

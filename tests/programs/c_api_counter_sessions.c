@@ -28,12 +28,11 @@ static void check(const char *what, int holds) {
 #define MOST 512
 enum { ITEMS = 256 };
 static gputrail_counter_sessions_options options;
-static gputrail_counter_sessions opened, none;
+static gputrail_counter_sessions opened, none, many[40];
 static gputrail_agent_id counted;
 static uint32_t session, waves_of, reads_of, busy_of, wanted_passes;
 static uint64_t waves, kernels;
-static gputrail_status in_callback, too_early;
-static int end_at;
+static int end_at, in_batch;
 static gputrail_session_counter counters[MOST];
 static gputrail_sample_value values[MOST];
 static uint32_t enabled[MOST];
@@ -47,7 +46,15 @@ static uint32_t enable(const char *name) {
 
 static void deliver(const gputrail_batch *batch, void *user_data) {
     const gputrail_record_header *record = NULL;
+    uint32_t number = 0;
     (void)user_data;
+    if (in_batch) {
+        in_batch = 0;
+        EXPECT(gputrail_counter_sessions_open(counted, &options, &none), GPUTRAIL_BUSY);
+        EXPECT(gputrail_counter_sessions_passes(opened, &number), GPUTRAIL_BUSY);
+        EXPECT(gputrail_counter_sessions_begin(opened, &number), GPUTRAIL_BUSY);
+        EXPECT(gputrail_counter_sessions_end(opened), GPUTRAIL_BUSY);
+    }
     while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK) {
         const gputrail_record_kernel_dispatch *dispatch = (const gputrail_record_kernel_dispatch *)record;
         uint64_t groups = 1, items = 1;
@@ -68,6 +75,7 @@ static void enqueued(gputrail_callback *callback, void *user_data) {
     const gputrail_record_kernel_dispatch *dispatch = (const gputrail_record_kernel_dispatch *)callback->record;
     uint64_t number = 0;
     int32_t is = 1;
+    size_t count = 0;
     (void)user_data;
     if (!end_at || callback->phase != GPUTRAIL_PHASE_ENTER || !dispatch || dispatch->work.agent != counted) return;
     if (--end_at) return;
@@ -76,7 +84,8 @@ static void enqueued(gputrail_callback *callback, void *user_data) {
     EXPECT(gputrail_counter_sessions_end(opened), GPUTRAIL_OK);
     EXPECT(gputrail_counter_sessions_is_ready(opened, session, &is), GPUTRAIL_OK);
     CHECK(is == 0);
-    too_early = gputrail_counter_sessions_uint64(opened, session, 7, waves_of, &number);
+    EXPECT(gputrail_counter_sessions_uint64(opened, session, 7, waves_of, &number), GPUTRAIL_BUSY);
+    EXPECT(gputrail_counter_sessions_values(opened, session, 7, values, MOST, &count), GPUTRAIL_BUSY);
 }
 
 /* The session begins when the first agent is known, before its first kernel. */
@@ -95,7 +104,7 @@ static void agent_known(gputrail_callback *callback, void *user_data) {
     CHECK(session == 1);
     EXPECT(gputrail_counter_sessions_begin_pass(opened), GPUTRAIL_OK);
     EXPECT(gputrail_counter_sessions_begin_sample(opened, 7), GPUTRAIL_OK);
-    in_callback = gputrail_counter_sessions_close(opened);
+    EXPECT(gputrail_counter_sessions_close(opened), GPUTRAIL_BUSY);
 }
 
 static void run(uint32_t per_pass, uint32_t passes) {
@@ -109,7 +118,6 @@ static void run(uint32_t per_pass, uint32_t passes) {
     counted = 0;
     waves = kernels = 0;
     EXPECT(gputrail_simulation_run(&simulation, NULL), GPUTRAIL_OK);
-    CHECK(in_callback == GPUTRAIL_BUSY);
 }
 
 static void simulate(uint32_t per_pass, uint32_t passes) {
@@ -150,7 +158,9 @@ static void on_the_simulated_gpu(void) {
     EXPECT(gputrail_context_start(watching), GPUTRAIL_OK);
 
     simulate(0, 1);
+    in_batch = 1;
     EXPECT(gputrail_buffer_flush(buffer), GPUTRAIL_OK);
+    CHECK(!in_batch);
     EXPECT(gputrail_counter_sessions_uint64(opened, session, 7, waves_of, &number), GPUTRAIL_OK);
     CHECK(kernels > 20 && number == waves);
     EXPECT(gputrail_counter_sessions_double(opened, session, 7, busy_of, &real), GPUTRAIL_OK);
@@ -180,7 +190,7 @@ static void on_the_simulated_gpu(void) {
     /* Results that would have to wait in a callback are refused there, and come later. */
     end_at = 5;
     run(0, 1);
-    CHECK(end_at == 0 && too_early == GPUTRAIL_BUSY);
+    CHECK(end_at == 0);
     EXPECT(gputrail_counter_sessions_uint64(opened, session, 7, waves_of, &number), GPUTRAIL_OK);
     EXPECT(gputrail_buffer_flush(buffer), GPUTRAIL_OK);
     CHECK(number > 0 && number < waves);
@@ -218,7 +228,7 @@ static uint32_t measure(uint32_t passes) {
 }
 
 static void refusals(uint32_t clock_of, uint32_t faults_of) {
-    uint32_t number = 0, passes = 0;
+    uint32_t number = 0, passes = 0, last;
     uint64_t value = 0;
     double real;
     int32_t is = 1;
@@ -275,7 +285,7 @@ static void refusals(uint32_t clock_of, uint32_t faults_of) {
     EXPECT(gputrail_counter_sessions_is_ready(opened, number, &is), GPUTRAIL_OK);
     CHECK(is == 0);
 
-    number = measure(2);
+    last = number = measure(2);
     EXPECT(gputrail_counter_sessions_uint64(opened, number, 1, 9999, &value), GPUTRAIL_OUT_OF_RANGE);
     EXPECT(gputrail_counter_sessions_uint64(opened, number, 1, clock_of == 0 ? 1 : 0, &value),
            faults_of == (clock_of == 0 ? 1u : 0u) ? GPUTRAIL_OK : GPUTRAIL_NOT_ENABLED);
@@ -290,6 +300,29 @@ static void refusals(uint32_t clock_of, uint32_t faults_of) {
     EXPECT(gputrail_counter_sessions_csv(opened, 999, 1, NULL, 0, &count), GPUTRAIL_NO_SUCH_SESSION);
     EXPECT(gputrail_counter_sessions_end(none), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
     EXPECT(gputrail_counter_sessions_close(none), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
+    EXPECT(gputrail_counter_sessions_counters(none, counters, MOST, &count), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
+    EXPECT(gputrail_counter_sessions_find(none, "A", &number), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
+    EXPECT(gputrail_counter_sessions_enable(none, 0), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
+    EXPECT(gputrail_counter_sessions_disable(none, 0), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
+    EXPECT(gputrail_counter_sessions_enable_all(none, 1), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
+    EXPECT(gputrail_counter_sessions_enabled(none, enabled, MOST, &count), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
+    EXPECT(gputrail_counter_sessions_passes(none, &number), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
+    EXPECT(gputrail_counter_sessions_begin(none, &number), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
+    EXPECT(gputrail_counter_sessions_begin_pass(none), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
+    EXPECT(gputrail_counter_sessions_end_pass(none), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
+    EXPECT(gputrail_counter_sessions_begin_sample(none, 1), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
+    EXPECT(gputrail_counter_sessions_end_sample(none), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
+    EXPECT(gputrail_counter_sessions_is_pass_complete(none, 1, 0, &is), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
+    EXPECT(gputrail_counter_sessions_values(none, 1, 1, values, MOST, &count), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
+    EXPECT(gputrail_counter_sessions_find(opened, "\xff", &number), GPUTRAIL_INVALID_ARGUMENT);
+    EXPECT(gputrail_counter_sessions_counters(opened, counters, 1, &count), GPUTRAIL_TOO_SMALL);
+    EXPECT(gputrail_counter_sessions_counters(opened, counters, MOST, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_counter_sessions_enabled(opened, enabled, 1, &count), GPUTRAIL_TOO_SMALL);
+    EXPECT(gputrail_counter_sessions_enabled(opened, enabled, MOST, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_counter_sessions_is_pass_complete(opened, 1, 0, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_counter_sessions_values(opened, 999, 1, values, MOST, &count), GPUTRAIL_NO_SUCH_SESSION);
+    EXPECT(gputrail_counter_sessions_values(opened, last, 999, values, MOST, &count), GPUTRAIL_NO_SUCH_SAMPLE);
+    EXPECT(gputrail_counter_sessions_values(opened, last, 1, values, MOST, NULL), GPUTRAIL_NULL_POINTER);
 }
 
 static void of_own_kernels(void) {
@@ -305,6 +338,7 @@ static void of_own_kernels(void) {
     cl_context context;
     cl_program program;
     cl_mem out;
+    cl_event waits;
     gputrail_agent_id agent;
     uint32_t clock_of, faults_of, used_of, first, last = 0, samples = 0, number, passes = 0;
     uint64_t one = 0, three = 0, wrong = 0;
@@ -398,8 +432,28 @@ static void of_own_kernels(void) {
     for (of = 0; of < 10; of++) last = measure(1);
     CHECK(last > first + 9);
     EXPECT(gputrail_counter_sessions_uint64(opened, first, 1, clock_of, &one), GPUTRAIL_NO_SUCH_SESSION);
+    /* While the agent is read at a period, it counts no kernels. */
+    group_options.period = 1000000;
+    EXPECT(gputrail_counter_group_create(agent, &group_options, &group), GPUTRAIL_OK);
+    EXPECT(gputrail_counter_group_start(group), GPUTRAIL_OK);
+    EXPECT(gputrail_counter_sessions_open(agent, &options, &none), GPUTRAIL_COUNTERS_NOT_AVAILABLE);
+    EXPECT(gputrail_counter_sessions_passes(opened, &passes), GPUTRAIL_COUNTERS_NOT_AVAILABLE);
+    EXPECT(gputrail_counter_group_destroy(group), GPUTRAIL_OK);
+    /* Each of them has a buffer, of which there are 32. */
+    of = 0;
+    while (gputrail_counter_sessions_open(agent, &options, &many[of]) != GPUTRAIL_TOO_MANY && of < 39) of++;
+    CHECK(of > 10 && of < 39);
+    while (of--) EXPECT(gputrail_counter_sessions_close(many[of]), GPUTRAIL_OK);
     for (number = last - 3; number <= last; number++)
         EXPECT(gputrail_counter_sessions_uint64(opened, number, 1, clock_of, &one), GPUTRAIL_OK);
+
+    /* Kernels that may wait for the program run without being counted, which makes their sample invalid. */
+    waits = clCreateUserEvent(context, NULL);
+    number = measure(1);
+    EXPECT(gputrail_counter_sessions_uint64(opened, number, 1, clock_of, &one), GPUTRAIL_NO_VALUE);
+    EXPECT(gputrail_counter_sessions_values(opened, number, 1, values, MOST, &count), GPUTRAIL_OK);
+    CHECK(count == 1 && values[0].invalid == GPUTRAIL_COUNTER_INVALID_NOT_SERIALIZED);
+    clReleaseEvent(waits);
     EXPECT(gputrail_counter_sessions_close(opened), GPUTRAIL_OK);
     EXPECT(gputrail_counter_sessions_passes(opened, &passes), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);
 
@@ -412,10 +466,28 @@ static void of_own_kernels(void) {
 }
 
 int main(void) {
+    uint32_t number = 0;
+    int32_t is = 0;
+    size_t count = 0;
     memset(&options, 0, sizeof options);
     options.size = sizeof options;
     EXPECT(gputrail_counter_sessions_open(1, &options, &opened), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_counter_sessions_end(opened), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_sessions_close(none), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_sessions_counters(none, counters, MOST, &count), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_sessions_find(none, "A", &number), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_sessions_enable(none, 0), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_sessions_disable(none, 0), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_sessions_enable_all(none, 1), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_sessions_enabled(none, enabled, MOST, &count), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_sessions_passes(none, &number), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_sessions_begin(none, &number), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_sessions_begin_pass(none), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_sessions_end_pass(none), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_sessions_begin_sample(none, 1), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_sessions_end_sample(none), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_sessions_is_pass_complete(none, 1, 0, &is), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counter_sessions_values(none, 1, 1, values, MOST, &count), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_initialise(), GPUTRAIL_OK);
     EXPECT(gputrail_observe_opencl(), GPUTRAIL_OK);
     on_the_simulated_gpu();

@@ -80,6 +80,7 @@ mod buffer;
 mod external;
 mod flight;
 mod group;
+mod pool;
 mod sessions;
 #[cfg(test)]
 mod stress;
@@ -101,6 +102,9 @@ pub use buffer::{BufferOptions, Drops, RecordBuffer};
 pub use external::ExternalRequest;
 pub use flight::{Dump, FlightOptions, FlightRecorder};
 pub use group::{CounterGroup, GroupError, GroupOptions, GroupValue, Number, WrongType};
+pub use pool::{
+    CounterPool, MAX_POOL_ENTRIES, PoolEntry, PoolError, PoolHandler, PoolOptions, PooledKernels,
+};
 pub use sessions::{
     CounterSessions, KEPT_SESSIONS, SampleNumber, SessionCounter, SessionError, SessionOptions,
 };

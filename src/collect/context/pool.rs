@@ -16,7 +16,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// The most entries of a pool.
-pub const MAX_POOL_ENTRIES: u32 = 1 << 20;
+pub const MAX_POOL_ENTRIES: u32 = 1 << 16;
 
 /// The counters and entries of a pool.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -368,7 +368,10 @@ impl PooledKernels {
 
     fn add(&self, call: CorrelationId, entry: Option<(Arc<CounterPool>, PoolEntry)>) {
         let mut calls = self.0.lock();
-        calls.entry(call).or_default().push_back((entry, Vec::new()));
+        calls
+            .entry(call)
+            .or_default()
+            .push_back((entry, Vec::new()));
     }
 
     /// Notes the values of a kernel.

@@ -12,6 +12,7 @@ mod choice;
 mod error;
 mod possible;
 mod reading;
+mod selected;
 mod set;
 #[cfg(test)]
 mod tests;
@@ -23,10 +24,11 @@ pub use error::{CountingError, UnknownCounter};
 pub(crate) use possible::run_note;
 pub use possible::{LeftOut, OneRun, runs_of_note};
 pub use reading::Reading;
+pub(crate) use selected::{CountSelected, SelectedKernels};
 pub use set::CounterSet;
 
 use super::agents::{self, AgentRequest, AgentService, ServiceKind};
-use crate::counters::Architecture;
+use crate::counters::{Architecture, KernelSelection};
 use crate::record::Nanos;
 use std::fmt;
 use std::num::NonZeroU32;
@@ -89,6 +91,15 @@ impl CountingRequest {
             ..self
         }
     }
+
+    /// The request, of what `tool` chooses for each dispatch: the set of the request, or nothing.
+    pub(crate) fn chosen_by(self, tool: Arc<dyn DispatchCounting>) -> CountingRequest {
+        CountingRequest {
+            set: Arc::new(CounterSet::empty(self.set.architecture())),
+            mode: self.mode,
+            choice: Some(Choice::new(tool, self.set.passes().len())),
+        }
+    }
 }
 
 /// The counters of a recording: names, and when they are read.
@@ -102,6 +113,8 @@ pub struct CounterChoice {
     pub per_pass: Option<NonZeroU32>,
     /// Which run of the program this is, if the program runs once for each pass in place of its kernels.
     pub run: Option<u32>,
+    /// The kernels that are counted, of those that are recorded.
+    pub kernels: KernelSelection,
 }
 
 impl fmt::Display for Countable {

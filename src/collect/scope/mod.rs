@@ -13,7 +13,9 @@ use crate::buffer::Policy;
 use crate::clock::SystemClock;
 use crate::collect::counting::{CounterChoice, CountingMode};
 use crate::collect::sampling::Request;
+use crate::counters::{KernelSelection, NumberRange};
 use crate::record::{Kind, Nanos, SamplingMethod, SamplingUnit};
+use std::fmt;
 use std::time::Duration;
 use wildmatch::WildMatch;
 
@@ -81,7 +83,7 @@ pub enum ScopeError {
     /// Not one of the keys.
     #[error(
         "`{0}`: expected delay=, from=, duration=, start-on=, stop-on=, dump-on=, kind=, call=, \
-         kernel=, pc-sampling=, counter=, counters-period=, counters-per-pass=, counters-run=, environment-period=, kernel-debug-info, no-enqueue-arguments or range-ids"
+         kernel=, pc-sampling=, counter=, counters-period=, counters-per-pass=, counters-run=, counters-device=, counters-kernel=, counters-include=, counters-exclude=, counters-dispatches=, counters-iterations=, environment-period=, kernel-debug-info, no-enqueue-arguments or range-ids"
     )]
     Key(String),
     /// Not a span of time.
@@ -198,6 +200,11 @@ pub fn name(text: &str) -> Result<String, ScopeError> {
     Ok(text.into())
 }
 
+/// Numbers as [`NumberRange`] writes them.
+fn numbers(text: &str) -> Result<NumberRange, ScopeError> {
+    NumberRange::read(text).ok_or_else(|| ScopeError::Count(text.into()))
+}
+
 impl Scope {
     /// Nothing is recorded until `delay` has passed from now.
     pub fn delayed(mut self, delay: Duration) -> Scope {
@@ -238,6 +245,21 @@ impl Scope {
                     let run = value.parse().map_err(|_| ScopeError::Count(value.into()))?;
                     scope.choose_counters().run = Some(run);
                 }
+                "counters-device" => {
+                    let number = value.parse().map_err(|_| ScopeError::Count(value.into()))?;
+                    scope.choose_kernels().devices.push(number);
+                }
+                "counters-kernel" => scope.choose_kernels().names.push(name(value)?),
+                "counters-include" => scope.choose_kernels().include = Some(name(value)?),
+                "counters-exclude" => scope.choose_kernels().exclude = Some(name(value)?),
+                "counters-dispatches" => {
+                    let range = numbers(value)?;
+                    scope.choose_kernels().dispatches.push(range);
+                }
+                "counters-iterations" => {
+                    let range = numbers(value)?;
+                    scope.choose_kernels().iterations.push(range);
+                }
                 "environment-period" => scope.environment_period = Some(time(value)?),
                 "kernel-debug-info" => scope.kernel_debug_info = true,
                 "no-enqueue-arguments" => scope.no_enqueue_arguments = true,
@@ -246,6 +268,10 @@ impl Scope {
             }
         }
         Ok(scope)
+    }
+
+    fn choose_kernels(&mut self) -> &mut KernelSelection {
+        &mut self.choose_counters().kernels
     }
 
     fn choose_counters(&mut self) -> &mut CounterChoice {
@@ -300,6 +326,18 @@ impl Scope {
             if let Some(run) = counters.run {
                 parts.push(format!("counters-run={run}"));
             }
+            let kernels = &counters.kernels;
+            let mut say = |key: &str, value: &dyn fmt::Display| {
+                parts.push(format!("counters-{key}={value}"));
+            };
+            kernels.devices.iter().for_each(|of| say("device", of));
+            kernels.names.iter().for_each(|of| say("kernel", of));
+            kernels.include.iter().for_each(|of| say("include", of));
+            kernels.exclude.iter().for_each(|of| say("exclude", of));
+            let dispatches = kernels.dispatches.iter();
+            dispatches.for_each(|of| say("dispatches", of));
+            let iterations = kernels.iterations.iter();
+            iterations.for_each(|of| say("iterations", of));
         }
         if let Some(period) = self.environment_period {
             parts.push(format!("environment-period={}ns", period.as_nanos()));
@@ -391,6 +429,9 @@ mod tests {
             (Some(2), Some(0))
         );
         assert_eq!(Scope::parse(&counted.to_text()), Ok(counted));
+        let selected = "counter=A;counters-device=1;counters-kernel=gemm;counters-include=^a=b;counters-exclude=x|y;\
+                        counters-dispatches=2-;counters-iterations=3";
+        assert_eq!(Scope::parse(selected).unwrap().to_text(), selected);
         assert_eq!(Scope::parse(""), Ok(Scope::default()));
         assert_eq!(Scope::default().to_text(), "");
     }
@@ -404,6 +445,7 @@ mod tests {
         assert!(error("kind=kernel").contains("kernel-dispatch"));
         assert!(error("start-on=").contains("must not be empty"));
         assert!(error("counters-per-pass=0").contains("expected 1 or more"));
+        assert!(error("counters-dispatches=4-2").contains("`4-2` is not a number"));
         assert!(error("pc-sampling=often").contains("host-trap,1ms"));
         assert!(error("pc-sampling=host-trap,1 apple").contains("500ms"));
     }

@@ -179,7 +179,7 @@ fn handle_of(pool: &Pool, entry: PoolEntry) -> Option<CounterSetHandle> {
 /// Opens a pool of entries for the kernels of an agent (ROCProfiler v1: `rocprofiler_pool_open`). It counts by
 /// `gputrail_context_count_chosen`: the function that chooses a kernel's counters fetches an entry and chooses its `set`.
 ///
-/// Errors: `GPUTRAIL_INVALID_ARGUMENT` for 0 or more than 1048576 entries, for payloads of more than 1 GiB together, and for
+/// Errors: `GPUTRAIL_INVALID_ARGUMENT` for 0 or more than 65536 entries, for payloads of more than 1 GiB together, and for
 /// counters that need more passes than `passes`; as for `gputrail_counter_set_create`; `GPUTRAIL_OUT_OF_MEMORY`.
 ///
 /// # Safety
@@ -228,7 +228,8 @@ pub unsafe extern "C" fn gputrail_counter_pool_open(
             let is_done =
                 caller.run(|| unsafe { handler(&raw const told, first, count, user_data.get()) });
             if is_done != 0 {
-                let _ = library::state().and_then(|mut state| state.counter_sets.remove(set.handle));
+                let _ =
+                    library::state().and_then(|mut state| state.counter_sets.remove(set.handle));
             }
             is_done != 0
         };
@@ -348,8 +349,8 @@ pub unsafe extern "C" fn gputrail_counter_pool_release(entry: *const CounterPool
 
 /// The values of the kernel of an entry, in the order of the names: none before it has ended. As `gputrail_kinds`.
 ///
-/// Errors: `GPUTRAIL_TOO_SMALL`, and as many as fit are written; as for `gputrail_counter_pool_release`, but for
-/// `GPUTRAIL_BUSY`.
+/// Errors: `GPUTRAIL_TOO_SMALL`, and as many as fit are written; `GPUTRAIL_NO_SUCH_COUNTER_SET` if the entry has been released,
+/// `GPUTRAIL_NO_SUCH_COUNTER_POOL`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
 ///
 /// # Safety
 ///

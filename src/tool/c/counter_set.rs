@@ -2,13 +2,14 @@
 
 use super::buffer::UserData;
 use super::callback::Caller;
-use super::objects::{self, BufferHandle, ContextHandle, CounterSetHandle};
+use super::objects::{self, BufferHandle, ChosenSet, ContextHandle, CounterSetHandle};
 use super::sized::{self, sized};
 use super::status::{Failure, Status};
 use super::text::given;
 use super::{Answer, done, library, place};
-use crate::collect::counting::{CounterSet, DispatchCounting};
-use crate::record::{AgentId, CounterValue, KernelDispatch};
+use crate::collect::context::PooledKernels;
+use crate::collect::counting::{CounterSet, DispatchCounting, DispatchReadings};
+use crate::record::{AgentId, CorrelationId, CounterValue, KernelDispatch};
 use core::ffi::{c_char, c_void};
 use core::num::NonZeroU32;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ sized!(CounterSetOptions, "gputrail_counter_set_options", 16);
 /// Chooses the counters of a kernel that is about to be enqueued: writes `set`, which is 0 before: a kernel whose set stays
 /// 0 is not counted. The record has no id of the work and no times; its correlation id is that of the values. Called on
 /// threads of the program, possibly on several at a time. Its own calls are not observed. It may create sets; it must not
-/// wait for kernels of the same agent, and must not throw.
+/// wait for kernels of the same agent, and must not throw. A set may be an entry of a pool (`gputrail_counter_pool_fetch`).
 pub type ChooseFunction = Option<
     unsafe extern "C" fn(
         dispatch: *const KernelDispatch,
@@ -83,13 +84,17 @@ pub unsafe extern "C" fn gputrail_counter_set_create(
             .with_instances(NonZeroU32::new(asked.instances));
         let mut state = library::state()?;
         let handle = state.counter_sets.new_handle();
+        let set = ChosenSet {
+            set: Arc::new(set),
+            entry: None,
+        };
         state.counter_sets.insert(handle, Arc::new(set));
         place.write(CounterSetHandle { handle });
         Ok(())
     })
 }
 
-fn found(set: CounterSetHandle) -> Answer<Arc<CounterSet>> {
+fn found(set: CounterSetHandle) -> Answer<Arc<ChosenSet>> {
     library::state()?.counter_sets.get(set.handle)
 }
 
@@ -108,17 +113,22 @@ pub unsafe extern "C" fn gputrail_counter_set_passes(
     done(|| {
         // SAFETY: the caller's promise.
         let place = unsafe { place(passes, "passes") }?;
-        place.write(found(set)?.passes().len() as u32);
+        place.write(found(set)?.set.passes().len() as u32);
         Ok(())
     })
 }
 
 /// Destroys a set. Kernels for which it has been chosen are counted.
 ///
-/// Errors: `GPUTRAIL_NO_SUCH_COUNTER_SET`, `GPUTRAIL_NOT_INITIALISED`.
+/// Errors: `GPUTRAIL_INVALID_ARGUMENT` for an entry of a pool, which is released instead; `GPUTRAIL_NO_SUCH_COUNTER_SET`,
+/// `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_counter_set_destroy(set: CounterSetHandle) -> Status {
     done(|| {
+        if found(set)?.entry.is_some() {
+            let text = "the set is an entry of a pool: release the entry";
+            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+        }
         let gone = library::state()?.counter_sets.remove(set.handle)?;
         drop(gone);
         Ok(())
@@ -153,6 +163,7 @@ pub unsafe extern "C" fn gputrail_context_count_chosen(
             counted,
             caller: Caller::of_subscriber(),
             user_data: UserData(user_data),
+            kernels: PooledKernels::default(),
         };
         Ok(context.count_chosen(&buffer, agent, Arc::new(tool))?)
     })
@@ -164,6 +175,8 @@ struct Functions {
     counted: CountedFunction,
     caller: Caller,
     user_data: UserData,
+    /// Those that run, with their entries of pools.
+    kernels: PooledKernels,
 }
 
 impl DispatchCounting for Functions {
@@ -173,9 +186,16 @@ impl DispatchCounting for Functions {
         // SAFETY: a function of the tool's, which the tool gave for this, a record and a place for a handle.
         self.caller
             .run(|| unsafe { (self.choose)(dispatch, &raw mut set, user_data) });
-        match set.handle {
-            0 => None,
-            _ => found(set).ok(),
+        if set.handle == 0 {
+            return None;
+        }
+        let (chosen, call) = (found(set).ok()?, dispatch.work.correlation);
+        match &chosen.entry {
+            Some((pool, entry)) => self.kernels.choose(call, &pool.upgrade()?, *entry).ok(),
+            None => {
+                self.kernels.choose_without(call);
+                Some(chosen.set.clone())
+            }
         }
     }
 
@@ -186,5 +206,14 @@ impl DispatchCounting for Functions {
             self.caller
                 .run(|| unsafe { counted(values.as_ptr(), values.len(), user_data) });
         }
+        self.kernels.counted(values);
+    }
+
+    fn measured(&self, dispatch: &DispatchReadings) {
+        self.kernels.measured(dispatch);
+    }
+
+    fn abandoned(&self, call: CorrelationId) {
+        self.kernels.abandoned(call);
     }
 }

@@ -1,13 +1,13 @@
 //! The library in its process: initialisation, finalisation, version.
 
 use super::buffer::Buffer;
-use super::objects::{Class, Objects, Owner, Subscribed, destroy};
+use super::counter_pool::Pool;
+use super::objects::{ChosenSet, Class, Objects, Owner, Subscribed, destroy};
 use super::status::{Failure, Status};
 use super::{Answer, GPUTRAIL_API_VERSION, callback, done};
 use crate::collect::context::{
     CallbackThread, Context, CounterGroup, CounterSessions, FlightRecorder, InternalThreadWatch,
 };
-use crate::collect::counting::CounterSet;
 use crate::collect::process;
 use crate::collect::switchboard::Switchboard;
 use crate::platform::sync::QuietGuard;
@@ -38,7 +38,8 @@ pub(super) struct State {
     pub timelines: Objects<Mutex<Timeline>>,
     pub flights: Objects<FlightRecorder>,
     pub groups: Objects<CounterGroup>,
-    pub counter_sets: Objects<CounterSet>,
+    pub counter_sets: Objects<ChosenSet>,
+    pub counter_pools: Objects<Pool>,
     pub counter_sessions: Objects<CounterSessions>,
     pub threads: Objects<CallbackThread>,
     pub watches: Objects<InternalThreadWatch>,
@@ -57,6 +58,7 @@ impl State {
             flights: Objects::new(Class::Flight),
             groups: Objects::new(Class::CounterGroup),
             counter_sets: Objects::new(Class::CounterSet),
+            counter_pools: Objects::new(Class::CounterPool),
             counter_sessions: Objects::new(Class::CounterSessions),
             threads: Objects::new(Class::CallbackThread),
             watches: Objects::new(Class::Watch),
@@ -182,14 +184,19 @@ pub(super) fn finalise(owner: Option<Owner>) {
     let (contexts, buffers) = (state.contexts.take(owner), state.buffers.take(owner));
     let (timelines, flights) = (state.timelines.take(owner), state.flights.take(owner));
     let (groups, sets) = (state.groups.take(owner), state.counter_sets.take(owner));
-    let sessions = state.counter_sessions.take(owner);
+    let (sessions, pools) = (
+        state.counter_sessions.take(owner),
+        state.counter_pools.take(owner),
+    );
     let (threads, watches) = (state.threads.take(owner), state.watches.take(owner));
     state.program &= owner.is_some_and(|owner| owner != Owner::PROGRAM);
     state.tools_loaded &= owner.is_some();
     drop(state);
+    super::log::forget(owner);
     buffers.into_iter().for_each(destroy);
     contexts.into_iter().for_each(destroy);
     drop((timelines, flights, groups, sets, sessions, threads, watches));
+    drop(pools);
 }
 
 /// Delivers what is in every buffer.

@@ -134,7 +134,10 @@ pub unsafe extern "C" fn gputrail_log_to(
         }
         set(kinds, function, UserData(user_data))?;
         if is_wanted(LogKind::Message as u32) {
-            log(LogKind::Message, "Logging callback registered successfully.");
+            log(
+                LogKind::Message,
+                "Logging callback registered successfully.",
+            );
         }
         Ok(())
     })

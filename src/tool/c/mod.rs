@@ -12,6 +12,7 @@ mod buffer;
 mod callback;
 mod context;
 mod counter_group;
+mod counter_pool;
 mod counter_sessions;
 mod counter_set;
 mod counting;
@@ -19,6 +20,7 @@ mod external;
 mod flight;
 mod kinds;
 mod library;
+mod log;
 mod markers;
 mod memory;
 mod names;
@@ -39,6 +41,7 @@ pub use buffer::*;
 pub use callback::*;
 pub use context::*;
 pub use counter_group::*;
+pub use counter_pool::*;
 pub use counter_sessions::*;
 pub use counter_set::*;
 pub use counting::*;
@@ -46,12 +49,14 @@ pub use external::*;
 pub use flight::*;
 pub use kinds::*;
 pub use library::*;
+pub use log::{LogFunction, LogKind, gputrail_log_to};
 pub use markers::*;
 pub use memory::*;
 pub use names::*;
 pub use objects::{
-    BufferHandle, CallbackThreadHandle, ContextHandle, CounterGroupHandle, CounterSessionsHandle,
-    CounterSetHandle, FlightHandle, SubscriberHandle, TimelineHandle, ToolHandle, WatchHandle,
+    BufferHandle, CallbackThreadHandle, ContextHandle, CounterGroupHandle, CounterPoolHandle,
+    CounterSessionsHandle, CounterSetHandle, FlightHandle, SubscriberHandle, TimelineHandle,
+    ToolHandle, WatchHandle,
 };
 pub use sampling::*;
 pub use simulation::*;
@@ -83,15 +88,21 @@ thread_local! {
 }
 
 /// Does the work of one function of the API.
-fn answer(work: impl FnOnce() -> Answer<Status>) -> Status {
+fn answer<W: FnOnce() -> Answer<Status>>(work: W) -> Status {
     keep_panics_silent();
     let _uncancelled = Uncancelled::begin();
     let _ = INSIDE.try_with(|inside| inside.set(inside.get() + 1));
     let result = catch_unwind(AssertUnwindSafe(work));
     let _ = INSIDE.try_with(|inside| inside.set(inside.get() - 1));
     match result {
-        Ok(Ok(status)) => status,
-        Ok(Err(failure)) => status::keep(failure),
+        Ok(Ok(status)) => {
+            log::returned::<W>(status, None);
+            status
+        }
+        Ok(Err(failure)) => {
+            log::returned::<W>(failure.status, Some(&failure));
+            status::keep(failure)
+        }
         Err(panic) => {
             let text = panic
                 .downcast_ref::<String>()

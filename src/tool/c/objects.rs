@@ -4,10 +4,11 @@
 use super::buffer::Buffer;
 use super::status::{Failure, Status};
 use super::{Answer, callback, library};
-use crate::collect::context::{CallbackThread, Context, Subscriber};
+use crate::collect::context::{CallbackThread, Context, CounterPool, PoolEntry, Subscriber};
+use crate::collect::counting::CounterSet;
 use bytemuck::{Pod, Zeroable};
 use std::cell::Cell;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Bits of a handle below its class.
 const NUMBER_BITS: u32 = 56;
@@ -78,6 +79,8 @@ handles! {
     CounterSetHandle: CounterSet = 10, "set of counters", NO_SUCH_COUNTER_SET;
     /// Counters that are opened for sessions.
     CounterSessionsHandle: CounterSessions = 11, "opened counters", NO_SUCH_COUNTER_SESSIONS;
+    /// A pool of entries that count one kernel each.
+    CounterPoolHandle: CounterPool = 12, "pool", NO_SUCH_COUNTER_POOL;
 }
 
 /// The objects of one class, by handle, each with its owner.
@@ -120,6 +123,13 @@ impl<T> Objects<T> {
         place
             .map(|place| self.objects.swap_remove(place).2)
             .ok_or_else(|| self.missing(handle))
+    }
+
+    /// The handle of the first object for which `is_it` holds.
+    pub fn find(&self, is_it: impl Fn(&T) -> bool) -> Option<u64> {
+        let mut all = self.objects.iter();
+        let found = all.find(|(.., object)| is_it(object));
+        found.map(|(handle, ..)| *handle)
     }
 
     pub fn has(&self, handle: u64) -> bool {
@@ -201,6 +211,13 @@ impl Owner {
 pub(super) struct Subscribed {
     pub context: ContextHandle,
     pub subscriber: Subscriber,
+}
+
+/// A set of counters that can be chosen for a kernel.
+pub(super) struct ChosenSet {
+    pub set: Arc<CounterSet>,
+    /// The entry of a pool that the set is; `None` if the tool has created it.
+    pub entry: Option<(Weak<CounterPool>, PoolEntry)>,
 }
 
 pub(super) fn context(id: ContextHandle) -> Answer<Arc<Context>> {

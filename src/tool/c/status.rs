@@ -97,6 +97,7 @@ statuses! {
     NO_SUCH_SESSION = -72, "no results of this session: it has not ended, or too many have since";
     NO_SUCH_SAMPLE = -73, "not all passes of the session have this sample";
     NO_VALUE = -74, "the value could not be measured or computed";
+    NO_SUCH_COUNTER_POOL = -75, "no such pool: it has been closed, or the id belongs to another kind of object";
     INTERNAL = -99, "an internal error of gputrail; the library continues to work";
 }
 

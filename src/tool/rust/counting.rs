@@ -12,6 +12,7 @@ use core::ffi::{CStr, c_char};
 use core::num::NonZeroU32;
 use std::ffi::CString;
 
+pub use super::counter_pool::{CounterPool, PoolEntry};
 pub use super::counter_sessions::{CounterSessions, SessionCounter};
 pub use crate::collect::context::{
     GroupOptions, GroupValue, Number, SampleNumber, SessionOptions, WrongType,

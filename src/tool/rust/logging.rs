@@ -22,9 +22,8 @@ pub fn log_to(
 ) -> Result<(), Error> {
     unsafe extern "C" fn log(kind: u32, message: *const c_char, callee: *mut c_void) {
         // SAFETY: what was given below, which lasts for ever, and a text that ends with a 0.
-        let (callee, message) = unsafe {
-            (&*callee.cast::<Callee<Function>>(), CStr::from_ptr(message))
-        };
+        let (callee, message) =
+            unsafe { (&*callee.cast::<Callee<Function>>(), CStr::from_ptr(message)) };
         let all = [LogKind::Error, LogKind::Message, LogKind::Trace];
         if let Some(kind) = all.into_iter().find(|of| *of as u32 == kind) {
             let message = message.to_string_lossy();

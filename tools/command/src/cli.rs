@@ -480,8 +480,9 @@ pub struct Counting {
     #[arg(long, value_name = "NAMES", conflicts_with = "pc_sampling")]
     pub counters: Vec<String>,
 
-    /// Collect the counters and metrics that a file names: lines of names, as rocprofv3 has them with `pmc:` before, and
-    /// comments with `#`. May be given several times
+    /// Collect the counters and metrics that a file names: lines of names, as ROCProfiler and rocprofv3 have them with `pmc:`
+    /// before, `range:`, `gpu:` and `kernel:`, and comments with `#`; or rocprofv3's jobs in YAML or JSON. May be given
+    /// several times
     #[arg(long, value_name = "FILE", conflicts_with = "pc_sampling")]
     pub counters_file: Vec<PathBuf>,
 

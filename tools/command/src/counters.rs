@@ -11,7 +11,8 @@ use clap::{Args, Subcommand};
 use gputrail::collect::counting::{CounterChoice, CountingMode};
 use gputrail::collect::scope;
 use gputrail::counters::{
-    self, Architecture, Catalogue, CounterIndex, Definition, Resolution, Sources,
+    self, Architecture, Catalogue, CounterIndex, CounterInput, Definition, KernelSelection,
+    Resolution, Sources,
 };
 use gputrail::record::Nanos;
 use gputrail::source::{opencl, sim};
@@ -158,8 +159,18 @@ impl Counting {
         for word in words.map(str::trim).filter(|word| !word.is_empty()) {
             names.push(scope::name(word).context("--counters")?);
         }
+        let mut kernels = KernelSelection::default();
         for file in &self.counters_file {
-            read_names(file, &mut names)?;
+            let mut read = read_file(file)?;
+            names.append(&mut read.names);
+            match kernels.is_all() || read.kernels.is_all() || kernels == read.kernels {
+                true if read.kernels.is_all() => {}
+                true => kernels = read.kernels,
+                false => bail!(
+                    "{}: chooses other kernels than the file before: record them one after the other",
+                    file.display()
+                ),
+            }
         }
         let is_device = self.counters_mode == Some(CountersMode::Device)
             || self.counters_mode.is_none() && self.counters_period.is_some();
@@ -174,6 +185,12 @@ impl Counting {
                 return Ok(None);
             }
             (true, ..) => bail!("no counter is named: --counters and --counters-file name them"),
+            (false, true, _) if !kernels.chooses_devices_alone() => {
+                bail!(
+                    "the file of --counters-file chooses kernels, which is for --counters-mode dispatch: at a period \
+                     devices are read, whatever runs"
+                )
+            }
             (false, false, Some(_)) => {
                 bail!("--counters-period is for --counters-mode device")
             }
@@ -199,12 +216,13 @@ impl Counting {
             mode,
             per_pass: self.counters_per_pass,
             run: (self.replay == Replay::Application).then_some(0),
+            kernels,
         }))
     }
 }
 
-/// Adds the names of counters in a file of `--counters-file` to `names`.
-fn read_names(file: &Path, names: &mut Vec<String>) -> Result<(), anyhow::Error> {
+/// Reads a file of `--counters-file`.
+fn read_file(file: &Path) -> Result<CounterInput, anyhow::Error> {
     let cannot_read = || format!("cannot read {}", file.display());
     let mut text = String::new();
     let opened = File::open(file).with_context(cannot_read)?;
@@ -215,43 +233,17 @@ fn read_names(file: &Path, names: &mut Vec<String>) -> Result<(), anyhow::Error>
             file.display()
         );
     }
-    for (number, line) in text.lines().enumerate() {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        let read = names_of_line(line, names);
-        read.with_context(|| format!("{}:{}", file.display(), number + 1))?;
+    let is_yaml = file
+        .extension()
+        .is_some_and(|end| end == "yaml" || end == "yml" || end == "json");
+    let input = counters::read_input(&text, is_yaml);
+    let input = input.map_err(|error| anyhow!("{}:{error}", file.display()))?;
+    let kernels = &input.kernels;
+    let texts = kernels.names.iter().chain(&kernels.include);
+    for text in texts.chain(&kernels.exclude) {
+        scope::name(text).with_context(|| file.display().to_string())?;
     }
-    Ok(())
-}
-
-/// Adds the names of a line: "pmc: A B", as ROCProfiler and rocprofv3 have it, or names alone.
-fn names_of_line(line: &str, names: &mut Vec<String>) -> Result<(), anyhow::Error> {
-    let words = match line.split_once(':') {
-        None => line,
-        Some((key, words)) => match key.trim() {
-            "pmc" => words,
-            "kernel" => bail!(
-                "`kernel:` chooses kernels, which a file of counters cannot do here: `record --kernel NAME` does"
-            ),
-            "gpu" => bail!(
-                "`gpu:` chooses devices, which is not supported: the kernels of all devices are counted"
-            ),
-            "range" => bail!(
-                "`range:` chooses dispatches by their number, which is not supported: all of them are counted"
-            ),
-            other => bail!(
-                "expected names of counters, as in `pmc: A B`; found {other:?} before a colon"
-            ),
-        },
-    };
-    let words = words.split([' ', '\t', ',']);
-    for word in words.filter(|word| !word.is_empty()) {
-        let is_of_name = |letter: char| letter.is_alphanumeric() || "_.".contains(letter);
-        if !word.chars().all(is_of_name) {
-            bail!("expected the name of a counter, found {word:?}");
-        }
-        names.push(scope::name(word)?);
-    }
-    Ok(())
+    Ok(input)
 }
 
 impl Of {
