@@ -272,6 +272,15 @@ impl CounterSessions {
             i32::from(headings)
         ))
     }
+
+    /// Closes the opened counters, unless a session is in progress: their results are gone, and other functions say so.
+    ///
+    /// # Errors
+    ///
+    /// `SESSION_STARTED`, and they stay open; `BUSY` within a callback.
+    pub fn close(&self) -> Result<(), Error> {
+        act!(gputrail_counter_sessions_close(self.0))
+    }
 }
 
 impl Drop for CounterSessions {
@@ -280,6 +289,6 @@ impl Drop for CounterSessions {
         let _ = self.end_sample();
         let _ = self.end_pass();
         let _ = self.end();
-        let _ = act!(gputrail_counter_sessions_close(self.0));
+        let _ = self.close();
     }
 }

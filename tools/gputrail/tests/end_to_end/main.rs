@@ -1,6 +1,7 @@
 //! Tests of the `gputrail` command: the demo, and real OpenCL programs recorded on PoCL. Their traces are queried with
 //! Perfetto's own trace processor.
 
+mod abi;
 mod bad_input;
 mod c_api;
 mod cache;

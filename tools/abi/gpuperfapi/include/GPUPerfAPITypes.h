@@ -1,0 +1,88 @@
+/* Types of GPUPerfAPI 2, as AMD's "GPUPerfAPI User Guide" names them. */
+#ifndef GPUPERFAPI_TYPES_H
+#define GPUPERFAPI_TYPES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef int8_t gpa_int8;
+typedef int16_t gpa_int16;
+typedef int32_t gpa_int32;
+typedef int64_t gpa_int64;
+typedef uint8_t gpa_uint8;
+typedef uint16_t gpa_uint16;
+typedef uint32_t gpa_uint32;
+typedef uint64_t gpa_uint64;
+typedef float gpa_float32;
+typedef double gpa_float64;
+
+/* Results of functions. */
+typedef enum {
+    GPA_STATUS_OK = 0,
+    GPA_STATUS_ERROR_NULL_POINTER = 1,
+    GPA_STATUS_ERROR_COUNTERS_NOT_OPEN = 2,
+    GPA_STATUS_ERROR_COUNTERS_ALREADY_OPEN = 3,
+    GPA_STATUS_ERROR_INDEX_OUT_OF_RANGE = 4,
+    GPA_STATUS_ERROR_NOT_FOUND = 5,
+    GPA_STATUS_ERROR_ALREADY_ENABLED = 6,
+    GPA_STATUS_ERROR_NO_COUNTERS_ENABLED = 7,
+    GPA_STATUS_ERROR_NOT_ENABLED = 8,
+    GPA_STATUS_ERROR_SAMPLING_NOT_STARTED = 9,
+    GPA_STATUS_ERROR_SAMPLING_ALREADY_STARTED = 10,
+    GPA_STATUS_ERROR_SAMPLING_NOT_ENDED = 11,
+    GPA_STATUS_ERROR_NOT_ENOUGH_PASSES = 12,
+    GPA_STATUS_ERROR_PASS_NOT_ENDED = 13,
+    GPA_STATUS_ERROR_PASS_NOT_STARTED = 14,
+    GPA_STATUS_ERROR_PASS_ALREADY_STARTED = 15,
+    GPA_STATUS_ERROR_SAMPLE_NOT_STARTED = 16,
+    GPA_STATUS_ERROR_SAMPLE_ALREADY_STARTED = 17,
+    GPA_STATUS_ERROR_SAMPLE_NOT_ENDED = 18,
+    GPA_STATUS_ERROR_CANNOT_CHANGE_COUNTERS_WHEN_SAMPLING = 19,
+    GPA_STATUS_ERROR_SESSION_NOT_FOUND = 20,
+    GPA_STATUS_ERROR_SAMPLE_NOT_FOUND = 21,
+    GPA_STATUS_ERROR_SAMPLE_NOT_FOUND_IN_ALL_PASSES = 22,
+    GPA_STATUS_ERROR_COUNTER_NOT_OF_SPECIFIED_TYPE = 23,
+    GPA_STATUS_ERROR_READING_COUNTER_RESULT = 24,
+    GPA_STATUS_ERROR_VARIABLE_NUMBER_OF_SAMPLES_IN_PASSES = 25,
+    GPA_STATUS_ERROR_FAILED = 26,
+    GPA_STATUS_ERROR_HARDWARE_NOT_SUPPORTED = 27
+} GPA_Status;
+
+/* Types of values. Counters are GPA_TYPE_UINT64, metrics GPA_TYPE_FLOAT64. */
+typedef enum {
+    GPA_TYPE_FLOAT32 = 0,
+    GPA_TYPE_FLOAT64 = 1,
+    GPA_TYPE_UINT32 = 2,
+    GPA_TYPE_UINT64 = 3,
+    GPA_TYPE_INT32 = 4,
+    GPA_TYPE_INT64 = 5
+} GPA_Type;
+
+/* Units of values. */
+typedef enum {
+    GPA_USAGE_TYPE_RATIO = 0,
+    GPA_USAGE_TYPE_PERCENTAGE = 1,
+    GPA_USAGE_TYPE_CYCLES = 2,
+    GPA_USAGE_TYPE_MILLISECONDS = 3,
+    GPA_USAGE_TYPE_BYTES = 4,
+    GPA_USAGE_TYPE_ITEMS = 5,
+    GPA_USAGE_TYPE_KILOBYTES = 6
+} GPA_Usage_Type;
+
+/* Types of messages, and sets of them. */
+typedef enum {
+    GPA_LOGGING_NONE = 0,
+    GPA_LOGGING_ERROR = 1,
+    GPA_LOGGING_MESSAGE = 2,
+    GPA_LOGGING_ERROR_AND_MESSAGE = 3,
+    GPA_LOGGING_TRACE = 4,
+    GPA_LOGGING_ERROR_AND_TRACE = 5,
+    GPA_LOGGING_MESSAGE_AND_TRACE = 6,
+    GPA_LOGGING_ERROR_MESSAGE_AND_TRACE = 7,
+    GPA_LOGGING_ALL = 0xFF
+} GPA_Logging_Type;
+
+/* A function that gets messages, each without a newline at its end. It runs on the thread that calls the API. */
+typedef void (*GPA_LoggingCallbackPtrType)(GPA_Logging_Type messageType, const char *message);
+
+#endif

@@ -1,0 +1,497 @@
+//! GPUPerfAPI 2 for OpenCL, by its own names: AMD's "GPUPerfAPI User Guide" on the counters of gputrail.
+//!
+//! The library is a translation: contexts, sessions, passes and samples are those of
+//! [`gputrail::tool::counting::CounterSessions`]. `docs/apis.md` has the table of functions.
+
+// The names are the API's.
+#![allow(non_snake_case)]
+
+mod contexts;
+mod logging;
+mod types;
+
+use contexts::{Opened, selected};
+use core::ffi::{c_char, c_void};
+use gputrail::record::AgentAttributeKind;
+use gputrail::tool;
+use gputrail_abi::{contained, given, kept};
+use logging::{LoggingCallback, log};
+use std::ptr::NonNull;
+use types::{DataType, Failure, LoggingType, Status, UsageType};
+
+type Answer<T = ()> = Result<T, Failure>;
+
+/// Calls `work` as the function `name` of the API, whose status is the answer.
+fn api(name: &str, work: impl FnOnce() -> Answer) -> Status {
+    log(LoggingType::TRACE, || name.to_owned());
+    let failure = match contained(work) {
+        Some(Ok(())) => return Status::OK,
+        Some(Err(failure)) => failure,
+        None => Failure::new(Status::FAILED, "internal error"),
+    };
+    log(LoggingType::ERROR, || format!("{name}: {}", failure.text));
+    failure.status
+}
+
+/// Calls `work` with the selected context.
+fn on_selected(name: &str, work: impl FnOnce(&Opened) -> Answer) -> Status {
+    api(name, || work(&*selected()?))
+}
+
+/// A place for an answer.
+#[derive(Copy, Clone)]
+struct Place<T>(Option<NonNull<T>>);
+
+impl<T> Place<T> {
+    /// # Safety
+    ///
+    /// `place` is null, or can be written to until the answer has been.
+    unsafe fn new(place: *mut T) -> Place<T> {
+        Place(NonNull::new(place))
+    }
+
+    /// Writes the answer, unless there is no place for it.
+    fn put(self, answer: impl FnOnce() -> Answer<T>) -> Answer {
+        let place = self.0.ok_or_else(|| null("the place for the answer"))?;
+        let answer = answer()?;
+        // SAFETY: the promise of `new`.
+        unsafe { place.write(answer) };
+        Ok(())
+    }
+}
+
+fn null(what: &str) -> Failure {
+    Failure::new(Status::NULL_POINTER, format!("{what} is null"))
+}
+
+/// # Safety
+///
+/// As for [`given`].
+unsafe fn counter_named(opened: &Opened, name: *const c_char) -> Answer<u32> {
+    // SAFETY: the caller's promise.
+    let name = unsafe { given(name) }.ok_or_else(|| null("the name of the counter"))?;
+    Ok(opened.sessions.find(&name)?)
+}
+
+/// Counters that cannot be changed now.
+fn while_sampling(error: tool::Error) -> Failure {
+    Failure::from(error).told_as(
+        Status::SAMPLING_ALREADY_STARTED,
+        Status::CANNOT_CHANGE_COUNTERS_WHEN_SAMPLING,
+    )
+}
+
+/// Has the logging callback get the messages of these types.
+///
+/// Returns `GPA_STATUS_ERROR_NULL_POINTER` without a callback, unless `logging_type` is `GPA_LOGGING_NONE`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_RegisterLoggingCallback(
+    logging_type: LoggingType,
+    callback: Option<LoggingCallback>,
+) -> Status {
+    api("GPA_RegisterLoggingCallback", || {
+        if callback.is_none() && logging_type != LoggingType::NONE {
+            return Err(null("the callback"));
+        }
+        logging::register(callback, logging_type);
+        Ok(())
+    })
+}
+
+/// Prepares counting, before the program's first call of OpenCL.
+///
+/// Returns `GPA_STATUS_ERROR_FAILED` if `libgputrail.so.0` is not found or OpenCL is in use already; the logging callback
+/// gets the reason.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_Initialize() -> Status {
+    api("GPA_Initialize", || {
+        let inside = GPA_Initialize as *const ();
+        gputrail_abi::prepare(inside).map_err(|text| Failure::new(Status::FAILED, text))?;
+        contexts::initialise();
+        Ok(())
+    })
+}
+
+/// Closes all contexts.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_Destroy() -> Status {
+    api("GPA_Destroy", || {
+        contexts::destroy();
+        Ok(())
+    })
+}
+
+/// Opens the counters of the device of a `cl_command_queue`, or of a queue of the simulated GPU, and selects them.
+///
+/// Returns `GPA_STATUS_ERROR_NULL_POINTER`, `..._COUNTERS_ALREADY_OPEN`; `..._HARDWARE_NOT_SUPPORTED` if the device counts
+/// nothing, or the queue was created before [`GPA_Initialize`].
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_OpenContext(context: *mut c_void) -> Status {
+    api("GPA_OpenContext", || {
+        let handle = NonNull::new(context).ok_or_else(|| null("the context"))?;
+        contexts::open(handle.addr().get())
+    })
+}
+
+/// Closes the selected context.
+///
+/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._SAMPLING_NOT_ENDED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_CloseContext() -> Status {
+    api("GPA_CloseContext", contexts::close)
+}
+
+/// Selects a context that has been opened.
+///
+/// Returns `GPA_STATUS_ERROR_NULL_POINTER`, `..._COUNTERS_NOT_OPEN`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_SelectContext(context: *mut c_void) -> Status {
+    api("GPA_SelectContext", || {
+        let handle = NonNull::new(context).ok_or_else(|| null("the context"))?;
+        contexts::select(handle.addr().get())
+    })
+}
+
+/// Functions that ask the selected context: name, further arguments, the place for the answer, the answer.
+macro_rules! questions {
+    ($($(#[$what:meta])* $name:ident($($argument:ident: $type:ty,)* => $answer:ty) |$opened:ident| $work:expr;)*) => {$(
+        $(#[$what])*
+        ///
+        /// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._NULL_POINTER`.
+        ///
+        /// # Safety
+        ///
+        /// `answer` is null or a place for the answer.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type,)* answer: *mut $answer) -> Status {
+            // SAFETY: the caller's promise.
+            let place = unsafe { Place::new(answer) };
+            on_selected(stringify!($name), |$opened| place.put(|| $work))
+        }
+    )*};
+}
+
+questions! {
+    /// The number of counters.
+    GPA_GetNumCounters(=> u32) |opened| Ok(opened.counters.len() as u32);
+    /// The name of a counter. Also returns `..._NOT_FOUND`.
+    GPA_GetCounterName(index: u32, => *const c_char) |opened| {
+        let counter = opened.counter(index);
+        let named = counter.map_err(|failure| failure.told_as(Status::INDEX_OUT_OF_RANGE, Status::NOT_FOUND));
+        Ok(kept(named?.name).as_ptr())
+    };
+    /// The description of a counter. Also returns `..._INDEX_OUT_OF_RANGE`.
+    GPA_GetCounterDescription(index: u32, => *const c_char) |opened|
+        Ok(kept(opened.counter(index)?.description).as_ptr());
+    /// The type of a counter's values. Also returns `..._INDEX_OUT_OF_RANGE`.
+    GPA_GetCounterDataType(index: u32, => DataType) |opened| Ok(opened.counter(index)?.value_type.into());
+    /// The unit of a counter's values. Also returns `..._INDEX_OUT_OF_RANGE`.
+    GPA_GetCounterUsageType(index: u32, => UsageType) |opened| Ok(opened.counter(index)?.usage.into());
+    /// The description of the device. Also returns `..._NOT_FOUND`.
+    GPA_GetDeviceDesc(=> *const c_char) |opened| {
+        let name = tool::agent_name(opened.agent);
+        let name = name.ok_or_else(|| Failure::new(Status::NOT_FOUND, "the device has no description"))?;
+        Ok(kept(&name).as_ptr())
+    };
+    /// The number of the device on the PCI bus. Also returns `..._NOT_FOUND`.
+    GPA_GetDeviceID(=> u32) |opened| {
+        let id = tool::agent_attribute(opened.agent, AgentAttributeKind::PCI_DEVICE)?;
+        Ok(id as u32)
+    };
+    /// The number of enabled counters.
+    GPA_GetEnabledCount(=> u32) |opened| Ok(opened.sessions.enabled()?.len() as u32);
+    /// The index of an enabled counter, by its place among them. Also returns `..._INDEX_OUT_OF_RANGE`.
+    GPA_GetEnabledIndex(number: u32, => u32) |opened| {
+        let enabled = opened.sessions.enabled()?;
+        enabled.get(number as usize).copied().ok_or_else(|| {
+            let text = format!("no enabled counter {number}: there are {}", enabled.len());
+            Failure::new(Status::INDEX_OUT_OF_RANGE, text)
+        })
+    };
+    /// The number of passes that the enabled counters need.
+    GPA_GetPassCount(=> u32) |opened| Ok(opened.sessions.passes()?);
+    /// Begins a session, and answers its number. Also returns `..._NO_COUNTERS_ENABLED`, `..._SAMPLING_ALREADY_STARTED`;
+    /// `..._FAILED` if something else counts or samples.
+    GPA_BeginSession(=> u32) |opened| Ok(opened.sessions.begin()?);
+    /// The number of samples of a session. Also returns `..._SESSION_NOT_FOUND`.
+    GPA_GetSampleCount(session: u32, => u32) |opened| Ok(opened.sessions.samples(session)?);
+    /// The value of a counter for a sample: always `..._COUNTER_NOT_OF_SPECIFIED_TYPE`, since no counter is of this type.
+    GPA_GetSampleUInt32(session: u32, sample: u32, counter: u32, => u32) |opened| other_type(opened, session, sample, counter);
+    /// The value of a counter for a sample: always `..._COUNTER_NOT_OF_SPECIFIED_TYPE`, since no counter is of this type.
+    GPA_GetSampleFloat32(session: u32, sample: u32, counter: u32, => f32) |opened| other_type(opened, session, sample, counter);
+    /// The value of a counter for a sample. Waits for it. Also returns `..._SESSION_NOT_FOUND`, `..._SAMPLE_NOT_FOUND`,
+    /// `..._INDEX_OUT_OF_RANGE`, `..._NOT_ENABLED`, `..._COUNTER_NOT_OF_SPECIFIED_TYPE`, `..._READING_COUNTER_RESULT`.
+    GPA_GetSampleUInt64(session: u32, sample: u32, counter: u32, => u64) |opened|
+        Ok(opened.sessions.uint(session, sample, counter)?);
+    /// The value of a metric for a sample. As [`GPA_GetSampleUInt64`].
+    GPA_GetSampleFloat64(session: u32, sample: u32, counter: u32, => f64) |opened|
+        Ok(opened.sessions.double(session, sample, counter)?);
+}
+
+/// The failure of a getter of a type that no counter has.
+fn other_type<T>(opened: &Opened, session: u32, sample: u32, index: u32) -> Answer<T> {
+    opened.sessions.is_sample_ready(session, sample)?;
+    let counter = opened.counter(index)?;
+    if !opened.sessions.enabled()?.contains(&index) {
+        let text = format!("{} is not enabled", counter.name);
+        return Err(Failure::new(Status::NOT_ENABLED, text));
+    }
+    let of = DataType::from(counter.value_type)
+        .text()
+        .unwrap_or_default();
+    let text = format!("{} is a {}", counter.name, of.to_string_lossy());
+    Err(Failure::new(Status::COUNTER_NOT_OF_SPECIFIED_TYPE, text))
+}
+
+/// The index of the counter with this name, upper and lower case alike.
+///
+/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._NULL_POINTER`, `..._NOT_FOUND`.
+///
+/// # Safety
+///
+/// `name` is null or ends with a 0, `index` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GPA_GetCounterIndex(name: *const c_char, index: *mut u32) -> Status {
+    // SAFETY: the caller's promise.
+    let place = unsafe { Place::new(index) };
+    // SAFETY: the caller's promise.
+    on_selected("GPA_GetCounterIndex", |opened| {
+        place.put(|| unsafe { counter_named(opened, name) })
+    })
+}
+
+/// Enables a counter for the sessions that begin later.
+///
+/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._INDEX_OUT_OF_RANGE`, `..._ALREADY_ENABLED`,
+/// `..._CANNOT_CHANGE_COUNTERS_WHEN_SAMPLING`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_EnableCounter(index: u32) -> Status {
+    on_selected("GPA_EnableCounter", |opened| {
+        opened.sessions.enable(index).map_err(while_sampling)
+    })
+}
+
+/// Disables a counter for the sessions that begin later.
+///
+/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._INDEX_OUT_OF_RANGE`, `..._NOT_ENABLED`,
+/// `..._CANNOT_CHANGE_COUNTERS_WHEN_SAMPLING`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_DisableCounter(index: u32) -> Status {
+    on_selected("GPA_DisableCounter", |opened| {
+        opened.sessions.disable(index).map_err(while_sampling)
+    })
+}
+
+/// Enables the counter with this name, as [`GPA_EnableCounter`]; also returns `..._NULL_POINTER`, `..._NOT_FOUND`.
+///
+/// # Safety
+///
+/// `name` is null or ends with a 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GPA_EnableCounterStr(name: *const c_char) -> Status {
+    on_selected("GPA_EnableCounterStr", |opened| {
+        // SAFETY: the caller's promise.
+        let index = unsafe { counter_named(opened, name) }?;
+        opened.sessions.enable(index).map_err(while_sampling)
+    })
+}
+
+/// Disables the counter with this name, as [`GPA_DisableCounter`]; also returns `..._NULL_POINTER`, `..._NOT_FOUND`.
+///
+/// # Safety
+///
+/// `name` is null or ends with a 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GPA_DisableCounterStr(name: *const c_char) -> Status {
+    on_selected("GPA_DisableCounterStr", |opened| {
+        // SAFETY: the caller's promise.
+        let index = unsafe { counter_named(opened, name) }?;
+        opened.sessions.disable(index).map_err(while_sampling)
+    })
+}
+
+/// Enables all counters.
+///
+/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._CANNOT_CHANGE_COUNTERS_WHEN_SAMPLING`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_EnableAllCounters() -> Status {
+    on_selected("GPA_EnableAllCounters", |opened| {
+        opened.sessions.enable_all(true).map_err(while_sampling)
+    })
+}
+
+/// Disables all counters.
+///
+/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._CANNOT_CHANGE_COUNTERS_WHEN_SAMPLING`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_DisableAllCounters() -> Status {
+    on_selected("GPA_DisableAllCounters", |opened| {
+        opened.sessions.enable_all(false).map_err(while_sampling)
+    })
+}
+
+/// Whether a counter is enabled: `GPA_STATUS_OK`, or `GPA_STATUS_ERROR_NOT_FOUND`.
+///
+/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._INDEX_OUT_OF_RANGE`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_IsCounterEnabled(index: u32) -> Status {
+    on_selected("GPA_IsCounterEnabled", |opened| {
+        let counter = opened.counter(index)?;
+        match opened.sessions.enabled()?.contains(&index) {
+            true => Ok(()),
+            false => Err(Failure::new(
+                Status::NOT_FOUND,
+                format!("{} is not enabled", counter.name),
+            )),
+        }
+    })
+}
+
+/// Ends the session.
+///
+/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._SAMPLING_NOT_STARTED`, `..._PASS_NOT_ENDED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_EndSession() -> Status {
+    on_selected("GPA_EndSession", |opened| {
+        let ended = opened.sessions.end().map_err(Failure::from);
+        ended.map_err(|failure| {
+            failure.told_as(Status::PASS_ALREADY_STARTED, Status::PASS_NOT_ENDED)
+        })
+    })
+}
+
+/// Begins a pass.
+///
+/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._SAMPLING_NOT_STARTED`, `..._PASS_ALREADY_STARTED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_BeginPass() -> Status {
+    on_selected("GPA_BeginPass", |opened| {
+        Ok(opened.sessions.begin_pass()?)
+    })
+}
+
+/// Ends the pass.
+///
+/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._PASS_NOT_STARTED`, `..._SAMPLE_NOT_ENDED`,
+/// `..._VARIABLE_NUMBER_OF_SAMPLES_IN_PASSES`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_EndPass() -> Status {
+    on_selected("GPA_EndPass", |opened| {
+        let ended = opened.sessions.end_pass().map_err(Failure::from);
+        ended.map_err(|failure| {
+            failure.told_as(Status::SAMPLE_ALREADY_STARTED, Status::SAMPLE_NOT_ENDED)
+        })
+    })
+}
+
+/// Begins a sample: kernels that are enqueued from now on belong to it.
+///
+/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._SAMPLING_NOT_STARTED`, `..._PASS_NOT_STARTED`,
+/// `..._SAMPLE_ALREADY_STARTED`; `..._FAILED` if the pass has had this id.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_BeginSample(sample: u32) -> Status {
+    on_selected("GPA_BeginSample", |opened| {
+        Ok(opened.sessions.begin_sample(sample)?)
+    })
+}
+
+/// Ends the sample.
+///
+/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._SAMPLE_NOT_STARTED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_EndSample() -> Status {
+    on_selected("GPA_EndSample", |opened| {
+        Ok(opened.sessions.end_sample()?)
+    })
+}
+
+/// Whether all results of a session can be read at once. Does not wait.
+///
+/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._NULL_POINTER`, `..._SESSION_NOT_FOUND`.
+///
+/// # Safety
+///
+/// `ready` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GPA_IsSessionReady(ready: *mut bool, session: u32) -> Status {
+    // SAFETY: the caller's promise.
+    let place = unsafe { Place::new(ready) };
+    on_selected("GPA_IsSessionReady", |opened| {
+        place.put(|| Ok(opened.sessions.is_ready(session)?))
+    })
+}
+
+/// Whether the results of a sample can be read at once. Does not wait.
+///
+/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._NULL_POINTER`, `..._SESSION_NOT_FOUND`,
+/// `..._SAMPLE_NOT_FOUND_IN_ALL_PASSES`.
+///
+/// # Safety
+///
+/// `ready` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GPA_IsSampleReady(ready: *mut bool, session: u32, sample: u32) -> Status {
+    // SAFETY: the caller's promise.
+    let place = unsafe { Place::new(ready) };
+    on_selected("GPA_IsSampleReady", |opened| {
+        place.put(|| {
+            let is = opened.sessions.is_sample_ready(session, sample);
+            is.map_err(|error| {
+                Failure::from(error).told_as(
+                    Status::SAMPLE_NOT_FOUND,
+                    Status::SAMPLE_NOT_FOUND_IN_ALL_PASSES,
+                )
+            })
+        })
+    })
+}
+
+/// The name of a status; `"Unknown Error"` of others.
+#[unsafe(no_mangle)]
+pub extern "C" fn GPA_GetStatusAsStr(status: Status) -> *const c_char {
+    status.text().unwrap_or(c"Unknown Error").as_ptr()
+}
+
+/// The name of a type of values.
+///
+/// Returns `GPA_STATUS_ERROR_NULL_POINTER`, `..._NOT_FOUND`.
+///
+/// # Safety
+///
+/// `text` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GPA_GetDataTypeAsStr(
+    data_type: DataType,
+    text: *mut *const c_char,
+) -> Status {
+    // SAFETY: the caller's promise.
+    let place = unsafe { Place::new(text) };
+    api("GPA_GetDataTypeAsStr", || {
+        place.put(|| {
+            let unknown = || Failure::new(Status::NOT_FOUND, format!("no type {}", data_type.0));
+            Ok(data_type.text().ok_or_else(unknown)?.as_ptr())
+        })
+    })
+}
+
+/// The name of a unit.
+///
+/// Returns `GPA_STATUS_ERROR_NULL_POINTER`, `..._NOT_FOUND`.
+///
+/// # Safety
+///
+/// `text` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GPA_GetUsageTypeAsStr(
+    usage_type: UsageType,
+    text: *mut *const c_char,
+) -> Status {
+    // SAFETY: the caller's promise.
+    let place = unsafe { Place::new(text) };
+    api("GPA_GetUsageTypeAsStr", || {
+        place.put(|| {
+            let unknown = || Failure::new(Status::NOT_FOUND, format!("no unit {}", usage_type.0));
+            Ok(usage_type.text().ok_or_else(unknown)?.as_ptr())
+        })
+    })
+}
