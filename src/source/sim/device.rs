@@ -145,6 +145,11 @@ pub(super) struct HardwareQueue {
 }
 
 impl Device {
+    /// Its compute and copy queues.
+    pub(super) fn queue_ids(&self) -> impl Iterator<Item = QueueId> {
+        self.queues.iter().map(|queue| queue.id)
+    }
+
     /// Creates device `number`. `host_link` carries its copies from and to the host.
     pub(super) fn new(
         board: &Switchboard,

@@ -479,6 +479,7 @@ impl Thread {
             enqueued: call.start,
             agent: device.agent,
             context: device.context,
+            queue: device.queue(QueueChoice::Compute, state.compute_queue).id,
             stream: state.id,
             thread,
             ..WorkHeader::default()

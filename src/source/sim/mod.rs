@@ -71,7 +71,8 @@ use crate::collect::recorder::Recorder;
 use crate::collect::sampling::{Configuration, Request};
 use crate::collect::source::Source;
 use crate::record::{
-    Agent, AgentId, CorrelationId, Domain, ExternalKind, Nanos, Process, ProcessId, ThreadId,
+    Agent, AgentId, Context, CorrelationId, Domain, ExternalKind, Nanos, Process, ProcessId, Queue,
+    ThreadId,
 };
 use runtime::Runtime;
 use std::rc::Rc;
@@ -257,8 +258,12 @@ impl Demo {
                 correlation: CorrelationId::NONE,
                 depth: 0,
             };
-            for agent in simulation.agents() {
-                notifier.object::<Agent>(resource::AGENT_KNOWN, agent.0);
+            for device in simulation.runtime.devices.iter() {
+                notifier.object::<Agent>(resource::AGENT_KNOWN, device.agent.0);
+                notifier.object::<Context>(resource::CONTEXT_CREATED, device.context.0);
+                for queue in device.queue_ids() {
+                    notifier.object::<Queue>(resource::QUEUE_CREATED, queue.0);
+                }
             }
         }
         simulation.run()

@@ -135,7 +135,7 @@ pub(super) fn count(one: &Cell<u64>) {
 pub(super) struct StreamState {
     pub(super) id: StreamId,
     pub(super) device: usize,
-    compute_queue: usize,
+    pub(super) compute_queue: usize,
     last: Option<WorkIndex>,
     /// Work of other streams that the next work has to wait for.
     waits: Vec<WorkIndex>,

@@ -32,9 +32,13 @@ impl Abi {
         }
         let include = repository("tools/abi").join(self.name).join("include");
         let include = format!("-I{}", include.display());
+        let (folder, file) = (
+            format!("-L{}", dir.path().display()),
+            format!("-l:{}", self.library),
+        );
         let mut options = vec![include.as_str()];
         if is_linked {
-            options.push(library.to_str().unwrap());
+            options.extend(["-Wl,--no-as-needed", &folder, &file]);
         }
         // What a program does not use is left out: gputrail's own library, say.
         options.push("-Wl,--as-needed");
