@@ -254,8 +254,8 @@ fn other_type<T>(opened: &Opened, session: u32, sample: u32, index: u32) -> Answ
 pub unsafe extern "C" fn GPA_GetCounterIndex(name: *const c_char, index: *mut u32) -> Status {
     // SAFETY: the caller's promise.
     let place = unsafe { Place::new(index) };
-    // SAFETY: the caller's promise.
     on_selected("GPA_GetCounterIndex", |opened| {
+        // SAFETY: the caller's promise.
         place.put(|| unsafe { counter_named(opened, name) })
     })
 }
