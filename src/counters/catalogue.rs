@@ -1,6 +1,9 @@
 //! The catalogue of an architecture: blocks of hardware, their counters, and the metrics derived from them.
 
+mod library;
 mod units;
+
+pub use library::{CounterLibrary, LibraryCounter, LibraryError};
 
 use super::expression::{Expression, Malformed, Name, Node, Operator, Reduction, Resolution};
 use std::collections::{BTreeMap, HashMap};
@@ -234,6 +237,7 @@ pub struct Architecture {
     by_folded_name: HashMap<String, CounterIndex>,
     /// The metrics, each behind those that it uses.
     order: Vec<CounterIndex>,
+    library: Option<Arc<dyn CounterLibrary>>,
 }
 
 /// At most three of `names` that are like `wanted`, the nearest first. Upper and lower case are alike.

@@ -31,8 +31,9 @@ mod rocprofiler_v1;
 #[cfg(feature = "cuda")]
 pub(crate) use catalogue::nearest;
 pub use catalogue::{
-    Architecture, Block, BlockIndex, Catalogue, Counter, CounterIndex, Defined, DefinedFrom,
-    Definition, Definitions, Dialect, Formula, Location, Property, Refused, Sources, Usage,
+    Architecture, Block, BlockIndex, Catalogue, Counter, CounterIndex, CounterLibrary, Defined,
+    DefinedFrom, Definition, Definitions, Dialect, Formula, LibraryCounter, LibraryError, Location,
+    Property, Refused, Sources, Usage,
 };
 pub use evaluate::{Column, Invalid, Measured, evaluate};
 pub use expression::{Expression, Malformed, Name, Node, Operator, Reduction, Resolution};

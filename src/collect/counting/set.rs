@@ -1,7 +1,9 @@
 //! A set of counters and metrics of one architecture, with the passes that they need.
 
 use super::{CountingError, UnknownCounter};
-use crate::counters::{self, Architecture, Counted, CounterIndex};
+use crate::counters::{
+    self, Architecture, Counted, CounterIndex, CounterLibrary, LibraryError, Resolution,
+};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -30,6 +32,9 @@ impl CounterSet {
         names: &[impl AsRef<str>],
         per_pass: Option<NonZeroU32>,
     ) -> Result<CounterSet, CountingError> {
+        if let Some(library) = architecture.library() {
+            return CounterSet::of_library(library, names, per_pass);
+        }
         let mut wanted = Vec::with_capacity(names.len());
         let mut unknown = Vec::new();
         for name in names {
@@ -58,6 +63,57 @@ impl CounterSet {
             architecture: architecture.clone(),
             wanted,
             passes: plan.passes,
+            per_pass,
+            instances: None,
+        })
+    }
+
+    /// The set of these names, of a device whose library defines them and plans their passes. The library does not tell
+    /// which counters belong to which pass: all are in the first one.
+    fn of_library(
+        library: &Arc<dyn CounterLibrary>,
+        names: &[impl AsRef<str>],
+        per_pass: Option<NonZeroU32>,
+    ) -> Result<CounterSet, CountingError> {
+        let failed = |reason| CountingError::System {
+            agent: library.device().to_owned(),
+            reason,
+        };
+        let (mut counters, mut unknown) = (Vec::new(), Vec::new());
+        for name in names {
+            let name = name.as_ref().trim();
+            match library.define(name) {
+                Ok(counter) if !counters.contains(&counter) => counters.push(counter),
+                Ok(_) => {}
+                Err(LibraryError::Unknown(nearest)) => unknown.push(UnknownCounter {
+                    counter: name.to_owned(),
+                    nearest,
+                }),
+                Err(LibraryError::Failed(reason)) => return Err(failed(reason)),
+            }
+        }
+        if !unknown.is_empty() {
+            return Err(CountingError::UnknownCounters(unknown));
+        }
+        if counters.is_empty() {
+            return Err(CountingError::NoNames);
+        }
+        let names: Vec<&str> = counters.iter().map(|one| one.name.as_str()).collect();
+        let planned = library.passes(&names).map_err(failed)?.max(1);
+        let limited = per_pass.map_or(1, |most| names.len().div_ceil(most.get() as usize));
+        let architecture = Arc::new(Architecture::of_library(counters, library.clone()));
+        let wanted: Vec<CounterIndex> = (0..architecture.counters().len())
+            .map(|place| CounterIndex(place as u32))
+            .collect();
+        let mut passes = vec![Vec::new(); planned.max(limited)];
+        passes[0] = wanted
+            .iter()
+            .map(|index| (*index, Resolution::None))
+            .collect();
+        Ok(CounterSet {
+            architecture,
+            wanted,
+            passes,
             per_pass,
             instances: None,
         })

@@ -126,6 +126,27 @@ impl ValueRecords {
         records
     }
 
+    /// The records of `subject`, whose counters have these values in the order of the set, as its vendor's library has
+    /// computed them; `Err` for all of them without values.
+    #[cfg(feature = "layer")]
+    pub fn of_numbers(
+        &self,
+        subject: &Subject,
+        values: Result<&[f64], CounterInvalid>,
+    ) -> Vec<CounterValue> {
+        let mut records = self.blank.clone();
+        for (place, record) in records.iter_mut().enumerate() {
+            (record.work, record.correlation) = (subject.work, subject.correlation);
+            record.queue = subject.queue;
+            match values.map(|values| values.get(place)) {
+                Ok(Some(value)) => *record = record.with_double(*value),
+                Ok(None) => record.invalid = CounterInvalid::MISSING,
+                Err(reason) => record.invalid = reason,
+            }
+        }
+        records
+    }
+
     /// The instances that the set reads.
     fn read_instances<'r>(&self, reading: &'r Reading) -> &'r [u64] {
         let all = &reading.instances[..];

@@ -6,7 +6,7 @@ use super::functions::{self, Function, MAX_ARGUMENTS};
 use super::inner::Effect;
 use super::recent::{KINDS, RecentCall};
 use super::status::NOT_READY;
-use super::{graphs, inner, objects, resources, sampling, session};
+use super::{counting, graphs, inner, objects, resources, sampling, session};
 use crate::clock;
 use crate::collect::correlation::{CallInProgress, Extra, HostThread};
 use crate::collect::process::{self, Current};
@@ -108,8 +108,14 @@ pub(super) unsafe extern "C" fn callback(
                 // SAFETY: CUPTI's description of the call, which is valid during the callback.
                 let data = unsafe { &*data.cast::<CallbackData>() };
                 match data.site {
-                    ffi::ENTER => enter(operation, data),
-                    _ => exit(operation, data),
+                    ffi::ENTER => {
+                        enter(operation, data);
+                        count(operation, data, counting::before);
+                    }
+                    _ => {
+                        count(operation, data, counting::after);
+                        exit(operation, data);
+                    }
                 }
             }
             None if domain == ffi::RESOURCE => {
@@ -119,6 +125,7 @@ pub(super) unsafe extern "C" fn callback(
                 // SAFETY: CUPTI's description of a context or module, which is valid during the callback.
                 unsafe {
                     sampling::resource(number, data);
+                    counting::resource(number, data);
                     resources::notify(domain, number, data);
                 }
             }
@@ -133,6 +140,16 @@ pub(super) unsafe extern "C" fn callback(
             _ => {}
         }
     });
+}
+
+/// Tells the counters of kernels of a call's enter or exit.
+#[inline(always)]
+fn count(operation: Operation, data: &CallbackData, tell: fn(Effect, &CallbackData)) {
+    if counting::is_active()
+        && let Some(function) = functions::get(operation)
+    {
+        tell(function.effect, data);
+    }
 }
 
 /// The word that CUPTI keeps for the call.

@@ -9,6 +9,8 @@ use core::ffi::{c_char, c_void};
 use libloading::os::unix::Library;
 
 #[cfg(feature = "layer")]
+use super::counting::ffi as profiler;
+#[cfg(feature = "layer")]
 use super::sampling::ffi::{
     ConfigurationParams, ContextParams, CrcParams, DataParams, LineParams, ReasonCountParams,
     ReasonParams,
@@ -194,6 +196,28 @@ functions! {
         cuptiPCSamplingGetData(*mut DataParams);
         cuptiGetCubinCrc(*mut CrcParams);
         cuptiGetSassToSourceCorrelation(*mut LineParams);
+        cuptiProfilerInitialize(*mut profiler::Initialize);
+        cuptiProfilerDeviceSupported(*mut profiler::DeviceSupported);
+        cuptiDeviceGetChipName(*mut profiler::ChipName);
+        cuptiProfilerHostInitialize(*mut profiler::HostInitialize);
+        cuptiProfilerHostDeinitialize(*mut profiler::HostDeinitialize);
+        cuptiProfilerHostGetBaseMetrics(*mut profiler::BaseMetrics);
+        cuptiProfilerHostGetSubMetrics(*mut profiler::SubMetrics);
+        cuptiProfilerHostGetMetricProperties(*mut profiler::MetricProperties);
+        cuptiProfilerHostEvaluateToGpuValues(*mut profiler::Evaluate);
+        cuptiProfilerHostConfigAddMetrics(*mut profiler::AddMetrics);
+        cuptiProfilerHostGetConfigImageSize(*mut profiler::ConfigSize);
+        cuptiProfilerHostGetConfigImage(*mut profiler::Config);
+        cuptiProfilerHostGetNumOfPasses(*mut profiler::Passes);
+        cuptiRangeProfilerEnable(*mut profiler::Enable);
+        cuptiRangeProfilerDisable(*mut profiler::OfProfiler);
+        cuptiRangeProfilerStart(*mut profiler::OfProfiler);
+        cuptiRangeProfilerStop(*mut profiler::Stop);
+        cuptiRangeProfilerSetConfig(*mut profiler::SetConfig);
+        cuptiRangeProfilerDecodeData(*mut profiler::Decode);
+        cuptiRangeProfilerGetCounterDataSize(*mut profiler::DataSize);
+        cuptiRangeProfilerCounterDataImageInitialize(*mut profiler::InitializeData);
+        cuptiRangeProfilerGetCounterDataInfo(*mut profiler::DataInfo);
     }
 }
 

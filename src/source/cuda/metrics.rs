@@ -116,14 +116,14 @@ pub enum MetricKind {
 }
 
 impl MetricKind {
-    const ALL: [MetricKind; 3] = [
+    pub(super) const ALL: [MetricKind; 3] = [
         MetricKind::Counter,
         MetricKind::Ratio,
         MetricKind::Throughput,
     ];
 
     /// The form of a metric that is named without one.
-    fn default_form(self) -> &'static str {
+    pub(super) fn default_form(self) -> &'static str {
         match self {
             MetricKind::Counter => ".sum",
             MetricKind::Ratio => ".ratio",

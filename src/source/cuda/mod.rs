@@ -5,7 +5,7 @@
 //! `session` subscribes to what is wanted, and `callbacks` records calls. `activity` takes the buffers of records that
 //! CUPTI delivers later, and `translation` makes our records of them, which find their calls in `recent`. `records` has
 //! the layouts, which only grow from version to version. `inner` and `resources` tell subscribers what happens in calls. `sampling` has the hardware sample the program counter.
-//! `metrics` tells what chips can count.
+//! `counting` has it count for each kernel, and `metrics` tells what chips can count.
 //!
 //! CUPTI has one subscriber in a process. If that is somebody else, the program goes on and is not observed.
 
@@ -13,6 +13,8 @@
 mod activity;
 #[cfg(feature = "layer")]
 mod callbacks;
+#[cfg(feature = "layer")]
+mod counting;
 #[cfg(feature = "layer")]
 mod counts;
 #[cfg(feature = "layer")]

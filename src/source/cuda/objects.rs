@@ -2,6 +2,7 @@
 //! names store.
 
 use super::callbacks::Inside;
+use super::counting;
 use super::cupti;
 use super::devices::{self, Device};
 use super::ffi::{CallbackData, Cuda, SUCCESS, call};
@@ -111,6 +112,7 @@ pub(super) fn find_agents() {
     for (agent, device) in added {
         crate::source::links::name(names, agent, &device.bus);
         sampling::offer(agent, device);
+        counting::offer(agent, device);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::activity;
 use super::callbacks::{self, Inside};
+use super::counting;
 use super::counts;
 use super::cupti;
 use super::ffi::{self, Cupti, call};
@@ -489,6 +490,7 @@ pub(super) fn end() {
         return;
     };
     sampling::end(session);
+    counting::end(session);
     flush_with(ffi::FLUSH_FORCED);
     if let Some(thread) = process::current() {
         inner::give_up(thread);

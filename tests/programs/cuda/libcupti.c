@@ -9,7 +9,7 @@
  *
  * and of PC sampling: old_device (27), no_privileges (35), full_buffer (of the hardware, once), lost_samples (five, once),
  * bit_by_bit (an address a call), at_end (samples come when sampling is disabled). Compiled with WITHOUT_SAMPLING it has
- * none of it. */
+ * none of it. The range profiler is in profiler.c. */
 #define _GNU_SOURCE
 #include "standin.h"
 
@@ -206,8 +206,11 @@ static void external(uint32_t id) {
     }
 }
 
+static void profile(uintptr_t context, const struct standin_work *work);
+
 static void work(const struct standin_work *work) {
     sample(work);
+    profile(1, work);
     int untimed = fault("untimed");
     uint64_t start = untimed ? 0 : work->start, end = untimed ? 0 : work->end;
     pthread_mutex_lock(&lock);
@@ -765,4 +768,10 @@ int cuptiGetSassToSourceCorrelation(struct line *parameters) {
     }
     return 999;
 }
+#endif
+
+#ifdef WITHOUT_PROFILER
+static void profile(uintptr_t context, const struct standin_work *work) { (void)context, (void)work; }
+#else
+#include "profiler.c"
 #endif

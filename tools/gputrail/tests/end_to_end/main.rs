@@ -15,6 +15,7 @@ mod counting_in_passes;
 mod counting_in_runs;
 mod cpp_api;
 mod cuda;
+mod cuda_counting;
 mod cuda_sampling;
 mod damages;
 mod demo;

@@ -1,0 +1,519 @@
+//! Counters of each kernel of CUDA's devices, by CUPTI's range profiler.
+//!
+//! While an agent is counted, CUPTI lets kernels of a context run one after the other, and each as often as its metrics take
+//! passes. Its values come in the order in which kernels were launched. So launches are let through one at a time: a thread
+//! owns the counters from the enter of its launch to the exit. Values are read when [`MOST_RANGES`] kernels have been
+//! counted, at flushes, and at the end of the context or the counting.
+//!
+//! As in `sampling`, CUPTI is called with the state locked, and callbacks wait no longer than [`PATIENCE`].
+
+pub(super) mod ffi;
+pub(super) mod host;
+mod range;
+
+use super::activity::RECENT;
+use super::callbacks::Inside;
+use super::devices::Device;
+use super::ffi::{CONTEXT_DESTROYED, CallbackData, Cupti, SUCCESS, call};
+use super::inner::Effect;
+use super::objects::OBJECTS;
+use super::sampling::ffi::Resource;
+use super::session::{Session, current_session};
+use crate::collect::agents::{ConfigureError, Provider};
+use crate::collect::counting::values::{Subject, ValueRecords};
+use crate::collect::counting::{Countable, CountingDelivery, CountingRequest};
+use crate::collect::process;
+use crate::counters::{Architecture, CounterLibrary, LibraryCounter, Usage};
+use crate::platform::inside::message;
+use crate::platform::sync::PerProcess;
+use crate::platform::system::thread_id;
+use crate::record::{AgentId, CounterInvalid, NoteKind, count};
+use core::ffi::{CStr, c_void};
+use host::{ChipMetrics, Host, Unavailable, step};
+use range::{MOST_RANGES, RangeProfiler};
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// The longest time that a launch waits for that of another thread.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The most passes of a kernel.
+const MAX_PASSES: usize = 256;
+
+static STATE: PerProcess<State> = PerProcess::new();
+/// Whether an agent of this process is counted.
+static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
+/// The thread whose launch is in progress; 0 if there is none.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// The counting of this process.
+#[derive(Default)]
+struct State {
+    agents: HashMap<AgentId, CountedAgent>,
+    contexts: Vec<CountedContext>,
+    /// Launches of graphs, which were not counted.
+    graphs: u64,
+    /// Kernels whose values did not come.
+    missing: u64,
+    has_complained: bool,
+}
+
+struct CountedAgent {
+    records: Arc<ValueRecords>,
+    names: Vec<CString>,
+    chip: CString,
+    started: Option<CountingDelivery>,
+}
+
+struct CountedContext {
+    handle: usize,
+    agent: AgentId,
+    /// `None` if CUPTI refuses.
+    profiler: Option<RangeProfiler>,
+    /// The kernels since the profiler began.
+    launches: Vec<Subject>,
+}
+
+/// Whether an agent of this process is counted.
+#[inline(always)]
+pub(super) fn is_active() -> bool {
+    IS_ACTIVE.load(Ordering::Relaxed)
+}
+
+/// Takes the turn to launch or to read values. `false`: another thread has not given it back in time.
+fn acquire() -> bool {
+    let (me, begin) = (thread_id(), Instant::now());
+    loop {
+        let taken = OWNER.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed);
+        match taken {
+            Ok(_) => return true,
+            Err(owner) if owner == me => return true,
+            Err(_) if begin.elapsed() > PATIENCE => return false,
+            Err(_) => std::thread::sleep(Duration::from_micros(20)),
+        }
+    }
+}
+
+fn release() {
+    let _ = OWNER.compare_exchange(thread_id(), 0, Ordering::Release, Ordering::Relaxed);
+}
+
+/// A launch begins.
+#[cold]
+pub(super) fn before(effect: Effect, data: &CallbackData) {
+    let Some(session) = current_session() else {
+        return;
+    };
+    if !matches!(
+        effect,
+        Effect::Launch | Effect::LaunchByConfiguration | Effect::LaunchGraph
+    ) {
+        return;
+    }
+    if !acquire() {
+        // The owner has left its call by an exception or a longjmp, or waits.
+        OWNER.store(thread_id(), Ordering::Relaxed);
+    }
+    let mut state = STATE.lock();
+    let state = &mut *state;
+    let Some(place) = state.context(session, data.context) else {
+        return;
+    };
+    if effect == Effect::LaunchGraph {
+        state.graphs += 1;
+        return state.read(session, place);
+    }
+    let context = &mut state.contexts[place];
+    if let Some(profiler) = context.profiler.as_mut().filter(|one| !one.is_begun)
+        && let Err(failed) = profiler.begin(&session.cupti)
+    {
+        state.contexts[place].profiler = None;
+        state.complain(&failed.to_string());
+    }
+}
+
+/// A launch has ended.
+#[cold]
+pub(super) fn after(effect: Effect, data: &CallbackData) {
+    if OWNER.load(Ordering::Relaxed) != thread_id() {
+        return;
+    }
+    // SAFETY: null, or the place of the function's status, which the call has stored.
+    let status = unsafe { data.return_value.cast::<i32>().as_ref() };
+    let status = status.copied().unwrap_or(0);
+    if let Some(session) = current_session() {
+        let mut state = STATE.lock();
+        let handle = data.context as usize;
+        let found = state.contexts.iter().position(|one| one.handle == handle);
+        let is_kernel = matches!(effect, Effect::Launch | Effect::LaunchByConfiguration);
+        if let Some(place) = found.filter(|_| is_kernel && status == 0) {
+            let context = &mut state.contexts[place];
+            if context.profiler.as_ref().is_some_and(|one| one.is_begun) {
+                let call = RECENT.get(data.correlation_id).unwrap_or_default();
+                context.launches.push(Subject {
+                    work: call.work,
+                    correlation: call.correlation,
+                    ..Subject::default()
+                });
+                if context.launches.len() == MOST_RANGES {
+                    state.read(session, place);
+                }
+            }
+        }
+    }
+    release();
+}
+
+/// A callback of CUPTI about a context.
+///
+/// # Safety
+///
+/// `data` is CUPTI's description of it.
+pub(super) unsafe fn resource(number: u32, data: *const c_void) {
+    if number != CONTEXT_DESTROYED || !is_active() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let resource = unsafe { data.cast::<Resource>().as_ref() };
+    if let (Some(resource), Some(session)) = (resource, current_session()) {
+        let handle = resource.context as usize;
+        STATE
+            .lock()
+            .disable(session, |context| context.handle == handle);
+    }
+}
+
+impl State {
+    /// The place of a context whose agent is counted.
+    fn context(&mut self, session: &Session, handle: *mut c_void) -> Option<usize> {
+        let known = self
+            .contexts
+            .iter()
+            .position(|one| one.handle == handle as usize);
+        if known.is_some() || handle.is_null() {
+            return known;
+        }
+        let mut device = 0;
+        if call!(session.cupti, cuptiGetDeviceId(handle, &raw mut device)) != Some(SUCCESS) {
+            device = 0;
+        }
+        let agent = OBJECTS.lock().agent(process::names()?, device);
+        let counted = self
+            .agents
+            .get(&agent)
+            .filter(|one| one.started.is_some())?;
+        let names = counted.names.clone();
+        let profiler = RangeProfiler::enable(&session.cupti, handle, &counted.chip, names);
+        let profiler = match profiler {
+            Ok(profiler) => Some(profiler),
+            Err(failed) => {
+                self.complain(&failed.to_string());
+                None
+            }
+        };
+        self.contexts.push(CountedContext {
+            handle: handle as usize,
+            agent,
+            profiler,
+            launches: Vec::new(),
+        });
+        Some(self.contexts.len() - 1)
+    }
+
+    /// Says once why kernels are not counted.
+    fn complain(&mut self, why: &str) {
+        if !std::mem::replace(&mut self.has_complained, true) {
+            report(&format!("kernels of CUDA are not counted: {why}"));
+        }
+    }
+
+    /// Ends the profiler of a context, and writes the values of its kernels.
+    fn read(&mut self, session: &Session, place: usize) {
+        let context = &mut self.contexts[place];
+        let Some(profiler) = context.profiler.as_mut().filter(|one| one.is_begun) else {
+            return;
+        };
+        let Some(counted) = self.agents.get(&context.agent) else {
+            return;
+        };
+        let launches = std::mem::take(&mut context.launches);
+        let values = profiler.end(&session.cupti, &counted.chip);
+        let values = match values {
+            // Kernels that were launched unseen: nothing tells which.
+            Ok(values) if values.len() == launches.len() => Ok(values),
+            Ok(_) => Err(None),
+            Err(failed) => Err(Some(failed)),
+        };
+        if values.is_err() {
+            self.missing += launches.len() as u64;
+        }
+        let (Some(delivery), Some(thread)) = (counted.started, process::current()) else {
+            return;
+        };
+        thread.with(|host| {
+            for (place, subject) in launches.iter().enumerate() {
+                let numbers = match &values {
+                    Ok(values) => Ok(&values[place][..]),
+                    Err(None) => Err(CounterInvalid::NOT_SERIALIZED),
+                    Err(Some(_)) => Err(CounterInvalid::PASS_FAILED),
+                };
+                for record in counted.records.of_numbers(subject, numbers) {
+                    host.write_to(delivery.buffers, record);
+                }
+            }
+        });
+        if let Err(Some(failed)) = values {
+            context.profiler = None;
+            self.complain(&failed.to_string());
+        }
+    }
+
+    /// Writes the values of contexts, and gives up their profilers.
+    fn disable(&mut self, session: &Session, which: impl Fn(&CountedContext) -> bool) {
+        for place in (0..self.contexts.len()).rev() {
+            if which(&self.contexts[place]) {
+                self.read(session, place);
+                if let Some(profiler) = self.contexts.swap_remove(place).profiler {
+                    profiler.disable(&session.cupti);
+                }
+            }
+        }
+    }
+}
+
+/// Says in a message and in a note what the matter is.
+fn report(text: &str) {
+    message(format_args!("{text}"));
+    if let Some(names) = process::names() {
+        names.note(NoteKind::OTHER, &format!("counters: {text}"));
+    }
+}
+
+/// The process ends: writes the last values, and notes what is missing.
+pub(super) fn end(session: &Session) {
+    let _inside = Inside::begin();
+    acquire();
+    let mut state = STATE.lock();
+    state.disable(session, |_| true);
+    if state.graphs > 0 {
+        let launches = count(state.graphs, "launch");
+        report(&format!(
+            "{launches} of CUDA graphs not counted: graphs run without counters"
+        ));
+    }
+    if state.missing > 0 {
+        report(&format!(
+            "{} without values",
+            count(state.missing, "kernel")
+        ));
+    }
+    drop(state);
+    release();
+}
+
+/// A device, as the counter collection service knows it.
+struct CountedDevice {
+    agent: AgentId,
+    name: String,
+    number: u32,
+    /// Its counters, once they have been asked for.
+    possible: OnceLock<(Countable, CString)>,
+}
+
+/// Offers a device to the counter collection service, and counts on it if the recording asks for that.
+pub(super) fn offer(agent: AgentId, device: &Device) {
+    let Some(board) = process::board() else {
+        return;
+    };
+    let number = OBJECTS.lock().device(agent);
+    let offered = Arc::new(CountedDevice {
+        agent,
+        name: device.name.clone(),
+        number,
+        possible: OnceLock::new(),
+    });
+    board.counting().offer(agent, &device.name, offered);
+    if let Some(recorder) = process::recorder()
+        && let Err(error) = recorder.count(agent, &device.name)
+    {
+        report(&error.to_string());
+    }
+}
+
+/// Whether the library has the range profiler.
+fn has_functions(cupti: &Cupti) -> bool {
+    cupti.cuptiProfilerHostInitialize.is_some()
+        && cupti.cuptiProfilerHostGetNumOfPasses.is_some()
+        && cupti.cuptiProfilerHostEvaluateToGpuValues.is_some()
+        && cupti.cuptiRangeProfilerEnable.is_some()
+        && cupti.cuptiRangeProfilerDecodeData.is_some()
+}
+
+impl CountedDevice {
+    /// The name of its chip, if the chip can be counted; else a sentence that says why not.
+    fn chip(&self) -> Result<CString, String> {
+        let session = current_session().ok_or("CUPTI is not in use in this process")?;
+        let cupti = &session.cupti;
+        if !has_functions(cupti) {
+            return Err(format!(
+                "libcupti (API version {}) lacks the range profiler (cuptiRangeProfiler...), which CUDA 12.6 and later have; \
+                 name a later one with GPUTRAIL_CUPTI",
+                session.version()
+            ));
+        }
+        let _inside = Inside::begin();
+        let failed = |failed: host::Failed| failed.to_string();
+        let mut params = ffi::Initialize::new();
+        step!(cupti, cuptiProfilerInitialize, params).map_err(failed)?;
+        let mut params = ffi::DeviceSupported::new();
+        params.device = self.number as i32;
+        step!(cupti, cuptiProfilerDeviceSupported, params).map_err(failed)?;
+        if params.supported != ffi::SUPPORTED {
+            let obstacles = [
+                (
+                    params.architecture,
+                    "its architecture is older than compute capability 7.5",
+                ),
+                (params.sli, "SLI is enabled"),
+                (params.vgpu, "profiling is not enabled for this vGPU"),
+                (params.confidential, "confidential computing is enabled"),
+                (params.mining, "it is a mining processor"),
+                (params.wsl, "this WSL does not support it"),
+            ];
+            let found = obstacles.iter().find(|(level, _)| *level != ffi::SUPPORTED);
+            let why = found.map_or("CUPTI does not say why", |(_, why)| why);
+            return Err(format!("CUPTI cannot profile the device: {why}"));
+        }
+        let mut params = ffi::ChipName::new();
+        params.device = self.number as usize;
+        step!(cupti, cuptiDeviceGetChipName, params).map_err(failed)?;
+        if params.name.is_null() {
+            return Err("CUPTI does not know the chip".to_owned());
+        }
+        // SAFETY: CUPTI's text.
+        Ok(unsafe { CStr::from_ptr(params.name) }.to_owned())
+    }
+
+    fn possible(&self) -> &(Countable, CString) {
+        self.possible.get_or_init(|| {
+            let chip = self.chip();
+            let (architecture, chip) = match chip {
+                Ok(chip) => {
+                    let names = current_session()
+                        .and_then(|session| Host::new(&session.cupti, &chip).ok()?.names().ok());
+                    let plain = |(name, _): (String, _)| LibraryCounter {
+                        name,
+                        description: String::new(),
+                        usage: Usage::Items,
+                        block: String::new(),
+                    };
+                    let counters = names.unwrap_or_default().into_iter().map(plain).collect();
+                    let metrics = ChipMetrics::new(self.name.clone(), chip.clone());
+                    let library: Arc<dyn CounterLibrary> = Arc::new(metrics);
+                    (Architecture::of_library(counters, library), chip)
+                }
+                Err(reason) => {
+                    let device = self.name.clone();
+                    let library = Arc::new(Unavailable { device, reason });
+                    (
+                        Architecture::of_library(Vec::new(), library),
+                        CString::default(),
+                    )
+                }
+            };
+            let countable = Countable {
+                architecture: Arc::new(architecture),
+                dispatches: true,
+                shortest_period: None,
+                passes: MAX_PASSES,
+                per_pass: None,
+            };
+            (countable, chip)
+        })
+    }
+}
+
+impl Provider<CountingRequest> for CountedDevice {
+    fn configurations(&self) -> Vec<Countable> {
+        vec![self.possible().0.clone()]
+    }
+
+    fn configure(&self, request: &CountingRequest) -> Result<(), ConfigureError> {
+        let text = |text: &str| ConfigureError::System(text.to_owned());
+        if request.choice.is_some() {
+            return Err(text(
+                "counters of CUDA's kernels are the same for all, and cannot be chosen for each",
+            ));
+        }
+        let Some(names) = process::names() else {
+            return Err(text("the recording has ended"));
+        };
+        let set = &request.set;
+        let name = |index| CString::new(set.architecture().counter(index).name.as_str());
+        let wanted = set
+            .wanted()
+            .iter()
+            .map(|index| name(*index).unwrap_or_default());
+        let counted = CountedAgent {
+            names: wanted.collect(),
+            records: Arc::new(ValueRecords::new(
+                set.clone(),
+                self.agent,
+                HashMap::new(),
+                names,
+            )),
+            chip: self.possible().1.clone(),
+            started: None,
+        };
+        STATE.lock().agents.insert(self.agent, counted);
+        Ok(())
+    }
+
+    fn release(&self) {
+        STATE.lock().agents.remove(&self.agent);
+    }
+
+    fn start(&self, to: CountingDelivery) {
+        if let Some(counted) = STATE.lock().agents.get_mut(&self.agent) {
+            counted.started = Some(to);
+            IS_ACTIVE.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn stop(&self) {
+        let Some(session) = current_session() else {
+            return;
+        };
+        let _inside = Inside::begin();
+        acquire();
+        let mut state = STATE.lock();
+        state.disable(session, |context| context.agent == self.agent);
+        if let Some(counted) = state.agents.get_mut(&self.agent) {
+            counted.started = None;
+        }
+        let any = state.agents.values().any(|one| one.started.is_some());
+        IS_ACTIVE.store(any, Ordering::Relaxed);
+        drop(state);
+        release();
+    }
+
+    fn flush(&self) {
+        // Not in a call of CUPTI's, which may wait for a lock that the caller holds, nor while a kernel is launched.
+        let Some(session) = current_session().filter(|_| !Inside::is_set()) else {
+            return;
+        };
+        let _inside = Inside::begin();
+        if acquire() {
+            let mut state = STATE.lock();
+            for place in 0..state.contexts.len() {
+                if state.contexts[place].agent == self.agent {
+                    state.read(session, place);
+                }
+            }
+            drop(state);
+            release();
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! CUPTI's range profiler of one context: each kernel is a range, which CUPTI counts in as many runs of the kernel as its
+//! metrics take passes.
+
+use super::ffi as profiler;
+use super::host::{Failed, Host, step};
+use crate::source::cuda::ffi::{Cupti, SUCCESS, call};
+use core::ffi::{CStr, c_void};
+use profiler::Text;
+use std::ffi::CString;
+
+/// Kernels whose values are read at a time.
+pub(super) const MOST_RANGES: usize = 128;
+
+/// The range profiler of a context. Between [`RangeProfiler::begin`] and [`RangeProfiler::end`] all kernels are counted.
+pub(super) struct RangeProfiler {
+    object: *mut c_void,
+    names: Vec<CString>,
+    config: Vec<u8>,
+    /// The values of the ranges, as CUPTI keeps them.
+    data: Vec<u8>,
+    pub is_begun: bool,
+}
+
+// SAFETY: a handle that CUPTI takes on any thread.
+unsafe impl Send for RangeProfiler {}
+
+impl RangeProfiler {
+    /// Enables the profiler of `context`, for metrics of `chip`.
+    pub fn enable(
+        cupti: &Cupti,
+        context: *mut c_void,
+        chip: &CStr,
+        names: Vec<CString>,
+    ) -> Result<RangeProfiler, Failed> {
+        let texts: Vec<Text> = names.iter().map(|name| name.as_ptr()).collect();
+        let config = Host::new(cupti, chip)?.configure(&texts)?;
+        let mut params = profiler::Enable::new();
+        params.context = context;
+        step!(cupti, cuptiRangeProfilerEnable, params)?;
+        let mut enabled = RangeProfiler {
+            object: params.profiler,
+            names,
+            config,
+            data: Vec::new(),
+            is_begun: false,
+        };
+        let mut size = profiler::DataSize::new();
+        size.profiler = enabled.object;
+        (size.names, size.count) = (texts.as_ptr(), texts.len());
+        (size.most_ranges, size.most_nodes) = (MOST_RANGES, MOST_RANGES as u32);
+        match step!(cupti, cuptiRangeProfilerGetCounterDataSize, size) {
+            Ok(()) => enabled.data = vec![0; size.bytes],
+            Err(failed) => {
+                enabled.disable(cupti);
+                return Err(failed);
+            }
+        }
+        Ok(enabled)
+    }
+
+    /// Counts kernels from now on.
+    pub fn begin(&mut self, cupti: &Cupti) -> Result<(), Failed> {
+        let mut params = profiler::InitializeData::new();
+        params.profiler = self.object;
+        (params.bytes, params.image) = (self.data.len(), self.data.as_mut_ptr());
+        step!(cupti, cuptiRangeProfilerCounterDataImageInitialize, params)?;
+        let mut params = profiler::SetConfig::new();
+        params.profiler = self.object;
+        (params.config_size, params.config) = (self.config.len(), self.config.as_ptr());
+        (params.image_size, params.image) = (self.data.len(), self.data.as_mut_ptr());
+        (params.range, params.replay) = (profiler::AUTO_RANGE, profiler::KERNEL_REPLAY);
+        params.most_ranges = MOST_RANGES;
+        (params.levels, params.first_level) = (1, 1);
+        step!(cupti, cuptiRangeProfilerSetConfig, params)?;
+        let mut params = profiler::OfProfiler::new();
+        params.profiler = self.object;
+        step!(cupti, cuptiRangeProfilerStart, params)?;
+        self.is_begun = true;
+        Ok(())
+    }
+
+    /// Counts no kernels from now on. Returns the values of each kernel since the beginning, in the order of launches.
+    pub fn end(&mut self, cupti: &Cupti, chip: &CStr) -> Result<Vec<Vec<f64>>, Failed> {
+        self.is_begun = false;
+        let mut params = profiler::Stop::new();
+        params.profiler = self.object;
+        step!(cupti, cuptiRangeProfilerStop, params)?;
+        let mut params = profiler::Decode::new();
+        params.profiler = self.object;
+        step!(cupti, cuptiRangeProfilerDecodeData, params)?;
+        let mut info = profiler::DataInfo::new();
+        (info.image, info.bytes) = (self.data.as_ptr(), self.data.len());
+        step!(cupti, cuptiRangeProfilerGetCounterDataInfo, info)?;
+        let host = Host::new(cupti, chip)?;
+        let names: Vec<Text> = self.names.iter().map(|name| name.as_ptr()).collect();
+        let ranges = 0..info.ranges.min(MOST_RANGES);
+        ranges
+            .map(|range| host.evaluate(&self.data, range, &names))
+            .collect()
+    }
+
+    /// Disables the profiler, which has ended.
+    pub fn disable(self, cupti: &Cupti) {
+        let mut params = profiler::OfProfiler::new();
+        params.profiler = self.object;
+        if call!(cupti, cuptiRangeProfilerDisable(&raw mut params)) != Some(SUCCESS) {
+            // CUPTI may go on to write to it.
+            std::mem::forget(self);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+/* The profiler host and range profiler interface of the stand-in of libcupti, by our own declarations: libcupti.c includes it.
+ *
+ * Metrics: dram__bytes_read and smsp__inst_executed (counters), l1tex__hit_rate (a ratio). The value of a metric is that of the
+ * kernel: the threads of its launch times 4, 1 or a constant. A metric for reading takes a pass; two metrics of a form that
+ * ends with "per_second" take one more each.
+ *
+ * STANDIN_FAULT: no_privileges (35 when a context is enabled), old_device (not supported), many_passes (300), lost_ranges
+ * (the first kernel of a reading has no range), bad_decode (999). Before version 12.6 the interface is not there: that is
+ * decided when it is compiled, by WITHOUT_PROFILER. */
+#define PARAMS(name, ...) struct name { size_t size; void *private; __VA_ARGS__ }
+static int fits(const void *params, size_t size) { return *(const size_t *)params == size; }
+/* The size of a structure without the padding behind its last member. */
+#define FITS(params, last) fits(params, (size_t)((const char *)&(params)->last - (const char *)(params)) + sizeof (params)->last)
+
+PARAMS(initialize, ;);
+int cuptiProfilerInitialize(struct initialize *params) { return fits(params, 16) ? 0 : 1; }
+
+PARAMS(supported, int device; int supported, architecture, others[5], api;);
+int cuptiProfilerDeviceSupported(struct supported *params) {
+    if (!FITS(params, api)) return 1;
+    params->supported = params->architecture = fault("old_device") ? 1 : 3;
+    for (int i = 0; i < 5; i++) params->others[i] = 3;
+    return 0;
+}
+
+PARAMS(chip_name, size_t device; const char *name;);
+int cuptiDeviceGetChipName(struct chip_name *params) {
+    if (!FITS(params, name)) return 1;
+    return params->name = "GH100", 0;
+}
+
+static const char *const counter_names[] = {"dram__bytes_read", "smsp__inst_executed"}, *const ratio_names[] = {"l1tex__hit_rate"};
+static const char *const counter_forms[] = {".sum", ".sum.per_second", ".avg"}, *const ratio_forms[] = {".pct", ".ratio"};
+
+struct host {
+    char names[16][64];
+    size_t count;
+};
+
+PARAMS(host_initialize, int profiler; const char *chip; const void *availability; struct host *host;);
+int cuptiProfilerHostInitialize(struct host_initialize *params) {
+    if (!FITS(params, host) || params->profiler || strcmp(params->chip, "GH100")) return 1;
+    return params->host = calloc(1, sizeof *params->host), 0;
+}
+PARAMS(host_end, struct host *host;);
+int cuptiProfilerHostDeinitialize(struct host_end *params) { return FITS(params, host) ? free(params->host), 0 : 1; }
+
+PARAMS(base, struct host *host; int kind; const char *const *names; size_t count;);
+int cuptiProfilerHostGetBaseMetrics(struct base *params) {
+    if (!FITS(params, count)) return 1;
+    params->names = params->kind == 0 ? counter_names : ratio_names;
+    params->count = params->kind == 0 ? 2 : params->kind == 1 ? 1 : 0;
+    return 0;
+}
+PARAMS(sub, struct host *host; int kind; const char *metric; size_t count; const char *const *names;);
+int cuptiProfilerHostGetSubMetrics(struct sub *params) {
+    if (!FITS(params, names)) return 1;
+    params->names = params->kind == 0 ? counter_forms : ratio_forms;
+    params->count = params->kind == 0 ? 3 : 2;
+    return 0;
+}
+PARAMS(properties, struct host *host; const char *metric, *description, *hardware, *unit; int kind;);
+int cuptiProfilerHostGetMetricProperties(struct properties *params) {
+    if (!FITS(params, kind)) return 1;
+    params->description = "of the stand-in";
+    params->hardware = !strncmp(params->metric, "dram", 4) ? "dram" : !strncmp(params->metric, "smsp", 4) ? "smsp" : "l1tex";
+    params->unit = !strncmp(params->metric, "dram", 4) ? "bytes" : "";
+    return 0;
+}
+PARAMS(add, struct host *host; const char *const *names; size_t count;);
+int cuptiProfilerHostConfigAddMetrics(struct add *params) {
+    if (!FITS(params, count) || params->host->count + params->count > 16) return 1;
+    for (size_t i = 0; i < params->count; i++) strncpy(params->host->names[params->host->count++], params->names[i], 63);
+    return 0;
+}
+/* A configuration is the number of its passes. */
+PARAMS(config_size, struct host *host; size_t bytes;);
+int cuptiProfilerHostGetConfigImageSize(struct config_size *params) { return FITS(params, bytes) ? params->bytes = 8, 0 : 1; }
+PARAMS(config, struct host *host; size_t bytes; uint64_t *image;);
+int cuptiProfilerHostGetConfigImage(struct config *params) {
+    if (!FITS(params, image) || params->bytes != 8) return 1;
+    *params->image = fault("many_passes") ? 300 : 1;
+    for (size_t i = 0; i < params->host->count; i++)
+        if (strstr(params->host->names[i], "per_second")) ++*params->image;
+    return 0;
+}
+PARAMS(passes, size_t bytes; const uint64_t *image; size_t passes;);
+int cuptiProfilerHostGetNumOfPasses(struct passes *params) {
+    if (!FITS(params, passes) || params->bytes != 8) return 1;
+    return params->passes = *params->image, 0;
+}
+
+/* The image of counted ranges: their number, and the threads of each kernel. */
+struct image {
+    uint64_t initialized, count, threads[];
+};
+static struct profiler {
+    uintptr_t context;
+    struct image *image;
+    size_t most, passes;
+    int configured, started;
+    uint64_t count, threads[1024];
+} profilers[16];
+
+static double value_of(const char *name, uint64_t threads) {
+    double value = !strncmp(name, "dram", 4) ? 4.0 * (double)threads : !strncmp(name, "smsp", 4) ? (double)threads : 62.5;
+    return strstr(name, "per_second") ? value * 1000.0 : value;
+}
+PARAMS(evaluate, struct host *host; const struct image *image; size_t bytes, range; const char *const *names; size_t count; double *values;);
+int cuptiProfilerHostEvaluateToGpuValues(struct evaluate *params) {
+    if (!FITS(params, values) || params->range >= params->image->count) return 1;
+    for (size_t i = 0; i < params->count; i++) params->values[i] = value_of(params->names[i], params->image->threads[params->range]);
+    return 0;
+}
+
+PARAMS(enable, uintptr_t context; struct profiler *profiler;);
+int cuptiRangeProfilerEnable(struct enable *params) {
+    in_turn();
+    if (!FITS(params, profiler)) return 1;
+    if (fault("no_privileges")) return 35;
+    for (int i = 0; i < 16; i++)
+        if (profilers[i].context == params->context) return 7;
+    for (int i = 0; i < 16; i++)
+        if (!profilers[i].context) return profilers[i].context = params->context, params->profiler = &profilers[i], 0;
+    return 8;
+}
+PARAMS(of_profiler, struct profiler *profiler;);
+int cuptiRangeProfilerDisable(struct of_profiler *params) {
+    if (!FITS(params, profiler) || params->profiler->started) return 1;
+    return memset(params->profiler, 0, sizeof *params->profiler), 0;
+}
+PARAMS(data_size, struct profiler *profiler; const char *const *names; size_t count, most; uint32_t nodes; size_t bytes;);
+int cuptiRangeProfilerGetCounterDataSize(struct data_size *params) {
+    if (!FITS(params, bytes) || params->nodes < params->most) return 1;
+    return params->bytes = sizeof(struct image) + 8 * params->most, 0;
+}
+PARAMS(new_data, struct profiler *profiler; size_t bytes; struct image *image;);
+int cuptiRangeProfilerCounterDataImageInitialize(struct new_data *params) {
+    if (!FITS(params, image)) return 1;
+    memset(params->image, 0, params->bytes);
+    return params->image->initialized = 1, 0;
+}
+PARAMS(set_config, struct profiler *profiler; size_t config_size; const uint64_t *config; size_t bytes; struct image *image;
+       int range, replay; size_t most; uint16_t levels, first_level; size_t pass; uint16_t target;);
+int cuptiRangeProfilerSetConfig(struct set_config *params) {
+    struct profiler *one = params->profiler;
+    if (!FITS(params, target) || params->config_size != 8 || !params->image->initialized || params->range != 1 ||
+        params->replay != 2 || params->levels != 1 || params->bytes < sizeof(struct image) + 8 * params->most)
+        return 1;
+    one->image = params->image;
+    one->most = params->most;
+    one->passes = *params->config;
+    return one->configured = 1, 0;
+}
+int cuptiRangeProfilerStart(struct of_profiler *params) {
+    struct profiler *one = params->profiler;
+    if (!FITS(params, profiler) || !one->configured || one->started) return 7;
+    one->count = 0;
+    return one->started = 1, 0;
+}
+PARAMS(stop, struct profiler *profiler; size_t pass, level; uint8_t complete;);
+int cuptiRangeProfilerStop(struct stop *params) {
+    if (!FITS(params, complete) || !params->profiler->started) return 7;
+    params->profiler->started = 0;
+    return params->complete = 1, 0;
+}
+PARAMS(decode, struct profiler *profiler; size_t dropped;);
+int cuptiRangeProfilerDecodeData(struct decode *params) {
+    struct profiler *one = params->profiler;
+    if (!FITS(params, dropped) || one->started) return 7;
+    if (fault("bad_decode")) return 999;
+    uint64_t lost = fault("lost_ranges") && one->count > 0;
+    one->image->count = one->count - lost;
+    memcpy(one->image->threads, one->threads + lost, 8 * one->image->count);
+    return params->dropped = 0, 0;
+}
+PARAMS(data_info, const struct image *image; size_t bytes, ranges;);
+int cuptiRangeProfilerGetCounterDataInfo(struct data_info *params) {
+    if (!FITS(params, ranges)) return 1;
+    return params->ranges = params->image->count, 0;
+}
+
+/* A kernel of a context whose profiler is started has run. */
+static void profile(uintptr_t context, const struct standin_work *work) {
+    if (work->kind != WORK_KERNEL) return;
+    for (int i = 0; i < 16; i++) {
+        struct profiler *one = &profilers[i];
+        if (one->context != context || !one->started) continue;
+        if (one->count >= one->most) abort();
+        one->threads[one->count++] = (uint64_t)work->grid[0] * work->grid[1] * work->grid[2] * work->block[0] * work->block[1] * work->block[2];
+    }
+}

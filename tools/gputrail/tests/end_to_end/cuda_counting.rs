@@ -1,0 +1,202 @@
+//! Counters of CUDA's kernels through the stand-in of libcupti, whose values follow from the threads of each launch. That
+//! counting works on a GPU is not shown here.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::{needs, repository};
+use serde_json::Value;
+
+use crate::command::{TestDir, kernels, well};
+use crate::cuda::StandIns;
+
+const METRICS: &str = "dram__bytes_read,smsp__inst_executed.sum.per_second,l1tex__hit_rate.pct";
+/// The metrics with their forms, and their values for a launch of so many threads.
+const FORMS: [(&str, fn(f64) -> f64); 3] = [
+    ("dram__bytes_read.sum", |threads| 4.0 * threads),
+    ("smsp__inst_executed.sum.per_second", |threads| {
+        1000.0 * threads
+    }),
+    ("l1tex__hit_rate.pct", |_| 62.5),
+];
+/// The threads of a launch of each kernel of the program.
+const THREADS: [(&str, f64); 2] = [("saxpy", 1024.0), ("_Z5scalePff", 512.0)];
+
+/// By kernel and counter: the number of dispatches, and the least and the greatest value.
+fn table(dir: &TestDir) -> BTreeMap<(String, String), (u64, f64, f64)> {
+    let text = well(&mut dir.gputrail(["summary", "run.pftrace", "--format", "json"])).text();
+    let tables: Value = serde_json::from_str(&text).expect("JSON");
+    let row = |row: &Value| {
+        let text = |key: &str| row[key].as_str().expect("a text").to_owned();
+        let number = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key}: {row}"));
+        let dispatches = row["dispatches"].as_u64().expect("a number");
+        (
+            (text("kernel"), text("counter")),
+            (dispatches, number("min"), number("max")),
+        )
+    };
+    tables["counters"]
+        .as_array()
+        .expect("a table")
+        .iter()
+        .map(row)
+        .collect()
+}
+
+/// The values of all launches of the program, `launches` of each kernel.
+fn expected(launches: u64) -> BTreeMap<(String, String), (u64, f64, f64)> {
+    let rows = THREADS.iter().flat_map(|(kernel, threads)| {
+        FORMS.iter().map(move |(name, value)| {
+            let value = value(*threads);
+            let kernel = match *kernel {
+                "_Z5scalePff" => "scale(float*, float)",
+                kernel => kernel,
+            };
+            (
+                (kernel.to_owned(), (*name).to_owned()),
+                (launches, value, value),
+            )
+        })
+    });
+    rows.collect()
+}
+
+#[test]
+fn each_kernel_has_the_values_of_its_launch_in_the_trace_the_summary_and_csv() {
+    needs!(each_kernel_has_the_values_of_its_launch_in_the_trace_the_summary_and_csv:
+        Need::Program("cc"), Need::TraceProcessor);
+    let stand_ins = StandIns::new();
+    let dir = stand_ins.dir();
+    for version in ["1209", "1305"] {
+        // More launches than are read at a time, of several threads.
+        let ended =
+            well(&mut stand_ins.record_with(&["--counters", METRICS], version, "", &["100", "3"]));
+        assert_eq!(ended.text(), "done\n");
+        let words = "3 launches of CUDA graphs not counted";
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        let mut trace = dir.trace();
+        trace.assert_sound();
+        assert_eq!(kernels(&mut trace, "saxpy"), 300, "{version}");
+        let found = table(dir);
+        for (key, value) in expected(300) {
+            assert_eq!(
+                found.get(&key),
+                Some(&value),
+                "{version}: {key:?} of {found:?}"
+            );
+        }
+        assert_eq!(found.len(), 6, "{version}: {found:?}");
+    }
+    well(&mut dir.gputrail(["convert", "run.pftrace", "--format", "csv", "-o", "csv/"]));
+    let csv = std::fs::read_to_string(dir.join("csv/counter_collection.csv")).unwrap();
+    assert_eq!(csv.matches("dram__bytes_read.sum").count(), 600, "{csv}");
+}
+
+#[test]
+fn the_program_runs_once_for_each_set_with_application_replay() {
+    needs!(the_program_runs_once_for_each_set_with_application_replay:
+        Need::Program("cc"), Need::TraceProcessor);
+    let stand_ins = StandIns::new();
+    let metrics = "dram__bytes_read,smsp__inst_executed,l1tex__hit_rate.pct";
+    let options = [
+        "--counters",
+        metrics,
+        "--counters-per-pass",
+        "1",
+        "--replay",
+        "application",
+    ];
+    let ended = well(&mut stand_ins.record_with(&options, "1209", "", &["20"]));
+    assert_eq!(ended.text(), "done\n");
+    let found = table(stand_ins.dir());
+    for (kernel, threads) in [("saxpy", 1024.0), ("scale(float*, float)", 512.0)] {
+        let of = |name: &str| found[&(kernel.to_owned(), name.to_owned())];
+        assert_eq!(
+            of("dram__bytes_read.sum"),
+            (20, 4.0 * threads, 4.0 * threads)
+        );
+        assert_eq!(of("smsp__inst_executed.sum"), (20, threads, threads));
+        assert_eq!(of("l1tex__hit_rate.pct"), (20, 62.5, 62.5));
+    }
+}
+
+#[test]
+fn what_cannot_be_counted_is_said_and_disturbs_nothing() {
+    needs!(what_cannot_be_counted_is_said_and_disturbs_nothing:
+        Need::Program("cc"), Need::TraceProcessor);
+    let stand_ins = StandIns::new();
+    let cases: [(&[&str], &str, &str); 8] = [
+        (
+            &["--counters", METRICS],
+            "no_privileges",
+            "NVreg_RestrictProfilingToAdminUsers=0",
+        ),
+        (
+            &["--counters", METRICS],
+            "old_device",
+            "its architecture is older",
+        ),
+        (
+            &["--counters", METRICS],
+            "many_passes",
+            "301 passes of a kernel, and agent",
+        ),
+        (
+            &["--counters", METRICS],
+            "bad_decode",
+            "cuptiRangeProfilerDecodeData",
+        ),
+        (
+            &["--counters", METRICS],
+            "lost_ranges",
+            "10 kernels without values",
+        ),
+        (
+            &["--counters", "dram__bytes_raed"],
+            "",
+            "the nearest is dram__bytes_read",
+        ),
+        (
+            &["--counters", "dram__bytes_read.sun"],
+            "",
+            "the nearest is dram__bytes_read.sum",
+        ),
+        (
+            &["--counters", METRICS, "--counters-period", "1ms"],
+            "",
+            "cannot count of the agent every 1ms",
+        ),
+    ];
+    for (options, fault, words) in cases {
+        let ended = well(&mut stand_ins.record_with(options, "1209", fault, &["5"]));
+        assert_eq!(ended.text(), "done\n", "{fault}");
+        assert!(
+            ended.stderr.contains(words),
+            "{options:?} {fault}: {}",
+            ended.stderr
+        );
+        let mut trace = stand_ins.dir().trace();
+        assert_eq!(kernels(&mut trace, "saxpy"), 5, "{fault}");
+    }
+    // A library from before there was the range profiler.
+    let mut compiler = Command::new("cc");
+    compiler.args([
+        "-std=gnu11",
+        "-pthread",
+        "-shared",
+        "-fPIC",
+        "-DWITHOUT_PROFILER",
+        "-o",
+    ]);
+    compiler.arg(stand_ins.dir().join("libcupti.so.12"));
+    well(
+        compiler
+            .arg(repository("tests/programs/cuda/libcupti.c"))
+            .arg("-ldl"),
+    );
+    let ended = well(&mut stand_ins.record_with(&["--counters", METRICS], "1201", "", &["5"]));
+    let words = "lacks the range profiler (cuptiRangeProfiler...), which CUDA 12.6 and later have";
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    assert_eq!(kernels(&mut stand_ins.dir().trace(), "saxpy"), 5);
+}
