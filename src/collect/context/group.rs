@@ -280,7 +280,12 @@ fn sums(board: &Switchboard, request: &CountingRequest) -> Result<Vec<Sum>, Grou
         let (value, total) = match counter.definition {
             Definition::Basic { block, .. } => {
                 let block = &architecture.blocks()[block.0 as usize];
-                (Number::Uint(0), block.instances.unwrap_or(1))
+                let zero = match architecture.library() {
+                    // It computes values.
+                    Some(_) => Number::Double(0.0),
+                    None => Number::Uint(0),
+                };
+                (zero, block.instances.unwrap_or(1))
             }
             Definition::Derived(..) => (Number::Double(0.0), 1),
         };

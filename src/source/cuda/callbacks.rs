@@ -144,11 +144,12 @@ pub(super) unsafe extern "C" fn callback(
 
 /// Tells the counters of kernels of a call's enter or exit.
 #[inline(always)]
-fn count(operation: Operation, data: &CallbackData, tell: fn(Effect, &CallbackData)) {
+fn count(operation: Operation, data: &CallbackData, tell: fn(&Function, &CallbackData)) {
     if counting::is_active()
         && let Some(function) = functions::get(operation)
+        && counting::needs(function.effect)
     {
-        tell(function.effect, data);
+        tell(function, data);
     }
 }
 

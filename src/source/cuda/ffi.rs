@@ -233,6 +233,7 @@ functions! {
         cuDeviceGetAttribute(*mut i32, i32, i32);
         cuDeviceGetPCIBusId(*mut c_char, i32, i32);
         cuStreamGetCtx(*mut c_void, *mut *mut c_void);
+        cuStreamIsCapturing(*mut c_void, *mut i32);
     }
 }
 

@@ -286,6 +286,25 @@ pub(super) struct Launch {
     pub stream: u64,
 }
 
+/// The handle of the stream that a call launches a kernel into.
+///
+/// # Safety
+///
+/// `data` is CUPTI's description of a call of `function`.
+pub(super) unsafe fn launch_stream(function: &Function, data: &CallbackData) -> u64 {
+    let mut values = [0; MAX_ARGUMENTS];
+    // SAFETY: the caller's promise.
+    let count = unsafe { arguments(function, data.parameters, &mut values) };
+    let named = |name: &str| {
+        let mut all = function.info.arguments[..count].iter();
+        all.position(|one| one.name == name).map(|at| values[at])
+    };
+    // SAFETY: null, or the program's structure, which the driver reads in this call.
+    let launch = named("config").and_then(|at| unsafe { (at as *const Launch).as_ref() });
+    let stream = launch.map(|launch| launch.stream);
+    stream.or_else(|| named("hStream")).unwrap_or(0)
+}
+
 /// Tells subscribers what a call is going to do.
 ///
 /// # Safety

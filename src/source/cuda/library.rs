@@ -2,6 +2,8 @@
 
 use libloading::os::unix::Library;
 use std::ffi::OsStr;
+#[cfg(feature = "layer")]
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The environment variable that names the libcupti to use.
@@ -18,6 +20,22 @@ pub(super) fn open_beside_cupti(file: &str) -> Option<Library> {
     let files = named.into_iter().chain(folders("", &variable));
     let files = files.map(|folder| folder.join(file)).chain([file.into()]);
     files.filter_map(|path| load(path.as_os_str()).ok()).next()
+}
+
+/// The folder of the library that `function` belongs to.
+#[cfg(feature = "layer")]
+pub(super) fn beside(function: *const core::ffi::c_void) -> Option<PathBuf> {
+    // SAFETY: numbers and pointers, which may be null.
+    let mut found: libc::Dl_info = unsafe { core::mem::zeroed() };
+    // SAFETY: any address may be asked for.
+    let is_found = unsafe { libc::dladdr(function, &raw mut found) } != 0;
+    if !is_found || found.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: the loader's text, which lives as long as the library is loaded.
+    let path = unsafe { core::ffi::CStr::from_ptr(found.dli_fname) };
+    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+    Some(path.parent()?.to_owned())
 }
 
 /// The folders of libcupti in Python packages and in toolkits, best first.

@@ -19,7 +19,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 
 /// The name of the library's file.
-const LIBRARY: &str = "libnvperf_host.so";
+pub(super) const LIBRARY: &str = "libnvperf_host.so";
 
 /// The ways in which the instances of a unit are combined.
 const ROLLUPS: [&str; 4] = ["avg", "max", "min", "sum"];
@@ -183,7 +183,7 @@ impl MetricLibrary {
         MetricLibrary::of(library)
     }
 
-    fn of(library: Library) -> Result<MetricLibrary, MetricError> {
+    pub(super) fn of(library: Library) -> Result<MetricLibrary, MetricError> {
         let opened = MetricLibrary {
             library: ManuallyDrop::new(library),
         };

@@ -172,7 +172,7 @@ impl Session {
     }
 
     /// Enables in CUPTI what `board` wants, and disables the rest: a call that nobody wants costs nothing.
-    fn enable(&self, board: &Switchboard) {
+    pub fn enable(&self, board: &Switchboard) {
         // CUPTI may call the driver on this thread.
         let _inside = Inside::begin();
         let any = Operation {
@@ -206,7 +206,8 @@ impl Session {
         for domain in [Domain::CUDA_DRIVER, Domain::CUDA_RUNTIME] {
             for function in functions::all(domain) {
                 let operation = function.info.operation;
-                let wanted = !board.interest(operation).is_none();
+                let is_needed = counting::is_active() && counting::needs(function.effect);
+                let wanted = is_needed || !board.interest(operation).is_none();
                 if wanted != enabled.operations.contains(&operation) {
                     self.enable_callback(wanted, callback_domain(domain), operation.number.into());
                     match wanted {
@@ -439,6 +440,7 @@ fn subscribe() -> Result<Session, String> {
 pub(super) fn why(status: i32) -> String {
     let meaning = match status {
         ffi::NOT_IMPLEMENTED => "this version lacks the function",
+        1 => "an argument is not valid",
         14 => "it does not fit the driver",
         15 => "CUDA is not initialized, or there is no GPU",
         21 => "this version does not know the kind",

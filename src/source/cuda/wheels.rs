@@ -96,13 +96,15 @@ pub(super) fn ask_headers(body: &str) -> Vec<String> {
 }
 
 /// The same with CUPTI's headers in the folder `headers`. Those of CUDA itself are of the newest version.
-fn ask_headers_of(headers: &Path, body: &str) -> Vec<String> {
+pub(super) fn ask_headers_of(headers: &Path, body: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
+    // A header of C that includes one of C++, without need.
+    std::fs::write(folder.path().join("string"), "").unwrap();
     let (source, program) = (folder.path().join("ask.c"), folder.path().join("ask"));
     let text = format!(
         "#include <stddef.h>\n#include <stdio.h>\n#include <cuda.h>\n#include <cupti.h>\n\
          #include <cupti_pcsampling.h>\n\
-         #include <nvperf_host.h>\n#include <nvperf_cuda_host.h>\nint main(void) {{\n{body}return 0;\n}}\n"
+         #include <nvperf_host.h>\n#include <nvperf_cuda_host.h>\n{RANGES}int main(void) {{\n{body}return 0;\n}}\n"
     );
     std::fs::write(&source, text).unwrap();
     let compiler = Command::new("cc")
@@ -110,6 +112,8 @@ fn ask_headers_of(headers: &Path, body: &str) -> Vec<String> {
         .arg(headers)
         .arg("-I")
         .arg(include())
+        .arg("-I")
+        .arg(folder.path())
         .arg("-o")
         .arg(&program)
         .arg(&source)
@@ -118,6 +122,11 @@ fn ask_headers_of(headers: &Path, body: &str) -> Vec<String> {
     let ended = run(&mut Command::new(&program)).well();
     ended.text().lines().map(str::to_owned).collect()
 }
+
+/// The headers of the profiler host and range profiler interface, where they are.
+const RANGES: &str = "#if __has_include(<cupti_range_profiler.h>)\n#include <stdbool.h>\n#include <cupti_target.h>\n\
+     #include <cupti_profiler_target.h>\n\
+     #include <cupti_profiler_host.h>\n#include <cupti_range_profiler.h>\n#endif\n";
 
 fn include() -> PathBuf {
     tools().join("cupti/13.5.25/nvidia/cu13/include")

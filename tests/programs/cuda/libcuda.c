@@ -284,6 +284,7 @@ int cuStreamBeginCapture_v2(uintptr_t stream, unsigned mode) {
     changed(CREATED, (struct standin_graph){.graph = captured});
     return 0;
 }
+int cuStreamIsCapturing(uintptr_t stream, int *status) { return *status = stream && stream == capturing, 0; }
 int cuStreamEndCapture(uintptr_t stream, struct graph **graph) {
     (void)stream;
     capturing = 0;

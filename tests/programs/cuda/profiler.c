@@ -1,8 +1,8 @@
 /* The profiler host and range profiler interface of the stand-in of libcupti, by our own declarations: libcupti.c includes it.
  *
- * Metrics: dram__bytes_read and smsp__inst_executed (counters), l1tex__hit_rate (a ratio). The value of a metric is that of the
- * kernel: the threads of its launch times 4, 1 or a constant. A metric for reading takes a pass; two metrics of a form that
- * ends with "per_second" take one more each.
+ * Metrics: dram__bytes_read, smsp__inst_executed, sm__threads_launched and dramc__cycles (counters), l1tex__hit_rate (a ratio),
+ * gpu__compute_memory_throughput. The value of a metric is that of the kernel: the threads of its launch times 4, 1, 1, or a
+ * constant. All take one pass together, a form with "per_second" one more, and a throughput four more.
  *
  * STANDIN_FAULT: no_privileges (35 when a context is enabled), old_device (not supported), many_passes (300), lost_ranges
  * (the first kernel of a reading has no range), bad_decode (999). Before version 12.6 the interface is not there: that is
@@ -29,8 +29,21 @@ int cuptiDeviceGetChipName(struct chip_name *params) {
     return params->name = "GH100", 0;
 }
 
-static const char *const counter_names[] = {"dram__bytes_read", "smsp__inst_executed"}, *const ratio_names[] = {"l1tex__hit_rate"};
-static const char *const counter_forms[] = {".sum", ".sum.per_second", ".avg"}, *const ratio_forms[] = {".pct", ".ratio"};
+/* Some are of one configuration of the hardware, which stands before their names; of these one is listed without it, too. All
+ * functions want a metric as it is listed, with its form. */
+static const char *const metric_names[3][5] = {
+    {"SM_A.TriageCompute.smsp__inst_executed", "FBSP.TriageCompute.dramc__cycles", "dram__bytes_read", "smsp__inst_executed",
+     "sm__threads_launched"},
+    {"l1tex__hit_rate"},
+    {"gpu__compute_memory_throughput"},
+};
+static const size_t name_counts[] = {5, 1, 1};
+static const char *const forms[3][3] = {
+    {".sum", ".sum.per_second", ".avg"},
+    {".pct", ".ratio"},
+    {".avg.pct_of_peak_sustained_elapsed"},
+};
+static const size_t form_counts[] = {3, 2, 1};
 
 struct host {
     char names[16][64];
@@ -48,28 +61,42 @@ int cuptiProfilerHostDeinitialize(struct host_end *params) { return FITS(params,
 PARAMS(base, struct host *host; int kind; const char *const *names; size_t count;);
 int cuptiProfilerHostGetBaseMetrics(struct base *params) {
     if (!FITS(params, count)) return 1;
-    params->names = params->kind == 0 ? counter_names : ratio_names;
-    params->count = params->kind == 0 ? 2 : params->kind == 1 ? 1 : 0;
+    params->names = metric_names[params->kind];
+    return params->count = name_counts[params->kind], 0;
+}
+/* Whether it is a metric with a form of its kind. */
+static int is_metric(const char *name) {
+    for (int kind = 0; kind < 3; kind++) {
+        for (size_t i = 0; i < name_counts[kind]; i++) {
+            const char *base = metric_names[kind][i];
+            size_t length = strlen(base);
+            for (size_t form = 0; form < form_counts[kind]; form++)
+                if (!strncmp(name, base, length) && !strcmp(name + length, forms[kind][form])) return 1;
+        }
+    }
     return 0;
 }
 PARAMS(sub, struct host *host; int kind; const char *metric; size_t count; const char *const *names;);
 int cuptiProfilerHostGetSubMetrics(struct sub *params) {
     if (!FITS(params, names)) return 1;
-    params->names = params->kind == 0 ? counter_forms : ratio_forms;
-    params->count = params->kind == 0 ? 3 : 2;
-    return 0;
+    if (!is_metric(params->metric)) return 17;
+    params->names = forms[params->kind];
+    return params->count = form_counts[params->kind], 0;
 }
 PARAMS(properties, struct host *host; const char *metric, *description, *hardware, *unit; int kind;);
 int cuptiProfilerHostGetMetricProperties(struct properties *params) {
     if (!FITS(params, kind)) return 1;
+    if (!is_metric(params->metric)) return 17;
     params->description = "of the stand-in";
     params->hardware = !strncmp(params->metric, "dram", 4) ? "dram" : !strncmp(params->metric, "smsp", 4) ? "smsp" : "l1tex";
-    params->unit = !strncmp(params->metric, "dram", 4) ? "bytes" : "";
+    params->unit = !strncmp(params->metric, "dram", 4) ? "byte" : "";
     return 0;
 }
 PARAMS(add, struct host *host; const char *const *names; size_t count;);
 int cuptiProfilerHostConfigAddMetrics(struct add *params) {
     if (!FITS(params, count) || params->host->count + params->count > 16) return 1;
+    for (size_t i = 0; i < params->count; i++)
+        if (!is_metric(params->names[i])) return 1;
     for (size_t i = 0; i < params->count; i++) strncpy(params->host->names[params->host->count++], params->names[i], 63);
     return 0;
 }
@@ -80,8 +107,10 @@ PARAMS(config, struct host *host; size_t bytes; uint64_t *image;);
 int cuptiProfilerHostGetConfigImage(struct config *params) {
     if (!FITS(params, image) || params->bytes != 8) return 1;
     *params->image = fault("many_passes") ? 300 : 1;
-    for (size_t i = 0; i < params->host->count; i++)
-        if (strstr(params->host->names[i], "per_second")) ++*params->image;
+    for (size_t i = 0; i < params->host->count; i++) {
+        const char *name = params->host->names[i];
+        *params->image += strstr(name, "per_second") ? 1 : strstr(name, "throughput") ? 4 : 0;
+    }
     return 0;
 }
 PARAMS(passes, size_t bytes; const uint64_t *image; size_t passes;);
@@ -103,7 +132,7 @@ static struct profiler {
 } profilers[16];
 
 static double value_of(const char *name, uint64_t threads) {
-    double value = !strncmp(name, "dram", 4) ? 4.0 * (double)threads : !strncmp(name, "smsp", 4) ? (double)threads : 62.5;
+    double value = !strncmp(name, "dram", 4) ? 4.0 * (double)threads : !strncmp(name, "sm", 2) ? (double)threads : 62.5;
     return strstr(name, "per_second") ? value * 1000.0 : value;
 }
 PARAMS(evaluate, struct host *host; const struct image *image; size_t bytes, range; const char *const *names; size_t count; double *values;);

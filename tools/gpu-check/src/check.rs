@@ -1,6 +1,6 @@
 //! The checks: each runs a program with and without gputrail, and compares.
 
-use crate::programs::{PROGRAMS, Program, Values, parse};
+use crate::programs::{COUNT, PROGRAMS, Program, Values, parse};
 use crate::report::{Check, Report, Verdict};
 use crate::{cuda, cupti};
 use serde_json::Value;
@@ -49,6 +49,7 @@ impl Checks {
         }
         self.overhead();
         self.sampling();
+        self.counters();
         self.opencl();
         self.python("pytorch", PYTORCH);
         self.python("cupy", CUPY);
@@ -339,6 +340,58 @@ impl Checks {
         match spin > 0.0 && spin >= 0.9 * all {
             true => Ok(()),
             false => Err(format!("samples in the long kernel: {spin} of {all}")),
+        }
+    }
+
+    /// Counters of kernels of which each needs the result of the one before, in several passes.
+    fn counters(&mut self) {
+        let mut check = blank(
+            "counters",
+            "Threads of each of 100 kernels, counted in several passes",
+        );
+        let result = self.compare_counters(&mut check);
+        self.finish(check, result);
+    }
+
+    fn compare_counters(&self, check: &mut Check) -> Result<(), String> {
+        const THREADS: &str = "sm__threads_launched.sum";
+        // It takes several passes of a kernel.
+        let metrics = format!("{THREADS},gpu__compute_memory_throughput");
+        let program = self.own(&["program", "streams"]);
+        let mut command = self.recorded("counters", &["--counters", &metrics], &program);
+        let ended = self.ended(&mut command)?;
+        self.note_errors(check, &ended);
+        if ended.code != 0 {
+            // It checks the results of its kernels.
+            let errors = ended.errors.trim();
+            return Err(format!("it ended with {}: {errors}", ended.code));
+        }
+        let summary = self.summary("counters")?;
+        let rows: Vec<&Value> = summary["counters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .collect();
+        for row in &rows {
+            check.lines.push(format!(
+                "{} of {}: {} to {}, of {} kernels",
+                row["counter"], row["kernel"], row["min"], row["max"], row["dispatches"]
+            ));
+        }
+        let Some(row) = rows.iter().find(|row| row["counter"] == THREADS) else {
+            check.verdict = Verdict::NotRun;
+            return Err("gputrail does not count on this GPU".into());
+        };
+        let value = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
+        let expected = ended.values.get("kernels").copied().unwrap_or(f64::NAN);
+        if value("dispatches") != expected {
+            let found = value("dispatches");
+            return Err(format!("values of {found} kernels instead of {expected}"));
+        }
+        let threads = COUNT as f64;
+        match (value("min"), value("max")) == (threads, threads) {
+            true => Ok(()),
+            false => Err(format!("a kernel has {threads} threads")),
         }
     }
 

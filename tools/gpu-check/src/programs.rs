@@ -108,8 +108,8 @@ fn values<const N: usize>(all: [(&str, f64); N]) -> Values {
     all.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// Elements of the vectors.
-const COUNT: usize = 1 << 16;
+/// Elements of the vectors, and threads of a kernel.
+pub const COUNT: usize = 1 << 16;
 const BYTES: usize = COUNT * size_of::<f32>();
 
 /// Fails if something that must be true is not.

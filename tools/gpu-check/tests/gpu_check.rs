@@ -109,7 +109,7 @@ fn all_programs_pass_with_stand_ins_and_the_report_says_that_they_are_stand_ins(
     };
     let names = [
         "kernels", "copies", "streams", "graphs", "managed", "threads", "errors", "abort",
-        "overhead", "samples",
+        "overhead", "samples", "counters",
     ];
     for name in names {
         assert_eq!(result(name)["result"], "passed", "{name}: {text}");
@@ -121,6 +121,13 @@ fn all_programs_pass_with_stand_ins_and_the_report_says_that_they_are_stand_ins(
     // The stand-in has 17 samples for each launch.
     let samples = &result("samples")["figures"]["samples in the long kernel"];
     assert_eq!(samples.as_f64(), Some(5.0 * 17.0), "{text}");
+    let lines = result("counters")["lines"].to_string();
+    for metric in [
+        "sm__threads_launched.sum",
+        "gpu__compute_memory_throughput.avg",
+    ] {
+        assert!(lines.contains(metric), "{lines}");
+    }
     let cost = &result("cost of calls")["figures"];
     for way in ["alone", "CUPTI alone", "gputrail"] {
         assert!(

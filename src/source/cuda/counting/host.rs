@@ -5,11 +5,14 @@ use super::ffi::{self as profiler, Text};
 use crate::counters::{CounterLibrary, LibraryCounter, LibraryError, Usage, nearest};
 use crate::platform::sync::QuietMutex;
 use crate::source::cuda::ffi::{Cupti, SUCCESS, Status, call};
-use crate::source::cuda::metrics::MetricKind;
+use crate::source::cuda::library;
+use crate::source::cuda::metrics::{LIBRARY, MetricKind};
 use crate::source::cuda::session::{current_session, why};
 use core::ffi::{CStr, c_void};
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fmt;
+use std::sync::Once;
 
 /// A function that failed, and its status.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -44,11 +47,27 @@ pub(in crate::source::cuda) struct Host<'c> {
     object: *mut c_void,
 }
 
-/// The base names of a chip's metrics, with their kinds.
+/// The names of a chip's metrics without their forms, and their kinds.
 pub(in crate::source::cuda) type Names = Vec<(String, MetricKind)>;
+
+/// Opens the library that CUPTI's profiler host interface asks, where it lies beside libcupti. CUPTI looks for it where
+/// the loader does, and finds one that is in the process.
+fn open_metric_library(cupti: &Cupti) {
+    static OPENED: Once = Once::new();
+    OPENED.call_once(|| {
+        let function = cupti.cuptiProfilerHostInitialize;
+        let path = function.and_then(|function| library::beside(function as *const c_void));
+        let path = path.map(|folder| folder.join(LIBRARY));
+        if let Some(Ok(opened)) = path.map(|path| library::load(path.as_os_str())) {
+            // It stays in the process, as libcupti does.
+            let _ = opened.into_raw();
+        }
+    });
+}
 
 impl<'c> Host<'c> {
     pub fn new(cupti: &'c Cupti, chip: &CStr) -> Result<Host<'c>, Failed> {
+        open_metric_library(cupti);
         let mut params = profiler::HostInitialize::new();
         params.chip = chip.as_ptr();
         step!(cupti, cuptiProfilerHostInitialize, params)?;
@@ -56,9 +75,10 @@ impl<'c> Host<'c> {
         Ok(Host { cupti, object })
     }
 
-    /// The names of all metrics, without their forms.
+    /// The names of all metrics, sorted. Some are of one configuration of the hardware, which stands before the name
+    /// (`CTC.TriageCompute.ctc__rx_bytes`); of those that are listed without it, too, only that name is returned.
     pub fn names(&self) -> Result<Names, Failed> {
-        let mut all = Vec::new();
+        let mut all = BTreeMap::new();
         for kind in MetricKind::ALL {
             let mut params = profiler::BaseMetrics::new();
             (params.host, params.kind) = (self.object, kind as u32);
@@ -67,11 +87,17 @@ impl<'c> Host<'c> {
             let names = unsafe { texts(params.names, params.count) };
             all.extend(names.into_iter().map(|name| (name, kind)));
         }
-        Ok(all)
+        let is_twice = |name: &str| bare(name) != name && all.contains_key(bare(name));
+        Ok(all
+            .iter()
+            .filter(|(name, _)| !is_twice(name))
+            .map(|(name, kind)| (name.clone(), *kind))
+            .collect())
     }
 
-    /// The forms of a metric: `sum`, `sum.per_second`.
+    /// The forms of a metric: `sum`, `sum.per_second`. CUPTI tells them for a metric in one of its forms.
     pub fn forms(&self, name: &str, kind: MetricKind) -> Result<Vec<String>, Failed> {
+        let name = format!("{name}{}", kind.default_form());
         let name = CString::new(name).unwrap_or_default();
         let mut params = profiler::SubMetrics::new();
         (params.host, params.kind) = (self.object, kind as u32);
@@ -83,7 +109,7 @@ impl<'c> Host<'c> {
         Ok(forms.into_iter().map(plain).collect())
     }
 
-    /// The description, the hardware unit and the unit of a metric.
+    /// The description, the hardware unit and the unit of a metric in one of its forms.
     pub fn properties(&self, name: &str) -> Result<[String; 3], Failed> {
         let name = CString::new(name).unwrap_or_default();
         let mut params = profiler::MetricProperties::new();
@@ -210,27 +236,87 @@ impl fmt::Debug for ChipMetrics {
     }
 }
 
-/// The base name that `name` begins with, its kind, and the form behind it.
-fn split<'n>(names: &'n Names, name: &'n str) -> Option<(&'n str, MetricKind, &'n str)> {
-    let bases = names.iter().filter_map(|(base, kind)| {
-        let (begin, rest) = name.split_at_checked(base.len())?;
-        let is_base = begin.eq_ignore_ascii_case(base);
-        let form = rest.strip_prefix('.').or(rest.is_empty().then_some(""));
-        Some((base.as_str(), *kind, form.filter(|_| is_base)?))
-    });
-    bases.max_by_key(|(base, ..)| base.len())
+/// The name of a metric without the configuration of the hardware before it.
+pub(in crate::source::cuda) fn bare(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
 }
+
+/// The metric that is called `name`, its kind, and the form behind it. `name` may have a configuration of the hardware before
+/// it, or lack it.
+fn split<'n>(names: &'n Names, name: &'n str) -> Option<(&'n str, MetricKind, &'n str)> {
+    let (base, form) = base_and_form(name);
+    let is_base = |known: &&(String, MetricKind)| bare(&known.0).eq_ignore_ascii_case(base);
+    let (known, kind) = names.iter().find(is_base)?;
+    Some((known, *kind, form))
+}
+
+/// The name of a metric without configuration and form, and its form. Metrics have two underscores in their name;
+/// configurations and forms have none.
+fn base_and_form(name: &str) -> (&str, &str) {
+    let start = name.find("__").and_then(|at| name[..at].rfind('.'));
+    let plain = start.map_or(name, |at| &name[at + 1..]);
+    plain.split_once('.').unwrap_or((plain, ""))
+}
+
+/// Parts of the names of forms whose values are so much for each of something else, or a limit of that.
+const RATES: [&str; 4] = [".ratio", ".per_", ".max_rate", ".peak_sustained"];
 
 /// The unit of a metric, by the library's words.
 fn usage(name: &str, unit: &str) -> Usage {
     match unit {
         _ if name.contains(".pct") => Usage::Percentage,
-        _ if name.contains(".ratio") => Usage::Ratio,
+        // They do not add up.
+        _ if RATES.iter().any(|rate| name.contains(rate)) => Usage::Ratio,
         "byte" | "bytes" => Usage::Bytes,
-        "ns" | "nanosecond" | "nanoseconds" => Usage::Nanoseconds,
+        "nanosecond" | "nanoseconds" => Usage::Nanoseconds,
         "cycle" | "cycles" => Usage::Cycles,
         _ => Usage::Items,
     }
+}
+
+/// The metric that is called `name`, in a form of its own or the first one of its kind; else the nearest names.
+pub(super) fn define(
+    host: &Host<'_>,
+    names: &Names,
+    name: &str,
+) -> Result<Result<LibraryCounter, Vec<String>>, Failed> {
+    let Some((base, kind, form)) = split(names, name) else {
+        let all = names.iter().map(|(name, _)| name.as_str());
+        return Ok(Err(nearest(base_and_form(name).0, all)));
+    };
+    let forms = host.forms(base, kind)?;
+    let form = match form {
+        "" => kind.default_form().trim_start_matches('.').to_owned(),
+        form => form.to_ascii_lowercase(),
+    };
+    if !forms.contains(&form) {
+        let forms = forms.iter().map(String::as_str);
+        let near = match nearest(&form, forms.clone()) {
+            near if near.is_empty() => forms.take(3).map(str::to_owned).collect(),
+            near => near,
+        };
+        let whole = |form: &String| format!("{base}.{form}");
+        return Ok(Err(near.iter().map(whole).collect()));
+    }
+    let full = format!("{base}.{form}");
+    let [description, block, unit] = host.properties(&full)?;
+    let usage = usage(&full, &unit);
+    Ok(Ok(LibraryCounter {
+        name: full,
+        description,
+        usage,
+        block,
+    }))
+}
+
+/// The passes in which metrics, named with their forms, are counted together.
+pub(super) fn passes(host: &Host<'_>, names: &[&str]) -> Result<usize, Failed> {
+    let names: Vec<CString> = names
+        .iter()
+        .map(|name| CString::new(*name).unwrap_or_default())
+        .collect();
+    let texts: Vec<Text> = names.iter().map(|name| name.as_ptr()).collect();
+    host.passes(&host.configure(&texts)?)
 }
 
 impl CounterLibrary for ChipMetrics {
@@ -239,51 +325,20 @@ impl CounterLibrary for ChipMetrics {
     }
 
     fn define(&self, name: &str) -> Result<LibraryCounter, LibraryError> {
-        let defined = self.with(|host, names| {
-            let Some((base, kind, form)) = split(names, name) else {
-                let all = names.iter().map(|(name, _)| name.as_str());
-                return Ok(Err(nearest(name, all)));
-            };
-            let forms = host.forms(base, kind)?;
-            let form = match form {
-                "" => kind.default_form().trim_start_matches('.').to_owned(),
-                form => form.to_ascii_lowercase(),
-            };
-            if !forms.contains(&form) {
-                let forms = forms.iter().map(String::as_str);
-                let near = nearest(&form, forms.clone());
-                let near = match near.is_empty() {
-                    true => forms.take(3).map(str::to_owned).collect(),
-                    false => near,
-                };
-                return Ok(Err(near
-                    .iter()
-                    .map(|form| format!("{base}.{form}"))
-                    .collect()));
-            }
-            let full = format!("{base}.{form}");
-            let [description, block, unit] =
-                host.properties(&full).or_else(|_| host.properties(base))?;
-            let usage = usage(&full, &unit);
-            Ok(Ok(LibraryCounter {
-                name: full,
-                description,
-                usage,
-                block,
-            }))
-        });
-        defined
+        self.with(|host, names| define(host, names, name))
             .map_err(LibraryError::Failed)?
             .map_err(LibraryError::Unknown)
     }
 
     fn passes(&self, names: &[&str]) -> Result<usize, String> {
-        let names: Vec<CString> = names
-            .iter()
-            .map(|name| CString::new(*name).unwrap_or_default())
-            .collect();
-        let texts: Vec<Text> = names.iter().map(|name| name.as_ptr()).collect();
-        self.with(|host, _| host.passes(&host.configure(&texts)?))
+        let ask = |names: &[&str]| self.with(|host, _| passes(host, names));
+        ask(names).map_err(|why| {
+            let alone = names.iter().find_map(|name| {
+                let refused = ask(&[name]).err()?;
+                Some(format!("{name} is not counted by CUPTI: {refused}"))
+            });
+            alone.unwrap_or_else(|| format!("not together with the others: {why}"))
+        })
     }
 }
 

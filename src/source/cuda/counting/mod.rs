@@ -10,12 +10,16 @@
 pub(super) mod ffi;
 pub(super) mod host;
 mod range;
+#[cfg(test)]
+mod tests;
 
 use super::activity::RECENT;
 use super::callbacks::Inside;
+use super::cupti;
 use super::devices::Device;
-use super::ffi::{CONTEXT_DESTROYED, CallbackData, Cupti, SUCCESS, call};
-use super::inner::Effect;
+use super::ffi::{CONTEXT_DESTROYED, CallbackData, Cuda, Cupti, SUCCESS, call};
+use super::functions::Function;
+use super::inner::{self, Effect};
 use super::objects::OBJECTS;
 use super::sampling::ffi::Resource;
 use super::session::{Session, current_session};
@@ -82,6 +86,21 @@ pub(super) fn is_active() -> bool {
     IS_ACTIVE.load(Ordering::Relaxed)
 }
 
+/// Whether calls with this effect are to be told while an agent is counted.
+pub(super) fn needs(effect: Effect) -> bool {
+    matches!(
+        effect,
+        Effect::Launch | Effect::LaunchByConfiguration | Effect::LaunchGraph
+    )
+}
+
+/// Has CUPTI tell the calls that are needed now.
+fn enable_callbacks() {
+    if let (Some(session), Some(board)) = (current_session(), process::board()) {
+        session.enable(board);
+    }
+}
+
 /// Takes the turn to launch or to read values. `false`: another thread has not given it back in time.
 fn acquire() -> bool {
     let (me, begin) = (thread_id(), Instant::now());
@@ -100,16 +119,34 @@ fn release() {
     let _ = OWNER.compare_exchange(thread_id(), 0, Ordering::Release, Ordering::Relaxed);
 }
 
+/// Whether a call launches a kernel into a stream that is being captured: it becomes a node of a graph, and does not run.
+fn is_captured(function: &Function, data: &CallbackData) -> bool {
+    static DRIVER: OnceLock<Option<Cuda>> = OnceLock::new();
+    let driver = DRIVER.get_or_init(|| {
+        let library = cupti::driver()?;
+        let driver = Cuda::of(&library);
+        // The program has loaded it, and it stays.
+        let _ = library.into_raw();
+        Some(driver)
+    });
+    // SAFETY: CUPTI's description of a call of this function.
+    let stream = unsafe { inner::launch_stream(function, data) };
+    let stream = core::ptr::without_provenance_mut(stream as usize);
+    let mut status = 0;
+    let asked = driver
+        .as_ref()
+        .and_then(|driver| call!(driver, cuStreamIsCapturing(stream, &raw mut status)));
+    asked == Some(SUCCESS) && status != 0
+}
+
 /// A launch begins.
 #[cold]
-pub(super) fn before(effect: Effect, data: &CallbackData) {
+pub(super) fn before(function: &Function, data: &CallbackData) {
     let Some(session) = current_session() else {
         return;
     };
-    if !matches!(
-        effect,
-        Effect::Launch | Effect::LaunchByConfiguration | Effect::LaunchGraph
-    ) {
+    let effect = function.effect;
+    if effect != Effect::LaunchGraph && is_captured(function, data) {
         return;
     }
     if !acquire() {
@@ -136,7 +173,7 @@ pub(super) fn before(effect: Effect, data: &CallbackData) {
 
 /// A launch has ended.
 #[cold]
-pub(super) fn after(effect: Effect, data: &CallbackData) {
+pub(super) fn after(function: &Function, data: &CallbackData) {
     if OWNER.load(Ordering::Relaxed) != thread_id() {
         return;
     }
@@ -147,7 +184,7 @@ pub(super) fn after(effect: Effect, data: &CallbackData) {
         let mut state = STATE.lock();
         let handle = data.context as usize;
         let found = state.contexts.iter().position(|one| one.handle == handle);
-        let is_kernel = matches!(effect, Effect::Launch | Effect::LaunchByConfiguration);
+        let is_kernel = function.effect != Effect::LaunchGraph;
         if let Some(place) = found.filter(|_| is_kernel && status == 0) {
             let context = &mut state.contexts[place];
             if context.profiler.as_ref().is_some_and(|one| one.is_begun) {
@@ -179,9 +216,19 @@ pub(super) unsafe fn resource(number: u32, data: *const c_void) {
     let resource = unsafe { data.cast::<Resource>().as_ref() };
     if let (Some(resource), Some(session)) = (resource, current_session()) {
         let handle = resource.context as usize;
-        STATE
-            .lock()
-            .disable(session, |context| context.handle == handle);
+        let begin = Instant::now();
+        // The driver may hold locks that CUPTI waits for on a thread that reads values.
+        let locked = loop {
+            match STATE.try_lock() {
+                Some(state) => break Some(state),
+                None if begin.elapsed() > PATIENCE => break None,
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        match locked {
+            Some(mut state) => state.disable(session, |context| context.handle == handle),
+            None => report("values of kernels of a context that is destroyed may be missing"),
+        }
     }
 }
 
@@ -480,6 +527,7 @@ impl Provider<CountingRequest> for CountedDevice {
             counted.started = Some(to);
             IS_ACTIVE.store(true, Ordering::Relaxed);
         }
+        enable_callbacks();
     }
 
     fn stop(&self) {
@@ -497,6 +545,7 @@ impl Provider<CountingRequest> for CountedDevice {
         IS_ACTIVE.store(any, Ordering::Relaxed);
         drop(state);
         release();
+        enable_callbacks();
     }
 
     fn flush(&self) {

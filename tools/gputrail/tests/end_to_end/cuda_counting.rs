@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::command::{TestDir, kernels, well};
 use crate::cuda::StandIns;
+use crate::tools::tool;
 
 const METRICS: &str = "dram__bytes_read,smsp__inst_executed.sum.per_second,l1tex__hit_rate.pct";
 /// The metrics with their forms, and their values for a launch of so many threads.
@@ -49,12 +50,8 @@ fn expected(launches: u64) -> BTreeMap<(String, String), (u64, f64, f64)> {
     let rows = THREADS.iter().flat_map(|(kernel, threads)| {
         FORMS.iter().map(move |(name, value)| {
             let value = value(*threads);
-            let kernel = match *kernel {
-                "_Z5scalePff" => "scale(float*, float)",
-                kernel => kernel,
-            };
             (
-                (kernel.to_owned(), (*name).to_owned()),
+                ((*kernel).to_owned(), (*name).to_owned()),
                 (launches, value, value),
             )
         })
@@ -89,7 +86,10 @@ fn each_kernel_has_the_values_of_its_launch_in_the_trace_the_summary_and_csv() {
         assert_eq!(found.len(), 6, "{version}: {found:?}");
     }
     well(&mut dir.gputrail(["convert", "run.pftrace", "--format", "csv", "-o", "csv/"]));
-    let csv = std::fs::read_to_string(dir.join("csv/counter_collection.csv")).unwrap();
+    let files = std::fs::read_dir(dir.join("csv")).unwrap();
+    let mut files = files.map(|file| file.unwrap().path());
+    let file = files.find(|file| file.to_string_lossy().ends_with("_counter_collection.csv"));
+    let csv = std::fs::read_to_string(file.expect("a table of counters")).unwrap();
     assert_eq!(csv.matches("dram__bytes_read.sum").count(), 600, "{csv}");
 }
 
@@ -110,7 +110,7 @@ fn the_program_runs_once_for_each_set_with_application_replay() {
     let ended = well(&mut stand_ins.record_with(&options, "1209", "", &["20"]));
     assert_eq!(ended.text(), "done\n");
     let found = table(stand_ins.dir());
-    for (kernel, threads) in [("saxpy", 1024.0), ("scale(float*, float)", 512.0)] {
+    for (kernel, threads) in THREADS {
         let of = |name: &str| found[&(kernel.to_owned(), name.to_owned())];
         assert_eq!(
             of("dram__bytes_read.sum"),
@@ -118,6 +118,58 @@ fn the_program_runs_once_for_each_set_with_application_replay() {
         );
         assert_eq!(of("smsp__inst_executed.sum"), (20, threads, threads));
         assert_eq!(of("l1tex__hit_rate.pct"), (20, 62.5, 62.5));
+    }
+}
+
+#[test]
+fn only_kernels_of_the_scope_are_counted_and_captured_launches_are_none() {
+    needs!(only_kernels_of_the_scope_are_counted_and_captured_launches_are_none:
+        Need::Program("cc"), Need::TraceProcessor);
+    let stand_ins = StandIns::new();
+    // Of one configuration of the hardware, which the name may lack.
+    let options = ["--counters", "dramc__cycles"];
+    well(&mut stand_ins.record_with(&options, "1209", "", &["1"]));
+    let name = "FBSP.TriageCompute.dramc__cycles.sum".to_owned();
+    assert_eq!(
+        table(stand_ins.dir())[&("saxpy".to_owned(), name)],
+        (1, 62.5, 62.5)
+    );
+    let options = ["--counters", "sm__threads_launched"];
+    let scope = ["--start-on", "cudaLaunchKernel"];
+    let options_of_scope = [&options[..], &scope[..]].concat();
+    // A kernel by the driver's API comes before.
+    well(&mut stand_ins.record_with(&options_of_scope, "1209", "", &["5"]));
+    let found = table(stand_ins.dir());
+    let of = |kernel: &str| found[&(kernel.to_owned(), "sm__threads_launched.sum".to_owned())];
+    assert_eq!(of("saxpy"), (4, 1024.0, 1024.0));
+    assert_eq!(of("_Z5scalePff"), (5, 512.0, 512.0));
+
+    let ended = well(&mut stand_ins.record_with(&options, "1209", "", &["graphs"]));
+    let words = "2 launches of CUDA graphs not counted";
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("without values"), "{}", ended.stderr);
+    assert_eq!(table(stand_ins.dir()).len(), 0);
+}
+
+#[test]
+fn a_group_of_a_tool_counts_from_its_start_to_its_stop() {
+    needs!(a_group_of_a_tool_counts_from_its_start_to_its_stop: Need::OpenClToolchain);
+    let stand_ins = StandIns::new();
+    let tool = tool(
+        stand_ins.dir(),
+        &[],
+        "tests/programs/cuda/counters.c",
+        "libcounters.so",
+    );
+    let options = ["--tool", &tool, "-q"];
+    let ended = well(&mut stand_ins.record_with(&options, "1209", "", &["5"]));
+    // From the fourth launch on: three of saxpy, and four of the other kernel.
+    for words in [
+        "a percentage does not add up",
+        "sum 5120 of 7",
+        "sum 20480 of 7",
+    ] {
+        assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
     }
 }
 
