@@ -29,3 +29,4 @@ pub(crate) mod session_switch;
 pub mod source;
 pub mod switchboard;
 pub mod times;
+pub mod unified_memory;

@@ -559,6 +559,12 @@ static void attributes(int first) {
     CHECK(gputrail_thread() == system);
     EXPECT(gputrail_attributes_get(&attributes), GPUTRAIL_OK);
     CHECK(attributes.block_bytes == 8192 && attributes.environment_period == 7000000);
+    EXPECT(gputrail_unified_memory_configure(0, 0, 1), GPUTRAIL_INVALID_ARGUMENT);
+    EXPECT(gputrail_unified_memory_configure(0, 8, 1), GPUTRAIL_INVALID_ARGUMENT);
+    EXPECT(gputrail_unified_memory_configure(0, GPUTRAIL_UNIFIED_MEMORY_COUNTER_KIND_THRASHING, 2),
+           GPUTRAIL_INVALID_ARGUMENT);
+    EXPECT(gputrail_unified_memory_configure(0, GPUTRAIL_UNIFIED_MEMORY_COUNTER_KIND_THRASHING, 1),
+           first ? GPUTRAIL_OK : GPUTRAIL_ATTRIBUTES_LOCKED);
     limits.size = 3;
     EXPECT(gputrail_limits_get(NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_limits_get(&limits), GPUTRAIL_WRONG_SIZE);

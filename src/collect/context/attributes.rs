@@ -86,6 +86,11 @@ impl Attributes {
         }
     }
 
+    /// Whether a context has been started, after which they stay as they are.
+    pub(crate) fn are_locked() -> bool {
+        LOCKED.load(Ordering::Acquire)
+    }
+
     /// Sets the attributes.
     ///
     /// # Errors
@@ -94,7 +99,7 @@ impl Attributes {
     /// attributes are unchanged then.
     pub fn set(&self) -> Result<(), ToolError> {
         crate::buffer::Layout::new(self.pool_bytes, self.block_bytes, self.threads)?;
-        if LOCKED.load(Ordering::Acquire) {
+        if Attributes::are_locked() {
             return Err(ToolError::AttributesLocked);
         }
         POOL_BYTES.store(self.pool_bytes, Ordering::Relaxed);

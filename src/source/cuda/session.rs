@@ -17,10 +17,11 @@ use crate::clock;
 use crate::collect::operations;
 use crate::collect::process;
 use crate::collect::switchboard::Switchboard;
+use crate::collect::unified_memory;
 use crate::platform::function_names;
 use crate::platform::inside::message;
 use crate::platform::sync::{OnceBox, QuietMutex};
-use crate::record::{AgentId, ClockPair, DeviceTime, Domain, Kind, NoteKind, Operation, Ticks};
+use crate::record::{Agent, AgentId, ClockPair, DeviceTime, Domain, Kind, NoteKind, Operation, Ticks};
 use core::ffi::{CStr, c_void};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -266,14 +267,29 @@ impl Session {
         call!(self.cupti, cuptiActivityEnable(activity))
     }
 
-    /// Says which counters of managed memory are wanted: all, on all devices.
+    /// Says which counters of managed memory are wanted on all devices, and on those that differ. Migrations (1, 2, 8) always
+    /// are: they are copies.
     fn configure_unified_memory(&self) -> Option<ffi::Status> {
+        const ONE_DEVICE: u32 = 1;
         const ALL_DEVICES: u32 = 2;
-        let mut counters = [1, 2, 3, 4, 5, 6, 7, 8].map(|counter| ffi::UnifiedMemoryConfig {
-            scope: ALL_DEVICES,
-            counter,
-            device: 0,
-            enable: 1,
+        const MIGRATIONS: u32 = 1 << 1 | 1 << 2 | 1 << 8;
+        let names = process::board().map(|board| board.names());
+        let mut counters = unified_memory::with_enabled(|enabled| {
+            let devices = enabled.of_agents.iter().filter_map(|(agent, mask)| {
+                let agent: Agent = names?.get(agent.0)?;
+                (agent.domain == Domain::CUDA_DRIVER)
+                    .then_some((ONE_DEVICE, agent.handle as u32, *mask))
+            });
+            let all = std::iter::once((ALL_DEVICES, 0, enabled.all)).chain(devices);
+            let of_mask = |(scope, device, mask): (u32, u32, u32)| {
+                (1..=8).map(move |counter| ffi::UnifiedMemoryConfig {
+                    scope,
+                    counter,
+                    device,
+                    enable: u32::from((mask | MIGRATIONS) >> counter & 1 == 1),
+                })
+            };
+            all.flat_map(of_mask).collect::<Vec<_>>()
         });
         let count = counters.len() as u32;
         call!(

@@ -9,6 +9,7 @@ use super::runtime::{Runtime, count};
 use super::thread::Thread;
 use super::time::Moment;
 use crate::collect::correlation::HostThread;
+use crate::collect::unified_memory;
 use crate::record::*;
 use std::collections::BTreeMap;
 
@@ -162,7 +163,10 @@ impl Runtime {
             Response::Throttle => Some(UnifiedMemoryCounterKind::THROTTLING),
             Response::Map => Some(UnifiedMemoryCounterKind::REMOTE_MAP),
         };
-        for what in [Some(faults), response].into_iter().flatten() {
+        let place = (agent(fault.by), agent(fault.at));
+        let enabled = |what: &UnifiedMemoryCounterKind| unified_memory::is_enabled(place, *what);
+        let counters = [Some(faults), response].into_iter().flatten();
+        for what in counters.filter(enabled) {
             let mut counter = UnifiedMemoryCounter::blank();
             let until = match what {
                 UnifiedMemoryCounterKind::THROTTLING => handled,

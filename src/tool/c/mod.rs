@@ -34,6 +34,7 @@ mod threads;
 mod time;
 mod timeline;
 mod tools;
+mod unified_memory;
 
 pub use arguments::*;
 pub use attributes::*;
@@ -68,6 +69,7 @@ pub use tools::{
     FinaliseFunction, InitialiseFunction, TOOLS_VARIABLE, ToolDescription, ToolHost,
     gputrail_tool_finish, gputrail_tool_probe, serve_tools,
 };
+pub use unified_memory::*;
 
 use crate::platform::inside::Uncancelled;
 #[cfg(any(feature = "tool", doc))]

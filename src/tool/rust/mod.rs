@@ -62,6 +62,7 @@ pub mod sampling;
 mod simulation;
 mod threads;
 mod timeline;
+mod unified_memory;
 
 pub use crate::buffer::{
     BlockClient, BlockView, ClientBlock, ClientMemory, CompletedBlock, Policy, QueuePlace,
@@ -81,6 +82,7 @@ pub use lookup::*;
 pub use simulation::{SimulationReport, simulate};
 pub use threads::{CallbackThread, InternalThreadWatch};
 pub use timeline::{Timeline, Work};
+pub use unified_memory::configure_unified_memory;
 
 use crate::tool::c::{GPUTRAIL_API_VERSION, ToolDescription};
 use core::ffi::{CStr, c_void};

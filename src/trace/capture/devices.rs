@@ -211,11 +211,6 @@ impl Devices {
         self.agent(agent).map(|view| &view.title[..])
     }
 
-    /// The index of an agent among those of the trace.
-    pub fn index(&self, agent: AgentId) -> Option<AgentIndex> {
-        self.agent(agent).map(|view| view.index)
-    }
-
     /// A time of an agent's clock, converted to the clock of the trace; `None` if that clock is unknown.
     pub fn time(&self, agent: AgentId, time: DeviceTime) -> Option<Nanos> {
         let told = self.agent(agent)?.clock.to_boottime(time)?;

@@ -285,8 +285,6 @@ impl<'a> ProcessStream<'a> {
         self.finish_markers(output)?;
         self.memory
             .finish(&mut output.stream, self.index, &self.devices)?;
-        let last = self.cut().or(self.end()).unwrap_or(self.latest);
-        self.environments.finish(&mut output.stream, last)?;
         let (metadata, devices) = (&self.metadata, &self.devices);
         self.sampling
             .finish(output, metadata, devices, &mut self.ready)?;

@@ -507,7 +507,7 @@ fn waits_events_pools_managed_memory_and_the_state_of_devices_are_recorded() {
         let counters = ["temperature C", "power mW", "device page faults"];
         for (name, expected) in counters.into_iter().zip([61, 350_000, 4]) {
             let query = format!(
-                "select cast(max(value) as int) from counter c join gpu_counter_track t on c.track_id = t.id where t.name glob '* {name} ·*'"
+                "select cast(max(value) as int) from counter c join process_counter_track t on c.track_id = t.id where t.name glob '* · {name}'"
             );
             assert_eq!(trace.value::<i64>(&query), expected, "{version} {name}");
         }
