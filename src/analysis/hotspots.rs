@@ -1,4 +1,4 @@
-//! Where kernels spend their time: samples by kernel, source line and instruction.
+//! Where kernels spend their time: samples by kernel, source line and instruction, and how often instructions were executed.
 //!
 //! [`Hotspots`] consumes the [model of a trace](crate::trace::model) and returns a [`Report`] at the end. Traces may be
 //! hostile: memory is bounded, and entries beyond the bound are counted.
@@ -13,8 +13,8 @@ use crate::record::{
     SamplingMethod, SamplingUnit, StallReason,
 };
 use crate::trace::model::{
-    self, CodeAddress, Consumer, Note, Process, ProcessIndex, RawSample, SamplerIndex, Samples,
-    Value,
+    self, CodeAddress, Consumer, Executions, Note, Process, ProcessIndex, RawSample, SamplerIndex,
+    Samples, Value,
 };
 
 /// Maximum size of all texts and counts that are kept.
@@ -41,6 +41,8 @@ pub struct Tally {
     pub stalls: BTreeMap<StallReason, u64>,
     /// Samples whose wave issued, by the type of the instruction.
     pub types: BTreeMap<InstructionType, u64>,
+    /// Exact counts of executions, where instructions are counted.
+    pub executions: Executions,
 }
 
 impl Tally {
@@ -68,6 +70,7 @@ impl Tally {
         plus(&mut self.stochastic, other.stochastic);
         plus(&mut self.issued, other.issued);
         plus(&mut self.latency, other.latency);
+        self.executions.add(&other.executions);
         for (why, count) in &other.reasons {
             plus(self.reasons.entry(*why).or_default(), *count);
         }
@@ -77,6 +80,11 @@ impl Tally {
         for (what, count) in &other.types {
             plus(self.types.entry(*what).or_default(), *count);
         }
+    }
+
+    /// What lists are ordered by: samples, then executions.
+    fn order(&self) -> (u64, u64) {
+        (self.samples, self.executions.executed)
     }
 
     /// The share of samples whose wave issued, 0 to 1; `None` without stochastic samples.
@@ -236,6 +244,8 @@ struct Source {
     lines: NumberMap<(u32, u32), Box<str>>,
     /// Samples and latency samples, by agent, kernel, address and outcome.
     counts: NumberMap<(AgentId, KernelId, u32, u32), (u64, u64)>,
+    /// Executions, by agent, kernel and address.
+    executions: NumberMap<(AgentId, KernelId, u32), Executions>,
     /// Dispatches and dropped samples, by agent and kernel.
     totals: NumberMap<(AgentId, KernelId), (u64, u64)>,
     sampled: Vec<model::Configuration>,
@@ -377,6 +387,13 @@ impl<'s> Hotspots<'s> {
                 }
             }
         }
+        for count in &samples.executions {
+            let key = (count.agent, count.kernel, count.address);
+            if source.executions.contains_key(&key) || self.room(0) {
+                let sum = source.executions.entry(key).or_default();
+                sum.add(&count.executions);
+            }
+        }
         for totals in &samples.totals {
             let key = (totals.agent, totals.kernel);
             if source.totals.contains_key(&key) || self.room(0) {
@@ -408,6 +425,10 @@ impl<'s> Hotspots<'s> {
                 kernel.count(source, *address, &outcome, (*samples, *latency));
                 report.samples = report.samples.saturating_add(*samples);
             }
+            for ((agent, kernel, address), executions) in &source.executions {
+                let kernel = source.building(&mut kernels, *agent, *kernel);
+                kernel.executed(source, *address, executions);
+            }
             for ((agent, kernel), (dispatches, dropped)) in &source.totals {
                 let kernel = &mut source.building(&mut kernels, *agent, *kernel).kernel;
                 kernel.dispatches = kernel.dispatches.saturating_add(*dispatches);
@@ -428,11 +449,12 @@ impl<'s> Hotspots<'s> {
         // Totals of dispatches without a sample may not name their kernel, and those of no dispatch name none.
         let sampled = kernels.into_values().filter(|building| {
             let kernel = &building.kernel;
-            kernel.tally.samples > 0 || (kernel.dropped > 0 && kernel.dispatches > 0)
+            let is_counted = kernel.tally.samples > 0 || kernel.tally.executions.executed > 0;
+            is_counted || (kernel.dropped > 0 && kernel.dispatches > 0)
         });
         report.kernels = sampled.map(Building::finish).collect();
         report.kernels.sort_by(|a, b| {
-            let most = b.tally.samples.cmp(&a.tally.samples);
+            let most = b.tally.order().cmp(&a.tally.order());
             most.then_with(|| (&a.name, &a.agent).cmp(&(&b.name, &b.agent)))
         });
         report
@@ -535,36 +557,8 @@ impl Building {
         (samples, latency): (u64, u64),
     ) {
         self.kernel.tally.add(outcome, samples, latency);
-        let Some(address) = source.addresses.get(&address) else {
+        let Some((place, address)) = self.instruction(source, address) else {
             return;
-        };
-        let object = source.object(address.code_object);
-        let key = (object, address.offset);
-        let place = match self.instructions.get(&key) {
-            Some(place) => *place,
-            None => {
-                let line = self.line(source, address);
-                self.kernel.instructions.push(Instruction {
-                    code_object: key.0.clone(),
-                    offset: key.1,
-                    symbol: source.text(address.symbol).to_owned(),
-                    text: source.text(address.instruction).to_owned(),
-                    line,
-                    frames: address
-                        .frames
-                        .iter()
-                        .map(|frame| {
-                            let text = |id| source.text(id).to_owned();
-                            let file = text(frame.file.unwrap_or(0));
-                            (text(frame.function), file, frame.line.unwrap_or(0))
-                        })
-                        .collect(),
-                    tally: Tally::default(),
-                });
-                let place = self.kernel.instructions.len() - 1;
-                self.instructions.insert(key, place);
-                place
-            }
         };
         let instruction = &mut self.kernel.instructions[place];
         instruction.tally.add(outcome, samples, latency);
@@ -576,6 +570,52 @@ impl Building {
                 *sum = sum.saturating_add(samples);
             }
         }
+    }
+
+    fn executed(&mut self, source: &Source, address: u32, executions: &Executions) {
+        self.kernel.tally.executions.add(executions);
+        let Some((place, _)) = self.instruction(source, address) else {
+            return;
+        };
+        let instruction = &mut self.kernel.instructions[place];
+        instruction.tally.executions.add(executions);
+        if let Some(line) = instruction.line {
+            self.kernel.lines[line].tally.executions.add(executions);
+        }
+    }
+
+    /// The place of the instruction at an address among those of the kernel.
+    fn instruction<'s>(
+        &mut self,
+        source: &'s Source,
+        address: u32,
+    ) -> Option<(usize, &'s CodeAddress)> {
+        let address = source.addresses.get(&address)?;
+        let key = (source.object(address.code_object), address.offset);
+        if let Some(place) = self.instructions.get(&key) {
+            return Some((*place, address));
+        }
+        let line = self.line(source, address);
+        self.kernel.instructions.push(Instruction {
+            code_object: key.0.clone(),
+            offset: key.1,
+            symbol: source.text(address.symbol).to_owned(),
+            text: source.text(address.instruction).to_owned(),
+            line,
+            frames: address
+                .frames
+                .iter()
+                .map(|frame| {
+                    let text = |id| source.text(id).to_owned();
+                    let file = text(frame.file.unwrap_or(0));
+                    (text(frame.function), file, frame.line.unwrap_or(0))
+                })
+                .collect(),
+            tally: Tally::default(),
+        });
+        let place = self.kernel.instructions.len() - 1;
+        self.instructions.insert(key, place);
+        Some((place, address))
     }
 
     fn line(&mut self, source: &Source, address: &CodeAddress) -> Option<usize> {
@@ -609,7 +649,7 @@ impl Building {
         let mut order: Vec<usize> = (0..kernel.lines.len()).collect();
         order.sort_by(|a, b| {
             let (a, b) = (&kernel.lines[*a], &kernel.lines[*b]);
-            let most = b.tally.samples.cmp(&a.tally.samples);
+            let most = b.tally.order().cmp(&a.tally.order());
             most.then_with(|| (&a.file, a.line).cmp(&(&b.file, b.line)))
         });
         let mut places = vec![0; order.len()];
@@ -622,7 +662,7 @@ impl Building {
             instruction.line = instruction.line.map(|old| places[old]);
         }
         kernel.instructions.sort_by(|a, b| {
-            let most = b.tally.samples.cmp(&a.tally.samples);
+            let most = b.tally.order().cmp(&a.tally.order());
             most.then_with(|| (&a.code_object, a.offset).cmp(&(&b.code_object, b.offset)))
         });
         kernel.missing = self.missing.into_iter().collect();

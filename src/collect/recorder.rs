@@ -542,6 +542,8 @@ fn recorded(scope: &Scope) -> Selection {
         Kind::GRAPH_CHANGE,
         // Faults of pages take longer when the runtime reports them.
         Kind::UNIFIED_MEMORY_COUNTER,
+        // Each kernel has hundreds of instructions.
+        Kind::INSTRUCTION_COUNT,
     ]));
     selection.enqueue_arguments = !scope.no_enqueue_arguments;
     selection

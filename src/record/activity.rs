@@ -51,6 +51,7 @@ activities!(
     Retirement,
     Dependency,
     ExternalCorrelation,
+    ChildKernel,
     GraphNode,
     GraphChange,
     Overhead,
@@ -60,6 +61,7 @@ activities!(
     Marker,
     ClockSnapshot,
     ClockPair,
+    Preemption,
     HostTrapSample,
     StochasticSample,
     InvalidSample,
@@ -67,6 +69,7 @@ activities!(
     SampleAggregate,
     SourceLocator,
     InstructionCorrelation,
+    InstructionCount,
     CounterValue,
 );
 

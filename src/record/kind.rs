@@ -20,7 +20,7 @@ open_enum! {
         SYNCHRONIZATION = 0x14, "synchronization";
         /// The times of work that was enqueued: [`Completion`](super::Completion).
         COMPLETION = 0x15, "completion";
-        /// Reserved: a kernel launched by a kernel (CUPTI: CDP_KERNEL).
+        /// The parent of a kernel that a kernel launched: [`ChildKernel`](super::ChildKernel).
         CHILD_KERNEL = 0x16, "child kernel";
         /// A correlation id is complete: [`Retirement`](super::Retirement).
         RETIREMENT = 0x17, "retirement";
@@ -88,7 +88,7 @@ open_enum! {
         UNIFIED_MEMORY_COUNTER = 0x61, "unified memory counter";
         /// A link of an agent: [`Link`](super::Link).
         LINK = 0x62, "link";
-        /// Reserved: a preemption.
+        /// A workgroup was saved or restored: [`Preemption`](super::Preemption).
         PREEMPTION = 0x65, "preemption";
 
         /// A host-trap sample of the program counter: [`HostTrapSample`](super::HostTrapSample).
@@ -106,6 +106,8 @@ open_enum! {
         /// Address and source line: [`InstructionCorrelation`](super::InstructionCorrelation). In builds with the
         /// feature `symbols`.
         INSTRUCTION_CORRELATION = 0x76, "instruction correlation";
+        /// How often an instruction was executed: [`InstructionCount`](super::InstructionCount).
+        INSTRUCTION_COUNT = 0x77, "instruction count";
 
         /// The value of a counter or metric: [`CounterValue`](super::CounterValue).
         COUNTER_VALUE = 0x80, "counter value";
@@ -133,6 +135,9 @@ impl Kind {
             Kind::SYNCHRONIZATION => "calls that wait, or enqueue a marker or barrier",
             Kind::DEPENDENCY => "calls that wait for work, or enqueue work that does",
             Kind::OVERHEAD => "the runtime's compiler, and the library itself",
+            Kind::CHILD_KERNEL => "kernels that launch kernels",
+            Kind::PREEMPTION => "kernels that make room for others while they wait",
+            Kind::INSTRUCTION_COUNT => "kernels of agents that count their instructions",
             Kind::MARKER => "markers and ranges of programs and tools",
             Kind::ENVIRONMENT => "the driver of an agent, now and then",
             Kind::UNIFIED_MEMORY_COUNTER => "page faults of managed memory",

@@ -142,6 +142,7 @@ layouts! {
     Completion { work, correlation, queued, submitted, start, end, completed, agent, status, unfinished, reserved }
     Retirement { correlation, time }
     Dependency { correlation, work, waited_for }
+    ChildKernel { work, parent, parent_grid, parent_kernel, parent_workgroup }
     GraphNode { work, node, graph, reserved }
     GraphChange {
         time, correlation, handle, node, other_node, graph, other_graph, thread, domain, what, node_type
@@ -181,6 +182,7 @@ layouts! {
     Marker { time, id, payload, name, domain, category, color, thread, what, payload_kind, external_kind }
     Environment { time, value, agent, what, reserved }
     UnifiedMemoryCounter { start, end, value, address, source_agent, destination_agent, flags, what, reserved }
+    Preemption { time, work, grid, agent, workgroup, what, reserved }
     HostTrapSample {
         correlation, external, work, time, offset, exec_mask, hardware, agent, kernel, code_object, thread,
         workgroup, absent, wave_in_group, reserved
@@ -198,6 +200,10 @@ layouts! {
     }
     SourceLocator { id, file, line, column }
     InstructionCorrelation { offset, code_object, kernel, source_locator, text, instruction, reserved }
+    InstructionCount {
+        correlation, work, offset, executed, threads, diverged, transactions, ideal_transactions, code_object,
+        kernel, agent, source_locator, class, instruction, access, bytes, reserved
+    }
     CounterValue {
         correlation, work, start, end, value, agent, queue, counter, block, instance, remaining, scheduled,
         value_type, invalid, usage, reserved

@@ -25,6 +25,11 @@ fn layouts_are_pinned() {
         completed @ 56, agent @ 64, status @ 68, unfinished @ 72);
     layout!(Retirement, 24, correlation @ 8, time @ 16);
     layout!(Dependency, 32, correlation @ 8, work @ 16, waited_for @ 24);
+    layout!(ChildKernel, 48, work @ 8, parent @ 16, parent_grid @ 24, parent_kernel @ 32, parent_workgroup @ 36);
+    layout!(Preemption, 56, time @ 8, work @ 16, grid @ 24, agent @ 32, workgroup @ 36, what @ 48, reserved @ 49);
+    layout!(InstructionCount, 96, correlation @ 8, work @ 16, offset @ 24, executed @ 32, threads @ 40,
+        diverged @ 48, transactions @ 56, ideal_transactions @ 64, code_object @ 72, kernel @ 76, agent @ 80,
+        source_locator @ 84, class @ 88, instruction @ 89, access @ 90, bytes @ 91, reserved @ 92);
     layout!(GraphNode, 32, work @ 8, node @ 16, graph @ 24, reserved @ 28);
     layout!(GraphChange, 64, time @ 8, correlation @ 16, handle @ 24, node @ 32, other_node @ 40, graph @ 48,
         other_graph @ 52, thread @ 56, domain @ 60, what @ 62, node_type @ 63);
@@ -117,6 +122,9 @@ fn every_kind_has_one_type() {
         Completion::KIND,
         Retirement::KIND,
         Dependency::KIND,
+        ChildKernel::KIND,
+        Preemption::KIND,
+        InstructionCount::KIND,
         GraphNode::KIND,
         GraphChange::KIND,
         Arguments::KIND,

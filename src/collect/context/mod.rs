@@ -288,7 +288,7 @@ impl Context {
     pub fn trace_to(&self, buffer: &RecordBuffer, selection: Selection) -> Result<(), ToolError> {
         let slot = buffer.slot_on(&self.board)?;
         check_kinds(selection.kinds)?;
-        let mut of_work = [Kind::COMPLETION, Kind::GRAPH_NODE].into_iter();
+        let mut of_work = [Kind::COMPLETION, Kind::GRAPH_NODE, Kind::CHILD_KERNEL].into_iter();
         if let Some(alone) = of_work.find(|kind| selection.kinds.has(*kind))
             && !WORK.iter().any(|kind| selection.kinds.has(*kind))
         {

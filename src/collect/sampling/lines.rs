@@ -9,8 +9,8 @@ use crate::capture::names::Names;
 use crate::code::symbols::Symbols;
 use crate::collect::correlation::HostThread;
 use crate::record::{
-    CodeObjectId, InstructionCorrelation, Kind, SampleAggregate, SourceLocator, SourceLocatorId,
-    StringId,
+    CodeObjectId, InstructionCorrelation, InstructionType, KernelId, Kind, SampleAggregate,
+    SourceLocator, SourceLocatorId, StringId,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -27,15 +27,45 @@ pub(crate) struct Lines {
     functions: HashSet<(CodeObjectId, u64)>,
 }
 
+/// The place of an instruction.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Place {
+    pub code_object: CodeObjectId,
+    /// From the load base of the code object.
+    pub offset: u64,
+    pub kernel: KernelId,
+}
+
+/// The types of the instructions of a code object, by their offsets.
+pub(crate) type TypeOf<'a> = &'a dyn Fn(u64) -> InstructionType;
+
 impl Lines {
     /// Writes the records of a sampled address that are new through `host`, and sets the locator of `counted`, if its
-    /// line is known and a buffer requests one of the kinds.
+    /// line is known and a buffer requests one of the kinds. Types of instructions are not known.
     pub fn of(&mut self, names: &Names, host: &mut HostThread, counted: &mut SampleAggregate) {
-        if !host.buffers_for(Kind::SOURCE_LOCATOR).is_none()
-            || !host.buffers_for(Kind::INSTRUCTION_CORRELATION).is_none()
+        let place = Place {
+            code_object: counted.code_object,
+            offset: counted.offset,
+            kernel: counted.kernel,
+        };
+        counted.source_locator = self.locate(names, host, place, &|_| InstructionType::NONE);
+    }
+
+    /// Writes the records of the instruction at `place` that are new through `host`. Returns its locator, if its line is
+    /// known and a buffer requests one of the kinds.
+    pub fn locate(
+        &mut self,
+        names: &Names,
+        host: &mut HostThread,
+        place: Place,
+        type_of: TypeOf<'_>,
+    ) -> SourceLocatorId {
+        if host.buffers_for(Kind::SOURCE_LOCATOR).is_none()
+            && host.buffers_for(Kind::INSTRUCTION_CORRELATION).is_none()
         {
-            counted.source_locator = self.sampled(names, host, counted);
+            return SourceLocatorId::NONE;
         }
+        self.sampled(names, host, place, type_of)
     }
 
     /// Forgets what was read of a code object, which has been stored again with further instructions.
@@ -49,7 +79,8 @@ impl Lines {
         &mut self,
         names: &Names,
         host: &mut HostThread,
-        at: &SampleAggregate,
+        at: Place,
+        type_of: TypeOf<'_>,
     ) -> SourceLocatorId {
         if !at.code_object.is_some() {
             return SourceLocatorId::NONE;
@@ -72,6 +103,7 @@ impl Lines {
                 let mut record = InstructionCorrelation::blank();
                 (record.offset, record.code_object) = (offset.0, at.code_object);
                 record.kernel = at.kernel;
+                record.instruction = type_of(offset.0);
                 record.source_locator = self.locator(names, host, at.code_object, offset);
                 let known = self.symbols.resolve(&self.metadata, at.code_object, offset);
                 if let Some(text) = &known.instruction {

@@ -111,7 +111,7 @@ pub enum ScopeError {
 }
 
 /// Kinds that a scope may name.
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 17] = [
     Kind::API,
     Kind::KERNEL_DISPATCH,
     Kind::MEMORY_COPY,
@@ -119,6 +119,7 @@ const KINDS: [Kind; 14] = [
     Kind::MEMORY_ALLOCATION,
     Kind::SYNCHRONIZATION,
     Kind::DEPENDENCY,
+    Kind::CHILD_KERNEL,
     Kind::GRAPH_NODE,
     Kind::GRAPH_CHANGE,
     Kind::ARGUMENTS,
@@ -126,6 +127,8 @@ const KINDS: [Kind; 14] = [
     Kind::MARKER,
     Kind::ENVIRONMENT,
     Kind::UNIFIED_MEMORY_COUNTER,
+    Kind::PREEMPTION,
+    Kind::INSTRUCTION_COUNT,
 ];
 
 fn kind_text(kind: Kind) -> String {

@@ -21,7 +21,9 @@ use crate::collect::unified_memory;
 use crate::platform::function_names;
 use crate::platform::inside::message;
 use crate::platform::sync::{OnceBox, QuietMutex};
-use crate::record::{Agent, AgentId, ClockPair, DeviceTime, Domain, Kind, NoteKind, Operation, Ticks};
+use crate::record::{
+    Agent, AgentId, ClockPair, DeviceTime, Domain, Kind, NoteKind, Operation, Ticks,
+};
 use core::ffi::{CStr, c_void};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -277,8 +279,11 @@ impl Session {
         let mut counters = unified_memory::with_enabled(|enabled| {
             let devices = enabled.of_agents.iter().filter_map(|(agent, mask)| {
                 let agent: Agent = names?.get(agent.0)?;
-                (agent.domain == Domain::CUDA_DRIVER)
-                    .then_some((ONE_DEVICE, agent.handle as u32, *mask))
+                (agent.domain == Domain::CUDA_DRIVER).then_some((
+                    ONE_DEVICE,
+                    agent.handle as u32,
+                    *mask,
+                ))
             });
             let all = std::iter::once((ALL_DEVICES, 0, enabled.all)).chain(devices);
             let of_mask = |(scope, device, mask): (u32, u32, u32)| {

@@ -6,7 +6,7 @@ use super::waves::{Operation, Program, Window};
 use crate::capture::code::CodeOffset;
 use crate::capture::names::Names;
 use crate::code::symbols::{Line, listing};
-use crate::record::CodeObjectId;
+use crate::record::{CodeObjectId, InstructionType};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -116,6 +116,17 @@ impl LoadedKernel {
     /// The offset of instruction `index` in the code object.
     pub(super) fn offset(&self, index: usize) -> u64 {
         self.begin + self.program.lines[index].offset
+    }
+
+    /// The type of the instruction at `offset` in the code object; none outside of the kernel.
+    pub(super) fn instruction_type(&self, offset: u64) -> InstructionType {
+        let offset = offset.checked_sub(self.begin);
+        let lines = &self.program.lines;
+        let place =
+            offset.and_then(|offset| lines.binary_search_by_key(&offset, |line| line.offset).ok());
+        place.map_or(InstructionType::NONE, |place| {
+            lines[place].operation.instruction_type()
+        })
     }
 
     /// The execution mask of instruction `index`.

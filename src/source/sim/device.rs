@@ -8,11 +8,12 @@ use super::random::{Purpose, Random};
 use super::sampler::DeviceSampler;
 use super::time::DeviceClock;
 use crate::capture::names::Names;
+use crate::collect::sampling::lines::Lines;
 use crate::collect::switchboard::Switchboard;
 use crate::record::*;
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Compute units of a device.
 pub const COMPUTE_UNITS: u64 = 80;
@@ -63,6 +64,8 @@ pub(super) enum QueueChoice {
     Download,
     /// The link to the peer.
     Peer,
+    /// The queue into which kernels put kernels.
+    Device,
 }
 
 /// The attributes of each simulated device, beside the fields of its description.
@@ -150,13 +153,14 @@ impl Device {
         self.queues.iter().map(|queue| queue.id)
     }
 
-    /// Creates device `number`. `host_link` carries its copies from and to the host.
+    /// Creates device `number`. `host_link` carries its copies from and to the host. `lines` are those of all devices.
     pub(super) fn new(
         board: &Switchboard,
         machine: &mut Machine,
         host_link: EngineIndex,
         seed: u64,
         number: usize,
+        lines: &Arc<Mutex<Lines>>,
     ) -> Device {
         let names = board.names();
         let text = |text: &str| names.string(text);
@@ -198,7 +202,11 @@ impl Device {
         ];
         let copy_queues =
             copy_queues.map(|(engine, name)| (engine, name, queue_properties::COPY_ENGINE));
-        let queues = compute_queues.chain(copy_queues).enumerate();
+        let launches = (compute, "device launches", queue_properties::ON_DEVICE);
+        let queues = compute_queues
+            .chain(copy_queues)
+            .chain([launches])
+            .enumerate();
         let queues = queues.map(|(index, (engine, name, properties))| {
             let mut record = Queue::blank();
             record.context = context;
@@ -221,7 +229,7 @@ impl Device {
         migrations.name = names.string("migrations");
         migrations.number = queues.len() as u32;
         let migrations = names.queue(migrations);
-        let sampler = Arc::new(DeviceSampler::new(agent, seed, number));
+        let sampler = Arc::new(DeviceSampler::new(agent, seed, number, lines));
         let name = format!("Simulated GPU {number}");
         board.sampling().offer(agent, &name, sampler.clone());
         let counters = Arc::new(DeviceCounters::new(agent, names.clone()));
@@ -250,6 +258,7 @@ impl Device {
             QueueChoice::Upload => COMPUTE_QUEUES,
             QueueChoice::Download => COMPUTE_QUEUES + 1,
             QueueChoice::Peer => COMPUTE_QUEUES + 2,
+            QueueChoice::Device => COMPUTE_QUEUES + 3,
         }]
     }
 }

@@ -2,8 +2,9 @@
 
 use super::callbacks;
 use super::code::{Code, Loaded};
-use super::counters::CountedLaunch;
+use super::counters::{CountedLaunch, DispatchCounters};
 use super::device::{COMPUTE_UNITS, QueueChoice};
+use super::instructions::CountedInstructions;
 use super::machine::Demand;
 use super::memory::{MemoryLocation, Pointer};
 use super::operations::Function;
@@ -37,6 +38,8 @@ pub(super) struct KernelSource {
     pub(super) group_time: u64,
     /// The code.
     pub(super) code: &'static Code,
+    /// The kernel that each of its workgroups launches, by a part of its demangled name.
+    pub(super) child: Option<&'static str>,
 }
 
 /// A module loaded on one device.
@@ -70,6 +73,12 @@ pub(super) struct Launch {
     pub(super) managed: Option<Pointer>,
 }
 
+impl Launch {
+    fn all_groups(&self) -> u64 {
+        self.groups.iter().copied().map(u64::from).product()
+    }
+}
+
 /// The most local memory of a workgroup.
 const MAX_LOCAL_MEMORY: u32 = 96 << 10;
 /// Bandwidth of a copy engine for page-locked memory, in thousandths of a byte per nanosecond.
@@ -101,6 +110,11 @@ impl Module {
         self.kernels[index].id
     }
 
+    /// The index of the kernel that each workgroup of kernel `index` launches.
+    pub(super) fn child(&self, index: usize) -> Option<usize> {
+        self.kernels[index].source.child.map(|name| self.find(name))
+    }
+
     /// The index of the kernel whose demangled name contains `name`.
     ///
     /// # Panics
@@ -124,9 +138,10 @@ impl Thread {
         let names = self.runtime.names().clone();
         let path = names.string(path);
         let call = self.enter(Function::ModuleLoad, &[path.0.into()]).await;
+        let is_counted = !self.host().buffers_for(Kind::INSTRUCTION_COUNT).is_none();
         let device = &self.runtime.devices[self.device];
         let executed = self.runtime.load(sources);
-        let sampled = device.sampler.is_configured();
+        let sampled = is_counted || device.sampler.is_configured();
         let mut module = crate::record::Module::blank();
         module.context = device.context;
         if sampled {
@@ -232,21 +247,60 @@ impl Thread {
         launch: Launch,
         node: Option<GraphNode>,
     ) {
-        let Kernel { id, source } = &module.kernels[index];
-        let groups = launch
-            .groups
-            .iter()
-            .copied()
-            .map(u64::from)
-            .product::<u64>();
+        let id = module.kernels[index].id;
         let fault = launch.managed.and_then(|pointer| {
             let mut managed = self.runtime.managed.borrow_mut();
             managed.access(pointer, Some(module.device))
         });
-        // The number of compute units that the launch fills; the device shares them between kernels.
-        let busy = groups.div_ceil(source.resident);
         let counters = self.runtime.devices[module.device].counters.clone();
-        let amount = self.random.around(busy * source.group_time * 1_000, 3);
+        let mut demand = self.kernel_demand(module, index, launch);
+        let mut record = self.kernel_record(module, index, launch);
+        let work = self.work_header(call, launch.stream);
+        let chosen = counters.of_dispatch(|| KernelDispatch { work, ..record });
+        demand.amount *= chosen.passes();
+        demand.setup = fault.map_or(Nanos(0), |fault| fault.stall());
+        let enqueued = self.enqueue(call, launch.stream, QueueChoice::Compute, demand);
+        self.runtime.set_fault(fault);
+        record.work = enqueued.work;
+        let is_sampled = self.runtime.devices[module.device].sampler.is_configured();
+        if is_sampled || counters.is_configured() {
+            callbacks::profiled(&self.site(), call, id);
+        }
+        let operations = (kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE);
+        if let Some(mut node) = node {
+            node.work = enqueued.work.id;
+            self.host().write(node);
+        }
+        self.write_enqueued(call, operations, id, &record);
+        self.kernel_launched(module, index, launch, (&enqueued, demand), chosen);
+        self.enqueue_children(call, module, launch, (&enqueued, &record), index);
+    }
+
+    /// What a launch of kernel `index` demands of the device, which shares its compute units between kernels.
+    pub(super) fn kernel_demand(
+        &mut self,
+        module: &Module,
+        index: usize,
+        launch: Launch,
+    ) -> Demand {
+        let source = module.kernels[index].source;
+        // The number of compute units that the launch fills.
+        let busy = launch.all_groups().div_ceil(source.resident);
+        Demand {
+            amount: self.random.around(busy * source.group_time * 1_000, 3),
+            width: busy.min(COMPUTE_UNITS) * 1_000,
+            setup: Nanos(0),
+        }
+    }
+
+    /// The record of a launch of kernel `index`, without the fields of all work.
+    pub(super) fn kernel_record(
+        &self,
+        module: &Module,
+        index: usize,
+        launch: Launch,
+    ) -> KernelDispatch {
+        let Kernel { id, source } = &module.kernels[index];
         let mut record = KernelDispatch::blank();
         record.header = record.header.with(flags::ASYNCHRONOUS);
         record.kernel = *id;
@@ -254,17 +308,6 @@ impl Thread {
             record.grid[axis] = u64::from(launch.groups[axis] * source.workgroup[axis]);
         }
         record.workgroup = source.workgroup;
-        let work = self.work_header(call, launch.stream);
-        let chosen = counters.of_dispatch(|| KernelDispatch { work, ..record });
-        let demand = Demand {
-            amount: amount * chosen.passes(),
-            width: busy.min(COMPUTE_UNITS) * 1_000,
-            setup: fault.map_or(Nanos(0), |fault| fault.stall()),
-        };
-        let queue = QueueChoice::Compute;
-        let enqueued = self.enqueue(call, launch.stream, queue, demand);
-        self.runtime.set_fault(fault);
-        record.work = enqueued.work;
         record.registers = source.registers;
         record.static_local_memory = source.local_memory;
         record.dynamic_local_memory = launch.local_memory;
@@ -280,19 +323,25 @@ impl Thread {
         record.carveout = 255;
         record.launch = LaunchType::REGULAR;
         record.dimensions = 3;
-        let operations = (kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE);
-        let is_sampled = self.runtime.devices[module.device].sampler.is_configured();
-        if is_sampled || counters.is_configured() {
-            callbacks::profiled(&self.site(), call, *id);
-        }
-        if let Some(mut node) = node {
-            node.work = enqueued.work.id;
-            self.host().write(node);
-        }
-        self.write_enqueued(call, operations, *id, &record);
+        record
+    }
+
+    /// Tells what samples and counts of a kernel that was enqueued.
+    pub(super) fn kernel_launched(
+        &mut self,
+        module: &Module,
+        index: usize,
+        launch: Launch,
+        (enqueued, demand): (&EnqueuedWork, Demand),
+        chosen: DispatchCounters,
+    ) {
+        let Kernel { id, source } = &module.kernels[index];
+        let groups = launch.all_groups();
         let external = self.host().external_of_samples();
-        let sampler = &self.runtime.devices[module.device].sampler;
-        sampler.launched(enqueued.index, || Launched {
+        let device = &self.runtime.devices[module.device];
+        let waves_per_group = source.workgroup.iter().product::<u32>().div_ceil(64);
+        let resident = source.resident.min(groups.div_ceil(COMPUTE_UNITS));
+        device.sampler.launched(enqueued.index, || Launched {
             work: enqueued.work.id,
             correlation: enqueued.work.correlation,
             external,
@@ -300,20 +349,31 @@ impl Thread {
             code_object: module.code,
             code: module.executed.kernel(index),
             groups: launch.groups,
-            waves_per_group: source.workgroup.iter().product::<u32>().div_ceil(64),
-            resident: source.resident.min(groups.div_ceil(COMPUTE_UNITS)),
+            waves_per_group,
+            resident,
             queue: enqueued.queue_number,
         });
-        counters.launched(enqueued.index, chosen, || CountedLaunch {
-            work: enqueued.work.id,
-            correlation: enqueued.work.correlation,
-            queue: enqueued.work.queue,
-            code: module.executed.kernel(index),
-            groups,
-            waves_per_group: source.workgroup.iter().product::<u32>().div_ceil(64).into(),
-            resident: source.resident.min(groups.div_ceil(COMPUTE_UNITS)),
-            demand: demand.amount,
-        });
+        device
+            .counters
+            .launched(enqueued.index, chosen, || CountedLaunch {
+                work: enqueued.work.id,
+                correlation: enqueued.work.correlation,
+                queue: enqueued.work.queue,
+                code: module.executed.kernel(index),
+                groups,
+                waves_per_group: waves_per_group.into(),
+                resident,
+                demand: demand.amount,
+            });
+        if !self.host().buffers_for(Kind::INSTRUCTION_COUNT).is_none() {
+            self.runtime.count_instructions(CountedInstructions {
+                code: module.executed.kernel(index),
+                code_object: module.code,
+                kernel: *id,
+                groups,
+                waves_per_group: waves_per_group.into(),
+            });
+        }
         count(&self.runtime.counts.kernels);
     }
 
@@ -494,7 +554,7 @@ impl Thread {
         demand: Demand,
     ) -> EnqueuedWork {
         let runtime = self.runtime.clone();
-        runtime.enqueue(&mut self.host(), call, stream, queue, demand)
+        runtime.enqueue(&mut self.host(), call, stream, queue, demand, None)
     }
 
     /// Records `event` in `stream`.

@@ -3,11 +3,8 @@
 //! Counts of instructions follow from the programs of waves: how often each instruction is executed depends on neither
 //! time nor contention. Cycles follow from the machine, which says when work ran and on how many compute units.
 
-use super::waves::{Operation, Program};
+use super::waves::{Operation, Program, TEXEL_BYTES};
 use crate::record::Nanos;
-
-/// Bytes of a request to memory.
-const REQUEST_BYTES: u64 = 64;
 
 macro_rules! events {
     ($($(#[$meta:meta])* $name:ident,)*) => {
@@ -115,63 +112,47 @@ impl Counts {
     fn of_wave(program: &Program, is_first: bool) -> Counts {
         let mut counts = Counts::default();
         counts.add(Event::Wave, 1);
-        let mut turns = vec![0; program.lines.len()];
-        let mut next = 0;
-        while let Some(line) = program.lines.get(next) {
+        program.walk(is_first, |place, _| {
+            let line = &program.lines[place];
             counts.add(Event::Instruction, 1);
-            let place = next;
-            next += 1;
-            let lanes = u64::from(line.lanes);
             match line.operation {
                 Operation::Vector { cycles, .. } | Operation::Matrix { cycles } => {
                     let quads = u64::from(cycles / 4);
                     counts.add(Event::Vector, 1);
                     counts.add(Event::VectorQuadCycle, quads);
-                    counts.add(Event::VectorLaneQuadCycle, quads * lanes);
+                    counts.add(Event::VectorLaneQuadCycle, quads * u64::from(line.lanes));
                 }
                 Operation::Scalar => counts.add(Event::Scalar, 1),
                 Operation::ScalarLoad => counts.add(Event::ScalarLoad, 1),
                 Operation::Load { bytes } => {
                     counts.add(Event::Load, 1);
                     counts.add(Event::MemoryPipeCycle, bytes.into());
-                    counts.access(lanes * u64::from(bytes), Event::Read, Event::SmallRead);
+                    counts.access(line.requests(bytes), Event::Read, Event::SmallRead);
                 }
                 Operation::Store { bytes } => {
                     counts.add(Event::Store, 1);
                     counts.add(Event::MemoryPipeCycle, bytes.into());
-                    counts.access(lanes * u64::from(bytes), Event::Write, Event::SmallWrite);
+                    counts.access(line.requests(bytes), Event::Write, Event::SmallWrite);
                 }
                 Operation::Texture => {
                     counts.add(Event::Texture, 1);
-                    counts.access(lanes * 4, Event::Read, Event::SmallRead);
+                    counts.access(line.requests(TEXEL_BYTES), Event::Read, Event::SmallRead);
                 }
                 Operation::Local { bytes } => {
                     counts.add(Event::Local, 1);
                     counts.add(Event::LocalCycle, line.local_cycles(bytes));
                 }
                 Operation::LocalDirect => counts.add(Event::Local, 1),
-                Operation::Branch { to, times } if turns[place] < times => {
-                    turns[place] += 1;
-                    next = to as usize;
-                }
-                Operation::Branch { .. } => turns[place] = 0,
-                Operation::Skip { to } if !is_first => next = to as usize,
-                Operation::Jump { to } => next = to as usize,
-                Operation::End => break,
                 _ => {}
             }
-        }
+        });
         counts
     }
 
-    /// Adds the requests of an access to neighbouring addresses.
-    fn access(&mut self, bytes: u64, whole: Event, small: Event) {
-        self.add(whole, bytes / REQUEST_BYTES);
-        match bytes % REQUEST_BYTES {
-            0 => {}
-            1..=32 => self.add(small, 1),
-            _ => self.add(whole, 1),
-        }
+    /// Adds the requests of an access.
+    fn access(&mut self, requests: (u64, u64), whole: Event, small: Event) {
+        self.add(whole, requests.0);
+        self.add(small, requests.1);
     }
 }
 

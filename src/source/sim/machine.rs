@@ -5,6 +5,9 @@
 //! link) share its capacity: each running command gets as much as it can use, up to an equal share, and more when
 //! others end.
 //!
+//! A command may have children, which it launches when half of its work is done, and waits for: it is saved, and does not
+//! use the engine, until the last one has ended and it is restored.
+//!
 //! The duration of a kernel is determined only by its [`Demand`]. This module does not know about records, threads or
 //! clocks.
 
@@ -48,6 +51,16 @@ pub(super) struct Command {
     pub(super) latency: Nanos,
     /// Submitted that must end before it starts.
     pub(super) after: Vec<WorkIndex>,
+    /// The command that launches it, submitted before, which has not started.
+    pub(super) parent: Option<WorkIndex>,
+}
+
+/// Running work was saved, since it waits for its children, or restored.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Preempted {
+    pub(super) work: WorkIndex,
+    pub(super) at: Moment,
+    pub(super) saved: bool,
 }
 
 /// A command that has ended.
@@ -66,6 +79,7 @@ pub(super) struct Machine {
     works: Recent<Submitted>,
     /// The use of watched engines; see [`Machine::watch`].
     spans: Vec<Span>,
+    preempted: Vec<Preempted>,
 }
 
 /// A span of time in which the shares of an engine did not change.
@@ -93,6 +107,10 @@ struct Running {
     /// The rest of its [`Demand::setup`].
     setup: u64,
     remaining: u64,
+    /// The rest at which it launches its children; 0 if it has none, or they have ended.
+    launches_at: u64,
+    /// Whether it waits for its children.
+    saved: bool,
     width: u64,
     /// Its current share, in `1 ..= width`.
     rate: u64,
@@ -117,6 +135,10 @@ struct Submitted {
     command: Command,
     start: Option<Moment>,
     end: Option<Moment>,
+    /// Children that have not ended.
+    children: u32,
+    /// When it launched them.
+    saved: Option<Moment>,
 }
 
 impl Machine {
@@ -141,6 +163,11 @@ impl Machine {
         std::mem::take(&mut self.spans)
     }
 
+    /// The work that was saved or restored since the last call, in order of time.
+    pub(super) fn take_preempted(&mut self) -> Vec<Preempted> {
+        std::mem::take(&mut self.preempted)
+    }
+
     /// Adds a queue that feeds `engine`.
     pub(super) fn queue(&mut self, engine: EngineIndex) -> QueueIndex {
         self.queues.push(Queue {
@@ -161,10 +188,17 @@ impl Machine {
         let index = self.works.next();
         debug_assert!(command.after.iter().all(|&other| other < index));
         self.queues[command.queue.0].waiting.push_back(index);
+        if let Some(parent) = command.parent {
+            let parent = self.works.live_mut(parent);
+            debug_assert!(parent.start.is_none());
+            parent.children += 1;
+        }
         let work = Submitted {
             command,
             start: None,
             end: None,
+            children: 0,
+            saved: None,
         };
         self.works.push(work, |work| work.end.is_some());
         index
@@ -192,6 +226,9 @@ impl Machine {
         };
         let command = &self.works.live(*queue.waiting.front()?).command;
         let mut ready = since.max(command.arrives);
+        if let Some(parent) = command.parent {
+            ready = ready.max(self.works.live(parent).saved?);
+        }
         for &other in &command.after {
             // Forgotten work ended before this command was submitted.
             if let Some(other) = self.works.get(other) {
@@ -202,9 +239,10 @@ impl Machine {
     }
 
     fn end_work(&mut self, now: Moment, finished: &mut Vec<Finished>) {
+        let mut parents = Vec::new();
         for (index, engine) in self.engines.iter_mut().enumerate() {
-            if engine.watched && now > engine.updated && !engine.running.is_empty() {
-                let shares = engine.running.iter();
+            if engine.watched && now > engine.updated && engine.running().next().is_some() {
+                let shares = engine.running();
                 self.spans.push(Span {
                     engine: EngineIndex(index),
                     from: engine.updated,
@@ -213,12 +251,27 @@ impl Machine {
                 });
             }
             engine.progress(now);
+            for running in &mut engine.running {
+                if running.remaining == running.launches_at
+                    && !running.saved
+                    && running.remaining > 0
+                {
+                    running.saved = true;
+                    self.works.live_mut(running.work).saved = Some(now);
+                    self.preempted.push(Preempted {
+                        work: running.work,
+                        at: now,
+                        saved: true,
+                    });
+                }
+            }
             for running in engine
                 .running
                 .extract_if(.., |running| running.remaining == 0)
             {
                 let work = self.works.live_mut(running.work);
                 work.end = Some(now);
+                parents.extend(work.command.parent);
                 self.queues[work.command.queue.0].state = QueueState::Idle(now);
                 finished.push(Finished {
                     work: running.work,
@@ -227,6 +280,27 @@ impl Machine {
                 });
             }
         }
+        for parent in parents {
+            self.child_ended(parent, now);
+        }
+    }
+
+    /// A child of `work` has ended: after the last one `work` is restored.
+    fn child_ended(&mut self, work: WorkIndex, now: Moment) {
+        let parent = self.works.live_mut(work);
+        parent.children -= 1;
+        if parent.children > 0 {
+            return;
+        }
+        let mut running = self.engines.iter_mut().flat_map(|one| &mut one.running);
+        if let Some(running) = running.find(|running| running.work == work) {
+            (running.saved, running.launches_at) = (false, 0);
+        }
+        self.preempted.push(Preempted {
+            work,
+            at: now,
+            saved: false,
+        });
     }
 
     fn start_work(&mut self, now: Moment) {
@@ -247,10 +321,14 @@ impl Machine {
                 width,
                 setup,
             } = state.command.demand;
+            let has_children = state.children > 0;
+            let amount = amount.max(if has_children { 2 } else { 1 });
             self.engines[queue.engine.0].running.push(Running {
                 work,
                 setup: setup.0,
-                remaining: amount.max(1),
+                remaining: amount,
+                launches_at: if has_children { amount / 2 } else { 0 },
+                saved: false,
                 width: width.max(1),
                 rate: 1,
             });
@@ -262,21 +340,29 @@ impl Machine {
 }
 
 impl Engine {
-    /// The time at which work ends, or begins to use the engine.
+    /// The work that is not saved.
+    fn running(&self) -> impl Iterator<Item = &Running> {
+        self.running.iter().filter(|running| !running.saved)
+    }
+
+    /// The time at which work ends, launches its children, or begins to use the engine.
     fn next_change(&self) -> Option<Moment> {
         let left = |running: &Running| match running.setup {
-            0 => running.remaining.div_ceil(running.rate),
+            0 => (running.remaining - running.launches_at).div_ceil(running.rate),
             setup => setup,
         };
-        let left = self.running.iter().map(left).min()?;
+        let left = self.running().map(left).min()?;
         Some(self.updated + Nanos(left))
     }
 
     fn progress(&mut self, now: Moment) {
         let span = (now - self.updated).0;
-        for running in &mut self.running {
+        for running in self.running.iter_mut().filter(|running| !running.saved) {
             match running.setup {
-                0 => running.remaining = running.remaining.saturating_sub(running.rate * span),
+                0 => {
+                    let rest = running.remaining.saturating_sub(running.rate * span);
+                    running.remaining = rest.max(running.launches_at);
+                }
                 setup => running.setup = setup.saturating_sub(span),
             }
         }
@@ -286,7 +372,7 @@ impl Engine {
     /// Divides the capacity: narrow work gets all that it can use, wide work shares the rest.
     fn share(&mut self) {
         let mut order: Vec<usize> = (0..self.running.len())
-            .filter(|&index| self.running[index].setup == 0)
+            .filter(|&index| self.running[index].setup == 0 && !self.running[index].saved)
             .collect();
         order.sort_by_key(|&index| self.running[index].width);
         let mut left = self.capacity;
@@ -315,6 +401,7 @@ mod tests {
             arrives: Moment::BEGIN,
             latency: Nanos(0),
             after: after.to_vec(),
+            parent: None,
         }
     }
 
@@ -397,6 +484,44 @@ mod tests {
         ];
         assert_eq!(machine.take_spans(), expected);
         assert!(machine.take_spans().is_empty());
+    }
+
+    #[test]
+    fn a_parent_is_saved_at_half_of_its_work_until_its_children_have_ended() {
+        let mut machine = Machine::default();
+        let engine = machine.engine(1_000);
+        machine.watch(engine);
+        let (one, two) = (machine.queue(engine), machine.queue(engine));
+        let parent = machine.submit(command(one, 100, 1_000, &[]));
+        for nanos in [30, 20] {
+            machine.submit(Command {
+                parent: Some(parent),
+                ..command(two, nanos, 1_000, &[])
+            });
+        }
+        machine.submit(command(one, 10, 1_000, &[]));
+        let mut finished = Vec::new();
+        machine.advance(Moment(u64::MAX), &mut finished);
+        let since = |moment: Moment| (moment - Moment::BEGIN).0;
+        let mut times: Vec<_> = finished
+            .iter()
+            .map(|one| (one.work.0, since(one.start), since(one.end)))
+            .collect();
+        times.sort();
+        let expected = [(0, 0, 150), (1, 50, 80), (2, 80, 100), (3, 150, 160)];
+        assert_eq!(times, expected);
+        let preempted: Vec<_> = machine
+            .take_preempted()
+            .iter()
+            .map(|one| (one.work, since(one.at), one.saved))
+            .collect();
+        assert_eq!(preempted, [(parent, 50, true), (parent, 100, false)]);
+        let used: Vec<_> = machine
+            .take_spans()
+            .iter()
+            .map(|span| span.shares.len())
+            .collect();
+        assert_eq!(used, [1, 1, 1, 1, 1], "a saved parent uses nothing");
     }
 
     #[test]

@@ -6,8 +6,9 @@
 //! * `executor` runs host threads as futures, `time` has their ticks and the devices' clocks.
 //! * `waves` simulates compute units, `code` the kernels that they execute, `sampler` samples them, and `counters` counts
 //!   their `events`.
+//! * `instructions` tells how often each instruction was executed.
 //! * `environment` has the heat, power and clocks of the devices.
-//! * `graphs` launches several kernels by one call, `managed` has memory that moves by page faults.
+//! * `graphs` launches several kernels by one call, `children` kernels by kernels, `managed` has memory that moves by page faults.
 //! * `runtime`, `device`, `thread` and `enqueue` are the runtime and its calls; `collective` is a library on
 //!   top of it, `callbacks` reports to subscribers.
 //! * `training` is the program of the [`Demo`].
@@ -17,6 +18,7 @@
 //! sources.
 
 mod callbacks;
+mod children;
 mod code;
 mod collective;
 mod counters;
@@ -26,6 +28,7 @@ mod environment;
 mod events;
 mod executor;
 mod graphs;
+mod instructions;
 mod machine;
 mod managed;
 mod memory;

@@ -7,12 +7,14 @@
 
 use super::Simulated;
 use super::callbacks;
+use super::children::Family;
 use super::code::Loaded;
 use super::device::{self, COMPUTE_QUEUES, COMPUTE_UNITS, Device, QueueChoice};
 use super::enqueue::KernelSource;
 use super::environment::Readings;
 use super::executor::{Executor, Gate, Stuck, World};
 use super::graphs::Numbers;
+use super::instructions::CountedInstructions;
 use super::machine::{Command, Demand, Machine, WorkIndex};
 use super::managed::{Fault, Managed};
 use super::memory::Memory;
@@ -29,13 +31,15 @@ use crate::collect::notify::Followers;
 use crate::collect::process;
 use crate::collect::recorder::Recorder;
 use crate::collect::sampling::SamplingError;
+use crate::collect::sampling::lines::Lines;
 use crate::collect::source::Source;
 use crate::collect::switchboard::Switchboard;
+use crate::platform::sync::lock_std;
 use crate::record::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Host memory that can be page-locked.
@@ -102,10 +106,12 @@ pub(super) struct Runtime {
     pub(super) managed: RefCell<Managed>,
     pub(super) graphs: Numbers,
     pub(super) counts: Counts,
+    /// The source lines that have been written.
+    lines: Arc<Mutex<Lines>>,
     /// Loaded code by its kernels, shared by the devices.
     loaded: RefCell<HashMap<*const KernelSource, Rc<Loaded>>>,
     machine: RefCell<Machine>,
-    works: RefCell<Recent<WorkState>>,
+    pub(super) works: RefCell<Recent<WorkState>>,
     seed: u64,
     threads: Cell<u32>,
     first_thread: u32,
@@ -159,17 +165,22 @@ struct Recorded {
     waits: Vec<WorkIndex>,
 }
 
-struct WorkState {
+/// Enqueued work, until its completion is recorded.
+pub(super) struct WorkState {
     id: WorkId,
     correlation: CorrelationId,
     device: usize,
     stream: Stream,
-    queued: Moment,
-    submitted: Moment,
+    pub(super) queued: Moment,
+    pub(super) submitted: Moment,
     /// Subscribers to its completion.
     followers: Option<Followers>,
     /// The page fault at its start.
     fault: Option<Fault>,
+    /// The children that it launches.
+    pub(super) family: Option<Family>,
+    /// Set if its instructions are counted.
+    instructions: Option<CountedInstructions>,
     /// Whether its completion was recorded.
     completed: bool,
 }
@@ -212,6 +223,7 @@ impl Runtime {
             HostTime::Virtual => FIRST_THREAD,
             HostTime::Real { .. } => FIRST_THREAD_HERE,
         };
+        let lines = Arc::default();
         let mut machine = Machine::default();
         let host_link = machine.engine(HOST_BANDWIDTH);
         let devices: Vec<Device> = board.names().batch(devices, |names| {
@@ -219,7 +231,7 @@ impl Runtime {
             board.observe(&Simulated.operations());
             let numbers = 0..devices;
             let devices =
-                numbers.map(|number| Device::new(board, &mut machine, host_link, seed, number));
+                numbers.map(|number| Device::new(board, &mut machine, host_link, seed, number, &lines));
             let devices: Vec<Device> = devices.collect();
             (0..devices.len()).for_each(|number| device::name_links(names, &devices, number));
             devices
@@ -235,6 +247,7 @@ impl Runtime {
             managed: RefCell::default(),
             graphs: Numbers::default(),
             counts: Counts::default(),
+            lines,
             loaded: RefCell::default(),
             machine: RefCell::new(machine),
             works: RefCell::default(),
@@ -414,7 +427,7 @@ impl Runtime {
         Event(events.len() - 1)
     }
 
-    /// Enqueues work in `stream`.
+    /// Enqueues work in `stream`, or work that `parent` launches, which is no part of the stream's order.
     pub(super) fn enqueue(
         &self,
         host: &mut HostThread,
@@ -422,13 +435,17 @@ impl Runtime {
         stream: Stream,
         choice: QueueChoice,
         demand: Demand,
+        parent: Option<WorkIndex>,
     ) -> EnqueuedWork {
         let state = &mut self.streams.borrow_mut()[stream.0];
         let device = &self.devices[state.device];
         let queue = device.queue(choice, state.compute_queue);
         let mut random = device.random.borrow_mut();
         let submitted = self.now() + Nanos(random.around(450, 30));
-        let mut after = std::mem::take(&mut state.waits);
+        let mut after = match parent {
+            Some(_) => Vec::new(),
+            None => std::mem::take(&mut state.waits),
+        };
         let work = host.new_work();
         for waited_for in &after {
             let mut record = Dependency::blank();
@@ -436,7 +453,7 @@ impl Runtime {
             record.waited_for = self.work_id(Some(*waited_for));
             host.write(record);
         }
-        after.extend(state.last);
+        after.extend(state.last.filter(|_| parent.is_none()));
         let mut machine = self.machine.borrow_mut();
         if choice == QueueChoice::Compute {
             after.extend(device.counters.serialize(machine.next_index()));
@@ -447,8 +464,11 @@ impl Runtime {
             arrives: submitted + Nanos(random.around(1_300, 20)),
             latency: Nanos(random.around(1_100, 40)),
             after,
+            parent,
         });
-        state.last = Some(index);
+        if parent.is_none() {
+            state.last = Some(index);
+        }
         state.submitted += 1;
         host.work_begins(call);
         let new = WorkState {
@@ -460,6 +480,8 @@ impl Runtime {
             submitted,
             followers: None,
             fault: None,
+            family: None,
+            instructions: None,
             completed: false,
         };
         self.works.borrow_mut().push(new, |work| work.completed);
@@ -472,7 +494,11 @@ impl Runtime {
                 agent: device.agent,
                 context: device.context,
                 queue: queue.id,
-                stream: state.id,
+                // The streams of kernels are not those of the host.
+                stream: match parent {
+                    None => state.id,
+                    Some(_) => StreamId::NONE,
+                },
                 thread: host.thread(),
                 ..WorkHeader::default()
             },
@@ -485,6 +511,20 @@ impl Runtime {
     pub(super) fn set_fault(&self, fault: Option<Fault>) {
         if let Some(work) = self.works.borrow_mut().last_mut() {
             work.fault = fault;
+        }
+    }
+
+    /// Sets the children of the work enqueued last.
+    pub(super) fn set_family(&self, family: Family) {
+        if let Some(work) = self.works.borrow_mut().last_mut() {
+            work.family = Some(family);
+        }
+    }
+
+    /// Has the instructions of the work enqueued last counted.
+    pub(super) fn count_instructions(&self, of: CountedInstructions) {
+        if let Some(work) = self.works.borrow_mut().last_mut() {
+            work.instructions = Some(of);
         }
     }
 
@@ -560,12 +600,21 @@ impl Runtime {
             work.completed = true;
             let (queued, submitted, stream) = (work.queued, work.submitted, work.stream);
             let (id, correlation, fault) = (work.id, work.correlation, work.fault);
+            let (family, instructions) = (work.family.take(), work.instructions.take());
             drop(works);
             self.keep_room();
             if let Some(fault) = fault {
                 self.record_fault(&mut host, &fault, finished.start);
             }
+            if let Some(instructions) = instructions {
+                let mut lines = lock_std(&self.lines);
+                let place = (device.agent, id, correlation);
+                instructions.record(&mut host, self.names(), &mut lines, place);
+            }
             let mut clock = device.clock.borrow_mut();
+            if let Some(family) = family {
+                family.record(&mut host, &mut clock, (device.agent, id));
+            }
             let mut record = Completion::blank();
             (record.work, record.correlation) = (id, correlation);
             record.queued = clock.read(queued);
@@ -658,11 +707,12 @@ impl World for Runtime {
         self.read_due_clocks(now);
         self.read_due_environment(now);
         let mut finished = Vec::new();
-        let spans = {
+        let (spans, preempted) = {
             let mut machine = self.machine.borrow_mut();
             machine.advance(now, &mut finished);
-            machine.take_spans()
+            (machine.take_spans(), machine.take_preempted())
         };
+        preempted.iter().for_each(|one| self.note_preempted(one));
         for span in spans {
             let mut devices = self.devices.iter();
             if let Some(device) = devices.find(|device| device.compute == span.engine) {

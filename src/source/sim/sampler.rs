@@ -23,7 +23,7 @@ use crate::code::aggregate::Aggregates;
 use crate::collect::agents::{ConfigureError, Provider};
 use crate::collect::correlation::HostThread;
 use crate::collect::recorder::Recorder;
-use crate::collect::sampling::lines::Lines;
+use crate::collect::sampling::lines::{Lines, Place};
 use crate::collect::sampling::{Configuration, Deliver, Delivery, Request};
 use crate::platform::sync::lock_std;
 use crate::record::*;
@@ -107,7 +107,7 @@ struct State {
     dispatches: BTreeMap<WorkIndex, Dispatch>,
     buffered: Vec<BufferedSample>,
     aggregates: Aggregates,
-    lines: Lines,
+    lines: Arc<Mutex<Lines>>,
     /// The fill level of the device's memory in thousandths of a sample, at this moment.
     memory: (u64, Moment),
 }
@@ -129,7 +129,12 @@ enum BufferedSample {
 }
 
 impl DeviceSampler {
-    pub(super) fn new(agent: AgentId, seed: u64, number: usize) -> DeviceSampler {
+    pub(super) fn new(
+        agent: AgentId,
+        seed: u64,
+        number: usize,
+        lines: &Arc<Mutex<Lines>>,
+    ) -> DeviceSampler {
         DeviceSampler(Mutex::new(State {
             agent,
             seed,
@@ -143,7 +148,7 @@ impl DeviceSampler {
             dispatches: BTreeMap::new(),
             buffered: Vec::new(),
             aggregates: Aggregates::default(),
-            lines: Lines::default(),
+            lines: lines.clone(),
             memory: (0, Moment::BEGIN),
         }))
     }
@@ -217,7 +222,16 @@ impl DeviceSampler {
             let board = host.board().clone();
             for mut record in aggregated.iter().flat_map(|samples| samples.records()) {
                 keep_room(recorder.as_ref());
-                state.lines.of(board.names(), host, &mut record);
+                let place = Place {
+                    code_object: record.code_object,
+                    offset: record.offset,
+                    kernel: record.kernel,
+                };
+                let code = &dispatch.launched.code;
+                let type_of = |offset| code.instruction_type(offset);
+                let mut lines = lock_std(&state.lines);
+                record.source_locator = lines.locate(board.names(), host, place, &type_of);
+                drop(lines);
                 if !host.write_to(delivery.buffers, record) {
                     totals.dropped += record.samples;
                 }

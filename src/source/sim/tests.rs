@@ -11,6 +11,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// Migrations of managed memory in the demo, of which no tool is called back.
 const MIGRATIONS: u64 = 6;
 
+/// Kernels that kernels launch, of which no tool is called back either: two on each device.
+const CHILDREN: u64 = 4;
+
 /// Everything that a run of the demo recorded.
 struct Run {
     bytes: Vec<u8>,
@@ -29,6 +32,8 @@ struct Run {
     /// Migrations of managed memory, which no call enqueues.
     migrations: Vec<(MemoryCopy, Completion)>,
     nodes: Vec<GraphNode>,
+    children: Vec<ChildKernel>,
+    preemptions: Vec<Preemption>,
     completions: HashMap<WorkId, Completion>,
 }
 
@@ -82,6 +87,8 @@ impl Run {
             dependencies: Vec::new(),
             migrations: Vec::new(),
             nodes: Vec::new(),
+            children: Vec::new(),
+            preemptions: Vec::new(),
             completions: HashMap::new(),
         };
         for bytes in records {
@@ -115,6 +122,8 @@ impl Run {
             Kind::MARKER => self.markers.extend(record.read::<Marker>()),
             Kind::DEPENDENCY => self.dependencies.extend(record.read::<Dependency>()),
             Kind::GRAPH_NODE => self.nodes.extend(record.read::<GraphNode>()),
+            Kind::CHILD_KERNEL => self.children.extend(record.read::<ChildKernel>()),
+            Kind::PREEMPTION => self.preemptions.extend(record.read::<Preemption>()),
             Kind::COMPLETION => {
                 let completion = record.read::<Completion>().unwrap();
                 let second = self.completions.insert(completion.work, completion);
@@ -266,6 +275,38 @@ fn each_kernel_of_a_graph_is_a_node_of_it() {
 }
 
 #[test]
+fn a_kernel_waits_for_the_kernels_that_it_launches_and_makes_room_for_them() {
+    let run = demo();
+    let kernels: HashMap<WorkId, KernelDispatch> =
+        run.kernels.iter().map(|one| (one.work.id, *one)).collect();
+    assert_eq!(run.children.len() as u64, CHILDREN);
+    for child in &run.children {
+        let (parent, own) = (kernels[&child.parent], kernels[&child.work]);
+        assert_eq!(child.parent_grid, parent.grid_id);
+        assert_eq!(child.parent_kernel, parent.kernel);
+        assert_eq!(own.work.correlation, parent.work.correlation);
+        let [times, of_parent] = [child.work, child.parent].map(|work| run.completions[&work]);
+        assert!(of_parent.start < times.queued && times.end < of_parent.end);
+        let at = |what: PreemptionKind| {
+            let of_block = run.preemptions.iter().filter(|one| {
+                (one.work, one.workgroup, one.what) == (child.parent, child.parent_workgroup, what)
+            });
+            let times: Vec<DeviceTime> = of_block.map(|one| one.time).collect();
+            assert_eq!(times.len(), 1, "{what:?}");
+            times[0]
+        };
+        assert_eq!(at(PreemptionKind::SAVE), times.queued);
+        assert!(at(PreemptionKind::RESTORE) >= times.end);
+    }
+    assert!(
+        run.preemptions
+            .iter()
+            .all(|one| one.grid == kernels[&one.work].grid_id)
+    );
+    assert_eq!(run.preemptions.len() as u64, 2 * CHILDREN);
+}
+
+#[test]
 fn pages_move_while_the_kernel_that_needs_them_waits() {
     let run = demo();
     // To the devices until the pages are mapped there, and to the host at the end.
@@ -340,6 +381,9 @@ fn a_stream_runs_its_work_in_order_whatever_queue_it_goes_to() {
     for one in run.work() {
         streams.entry(one.stream).or_default().push(one);
     }
+    // Children are in the queue of their device, and in no stream.
+    let children = streams.remove(&StreamId::NONE).unwrap_or_default();
+    assert_eq!(children.len(), run.children.len());
     for work in streams.values_mut() {
         work.sort_by_key(|work| (work.enqueued, work.id));
         for pair in work.windows(2) {
@@ -686,10 +730,11 @@ fn a_tool_is_called_back_for_every_call_and_all_work() {
         (report.calls, report.calls)
     );
     let all = |operation, count| (operation, count);
+    let host_kernels = report.kernels - CHILDREN;
     for (operation, expected) in [
-        all((kernel_dispatch::ENQUEUE, Phase::Enter), report.kernels),
-        all((kernel_dispatch::ENQUEUE, Phase::Exit), report.kernels),
-        all((kernel_dispatch::COMPLETE, Phase::Complete), report.kernels),
+        all((kernel_dispatch::ENQUEUE, Phase::Enter), host_kernels),
+        all((kernel_dispatch::ENQUEUE, Phase::Exit), host_kernels),
+        all((kernel_dispatch::COMPLETE, Phase::Complete), host_kernels),
         all(
             (memory_copy::COPY_COMPLETE, Phase::Complete),
             report.copies - MIGRATIONS,

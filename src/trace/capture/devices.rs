@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use super::Output;
+use super::children::{ChildOf, Children};
 use super::counters::{self, CounterTracks};
 use super::functions;
 use super::graphs::{Graphs, NodeRun};
@@ -17,7 +18,7 @@ use crate::clock::{self, HostClock};
 use crate::record::number_map::NumberMap;
 use crate::record::{
     self, AgentId, ClockPair, Completion, ContextId, CorrelationId, CounterValue, DeviceTime,
-    Domain, GraphNode, Kind, Nanos, QueueId, StreamId, ThreadId, Unfinished, WorkId,
+    Domain, GraphNode, Kind, Nanos, Preemption, QueueId, StreamId, ThreadId, Unfinished, WorkId,
     queue_properties,
 };
 use crate::trace::directory::Directory;
@@ -132,6 +133,8 @@ pub(super) struct Devices {
     /// The dependencies between pieces of work.
     pub waits: Waits,
     nodes: NumberMap<WorkId, GraphNode>,
+    /// Kernels that kernels launched, and preemptions.
+    pub children: Children,
     /// Launches of graphs, and what happened to graphs.
     pub graphs: Graphs,
     gauges: Gauges,
@@ -157,6 +160,7 @@ impl Devices {
             stages: Stages::default(),
             waits: Waits::default(),
             nodes: NumberMap::default(),
+            children: Children::new(process),
             graphs: Graphs::new(process),
             gauges: Gauges::new(process),
             counters: CounterTracks::default(),
@@ -171,6 +175,20 @@ impl Devices {
             self.nodes.clear();
         }
         self.nodes.insert(node.work, *node);
+    }
+
+    /// Passes on a preemption at `time`.
+    pub fn preempted(
+        &mut self,
+        stream: &mut Stream<'_>,
+        record: &Preemption,
+        time: Nanos,
+    ) -> io::Result<()> {
+        let place = self
+            .agents
+            .binary_search_by_key(&record.agent, |view| view.id);
+        let title = place.map_or("", |place| &self.agents[place].title);
+        self.children.preempted(stream, title, record, time)
     }
 
     /// Fits the agents' clocks again, with `host` and all readings in `metadata`.
@@ -454,9 +472,12 @@ impl Devices {
             let graph = ("graph", Value::Uint(node.graph.into()));
             [graph, ("graph_node", Value::Uint(node.node))]
         });
+        let child = self.children.take(metadata, id);
+        let child = child.as_ref().map(ChildOf::arguments);
         let further: Vec<Argument<'_>>;
-        if range.is_some() || node.is_some() {
+        if range.is_some() || node.is_some() || child.is_some() {
             let own = range.into_iter().chain(node.into_iter().flatten());
+            let own = own.chain(child.into_iter().flatten());
             let own = own.map(|(name, value)| Argument { name, value });
             further = own.chain(arguments.iter().copied()).collect();
             arguments = &further;

@@ -13,6 +13,7 @@ mod agents;
 mod announced;
 mod calls;
 mod captures;
+mod children;
 mod counters;
 mod devices;
 mod environment;

@@ -24,7 +24,7 @@ use crate::record::number_map::NumberMap;
 use crate::record::{
     AgentId, Allocation, Arguments, Completion, CorrelationId, CounterValue, Dependency,
     Environment, GraphChange, GraphNode, KernelDispatch, Kind, MemoryCopy, MemorySet, Nanos, Note,
-    Overhead, ProcessId, QueueId, RecordRef, StringId, Synchronization, ThreadId,
+    Overhead, Preemption, ProcessId, QueueId, RecordRef, StringId, Synchronization, ThreadId,
     UnifiedMemoryCounter, flags, queue_properties,
 };
 use crate::trace::model::nesting::Nesting;
@@ -219,6 +219,16 @@ impl<'a> ProcessStream<'a> {
                 let node: Cow<'_, GraphNode> = read(record);
                 self.devices.add_node(&node);
                 Ok(())
+            }
+            Kind::CHILD_KERNEL => {
+                self.devices.children.add(&*read(record));
+                Ok(())
+            }
+            Kind::PREEMPTION => {
+                let record: Cow<'_, Preemption> = read(record);
+                let time = self.devices.time(record.agent, record.time);
+                let time = self.time_or_latest(time.unwrap_or_default());
+                self.devices.preempted(&mut output.stream, &record, time)
             }
             Kind::GRAPH_CHANGE => {
                 let change: Cow<'_, GraphChange> = read(record);

@@ -89,8 +89,8 @@ pub use ids::{
 };
 pub use note::{Loss, Note};
 pub use samples::{
-    CodeAddress, CodeFrame, Configuration, OutcomeCount, RawSample, SampleCount, SampleTotals,
-    Samples, SourceText, StackFrame, StackSamples,
+    CodeAddress, CodeFrame, Configuration, ExecutionCount, Executions, OutcomeCount, RawSample,
+    SampleCount, SampleTotals, Samples, SourceText, StackFrame, StackSamples,
 };
 pub use slice::{Argument, FlowPoint, Instant, Slice, SliceEnd, Value, category};
 pub use track::{Parent, Process, Track, TrackKind};

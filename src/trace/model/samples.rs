@@ -32,6 +32,8 @@ pub struct Samples {
     pub lines: Vec<SourceText>,
     /// Counts of samples.
     pub counts: Vec<SampleCount>,
+    /// Exact counts of executions, where instructions are counted.
+    pub executions: Vec<ExecutionCount>,
     /// Sums over dispatches that have ended.
     pub totals: Vec<SampleTotals>,
     /// How agents were sampled.
@@ -107,6 +109,46 @@ pub struct OutcomeCount {
     pub samples: u64,
     /// The number of these samples at which the arbiter issued no instruction at all.
     pub latency: u64,
+}
+
+/// Executions of an instruction, over all dispatches that were counted.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Executions {
+    /// Times that a wave executed it.
+    pub executed: u64,
+    /// The sum of the active lanes over these times.
+    pub threads: u64,
+    /// Times after which lanes of one wave went different ways.
+    pub diverged: u64,
+    /// Requests to global memory, or cycles of local memory.
+    pub transactions: u64,
+    /// The fewest transactions in which these bytes can be had.
+    pub ideal_transactions: u64,
+}
+
+impl Executions {
+    /// Adds further ones.
+    pub fn add(&mut self, more: &Executions) {
+        let plus = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
+        plus(&mut self.executed, more.executed);
+        plus(&mut self.threads, more.threads);
+        plus(&mut self.diverged, more.diverged);
+        plus(&mut self.transactions, more.transactions);
+        plus(&mut self.ideal_transactions, more.ideal_transactions);
+    }
+}
+
+/// Executions of one kernel at one address.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct ExecutionCount {
+    /// The agent.
+    pub agent: AgentId,
+    /// The kernel.
+    pub kernel: KernelId,
+    /// The address.
+    pub address: u32,
+    /// The executions.
+    pub executions: Executions,
 }
 
 /// Sums over dispatches of a kernel.

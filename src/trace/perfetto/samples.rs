@@ -3,7 +3,7 @@
 use super::schema::PcSamples;
 use super::schema::pc_samples::address::Frame;
 use super::schema::pc_samples::{
-    Address, Agent, CodeObject, Configuration, Count, Kernel, Line, Raw, Text, Totals,
+    Address, Agent, CodeObject, Configuration, Count, Execution, Kernel, Line, Raw, Text, Totals,
 };
 use crate::code::aggregate::Outcome;
 use crate::record::{
@@ -11,8 +11,8 @@ use crate::record::{
     SamplingMethod, SamplingUnit, WorkId,
 };
 use crate::trace::model::{
-    self, CodeAddress, CodeFrame, OutcomeCount, RawSample, SampleCount, SampleTotals, Samples,
-    SourceText,
+    self, CodeAddress, CodeFrame, ExecutionCount, Executions, OutcomeCount, RawSample, SampleCount,
+    SampleTotals, Samples, SourceText,
 };
 
 /// The packet of a part of the counts.
@@ -80,6 +80,16 @@ pub(super) fn message(samples: &Samples) -> PcSamples {
         }),
         invalid: (samples.invalid > 0).then_some(samples.invalid),
         shown_one_of: samples.shown_one_of,
+        executions: all(&samples.executions, |count| Execution {
+            agent: Some(count.agent.0),
+            kernel: Some(count.kernel.0),
+            address: Some(count.address),
+            executed: Some(count.executions.executed),
+            threads: Some(count.executions.threads),
+            diverged: Some(count.executions.diverged),
+            transactions: Some(count.executions.transactions),
+            ideal_transactions: Some(count.executions.ideal_transactions),
+        }),
         raw: (!samples.raw.is_empty()).then(|| columns(&samples.raw)),
     }
 }
@@ -144,6 +154,18 @@ pub(super) fn samples(message: &PcSamples) -> Samples {
                 unit: SamplingUnit(configuration.unit() as u8),
                 interval: configuration.interval(),
             }
+        }),
+        executions: all(&message.executions, |count| ExecutionCount {
+            agent: AgentId(count.agent()),
+            kernel: KernelId(count.kernel()),
+            address: count.address(),
+            executions: Executions {
+                executed: count.executed(),
+                threads: count.threads(),
+                diverged: count.diverged(),
+                transactions: count.transactions(),
+                ideal_transactions: count.ideal_transactions(),
+            },
         }),
         invalid: message.invalid(),
         shown_one_of: message.shown_one_of,

@@ -762,6 +762,18 @@ fn sampled(process: ProcessIndex) -> Samples {
             count(1, &[counted(waiting, 3, 1), counted(issued, 40, 0)]),
             count(2, &[counted(issued, 500, 0)]),
         ],
+        executions: vec![ExecutionCount {
+            agent,
+            kernel,
+            address: 2,
+            executions: Executions {
+                executed: 90,
+                threads: 900,
+                diverged: 3,
+                transactions: 70,
+                ideal_transactions: 35,
+            },
+        }],
         totals: vec![SampleTotals {
             agent,
             kernel,

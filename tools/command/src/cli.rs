@@ -424,8 +424,8 @@ pub struct Scope {
     pub stop_on: Option<String>,
 
     /// Record only this kind: api, kernel-dispatch, memory-copy, memory-set, memory-allocation, synchronization,
-    /// dependency, graph-node, arguments, overhead, marker, environment, and on request only graph-change,
-    /// unified-memory-counter. May be given more than once
+    /// dependency, graph-node, arguments, overhead, marker, child-kernel, preemption, environment, and on request only
+    /// graph-change, unified-memory-counter and instruction-count. May be given more than once
     #[arg(long = "kind", value_name = "KIND", value_parser = scope::kind)]
     pub kinds: Vec<Kind>,
 
@@ -746,6 +746,11 @@ pub struct Demo {
     /// 1ms, and of the simulated GPU. CUDA reports them at a period of its own
     #[arg(long, value_name = "PERIOD", value_parser = scope::time)]
     pub environment_period: Option<Duration>,
+
+    /// Record only this kind, as in `record`: instruction-count counts each instruction of the kernels, beside
+    /// kernel-dispatch. May be given more than once
+    #[arg(long = "kind", value_name = "KIND", value_parser = scope::kind)]
+    pub kinds: Vec<Kind>,
 
     #[command(flatten)]
     pub counting: Counting,

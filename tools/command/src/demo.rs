@@ -140,6 +140,7 @@ fn run_with_tools(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
     }
     record.counting = arguments.counting;
     record.environment_period = arguments.environment_period;
+    record.scope.kinds = arguments.kinds;
     record.output = Some(arguments.output);
     record.tool = arguments.tool;
     record.capture = arguments.capture;
@@ -196,6 +197,7 @@ fn record_here(capture: &std::path::Path, arguments: &Demo) -> Result<(), Failur
     let options = RecorderOptions {
         ticks: TickSource::Virtual,
         scope: Scope {
+            kinds: arguments.kinds.clone(),
             sampling: arguments.sampling(),
             counters: arguments.counting.choice()?,
             environment_period: arguments.environment_period,

@@ -22,6 +22,15 @@ const fn kernel(
         resident,
         group_time,
         code,
+        child: None,
+    }
+}
+
+/// `kernel`, each workgroup of which launches `child`.
+const fn launching(kernel: KernelSource, child: &'static str) -> KernelSource {
+    KernelSource {
+        child: Some(child),
+        ..kernel
     }
 }
 
@@ -80,4 +89,10 @@ pub(super) static KERNELS: &[KernelSource] = &[
     kernel("_ZN5optim9adam_stepI4halffLi4EEEvPPT_PPT0_S7_S7_fffi",
         "void optim::adam_step<half, float, 4>(half**, float**, float**, float**, float, float, float, int)",
         [512, 1, 1], [56, 0, 0], [4, 18_000], &ADAM),
+    launching(kernel("_ZN4data9partitionEPii",
+        "void data::partition(int*, int)",
+        [256, 1, 1], [24, 1_024, 0], [8, 30_000], &PARTITION), "data::sort_part"),
+    kernel("_ZN4data9sort_partEPii",
+        "void data::sort_part(int*, int)",
+        [256, 1, 1], [30, 2_048, 0], [8, 14_000], &REDUCE),
 ];

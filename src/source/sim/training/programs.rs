@@ -416,3 +416,30 @@ void patch_embed(global const half *image, global const half *weights, global ha
         global_store_dword v[0:1], v16, s[0:1]
         11 s_endpgm",
 };
+
+pub(super) static PARTITION: Code = Code {
+    source: "\
+// Parts the indices of the images by size; each workgroup has its part sorted by a kernel of its own, and waits for that.
+void partition(global int *indices, int count)
+{
+    for (int i = get_global_id(0); i < count; i += get_global_size(0))
+        move(indices, i, size_of(indices[i]) < median(indices));
+    enqueue_kernel(get_default_queue(), CLK_ENQUEUE_FLAGS_NO_WAIT, range, ^{ sort_part(indices, count); });
+}
+
+",
+    text: "
+        2 s_load_dwordx4 s[0:3], s[4:5], 0x0
+        s_waitcnt lgkmcnt(0)
+        next:
+        5 global_load_dword v4, v[0:1], s[0:1] ;stride 4
+        s_waitcnt vmcnt(0)
+        v_cmp_lt_u32 v5, v4, v6
+        ds_write_b32 v2, v5 ;stride 8
+        s_waitcnt lgkmcnt(0)
+        global_store_dword v[0:1], v4, s[0:1]
+        4 s_cmp_lt_u32 s6, s7
+        s_cbranch_scc1 next ;x6
+        6 s_sendmsg sendmsg(MSG_INTERRUPT)
+        7 s_endpgm",
+};

@@ -47,6 +47,15 @@ impl Replica {
         thread
             .memset_async(memory.gradients, 0, bytes, streams.compute)
             .await?;
+        let launch = Launch {
+            groups: [2, 1, 1],
+            local_memory: 0,
+            stream: streams.upload,
+            managed: None,
+        };
+        thread
+            .launch(&module, module.find("data::partition"), launch)
+            .await?;
         let optimizer = optimizer(thread, &module, streams.compute).await;
         let equipment = Equipment {
             module,

@@ -2,10 +2,12 @@
 //! for issue, meet at barriers, and sleep. The reasons for stalls follow from that.
 //!
 //! * `program` parses a kernel's disassembly, which the model executes.
+//! * `executed` counts the instructions of whole launches.
 //! * `unit` simulates a compute unit cycle by cycle.
 //! * `window` stores the cycles of a stretch of steady state. A long kernel repeats it, so that not all
 //!   cycles need to be simulated, and every cycle still has one well-defined state.
 
+mod executed;
 mod program;
 mod unit;
 mod window;
@@ -13,7 +15,8 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub(super) use program::{Operation, Program};
+pub(super) use executed::Executed;
+pub(super) use program::{Operation, Program, TEXEL_BYTES};
 pub(super) use unit::Did;
 pub(super) use unit::SIMDS;
 pub(super) use window::{Seen, Visit, Window};

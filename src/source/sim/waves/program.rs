@@ -10,10 +10,12 @@
 //! ```
 //!
 //! An instruction without a line number has the line of the previous one. `;x48` states that the branch is taken 48
-//! times before it falls through, `;lanes 16` the number of active lanes. `s_cbranch_execz` is taken by all waves of a
+//! times before it falls through, `;lanes 16` the number of active lanes, `;stride 4` that the lanes of an access are 4
+//! elements apart. `s_cbranch_execz` is taken by all waves of a
 //! workgroup but the first. The mnemonics are those of AMD's CDNA instruction set, as far as the model distinguishes
 //! them; operands state dependencies.
 
+use crate::record::{AccessDirection, InstructionClass, InstructionType};
 use std::collections::HashMap;
 
 /// An instruction.
@@ -26,6 +28,10 @@ pub(in crate::source::sim) struct Line {
     pub writes: Option<Registers>,
     /// The number of active lanes.
     pub lanes: u32,
+    /// Accesses: the elements from the address of a lane to that of the next one.
+    pub stride: u32,
+    /// Whether it writes memory.
+    pub stores: bool,
     /// Line of the source.
     pub line: u32,
     /// The offset in the program, in bytes.
@@ -41,8 +47,24 @@ pub(in crate::source::sim) struct Registers {
     pub count: u16,
 }
 
-/// Local memory bandwidth, in bytes per cycle.
+/// Local memory bandwidth, in bytes per cycle, and its banks.
 const LOCAL_BYTES: u64 = 128;
+const BANKS: u32 = 32;
+/// Bytes of a request to memory.
+const REQUEST_BYTES: u64 = 64;
+
+/// An access to memory, as far as an instruction makes one.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::source::sim) struct Access {
+    pub class: InstructionClass,
+    pub direction: AccessDirection,
+    /// Bytes for each lane.
+    pub bytes: u32,
+    /// Requests to global memory, or cycles of local memory.
+    pub transactions: u64,
+    /// The fewest that are possible.
+    pub ideal_transactions: u64,
+}
 
 /// The number of registers.
 pub(super) const REGISTERS: usize = 640;
@@ -98,9 +120,101 @@ pub(in crate::source::sim) struct Program {
 }
 
 impl Line {
-    /// The cycles of local memory that an access to `bytes` for each lane takes.
+    /// The cycles of local memory that an access to `bytes` for each lane takes: lanes that are an even number of elements
+    /// apart leave banks unused.
     pub fn local_cycles(&self, bytes: u32) -> u64 {
-        u64::from(self.lanes * bytes).div_ceil(LOCAL_BYTES)
+        let conflicts = 1 << self.stride.trailing_zeros().min(BANKS.trailing_zeros());
+        u64::from(self.lanes * bytes).div_ceil(LOCAL_BYTES) * conflicts
+    }
+
+    /// The requests to memory of an access to `bytes` for each lane: those of 64 bytes, and those of 32.
+    pub fn requests(&self, bytes: u32) -> (u64, u64) {
+        let (lanes, bytes) = (u64::from(self.lanes), u64::from(bytes));
+        let span = lanes * bytes * u64::from(self.stride);
+        let (whole, small) = match span % REQUEST_BYTES {
+            0 => (span / REQUEST_BYTES, 0),
+            1..=32 => (span / REQUEST_BYTES, 1),
+            _ => (span / REQUEST_BYTES + 1, 0),
+        };
+        // Lanes that are further apart have requests of their own.
+        (whole.min(lanes * bytes.div_ceil(REQUEST_BYTES)), small)
+    }
+
+    /// The access that it makes.
+    pub fn access(&self) -> Access {
+        let ideal = Line {
+            stride: 1,
+            ..self.clone()
+        };
+        let requests = |line: &Line, bytes| {
+            let (whole, small) = line.requests(bytes);
+            whole + small
+        };
+        let (class, bytes, transactions, ideal_transactions) = match self.operation {
+            Operation::Load { bytes } | Operation::Store { bytes } => (
+                InstructionClass::GLOBAL_ACCESS,
+                bytes,
+                requests(self, bytes),
+                requests(&ideal, bytes),
+            ),
+            Operation::Texture => (
+                InstructionClass::GLOBAL_ACCESS,
+                TEXEL_BYTES,
+                requests(self, TEXEL_BYTES),
+                requests(&ideal, TEXEL_BYTES),
+            ),
+            Operation::Local { bytes } => (
+                InstructionClass::LOCAL_ACCESS,
+                bytes,
+                self.local_cycles(bytes),
+                ideal.local_cycles(bytes),
+            ),
+            // One value for all lanes.
+            Operation::LocalDirect => (InstructionClass::LOCAL_ACCESS, 4, 1, 1),
+            Operation::Branch { .. } | Operation::Skip { .. } | Operation::Jump { .. } => {
+                (InstructionClass::BRANCH, 0, 0, 0)
+            }
+            _ => (InstructionClass::EXECUTION, 0, 0, 0),
+        };
+        Access {
+            class,
+            direction: match bytes {
+                0 => AccessDirection::NONE,
+                _ if self.stores => AccessDirection::STORE,
+                _ => AccessDirection::LOAD,
+            },
+            bytes,
+            transactions,
+            ideal_transactions,
+        }
+    }
+}
+
+/// Bytes of a texel for each lane.
+pub(in crate::source::sim) const TEXEL_BYTES: u32 = 4;
+
+impl Operation {
+    /// The type of its instructions. Conditional branches are those that are taken.
+    pub fn instruction_type(&self) -> InstructionType {
+        match self {
+            Operation::Vector { dual: true, .. } => InstructionType::DUAL_VALU,
+            Operation::Vector { .. } => InstructionType::VALU,
+            Operation::Matrix { .. } => InstructionType::MATRIX,
+            Operation::Scalar | Operation::ScalarLoad => InstructionType::SCALAR,
+            Operation::Load { .. } | Operation::Store { .. } => InstructionType::FLAT,
+            Operation::Texture => InstructionType::TEX,
+            Operation::Local { .. } => InstructionType::LDS,
+            Operation::LocalDirect => InstructionType::LDS_DIRECT,
+            Operation::Barrier => InstructionType::BARRIER,
+            Operation::Branch { .. } | Operation::Skip { .. } => InstructionType::BRANCH_TAKEN,
+            Operation::Jump { .. } => InstructionType::JUMP,
+            Operation::Message => InstructionType::MESSAGE,
+            Operation::Export => InstructionType::EXPORT,
+            Operation::Wait { .. }
+            | Operation::Sleep { .. }
+            | Operation::Internal { .. }
+            | Operation::End => InstructionType::OTHER,
+        }
     }
 }
 
@@ -160,11 +274,14 @@ fn instruction(
     }
     let mut times = 1;
     let mut lanes = 64;
+    let mut stride = 1;
     for note in notes.split(';').map(str::trim) {
         if let Some(number) = note.strip_prefix('x') {
             times = number.parse().map_err(|_| "no number of turns")?;
         } else if let Some(number) = note.strip_prefix("lanes ") {
             lanes = number.parse().map_err(|_| "no number of lanes")?;
+        } else if let Some(number) = note.strip_prefix("stride ") {
+            stride = number.parse().map_err(|_| "no number of elements")?;
         }
     }
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
@@ -260,6 +377,8 @@ fn instruction(
         reads: ranges,
         writes,
         lanes,
+        stride,
+        stores: matches!(operation, Store { .. }) || mnemonic.starts_with("ds_write"),
         line,
         offset,
         text: text.to_owned(),

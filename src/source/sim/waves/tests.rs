@@ -1,8 +1,9 @@
 //! Properties of the model for kernels of different kinds, and agreement of samples with a count of every cycle.
 
 use super::*;
-use crate::record::{InstructionType, NotIssued};
-use crate::source::sim::random::Random;
+use crate::record::{InstructionType, NotIssued, Snapshot};
+use crate::source::sim::random::{Purpose, Random};
+use crate::source::sim::waves::unit::Unit;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -481,4 +482,68 @@ fn the_instructions_of_a_workgroup_are_those_that_the_unit_issues() {
         assert_eq!(counts.get(Event::Local), local, "{name}");
         assert_eq!(counts.get(Event::Wave), number(&|of| *of == End), "{name}");
     }
+}
+
+/// The executions of each instruction by `groups` workgroups, counted cycle by cycle in the slots of a unit.
+fn issued_by_unit(mix: &Mix) -> Vec<u64> {
+    let random = Random::fork(1, Purpose::Waves, 0);
+    let mut unit = Unit::new(&mix.program, mix.waves, mix.groups, random);
+    let mut row = vec![None; unit.slots()];
+    let mut arbiter = [Snapshot(0); SIMDS];
+    let mut issued = vec![0; mix.program.lines.len()];
+    let last = mix.program.lines.len() - 1;
+    // Each slot runs one wave: what it does after its end is another workgroup's.
+    let mut ended = vec![false; row.len()];
+    while !ended.iter().all(|ended| *ended) {
+        unit.step(&mut row, &mut arbiter);
+        for (cycle, ended) in row.iter().zip(&mut ended).filter(|(_, ended)| !**ended) {
+            let Some(cycle) = cycle else { continue };
+            if matches!(cycle.did, Did::Issued(_)) {
+                issued[usize::from(cycle.instruction)] += 1;
+                *ended = usize::from(cycle.instruction) == last;
+            }
+        }
+    }
+    issued
+}
+
+#[test]
+fn executions_are_those_that_a_unit_issues_cycle_by_cycle() {
+    for mix in mixes() {
+        let groups = mix.groups.clamp(1, 40 / mix.waves) as u64;
+        let executed = mix.program.executed(groups, mix.waves as u64);
+        let executed: Vec<u64> = executed.iter().map(|one| one.times).collect();
+        assert_eq!(executed, issued_by_unit(&mix), "{}", mix.name);
+    }
+}
+
+#[test]
+fn branches_diverge_and_strides_cost_transactions() {
+    let text = "
+        1 global_load_dword v4, v[0:1], s[0:1] ;stride 4
+        global_load_dword v4, v[0:1], s[0:1] ;stride 100
+        ds_write_b32 v2, v4 ;stride 8
+        2 s_cbranch_execz done
+        global_store_dword v[0:1], v4, s[0:1] ;lanes 1
+        done:
+        3 s_endpgm";
+    let program = Program::read(text).unwrap();
+    let transactions: Vec<_> = program
+        .lines
+        .iter()
+        .map(|line| (line.access().transactions, line.access().ideal_transactions))
+        .collect();
+    assert_eq!(
+        transactions,
+        [(16, 4), (64, 4), (16, 2), (0, 0), (1, 1), (0, 0)]
+    );
+    let executed: Vec<_> = program
+        .executed(3, 4)
+        .iter()
+        .map(|one| (one.times, one.diverged))
+        .collect();
+    assert_eq!(
+        executed,
+        [(12, 0), (12, 0), (12, 0), (12, 3), (3, 0), (12, 0)]
+    );
 }

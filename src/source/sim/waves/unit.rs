@@ -5,7 +5,7 @@
 //! has an instruction buffer, which one port of the instruction cache fills and a taken branch empties. The SIMDs of
 //! the unit share vector and scalar memory, local memory and textures.
 
-use super::program::{Operation, Program, REGISTERS, Registers};
+use super::program::{Line, Operation, Program, REGISTERS, Registers, TEXEL_BYTES};
 use crate::record::{InstructionType, MemoryCounters, NotIssued, Snapshot};
 use crate::source::sim::random::Random;
 use std::collections::VecDeque;
@@ -463,7 +463,7 @@ impl<'a> Unit<'a> {
                     return None;
                 }
                 take(&mut self.flat, now, u64::from(bytes))?;
-                let at = self.memory_access(line.lanes, bytes, MEMORY_LATENCY);
+                let at = self.memory_access(line, bytes, MEMORY_LATENCY);
                 let wave = &mut self.waves[slot_index];
                 match line.operation {
                     Load { .. } => in_order(&mut wave.loads, at),
@@ -479,7 +479,7 @@ impl<'a> Unit<'a> {
                     return None;
                 }
                 take(&mut self.texture, now, TEXTURE_CYCLES)?;
-                let at = self.memory_access(line.lanes, 4, TEXTURE_LATENCY);
+                let at = self.memory_access(line, TEXEL_BYTES, TEXTURE_LATENCY);
                 in_order(&mut self.waves[slot_index].textures, at);
                 InstructionType::TEX
             }
@@ -555,10 +555,11 @@ impl<'a> Unit<'a> {
         least + self.random.below(spread)
     }
 
-    /// When a memory access of `bytes` for each of `lanes` completes.
-    fn memory_access(&mut self, lanes: u32, bytes: u32, latency: (u64, u64)) -> u64 {
+    /// When a memory access to `bytes` for each lane of `line` completes.
+    fn memory_access(&mut self, line: &Line, bytes: u32, latency: (u64, u64)) -> u64 {
         self.operations += 1;
-        let cycles = (u64::from(lanes) * u64::from(bytes)).div_ceil(MEMORY_BYTES);
+        let (whole, small) = line.requests(bytes);
+        let cycles = (64 * whole + 32 * small).div_ceil(MEMORY_BYTES);
         self.memory = self.memory.max(self.now) + cycles;
         let at = (self.now + self.latency(latency)).max(self.memory);
         in_order(&mut self.in_flight, at);

@@ -13,8 +13,8 @@ use crate::record::number_map::NumberMap;
 use crate::record::{AgentId, CodeObjectId, KernelId, SamplingTotals};
 use crate::trace::capture::devices::Devices;
 use crate::trace::model::{
-    CodeAddress, CodeFrame, Configuration, OutcomeCount, ProcessIndex, RawSample, SampleCount,
-    SampleTotals, SamplerIndex, Samples, SourceText,
+    CodeAddress, CodeFrame, Configuration, ExecutionCount, Executions, OutcomeCount, ProcessIndex,
+    RawSample, SampleCount, SampleTotals, SamplerIndex, Samples, SourceText,
 };
 
 /// Maximum number of addresses that are distinguished in one trace; samples at others count for the kernel as a whole.
@@ -113,6 +113,26 @@ impl Counts {
             });
             self.entries += 1;
         }
+        self.take_if_full(full);
+    }
+
+    /// Adds the executions of an instruction. Full parts are appended to `full`.
+    pub fn executions(
+        &mut self,
+        names: &mut Names<'_>,
+        (agent, kernel, address): (AgentId, KernelId, Address),
+        executions: Executions,
+        full: &mut Vec<Samples>,
+    ) {
+        self.agent(names, agent);
+        self.kernel_name(names, kernel);
+        let address = self.address(names, address);
+        self.next().executions.push(ExecutionCount {
+            agent,
+            kernel,
+            address,
+            executions,
+        });
         self.take_if_full(full);
     }
 

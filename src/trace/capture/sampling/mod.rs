@@ -6,6 +6,7 @@
 //! come, too, but no longer than [`MAX_HELD`] others. All memory here is bounded.
 
 mod counts;
+mod executions;
 mod places;
 
 use std::borrow::Cow;
@@ -30,6 +31,7 @@ use crate::trace::model::join::Enqueue as _;
 use crate::trace::model::stalls::Stalls;
 use crate::trace::model::{ProcessIndex, RawSample, Samples, StackFrame, WorkSamples};
 use counts::{Counts, Names};
+use executions::ExecutionSums;
 use places::{Places, kernel_name, line_name};
 
 pub use crate::trace::model::flame::MAX_SHOWN;
@@ -121,6 +123,7 @@ pub(super) struct Sampling {
     stalls: Stalls,
     places: Places,
     counts: Counts,
+    executions: ExecutionSums,
     dispatches: NumberMap<WorkId, Dispatch>,
     order: VecDeque<WorkId>,
     /// Agents that cannot identify the dispatches of samples: their kernels do not wait for any.
@@ -154,6 +157,7 @@ impl Sampling {
             stalls: Stalls::default(),
             places: Places::default(),
             counts: Counts::new(process),
+            executions: ExecutionSums::default(),
             dispatches: NumberMap::default(),
             order: VecDeque::new(),
             without_dispatches: Vec::new(),
@@ -186,6 +190,7 @@ impl Sampling {
                 | Kind::PC_SAMPLE_INVALID
                 | Kind::PC_SAMPLE_AGGREGATE
                 | Kind::PC_SAMPLING_TOTALS
+                | Kind::INSTRUCTION_COUNT
         )
     }
 
@@ -358,6 +363,13 @@ impl Sampling {
         record: &RecordRef<'_>,
         ready: &mut Ready,
     ) -> io::Result<()> {
+        if record.kind() == Kind::INSTRUCTION_COUNT {
+            self.executions.add(&*read(record));
+            if self.executions.len() > MAX_ENTRIES {
+                self.pass_on(output, metadata, devices)?;
+            }
+            return Ok(());
+        }
         (self.active, self.sampled) = (true, true);
         match record.kind() {
             Kind::PC_SAMPLE_HOST_TRAP => {
@@ -519,6 +531,10 @@ impl Sampling {
             self.counts
                 .kernel(&mut names, (agent, kernel), &samples, &mut parts);
         }
+        for (place, executions) in self.executions.take() {
+            self.counts
+                .executions(&mut names, place, executions, &mut parts);
+        }
         parts.extend(self.counts.take());
         let consumer = &mut output.stream.consumer;
         parts.iter().try_for_each(|part| consumer.samples(part))
@@ -534,7 +550,7 @@ impl Sampling {
     ) -> io::Result<()> {
         while self.take_oldest(ready) {}
         if self.samples == 0 && self.counts.is_empty() {
-            return Ok(());
+            return self.pass_on(output, metadata, devices);
         }
         self.show_counted(devices);
         let stream = &mut output.stream;

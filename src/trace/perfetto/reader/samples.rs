@@ -63,6 +63,11 @@ impl SampleReferences {
             refer("kernel", &described.kernels, count.kernel());
             refer("address", &described.addresses, count.address());
         }
+        for count in &samples.executions {
+            refer("agent", &described.agents, count.agent());
+            refer("kernel", &described.kernels, count.kernel());
+            refer("address", &described.addresses, count.address());
+        }
         for totals in &samples.totals {
             refer("agent", &described.agents, totals.agent());
             refer("kernel", &described.kernels, totals.kernel());

@@ -252,6 +252,7 @@ pub mod pc_samples {
     pub const SHOWN_ONE_OF: u32 = 12;
     pub const RAW: u32 = 13;
     pub const LINES: u32 = 14;
+    pub const EXECUTIONS: u32 = 16;
     pub mod address {
         pub const ID: u32 = 1;
         pub const CODE_OBJECT: u32 = 2;
@@ -285,6 +286,16 @@ pub mod pc_samples {
         pub const KERNEL: u32 = 2;
         pub const ADDRESS: u32 = 3;
         pub const OUTCOMES: u32 = 4;
+    }
+    pub mod execution {
+        pub const AGENT: u32 = 1;
+        pub const KERNEL: u32 = 2;
+        pub const ADDRESS: u32 = 3;
+        pub const EXECUTED: u32 = 4;
+        pub const THREADS: u32 = 5;
+        pub const DIVERGED: u32 = 6;
+        pub const TRANSACTIONS: u32 = 7;
+        pub const IDEAL_TRANSACTIONS: u32 = 8;
     }
     pub mod kernel {
         pub const ID: u32 = 1;

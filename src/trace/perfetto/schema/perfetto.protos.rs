@@ -610,6 +610,8 @@ pub struct PcSamples {
     pub shown_one_of: ::core::option::Option<u64>,
     #[prost(message, optional, tag = "13")]
     pub raw: ::core::option::Option<pc_samples::Raw>,
+    #[prost(message, repeated, tag = "16")]
+    pub executions: ::prost::alloc::vec::Vec<pc_samples::Execution>,
 }
 /// Nested message and enum types in `PcSamples`.
 pub mod pc_samples {
@@ -767,6 +769,29 @@ pub mod pc_samples {
         /// Bits that name what is not known (see `absent` in schemas/records.md).
         #[prost(uint32, repeated, tag = "14")]
         pub absent: ::prost::alloc::vec::Vec<u32>,
+    }
+    /// Executions of one kernel at one address, exactly counted.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Execution {
+        #[prost(uint32, optional, tag = "1")]
+        pub agent: ::core::option::Option<u32>,
+        #[prost(uint32, optional, tag = "2")]
+        pub kernel: ::core::option::Option<u32>,
+        #[prost(uint32, optional, tag = "3")]
+        pub address: ::core::option::Option<u32>,
+        /// Times that a wave executed the instruction, and the sum of the active lanes over these times.
+        #[prost(uint64, optional, tag = "4")]
+        pub executed: ::core::option::Option<u64>,
+        #[prost(uint64, optional, tag = "5")]
+        pub threads: ::core::option::Option<u64>,
+        /// Times after which lanes of one wave went different ways.
+        #[prost(uint64, optional, tag = "6")]
+        pub diverged: ::core::option::Option<u64>,
+        /// Requests to global memory or cycles of local memory, and the fewest that are possible.
+        #[prost(uint64, optional, tag = "7")]
+        pub transactions: ::core::option::Option<u64>,
+        #[prost(uint64, optional, tag = "8")]
+        pub ideal_transactions: ::core::option::Option<u64>,
     }
 }
 /// A begin, an end, or an instant on a track.

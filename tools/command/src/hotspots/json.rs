@@ -52,6 +52,15 @@ fn tally(tally: &Tally, all: u64) -> Map<String, Value> {
         .iter()
         .map(|(what, count)| (what.name(), *count));
     map.insert("issued".into(), named(types.collect()));
+    let executions = &tally.executions;
+    if executions.executed > 0 {
+        map.insert("executed".into(), executions.executed.into());
+        map.insert("threads".into(), executions.threads.into());
+        map.insert("diverged".into(), executions.diverged.into());
+        map.insert("transactions".into(), executions.transactions.into());
+        let ideal = executions.ideal_transactions;
+        map.insert("ideal_transactions".into(), ideal.into());
+    }
     map
 }
 

@@ -1,4 +1,5 @@
-//! Hotspots as text: a table of kernels, and each kernel's source text with the samples of its lines and instructions.
+//! Hotspots as text: a table of kernels, and each kernel's source text with the samples and executions of its lines and
+//! instructions.
 
 use crate::figures::{count, grouped, shortened, shortened_apart, time};
 use gputrail::analysis::hotspots::{Instruction, Kernel, Report, Sampled, Tally};
@@ -31,7 +32,12 @@ struct Paint {
     on: bool,
     /// Whether to show columns of stochastic samples: whether waves issued, and why not.
     waves: bool,
+    /// Whether to show how often instructions were executed.
+    counted: bool,
 }
+
+/// The width of the columns of executions.
+const EXECUTIONS: usize = 46;
 
 impl Paint {
     fn with(self, code: &str, text: &str) -> String {
@@ -58,24 +64,48 @@ impl Paint {
         }
     }
 
-    /// The titles of the columns of shares.
+    /// How often instructions were executed, with how many lanes, and the transactions of their accesses, as columns.
+    fn executed(self, tally: &Tally) -> String {
+        let of = &tally.executions;
+        if !self.counted {
+            return String::new();
+        }
+        let lanes = part(of.threads, of.executed);
+        let (transactions, ideal) = match of.ideal_transactions {
+            0 => (String::new(), String::new()),
+            ideal => (
+                grouped(of.transactions),
+                format!("x{:.1}", part(of.transactions, ideal)),
+            ),
+        };
+        format!(
+            "  {:>14}  {lanes:>5.1}  {transactions:>13}  {ideal:>6}",
+            grouped(of.executed)
+        )
+    }
+
+    /// The titles of the columns of shares and executions.
     fn titles(self) -> String {
         let issued = if self.waves { "   issued" } else { "" };
-        format!("{:>9}{issued}", "share")
+        let executed = match self.counted {
+            true => format!(
+                "  {:>14}  {:>5}  {:>13}  {:>6}",
+                "executed", "lanes", "transactions", "ideal"
+            ),
+            false => String::new(),
+        };
+        format!("{:>9}{issued}{executed}", "share")
     }
 
-    /// An empty column as wide as [`Paint::issued`].
-    fn blank_issued(self) -> &'static str {
-        if self.waves { "         " } else { "" }
+    /// Empty columns as wide as [`Paint::issued`] and [`Paint::executed`].
+    fn blank_issued(self) -> String {
+        let issued = if self.waves { 9 } else { 0 };
+        " ".repeat(issued + if self.counted { EXECUTIONS } else { 0 })
     }
 
-    /// Empty columns as wide as the columns of shares.
-    fn blank(self) -> &'static str {
-        if self.waves {
-            "                  "
-        } else {
-            "         "
-        }
+    /// Empty columns as wide as those of shares and executions.
+    fn blank(self) -> String {
+        " ".repeat(9) + &self.blank_issued()
     }
 
     /// A share, in a colour that depends on it.
@@ -92,7 +122,14 @@ impl Paint {
 /// Writes the report. With `all`, everything of `kernels` is shown.
 pub fn write(report: &Report, kernels: &[&Kernel], all: bool, colours: bool) -> String {
     let waves = kernels.iter().any(|kernel| kernel.tally.stochastic > 0);
-    let paint = Paint { on: colours, waves };
+    let counted = kernels
+        .iter()
+        .any(|kernel| kernel.tally.executions.executed > 0);
+    let paint = Paint {
+        on: colours,
+        waves,
+        counted,
+    };
     let mut text = headline(report);
     overview(&mut text, report, kernels, all, paint);
     let detailed = if all { kernels.len() } else { DETAILED };
@@ -146,7 +183,9 @@ fn reasons(tally: &Tally) -> String {
         let share = 100.0 * part(*samples, tally.stochastic);
         format!("{why} {share:.0} %")
     });
-    leading.collect::<Vec<_>>().join(", ")
+    let diverged = tally.executions.diverged;
+    let diverged = (diverged > 0).then(|| format!("diverged {}", grouped(diverged)));
+    leading.chain(diverged).collect::<Vec<_>>().join(", ")
 }
 
 fn overview(text: &mut String, report: &Report, kernels: &[&Kernel], whole: bool, paint: Paint) {
@@ -168,9 +207,10 @@ fn overview(text: &mut String, report: &Report, kernels: &[&Kernel], whole: bool
     let (shown, rest) = kernels.split_at(kernels.len().min(most));
     for (kernel, name) in shown.iter().zip(&names) {
         let row = format!(
-            "  {}{}  {:>10}  {name:wide$}  {:devices$}  {}",
+            "  {}{}{}  {:>10}  {name:wide$}  {:devices$}  {}",
             paint.share(part(kernel.tally.samples, report.samples)),
             paint.issued(&kernel.tally),
+            paint.executed(&kernel.tally),
             grouped(kernel.tally.samples),
             shortened(&kernel.agent, 40),
             reasons(&kernel.tally),
@@ -227,9 +267,10 @@ fn row(text: &mut String, tally: &Tally, all: u64, place: &str, what: &str, pain
     let reasons = reasons(tally);
     let what = format!("{place} {}", cut(what));
     let row = format!(
-        "  {}{}  {what:wide$}  {}",
+        "  {}{}{}  {what:wide$}  {}",
         paint.share(part(tally.samples, all)),
         paint.issued(tally),
+        paint.executed(tally),
         paint.dim(&reasons),
         wide = WIDEST + 8,
     );

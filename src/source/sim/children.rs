@@ -1,0 +1,132 @@
+//! Kernels that kernels launch: each workgroup of the parent launches one child when half of the parent's work is done,
+//! and waits for it. The device saves the waiting workgroups, which makes room for the children, and restores them.
+
+use super::device::QueueChoice;
+use super::enqueue::{Launch, Module};
+use super::machine::{Preempted, WorkIndex};
+use super::runtime::{EnqueuedWork, Runtime};
+use super::thread::Thread;
+use super::time::{DeviceClock, Moment};
+use crate::collect::correlation::{CallInProgress, HostThread};
+use crate::record::{AgentId, ChildKernel, KernelDispatch, Preemption, PreemptionKind, WorkId};
+
+/// The workgroups of a child.
+const CHILD_GROUPS: [u32; 3] = [24, 1, 1];
+
+/// The children of a piece of work, and when it was saved and restored.
+#[derive(Debug, Default)]
+pub(super) struct Family {
+    grid: i64,
+    children: u32,
+    preempted: Vec<(Moment, PreemptionKind)>,
+}
+
+impl Thread {
+    /// Enqueues the children that the workgroups of `parent` launch, if its kernel has any.
+    pub(super) fn enqueue_children(
+        &mut self,
+        call: &CallInProgress,
+        module: &Module,
+        launch: Launch,
+        (parent, dispatch): (&EnqueuedWork, &KernelDispatch),
+        kernel: usize,
+    ) {
+        let Some(child) = module.child(kernel) else {
+            return;
+        };
+        self.runtime.set_family(Family {
+            grid: dispatch.grid_id,
+            children: launch.groups[0],
+            preempted: Vec::new(),
+        });
+        for workgroup in 0..launch.groups[0] {
+            let launch = Launch {
+                groups: CHILD_GROUPS,
+                managed: None,
+                ..launch
+            };
+            let mut record = ChildKernel::blank();
+            record.parent = parent.work.id;
+            record.parent_grid = dispatch.grid_id;
+            record.parent_kernel = dispatch.kernel;
+            record.parent_workgroup = [workgroup, 0, 0];
+            self.enqueue_child(call, module, child, launch, (parent, record));
+        }
+    }
+
+    fn enqueue_child(
+        &mut self,
+        call: &CallInProgress,
+        module: &Module,
+        index: usize,
+        launch: Launch,
+        (parent, mut child): (&EnqueuedWork, ChildKernel),
+    ) {
+        let mut record = self.kernel_record(module, index, launch);
+        let demand = self.kernel_demand(module, index, launch);
+        let runtime = self.runtime.clone();
+        let enqueued = runtime.enqueue(
+            &mut self.host(),
+            call,
+            launch.stream,
+            QueueChoice::Device,
+            demand,
+            Some(parent.index),
+        );
+        record.work = enqueued.work;
+        child.work = enqueued.work.id;
+        let mut host = self.host();
+        host.write(child);
+        host.write(record);
+        drop(host);
+        self.kernel_launched(
+            module,
+            index,
+            launch,
+            (&enqueued, demand),
+            Default::default(),
+        );
+    }
+}
+
+impl Runtime {
+    /// Notes that work was saved or restored. Its children are queued and submitted when it is saved.
+    pub(super) fn note_preempted(&self, preempted: &Preempted) {
+        let Preempted { work, at, saved } = *preempted;
+        let mut works = self.works.borrow_mut();
+        let Some(family) = &mut works.live_mut(work).family else {
+            return;
+        };
+        let what = match saved {
+            true => PreemptionKind::SAVE,
+            false => PreemptionKind::RESTORE,
+        };
+        family.preempted.push((at, what));
+        let children = family.children as usize;
+        for child in work.0 + 1..=work.0 + children {
+            if saved && let Some(child) = works.get_mut(WorkIndex(child)) {
+                (child.queued, child.submitted) = (at, at);
+            }
+        }
+    }
+}
+
+impl Family {
+    /// Writes the preemptions of the workgroups of `work`.
+    pub(super) fn record(
+        &self,
+        host: &mut HostThread,
+        clock: &mut DeviceClock,
+        (agent, work): (AgentId, WorkId),
+    ) {
+        for (at, what) in &self.preempted {
+            for workgroup in 0..self.children {
+                let mut record = Preemption::blank();
+                (record.time, record.what) = (clock.read(*at), *what);
+                (record.work, record.grid, record.agent) = (work, self.grid, agent);
+                record.workgroup = [workgroup, 0, 0];
+                host.write(record);
+            }
+        }
+    }
+}
