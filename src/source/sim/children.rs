@@ -8,7 +8,9 @@ use super::runtime::{EnqueuedWork, Runtime};
 use super::thread::Thread;
 use super::time::{DeviceClock, Moment};
 use crate::collect::correlation::{CallInProgress, HostThread};
-use crate::record::{AgentId, ChildKernel, KernelDispatch, Preemption, PreemptionKind, WorkId};
+use crate::record::{
+    AgentId, ChildKernel, KernelDispatch, Preemption, PreemptionKind, StreamId, WorkId,
+};
 
 /// The workgroups of a child.
 const CHILD_GROUPS: [u32; 3] = [24, 1, 1];
@@ -63,7 +65,12 @@ impl Thread {
         (parent, mut child): (&EnqueuedWork, ChildKernel),
     ) {
         let mut record = self.kernel_record(module, index, launch);
-        let demand = self.kernel_demand(module, index, launch);
+        let mut demand = self.kernel_demand(module, index, launch);
+        let mut work = self.work_header(call, launch.stream);
+        work.stream = StreamId::NONE;
+        let counters = self.runtime.devices[module.device].counters.clone();
+        let chosen = counters.of_dispatch(|| KernelDispatch { work, ..record });
+        demand.amount *= chosen.passes();
         let runtime = self.runtime.clone();
         let enqueued = runtime.enqueue(
             &mut self.host(),
@@ -79,13 +86,7 @@ impl Thread {
         host.write(child);
         host.write(record);
         drop(host);
-        self.kernel_launched(
-            module,
-            index,
-            launch,
-            (&enqueued, demand),
-            Default::default(),
-        );
+        self.kernel_launched(module, index, launch, (&enqueued, demand), chosen);
     }
 }
 

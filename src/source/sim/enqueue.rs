@@ -47,7 +47,7 @@ pub(super) struct KernelSource {
 pub(super) struct Module {
     id: ModuleId,
     code: CodeObjectId,
-    device: usize,
+    pub(super) device: usize,
     kernels: Vec<Kernel>,
     /// The code of the kernels.
     executed: Rc<Loaded>,
@@ -221,6 +221,9 @@ impl Thread {
             return self.exit(call, Err(Status::INVALID_VALUE)).await;
         }
         self.compile_once(&call, module, index).await;
+        if let Some(child) = module.child(index) {
+            self.compile_once(&call, module, child).await;
+        }
         self.enqueue_kernel(&call, module, index, launch, None);
         self.exit(call, Ok(())).await
     }
@@ -530,7 +533,7 @@ impl Thread {
     }
 
     /// The header of a kernel's record before the kernel is enqueued in `stream`.
-    fn work_header(&mut self, call: &CallInProgress, stream: Stream) -> WorkHeader {
+    pub(super) fn work_header(&mut self, call: &CallInProgress, stream: Stream) -> WorkHeader {
         let thread = self.host().thread();
         let state = &self.runtime.streams.borrow()[stream.0];
         let device = &self.runtime.devices[state.device];
