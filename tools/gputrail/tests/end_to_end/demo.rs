@@ -244,3 +244,74 @@ fn samples_of_the_demo_lead_to_lines_and_what_cannot_be_sampled_is_refused() {
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(said.contains("it can do: host-trap every 20 us"), "{said}");
 }
+
+#[test]
+fn kernels_that_kernels_launch_name_their_parents_and_lie_within_them() {
+    needs!(kernels_that_kernels_launch_name_their_parents_and_lie_within_them: Need::TraceProcessor);
+    let dir = TestDir::new();
+    let mut trace = demo(&dir);
+    trace.assert_sound();
+    let within: Vec<(String, String, i64)> = trace.rows(
+        "select child.name, extract_arg(child.arg_set_id, 'parent_workgroup'), count(*) from gpu_slice child join gpu_slice parent \
+         on parent.name = extract_arg(child.arg_set_id, 'parent') \
+         and parent.ts < child.ts and child.ts + child.dur < parent.ts + parent.dur group by 1, 2 order by 2",
+    );
+    let name = "data::sort_part";
+    let expected = ["0, 0, 0", "1, 0, 0"].map(|group| (name.to_owned(), group.to_owned(), 2));
+    assert_eq!(within, expected, "one of each workgroup on both devices");
+    let preempted: Vec<(String, i64)> = trace.rows(
+        "select slice.name, count(*) from slice join track on slice.track_id = track.id \
+         where track.name = 'preemptions' group by 1 order by 1",
+    );
+    let expected = ["restore", "save"].map(|what| (what.to_owned(), 4));
+    assert_eq!(preempted, expected);
+}
+
+#[test]
+fn executed_instructions_are_beside_samples_and_the_same_in_captures_and_traces() {
+    let dir = TestDir::new();
+    let counted = ["--kind", "kernel-dispatch", "--kind", "instruction-count"];
+    let sampled = [
+        "--pc-sampling",
+        "stochastic",
+        "--capture",
+        "-o",
+        "i.pftrace",
+    ];
+    let demo = ["demo", "-q", "--steps", "1"];
+    let all = demo.iter().chain(&counted).chain(&sampled);
+    well(&mut dir.gputrail(all));
+    let read = |file: &str| -> serde_json::Value {
+        let json = ["hotspots", file, "--format", "json"];
+        serde_json::from_str(&well(&mut dir.gputrail(json)).text()).unwrap()
+    };
+    let report = read("i.gputrail");
+    assert_eq!(report, read("i.pftrace"));
+    let kernels = report["kernels"].as_array().unwrap();
+    let of = |name: &str| {
+        let mut all = kernels.iter();
+        let kernel = all.find(|kernel| kernel["name"].as_str().unwrap().contains(name));
+        kernel.unwrap_or_else(|| panic!("{name}"))
+    };
+    // Two workgroups of four waves: six loads of 64 lanes, which are four elements apart.
+    let partition = of("data::partition");
+    let load = |kernel: &serde_json::Value, text: &str| {
+        let mut all = kernel["instructions"].as_array().unwrap().iter();
+        let found = all.find(|one| one["text"].as_str().unwrap().starts_with(text));
+        found.unwrap_or_else(|| panic!("{text}")).clone()
+    };
+    let load = load(partition, "global_load_dword");
+    let turns = 2 * 4 * 7;
+    assert_eq!(load["executed"], turns);
+    assert_eq!(load["threads"], turns * 64);
+    assert_eq!(load["transactions"], turns * 16);
+    assert_eq!(load["ideal_transactions"], turns * 4);
+    assert!(of("nn::accuracy")["diverged"].as_u64() > Some(0));
+    let gemm = of("gemm_f16_tn");
+    assert!(gemm["samples"].as_u64() > Some(0) && gemm["executed"].as_u64() > Some(0));
+
+    let table = well(&mut dir.gputrail(["hotspots", "i.pftrace"]));
+    for words in ["executed", "lanes", "transactions", "ideal"] {
+        assert!(table.text().contains(words), "{words}: {}", table.text());
+    }
+}
