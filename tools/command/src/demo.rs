@@ -215,6 +215,7 @@ fn record_here(capture: &std::path::Path, arguments: &Demo) -> Result<(), Failur
         steps: arguments.steps,
     };
     let simulation = demo.prepare(&recorder);
+    recorder.open_gate();
     if let Ok(text) = std::env::var(ELSEWHERE) {
         let request = scope::sampling(&text).with_context(|| format!("{ELSEWHERE} is wrong"))?;
         for agent in simulation.agents() {
