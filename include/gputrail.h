@@ -115,6 +115,7 @@ enum {
     GPUTRAIL_NO_SUCH_SESSION = -72, /* no results of this session: it has not ended, or too many have since */
     GPUTRAIL_NO_SUCH_SAMPLE = -73, /* not all passes of the session have this sample */
     GPUTRAIL_NO_VALUE = -74, /* the value could not be measured or computed */
+    GPUTRAIL_NO_SUCH_COUNTER_POOL = -75, /* no such pool: it has been closed, or the id belongs to another kind of object */
     GPUTRAIL_INTERNAL = -99 /* an internal error of gputrail; the library continues to work */
 };
 
@@ -182,7 +183,7 @@ enum {
     GPUTRAIL_KIND_MEMORY_ALLOCATION = 19, /* Memory was allocated or freed: gputrail_record_allocation. */
     GPUTRAIL_KIND_SYNCHRONIZATION = 20, /* A wait, marker or barrier: gputrail_record_synchronization. */
     GPUTRAIL_KIND_COMPLETION = 21, /* The times of work that was enqueued: gputrail_record_completion. */
-    GPUTRAIL_KIND_CHILD_KERNEL = 22, /* Reserved: a kernel launched by a kernel (CUPTI: CDP_KERNEL). */
+    GPUTRAIL_KIND_CHILD_KERNEL = 22, /* The parent of a kernel that a kernel launched: gputrail_record_child_kernel. */
     GPUTRAIL_KIND_RETIREMENT = 23, /* A correlation id is complete: gputrail_record_retirement. */
     GPUTRAIL_KIND_DEPENDENCY = 24, /* A wait for a piece of work: gputrail_record_dependency. */
     GPUTRAIL_KIND_EXTERNAL_CORRELATION = 25, /* The latest external id of one kind, ahead of a call's record: gputrail_record_external_correlation. */
@@ -213,7 +214,7 @@ enum {
     GPUTRAIL_KIND_ENVIRONMENT = 96, /* Clocks, temperature, power or fan of an agent: gputrail_record_environment. */
     GPUTRAIL_KIND_UNIFIED_MEMORY_COUNTER = 97, /* Page faults of managed memory: gputrail_record_unified_memory_counter. */
     GPUTRAIL_KIND_LINK = 98, /* A link of an agent: gputrail_record_link. */
-    GPUTRAIL_KIND_PREEMPTION = 101, /* Reserved: a preemption. */
+    GPUTRAIL_KIND_PREEMPTION = 101, /* A workgroup was saved or restored: gputrail_record_preemption. */
     GPUTRAIL_KIND_PC_SAMPLE_HOST_TRAP = 112, /* A host-trap sample of the program counter: gputrail_record_host_trap_sample. */
     GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC = 113, /* A stochastic sample of the program counter: gputrail_record_stochastic_sample. */
     GPUTRAIL_KIND_PC_SAMPLE_INVALID = 114, /* A sample that the agent could not complete: gputrail_record_invalid_sample. */
@@ -221,6 +222,7 @@ enum {
     GPUTRAIL_KIND_PC_SAMPLE_AGGREGATE = 116, /* Samples aggregated by address and reason: gputrail_record_sample_aggregate. */
     GPUTRAIL_KIND_SOURCE_LOCATOR = 117, /* A source line: gputrail_record_source_locator. In builds with the feature symbols. */
     GPUTRAIL_KIND_INSTRUCTION_CORRELATION = 118, /* Address and source line: gputrail_record_instruction_correlation. In builds with the feature symbols. */
+    GPUTRAIL_KIND_INSTRUCTION_COUNT = 119, /* How often an instruction was executed: gputrail_record_instruction_count. */
     GPUTRAIL_KIND_COUNTER_VALUE = 128 /* The value of a counter or metric: gputrail_record_counter_value. */
 };
 
@@ -270,6 +272,13 @@ enum {
     GPUTRAIL_UNFINISHED_AT_END = 1, /* The work had not completed when the recording ended. */
     GPUTRAIL_UNFINISHED_NO_TIMES = 2, /* The runtime provided no times. */
     GPUTRAIL_UNFINISHED_AT_FLUSH = 3 /* The work had not completed at a forced flush. Another completion follows. */
+};
+
+/* The kind of a preemption (CUPTI: CUpti_ActivityPreemptionKind, same values). */
+typedef uint8_t gputrail_preemption_kind;
+enum {
+    GPUTRAIL_PREEMPTION_KIND_SAVE = 1, /* The workgroup was saved, and makes room. */
+    GPUTRAIL_PREEMPTION_KIND_RESTORE = 2 /* The workgroup was restored, and goes on. */
 };
 
 /* What happened to a graph (CUPTI: CUpti_CallbackIdResource, GRAPH_CREATED to GRAPHNODE_CLONED). */
@@ -571,6 +580,23 @@ enum {
     GPUTRAIL_ABSENT_ARBITER = 1024 /* Stochastic samples: the arbiter's bits. */
 };
 
+/* What an instruction does, as far as it is counted in a way of its own. */
+typedef uint8_t gputrail_instruction_class;
+enum {
+    GPUTRAIL_INSTRUCTION_CLASS_EXECUTION = 0, /* It computes, or waits (CUPTI: CUpti_ActivityInstructionExecution). */
+    GPUTRAIL_INSTRUCTION_CLASS_BRANCH = 1, /* A branch (CUPTI: CUpti_ActivityBranch2). */
+    GPUTRAIL_INSTRUCTION_CLASS_GLOBAL_ACCESS = 2, /* An access to global memory (CUPTI: CUpti_ActivityGlobalAccess3). */
+    GPUTRAIL_INSTRUCTION_CLASS_LOCAL_ACCESS = 3 /* An access to local memory (CUPTI: CUpti_ActivitySharedAccess). */
+};
+
+/* The direction of an access to memory. */
+typedef uint8_t gputrail_access_direction;
+enum {
+    GPUTRAIL_ACCESS_DIRECTION_NONE = 0, /* No access. */
+    GPUTRAIL_ACCESS_DIRECTION_LOAD = 1, /* A load. */
+    GPUTRAIL_ACCESS_DIRECTION_STORE = 2 /* A store, or an atomic operation. */
+};
+
 /* The type of a counter's value. */
 typedef uint8_t gputrail_counter_value_type;
 enum {
@@ -844,6 +870,12 @@ typedef struct gputrail_counter_sessions {
   uint64_t handle;
 } gputrail_counter_sessions;
 
+/* A pool of entries that count one kernel each. */
+typedef struct gputrail_counter_pool {
+  /* A number that no other object of the process has had. 0: no object. */
+  uint64_t handle;
+} gputrail_counter_pool;
+
 /* Bits of gputrail_record_header.flags. */
 enum {
     GPUTRAIL_FLAG_UNFINISHED = 1, /* The activity was in progress when the record was written. */
@@ -877,6 +909,13 @@ enum {
     GPUTRAIL_LINK_FLAG_SYSTEM_ATOMICS = 16 /* Atomic operations on the host's memory. */
 };
 
+/* The kinds of messages. They are combined with |. */
+enum {
+    GPUTRAIL_LOG_KIND_ERROR = 1, /* A call of this library failed: its function, the reason and the status. */
+    GPUTRAIL_LOG_KIND_MESSAGE = 2, /* A line that the library would otherwise write to the standard error of the program. */
+    GPUTRAIL_LOG_KIND_TRACE = 4 /* A call of this library has returned: its function and the status. */
+};
+
 /* The form in which a buffer delivers work. */
 enum {
     GPUTRAIL_RECORD_FORMAT_JOINED = 0, /* One record for each piece of work when it has completed, with its times in nanoseconds behind it. */
@@ -907,6 +946,13 @@ enum {
 
 /* The result of a function: GPUTRAIL_OK, or an error. Values keep their meaning in all versions. */
 typedef int32_t gputrail_status;
+
+/*
+ * Gets a message, of one line without its end, and its kind, a GPUTRAIL_LOG_KIND. Called on the thread that the message
+ * is about, possibly on several at a time and under locks of the library: it must not call the library or the runtime, and
+ * must not throw.
+ */
+typedef void (*gputrail_log_function)(uint32_t kind, const char *message, void *user_data);
 
 /* Attributes of the process. Ask for them, change what is to be changed, and set them. */
 typedef struct gputrail_attributes {
@@ -1784,7 +1830,7 @@ typedef struct gputrail_record_kernel_dispatch {
  * Chooses the counters of a kernel that is about to be enqueued: writes set, which is 0 before: a kernel whose set stays
  * 0 is not counted. The record has no id of the work and no times; its correlation id is that of the values. Called on
  * threads of the program, possibly on several at a time. Its own calls are not observed. It may create sets; it must not
- * wait for kernels of the same agent, and must not throw.
+ * wait for kernels of the same agent, and must not throw. A set may be an entry of a pool (gputrail_counter_pool_fetch).
  */
 typedef void (*gputrail_choose_function)(const struct gputrail_record_kernel_dispatch *dispatch,
                                          gputrail_counter_set *set,
@@ -1839,6 +1885,57 @@ typedef struct gputrail_record_counter_value {
 typedef void (*gputrail_counted_function)(const struct gputrail_record_counter_value *values,
                                           size_t count,
                                           void *user_data);
+
+/* An entry of a pool, from gputrail_counter_pool_fetch to gputrail_counter_pool_release. */
+typedef struct gputrail_counter_pool_entry {
+  /* The pool. */
+  gputrail_counter_pool pool;
+  /* The entry as a set of counters: a kernel for which it is chosen is counted in this entry. */
+  gputrail_counter_set set;
+  /*
+   * The entry's memory for the tool, of as many bytes as the options say; null if they say 0. It is all 0 when the entry is
+   * fetched, aligned to 16 bytes, and valid until the entry is released.
+   */
+  void *payload;
+} gputrail_counter_pool_entry;
+
+/*
+ * Gets the values of a kernel that was counted in an entry, when it has ended: none if it did not run or was not recorded.
+ * If it returns another value than 0, the entry is released. Called on threads of the program, possibly on several at a
+ * time. It must not wait for kernels of the agent, and must not throw.
+ */
+typedef int32_t (*gputrail_counter_pool_handler)(const struct gputrail_counter_pool_entry *entry,
+                                                 const struct gputrail_record_counter_value *values,
+                                                 size_t count,
+                                                 void *user_data);
+
+/* The counters and entries of a pool. */
+typedef struct gputrail_counter_pool_options {
+  /* sizeof(gputrail_counter_pool_options). */
+  size_t size;
+  /* The names of counters and metrics, with commas between them. */
+  const char *counters;
+  /* The number of entries: kernels that are in flight or whose values have not been released. */
+  uint32_t entries;
+  /* The bytes of each entry that are the tool's. */
+  uint32_t payload_bytes;
+  /* The most counters of a pass of a kernel, 0 for as many as the hardware counts at a time. */
+  uint32_t per_pass;
+  /* The most passes of a kernel, 0 for as many as the agent can do. */
+  uint32_t passes;
+  /* The most instances of each block that are read, the first ones; 0 for all of them. */
+  uint32_t instances;
+  /* 0. */
+  uint32_t reserved;
+  /* Called when the kernel of an entry has ended; may be null. */
+  gputrail_counter_pool_handler handler;
+  /* Passed to handler. */
+  void *user_data;
+} gputrail_counter_pool_options;
+
+/* Called for each fetched entry of a pool. If it returns another value than 0, it is not called for further ones. */
+typedef int32_t (*gputrail_counter_pool_visitor)(const struct gputrail_counter_pool_entry *entry,
+                                                 void *user_data);
 
 /* How the counters of an agent are opened for sessions. */
 typedef struct gputrail_counter_sessions_options {
@@ -1990,6 +2087,46 @@ typedef struct gputrail_record_dependency {
   /* The work waited for. */
   gputrail_work_id waited_for;
 } gputrail_record_dependency;
+
+/*
+ * The parent of a kernel that a kernel launched (CUPTI: the fields that CUpti_ActivityCdpKernel has beyond those of a
+ * kernel). 48 bytes. It precedes the record of the child's enqueue on the same lane. Both have the call that launched
+ * the outermost kernel.
+ */
+typedef struct gputrail_record_child_kernel {
+  /* Kind GPUTRAIL_KIND_CHILD_KERNEL. */
+  struct gputrail_record_header header;
+  /* The child. */
+  gputrail_work_id work;
+  /* The kernel that launched it, as work. */
+  gputrail_work_id parent;
+  /* The id of the parent's grid (CUPTI: parentGridId). */
+  int64_t parent_grid;
+  /* The parent's kernel. */
+  gputrail_kernel_id parent_kernel;
+  /* The workgroup of the parent that launched the child, in x, y, z (CUPTI: parentBlockX to parentBlockZ). */
+  uint32_t parent_workgroup[3];
+} gputrail_record_child_kernel;
+
+/* A workgroup was taken from the agent while it waits, or came back (CUPTI: CUpti_ActivityPreemption). 56 bytes. */
+typedef struct gputrail_record_preemption {
+  /* Kind GPUTRAIL_KIND_PREEMPTION. */
+  struct gputrail_record_header header;
+  /* When it happened. */
+  gputrail_device_time time;
+  /* The kernel, as work. */
+  gputrail_work_id work;
+  /* The id of its grid (CUPTI: gridId). */
+  int64_t grid;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* The workgroup in x, y, z. */
+  uint32_t workgroup[3];
+  /* What happened. */
+  gputrail_preemption_kind what;
+  /* Reserved, 0. */
+  uint8_t reserved[7];
+} gputrail_record_preemption;
 
 /*
  * A change of a graph, or its launch. 64 bytes.
@@ -2515,6 +2652,49 @@ typedef struct gputrail_record_instruction_correlation {
   uint8_t reserved[7];
 } gputrail_record_instruction_correlation;
 
+/* How often one instruction was executed in one dispatch. 96 bytes. Instructions that were never executed have no record. */
+typedef struct gputrail_record_instruction_count {
+  /* Kind GPUTRAIL_KIND_INSTRUCTION_COUNT. */
+  struct gputrail_record_header header;
+  /* The call that enqueued the dispatch. */
+  gputrail_correlation_id correlation;
+  /* The dispatch. */
+  gputrail_work_id work;
+  /* The instruction as the offset from the code object's load base. */
+  uint64_t offset;
+  /* The number of times that a wave executed it. */
+  uint64_t executed;
+  /* The sum of the active lanes over these times (CUPTI: threadsExecuted). */
+  uint64_t threads;
+  /* Branches: the number of times after which lanes of one wave went different ways. */
+  uint64_t diverged;
+  /* Accesses: requests to global memory, or cycles of local memory. */
+  uint64_t transactions;
+  /*
+   * Accesses: the fewest transactions in which these bytes can be had (CUPTI: theoreticalL2Transactions,
+   * theoreticalSharedTransactions).
+   */
+  uint64_t ideal_transactions;
+  /* The code object. */
+  gputrail_code_object_id code_object;
+  /* The kernel (CUPTI: functionId). */
+  gputrail_kernel_id kernel;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* The source line, or none. */
+  gputrail_source_locator_id source_locator;
+  /* What the instruction does. */
+  gputrail_instruction_class class_;
+  /* The type of the instruction. */
+  gputrail_instruction_type instruction;
+  /* Accesses: the direction. */
+  gputrail_access_direction access;
+  /* Accesses: bytes for each lane. */
+  uint8_t bytes;
+  /* Reserved, 0. */
+  uint32_t reserved;
+} gputrail_record_instruction_count;
+
 /* A reading of the host's clocks, with the ticks before and after it. 56 bytes. */
 typedef struct gputrail_record_clock_snapshot {
   /* Kind GPUTRAIL_KIND_CLOCK_SNAPSHOT. */
@@ -2768,6 +2948,18 @@ const char *gputrail_status_message(gputrail_status status);
  */
 gputrail_status gputrail_last_error(char *text,
                                     size_t capacity);
+
+/*
+ * Has function called for messages of these kinds, a combination of GPUTRAIL_LOG_KINDs (GPUPerfAPI:
+ * GPA_RegisterLoggingCallback). There is one function in the process: another one replaces it, and kinds of 0 removes
+ * it; a call that is in progress on another thread may still end after that. Also before gputrail_initialise;
+ * gputrail_finalise of the same user removes it. If it gets messages, one says that it has been registered.
+ *
+ * Errors: GPUTRAIL_NULL_POINTER if function is null and kinds is not 0; GPUTRAIL_INVALID_ARGUMENT for unknown kinds.
+ */
+gputrail_status gputrail_log_to(uint32_t kinds,
+                                gputrail_log_function function,
+                                void *user_data);
 
 /*
  * The attributes that hold now (CUPTI: cuptiActivityGetAttribute).
@@ -3966,7 +4158,8 @@ gputrail_status gputrail_counter_set_passes(gputrail_counter_set set, uint32_t *
 /*
  * Destroys a set. Kernels for which it has been chosen are counted.
  *
- * Errors: GPUTRAIL_NO_SUCH_COUNTER_SET, GPUTRAIL_NOT_INITIALISED.
+ * Errors: GPUTRAIL_INVALID_ARGUMENT for an entry of a pool, which is released instead; GPUTRAIL_NO_SUCH_COUNTER_SET,
+ * GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_counter_set_destroy(gputrail_counter_set set);
 
@@ -3985,6 +4178,70 @@ gputrail_status gputrail_context_count_chosen(gputrail_context context,
                                               gputrail_choose_function choose,
                                               gputrail_counted_function counted,
                                               void *user_data);
+
+/*
+ * Opens a pool of entries for the kernels of an agent (ROCProfiler v1: rocprofiler_pool_open). It counts by
+ * gputrail_context_count_chosen: the function that chooses a kernel's counters fetches an entry and chooses its set.
+ *
+ * Errors: GPUTRAIL_INVALID_ARGUMENT for 0 or more than 65536 entries, for payloads of more than 1 GiB together, and for
+ * counters that need more passes than passes; as for gputrail_counter_set_create; GPUTRAIL_OUT_OF_MEMORY.
+ */
+gputrail_status gputrail_counter_pool_open(gputrail_agent_id agent,
+                                           const struct gputrail_counter_pool_options *options,
+                                           gputrail_counter_pool *pool);
+
+/*
+ * Closes a pool. Its entries and their payloads are gone.
+ *
+ * Errors: GPUTRAIL_BUSY while kernels of entries have not ended or the handler is being called: stop and destroy the
+ * context first; GPUTRAIL_NO_SUCH_COUNTER_POOL, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_pool_close(gputrail_counter_pool pool);
+
+/*
+ * Fetches an empty entry (ROCProfiler v1: rocprofiler_pool_fetch), also from within gputrail_choose_function.
+ *
+ * Errors: GPUTRAIL_TOO_MANY if all entries have been fetched; GPUTRAIL_NO_SUCH_COUNTER_POOL, GPUTRAIL_NULL_POINTER,
+ * GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_pool_fetch(gputrail_counter_pool pool,
+                                            struct gputrail_counter_pool_entry *entry);
+
+/*
+ * Empties an entry (ROCProfiler v1: rocprofiler_pool_release). It can be fetched again.
+ *
+ * Errors: GPUTRAIL_BUSY while its kernel runs; GPUTRAIL_NO_SUCH_COUNTER_SET if it has been released,
+ * GPUTRAIL_NO_SUCH_COUNTER_POOL, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_pool_release(const struct gputrail_counter_pool_entry *entry);
+
+/*
+ * The values of the kernel of an entry, in the order of the names: none before it has ended. As gputrail_kinds.
+ *
+ * Errors: GPUTRAIL_TOO_SMALL, and as many as fit are written; GPUTRAIL_NO_SUCH_COUNTER_SET if the entry has been released,
+ * GPUTRAIL_NO_SUCH_COUNTER_POOL, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_pool_values(const struct gputrail_counter_pool_entry *entry,
+                                             struct gputrail_record_counter_value *values,
+                                             size_t capacity,
+                                             size_t *count);
+
+/*
+ * Calls visit for the entries that are fetched (ROCProfiler v1: rocprofiler_pool_iterate). It may release them.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_COUNTER_POOL, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_pool_iterate(gputrail_counter_pool pool,
+                                              gputrail_counter_pool_visitor visit,
+                                              void *user_data);
+
+/*
+ * Calls the handler for entries whose kernels have ended and that have not been released (ROCProfiler v1:
+ * rocprofiler_pool_flush). Does not wait for kernels.
+ *
+ * Errors: GPUTRAIL_NO_SUCH_COUNTER_POOL, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counter_pool_flush(gputrail_counter_pool pool);
 
 /*
  * Opens the counters that an agent can count now for sessions, none of them enabled (GPUPerfAPI: GPA_OpenContext). A null
@@ -4218,6 +4475,18 @@ gputrail_status gputrail_counter_sessions_csv(gputrail_counter_sessions sessions
                                               char *text,
                                               size_t capacity,
                                               size_t *length);
+
+/*
+ * Enables (1) or disables (0) a counter of managed memory on one agent, or on all if agent is 0 (CUPTI:
+ * cuptiActivityConfigureUnifiedMemoryCounter, scopes single device and all devices). All are enabled at first. The
+ * agent is the one that causes the events, or the other one where the host does. Migrations are copies.
+ *
+ * Errors: GPUTRAIL_ATTRIBUTES_LOCKED once a context of the process has been started; GPUTRAIL_INVALID_ARGUMENT for
+ * an unknown counter or enable; GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_unified_memory_configure(gputrail_agent_id agent,
+                                                  gputrail_unified_memory_counter_kind counter,
+                                                  uint32_t enable);
 
 /*
  * Runs a program, the training of a small network on two simulated GPUs, in this process and in real time, with the
