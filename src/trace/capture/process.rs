@@ -221,7 +221,7 @@ impl<'a> ProcessStream<'a> {
                 Ok(())
             }
             Kind::CHILD_KERNEL => {
-                self.devices.children.add(&*read(record));
+                self.devices.children.add(&read(record));
                 Ok(())
             }
             Kind::PREEMPTION => {

@@ -364,7 +364,7 @@ impl Sampling {
         ready: &mut Ready,
     ) -> io::Result<()> {
         if record.kind() == Kind::INSTRUCTION_COUNT {
-            self.executions.add(&*read(record));
+            self.executions.add(&read(record));
             if self.executions.len() > MAX_ENTRIES {
                 self.pass_on(output, metadata, devices)?;
             }
