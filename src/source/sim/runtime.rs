@@ -230,8 +230,8 @@ impl Runtime {
             Function::name_all(board.names());
             board.observe(&Simulated.operations());
             let numbers = 0..devices;
-            let devices =
-                numbers.map(|number| Device::new(board, &mut machine, host_link, seed, number, &lines));
+            let devices = numbers
+                .map(|number| Device::new(board, &mut machine, host_link, seed, number, &lines));
             let devices: Vec<Device> = devices.collect();
             (0..devices.len()).for_each(|number| device::name_links(names, &devices, number));
             devices

@@ -183,7 +183,10 @@ fn a_device_is_counted_at_a_period() {
     let rows = rows.as_array().expect("a table");
     assert_eq!(rows.len(), 2, "a counter of two devices: {rows:?}");
     for row in rows {
-        assert!(row["periods"] == 1 && row["sum"].as_f64() > Some(0.0), "{row}");
+        assert!(
+            row["periods"] == 1 && row["sum"].as_f64() > Some(0.0),
+            "{row}"
+        );
     }
 }
 

@@ -13,8 +13,10 @@ use crate::cuda::StandIns;
 use crate::tools::tool;
 
 const METRICS: &str = "dram__bytes_read,smsp__inst_executed.sum.per_second,l1tex__hit_rate.pct";
-/// The metrics with their forms, and their values for a launch of so many threads.
-const FORMS: [(&str, fn(f64) -> f64); 3] = [
+/// The value of a metric for a launch of so many threads.
+type OfThreads = fn(f64) -> f64;
+/// The metrics with their forms.
+const FORMS: [(&str, OfThreads); 3] = [
     ("dram__bytes_read.sum", |threads| 4.0 * threads),
     ("smsp__inst_executed.sum.per_second", |threads| {
         1000.0 * threads
