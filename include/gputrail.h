@@ -2671,8 +2671,8 @@ typedef struct gputrail_record_instruction_count {
   /* Accesses: requests to global memory, or cycles of local memory. */
   uint64_t transactions;
   /*
-   * Accesses: the fewest transactions in which these bytes can be had (CUPTI: theoreticalL2Transactions,
-   * theoreticalSharedTransactions).
+   * Accesses: the fewest transactions in which these bytes can be had
+   * (CUPTI: theoreticalL2Transactions, theoreticalSharedTransactions).
    */
   uint64_t ideal_transactions;
   /* The code object. */

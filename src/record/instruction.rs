@@ -49,8 +49,8 @@ pub struct InstructionCount {
     pub diverged: u64,
     /// Accesses: requests to global memory, or cycles of local memory.
     pub transactions: u64,
-    /// Accesses: the fewest transactions in which these bytes can be had (CUPTI: theoreticalL2Transactions,
-    /// theoreticalSharedTransactions).
+    /// Accesses: the fewest transactions in which these bytes can be had
+    /// (CUPTI: theoreticalL2Transactions, theoreticalSharedTransactions).
     pub ideal_transactions: u64,
     /// The code object.
     pub code_object: CodeObjectId,

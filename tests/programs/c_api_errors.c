@@ -85,6 +85,7 @@ static void not_initialised(void) {
     EXPECT(gputrail_describe_agent(1, &of_agent), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_agent_links(1, NULL, 0, &links), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_agent_attribute(1, GPUTRAIL_AGENT_ATTRIBUTE_KIND_ECC, &of_agent.handle), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_unified_memory_configure(0, GPUTRAIL_UNIFIED_MEMORY_COUNTER_KIND_THRASHING, 1), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_runtime_context(1, &of_context), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_queue(1, &of_queue), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_module(1, &of_module), GPUTRAIL_NOT_INITIALISED);

@@ -1,6 +1,7 @@
 //! Kernels that kernels launch: each workgroup of the parent launches one child when half of the parent's work is done,
 //! and waits for it. The device saves the waiting workgroups, which makes room for the children, and restores them.
 
+use super::counters::DispatchCounters;
 use super::device::QueueChoice;
 use super::enqueue::{Launch, Module};
 use super::machine::{Preempted, WorkIndex};
@@ -8,9 +9,7 @@ use super::runtime::{EnqueuedWork, Runtime};
 use super::thread::Thread;
 use super::time::{DeviceClock, Moment};
 use crate::collect::correlation::{CallInProgress, HostThread};
-use crate::record::{
-    AgentId, ChildKernel, KernelDispatch, Preemption, PreemptionKind, StreamId, WorkId,
-};
+use crate::record::{AgentId, ChildKernel, KernelDispatch, Preemption, PreemptionKind, WorkId};
 
 /// The workgroups of a child.
 const CHILD_GROUPS: [u32; 3] = [24, 1, 1];
@@ -65,12 +64,9 @@ impl Thread {
         (parent, mut child): (&EnqueuedWork, ChildKernel),
     ) {
         let mut record = self.kernel_record(module, index, launch);
-        let mut demand = self.kernel_demand(module, index, launch);
-        let mut work = self.work_header(call, launch.stream);
-        work.stream = StreamId::NONE;
-        let counters = self.runtime.devices[module.device].counters.clone();
-        let chosen = counters.of_dispatch(|| KernelDispatch { work, ..record });
-        demand.amount *= chosen.passes();
+        let demand = self.kernel_demand(module, index, launch);
+        // Counters of dispatches are those of kernels that the host enqueues.
+        let chosen = DispatchCounters::default();
         let runtime = self.runtime.clone();
         let enqueued = runtime.enqueue(
             &mut self.host(),

@@ -48,7 +48,10 @@ pub(super) fn run(names: &[&str], mode: CountingMode) -> Result<Run, SimulationE
     while let Some(chunk) = chunks.next() {
         for record in chunk.records() {
             match record.activity() {
-                Activity::KernelDispatch(one) => run.kernels.push(*one),
+                // Kernels that kernels launch are counted with the device alone.
+                Activity::KernelDispatch(one) if mode != DISPATCH || one.work.stream.is_some() => {
+                    run.kernels.push(*one);
+                }
                 Activity::Completion(one) => drop(run.completions.insert(one.work, *one)),
                 Activity::CounterValue(one) => run.values.push(*one),
                 _ => {}
@@ -112,9 +115,7 @@ fn counted_kernels_of_a_device_run_one_after_the_other() {
         let of_agent = run
             .kernels
             .iter()
-            .filter(|kernel| kernel.work.agent == agent)
-            // Children run while their parent waits.
-            .filter(|kernel| kernel.work.stream.is_some());
+            .filter(|kernel| kernel.work.agent == agent);
         let mut ran: Vec<_> = of_agent
             .map(|kernel| &run.completions[&kernel.work.id])
             .map(|completion| (completion.start, completion.end))

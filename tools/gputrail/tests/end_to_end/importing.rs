@@ -84,10 +84,10 @@ fn assert_holds(mut trace: Trace, expected: &Value) {
 
     let mut pairs = long_rows(expected, "pairs");
     let mut found: Vec<LongRow> = trace.rows(
-        "select call.name, work.name, count(*) from slice call \
-         join args on args.arg_set_id = call.arg_set_id and args.key = 'debug.correlation_id' \
-         join gpu_slice work on work.submission_id = args.int_value \
-         where call.track_id not in (select id from gpu_track) group by 1, 2",
+        "with call as materialized (select name, int_value as id from slice join args using (arg_set_id) \
+           where args.key = 'debug.correlation_id' and track_id not in (select id from gpu_track)), \
+         work as materialized (select name, submission_id as id from gpu_slice) \
+         select call.name, work.name, count(*) from call join work using (id) group by 1, 2",
     );
     found.sort();
     pairs.sort();
