@@ -279,13 +279,22 @@ mod tests {
             let ours = line.split("CUPTI").next().unwrap_or(line);
             let words = ours.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
             for word in words.filter(|word| {
-                !["OpenCL", "OpenACC", "GPUPerfAPI", "MiB", "KiB", "MHz"].contains(word)
+                ![
+                    "OpenCL",
+                    "OpenACC",
+                    "GPUPerfAPI",
+                    "GiB",
+                    "MiB",
+                    "KiB",
+                    "MHz",
+                ]
+                .contains(word)
             }) {
                 let camel = word.bytes().zip(word.bytes().skip(1));
                 let camel = camel.filter(|(left, right)| {
                     left.is_ascii_lowercase() && right.is_ascii_uppercase()
                 });
-                let vendor = ["cu", "CU", "cl", "Gpa"]
+                let vendor = ["cu", "CU", "cl", "Gpa", "GPA_"]
                     .iter()
                     .any(|prefix| word.starts_with(prefix));
                 assert!(
