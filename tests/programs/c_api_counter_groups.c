@@ -50,6 +50,8 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
         uint64_t groups = 1, items = 1;
         int of;
         if (record->kind != GPUTRAIL_KIND_KERNEL_DISPATCH || kernel->work.agent != counted) continue;
+        /* Kernels that kernels launch have no stream, and are counted with the device alone. */
+        if (kernel->work.stream == 0 && options.period == 0) continue;
         for (of = 0; of < 3; of++) {
             groups *= (kernel->grid[of] + kernel->workgroup[of] - 1) / kernel->workgroup[of];
             items *= kernel->workgroup[of];

@@ -60,6 +60,8 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
         uint64_t groups = 1, items = 1;
         int of;
         if (record->kind != GPUTRAIL_KIND_KERNEL_DISPATCH || dispatch->work.agent != counted) continue;
+        /* Kernels that kernels launch have no stream, and are not counted. */
+        if (dispatch->work.stream == 0) continue;
         for (of = 0; of < 3; of++) {
             uint64_t size = dispatch->workgroup[of] ? dispatch->workgroup[of] : 1;
             groups *= (dispatch->grid[of] + size - 1) / size;

@@ -319,9 +319,8 @@ fn a_file_chooses_the_kernels_that_are_counted() {
             of.name.contains("gemm")
         }),
         ("b.txt", "pmc: SQ_WAVES\ngpu: 1\n", |of| of.device == 2),
-        ("c.txt", "pmc: SQ_WAVES\nrange: 3:9\nrange: 20\n", |of| {
-            (3..9).contains(&of.number) || of.number == 20
-        }),
+        // The first kernels of both devices, whose order is known but for calls of several threads at the same time.
+        ("c.txt", "pmc: SQ_WAVES\nrange: 2:\n", |of| of.number >= 2),
         (
             "d.yaml",
             "jobs:\n  - pmc: [SQ_WAVES]\n    kernel_include_regex: 'g.mm'\n    kernel_iteration_range: '[2-3]'\n",
