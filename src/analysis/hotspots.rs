@@ -9,12 +9,12 @@ use std::io;
 use crate::code::aggregate::Outcome;
 use crate::record::number_map::NumberMap;
 use crate::record::{
-    AgentId, CodeObjectId, InstructionType, KernelId, Nanos, NotIssued, NoteKind, ProcessId,
-    SamplingMethod, SamplingUnit, StallReason,
+    AgentId, CodeObjectId, InstructionType, KernelId, Nanos, NotIssued, ProcessId, SamplingMethod,
+    SamplingUnit, StallReason,
 };
 use crate::trace::model::{
     self, CodeAddress, Consumer, Executions, Note, Process, ProcessIndex, RawSample, SamplerIndex,
-    Samples, Value,
+    Samples,
 };
 
 /// Maximum size of all texts and counts that are kept.
@@ -288,17 +288,8 @@ impl Consumer for Hotspots<'_> {
     }
 
     fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
-        let detail = note
-            .arguments
-            .iter()
-            .find_map(|argument| match argument.value {
-                Value::Text(text) => Some(text),
-                _ => None,
-            });
-        if let Some(detail) = detail.filter(|_| NoteKind::MISSING.name() == Some(note.name))
-            && self.missing.len() < MAX_MISSING
-        {
-            self.missing.push(detail.to_owned());
+        if let Some(reason) = note.missing().filter(|_| self.missing.len() < MAX_MISSING) {
+            self.missing.push(reason.to_owned());
         }
         Ok(())
     }

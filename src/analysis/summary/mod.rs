@@ -16,7 +16,8 @@ use crate::record::number_map::NumberMap;
 use crate::record::{Domain, Nanos, OperationGroup, ThreadId, Unfinished};
 use crate::trace::model::{
     Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, CounterValue, FunctionIndex,
-    Instant, Loss, ProcessIndex, Slice, StageId, Track, TrackIndex, TrackKind, Work, WorkKind,
+    Instant, Loss, Note, ProcessIndex, Slice, StageId, Track, TrackIndex, TrackKind, Work,
+    WorkKind,
 };
 pub use busy::{Busy, BusyTime, Gaps, Opener};
 use counters::Counters;
@@ -34,6 +35,8 @@ const MAX_CODES: usize = 64;
 const MAX_RANGE_TRACKS: usize = 1 << 16;
 /// Maximum number of spans in which the recording was off, of all processes, that are kept apart.
 const MAX_OFF_SPANS: usize = 1 << 14;
+/// Maximum number of reasons why records are missing that are kept apart.
+const MAX_MISSING: usize = 64;
 /// The name under which the rest is summed up.
 const REST: &str = "(others)";
 
@@ -139,6 +142,7 @@ pub struct Summary {
     range_tracks: NumberMap<TrackIndex, Option<(ProcessIndex, ThreadId)>>,
     span: Option<(Nanos, Nanos)>,
     lost: u64,
+    missing: BTreeMap<String, u64>,
     off: BusyTime,
     off_spans: Vec<(Nanos, Nanos)>,
 }
@@ -310,6 +314,12 @@ impl Summary {
     /// The number of lost records.
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// The reasons why records are missing, other than a want of memory, and how often each was noted: such as an API that
+    /// could not be observed, once for each process. How many records are missing is known only where the reason says it.
+    pub fn missing(&self) -> &BTreeMap<String, u64> {
+        &self.missing
     }
 
     /// The number of spans in which the recording of some process was switched off, and the time of their union.
@@ -543,6 +553,18 @@ impl Consumer for Summary {
         self.lost = self.lost.saturating_add(loss.count);
         Ok(())
     }
+
+    fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
+        if let Some(reason) = note.missing() {
+            let is_known = self.missing.contains_key(reason);
+            let reason = match is_known || self.missing.len() < MAX_MISSING {
+                true => reason,
+                false => REST,
+            };
+            *self.missing.entry(reason.to_owned()).or_default() += 1;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -661,6 +683,33 @@ mod tests {
             .map(|f| (f.code, f.count))
             .collect();
         assert_eq!(failures, [(-5, 2), (-30, 1)]);
+    }
+
+    #[test]
+    fn reasons_of_missing_records_are_counted_up_to_a_limit() {
+        let mut summary = Summary::default();
+        let mut note = |name, text: &str| {
+            let value = Value::Text(text);
+            let arguments = [Argument {
+                name: "detail",
+                value,
+            }];
+            let note = Note {
+                process: ProcessIndex(0),
+                time: Nanos(1),
+                name,
+                arguments: &arguments,
+            };
+            summary.note(&note).unwrap();
+        };
+        for reason in 0..MAX_MISSING + 2 {
+            note("records missing", &reason.to_string());
+        }
+        note("records missing", "7");
+        note("recording", "of something else");
+        let missing = summary.missing();
+        assert_eq!(missing.len(), MAX_MISSING + 1);
+        assert_eq!((missing["7"], missing[REST]), (2, 2));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Losses of records, and notes about the recording.
 
-use super::{Argument, ProcessIndex, TrackIndex};
+use super::{Argument, ProcessIndex, TrackIndex, Value};
 use crate::record::{Kind, Nanos, NoteKind, ThreadId};
 
 /// A loss of records.
@@ -42,6 +42,19 @@ impl Note<'_> {
     pub const NOT_READABLE: &'static str = "not readable";
     /// Name of a note about ranges of markers whose begins and ends do not fit.
     pub const UNBALANCED_MARKERS: &'static str = "unbalanced markers";
+
+    /// The reason why records are missing, if the note says one.
+    pub fn missing(&self) -> Option<&str> {
+        let mut texts = self
+            .arguments
+            .iter()
+            .filter_map(|argument| match argument.value {
+                Value::Text(text) => Some(text),
+                _ => None,
+            });
+        let is_missing = NoteKind::MISSING.name() == Some(self.name);
+        is_missing.then(|| texts.next()).flatten()
+    }
 
     /// Whether an unknown number of records is missing.
     pub fn reports_loss(&self) -> bool {

@@ -81,6 +81,7 @@ fn share(part: u64, whole: u64) -> Cell {
 pub fn tables_of(summary: &Summary, problems: u64) -> Vec<Table> {
     let mut tables = vec![
         recording(summary, problems),
+        missing(summary),
         calls(summary),
         failures(summary),
         work(column("Kernels", "kernels"), &summary.kernels()),
@@ -137,6 +138,20 @@ fn recording(summary: &Summary, problems: u64) -> Table {
             .into_iter()
             .map(|(what, value)| vec![Cell::Text(what.into()), value])
             .collect(),
+    }
+}
+
+fn missing(summary: &Summary) -> Table {
+    let row =
+        |(reason, count): (&String, &u64)| vec![Cell::Count(*count), Cell::Name(reason.clone())];
+    Table {
+        name: column(
+            "MISSING records, for other reasons than a want of memory",
+            "missing",
+        ),
+        // The long text comes last.
+        columns: vec![COUNT, column("Reason", "reason")],
+        rows: summary.missing().iter().map(row).collect(),
     }
 }
 

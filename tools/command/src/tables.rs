@@ -27,7 +27,7 @@ pub enum Format {
 pub enum Cell {
     /// A text, which is shortened where it is too wide for an aligned table.
     Text(String),
-    /// A name that people give to other commands: never shortened.
+    /// A text that is of use as a whole only, such as a name that people give to other commands: never shortened.
     Name(String),
     /// A number of things.
     Count(u64),
@@ -96,7 +96,7 @@ pub struct Column {
     pub key: &'static str,
 }
 
-/// A table. Its first column contains texts.
+/// A table.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// Its title for people, and its key for programs.
