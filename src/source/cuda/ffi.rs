@@ -24,7 +24,10 @@ pub(super) const SUCCESS: Status = 0;
 pub(super) const NOT_IMPLEMENTED: Status = 11;
 /// The end of a buffer of records.
 pub(super) const MAX_LIMIT_REACHED: Status = 12;
+pub(super) const NOT_COMPATIBLE: Status = 14;
+pub(super) const NOT_INITIALIZED: Status = 15;
 pub(super) const MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: Status = 39;
+pub(super) const UNKNOWN: Status = 999;
 
 /// Domains of callbacks.
 pub(super) const DRIVER_API: u32 = 1;

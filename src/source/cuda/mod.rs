@@ -1,7 +1,7 @@
 //! CUDA, observed through CUPTI: the driver and the runtime API, and the work that they enqueue.
 //!
 //! The driver calls [`initialize_injection`] of the library that `CUDA_INJECTION64_PATH` names when a program
-//! initialises CUDA. `cupti` then finds libcupti, which is never linked: a program without CUDA opens nothing.
+//! initialises CUDA. `cupti` then finds libcupti in one of the `places`; it is never linked: a program without CUDA opens nothing.
 //! `session` subscribes to what is wanted, and `callbacks` records calls. `activity` takes the buffers of records that
 //! CUPTI delivers later, and `translation` makes our records of them, which find their calls in `recent`. `records` has
 //! the layouts, which only grow from version to version. `inner` and `resources` tell subscribers what happens in calls. `sampling` has the hardware sample the program counter.
@@ -17,7 +17,6 @@ mod callbacks;
 mod counting;
 #[cfg(feature = "layer")]
 mod counts;
-#[cfg(feature = "layer")]
 mod cupti;
 mod devices;
 mod environment;
@@ -32,6 +31,7 @@ mod library;
 pub mod metrics;
 #[cfg(feature = "layer")]
 mod objects;
+mod places;
 #[cfg(feature = "layer")]
 mod pool;
 #[cfg(feature = "layer")]
@@ -50,6 +50,7 @@ mod translation;
 #[cfg(all(test, feature = "layer"))]
 mod wheels;
 
+pub use cupti::{CuptiError, locate};
 pub use devices::{Device, EnumerateError, enumerate};
 pub use environment::{INJECTION_VARIABLE, NEXT_VARIABLE, SERIALIZE_VARIABLE};
 pub use library::CUPTI_VARIABLE;

@@ -8,6 +8,7 @@ use super::cupti;
 use super::ffi::{self, Cupti, call};
 use super::functions::{self, callback_domain};
 use super::inner;
+use super::library::CUPTI_VARIABLE;
 use super::objects;
 use super::records::Strides;
 use super::resources;
@@ -305,9 +306,7 @@ impl Session {
 
     /// The version of CUPTI's interface.
     pub fn version(&self) -> u32 {
-        let mut version = 0;
-        call!(self.cupti, cuptiGetVersion(&raw mut version));
-        version
+        version(&self.cupti)
     }
 
     pub fn enable_callback(&self, wanted: bool, domain: u32, number: u32) {
@@ -410,13 +409,24 @@ fn describe(session: &Session) -> String {
 }
 
 fn subscribe() -> Result<Session, String> {
-    let (library, path) = cupti::open().map_err(|error| error.to_string())?;
-    let cupti = Cupti::of(&library);
+    let found = cupti::open().map_err(|error| error.to_string())?;
     // The functions stay valid: the library is never closed.
-    let _ = library.into_raw();
-    let path = path.display();
+    let cupti = Cupti::of(&found.library);
+    if let Some(named) = &found.overruled {
+        message(format_args!(
+            "{CUPTI_VARIABLE}={} is not used: the process has loaded {} already, and two copies disturb each other",
+            named.display(),
+            found.path.display()
+        ));
+    }
+    let path = found.path.display();
     let refused = |what: &str, status: Option<i32>| match status {
         Some(ffi::SUCCESS) => Ok(()),
+        Some(status @ (ffi::NOT_COMPATIBLE | ffi::NOT_INITIALIZED | ffi::UNKNOWN)) => Err(format!(
+            "{path}: {what}: {}; {}",
+            why(status),
+            found.describe(version(&cupti))
+        )),
         Some(status) => Err(format!("{path}: {what}: {}", why(status))),
         None => Err(format!("{path} is not a CUPTI library: it lacks {what}")),
     };
@@ -457,13 +467,20 @@ fn subscribe() -> Result<Session, String> {
     })
 }
 
+/// The version of the library's API.
+fn version(cupti: &Cupti) -> u32 {
+    let mut version = 0;
+    call!(cupti, cuptiGetVersion(&raw mut version));
+    version
+}
+
 /// The meaning of a status of CUPTI.
 pub(super) fn why(status: i32) -> String {
     let meaning = match status {
         ffi::NOT_IMPLEMENTED => "this version lacks the function",
         1 => "an argument is not valid",
-        14 => "it does not fit the driver",
-        15 => "CUDA is not initialized, or there is no GPU",
+        ffi::NOT_COMPATIBLE => "it does not fit the driver",
+        ffi::NOT_INITIALIZED => "CUDA is not initialized, or there is no GPU",
         21 => "this version does not know the kind",
         7 => "it is not possible now",
         27 | 33 | 42 | 43 | 45 => "the device or its driver does not support it",
@@ -476,6 +493,7 @@ pub(super) fn why(status: i32) -> String {
             "another profiler observes CUDA in this process (PyTorch's profiler, Nsight Systems or Nsight Compute, \
              perhaps by CUDA_INJECTION64_PATH); the program goes on, without CUDA in its trace"
         }
+        ffi::UNKNOWN => "an unknown error, such as that of a libcupti that does not fit the driver",
         _ => "an unknown error",
     };
     format!("{meaning} (CUPTI status {status})")
