@@ -36,6 +36,8 @@ pub struct Device {
 
 /// The least compute capability that CUPTI samples: 7.0.
 const LEAST_SAMPLED: u32 = 70;
+/// The least compute capability of CUPTI's range profiler: 7.5.
+const LEAST_COUNTED: u32 = 75;
 
 impl Device {
     /// The ways in which it can be sampled.
@@ -51,6 +53,11 @@ impl Device {
             LEAST_SAMPLED.. => vec![by_hardware],
             _ => Vec::new(),
         }
+    }
+
+    /// Whether CUPTI can count metrics of each kernel on it, where its version has the range profiler.
+    pub fn counts_kernels(&self) -> bool {
+        self.capability >= LEAST_COUNTED
     }
 }
 

@@ -5,10 +5,11 @@ use crate::{Failure, stdout};
 use gputrail::collect::counting::Countable;
 use gputrail::collect::sampling::Possible;
 use gputrail::record::AgentAttributeKind;
-use gputrail::source::cuda;
+use gputrail::source::cuda::{self, CuptiError};
 use gputrail::source::links;
 use gputrail::source::opencl::{self, Found};
 use gputrail::source::sim;
+use std::path::PathBuf;
 
 /// Width of the names of attributes.
 const NAMES: usize = 15;
@@ -43,11 +44,46 @@ fn cuda_agents() -> String {
     match cuda::enumerate() {
         Err(error) => format!("  no devices: {error}\n"),
         Ok(devices) if devices.is_empty() => "  no devices: the driver knows none\n".to_owned(),
-        Ok(devices) => devices.iter().enumerate().map(describe_cuda).collect(),
+        Ok(devices) => {
+            let cupti = cuda::locate();
+            let devices = devices.iter().enumerate();
+            devices
+                .map(|(number, device)| describe_cuda(number, device, &cupti))
+                .collect()
+        }
     }
 }
 
-fn describe_cuda((number, device): (usize, &cuda::Device)) -> String {
+fn describe_cuda(
+    number: usize,
+    device: &cuda::Device,
+    cupti: &Result<PathBuf, CuptiError>,
+) -> String {
+    let sampling = Possible(device.sampling()).to_string();
+    let (library, sampling, collected) = match cupti {
+        Ok(path) => (
+            path.display().to_string(),
+            sampling,
+            "calls, memory, waits; kernels, copies, fills with their times; clocks and power, by CUPTI",
+        ),
+        // Packages of the program may bring one.
+        Err(error @ CuptiError::NoLibrary) => (
+            format!("MISSING: {error}"),
+            format!("{sampling}, if the program brings a libcupti"),
+            "nothing, unless the program brings a libcupti",
+        ),
+        Err(error) => (
+            format!("MISSING: {error}"),
+            "nothing, without libcupti".to_owned(),
+            "nothing, without libcupti",
+        ),
+    };
+    let counted = match (cupti, device.counts_kernels()) {
+        (Ok(_), true) => {
+            "of each kernel, NVIDIA's metrics (gputrail counters list --chip), with a libcupti of CUDA 12.6 or later"
+        }
+        _ => "nothing",
+    };
     let attributes = [
         ("kind", "GPU".to_owned()),
         ("driver", device.driver.clone()),
@@ -66,13 +102,10 @@ fn describe_cuda((number, device): (usize, &cuda::Device)) -> String {
         ),
         ("bus", device.bus.clone()),
         ("link", links::in_words(&device.bus).unwrap_or_default()),
-        ("pc sampling", Possible(device.sampling()).to_string()),
-        ("counters", counters(None)),
-        (
-            "collected",
-            "calls, memory, waits; kernels, copies, fills with their times; clocks and power, by CUPTI"
-                .to_owned(),
-        ),
+        ("libcupti", library),
+        ("pc sampling", sampling),
+        ("counters", counted.to_owned()),
+        ("collected", collected.to_owned()),
         (
             "tested",
             "with stand-ins of the driver and of CUPTI only, never on a GPU (docs/cuda.md)"

@@ -2,12 +2,13 @@
 //! impossible request is refused with the possible ones. The agents are queried in a process of its own, and only if
 //! necessary: the query loads the drivers, which costs more than sampling a short program.
 
-use crate::Failure;
+use crate::{Failure, say};
 use anyhow::{Context, anyhow};
 use gputrail::collect::sampling::{Possible, Request};
 use gputrail::collect::scope::Scope;
+use gputrail::source::cuda::{self, CuptiError};
+use gputrail::source::opencl;
 use gputrail::source::perf::SampleSource;
-use gputrail::source::{cuda, opencl};
 use std::process::{Command, Stdio};
 
 /// Checks whether an agent may do the sampling in `scope`. The sampling of host processors needs only permission from
@@ -38,6 +39,10 @@ pub fn probe(scope: &Scope, source: SampleSource) -> Result<(), Failure> {
             let why = String::from_utf8_lossy(&output.stdout);
             Err(Failure::from(anyhow!("{}", why.trim_end())))
         }
+        Some(0) if !output.stdout.is_empty() => {
+            say!("{}", String::from_utf8_lossy(&output.stdout).trim_end());
+            Ok(())
+        }
         // A driver that crashes in that process is no reason to refuse.
         _ => Ok(()),
     }
@@ -51,13 +56,26 @@ pub fn variable(source: SampleSource) -> Option<(&'static str, &'static str)> {
 /// The exit code of a refusal.
 const REFUSED: u8 = 3;
 
-/// `gputrail probe-sampling`: the result is the exit code; the reason of a refusal goes to standard output.
+/// `gputrail probe-sampling`: the result is the exit code. The reason of a refusal goes to standard output, and what may
+/// hinder the sampling that is not refused.
 pub fn answer(request: &Request) -> Result<u8, Failure> {
     let opencl = opencl::all_devices().unwrap_or_default();
     let opencl = opencl.iter().map(|of| (of.name.clone(), of.sampling()));
-    let cuda = cuda::enumerate().unwrap_or_default();
-    let cuda = cuda.iter().map(|of| (of.name.clone(), of.sampling()));
-    let devices: Vec<_> = opencl.chain(cuda).collect();
+    let cuda = cuda::enumerate();
+    let hindered = match &cuda {
+        Ok(devices) if devices.is_empty() => None,
+        Ok(_) => cuda::locate().err(),
+        Err(_) => None,
+    };
+    // A program may bring a libcupti that is not found here; none replaces one that the user has named.
+    let is_final = matches!(&hindered, Some(error) if *error != CuptiError::NoLibrary);
+    let without_driver = cuda.as_ref().err().map(ToString::to_string);
+    let cuda = cuda.unwrap_or_default();
+    let of_cuda = cuda.iter().map(|of| match is_final {
+        true => (of.name.clone(), Vec::new()),
+        false => (of.name.clone(), of.sampling()),
+    });
+    let devices: Vec<_> = opencl.chain(of_cuda).collect();
     if devices.is_empty() {
         return Ok(0);
     }
@@ -68,11 +86,23 @@ pub fn answer(request: &Request) -> Result<u8, Failure> {
         let possible = Possible(possible);
         list.push_str(&format!("\n  agent {number} ({name}): {possible}"));
     }
+    let hindered = hindered.map(|error| error.to_string());
+    for why in without_driver.iter().chain(&hindered) {
+        list.push_str(&format!("\n  CUDA: {why}"));
+    }
     if !can {
         crate::stdout::print(&format!(
             "no agent offers PC sampling {request}; available configurations:{list}\n"
         ))?;
         return Ok(REFUSED);
+    }
+    let by_cuda = cuda.iter().flat_map(cuda::Device::sampling);
+    if let Some(why) = hindered
+        && by_cuda.into_iter().any(|one| one.allows(request))
+    {
+        crate::stdout::print(&format!(
+            "CUDA is not sampled unless the program brings a libcupti: {why}\n"
+        ))?;
     }
     Ok(0)
 }

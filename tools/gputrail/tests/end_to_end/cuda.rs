@@ -164,7 +164,12 @@ fn faults_of_cupti_neither_disturb_the_program_nor_pass_silently() {
             0,
             "another profiler observes CUDA in this process",
         ),
-        ("unknown", 0, 0, "CUPTI status 999"),
+        (
+            "unknown",
+            0,
+            0,
+            "(CUPTI status 999); libcupti is of CUDA 12, the driver supports CUDA 12.8; GPUTRAIL_CUPTI may name",
+        ),
     ];
     for version in ["1209", "1305"] {
         for (fault, of_kernel, of_calls, words) in faults {
@@ -225,6 +230,92 @@ fn kernels_without_times_are_counted() {
     let info = well(&mut stand_ins.dir.gputrail(["info", "run.pftrace"])).text();
     assert!(info.contains("activity records without times"), "{info}");
     assert!(info.contains("without times  15 operations"), "{info}");
+}
+
+#[test]
+fn summaries_of_traces_and_captures_say_that_cuda_was_not_observed() {
+    needs!(summaries_of_traces_and_captures_say_that_cuda_was_not_observed: Need::Program("cc"));
+    let stand_ins = StandIns::new();
+    let missing = |file: &str| {
+        let mut command = stand_ins
+            .dir
+            .gputrail(["summary", file, "--format", "json"]);
+        let text = well(&mut command).text();
+        let tables: serde_json::Value = serde_json::from_str(&text).unwrap();
+        tables["missing"].as_array().expect("a table").clone()
+    };
+    let options = ["--capture"];
+    well(&mut stand_ins.record_with(&options, "1209", "subscribed", &["5"]));
+    let words = "another profiler observes CUDA in this process";
+    for file in ["run.pftrace", "run.gputrail"] {
+        let [row] = &missing(file)[..] else {
+            panic!("{file}: {:?}", missing(file));
+        };
+        let reason = row["reason"].as_str().unwrap();
+        assert!(reason.contains(words) && row["count"] == 1, "{file}: {row}");
+        let text = well(&mut stand_ins.dir.gputrail(["summary", file])).text();
+        assert!(
+            text.contains("MISSING records") && text.contains(words),
+            "{text}"
+        );
+    }
+    std::fs::remove_file(stand_ins.dir.join("run.gputrail")).unwrap();
+    well(&mut stand_ins.record_with(&options, "1209", "", &["5"]));
+    let none: [serde_json::Value; 0] = [];
+    for file in ["run.pftrace", "run.gputrail"] {
+        assert_eq!(missing(file), none, "{file}");
+    }
+}
+
+#[test]
+fn agents_say_which_libcupti_is_found_and_what_is_missing_without_one() {
+    needs!(agents_say_which_libcupti_is_found_and_what_is_missing_without_one:
+        Need::Program("cc"), Need::Pocl);
+    let stand_ins = StandIns::new();
+    let dir = &stand_ins.dir;
+    let agents = |cupti: Option<&str>| {
+        let mut command = dir.gputrail(["agents"]);
+        stand_ins.prepare(&mut command, "1209", "");
+        command.envs(cupti.map(|path| ("GPUTRAIL_CUPTI", path)));
+        well(&mut command).text()
+    };
+    let own = dir.join("libcupti.so.12").display().to_string();
+    // The loader's, the one of the variable, and the one in its folder.
+    for cupti in [None, Some(own.as_str()), Some(dir.path().to_str().unwrap())] {
+        let text = agents(cupti);
+        let line = format!("libcupti       {own}\n");
+        assert!(text.contains(&line) && text.contains("by CUPTI"), "{text}");
+    }
+    let text = agents(Some("/nonsense"));
+    for words in [
+        "libcupti       MISSING: GPUTRAIL_CUPTI: /nonsense: ",
+        "pc sampling    nothing, without libcupti",
+        "collected      nothing, without libcupti",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+
+    // What is sampled by nobody is refused before the program starts, with what is missing.
+    let refused = |folder: &std::path::Path, cupti: &str| {
+        let options = ["--pc-sampling", "stochastic", "--interval", "4096cycles"];
+        let mut command = stand_ins.record_with(&options, "1209", "", &["5"]);
+        on_pocl(&mut command, Driver::Threaded);
+        command.env("LD_LIBRARY_PATH", folder);
+        let ended = run(command.env("GPUTRAIL_CUPTI", cupti));
+        assert_eq!((ended.code(), ended.text()), (125, String::new()));
+        ended.stderr
+    };
+    let said = refused(dir.path(), "/nonsense");
+    assert!(
+        said.contains("\n  CUDA: GPUTRAIL_CUPTI: /nonsense: "),
+        "{said}"
+    );
+    // A driver that cannot be opened, as one that is not there.
+    let folder = dir.join("without");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("libcuda.so.1"), "").unwrap();
+    let said = refused(&folder, "");
+    assert!(said.contains("\n  CUDA: no CUDA driver: "), "{said}");
 }
 
 #[test]
