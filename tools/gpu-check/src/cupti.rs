@@ -2,7 +2,7 @@
 
 use crate::library::Library;
 use std::ffi::c_void;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -71,32 +71,73 @@ pub fn observe() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The libcupti of this machine: the one that is named for gputrail, else that of the toolkit, of a Python package, or
-/// of the loader.
-pub fn find() -> Option<PathBuf> {
-    let named = std::env::var_os("GPUTRAIL_CUPTI").map(PathBuf::from);
-    if named.is_some() {
-        return named;
+/// The libcupti of this machine: the one that is named for gputrail, else the one that `gputrail agents` finds, else one of the
+/// Python packages that fits the driver.
+pub fn find(gputrail: &Path) -> Option<PathBuf> {
+    let named = std::env::var_os("GPUTRAIL_CUPTI").filter(|path| !path.is_empty());
+    if let Some(named) = named {
+        return Some(named.into());
     }
-    let toolkit = PathBuf::from("/usr/local/cuda/extras/CUPTI/lib64/libcupti.so");
-    if toolkit.exists() {
-        return Some(toolkit);
-    }
+    let agents = Command::new(gputrail).arg("agents").output().ok()?;
+    let agents = String::from_utf8_lossy(&agents.stdout);
+    let (found, driver) = of_agents(&agents)?;
     let script = "import glob, sys\n\
-                  found = [f for p in sys.path for d in ('cu13', 'cuda_cupti') \
-                  for f in glob.glob(p + '/nvidia/' + d + '/lib/libcupti.so*')]\n\
-                  print(found[0] if found else '')";
-    let python = Command::new("python3").args(["-c", script]).output().ok();
-    let packaged = python.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    let packaged = packaged.filter(|path| !path.is_empty()).map(PathBuf::from);
-    packaged.or_else(|| {
-        let names = ["libcupti.so.13", "libcupti.so.12", "libcupti.so"];
-        // In a process of its own: its constructors are not to run in this one.
-        let opens = |name: &&&str| {
-            let own = std::env::current_exe().ok();
-            let output = own.and_then(|own| Command::new(own).args(["opens", name]).output().ok());
-            output.is_some_and(|output| output.status.success())
-        };
-        names.iter().find(opens).map(PathBuf::from)
+                  for path in sys.path:\n\
+                  \tfor folder in ('cu13', 'cuda_cupti'):\n\
+                  \t\tprint(*glob.glob(path + '/nvidia/' + folder + '/lib/libcupti.so.1*'), sep='\\n')";
+    found.or_else(|| {
+        let python = Command::new("python3").args(["-c", script]).output().ok()?;
+        fitting(&String::from_utf8_lossy(&python.stdout), driver)
     })
+}
+
+/// The libcupti that `gputrail agents` found, and the major version of CUDA that the driver supports.
+fn of_agents(text: &str) -> Option<(Option<PathBuf>, u32)> {
+    let (_, cuda) = text.split_once("\nCUDA\n")?;
+    let value = |name: &str| {
+        let mut values = cuda.lines().filter_map(|line| {
+            let value = line.trim_start().strip_prefix(name)?;
+            value.starts_with(' ').then(|| value.trim())
+        });
+        values.next()
+    };
+    let driver = value("driver")?.strip_prefix("CUDA ")?.split('.').next()?;
+    let found = value("libcupti").filter(|path| path.starts_with('/'));
+    Some((found.map(PathBuf::from), driver.parse().ok()?))
+}
+
+/// Of the files, one a line, the newest that the driver supports.
+fn fitting(files: &str, driver: u32) -> Option<PathBuf> {
+    let major = |file: &&str| -> Option<u32> {
+        let (_, version) = file.rsplit_once("libcupti.so.")?;
+        version.split('.').next()?.parse().ok()
+    };
+    let supported = files
+        .lines()
+        .filter(|file| major(file).is_some_and(|major| major <= driver));
+    supported.max_by_key(major).map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_libcupti_of_gputrail_is_taken_else_one_that_fits_the_driver() {
+        let agents = |libcupti: &str| {
+            format!(
+                "OpenCL\n  0  A\n     platform       NVIDIA CUDA\n     driver         3.1\n\nCUDA\n  0  GPU\n     driver         CUDA 12.8\n     \
+                 libcupti       {libcupti}\n"
+            )
+        };
+        let found = of_agents(&agents("/c/libcupti.so.12"));
+        assert_eq!(found, Some((Some("/c/libcupti.so.12".into()), 12)));
+        let missing = of_agents(&agents("MISSING: no libcupti was found"));
+        assert_eq!(missing, Some((None, 12)));
+        let files =
+            "/p/cu13/lib/libcupti.so.13\n/p/cuda_cupti/lib/libcupti.so.12\n/q/libcupti.so.11.8\n\n";
+        let twelve = "/p/cuda_cupti/lib/libcupti.so.12".into();
+        assert_eq!(fitting(files, 12), Some(twelve));
+        assert_eq!(fitting(files, 10), None);
+    }
 }

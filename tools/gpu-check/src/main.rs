@@ -47,7 +47,6 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(|word| &word[..]).collect();
     let done = match words[..] {
         ["program", name] => program(name),
-        ["opens", name] => library::Library::open(name).map(|_| ()).map_err(Into::into),
         _ => return check(&words),
     };
     match done {
@@ -109,7 +108,7 @@ fn check(words: &[&str]) -> ExitCode {
         return ExitCode::from(WRONG);
     }
     say(&gpu);
-    let cupti = cupti::find();
+    let cupti = cupti::find(&gputrail);
     let report = Report {
         machine: check::machine(&gputrail, &gpu, cupti.as_deref()),
         checks: Vec::new(),
