@@ -38,6 +38,7 @@ Examples:
   gputrail record --delay 5s --duration 500ms --kernel 'gemm*' -- ./solver
   gputrail record --start-on 'step 10' --stop-on 'step 20' -- ./train
   gputrail record --capture --buffers 64M -- python train.py
+  gputrail record --pc-sampling stochastic --interval 65536cycles -- python train.py      CUDA: docs/cuda.md
   gputrail record --flight-recorder 30s --slower-than 5ms -- ./server      then: gputrail dump $(pidof gputrail)
   gputrail record --paused -- ./server      then: gputrail start $(pidof server); sleep 30; gputrail stop $(pidof server)";
 
@@ -53,6 +54,8 @@ If gputrail itself is killed, the program goes on, and what was recorded until t
 trace. The next `gputrail record` to the same folder names the command that makes a trace of it.
 
 The program's own marks by NVTX, ROCTx and CLPerfMarker are recorded: docs/markers.md.
+
+CUDA programs are recorded through NVIDIA's libcupti: `gputrail agents` says whether it is found, docs/cuda.md what it takes.
 
 Where gputrail cannot be the parent (containers, job launchers), see `gputrail library --help`.";
 
@@ -185,13 +188,19 @@ Variables that may be set besides:
   GPUTRAIL_BUFFERS, GPUTRAIL_BUFFER_SIZE    memory for records, and of a piece of it (65536, 64K, 16M, 1G)
   GPUTRAIL_POLICY              what happens when it is full: lossless (the program waits), discard
   GPUTRAIL_SCOPE               what to record and when, as the options of `record` say it:
-                               delay=5s;duration=1s;start-on=NAME;stop-on=NAME;kind=KIND;call=NAME;kernel=NAME;range-ids
+                               delay=5s;duration=1s;start-on=NAME;stop-on=NAME;dump-on=NAME;kind=KIND;call=NAME;
+                               kernel=NAME;range-ids;pc-sampling=stochastic,65536cycles;kernel-debug-info;
+                               environment-period=1s;counter=NAME;counters-period=1ms;counters-per-pass=N;
+                               counters-run=N;counters-device=N;counters-kernel=NAME;counters-include=REGEX;
+                               counters-exclude=REGEX;counters-dispatches=N-M;counters-iterations=N-M;
+                               no-enqueue-arguments (without it, calls that enqueue work have arguments, too);
+                               from= is set by gputrail itself
   GPUTRAIL_TOOLS               tools to load, separated by colons (`record --tool`)
   GPUTRAIL_CLPERFMARKER        name of the file of CLPerfMarker's markers, without its extension (`record --clperfmarker`)
   GPUTRAIL_SERIALIZE_KERNELS   1: kernels of CUDA that are sampled run one after the other (`record --serialize-kernels`)
   OMP_TOOL_LIBRARIES           libraries that an OpenMP runtime asks for a tool; this one observes OpenMP (`record --openmp`)
   ACC_PROFLIB                  libraries that an OpenACC runtime loads; this one observes OpenACC (`record --openacc`)
-  GPUTRAIL_CUPTI               path of libcupti
+  GPUTRAIL_CUPTI               path of libcupti, or of its folder; no other one is taken then (docs/cuda.md)
   GPUTRAIL_SAMPLING_SOURCE     timer: samples of kernels on processors are taken by timers instead of perf events
   GPUTRAIL_SYSFS               folder that has what /sys has elsewhere, such as the host's in a container
   GPUTRAIL_CLOCK               monotonic: times are read from CLOCK_MONOTONIC instead of the processor's counter";

@@ -42,7 +42,7 @@ The definitions that are built in are rocprofiler-sdk's: they tell what the hard
 record --counters` and `gputrail demo --counters` collect the counters of agents.
 
 --chip asks NVIDIA's libnvperf_host, which comes with CUPTI and needs no GPU; GPUTRAIL_CUPTI names a libcupti beside which it lies.
-Metrics of these chips are listed, and not collected.
+`gputrail record --counters` has CUPTI count them for kernels of CUDA (docs/counters.md).
 
 Exit codes: 0 on success; 1 when definitions of a file were refused, each with its place; 125 when there is no such counter or
 architecture, or a file cannot be read.";

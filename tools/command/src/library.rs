@@ -294,6 +294,22 @@ mod tests {
     }
 
     #[test]
+    fn the_help_lists_each_key_of_a_scope() {
+        let error = gputrail::collect::scope::Scope::parse("nonsense").unwrap_err();
+        let error = error.to_string();
+        let (_, keys) = error.split_once("expected ").unwrap();
+        let keys = keys
+            .split([',', ' '])
+            .filter(|key| !key.is_empty() && *key != "or");
+        let mut number = 0;
+        for key in keys {
+            assert!(crate::cli::LIBRARY_EXAMPLES.contains(key), "{key}");
+            number += 1;
+        }
+        assert!(number > 20);
+    }
+
+    #[test]
     fn values_are_quoted_for_a_shell() {
         assert_eq!(quoted(b"/a/%p.gputrail"), b"/a/%p.gputrail");
         assert_eq!(quoted(b"a b"), b"'a b'");
