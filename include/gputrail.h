@@ -100,6 +100,7 @@ enum {
     GPUTRAIL_WRONG_TYPE = -41, /* the value is of another type */
     GPUTRAIL_NO_SUCH_COUNTER_SET = -42, /* no such set of counters: it has been destroyed, or the id belongs to another kind of object */
     GPUTRAIL_SAMPLING_INCOMPATIBLE_SYSTEM = -43, /* the system does not allow PC sampling: its kernel or driver lacks it, or a setting forbids it */
+    GPUTRAIL_SAMPLING_FAILED = -44, /* configuring PC sampling failed although the system allows it: the text of the failure has the cause */
     GPUTRAIL_NO_SUCH_COUNTER_SESSIONS = -60, /* no such opened counters: they have been closed, or the id belongs to another kind of object */
     GPUTRAIL_OUT_OF_RANGE = -61, /* no counter has this index */
     GPUTRAIL_ALREADY_ENABLED = -62, /* the counter is enabled already */
@@ -3958,7 +3959,8 @@ gputrail_status gputrail_sampling_configurations(gputrail_agent_id agent,
  * long as the context is there.
  *
  * Errors: GPUTRAIL_SAMPLING_INCOMPATIBLE_SYSTEM if the system does not allow it (rocprofiler-sdk:
- * ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_KERNEL); GPUTRAIL_SAMPLING_NOT_AVAILABLE if the agent samples otherwise already, cannot do what is asked for, or
+ * ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_KERNEL); GPUTRAIL_SAMPLING_FAILED if it allows it, and it failed all the same, for want
+ * of open files say (ROCPROFILER_STATUS_ERROR); GPUTRAIL_SAMPLING_NOT_AVAILABLE if the agent samples otherwise already, cannot do what is asked for, or
  * the process is being debugged; GPUTRAIL_CONTEXT_CONFLICT if another context samples, or this one collects
  * counters; GPUTRAIL_INVALID_ARGUMENT for an interval that the agent cannot do; GPUTRAIL_LOCKED after the first
  * start; GPUTRAIL_NO_SUCH_AGENT, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_WRONG_SIZE,

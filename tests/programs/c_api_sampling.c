@@ -6,6 +6,7 @@
 #include "handles.h"
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static int failures;
 
@@ -140,6 +141,7 @@ int main(int argc, char **argv) {
     gputrail_subscriber subscriber;
     gputrail_record_code_object described;
     char text[400];
+    struct rlimit files, no_files;
     uint64_t interval = 0;
     size_t count = 0;
     cl_platform_id platform;
@@ -219,6 +221,15 @@ int main(int argc, char **argv) {
         puts(failures ? "failed" : "passed");
         return failures != 0;
     }
+    /* The system allows perf events, and no file can be opened. */
+    getrlimit(RLIMIT_NOFILE, &files);
+    no_files = files;
+    no_files.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &no_files);
+    EXPECT(gputrail_context_sample(sampling, samples, agent, &options), GPUTRAIL_SAMPLING_FAILED);
+    setrlimit(RLIMIT_NOFILE, &files);
+    gputrail_last_error(text, sizeof text);
+    CHECK(strstr(text, "ulimit -n"));
     EXPECT(gputrail_context_sample(sampling, samples, agent, &options), GPUTRAIL_OK);
     /* The same again changes nothing. */
     EXPECT(gputrail_context_sample(sampling, samples, agent, &options), GPUTRAIL_OK);

@@ -88,6 +88,8 @@ pub enum ConfigureError {
     Taken,
     /// The system does not allow it: a sentence that says what to change.
     System(String),
+    /// The system allows it, and it failed all the same: a sentence that says why.
+    Failed(String),
 }
 
 /// Where the records of a started agent go.
@@ -122,6 +124,13 @@ pub enum Refused<C> {
         /// Its id and name.
         agent: String,
         /// The obstacle, and the remedy.
+        reason: String,
+    },
+    /// The system allows it, and it failed all the same.
+    Failed {
+        /// Its id and name.
+        agent: String,
+        /// The cause.
         reason: String,
     },
 }
@@ -360,6 +369,7 @@ impl<R: AgentRequest> AgentService<R> {
                 Refused::Taken { agent, active }.into()
             }
             ConfigureError::System(reason) => Refused::System { agent, reason }.into(),
+            ConfigureError::Failed(reason) => Refused::Failed { agent, reason }.into(),
         })
     }
 

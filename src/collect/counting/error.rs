@@ -129,7 +129,9 @@ impl From<Refused<Countable>> for CountingError {
             Refused::OtherContext => CountingError::OtherContext,
             Refused::OtherService(_) => CountingError::Sampling,
             Refused::Busy => CountingError::Busy,
-            Refused::System { agent, reason } => CountingError::System { agent, reason },
+            Refused::System { agent, reason } | Refused::Failed { agent, reason } => {
+                CountingError::System { agent, reason }
+            }
         }
     }
 }

@@ -101,7 +101,9 @@ impl Attempt<'_> {
         match self.counting.can_configure(self.agent, &request)? {
             Ok(()) => Ok(request),
             Err(ConfigureError::Taken) => Err(CountingError::Taken { agent }),
-            Err(ConfigureError::System(reason)) => Err(CountingError::System { agent, reason }),
+            Err(ConfigureError::System(reason) | ConfigureError::Failed(reason)) => {
+                Err(CountingError::System { agent, reason })
+            }
         }
     }
 

@@ -92,6 +92,14 @@ pub enum SamplingError {
         /// The obstacle, and the remedy.
         reason: String,
     },
+    /// The system allows it, and configuring it failed all the same (rocprofiler-sdk: `ROCPROFILER_STATUS_ERROR`).
+    #[error("{agent} could not be configured for sampling: {reason}")]
+    Failed {
+        /// Its id and name.
+        agent: String,
+        /// The cause.
+        reason: String,
+    },
 }
 
 fn unit(unit: SamplingUnit) -> &'static str {
@@ -110,6 +118,7 @@ impl From<Refused<Configuration>> for SamplingError {
             Refused::OtherService(_) => SamplingError::Counters,
             Refused::Busy => SamplingError::Busy,
             Refused::System { agent, reason } => SamplingError::System { agent, reason },
+            Refused::Failed { agent, reason } => SamplingError::Failed { agent, reason },
         }
     }
 }

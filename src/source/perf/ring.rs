@@ -11,6 +11,8 @@
 pub enum RingRecord<'a> {
     /// A sample.
     Sample(RingSample),
+    /// A sample that lacks some of its fields.
+    Invalid,
     /// Records were lost before this one because the ring was full.
     Lost {
         /// The number of lost records.
@@ -93,17 +95,21 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(half.try_into().ok()?))
 }
 
+fn sample(body: &[u8]) -> Option<RingSample> {
+    Some(RingSample {
+        address: word(body, 0)?,
+        thread: half(body, 12)?,
+        time: word(body, 16)?,
+        cpu: half(body, 24)?,
+    })
+}
+
 /// Parses a record, or returns `None` if it is too short or of another type.
 fn read(kind: u32, body: &[u8]) -> Option<RingRecord<'_>> {
     let trailer = || body.len().checked_sub(TRAILER);
     let time = || word(body, trailer()? + 8);
     Some(match kind {
-        SAMPLE => RingRecord::Sample(RingSample {
-            address: word(body, 0)?,
-            thread: half(body, 12)?,
-            time: word(body, 16)?,
-            cpu: half(body, 24)?,
-        }),
+        SAMPLE => sample(body).map_or(RingRecord::Invalid, RingRecord::Sample),
         LOST => RingRecord::Lost {
             count: word(body, 8)?,
             time: time()?,

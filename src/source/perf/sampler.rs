@@ -78,6 +78,8 @@ struct ActiveRun {
     aggregates: HashMap<WorkId, HashMap<(CodeObjectId, u64, KernelId), u64>>,
     /// Samples in kernels without a known dispatch.
     unknown: u64,
+    /// Samples that could not be read and are not written yet.
+    invalid: u64,
     /// The thread id of the drain thread.
     drain_thread: u32,
 }
@@ -240,6 +242,7 @@ impl ActiveRun {
             elsewhere: HashMap::new(),
             aggregates: HashMap::new(),
             unknown: 0,
+            invalid: 0,
             drain_thread: 0,
         }
     }
@@ -255,6 +258,7 @@ impl ActiveRun {
         events.take(&mut self.events);
         self.threads.scan(self.drain_thread);
         self.take_samples();
+        self.write_invalid(started, host);
         self.attribution.sort();
         let mut waiting = std::mem::take(&mut self.events);
         for event in waiting.drain(..) {
@@ -291,6 +295,7 @@ impl ActiveRun {
             elsewhere,
             names,
             agent,
+            invalid,
             ..
         } = self;
         let mut samples = Vec::new();
@@ -311,6 +316,7 @@ impl ActiveRun {
                 *agent,
                 names,
             ),
+            ThreadData::Record(RingRecord::Invalid) => *invalid += 1,
             ThreadData::Record(_) => {}
             ThreadData::Gap { from, to, lost } => attribution.add_gap(from, to, lost),
         });
@@ -337,6 +343,24 @@ impl ActiveRun {
                 Some(CodeLocation::Elsewhere(name)) => *elsewhere.entry(name).or_default() += 1,
                 None => *elsewhere.entry(mappings.unknown()).or_default() += 1,
             }
+        }
+    }
+
+    /// Writes a record for each sample that could not be read. It does not say in which kernel it was taken, or when: it is
+    /// one of the first agent, since agents share the threads.
+    fn write_invalid(&mut self, started: &HashMap<AgentId, Delivery>, host: &mut HostThread) {
+        let number = std::mem::take(&mut self.invalid);
+        let Some(agent) = started.keys().min().filter(|_| number > 0) else {
+            return;
+        };
+        let to = &started[agent];
+        if to.deliver == Deliver::Aggregates {
+            return;
+        }
+        let mut invalid = InvalidSample::blank();
+        (invalid.agent, invalid.method) = (*agent, SamplingMethod::HOST_TRAP);
+        for _ in 0..number {
+            host.write_to(to.buffers, invalid);
         }
     }
 
@@ -549,9 +573,7 @@ impl Provider<Request> for HostAgent {
     fn configure(&self, request: &Request) -> Result<(), ConfigureError> {
         // Configuring is the time to report that sampling does not work, not the first kernel.
         let source = self.sampler.source;
-        source
-            .permitted(request.interval)
-            .map_err(ConfigureError::System)?;
+        source.check(request.interval)?;
         let mut state = self.sampler.state();
         state.request = Some(*request);
         state.configured.push(self.agent);
@@ -576,5 +598,84 @@ impl Provider<Request> for HostAgent {
 
     fn flush(&self) {
         self.sampler.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::context::{BufferOptions, Context, RecordBuffer};
+    use crate::collect::switchboard::Switchboard;
+
+    /// An agent whose delivery is kept at its start.
+    #[derive(Default)]
+    struct Started(Mutex<Option<Delivery>>);
+
+    impl Provider<Request> for Started {
+        fn configurations(&self) -> Vec<Configuration> {
+            SampleSource::PerfEvents.possible()
+        }
+
+        fn configure(&self, _: &Request) -> Result<(), ConfigureError> {
+            Ok(())
+        }
+
+        fn release(&self) {}
+
+        fn start(&self, to: Delivery) {
+            *lock_std(&self.0) = Some(to);
+        }
+
+        fn stop(&self) {}
+
+        fn flush(&self) {}
+    }
+
+    #[test]
+    fn samples_that_cannot_be_read_are_records_of_their_own() {
+        let agent = AgentId(3);
+        let board = Switchboard::new();
+        let provider = Arc::new(Started::default());
+        board
+            .sampling()
+            .offer(agent, "a processor", provider.clone());
+        let got = Arc::new(Mutex::new(Vec::new()));
+        let into = got.clone();
+        let options = BufferOptions {
+            pool_bytes: 1 << 16,
+            block_bytes: 4096,
+            threads: 8,
+            ..BufferOptions::default()
+        };
+        let buffer = RecordBuffer::on(&board, options, move |batch| {
+            let invalid = batch
+                .records()
+                .filter_map(|record| record.read::<InvalidSample>());
+            lock_std(&into).extend(invalid);
+        })
+        .unwrap();
+        let request = Request {
+            method: SamplingMethod::HOST_TRAP,
+            unit: SamplingUnit::TIME,
+            interval: 100_000,
+        };
+        let context = Context::on(&board).unwrap();
+        context
+            .sample(&buffer, agent, request, Deliver::Samples)
+            .unwrap();
+        context.start().unwrap();
+        let started = HashMap::from([(agent, lock_std(&provider.0).unwrap())]);
+        let names = board.names().clone();
+        let mut run = ActiveRun::new(SampleSource::PerfEvents, request.interval, agent, names);
+        run.invalid = 2;
+        let mut host = HostThread::new(&board, ThreadId(1), true).unwrap();
+        run.write_invalid(&started, &mut host);
+        run.write_invalid(&started, &mut host);
+        buffer.flush().unwrap();
+        let got: Vec<_> = lock_std(&got)
+            .iter()
+            .map(|one| (one.agent, one.method))
+            .collect();
+        assert_eq!(got, [(agent, SamplingMethod::HOST_TRAP); 2]);
     }
 }

@@ -1,9 +1,10 @@
 //! The mechanism that samples a thread: a perf event or, on request, a POSIX timer that sends it signals.
 
 use super::event::{ThreadEvent, explain};
-use super::ring::RingRecord;
+use super::ring::{RingRecord, RingRecords};
 use super::threads::ThreadData;
 use super::timer::{self, ThreadTimer};
+use crate::collect::agents::ConfigureError;
 use crate::collect::sampling::Configuration;
 use crate::record::{SamplingMethod, SamplingUnit};
 use std::io;
@@ -56,12 +57,19 @@ impl SampleSource {
         }]
     }
 
-    /// Checks whether the system permits this mechanism. The error names the remedy.
+    /// Checks whether this mechanism works. The error names the remedy.
     pub fn permitted(self, interval: u64) -> Result<(), String> {
+        self.try_once(interval).map_err(|error| explain(&error))
+    }
+
+    /// Checks whether this mechanism works. The error says whether the system forbids or lacks it, or it failed.
+    pub(super) fn check(self, interval: u64) -> Result<(), ConfigureError> {
+        self.try_once(interval).map_err(|error| refused(&error))
+    }
+
+    fn try_once(self, interval: u64) -> io::Result<()> {
         match self {
-            SampleSource::PerfEvents => ThreadEvent::open(0, interval, SMALL_RING)
-                .map(drop)
-                .map_err(|error| explain(&error)),
+            SampleSource::PerfEvents => ThreadEvent::open(0, interval, SMALL_RING).map(drop),
             // Timers need no permission; opening one reports a missing signal.
             SampleSource::Timers => Ok(()),
         }
@@ -104,25 +112,9 @@ impl ThreadSampler {
         mut report: impl FnMut(ThreadData<'_>),
     ) -> bool {
         match self {
-            ThreadSampler::Event(event) => event.drain(scratch, |mut records| {
-                for record in records.by_ref() {
-                    match record {
-                        RingRecord::Sample(sample) => *last = sample.time,
-                        RingRecord::Lost { count, time } => {
-                            report(ThreadData::Gap {
-                                from: *last,
-                                to: time,
-                                lost: count,
-                            });
-                            *last = time;
-                            continue;
-                        }
-                        _ => {}
-                    }
-                    report(ThreadData::Record(record));
-                }
-                records.is_damaged()
-            }),
+            ThreadSampler::Event(event) => {
+                event.drain(scratch, |records| read_ring(records, last, report))
+            }
             ThreadSampler::Timer(timer) => {
                 let (lost, now) = timer.drain(|sample| {
                     *last = sample.time;
@@ -138,6 +130,92 @@ impl ThreadSampler {
                 }
                 false
             }
+        }
+    }
+}
+
+/// The error of an event that cannot be opened: the system forbids or lacks perf events, or it failed for another reason.
+fn refused(error: &io::Error) -> ConfigureError {
+    let text = explain(error);
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM | libc::ENOSYS | libc::ENOENT | libc::EOPNOTSUPP) => {
+            ConfigureError::System(text)
+        }
+        _ => ConfigureError::Failed(text),
+    }
+}
+
+/// Reports the records of a ring since `last`. A malformed record ends the ring and is an invalid sample. Returns whether
+/// there was one.
+fn read_ring(
+    mut records: RingRecords<'_>,
+    last: &mut u64,
+    mut report: impl FnMut(ThreadData<'_>),
+) -> bool {
+    for record in records.by_ref() {
+        match record {
+            RingRecord::Sample(sample) => *last = sample.time,
+            RingRecord::Lost { count, time } => {
+                report(ThreadData::Gap {
+                    from: *last,
+                    to: time,
+                    lost: count,
+                });
+                *last = time;
+                continue;
+            }
+            _ => {}
+        }
+        report(ThreadData::Record(record));
+    }
+    let is_damaged = records.is_damaged();
+    if is_damaged {
+        report(ThreadData::Record(RingRecord::Invalid));
+    }
+    is_damaged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record of a ring: its type, the size that its header states, and words of its body.
+    fn record(kind: u32, size: u16, body: &[u64]) -> Vec<u8> {
+        let mut bytes = [&kind.to_ne_bytes()[..], &[0, 0], &size.to_ne_bytes()].concat();
+        bytes.extend(body.iter().flat_map(|word| word.to_ne_bytes()));
+        bytes
+    }
+
+    #[test]
+    fn a_sample_that_is_cut_and_a_ring_that_is_damaged_are_invalid_samples() {
+        const SAMPLE: u32 = 9;
+        let whole = record(SAMPLE, 40, &[0x7f00, 11 << 32, 500, 1]);
+        // As the kernel would write a sample without its time and CPU, and one that claims more than there is.
+        let cut = record(SAMPLE, 24, &[0x7f00, 11 << 32]);
+        let damaged = record(SAMPLE, 400, &[0x7f00]);
+        let read = |run: &[Vec<u8>]| {
+            let (mut last, mut samples, mut invalid) = (0, 0, 0);
+            let run = run.concat();
+            let is_damaged = read_ring(RingRecords::new(&run), &mut last, |data| match data {
+                ThreadData::Record(RingRecord::Sample(_)) => samples += 1,
+                ThreadData::Record(RingRecord::Invalid) => invalid += 1,
+                _ => panic!("only samples"),
+            });
+            (samples, invalid, last, is_damaged)
+        };
+        let run = [whole.clone(), cut.clone(), whole.clone()];
+        assert_eq!(read(&run), (2, 1, 500, false));
+        assert_eq!(read(&[whole, cut, damaged]), (1, 2, 500, true));
+    }
+
+    #[test]
+    fn what_the_system_forbids_or_lacks_differs_from_what_fails() {
+        let error = |errno| refused(&io::Error::from_raw_os_error(errno));
+        for errno in [libc::EACCES, libc::EPERM, libc::ENOSYS] {
+            assert!(matches!(error(errno), ConfigureError::System(_)), "{errno}");
+        }
+        for errno in [libc::EMFILE, libc::ENOMEM, libc::EIO] {
+            assert!(matches!(error(errno), ConfigureError::Failed(_)), "{errno}");
         }
     }
 }

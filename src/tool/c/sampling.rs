@@ -134,7 +134,8 @@ pub unsafe extern "C" fn gputrail_sampling_configurations(
 /// long as the context is there.
 ///
 /// Errors: `GPUTRAIL_SAMPLING_INCOMPATIBLE_SYSTEM` if the system does not allow it (rocprofiler-sdk:
-/// `ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_KERNEL`); `GPUTRAIL_SAMPLING_NOT_AVAILABLE` if the agent samples otherwise already, cannot do what is asked for, or
+/// `ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_KERNEL`); `GPUTRAIL_SAMPLING_FAILED` if it allows it, and it failed all the same, for want
+/// of open files say (`ROCPROFILER_STATUS_ERROR`); `GPUTRAIL_SAMPLING_NOT_AVAILABLE` if the agent samples otherwise already, cannot do what is asked for, or
 /// the process is being debugged; `GPUTRAIL_CONTEXT_CONFLICT` if another context samples, or this one collects
 /// counters; `GPUTRAIL_INVALID_ARGUMENT` for an interval that the agent cannot do; `GPUTRAIL_LOCKED` after the first
 /// start; `GPUTRAIL_NO_SUCH_AGENT`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_WRONG_SIZE`,

@@ -82,6 +82,7 @@ statuses! {
     WRONG_TYPE = -41, "the value is of another type";
     NO_SUCH_COUNTER_SET = -42, "no such set of counters: it has been destroyed, or the id belongs to another kind of object";
     SAMPLING_INCOMPATIBLE_SYSTEM = -43, "the system does not allow PC sampling: its kernel or driver lacks it, or a setting forbids it";
+    SAMPLING_FAILED = -44, "configuring PC sampling failed although the system allows it: the text of the failure has the cause";
     NO_SUCH_COUNTER_SESSIONS = -60, "no such opened counters: they have been closed, or the id belongs to another kind of object";
     OUT_OF_RANGE = -61, "no counter has this index";
     ALREADY_ENABLED = -62, "the counter is enabled already";
@@ -132,6 +133,8 @@ fn sampling(error: &SamplingError) -> Status {
         SamplingError::OtherContext | SamplingError::Counters => Status::CONTEXT_CONFLICT,
         // rocprofiler-sdk: ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_KERNEL.
         SamplingError::System { .. } => Status::SAMPLING_INCOMPATIBLE_SYSTEM,
+        // ROCPROFILER_STATUS_ERROR.
+        SamplingError::Failed { .. } => Status::SAMPLING_FAILED,
         SamplingError::Interval { .. }
         | SamplingError::PowerOfTwo { .. }
         | SamplingError::Period(_) => Status::INVALID_ARGUMENT,

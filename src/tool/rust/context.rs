@@ -260,8 +260,9 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `SAMPLING_INCOMPATIBLE_SYSTEM` if the system does not allow it, `SAMPLING_NOT_AVAILABLE` if the agent cannot do it now, `INVALID_ARGUMENT` for an interval that it cannot do,
-    /// both with what it can; `CONTEXT_CONFLICT`, `LOCKED`, `NO_SUCH_AGENT`.
+    /// `SAMPLING_INCOMPATIBLE_SYSTEM` if the system does not allow it, `SAMPLING_FAILED` if it allows it and it failed all the same,
+    /// `SAMPLING_NOT_AVAILABLE` if the agent cannot do it now, `INVALID_ARGUMENT` for an interval that it cannot do, both with
+    /// what it can; `CONTEXT_CONFLICT`, `LOCKED`, `NO_SUCH_AGENT`.
     pub fn sample(
         &self,
         buffer: &Buffer,
