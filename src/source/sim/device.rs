@@ -95,26 +95,49 @@ const ATTRIBUTES: [(AgentAttributeKind, u64); 23] = [
     (AgentAttributeKind::PCI_DEVICE, 0x0022),
 ];
 
-/// The links of device `number`: to the host, and to the devices before it.
-pub(super) fn name_links(names: &Names, devices: &[Device], number: usize) {
-    let bridge = |number: usize| names.string(&format!("0000:{:02x}:01.0", 0x40 + 0x40 * number));
+/// The link of a device to the host, without its agent and the bridge above it.
+fn link_to_host() -> Link {
     let mut link = Link::blank();
-    (link.agent, link.what) = (devices[number].agent, LinkKind::PCIE);
+    link.what = LinkKind::PCIE;
     link.flags = link_flags::SYSTEM_ACCESS;
     link.generation = 4;
     (link.width, link.max_width) = (16, 16);
     (link.rate, link.max_rate) = (16_000, 16_000);
     link.bandwidth = 31_507_692_304;
-    link.upstream = bridge(number);
+    link
+}
+
+/// The link between two devices, without their agents.
+fn link_to_peer() -> Link {
+    let mut link = Link::blank();
+    link.what = LinkKind::PEER;
+    link.flags = link_flags::PEER_ACCESS | link_flags::PEER_ATOMICS;
+    link.generation = 2;
+    (link.width, link.max_width) = (2, 2);
+    link.bandwidth = PEER_BANDWIDTH * 1_000_000;
+    link
+}
+
+/// The address of the bridge above device `number`.
+fn bridge(number: usize) -> String {
+    format!("0000:{:02x}:01.0", 0x40 + 0x40 * number)
+}
+
+/// The links of device `number` of the demo in words: to the host, and to the devices before it by number.
+pub fn links_in_words(number: usize) -> Vec<(Option<usize>, String)> {
+    let to_host = link_to_host().in_words(&bridge(number));
+    let to_peers = (0..number).map(|peer| (Some(peer), link_to_peer().in_words("")));
+    std::iter::once((None, to_host)).chain(to_peers).collect()
+}
+
+/// The links of device `number`: to the host, and to the devices before it.
+pub(super) fn name_links(names: &Names, devices: &[Device], number: usize) {
+    let mut link = link_to_host();
+    (link.agent, link.upstream) = (devices[number].agent, names.string(&bridge(number)));
     names.link(link);
     for peer in &devices[..number] {
-        let mut link = Link::blank();
+        let mut link = link_to_peer();
         (link.agent, link.peer) = (devices[number].agent, peer.agent);
-        link.what = LinkKind::PEER;
-        link.flags = link_flags::PEER_ACCESS | link_flags::PEER_ATOMICS;
-        link.generation = 2;
-        (link.width, link.max_width) = (2, 2);
-        link.bandwidth = PEER_BANDWIDTH * 1_000_000;
         names.link(link);
     }
 }

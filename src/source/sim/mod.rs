@@ -46,7 +46,7 @@ mod waves;
 mod tests;
 
 pub use counters::ARCHITECTURE;
-pub use device::{COMPUTE_UNITS, DEVICE_MEMORY};
+pub use device::{COMPUTE_UNITS, DEVICE_MEMORY, links_in_words};
 pub use runtime::SimulationError;
 
 /// The sampling configurations that the simulated devices support.

@@ -61,6 +61,8 @@ pub struct Report {
     pub samples: u64,
     /// Number of those that came one by one, each with its own fields: other agents give counts.
     pub single_samples: u64,
+    /// Number of instructions that waves executed, where they are counted.
+    pub executed_instructions: u64,
     /// Number of samples that their agent could not complete.
     pub invalid_samples: u64,
     /// Number of dropped samples, by the totals of their dispatches.

@@ -178,7 +178,17 @@ fn describe(number: usize, found: &Found) -> String {
     table(number, &device.name, &attributes)
 }
 
+/// The devices of the demo.
 fn simulated() -> String {
+    (0..2).map(describe_simulated).collect()
+}
+
+fn describe_simulated(number: usize) -> String {
+    let links = sim::links_in_words(number).into_iter();
+    let links = links.map(|(peer, link)| match peer {
+        None => ("link", format!("to the host: {link}")),
+        Some(peer) => ("link", format!("to device {peer}: {link}")),
+    });
     let attributes = [
         ("kind", "simulated GPU".to_owned()),
         ("compute units", sim::COMPUTE_UNITS.to_string()),
@@ -194,7 +204,8 @@ fn simulated() -> String {
         ),
         ("counters", counters(Some(sim::countable()))),
     ];
-    table(0, "Simulated GPU", &attributes)
+    let attributes: Vec<_> = attributes.into_iter().chain(links).collect();
+    table(number, "Simulated GPU", &attributes)
 }
 
 /// What an agent counts, and how.

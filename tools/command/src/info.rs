@@ -71,6 +71,14 @@ impl Lines {
         let _ = writeln!(self.text, "  {name:NAMES$}{text}");
     }
 
+    /// Writes how many instructions were executed, if they were counted.
+    fn executed(&mut self, instructions: u64) {
+        if instructions > 0 {
+            let number = count(instructions, "instruction");
+            self.line("executed", format!("{number} of waves, counted exactly"));
+        }
+    }
+
     /// Writes a list; the name is before its first line only.
     pub fn list(&mut self, name: &str, list: impl IntoIterator<Item = impl Display>) {
         let mut name = name;
@@ -202,6 +210,7 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
     ) {
         lines.line("samples", text);
     }
+    lines.executed(info.executed_instructions);
     let clocks = info
         .clocks
         .iter()
@@ -320,6 +329,7 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), 
     if let Some(text) = samples(counts, 0) {
         lines.line("samples", text);
     }
+    lines.executed(report.executed_instructions);
     if report.counter_values > 0 {
         let values = count(report.counter_values, "value");
         let invalid = grouped(report.invalid_counter_values);

@@ -362,6 +362,13 @@ fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
             "{samples} of the program counter, {dropped}: see `gputrail hotspots`"
         );
     }
+    if report.executed_instructions > 0 {
+        let executed = count(report.executed_instructions, "instruction");
+        let _ = writeln!(
+            text,
+            "{executed} of waves, counted where they were executed: see `gputrail hotspots`"
+        );
+    }
     for (path, finding) in report.findings.iter().take(MAX_LINES) {
         let _ = writeln!(text, "{}: {finding}", path.display());
     }

@@ -22,8 +22,8 @@ use crate::capture::Metadata;
 use crate::code::aggregate::{Address, Aggregates, DispatchSamples, Kernels, Outcome};
 use crate::record::number_map::NumberMap;
 use crate::record::{
-    AgentId, CodeBytes, CodeObjectId, DeviceTime, HostTrapSample, KernelId, Kind, Nanos, QueueId,
-    RecordRef, SampleAggregate, SamplingTotals, StochasticSample, WorkId,
+    AgentId, CodeBytes, CodeObjectId, DeviceTime, HostTrapSample, InstructionCount, KernelId, Kind,
+    Nanos, QueueId, RecordRef, SampleAggregate, SamplingTotals, StochasticSample, WorkId,
 };
 use crate::trace::model::flame::{Flame, SampledQueue, Stack};
 use crate::trace::model::hold::Hold;
@@ -364,7 +364,10 @@ impl Sampling {
         ready: &mut Ready,
     ) -> io::Result<()> {
         if record.kind() == Kind::INSTRUCTION_COUNT {
-            self.executions.add(&read(record));
+            let count: Cow<'_, InstructionCount> = read(record);
+            let all = &mut output.report.executed_instructions;
+            *all = all.saturating_add(count.executed);
+            self.executions.add(&count);
             if self.executions.len() > MAX_ENTRIES {
                 self.pass_on(output, metadata, devices)?;
             }

@@ -103,6 +103,8 @@ pub struct Info {
     pub lost: u64,
     /// Number of samples of the program counter.
     pub samples: u64,
+    /// Number of instructions that waves executed, where they are counted.
+    pub executed_instructions: u64,
     /// Number of samples that their agent could not complete.
     pub invalid_samples: u64,
     /// Number of dropped samples, by the totals of their dispatches.
@@ -234,6 +236,10 @@ impl Visitor for Reading {
                 let counted = counted.flat_map(|count| count.outcomes.chunks_exact(3));
                 for outcome in counted {
                     info.samples = info.samples.saturating_add(outcome[1]);
+                }
+                for count in &samples.executions {
+                    let all = &mut info.executed_instructions;
+                    *all = all.saturating_add(count.executed());
                 }
                 for totals in &samples.totals {
                     info.dropped_samples = info.dropped_samples.saturating_add(totals.dropped());

@@ -280,7 +280,8 @@ fn executed_instructions_are_beside_samples_and_the_same_in_captures_and_traces(
     ];
     let demo = ["demo", "-q", "--steps", "1"];
     let all = demo.iter().chain(&counted).chain(&sampled);
-    well(&mut dir.gputrail(all));
+    let demo: Vec<&str> = all.copied().filter(|word| *word != "-q").collect();
+    let told = well(&mut dir.gputrail(demo)).stderr;
     let read = |file: &str| -> serde_json::Value {
         let json = ["hotspots", file, "--format", "json"];
         serde_json::from_str(&well(&mut dir.gputrail(json)).text()).unwrap()
@@ -309,6 +310,28 @@ fn executed_instructions_are_beside_samples_and_the_same_in_captures_and_traces(
     assert!(of("nn::accuracy")["diverged"].as_u64() > Some(0));
     let gemm = of("gemm_f16_tn");
     assert!(gemm["samples"].as_u64() > Some(0) && gemm["executed"].as_u64() > Some(0));
+
+    let executed = kernels.iter().map(|kernel| kernel["executed"].as_u64());
+    let executed: u64 = executed.map(Option::unwrap_or_default).sum();
+    let number = |text: &str, after: &str| {
+        let mut lines = text.lines();
+        let line = lines.find(|line| line.contains(after)).unwrap_or_default();
+        let digits = line.chars().filter(char::is_ascii_digit);
+        digits.collect::<String>().parse::<u64>().ok()
+    };
+    for file in ["i.gputrail", "i.pftrace"] {
+        let info = well(&mut dir.gputrail(["info", file])).text();
+        assert_eq!(
+            number(&info, "instructions of waves"),
+            Some(executed),
+            "{info}"
+        );
+    }
+    assert_eq!(
+        number(&told, "instructions of waves"),
+        Some(executed),
+        "{told}"
+    );
 
     let table = well(&mut dir.gputrail(["hotspots", "i.pftrace"]));
     for words in ["executed", "lanes", "transactions", "ideal"] {

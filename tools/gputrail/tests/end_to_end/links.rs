@@ -34,6 +34,17 @@ fn the_demo_has_links_to_the_host_and_between_its_devices() {
     assert_eq!(links(&dir, "demo.pftrace"), expected("GPU 0", "GPU 1"));
     let addresses = expected("0000:41:00.0", "0000:81:00.0");
     assert_eq!(links(&dir, "demo.gputrail"), addresses);
+    let agents = well(&mut dir.gputrail(["agents"])).text();
+    let (_, simulated) = agents.split_once("Simulated GPU (").expect("the devices");
+    let listed = |line: &&str| line.trim_start().starts_with("link ");
+    let listed: Vec<_> = simulated.lines().filter(listed).map(str::trim).collect();
+    let link = |text: &str| format!("link           {text}");
+    let expected = [
+        link("to the host: PCIe 4, 16 lanes, 16 GT/s, 31.5 GB/s, below 0000:40:01.0"),
+        link("to the host: PCIe 4, 16 lanes, 16 GT/s, 31.5 GB/s, below 0000:80:01.0"),
+        link("to device 0: peer link 2, 2 lanes, 42.0 GB/s"),
+    ];
+    assert_eq!(listed, expected);
 }
 
 /// A folder with the two devices of the stand-in below one bridge, of which the second has half of its lanes.
