@@ -46,6 +46,7 @@ mod rust_spans;
 mod sampling;
 mod scope;
 mod summaries;
+mod svm;
 mod tables;
 mod tools;
 mod transparency;
