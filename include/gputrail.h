@@ -726,6 +726,15 @@ enum {
     GPUTRAIL_AGENT_KIND_SIMULATED = 4 /* The simulated GPU. */
 };
 
+/* How a stream is ordered with the default stream of its context (CUPTI: CUpti_ActivityStreamFlag, same values). */
+typedef uint32_t gputrail_stream_flag;
+enum {
+    GPUTRAIL_STREAM_FLAG_UNKNOWN = 0, /* Unknown. */
+    GPUTRAIL_STREAM_FLAG_DEFAULT = 1, /* Each waits for what was put into the other before. */
+    GPUTRAIL_STREAM_FLAG_NON_BLOCKING = 2, /* Neither waits for the other. */
+    GPUTRAIL_STREAM_FLAG_NULL = 3 /* The default stream itself. */
+};
+
 /* The purpose of a function, for readers that do not know the API. */
 typedef uint8_t gputrail_operation_group;
 enum {
@@ -1101,7 +1110,7 @@ typedef struct gputrail_record_agent {
   uint64_t timer_resolution;
 } gputrail_record_agent;
 
-/* A context of a runtime. 32 bytes. */
+/* A context of a runtime. 40 bytes. */
 typedef struct gputrail_record_context {
   /* Kind GPUTRAIL_KIND_CONTEXT. */
   struct gputrail_record_header header;
@@ -1117,6 +1126,10 @@ typedef struct gputrail_record_context {
   gputrail_domain domain;
   /* Reserved, 0. */
   uint16_t reserved;
+  /* A name that was given to it, or none (CUPTI: CUpti_ActivityName of a context). */
+  gputrail_string_id name;
+  /* Reserved, 0. */
+  uint32_t reserved2;
 } gputrail_record_context;
 
 /* A queue. 40 bytes. */
@@ -1155,8 +1168,8 @@ typedef struct gputrail_record_stream {
   uint64_t handle;
   /* Its priority. */
   int32_t priority;
-  /* Reserved, 0. */
-  uint32_t reserved;
+  /* Its ordering with the default stream. */
+  gputrail_stream_flag flag;
 } gputrail_record_stream;
 
 /* An event object. 24 bytes. */
@@ -2184,7 +2197,7 @@ typedef struct gputrail_record_graph_node {
   uint32_t reserved;
 } gputrail_record_graph_node;
 
-/* The enqueue of a transfer. 120 bytes. */
+/* The enqueue of a transfer. 128 bytes. */
 typedef struct gputrail_record_memory_copy {
   /* Kind GPUTRAIL_KIND_MEMORY_COPY. */
   struct gputrail_record_header header;
@@ -2212,6 +2225,10 @@ typedef struct gputrail_record_memory_copy {
   gputrail_memory_kind destination_memory;
   /* Reserved, 0. */
   uint8_t reserved[5];
+  /* Of copies between agents, the context that owns the source memory; else none (CUPTI: srcContextId). */
+  gputrail_runtime_context_id source_context;
+  /* Of copies between agents, the context that owns the destination memory; else none (CUPTI: dstContextId). */
+  gputrail_runtime_context_id destination_context;
 } gputrail_record_memory_copy;
 
 /* The enqueue of a fill. 88 bytes. */
@@ -2762,8 +2779,8 @@ typedef struct gputrail_record_process {
   gputrail_thread_id main_thread;
   /* Its rank in a job of several processes, such as "rank 3 of 8", or none. */
   gputrail_string_id rank;
-  /* Reserved, 0. */
-  uint32_t reserved;
+  /* A name that was given to it, or none (CUPTI: CUpti_ActivityName of a process). */
+  gputrail_string_id name;
 } gputrail_record_process;
 
 /*
@@ -3210,11 +3227,13 @@ gputrail_status gputrail_agents(gputrail_agent_id *agents,
 gputrail_status gputrail_agent_of(uint64_t handle, gputrail_agent_id *id);
 
 /*
- * The context that has this handle in its runtime, in OpenCL its cl_context.
+ * The context that has this handle in its runtime: a cl_context, or the CUcontext of a live context that work has been
+ * recorded of.
  *
  * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
-gputrail_status gputrail_runtime_context_of(uint64_t handle, gputrail_runtime_context_id *id);
+gputrail_status gputrail_runtime_context_of(uint64_t handle,
+                                            gputrail_runtime_context_id *id);
 
 /*
  * The queue that has this handle in its runtime, in OpenCL its cl_command_queue.
@@ -3224,7 +3243,8 @@ gputrail_status gputrail_runtime_context_of(uint64_t handle, gputrail_runtime_co
 gputrail_status gputrail_queue_of(uint64_t handle, gputrail_queue_id *id);
 
 /*
- * The stream that has this handle in its runtime, in CUDA its CUstream (CUPTI: cuptiGetStreamIdEx).
+ * The stream that has this handle in its runtime, in CUDA the CUstream of a live stream in which work has run (CUPTI:
+ * cuptiGetStreamIdEx).
  *
  * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
@@ -3232,8 +3252,8 @@ gputrail_status gputrail_stream_of(uint64_t handle,
                                    gputrail_stream_id *id);
 
 /*
- * The event object that has this handle in its runtime, in CUDA its CUevent. OpenCL's events are not described: there is
- * one for each command.
+ * The event object that has this handle in its runtime. In CUDA that is CUPTI's number of the event: CUPTI does not tell the
+ * number of a CUevent. OpenCL's events are not described: there is one for each command.
  *
  * Errors: GPUTRAIL_NOT_FOUND, GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NULL_POINTER.
  */
@@ -3747,6 +3767,33 @@ gputrail_status gputrail_name_thread(const char *name);
 gputrail_status gputrail_name_queue(const void *handle,
                                     const char *name,
                                     gputrail_queue_id *queue);
+
+/*
+ * Names a context of a runtime in traces, by its handle there (a cl_context or CUcontext, say), which has to be that of
+ * a live object. context, which may be null, gets its id; 0 if it has not been used yet.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND if no such context is known; as for gputrail_name_thread.
+ */
+gputrail_status gputrail_name_runtime_context(const void *handle,
+                                              const char *name,
+                                              gputrail_runtime_context_id *context);
+
+/*
+ * Names a stream in traces, by its handle in its runtime (a CUstream, say), which has to be that of a live object.
+ * stream, which may be null, gets its id; 0 if no work has run in it yet.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND if no such stream is known; as for gputrail_name_thread.
+ */
+gputrail_status gputrail_name_stream(const void *handle,
+                                     const char *name,
+                                     gputrail_stream_id *stream);
+
+/*
+ * Names this process in traces, which otherwise call it by its executable.
+ *
+ * Errors: as for gputrail_name_thread.
+ */
+gputrail_status gputrail_name_process(const char *name);
 
 /*
  * Names an agent in traces.

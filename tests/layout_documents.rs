@@ -200,6 +200,7 @@ fn every_value_is_listed_with_its_name() {
         AgentKind,
         AgentAttributeKind,
         LinkKind,
+        StreamFlag,
         OperationGroup,
         NoteKind,
         ArgumentType,

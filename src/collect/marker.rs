@@ -38,8 +38,8 @@ use crate::collect::process::{self, Current};
 use crate::collect::scope::Due;
 use crate::collect::switchboard::{Buffers, Callback, Interest, Payload, Phase};
 use crate::record::{
-    Agent, AgentId, Domain, Kind, Marker, MarkerKind, Operation, PayloadKind, Queue, QueueId,
-    RecordRef, ThreadId, Ticks,
+    Agent, AgentId, Domain, Kind, Marker, MarkerKind, Operation, PayloadKind, Process, ProcessId,
+    Queue, QueueId, RecordRef, ThreadId, Ticks,
 };
 use nesting::PushedRanges;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -455,6 +455,17 @@ pub fn name_queue(handle: u64, name: &str) -> Option<QueueId> {
         .rfind(|queue| queue.handle == handle)?;
     queue.name = names.string(name);
     Some(names.queue(queue))
+}
+
+/// Names this process in traces, which otherwise call it by its executable.
+pub fn name_process(name: &str) {
+    let Some(board) = process::begin() else {
+        return;
+    };
+    let (names, id) = (board.names(), ProcessId(std::process::id()));
+    let mut process: Process = names.get(id.0).unwrap_or_else(Process::blank);
+    (process.id, process.name) = (id, names.string(name));
+    names.process(process);
 }
 
 /// Names a device by its runtime and its handle there, such as a `cl_device_id` or a number of CUDA's.

@@ -474,6 +474,8 @@ impl Recorder {
         process.main_thread = ThreadId(std::process::id());
         let rank = rank::of_this_process().map(|rank| rank.to_string());
         process.rank = names.string(&rank.unwrap_or_default());
+        let named: Option<Process> = names.get(process.id.0);
+        process.name = named.map(|named| named.name).unwrap_or_default();
         names.process(process);
     }
 

@@ -131,7 +131,8 @@ layouts! {
     }
     MemoryCopy {
         work, bytes, source_address, destination_address, source_offset, destination_offset, source_agent,
-        destination_agent, transfer, source_memory, destination_memory, reserved
+        destination_agent, transfer, source_memory, destination_memory, reserved, source_context,
+        destination_context
     }
     MemorySet { work, bytes, address, value, pattern_bytes, memory, reserved }
     Allocation {
@@ -154,15 +155,15 @@ layouts! {
     ClockSnapshot { before, after, monotonic, monotonic_raw, boottime, realtime }
     ClockPair { before, after, device, agent, reserved }
     StringName { id, length }
-    Process { id, parent, executable, command, host, version, configuration, main_thread, rank, reserved }
+    Process { id, parent, executable, command, host, version, configuration, main_thread, rank, name }
     Thread { id, name, reserved }
     Agent {
         id, name, vendor, driver, version, platform, architecture, bus, compute_units, clock_mhz, memory,
         local_memory, max_workgroup, domain, kind, reserved, handle, timer_resolution
     }
-    Context { id, agent, handle, agents, domain, reserved }
+    Context { id, agent, handle, agents, domain, reserved, name, reserved2 }
     Queue { id, context, agent, properties, handle, name, number }
-    Stream { id, context, agent, name, handle, priority, reserved }
+    Stream { id, context, agent, name, handle, priority, flag }
     Event { id, context, handle }
     Module { id, context, handle, source, options, reserved }
     CodeObject { id, module, agent, path, load_base, load_size, reserved }

@@ -61,7 +61,7 @@ open_enum! {
     }
 }
 
-/// The enqueue of a transfer. 120 bytes.
+/// The enqueue of a transfer. 128 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct MemoryCopy {
@@ -91,8 +91,12 @@ pub struct MemoryCopy {
     pub destination_memory: MemoryKind,
     /// Reserved, 0.
     pub reserved: [u8; 5],
+    /// Of copies between agents, the context that owns the source memory; else none (CUPTI: srcContextId).
+    pub source_context: ContextId,
+    /// Of copies between agents, the context that owns the destination memory; else none (CUPTI: dstContextId).
+    pub destination_context: ContextId,
 }
-work_record!(MemoryCopy, Kind::MEMORY_COPY, 120);
+work_record!(MemoryCopy, Kind::MEMORY_COPY, 128);
 
 /// The enqueue of a fill. 88 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]

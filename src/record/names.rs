@@ -46,8 +46,8 @@ pub struct Process {
     pub main_thread: ThreadId,
     /// Its rank in a job of several processes, such as "rank 3 of 8", or none.
     pub rank: StringId,
-    /// Reserved, 0.
-    pub reserved: u32,
+    /// A name that was given to it, or none (CUPTI: `CUpti_ActivityName` of a process).
+    pub name: StringId,
 }
 record!(Process, Kind::PROCESS, 48);
 
@@ -127,7 +127,7 @@ pub struct Agent {
 }
 record!(Agent, Kind::AGENT, 88);
 
-/// A context of a runtime. 32 bytes.
+/// A context of a runtime. 40 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Context {
@@ -145,8 +145,12 @@ pub struct Context {
     pub domain: Domain,
     /// Reserved, 0.
     pub reserved: u16,
+    /// A name that was given to it, or none (CUPTI: `CUpti_ActivityName` of a context).
+    pub name: StringId,
+    /// Reserved, 0.
+    pub reserved2: u32,
 }
-record!(Context, Kind::CONTEXT, 32);
+record!(Context, Kind::CONTEXT, 40);
 
 /// Bits of [`Queue::properties`].
 pub mod queue_properties {
@@ -183,6 +187,20 @@ pub struct Queue {
 }
 record!(Queue, Kind::QUEUE, 40);
 
+open_enum! {
+    /// How a stream is ordered with the default stream of its context (CUPTI: `CUpti_ActivityStreamFlag`, same values).
+    StreamFlag(u32) {
+        /// Unknown.
+        UNKNOWN = 0, "unknown";
+        /// Each waits for what was put into the other before.
+        DEFAULT = 1, "default";
+        /// Neither waits for the other.
+        NON_BLOCKING = 2, "non-blocking";
+        /// The default stream itself.
+        NULL = 3, "default stream";
+    }
+}
+
 /// A stream: a queue as the program sees it, where the runtime maps many streams to few queues. 40 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
@@ -201,8 +219,8 @@ pub struct Stream {
     pub handle: u64,
     /// Its priority.
     pub priority: i32,
-    /// Reserved, 0.
-    pub reserved: u32,
+    /// Its ordering with the default stream.
+    pub flag: StreamFlag,
 }
 record!(Stream, Kind::STREAM, 40);
 

@@ -33,9 +33,10 @@ fn layouts_are_pinned() {
     layout!(GraphNode, 32, work @ 8, node @ 16, graph @ 24, reserved @ 28);
     layout!(GraphChange, 64, time @ 8, correlation @ 16, handle @ 24, node @ 32, other_node @ 40, graph @ 48,
         other_graph @ 52, thread @ 56, domain @ 60, what @ 62, node_type @ 63);
-    layout!(MemoryCopy, 120, work @ 8, bytes @ 64, source_address @ 72, destination_address @ 80,
+    layout!(MemoryCopy, 128, work @ 8, bytes @ 64, source_address @ 72, destination_address @ 80,
         source_offset @ 88, destination_offset @ 96, source_agent @ 104, destination_agent @ 108, transfer @ 112,
-        source_memory @ 113, destination_memory @ 114, reserved @ 115);
+        source_memory @ 113, destination_memory @ 114, reserved @ 115, source_context @ 120,
+        destination_context @ 124);
     layout!(MemorySet, 88, work @ 8, bytes @ 64, address @ 72, value @ 80, pattern_bytes @ 84, memory @ 86,
         reserved @ 87);
     layout!(Allocation, 80, correlation @ 8, external @ 16, start @ 24, end @ 32, address @ 40, bytes @ 48,
@@ -54,14 +55,14 @@ fn layouts_are_pinned() {
     layout!(Arguments, 184, correlation @ 8, operation @ 16, count @ 20, values @ 24);
     layout!(StringName, 16, id @ 8, length @ 12);
     layout!(Process, 48, id @ 8, parent @ 12, executable @ 16, command @ 20, host @ 24, version @ 28,
-        configuration @ 32, main_thread @ 36);
+        configuration @ 32, main_thread @ 36, rank @ 40, name @ 44);
     layout!(Thread, 24, id @ 8, name @ 12);
     layout!(Agent, 88, id @ 8, name @ 12, vendor @ 16, driver @ 20, version @ 24, platform @ 28,
         architecture @ 32, bus @ 36, compute_units @ 40, clock_mhz @ 44, memory @ 48, local_memory @ 56,
         max_workgroup @ 64, domain @ 68, kind @ 70, handle @ 72, timer_resolution @ 80);
-    layout!(Context, 32, id @ 8, agent @ 12, handle @ 16, agents @ 24, domain @ 28);
+    layout!(Context, 40, id @ 8, agent @ 12, handle @ 16, agents @ 24, domain @ 28, name @ 32);
     layout!(Queue, 40, id @ 8, context @ 12, agent @ 16, properties @ 20, handle @ 24, name @ 32, number @ 36);
-    layout!(Stream, 40, id @ 8, context @ 12, agent @ 16, name @ 20, handle @ 24, priority @ 32);
+    layout!(Stream, 40, id @ 8, context @ 12, agent @ 16, name @ 20, handle @ 24, priority @ 32, flag @ 36);
     layout!(Event, 24, id @ 8, context @ 12, handle @ 16);
     layout!(Module, 40, id @ 8, context @ 12, handle @ 16, source @ 24, options @ 28);
     layout!(CodeObject, 48, id @ 8, module @ 12, agent @ 16, path @ 20, load_base @ 24, load_size @ 32);

@@ -7,6 +7,8 @@
 pub mod clperfmarker;
 #[cfg(all(feature = "cuda", target_os = "linux"))]
 pub mod cuda;
+#[cfg(any(feature = "capi", feature = "layer"))]
+pub(crate) mod handles;
 #[cfg(all(feature = "opencl", target_os = "linux"))]
 pub mod links;
 #[cfg(all(feature = "opencl", target_os = "linux"))]

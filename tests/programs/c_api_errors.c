@@ -100,6 +100,9 @@ static void not_initialised(void) {
     EXPECT(gputrail_queue_of(1, &queue), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_stream_of(1, &of_stream.id), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_event_of(1, &of_event.id), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_name_stream(NULL, "x", NULL), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_name_runtime_context(NULL, "x", NULL), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_name_process("x"), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_buffer_destroy(buffer_of(1)), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_buffer_flush(buffer_of(1)), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_buffer_dropped(buffer_of(1), &drops), GPUTRAIL_NOT_INITIALISED);
@@ -162,6 +165,9 @@ static void null_pointers(gputrail_context context) {
     EXPECT(gputrail_queue_of(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_stream_of(1, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_event_of(1, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_name_stream("x", NULL, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_name_runtime_context("x", NULL, NULL), GPUTRAIL_NULL_POINTER);
+    EXPECT(gputrail_name_process(NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_subscribe(context, NULL, 0, called_back, NULL, &subscriber), GPUTRAIL_OK);
     EXPECT(gputrail_callback_is_enabled(subscriber, none, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_unsubscribe(subscriber), GPUTRAIL_OK);
@@ -253,6 +259,8 @@ static void unknown_ids(gputrail_context context, gputrail_buffer buffer) {
     EXPECT(gputrail_queue_of(999, &queue_id), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_stream_of(999, &of_stream.id), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_event_of(999, &of_event.id), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_name_stream(&of_stream, "x", NULL), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_name_runtime_context(&of_stream, "x", NULL), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_instruction_type_by_name("no such", &type), GPUTRAIL_NOT_FOUND);
     EXPECT(gputrail_stall_reason_by_name("no such", &reason), GPUTRAIL_NOT_FOUND);
 }

@@ -41,12 +41,27 @@ static void check_ids(const gputrail_record_header *record, gputrail_external_id
     if (record->kind == GPUTRAIL_KIND_MEMORY_COPY) wrong_ids += copy->work.external != pushed;
 }
 
-/* A stream is found by the handle that its description has. */
+/* A stream is found by the handle that its description has; it and its context get names. */
 static void look_up_stream(gputrail_stream_id id) {
+    static gputrail_string_id own_name;
     gputrail_record_stream stream;
+    gputrail_record_context of;
     gputrail_stream_id found = 0;
     CHECK(gputrail_describe_stream(id, &stream) == GPUTRAIL_OK);
     CHECK(gputrail_stream_of(stream.handle, &found) == GPUTRAIL_OK && found == id);
+    CHECK(stream.flag == GPUTRAIL_STREAM_FLAG_DEFAULT || stream.flag == GPUTRAIL_STREAM_FLAG_NON_BLOCKING);
+    if (stream.name != own_name) {
+        char name[32] = "";
+        gputrail_runtime_context_id context = 0;
+        CHECK(gputrail_name_stream((const void *)(uintptr_t)stream.handle, "a stream", &found) == GPUTRAIL_OK && found == id);
+        CHECK(gputrail_describe_stream(id, &stream) == GPUTRAIL_OK);
+        own_name = stream.name;
+        CHECK(gputrail_string(own_name, name, sizeof name, NULL) == GPUTRAIL_OK && strcmp(name, "a stream") == 0);
+        CHECK(gputrail_describe_runtime_context(stream.context, &of) == GPUTRAIL_OK);
+        CHECK(gputrail_name_runtime_context((const void *)(uintptr_t)of.handle, "a context", &context) == GPUTRAIL_OK && context == of.id);
+        CHECK(gputrail_describe_runtime_context(stream.context, &of) == GPUTRAIL_OK);
+        CHECK(gputrail_string(of.name, name, sizeof name, NULL) == GPUTRAIL_OK && strcmp(name, "a context") == 0);
+    }
 }
 
 static void deliver_to_other(const gputrail_batch *batch, void *user_data) {

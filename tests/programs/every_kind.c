@@ -41,6 +41,7 @@ static gputrail_status initialise(gputrail_tool tool, void *user_data) {
     gputrail_attributes attributes;
     gputrail_status status;
     (void)tool;
+    gputrail_name_process("every kind");
     memset(&attributes, 0, sizeof attributes);
     attributes.size = sizeof attributes;
     if ((status = gputrail_attributes_get(&attributes)) != GPUTRAIL_OK) return status;

@@ -86,6 +86,7 @@ pub(super) const MEMCPY_PEER: u32 = 22;
 pub(super) const UNIFIED_MEMORY_COUNTER: u32 = 25;
 pub(super) const FUNCTION: u32 = 26;
 pub(super) const CUDA_EVENT: u32 = 36;
+pub(super) const STREAM: u32 = 37;
 pub(super) const SYNCHRONIZATION: u32 = 38;
 pub(super) const EXTERNAL_CORRELATION: u32 = 39;
 pub(super) const MEMORY: u32 = 49;

@@ -54,8 +54,10 @@ pub use cupti::{CuptiError, locate};
 pub use devices::{Device, EnumerateError, enumerate};
 pub use environment::{INJECTION_VARIABLE, NEXT_VARIABLE, SERIALIZE_VARIABLE};
 pub use library::CUPTI_VARIABLE;
+#[cfg(all(feature = "capi", feature = "layer"))]
+pub(super) use objects::{find_context, find_stream};
 #[cfg(feature = "layer")]
-pub(super) use objects::name_stream;
+pub(super) use objects::{name_context, name_stream};
 
 use crate::collect::operations::OperationInfo;
 use crate::collect::source::Source;

@@ -14,7 +14,7 @@ use crate::platform::function_names;
 use crate::platform::sync::PerProcess;
 use crate::record::{
     Agent, AgentId, AgentKind, Context, ContextId, Domain, Event, EventId, KernelId, KernelSymbol,
-    Module, ModuleId, Queue, QueueId, Stream, StreamId,
+    Module, ModuleId, Queue, QueueId, Stream, StreamFlag, StreamId,
 };
 use core::ffi::{CStr, c_char, c_void};
 use foldhash::HashMap;
@@ -38,6 +38,10 @@ pub(super) struct Objects {
     latest: Option<((u32, u32), usize)>,
     /// The names that the program has given to streams, by context and number.
     stream_names: HashMap<(u32, u32), String>,
+    /// The names that the program has given to contexts.
+    context_names: HashMap<u32, String>,
+    /// The priorities and flags of the streams that CUPTI has reported, by context and number.
+    created: HashMap<(u32, u32), (i32, StreamFlag)>,
     events: HashMap<(u32, u32), EventId>,
     /// By context and number: the modules that are loaded.
     modules: HashMap<(u32, u32), ModuleId>,
@@ -236,6 +240,9 @@ impl Objects {
             let mut record = Context::blank();
             (record.agent, record.agents) = (agent, 1);
             (record.handle, record.domain) = (context.into(), Domain::CUDA_DRIVER);
+            if let Some(name) = self.context_names.get(&context) {
+                record.name = names.string(name);
+            }
             names.context(record)
         })
     }
@@ -291,14 +298,17 @@ impl Objects {
         &mut self,
         names: &Names,
         agent: AgentId,
-        (context, number): (u32, u32),
+        key @ (context, number): (u32, u32),
     ) -> StreamState {
-        let given = self.stream_names.get(&(context, number)).cloned();
+        let given = self.stream_names.get(&key).cloned();
         let name = given.unwrap_or_else(|| name_of(number));
         let context = self.context(names, context, agent);
         let mut stream = Stream::blank();
         (stream.context, stream.agent) = (context, agent);
         (stream.name, stream.handle) = (names.string(&name), number.into());
+        if let Some(created) = self.created.get(&key) {
+            (stream.priority, stream.flag) = *created;
+        }
         StreamState {
             context,
             agent,
@@ -312,12 +322,40 @@ impl Objects {
         }
     }
 
-    /// Gives a stream of a context a name. Work may have run in it before.
-    fn name_stream(&mut self, names: &Names, key: (u32, u32), name: &str) {
+    /// A stream was created with this priority and flag. Work may have run in it before CUPTI says so.
+    pub fn created(&mut self, names: &Names, key: (u32, u32), (priority, flag): (i32, StreamFlag)) {
+        self.created.insert(key, (priority, flag));
+        let known = self.known_stream(key);
+        if let Some(mut stream) = known.and_then(|id| names.get::<Stream>(id.0)) {
+            (stream.priority, stream.flag) = (priority, flag);
+            names.stream(stream);
+        }
+    }
+
+    /// The stream of a context, if work has run in it.
+    fn known_stream(&self, key: (u32, u32)) -> Option<StreamId> {
+        let place = self.places.get(&key)?;
+        Some(self.streams[*place].stream)
+    }
+
+    /// Gives a stream of a context a name. Work may have run in it before. Returns its id, or none.
+    fn name_stream(&mut self, names: &Names, key: (u32, u32), name: &str) -> StreamId {
         self.stream_names.insert(key, name.to_owned());
         if let Some(place) = self.places.get(&key) {
             self.streams[*place].rename(names, name);
         }
+        self.known_stream(key).unwrap_or_default()
+    }
+
+    /// Gives a context a name. Returns its id, or none if it has no record yet.
+    fn name_context(&mut self, names: &Names, number: u32, name: &str) -> ContextId {
+        self.context_names.insert(number, name.to_owned());
+        let id = self.contexts.get(&number).copied().unwrap_or_default();
+        if let Some(mut context) = names.get::<Context>(id.0) {
+            context.name = names.string(name);
+            names.context(context);
+        }
+        id
     }
 
     /// The kernel of a name.
@@ -451,19 +489,22 @@ fn row_name(stream: &str, number: usize) -> String {
     }
 }
 
-/// Names a stream by the handle that the program knows it by. The driver and CUPTI are called without the lock.
-pub(in crate::source) fn name_stream(handle: u64, name: &str) {
-    let (Some(session), Some(names)) = (current_session(), process::names()) else {
-        return;
-    };
-    let Some(library) = cupti::driver() else {
-        return;
-    };
+/// CUPTI's number of a context that the program knows by `handle`. CUPTI is called: hold no lock.
+fn context_number(session: &Session, handle: u64) -> Option<u32> {
+    let _inside = Inside::begin();
+    let (context, mut number) = (pointer(handle), 0);
+    let status = call!(session.cupti, cuptiGetContextId(context, &raw mut number));
+    (status == Some(SUCCESS)).then_some(number)
+}
+
+/// CUPTI's numbers of a stream that the program knows by `handle`, and of its context. The driver and CUPTI are called: hold
+/// no lock.
+fn stream_numbers(session: &Session, handle: u64) -> Option<(u32, u32)> {
+    let library = cupti::driver()?;
     let _inside = Inside::begin();
     let driver = Cuda::of(&library);
-    let stream = core::ptr::without_provenance_mut::<c_void>(handle as usize);
+    let (stream, any) = (pointer(handle), core::ptr::null_mut());
     let (mut context, mut key) = (core::ptr::null_mut(), (0, 0));
-    let any = core::ptr::null_mut();
     let statuses = [
         call!(driver, cuStreamGetCtx(stream, &raw mut context)),
         call!(session.cupti, cuptiGetContextId(context, &raw mut key.0)),
@@ -472,9 +513,42 @@ pub(in crate::source) fn name_stream(handle: u64, name: &str) {
             cuptiGetStreamIdEx(any, stream, 0, &raw mut key.1)
         ),
     ];
-    if statuses == [Some(SUCCESS); 3] {
-        OBJECTS.lock().name_stream(names, key, name);
-    }
+    (statuses == [Some(SUCCESS); 3]).then_some(key)
+}
+
+/// A handle as CUDA's functions take it.
+fn pointer(handle: u64) -> *mut c_void {
+    core::ptr::without_provenance_mut(handle as usize)
+}
+
+/// The context that the program knows by `handle`, if a record has named it.
+#[cfg(feature = "capi")]
+pub(in crate::source) fn find_context(handle: u64) -> Option<ContextId> {
+    let number = context_number(current_session()?, handle)?;
+    OBJECTS.lock().contexts.get(&number).copied()
+}
+
+/// The stream that the program knows by `handle`, if work has run in it.
+#[cfg(feature = "capi")]
+pub(in crate::source) fn find_stream(handle: u64) -> Option<StreamId> {
+    let key = stream_numbers(current_session()?, handle)?;
+    OBJECTS.lock().known_stream(key)
+}
+
+/// Names a context by the handle that the program knows it by. Returns its id, which is none if no record has named it yet;
+/// `None` if CUPTI does not know it.
+pub(in crate::source) fn name_context(handle: u64, name: &str) -> Option<ContextId> {
+    let names = process::names()?;
+    let number = context_number(current_session()?, handle)?;
+    Some(OBJECTS.lock().name_context(names, number, name))
+}
+
+/// Names a stream by the handle that the program knows it by. Returns its id, which is none if no work has run in it yet;
+/// `None` if CUDA does not know it.
+pub(in crate::source) fn name_stream(handle: u64, name: &str) -> Option<StreamId> {
+    let names = process::names()?;
+    let key = stream_numbers(current_session()?, handle)?;
+    Some(OBJECTS.lock().name_stream(names, key, name))
 }
 
 #[cfg(test)]

@@ -189,6 +189,16 @@ layouts! {
         timestamp: u64,
     }
 
+    /// A stream that was created (CUPTI: `CUpti_ActivityStream`).
+    CreatedStream {
+        kind: u32,
+        context: u32,
+        stream: u32,
+        priority: u32,
+        flag: u32,
+        correlation: u32,
+    }
+
     /// Managed memory that moved, or page faults (CUPTI: `CUpti_ActivityUnifiedMemoryCounter2` and later).
     UnifiedMemory {
         kind: u32,
@@ -265,7 +275,7 @@ layouts! {
 const KINDS: usize = 64;
 
 /// The kinds that are read.
-pub(super) const READ: [u32; 15] = [
+pub(super) const READ: [u32; 16] = [
     ffi::MEMCPY,
     ffi::MEMSET,
     ffi::KERNEL,
@@ -275,6 +285,7 @@ pub(super) const READ: [u32; 15] = [
     ffi::MEMCPY_PEER,
     ffi::UNIFIED_MEMORY_COUNTER,
     ffi::CUDA_EVENT,
+    ffi::STREAM,
     ffi::SYNCHRONIZATION,
     ffi::MEMORY,
     ffi::MEMORY_POOL,
@@ -389,6 +400,7 @@ mod tests {
             ("MemoryPool", "timestamp", 56),
             ("Synchronization", "event", 36),
             ("CudaEvent", "timestamp", 40),
+            ("CreatedStream", "flag", 16),
             ("UnifiedMemory", "source", 40),
             ("UnifiedMemory", "flags", 56),
             ("Environment", "values", 20),

@@ -35,8 +35,9 @@ const FLUSH_PERIOD: u32 = 200;
 const TRIES: usize = 4;
 
 /// The activities that CUPTI records, and the kinds of records that are made of them.
-const ACTIVITIES: [(u32, Kind, &str); 14] = [
+const ACTIVITIES: [(u32, Kind, &str); 15] = [
     (ffi::CONCURRENT_KERNEL, Kind::KERNEL_DISPATCH, "kernels"),
+    (ffi::STREAM, Kind::KERNEL_DISPATCH, "creations of streams"),
     (ffi::MEMCPY, Kind::MEMORY_COPY, "copies"),
     (
         ffi::MEMCPY_PEER,

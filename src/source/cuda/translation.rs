@@ -7,8 +7,8 @@ use super::inner::Told;
 use super::objects::{Objects, StreamIds, UNIFIED_MEMORY};
 use super::recent::RecentCall;
 use super::records::{
-    self, Copy, CudaEvent, Environment, External, FunctionOf, Jit, Kernel, Memory, MemoryPool,
-    Overhead, PeerCopy, Set, Synchronization, UnifiedMemory,
+    self, Copy, CreatedStream, CudaEvent, Environment, External, FunctionOf, Jit, Kernel, Memory,
+    MemoryPool, Overhead, PeerCopy, Set, Synchronization, UnifiedMemory,
 };
 use super::session::Reading;
 use crate::capture::names::Names;
@@ -17,10 +17,11 @@ use crate::collect::outstanding::completion_header;
 use crate::collect::switchboard::Buffers;
 use crate::platform::sync::QuietGuard;
 use crate::record::{
-    self, AgentId, Allocation, AllocationOperation, Completion, DeviceTime, EnvironmentKind,
-    ExternalCorrelation, ExternalId, ExternalKind, GraphNode, KernelDispatch, Kind, LaunchType,
-    MemoryCopy, MemoryKind, MemorySet, OverheadKind, SynchronizationType, Ticks, TransferKind,
-    Unfinished, UnifiedMemoryCounterKind, WorkHeader, flags,
+    self, AgentId, Allocation, AllocationOperation, Completion, ContextId, DeviceTime,
+    EnvironmentKind, ExternalCorrelation, ExternalId, ExternalKind, GraphNode, KernelDispatch,
+    Kind, LaunchType, MemoryCopy, MemoryKind, MemorySet, OverheadKind, StreamFlag,
+    SynchronizationType, Ticks, TransferKind, Unfinished, UnifiedMemoryCounterKind, WorkHeader,
+    flags,
 };
 use core::ffi::{CStr, c_char};
 
@@ -118,6 +119,7 @@ impl Translation<'_> {
             ffi::MEMORY_POOL => self.memory_pool(records::read(bytes)),
             ffi::SYNCHRONIZATION => self.synchronization(records::read(bytes)),
             ffi::CUDA_EVENT => self.event(records::read(bytes)),
+            ffi::STREAM => self.stream(records::read(bytes)),
             ffi::UNIFIED_MEMORY_COUNTER => self.unified_memory(records::read(bytes)),
             ffi::ENVIRONMENT => self.environment(records::read(bytes)),
             ffi::OVERHEAD => self.overhead(records::read(bytes)),
@@ -300,6 +302,15 @@ impl Translation<'_> {
         copy.destination_memory = memory_kind(record.destination_kind.into());
         copy.source_agent = self.objects.agent(self.names, record.source_device);
         copy.destination_agent = self.objects.agent(self.names, record.destination_device);
+        let contexts = [
+            (record.source_context, copy.source_agent),
+            (record.destination_context, copy.destination_agent),
+        ];
+        let contexts = contexts.map(|(context, agent)| match context {
+            0 => ContextId::NONE,
+            context => self.objects.context(self.names, context, agent),
+        });
+        [copy.source_context, copy.destination_context] = contexts;
         self.write_copy(&origin, copy, record.bytes, record.flags);
     }
 
@@ -519,6 +530,13 @@ impl Translation<'_> {
             .event(self.names, (record.context, record.event));
         self.host.write_late(origin.buffers, marker);
         self.complete(&origin);
+    }
+
+    /// A stream that was created. It gets a description when work runs in it.
+    fn stream(&mut self, record: CreatedStream) {
+        let key = (record.context, record.stream);
+        let created = (record.priority as i32, StreamFlag(record.flag));
+        self.objects.created(self.names, key, created);
     }
 
     /// Clocks, temperature, power and fan of a device: a record of ours for each value.

@@ -276,6 +276,17 @@ const MEMBERS: &[Members] = &[
         ],
     ),
     (
+        "CreatedStream",
+        "CUpti_ActivityStream",
+        &[
+            ("context", "contextId"),
+            ("stream", "streamId"),
+            ("priority", "priority"),
+            ("flag", "flag"),
+            ("correlation", "correlationId"),
+        ],
+    ),
+    (
         "UnifiedMemory",
         "CUpti_ActivityUnifiedMemoryCounter3",
         &[

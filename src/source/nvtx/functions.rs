@@ -19,7 +19,7 @@ use crate::collect::marker::{
 use crate::platform::inside::contain;
 use crate::platform::system;
 use crate::record::{Domain as Runtime, MarkerKind};
-use crate::source::cuda;
+use crate::source::handles::{name_context, name_stream};
 use core::ffi::{c_char, c_int, c_void};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -413,8 +413,8 @@ mod class {
     pub const OPENCL: u32 = 6;
 }
 
-/// Names an object: threads, devices, OpenCL queues and CUDA streams in the names store, and all but threads by a marker, which shows when
-/// it got its name.
+/// Names an object: threads, devices, contexts, OpenCL queues and CUDA streams in the names store, and all but threads by a
+/// marker, which shows when it got its name.
 fn resource(domain: &MarkerDomain, kind: (u32, u32), handle: u64, name: Text<'_>) {
     let text = name.read();
     let kind = match kind {
@@ -440,9 +440,12 @@ fn resource(domain: &MarkerDomain, kind: (u32, u32), handle: u64, name: Text<'_>
             name_agent_of(Runtime::CUDA_DRIVER, handle, &text);
             "CUDA device"
         }
-        (class::CUDA, 2) => "CUDA context",
+        (class::CUDA, 2) => {
+            name_context(handle, &text);
+            "CUDA context"
+        }
         (class::CUDA, 3) | (class::CUDART, 1) => {
-            cuda::name_stream(handle, &text);
+            name_stream(handle, &text);
             "CUDA stream"
         }
         (class::CUDA, 4) | (class::CUDART, 2) => "CUDA event",
@@ -450,7 +453,10 @@ fn resource(domain: &MarkerDomain, kind: (u32, u32), handle: u64, name: Text<'_>
             name_agent_of(Runtime::OPENCL, handle, &text);
             "OpenCL device"
         }
-        (class::OPENCL, 2) => "OpenCL context",
+        (class::OPENCL, 2) => {
+            name_context(handle, &text);
+            "OpenCL context"
+        }
         (class::OPENCL, 3) => {
             name_queue(handle, &text);
             "OpenCL queue"

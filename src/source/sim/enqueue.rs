@@ -483,6 +483,13 @@ impl Thread {
         record.bytes = bytes;
         (record.source_address, record.destination_address) = (source.0, destination.0);
         (record.source_agent, record.destination_agent) = (agent(from), agent(to));
+        if let (Some(source), Some(destination)) = (from.device, to.device)
+            && source != destination
+        {
+            let devices = &self.runtime.devices;
+            record.source_context = devices[source].context;
+            record.destination_context = devices[destination].context;
+        }
         record.transfer = transfer;
         (record.source_memory, record.destination_memory) = (from.kind, to.kind);
         let operations = (memory_copy::COPY_ENQUEUE, memory_copy::COPY_COMPLETE);

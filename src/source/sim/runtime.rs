@@ -390,7 +390,12 @@ impl Runtime {
     }
 
     /// Creates a stream on a device. Streams use its compute queues in turn.
-    pub(super) fn new_stream(&self, device: usize, name: &str, priority: i32) -> Stream {
+    pub(super) fn new_stream(
+        &self,
+        device: usize,
+        name: &str,
+        (priority, flag): (i32, StreamFlag),
+    ) -> Stream {
         let mut streams = self.streams.borrow_mut();
         let before = streams
             .iter()
@@ -401,7 +406,7 @@ impl Runtime {
         record.agent = self.devices[device].agent;
         record.name = self.names().string(name);
         record.handle = 0x5581_4400_0000 + 0x200 * streams.len() as u64;
-        record.priority = priority;
+        (record.priority, record.flag) = (priority, flag);
         streams.push(StreamState {
             id: self.names().stream(record),
             device,

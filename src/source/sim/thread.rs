@@ -325,9 +325,14 @@ impl Thread {
         callbacks::end(&self.site(), call, Within::Work, operation, none, &record);
     }
 
-    pub(super) async fn stream_create(&mut self, name: &str, priority: i32) -> Stream {
+    pub(super) async fn stream_create(
+        &mut self,
+        name: &str,
+        priority: i32,
+        flag: StreamFlag,
+    ) -> Stream {
         let call = self.enter(Function::StreamCreate, &[priority as u64]).await;
-        let stream = self.runtime.new_stream(self.device, name, priority);
+        let stream = self.runtime.new_stream(self.device, name, (priority, flag));
         let id = self.stream_id(stream) as u32;
         callbacks::object::<crate::record::Stream>(
             &self.site(),

@@ -1,4 +1,4 @@
-//! Markers and ranges, names for threads, queues and agents, and the recording of the process itself.
+//! Markers and ranges, names for objects, threads and the process, and the recording of the process itself.
 
 use super::library::board;
 use super::sized::{self, sized};
@@ -6,7 +6,8 @@ use super::status::{Failure, Status};
 use super::{Answer, checked, done, place, text};
 use crate::collect::marker::{self, Mark, RangeId, Unbalanced, Value};
 use crate::collect::process;
-use crate::record::{AgentId, PayloadKind, QueueId};
+use crate::record::{AgentId, ContextId, PayloadKind, QueueId, StreamId};
+use crate::source::handles;
 use core::ffi::c_char;
 
 /// The attributes of a marker or a range. An attribute that is null or 0 is not given.
@@ -212,6 +213,79 @@ pub unsafe extern "C" fn gputrail_name_queue(
             // SAFETY: the caller's promise.
             unsafe { place(queue, "queue")?.write(named) };
         }
+        Ok(())
+    })
+}
+
+/// Names a context of a runtime in traces, by its handle there (a `cl_context` or `CUcontext`, say), which has to be that of
+/// a live object. `context`, which may be null, gets its id; 0 if it has not been used yet.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND` if no such context is known; as for `gputrail_name_thread`.
+///
+/// # Safety
+///
+/// `name` is null or a text that ends with a 0; `context` is null or a place for the id.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_name_runtime_context(
+    handle: *const core::ffi::c_void,
+    name: *const c_char,
+    context: *mut ContextId,
+) -> Status {
+    done(|| {
+        board()?;
+        // SAFETY: the caller's promise.
+        let name = unsafe { text::given(name, "name") }?;
+        let named = handles::name_context(handle as u64, name)
+            .ok_or_else(|| Failure::new(Status::NOT_FOUND, "no context has this handle"))?;
+        if !context.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { place(context, "context")?.write(named) };
+        }
+        Ok(())
+    })
+}
+
+/// Names a stream in traces, by its handle in its runtime (a `CUstream`, say), which has to be that of a live object.
+/// `stream`, which may be null, gets its id; 0 if no work has run in it yet.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND` if no such stream is known; as for `gputrail_name_thread`.
+///
+/// # Safety
+///
+/// `name` is null or a text that ends with a 0; `stream` is null or a place for the id.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_name_stream(
+    handle: *const core::ffi::c_void,
+    name: *const c_char,
+    stream: *mut StreamId,
+) -> Status {
+    done(|| {
+        board()?;
+        // SAFETY: the caller's promise.
+        let name = unsafe { text::given(name, "name") }?;
+        let named = handles::name_stream(handle as u64, name)
+            .ok_or_else(|| Failure::new(Status::NOT_FOUND, "no stream has this handle"))?;
+        if !stream.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { place(stream, "stream")?.write(named) };
+        }
+        Ok(())
+    })
+}
+
+/// Names this process in traces, which otherwise call it by its executable.
+///
+/// Errors: as for `gputrail_name_thread`.
+///
+/// # Safety
+///
+/// `name` is null or a text that ends with a 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_name_process(name: *const c_char) -> Status {
+    done(|| {
+        board()?;
+        // SAFETY: the caller's promise.
+        marker::name_process(unsafe { text::given(name, "name") }?);
         Ok(())
     })
 }

@@ -5,6 +5,7 @@ use super::library::board;
 use super::status::{Failure, Status};
 use super::{Answer, checked, done, place, text};
 use crate::record::*;
+use crate::source::handles;
 use core::ffi::c_char;
 
 /// The text of a string id, ended by a 0. `length`, which may be null, gets the length without the 0; a null `to` asks
@@ -304,12 +305,12 @@ fn of_handle<R: Record>(handle: u64, what: &str, of: impl Fn(&R) -> u64) -> Answ
     let found = all
         .into_iter()
         .rfind(|record| of(record) == handle && handle != 0);
-    found.ok_or_else(|| {
-        Failure::new(
-            Status::NOT_FOUND,
-            format!("no {what} has the handle {handle:#x}"),
-        )
-    })
+    found.ok_or_else(|| no_such(what, handle))
+}
+
+fn no_such(what: &str, handle: u64) -> Failure {
+    let text = format!("no {what} has the handle {handle:#x}");
+    Failure::new(Status::NOT_FOUND, text)
 }
 
 /// The agent that has this handle in its runtime, in OpenCL its `cl_device_id`.
@@ -329,7 +330,8 @@ pub unsafe extern "C" fn gputrail_agent_of(handle: u64, id: *mut AgentId) -> Sta
     })
 }
 
-/// The context that has this handle in its runtime, in OpenCL its `cl_context`.
+/// The context that has this handle in its runtime: a `cl_context`, or the `CUcontext` of a live context that work has been
+/// recorded of.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
 ///
@@ -341,7 +343,9 @@ pub unsafe extern "C" fn gputrail_runtime_context_of(handle: u64, id: *mut Conte
     done(|| {
         // SAFETY: the caller's promise.
         let id = unsafe { place(id, "id") }?;
-        id.write(of_handle(handle, "context", |context: &Context| context.handle)?.id);
+        board()?;
+        let found = handles::context_of(handle);
+        id.write(found.ok_or_else(|| no_such("context", handle))?);
         Ok(())
     })
 }
@@ -363,7 +367,8 @@ pub unsafe extern "C" fn gputrail_queue_of(handle: u64, id: *mut QueueId) -> Sta
     })
 }
 
-/// The stream that has this handle in its runtime, in CUDA its `CUstream` (CUPTI: `cuptiGetStreamIdEx`).
+/// The stream that has this handle in its runtime, in CUDA the `CUstream` of a live stream in which work has run (CUPTI:
+/// `cuptiGetStreamIdEx`).
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
 ///
@@ -375,13 +380,15 @@ pub unsafe extern "C" fn gputrail_stream_of(handle: u64, id: *mut StreamId) -> S
     done(|| {
         // SAFETY: the caller's promise.
         let id = unsafe { place(id, "id") }?;
-        id.write(of_handle(handle, "stream", |stream: &Stream| stream.handle)?.id);
+        board()?;
+        let found = handles::stream_of(handle);
+        id.write(found.ok_or_else(|| no_such("stream", handle))?);
         Ok(())
     })
 }
 
-/// The event object that has this handle in its runtime, in CUDA its `CUevent`. OpenCL's events are not described: there is
-/// one for each command.
+/// The event object that has this handle in its runtime. In CUDA that is CUPTI's number of the event: CUPTI does not tell the
+/// number of a `CUevent`. OpenCL's events are not described: there is one for each command.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
 ///

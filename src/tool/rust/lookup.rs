@@ -190,7 +190,7 @@ pub fn stream_of(handle: u64) -> Option<StreamId> {
     ask!(gputrail_stream_of(handle)).ok()
 }
 
-/// The event object that has this handle in its runtime, in CUDA its `CUevent`.
+/// The event object that has this handle in its runtime, in CUDA CUPTI's number of the event.
 pub fn event_of(handle: u64) -> Option<EventId> {
     ask!(gputrail_event_of(handle)).ok()
 }

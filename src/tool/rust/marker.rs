@@ -1,10 +1,10 @@
-//! Markers and ranges of the tool's own, and names for threads, queues and agents, in traces and for whoever wants such
+//! Markers and ranges of the tool's own, and names for objects, threads and the process, in traces and for whoever wants such
 //! records. See [`crate::collect::marker`]: its functions and its macro are for programs that have the source in them,
 //! and would be heard by nobody here.
 
 use super::Error;
 use super::functions::{act, c_string, call, check};
-use crate::record::{AgentId, PayloadKind, QueueId};
+use crate::record::{AgentId, ContextId, PayloadKind, QueueId, StreamId};
 use crate::tool::c::{MarkOptions, SizedStruct, Status};
 use std::marker::PhantomData;
 
@@ -121,6 +121,57 @@ pub fn name_queue(handle: u64, name: &str) -> Result<QueueId, Error> {
         ))
     })?;
     Ok(queue)
+}
+
+/// Names a context of a runtime in traces, by its handle there (a `cl_context` or `CUcontext`, say), which has to be that of
+/// a live object. Returns its id, which is none if it has not been used yet.
+///
+/// # Errors
+///
+/// `NOT_FOUND` if no such context is known; as for [`name_thread`].
+pub fn name_context(handle: u64, name: &str) -> Result<ContextId, Error> {
+    let name = c_string(name)?;
+    let mut context = ContextId::NONE;
+    // SAFETY: a handle, a text that ends with a 0, and a place for the answer.
+    check(unsafe {
+        call!(gputrail_name_runtime_context(
+            handle as *const _,
+            name.as_ptr(),
+            &mut context
+        ))
+    })?;
+    Ok(context)
+}
+
+/// Names a stream in traces, by its handle in its runtime (a `CUstream`, say), which has to be that of a live object. Returns
+/// its id, which is none if no work has run in it yet.
+///
+/// # Errors
+///
+/// `NOT_FOUND` if no such stream is known; as for [`name_thread`].
+pub fn name_stream(handle: u64, name: &str) -> Result<StreamId, Error> {
+    let name = c_string(name)?;
+    let mut stream = StreamId::NONE;
+    // SAFETY: a handle, a text that ends with a 0, and a place for the answer.
+    check(unsafe {
+        call!(gputrail_name_stream(
+            handle as *const _,
+            name.as_ptr(),
+            &mut stream
+        ))
+    })?;
+    Ok(stream)
+}
+
+/// Names this process in traces, which otherwise call it by its executable.
+///
+/// # Errors
+///
+/// As for [`name_thread`].
+pub fn name_process(name: &str) -> Result<(), Error> {
+    let name = c_string(name)?;
+    // SAFETY: a text that ends with a 0.
+    check(unsafe { call!(gputrail_name_process(name.as_ptr())) })
 }
 
 /// Names an agent in traces.

@@ -18,8 +18,8 @@ use crate::clock::{self, HostClock};
 use crate::record::number_map::NumberMap;
 use crate::record::{
     self, AgentId, ClockPair, Completion, ContextId, CorrelationId, CounterValue, DeviceTime,
-    Domain, GraphNode, Kind, Nanos, Preemption, QueueId, StreamId, ThreadId, Unfinished, WorkId,
-    queue_properties,
+    Domain, GraphNode, Kind, Nanos, Preemption, QueueId, StreamId, StringId, ThreadId, Unfinished,
+    WorkId, queue_properties,
 };
 use crate::trace::directory::Directory;
 use crate::trace::model::gauges::{Gauges, Running};
@@ -35,6 +35,9 @@ const SHARED: u64 = 1 << 39;
 /// A queue on an agent.
 struct Lane {
     index: QueueIndex,
+    id: QueueId,
+    /// The context of the queue, and the name that the program has given to it.
+    context: (ContextId, StringId),
     /// The stream of work that names none.
     stream: u32,
     /// The end of its latest work.
@@ -474,10 +477,14 @@ impl Devices {
         });
         let child = self.children.take(metadata, id);
         let child = child.as_ref().map(ChildOf::arguments);
+        let context = lane.context.1;
+        let context = context
+            .is_some()
+            .then(|| ("context", Value::Text(metadata.string(context))));
         let further: Vec<Argument<'_>>;
-        if range.is_some() || node.is_some() || child.is_some() {
+        if range.is_some() || node.is_some() || child.is_some() || context.is_some() {
             let own = range.into_iter().chain(node.into_iter().flatten());
-            let own = own.chain(child.into_iter().flatten());
+            let own = own.chain(child.into_iter().flatten()).chain(context);
             let own = own.map(|(name, value)| Argument { name, value });
             further = own.chain(arguments.iter().copied()).collect();
             arguments = &further;
@@ -572,24 +579,41 @@ impl Devices {
     ) -> io::Result<Lane> {
         let record = metadata.queues.get(&id);
         let view = self.agent(agent);
+        let context = record.map_or(ContextId::NONE, |queue| queue.context);
+        let context_name = metadata.contexts.get(&context);
+        let context_name = context_name.map_or(StringId::NONE, |context| context.name);
         let properties = record.map_or(0, |queue| queue.properties);
         let out_of_order = properties & queue_properties::OUT_OF_ORDER != 0;
         let index = stream.new_queue(&Queue {
             process: self.process,
             agent: view.map_or(AgentIndex::UNKNOWN, |view| view.index),
-            context: record.map_or(ContextId::NONE, |queue| queue.context),
+            context,
             domain: view.map_or(Domain::default(), |view| view.domain),
             name: &queue_name(metadata, record),
             out_of_order,
         })?;
         Ok(Lane {
             index,
+            id,
+            context: (context, context_name),
             stream: record.map_or(0, |queue| queue.number),
             latest: Nanos::NONE,
             last_enqueued: Nanos::NONE,
             out_of_order,
             command_buffer: (WorkId::NONE, Nanos::NONE, Nanos::NONE),
         })
+    }
+
+    /// Whether work in queues of this context has been passed on with another name of the context.
+    pub(super) fn has_shown_context(&self, context: &record::Context) -> bool {
+        let shown = (context.id, context.name);
+        let mut lanes = self.lanes.iter();
+        lanes.any(|lane| lane.context.0 == shown.0 && lane.context != shown)
+    }
+
+    /// Whether the queue has been passed on.
+    pub(super) fn has_shown_queue(&self, queue: QueueId) -> bool {
+        self.lanes.iter().any(|lane| lane.id == queue)
     }
 }
 

@@ -322,6 +322,9 @@ impl Running {
                     .and_then(|snapshot| self.snapshots.next(&snapshot));
                 clocks.map_or(Ok(()), |clocks| consumer.clocks(&clocks))?;
             }
+            _ if self.process.is_renamed_by(record) => {
+                return Err(Stop::StartOver("an object got its name late"));
+            }
             _ => {}
         }
         self.process.learn(record);

@@ -22,7 +22,7 @@ use crate::capture::Metadata;
 use crate::clock::{self, HostClock};
 use crate::record::number_map::NumberMap;
 use crate::record::{
-    AgentId, Allocation, Arguments, Completion, CorrelationId, CounterValue, Dependency,
+    self, AgentId, Allocation, Arguments, Completion, CorrelationId, CounterValue, Dependency,
     Environment, GraphChange, GraphNode, KernelDispatch, Kind, MemoryCopy, MemorySet, Nanos, Note,
     Overhead, Preemption, ProcessId, QueueId, RecordRef, StringId, Synchronization, ThreadId,
     UnifiedMemoryCounter, flags, queue_properties,
@@ -102,7 +102,10 @@ impl<'a> ProcessStream<'a> {
             index,
             &Process {
                 pid,
-                name: executable.rsplit('/').next().unwrap_or(executable),
+                name: match text(process.map(|process| process.name)) {
+                    "" => executable.rsplit('/').next().unwrap_or(executable),
+                    name => name,
+                },
                 rank: text(process.map(|process| process.rank)),
                 command: &command,
                 order: None,
@@ -149,6 +152,26 @@ impl<'a> ProcessStream<'a> {
     /// The names store as far as it has been read.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
+    }
+
+    /// Whether a record of the names store gives a name to something that has been passed on under another one.
+    pub fn is_renamed_by(&self, record: &RecordRef<'_>) -> bool {
+        let queue_name = |queue: &record::Queue| self.metadata.queues.get(&queue.id);
+        match record.kind() {
+            Kind::PROCESS => {
+                let (new, old) = (record.read::<record::Process>(), self.metadata.process);
+                new.zip(old).is_some_and(|(new, old)| new.name != old.name)
+            }
+            Kind::CONTEXT => {
+                let new = record.read();
+                new.is_some_and(|context| self.devices.has_shown_context(&context))
+            }
+            Kind::QUEUE => record.read().is_some_and(|new: record::Queue| {
+                queue_name(&new).is_some_and(|old| old.name != new.name)
+                    && self.devices.has_shown_queue(new.id)
+            }),
+            _ => false,
+        }
     }
 
     /// Adds a record of the names store.

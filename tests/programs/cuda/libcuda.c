@@ -187,15 +187,15 @@ int cuModuleUnload(uint64_t module) {
 }
 int cuMemAllocHost_v2(void **pointer, size_t bytes) { return *pointer = malloc(bytes), 0; }
 int cuMemFreeHost(void *pointer) { return free(pointer), 0; }
-int cuStreamCreate(uintptr_t *stream, unsigned flags) {
+int cuStreamCreateWithPriority(uintptr_t *stream, unsigned flags, int priority) {
     static uintptr_t last = 12;
-    (void)flags;
     *stream = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
-    if (tool.stream) tool.stream(context, *stream, 1);
+    if (tool.stream) tool.stream(context, *stream, flags, priority, 1);
     return 0;
 }
+int cuStreamCreate(uintptr_t *stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
 int cuStreamDestroy_v2(uintptr_t stream) {
-    if (tool.stream) tool.stream(context, stream, 0);
+    if (tool.stream) tool.stream(context, stream, 0, 0, 0);
     return 0;
 }
 
@@ -273,6 +273,10 @@ static void add_node(struct graph *graph, struct launch launch) {
     *node = launch;
     node->node = graph->count;
     changed(NODE_CREATED, (struct standin_graph){.graph = graph, .node = node});
+    /* Nodes of all types, which are not launched. */
+    const char *fault = getenv("STANDIN_FAULT");
+    for (int type = 3; fault && strstr(fault, "rare") && type <= 13; type++)
+        changed(NODE_CREATED, (struct standin_graph){.graph = graph, .node = node, .node_type = type});
     if (graph->count > 1)
         changed(DEPENDENCY_CREATED, (struct standin_graph){.graph = graph, .node = node - 1, .dependency = node});
 }

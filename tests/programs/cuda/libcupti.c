@@ -5,7 +5,8 @@
  *                       start), untimed (kernels without times), dropped (says so), dropped_in (of a stream), late (buffers
  *                       come at the forced flush), never (buffers do not come), null (buffers without an address come,
  *                       too), foreign (records of unknown kinds), unsized (the size of copies is not stated), troubled
- *                       (an error and a warning of its own)
+ *                       (an error and a warning of its own), rare (records, nodes of graphs and reasons of stalls that programs rarely
+ *                       have)
  *
  * and of PC sampling: old_device (27), no_privileges (35), full_buffer (of the hardware, once), lost_samples (five, once),
  * bit_by_bit (an address a call), at_end (samples come when sampling is disabled). Compiled with WITHOUT_SAMPLING it has
@@ -86,6 +87,7 @@ static size_t size_of(uint32_t kind) {
     case 20: return 40;
     case 25: return v < 1209 ? 64 : 104;
     case 36: return v < 1209 ? 24 : v < 1303 ? 56 : 80;
+    case 37: return 24;
     case 39: return 24;
     case 26: return 32;
     case 52: return v < 1209 ? 64 : 72;
@@ -175,6 +177,8 @@ static void put_kernel(const struct standin_work *work, uint64_t start, uint64_t
     PUT(record, 104, const char *, work->name);
     PUT(record, 120, uint64_t, start && latency ? start - 2000 : 0);
     PUT(record, 128, uint64_t, start && latency ? start - 1000 : 0);
+    static unsigned launched;
+    if (fault("rare")) PUT(record, 136, uint8_t, ++launched % 3);
     PUT(record, 144, uint64_t, work->graph_node);
     PUT(record, 156, uint32_t, work->graph);
 }
@@ -208,7 +212,11 @@ static void external(uint32_t id) {
 
 static void profile(uintptr_t context, const struct standin_work *work);
 
+/* The latest call that enqueued work. */
+static uint32_t latest_call;
+
 static void work(const struct standin_work *work) {
+    latest_call = work->id;
     sample(work);
     profile(1, work);
     int untimed = fault("untimed");
@@ -356,11 +364,61 @@ static void troubles(void) {
     if (states[3]) callback(user, 6, 3, &warning);
 }
 
+/* Records of what is rare: kinds of copies, memory, pools, overhead, waits, external ids and managed memory. */
+static void rare(void) {
+    static int told;
+    static const struct { uint32_t kind, offset, value; } records[] = {
+        {1, 4, 0}, {1, 4, 3}, {1, 4, 5}, {1, 4, 9}, {49, 8, 6}, {49, 8, 7}, {50, 4, 3}, {17, 4, 0}, {38, 4, 0}, {39, 4, 1}, {25, 4, 0},
+    };
+    if (!fault("rare") || !latest_call || told++) return;
+    for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
+        uint32_t kind = records[i].kind;
+        if (!kinds[kind]) continue;
+        uint8_t *record = room(kind);
+        uint64_t time = now();
+        switch (kind) {
+        case 1:
+            PUT(record, 8, uint64_t, 64);
+            PUT(record, 16, uint64_t, time - 10);
+            PUT(record, 24, uint64_t, time);
+            PUT(record, 36, uint32_t, 1);
+            PUT(record, 40, uint32_t, 7);
+            break;
+        case 49:
+            PUT(record, 4, uint32_t, 1);
+            PUT(record, 32, uint64_t, time);
+            break;
+        case 50: PUT(record, 56, uint64_t, time); break;
+        case 17:
+            PUT(record, 24, uint64_t, time - 10);
+            PUT(record, 32, uint64_t, time);
+            break;
+        case 38:
+            PUT(record, 8, uint64_t, time - 10);
+            PUT(record, 16, uint64_t, time);
+            PUT(record, 28, uint32_t, 1);
+            break;
+        case 39:
+            PUT(record, 8, uint64_t, 79);
+            PUT(record, 16, uint32_t, latest_call);
+            break;
+        default:
+            PUT(record, 8, uint64_t, 1);
+            PUT(record, 16, uint64_t, time - 10);
+            PUT(record, 24, uint64_t, time);
+            PUT(record, 56, uint32_t, 1);
+        }
+        PUT(record, records[i].offset, uint32_t, records[i].value);
+        if (kind == 1) PUT(record, 4, uint32_t, records[i].value);
+    }
+}
+
 static void flush(int forced) {
     troubles();
     if (fault("late") && !forced) return;
     pthread_mutex_lock(&lock);
     environment();
+    rare();
     for (struct buffer *buffer = all; buffer; buffer = buffer->next) deliver(buffer);
     pthread_mutex_unlock(&lock);
 }
@@ -409,16 +467,32 @@ static void tell(uint32_t number, uintptr_t context, uintptr_t handle, const voi
     if (resources[number]) callback(user, 3, number, &data);
 }
 
+/* The record of a stream that was created, whose flag is 1 (default), 2 (non-blocking) or 3 (the default stream). */
+static void created(uint32_t number, int32_t priority, uint32_t flag) {
+    if (!kinds[37]) return;
+    pthread_mutex_lock(&lock);
+    uint8_t *record = room(37);
+    PUT(record, 4, uint32_t, 1);
+    PUT(record, 8, uint32_t, number);
+    PUT(record, 12, int32_t, priority);
+    PUT(record, 16, uint32_t, flag);
+    pthread_mutex_unlock(&lock);
+}
+
 static void context(uintptr_t handle, int device, int exists) {
     static int count;
     if (exists) contexts[count++] = (struct context){.handle = handle, .device = device, .exists = 1};
+    if (exists) created(7, 0, 3);
     /* What the union with the stream holds is not defined here. */
     tell(exists ? 1 : 2, handle, UNDEFINED, NULL);
     for (int i = 0; i < count; i++)
         if (contexts[i].handle == handle) contexts[i].exists = exists;
 }
 
-static void stream(uintptr_t context, uintptr_t stream, int exists) { tell(exists ? 3 : 4, context, stream, NULL); }
+static void stream(uintptr_t context, uintptr_t stream, unsigned flags, int priority, int exists) {
+    tell(exists ? 3 : 4, context, stream, NULL);
+    if (exists) created((uint32_t)stream, priority, flags ? 2 : 1);
+}
 
 static void graph(unsigned number, const struct standin_graph *change) { tell(number, 1, 0, (void *)change); }
 
@@ -551,13 +625,18 @@ int cuptiActivityConfigureUnifiedMemoryCounter(const uint32_t *config, uint32_t 
 static void sample(const struct standin_work *work) { (void)work; }
 #else
 /* Each launch of a kernel has these samples. */
-enum { SCOREBOARD, SCOREBOARD_LATENCY, SELECTED, BARRIER, MATH, NOT_SELECTED, TOTAL, REASONS };
+enum { SCOREBOARD, SCOREBOARD_LATENCY, SELECTED, BARRIER, MATH, NOT_SELECTED, TOTAL, COMMON, MOST = COMMON + 15 };
 #define REASON(name) "smsp__pcsamp_warps_issue_stalled_" name
-static const char *const reason_names[REASONS] = {
+static const char *const reason_names[MOST] = {
     REASON("long_scoreboard"), REASON("long_scoreboard_not_issued"), REASON("selected"), REASON("barrier"),
-    REASON("math_pipe_throttle"), REASON("not_selected"), "smsp__pcsamp_sample_count",
+    REASON("math_pipe_throttle"), REASON("not_selected"), "smsp__pcsamp_sample_count", REASON("gmma"), REASON("imc_miss"),
+    REASON("lg_throttle"), REASON("mio_throttle"), REASON("branch_resolving"), REASON("dispatch_stall"), REASON("drain"),
+    REASON("membar"), REASON("no_instructions"), REASON("short_scoreboard"), REASON("tex_throttle"), REASON("wait"),
+    REASON("warpgroup_arrive"), REASON("sleeping"), REASON("misc"),
 };
-static const uint32_t per_launch[3][REASONS] = {{6, 4, 2}, {[BARRIER] = 3}, {[MATH] = 1, [NOT_SELECTED] = 5}};
+static const uint32_t per_launch[3][MOST] = {{6, 4, 2}, {[BARRIER] = 3}, {[MATH] = 1, [NOT_SELECTED] = 5}};
+/* The rare reasons have a sample each at the first address. */
+#define REASONS (fault("rare") ? (uint32_t)MOST : (uint32_t)COMMON)
 #define ADDRESSES 3
 #define SAMPLES 17
 #define NUMBER(reason) (3 * (reason) + 1)
@@ -632,7 +711,7 @@ static int give(struct context *from, struct data *data, size_t most) {
             if (pc_size() == 64) pc->correlation = one->correlation;
             pc->reason_count = 0;
             for (uint32_t reason = 0; reason < REASONS; reason++) {
-                uint32_t count = per_launch[one->given][reason] * one->launches;
+                uint32_t each = reason > TOTAL ? one->given == 0 : per_launch[one->given][reason], count = each * one->launches;
                 if (!count) continue;
                 if (reason != SCOREBOARD_LATENCY) data->total += count;
                 pc->reasons[pc->reason_count][0] = NUMBER(reason);

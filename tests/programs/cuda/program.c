@@ -5,6 +5,7 @@
  *     program others                waits, events, pools of memory and managed memory
  *     program ids                   pushes ids to CUPTI around kernels, with libcupti.so.12 that is in the process
  *     program objects               a context, a stream and a module that come and go, and waits for both
+ *     program streams               a kernel in each of two streams: one that does not wait for the default stream, with a priority
  *     program graphs                a graph of three kernels that is launched twice
  *     program sampled KERNELS       contexts and modules whose kernels are sampled
  *     program fork                  a child does nothing and exits, then as above with 2 kernels */
@@ -115,6 +116,18 @@ static void objects(void) {
     if (CU(cuCtxDestroy_v2, context)) exit(65);
 }
 
+static void streams(void) {
+    uintptr_t context = 0, one = 0, other = 0;
+    int (*launch_in)(const char *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, uintptr_t, void **, void **) =
+        (int (*)(const char *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, uintptr_t, void **,
+                 void **))dlsym(cuda, "cuLaunchKernel");
+    if (CU(cuCtxCreate_v2, &context, 0u, 0)) exit(70);
+    if (CU(cuStreamCreate, &one, 0u) || CU(cuStreamCreateWithPriority, &other, 1u, -1)) exit(71);
+    if (launch_in("copy", 1, 1, 1, 32, 1, 1, 0, one, NULL, NULL) || launch_in("scale", 1, 1, 1, 32, 1, 1, 0, other, NULL, NULL)) exit(72);
+    if (launch_in("add", 1, 1, 1, 32, 1, 1, 0, 0, NULL, NULL)) exit(73);
+    if (CU(cuCtxSynchronize)) exit(74);
+}
+
 /* The first context is destroyed, the second one is not. */
 static void sampled(void) {
     static const char cubin[] = "function _Z5scalePff scale.cu\nfunction bare\n";
@@ -152,6 +165,7 @@ int main(int count, char **arguments) {
     }
     if (count > 1 && !strcmp(arguments[1], "sampled")) return sampled(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "objects")) return objects(), puts("done"), 0;
+    if (count > 1 && !strcmp(arguments[1], "streams")) return streams(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "graphs")) return graphs(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "ids")) return ids(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "others")) return others(), puts("done"), 0;

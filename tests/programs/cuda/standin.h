@@ -56,7 +56,7 @@ struct standin_tool {
     /* A context is created or about to be destroyed, a module was loaded or is about to be unloaded. */
     void (*context)(uintptr_t context, int device, int exists);
     void (*module)(uintptr_t context, const char *cubin, size_t size, int exists);
-    void (*stream)(uintptr_t context, uintptr_t stream, int exists);
+    void (*stream)(uintptr_t context, uintptr_t stream, unsigned flags, int priority, int exists);
     /* A graph changes: CUPTI's number of the change. */
     void (*graph)(unsigned number, const struct standin_graph *change);
 };

@@ -1,4 +1,4 @@
-/* A tool that counts the callbacks of calls of CUDA by name, looks at the arguments of allocations, and says the ids that
+/* A tool that counts the callbacks of calls of CUDA by name, looks at the arguments of allocations, looks up a stream, and says the ids that
  * the program pushes to CUPTI, its objects and its waits,
  * and what happens inside of its calls. */
 #include "gputrail.h"
@@ -73,6 +73,19 @@ static gputrail_status initialise(gputrail_tool tool, void *user_data) {
     return gputrail_context_start(context);
 }
 
+/* The stream and the context of the stand-in by their handles, and a handle that is null: none. */
+static void look_up(void) {
+    gputrail_stream_id stream = 0, none = 0;
+    gputrail_runtime_context_id of = 0;
+    gputrail_record_stream described;
+    gputrail_status found = gputrail_stream_of(13, &stream);
+    memset(&described, 0, sizeof described);
+    gputrail_runtime_context_of(1, &of);
+    if (found == GPUTRAIL_OK) gputrail_describe_stream(stream, &described);
+    fprintf(stderr, "looked up: %d, %d, %d\n", found == GPUTRAIL_OK && described.id == stream, of != 0 && described.context == of,
+            gputrail_stream_of(99, &none) == GPUTRAIL_NOT_FOUND && none == 0);
+}
+
 static void finalise(void *user_data) {
     unsigned place;
     (void)user_data;
@@ -80,6 +93,7 @@ static void finalise(void *user_data) {
         fprintf(stderr, "%s: %u enters, %u exits, %u failed\n", counts[place].name, counts[place].enters, counts[place].exits,
                 counts[place].failed);
     fprintf(stderr, "allocated %u, wrong %u\n", allocated, wrong);
+    look_up();
 }
 
 const gputrail_tool_description *gputrail_tool_configure(const gputrail_tool_host *host) {

@@ -6,6 +6,7 @@ use super::super::thread::{Status, Thread};
 use super::super::time::us;
 use super::kernels::KERNELS;
 use super::*;
+use crate::record::StreamFlag;
 
 /// Bytes of the activations of a step.
 const ACTIVATION_BYTES: u64 = 5 << 30;
@@ -21,11 +22,21 @@ impl Replica {
             .module_load("/opt/train/lib/kernels.sim1.co", KERNELS)
             .await;
         let streams = Streams {
-            compute: thread.stream_create("compute", 0).await,
-            upload: thread.stream_create("upload", 0).await,
-            all_reduce: thread.stream_create("all-reduce", -1).await,
-            metrics: thread.stream_create("metrics", 0).await,
-            checkpoint: thread.stream_create("checkpoint", 1).await,
+            compute: thread
+                .stream_create("compute", 0, StreamFlag::DEFAULT)
+                .await,
+            upload: thread
+                .stream_create("upload", 0, StreamFlag::NON_BLOCKING)
+                .await,
+            all_reduce: thread
+                .stream_create("all-reduce", -1, StreamFlag::NON_BLOCKING)
+                .await,
+            metrics: thread
+                .stream_create("metrics", 0, StreamFlag::DEFAULT)
+                .await,
+            checkpoint: thread
+                .stream_create("checkpoint", 1, StreamFlag::NON_BLOCKING)
+                .await,
         };
         let memory = Buffers::allocate(thread).await?;
         let events = Events::create(thread).await;

@@ -7,8 +7,9 @@ use std::process::Command;
 use gputrail::capture::{Metadata, Reader};
 use gputrail::record::{
     Activity, Allocation, AllocationOperation, Api, Completion, Environment, EnvironmentKind,
-    GraphNode, KernelDispatch, Kind, MemoryCopy, MemoryKind, OverheadKind, Synchronization,
-    SynchronizationType, TransferKind, Unfinished, UnifiedMemoryCounter, UnifiedMemoryCounterKind,
+    GraphNode, KernelDispatch, Kind, MemoryCopy, MemoryKind, OverheadKind, StreamFlag,
+    Synchronization, SynchronizationType, TransferKind, Unfinished, UnifiedMemoryCounter,
+    UnifiedMemoryCounterKind,
 };
 use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::needs;
@@ -544,6 +545,9 @@ fn waits_events_pools_managed_memory_and_the_state_of_devices_are_recorded() {
         let device = |agent| recorded.metadata.agents[&agent].handle;
         let devices = [between.source_agent, between.destination_agent].map(device);
         assert_eq!(devices, [0, 1], "{version}");
+        let context = |id| recorded.metadata.contexts[&id].handle;
+        let contexts = [between.source_context, between.destination_context].map(context);
+        assert_eq!(contexts, [1, 2], "{version}");
         assert_eq!(
             between.work.correlation,
             recorded.call("cuMemcpyPeer").correlation
@@ -896,6 +900,37 @@ fn subscribers_get_objects_that_come_and_go_and_waits_that_have_ended() {
 }
 
 #[test]
+fn streams_have_the_flag_and_the_priority_that_they_were_created_with() {
+    needs!(streams_have_the_flag_and_the_priority_that_they_were_created_with: Need::Program("cc"));
+    let stand_ins = StandIns::new();
+    for version in ["1108", "1305"] {
+        let options = ["-q", "--capture"];
+        well(&mut stand_ins.record_with(&options, version, "", &["streams"]));
+        let recorded = Recorded::of(&stand_ins.dir);
+        let of_kernel = |name: &str| {
+            let named = |id| {
+                recorded
+                    .metadata
+                    .string(recorded.metadata.kernels[&id].name)
+            };
+            let mut all = recorded.dispatches.iter();
+            let kernel = all.find(|one| named(one.kernel) == name);
+            let stream = kernel.expect("a kernel").work.stream;
+            let stream = &recorded.metadata.streams[&stream];
+            (stream.flag, stream.priority)
+        };
+        let expected = [
+            ("copy", (StreamFlag::DEFAULT, 0)),
+            ("scale", (StreamFlag::NON_BLOCKING, -1)),
+            ("add", (StreamFlag::NULL, 0)),
+        ];
+        for (kernel, stream) in expected {
+            assert_eq!(of_kernel(kernel), stream, "{version} {kernel}");
+        }
+    }
+}
+
+#[test]
 fn subscribers_are_told_of_work_and_memory_inside_of_calls() {
     needs!(subscribers_are_told_of_work_and_memory_inside_of_calls: Need::OpenClToolchain);
     let stand_ins = StandIns::new();
@@ -1048,6 +1083,7 @@ fn tools_get_the_calls_and_the_kernels_of_cuda() {
         has("cudaLaunchKernel: 20 enters, 20 exits, 0 failed");
         has("cuMemAlloc_v2: 2 enters, 2 exits, 0 failed");
         has("allocated 8192, wrong 0");
+        has("looked up: 1, 1, 1");
         let mut lines = ended.stderr.lines();
         let kernel = lines.find(|line| line.trim_start().starts_with("saxpy"));
         assert!(

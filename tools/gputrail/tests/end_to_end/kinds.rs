@@ -65,48 +65,6 @@ const EXCEPTIONS: &[(&[&str], &str)] = &[
     ),
     (
         &[
-            "AllocationOperation: trim pool",
-            "ExternalKind: unknown",
-            "GraphNodeType: allocate",
-            "GraphNodeType: conditional",
-            "GraphNodeType: free",
-            "GraphNodeType: graph",
-            "GraphNodeType: host function",
-            "GraphNodeType: memory operations",
-            "GraphNodeType: record of event",
-            "GraphNodeType: semaphore signal",
-            "GraphNodeType: semaphore wait",
-            "GraphNodeType: wait for event",
-            "LaunchType: cooperative, multi device",
-            "LaunchType: cooperative, single device",
-            "MemoryKind: device static",
-            "MemoryKind: managed static",
-            "OverheadKind: overhead",
-            "StallReason: GMMA",
-            "StallReason: IMC miss",
-            "StallReason: LG throttle",
-            "StallReason: MIO throttle",
-            "StallReason: branch resolving",
-            "StallReason: dispatch stall",
-            "StallReason: drain",
-            "StallReason: membar",
-            "StallReason: no instructions",
-            "StallReason: short scoreboard",
-            "StallReason: tex throttle",
-            "StallReason: wait",
-            "StallReason: warpgroup arrive",
-            "SynchronizationType: synchronization",
-            "TransferKind: copy",
-            "TransferKind: copy host to host",
-            "TransferKind: copy host to image",
-            "TransferKind: copy image to image",
-            "UnifiedMemoryCounter.flags",
-            "UnifiedMemoryCounterKind: unified memory",
-        ],
-        "CUPTI states it; the stand-in does not produce it",
-    ),
-    (
-        &[
             "CounterInvalid: a counter that it needs has no value",
             "CounterInvalid: the counter was never scheduled",
             "CounterInvalid: the dispatch was not alone on the agent",
@@ -439,6 +397,7 @@ fn record_opencl(seen: &mut Seen, dir: &TestDir, tool: &str) {
             dir.join("nvtx_other.out").display().to_string(),
         ],
         vec![nvtx::compile(dir, "nvtx_data", &[])],
+        vec![nvtx::compile_names(dir), "opencl".to_owned()],
     ];
     for words in programs {
         let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
@@ -457,16 +416,25 @@ fn record_cuda(seen: &mut Seen, tool: &str) {
         &["objects"],
         &["ids"],
         &["graphs"],
+        &["streams"],
+        &["rare", "others"],
+        &["rare", "graphs"],
     ] {
         let options = ["-q", "--capture", "--tool", tool];
-        let mut command = stand_ins.record_with(&options, "1305", "", arguments);
+        let (fault, arguments) = match arguments {
+            ["rare", rest @ ..] => ("rare", rest),
+            arguments => ("", arguments),
+        };
+        let mut command = stand_ins.record_with(&options, "1305", fault, arguments);
         well(with_tool(&mut command, ""));
         seen.directory(2, stand_ins.dir());
     }
     let options = ["-q", "--capture", "--pc-sampling", "stochastic"];
     let options = [&options[..], &["--interval", "4096cycles"]].concat();
-    well(&mut stand_ins.record_with(&options, "1305", "", &["sampled", "20"]));
-    seen.directory(2, stand_ins.dir());
+    for fault in ["", "rare"] {
+        well(&mut stand_ins.record_with(&options, "1305", fault, &["sampled", "20"]));
+        seen.directory(2, stand_ins.dir());
+    }
 }
 
 const BEGIN: &str = "## Producers\n";

@@ -30,6 +30,22 @@ pub fn compile(dir: &TestDir, name: &str, options: &[&str]) -> String {
     output.to_string_lossy().into_owned()
 }
 
+/// `nvtx_names.cpp`, against types in the place of CUDA's.
+pub fn compile_names(dir: &TestDir) -> String {
+    // The types that NVTX's headers need of CUDA's.
+    let types = "typedef int CUdevice;\ntypedef struct context* CUcontext;\ntypedef struct stream* CUstream;\n\
+                 typedef struct event* CUevent;\n";
+    std::fs::write(dir.join("cuda.h"), types).expect("written");
+    let types = "typedef struct stream* cudaStream_t;\ntypedef struct event* cudaEvent_t;\n";
+    std::fs::write(dir.join("driver_types.h"), types).expect("written");
+    let include = format!("-I{}", dir.path().display());
+    compile(
+        dir,
+        "nvtx_names",
+        &[&include, "-DCL_TARGET_OPENCL_VERSION=120", "-lOpenCL"],
+    )
+}
+
 /// `nvtx.cpp` and the library with the second binary.
 fn programs(dir: &TestDir) -> [String; 2] {
     let other = compile(dir, "nvtx_other", &["-shared", "-fPIC"]);
@@ -477,24 +493,20 @@ fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
         .collect()
 }
 
+/// The names of the contexts of the work of devices, with the number of operations in each.
+fn contexts(trace: &mut Trace) -> Vec<(String, i64)> {
+    trace.rows(
+        "select extract_arg(arg_set_id, 'context') context, count(*) from gpu_slice where context is not null group by 1",
+    )
+}
+
 #[test]
 fn objects_of_cuda_and_opencl_have_the_names_that_nvtx_gives_them() {
     needs!(objects_of_cuda_and_opencl_have_the_names_that_nvtx_gives_them:
         Need::Nvtx, Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     let stand_ins = StandIns::new();
     let dir = stand_ins.dir();
-    // The types that NVTX's headers need of CUDA's.
-    let types = "typedef int CUdevice;\ntypedef struct context* CUcontext;\ntypedef struct stream* CUstream;\n\
-                 typedef struct event* CUevent;\n";
-    std::fs::write(dir.join("cuda.h"), types).expect("written");
-    let types = "typedef struct stream* cudaStream_t;\ntypedef struct event* cudaEvent_t;\n";
-    std::fs::write(dir.join("driver_types.h"), types).expect("written");
-    let include = format!("-I{}", dir.path().display());
-    let program = compile(
-        dir,
-        "nvtx_names",
-        &[&include, "-DCL_TARGET_OPENCL_VERSION=120", "-lOpenCL"],
-    );
+    let program = compile_names(dir);
 
     let mut record = dir.gputrail(["record", "-o", "run.pftrace", "--", &program, "cuda"]);
     stand_ins.prepare(&mut record, "1305", "");
@@ -528,6 +540,7 @@ fn objects_of_cuda_and_opencl_have_the_names_that_nvtx_gives_them() {
         ("late", "stream 96"),
     ];
     assert_eq!(tracks, owned(&expected));
+    assert_eq!(contexts(&mut trace), [("training context".to_owned(), 4)]);
     let info = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
     assert!(info.contains("training device"), "{info}");
 
@@ -544,6 +557,7 @@ fn objects_of_cuda_and_opencl_have_the_names_that_nvtx_gives_them() {
     assert_eq!(objects(&mut trace), owned(&expected));
     let queue: i64 = trace.value("select count(*) from track where name like '%copy queue%'");
     assert!(queue > 0);
+    assert_eq!(contexts(&mut trace), [("training context".to_owned(), 1)]);
     let info = well(&mut dir.gputrail(["info", "run.pftrace"])).text();
     assert!(info.contains("training device"), "{info}");
 }
