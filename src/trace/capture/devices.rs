@@ -142,7 +142,12 @@ pub(super) struct Devices {
     pub graphs: Graphs,
     gauges: Gauges,
     counters: CounterTracks,
+    /// Values of spans of time from before the clock of their agent was known, while a recording is followed.
+    early: HashMap<AgentId, Vec<Vec<CounterValue>>>,
 }
+
+/// The most spans of an agent that wait for its clock.
+const MAX_EARLY: usize = 1 << 16;
 
 impl Devices {
     pub fn new(
@@ -167,6 +172,7 @@ impl Devices {
             graphs: Graphs::new(process),
             gauges: Gauges::new(process),
             counters: CounterTracks::default(),
+            early: HashMap::new(),
         }
     }
 
@@ -288,6 +294,36 @@ impl Devices {
         let Some(first) = values.first() else {
             return Ok(());
         };
+        if !self.is_shown(first) {
+            let early = self.early.entry(first.agent).or_default();
+            match early.len() < MAX_EARLY {
+                true => early.push(values.to_vec()),
+                false => output.report.left_out_counter_values += values.len() as u64,
+            }
+            return Ok(());
+        }
+        let early = self.early.remove(&first.agent).unwrap_or_default();
+        for values in early.iter().map(Vec::as_slice).chain([values]) {
+            self.show_span(output, metadata, values)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the time and the agent of a span are known.
+    fn is_shown(&self, first: &CounterValue) -> bool {
+        self.time(first.agent, first.start).is_some() && self.time(first.agent, first.end).is_some()
+    }
+
+    /// Passes on the values of a span.
+    fn show_span(
+        &mut self,
+        output: &mut Output<'_>,
+        metadata: &Metadata,
+        values: &[CounterValue],
+    ) -> io::Result<()> {
+        let Some(first) = values.first() else {
+            return Ok(());
+        };
         let time = |time| self.time(first.agent, time);
         let (Some(start), Some(end), Some(view)) =
             (time(first.start), time(first.end), self.agent(first.agent))
@@ -304,6 +340,13 @@ impl Devices {
             values,
         )?;
         Ok(())
+    }
+
+    /// The number of values of spans whose time never became known.
+    pub fn take_early(&mut self) -> u64 {
+        let early = std::mem::take(&mut self.early);
+        let spans = early.values().flatten();
+        spans.map(|values| values.len() as u64).sum()
     }
 
     /// Passes on the work that had not completed at the `end`, if that is known: the oldest work of a queue was running and

@@ -323,6 +323,7 @@ impl<'a> ProcessStream<'a> {
             .finish(output, metadata, devices, &mut self.ready)?;
         self.pass_on_ready(output)?;
         output.report.left_out_counter_values += self.counters.finish(&mut self.counted);
+        output.report.left_out_counter_values += self.devices.take_early();
         self.pass_on_counted(output)?;
         self.join.finish(&mut self.found);
         let mut unfinished = std::mem::take(&mut self.found);
