@@ -636,7 +636,8 @@ enum {
     GPUTRAIL_COUNTER_USAGE_KILOBYTES = 4, /* Kilobytes. */
     GPUTRAIL_COUNTER_USAGE_NANOSECONDS = 5, /* Nanoseconds. */
     GPUTRAIL_COUNTER_USAGE_MILLISECONDS = 6, /* Milliseconds. */
-    GPUTRAIL_COUNTER_USAGE_CYCLES = 7 /* Cycles of the agent's clock. */
+    GPUTRAIL_COUNTER_USAGE_CYCLES = 7, /* Cycles of the agent's clock. */
+    GPUTRAIL_COUNTER_USAGE_MICROJOULES = 8 /* Millionths of a joule. */
 };
 
 /* The type of an issued instruction (rocprofiler-sdk: rocprofiler_pc_sampling_instruction_type_t). */

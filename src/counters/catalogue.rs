@@ -62,6 +62,8 @@ pub enum Usage {
     Nanoseconds,
     /// Cycles of the agent's clock.
     Cycles,
+    /// Microjoules.
+    Microjoules,
 }
 
 impl Usage {
@@ -76,6 +78,7 @@ impl Usage {
             "milliseconds" => Usage::Milliseconds,
             "nanoseconds" => Usage::Nanoseconds,
             "cycles" => Usage::Cycles,
+            "microjoules" => Usage::Microjoules,
             _ => return None,
         })
     }

@@ -70,6 +70,8 @@ open_enum! {
         MILLISECONDS = 6, "milliseconds";
         /// Cycles of the agent's clock.
         CYCLES = 7, "cycles";
+        /// Millionths of a joule.
+        MICROJOULES = 8, "microjoules";
     }
 }
 

@@ -195,5 +195,6 @@ pub(crate) fn usage(usage: Usage) -> CounterUsage {
         Usage::Milliseconds => CounterUsage::MILLISECONDS,
         Usage::Nanoseconds => CounterUsage::NANOSECONDS,
         Usage::Cycles => CounterUsage::CYCLES,
+        Usage::Microjoules => CounterUsage::MICROJOULES,
     }
 }

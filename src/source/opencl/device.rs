@@ -67,6 +67,14 @@ impl Device {
         self.has_host_threads().then(HostCounters::countable)
     }
 
+    /// Sentences about counters that this machine does not have or allow, though machines of this kind may.
+    pub fn counter_notes(&self) -> Vec<String> {
+        match self.has_host_threads() {
+            true => HostCounters::machine_notes(),
+            false => Vec::new(),
+        }
+    }
+
     /// The configurations in which it can be sampled; empty if it cannot.
     pub fn sampling(&self) -> Vec<Configuration> {
         match self.has_host_threads() {

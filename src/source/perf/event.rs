@@ -55,6 +55,8 @@ const SAMPLE_TYPE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 7;
 /// exclude_kernel, exclude_hv, mmap, task (fork and exit), watermark, sample_id_all, use_clockid.
 const FLAGS: u64 = 1 << 5 | 1 << 6 | 1 << 8 | 1 << 13 | 1 << 14 | 1 << 18 | 1 << 25;
 const FLAG_CLOEXEC: u64 = 1 << 3;
+/// All threads, or all processors.
+const EVERY: i32 = -1;
 
 impl Attributes {
     /// An event that counts and takes no samples.
@@ -68,10 +70,29 @@ impl Attributes {
         }
     }
 
+    /// The event with the words `config1` and `config2`.
+    pub(super) fn with_further(self, config1: u64, config2: u64) -> Attributes {
+        Attributes {
+            config1,
+            config2,
+            ..self
+        }
+    }
+
     /// Opens the event for `thread` of this process (0: the caller), in the group of `leader`.
-    pub(super) fn open(
+    pub(super) fn open(self, thread: u32, leader: Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> {
+        self.open_for((thread as libc::pid_t, EVERY), leader)
+    }
+
+    /// Opens the event for all that runs on a processor.
+    pub(super) fn open_on_processor(self, cpu: u32) -> io::Result<OwnedFd> {
+        self.open_for((EVERY, cpu as libc::c_int), None)
+    }
+
+    /// Opens the event for a thread and a processor, each of which may be [`EVERY`].
+    fn open_for(
         mut self,
-        thread: u32,
+        (thread, cpu): (libc::pid_t, libc::c_int),
         leader: Option<BorrowedFd<'_>>,
     ) -> io::Result<OwnedFd> {
         self.size = size_of::<Attributes>() as u32;
@@ -80,8 +101,8 @@ impl Attributes {
             libc::syscall(
                 libc::SYS_perf_event_open,
                 &raw const self,
-                thread as libc::pid_t,
-                -1,
+                thread,
+                cpu,
                 leader.map_or(-1, |leader| leader.as_raw_fd()),
                 FLAG_CLOEXEC,
             )
@@ -168,11 +189,33 @@ impl ThreadEvent {
     }
 }
 
-/// Explains why a perf event cannot be opened, and the remedy.
-pub fn explain(error: &io::Error) -> String {
+/// The value of the setting that restricts perf events, as text.
+fn paranoid_level() -> String {
     const SETTING: &str = "/proc/sys/kernel/perf_event_paranoid";
     let level = std::fs::read_to_string(SETTING).unwrap_or_default();
-    let level = level.trim();
+    level.trim().to_owned()
+}
+
+/// Explains why an event of the whole machine cannot be opened, and the remedy.
+pub(super) fn explain_machine(error: &io::Error) -> String {
+    let level = paranoid_level();
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) if !level.parse().is_ok_and(|level: i32| level < 1) => {
+            format!(
+                "the system forbids events of the whole machine (kernel.perf_event_paranoid is {level}): allow them with `sysctl \
+             kernel.perf_event_paranoid=0`, or give the program CAP_PERFMON"
+            )
+        }
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EINVAL | libc::EOPNOTSUPP) => {
+            format!("the kernel does not count this event, although it describes it: {error}")
+        }
+        _ => explain(error),
+    }
+}
+
+/// Explains why a perf event cannot be opened, and the remedy.
+pub fn explain(error: &io::Error) -> String {
+    let level = paranoid_level();
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => match level.parse::<i32>() {
             Ok(level) if level > 2 => format!(
@@ -269,6 +312,10 @@ mod tests {
         let says = |errno| explain(&io::Error::from_raw_os_error(errno));
         assert!(says(libc::EACCES).contains("kernel.perf_event_paranoid"));
         assert!(says(libc::ENOSYS).contains("perf_event_open"));
+        assert!(says(libc::EMFILE).contains("ulimit -n"));
+        let says = |errno| explain_machine(&io::Error::from_raw_os_error(errno));
+        assert!(says(libc::EACCES).contains("kernel.perf_event_paranoid"));
+        assert!(says(libc::ENODEV).contains("does not count this event"));
         assert!(says(libc::EMFILE).contains("ulimit -n"));
     }
 }

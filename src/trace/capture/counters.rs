@@ -341,6 +341,7 @@ fn unit(usage: CounterUsage) -> CounterUnit {
         CounterUsage::KILOBYTES => CounterUnit::Kilobytes,
         CounterUsage::MILLISECONDS => CounterUnit::Milliseconds,
         CounterUsage::CYCLES => CounterUnit::Cycles,
+        CounterUsage::MICROJOULES => CounterUnit::Microjoules,
         _ => CounterUnit::Unspecified,
     }
 }

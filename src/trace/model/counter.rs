@@ -25,6 +25,8 @@ pub enum CounterUnit {
     Cycles,
     /// A share or quotient.
     Ratio,
+    /// Millionths of a joule.
+    Microjoules,
 }
 
 impl CounterUnit {
@@ -49,6 +51,7 @@ impl CounterUnit {
             CounterUnit::Milliseconds => "ms",
             CounterUnit::Cycles => "cycles",
             CounterUnit::Ratio => "ratio",
+            CounterUnit::Microjoules => "uJ",
         }
     }
 }

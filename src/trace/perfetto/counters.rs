@@ -127,12 +127,13 @@ fn measures(unit: CounterUnit) -> (Option<MeasureUnit>, Option<MeasureUnit>) {
         CounterUnit::Unspecified
         | CounterUnit::Count
         | CounterUnit::Cycles
-        | CounterUnit::Ratio => (None, None),
+        | CounterUnit::Ratio
+        | CounterUnit::Microjoules => (None, None),
     }
 }
 
 /// All units.
-const UNITS: [CounterUnit; 10] = [
+const UNITS: [CounterUnit; 11] = [
     CounterUnit::Unspecified,
     CounterUnit::Count,
     CounterUnit::Percent,
@@ -143,6 +144,7 @@ const UNITS: [CounterUnit; 10] = [
     CounterUnit::Milliseconds,
     CounterUnit::Cycles,
     CounterUnit::Ratio,
+    CounterUnit::Microjoules,
 ];
 
 /// The description and unit of a counter that [`spec`] has described.

@@ -128,6 +128,10 @@ pub fn run(arguments: &Counters) -> Result<u8, Failure> {
         Question::List { of, format } => match &of.architecture {
             Some(name) => tables::write(&[counters_of(find(&catalogue, name)?)], *format),
             None if of.agent.is_some() => {
+                of.agent
+                    .iter()
+                    .flat_map(|agent| notes_of_agent(agent))
+                    .for_each(|note| say!("{note}"));
                 tables::write(&[counters_of(of.architecture(&catalogue)?)], *format)
             }
             None => tables::write(&[architectures(&catalogue)], *format),
@@ -276,6 +280,18 @@ impl Of {
                 names_of(catalogue)
             )),
         }
+    }
+}
+
+/// Sentences about counters that an agent of this machine lacks.
+fn notes_of_agent(agent: &str) -> Vec<String> {
+    let number = agent.parse::<usize>().ok();
+    let devices = number.and_then(|_| opencl::all_devices().ok());
+    match (number, devices) {
+        (Some(number), Some(devices)) => devices
+            .get(number)
+            .map_or_else(Vec::new, |device| device.counter_notes()),
+        _ => Vec::new(),
     }
 }
 

@@ -61,6 +61,18 @@ impl Group {
         Group::open_with(thread, events, DISABLED)
     }
 
+    /// Opens an event of a unit of the machine that is read on this processor: one of the type `kind`, with the words
+    /// `config`, `config1` and `config2`. It counts whatever runs.
+    pub fn open_on_processor(kind: u32, cpu: u32, config: [u64; 3]) -> io::Result<Group> {
+        let attributes = Attributes::counting(kind, config[0], READ_FORMAT, 0);
+        let attributes = attributes.with_further(config[1], config[2]);
+        let place = Place::take()?;
+        let file = attributes.open_on_processor(cpu)?;
+        Ok(Group {
+            files: vec![EventFile::new(moved_up(file)?, place)?],
+        })
+    }
+
     /// Has the events count, or stops them. The values stay.
     pub fn count(&self, counts: bool) {
         let request = match counts {

@@ -1,6 +1,7 @@
 //! The events that are counted, and the architecture that they make.
 
 use super::group::Group;
+use super::machine::{Machine, MachineCounter};
 use crate::counters::{
     Architecture, Block, Catalogue, Counted, Defined, DefinedFrom, Definitions, Dialect,
     Expression, Location, Sources, Usage,
@@ -134,16 +135,18 @@ const METRICS: [(&str, Usage, &str, &str); 4] = [
     ),
 ];
 
-/// The counters and metrics of agents whose kernels run on threads of the process.
+/// The counters and metrics of agents whose kernels run on threads of the process, with those of the whole machine.
 pub(super) fn architecture() -> Arc<Architecture> {
     static ARCHITECTURE: OnceLock<Arc<Architecture>> = OnceLock::new();
-    ARCHITECTURE.get_or_init(|| Arc::new(define())).clone()
+    ARCHITECTURE
+        .get_or_init(|| Arc::new(define(Machine::this())))
+        .clone()
 }
 
 /// The name of the architecture.
 const HOST: &str = "host";
 
-fn define() -> Architecture {
+pub(super) fn define(machine: &Machine) -> Architecture {
     let at = Location {
         file: "gputrail".into(),
         line: 1,
@@ -175,15 +178,45 @@ fn define() -> Architecture {
             at: at.clone(),
         })
     };
+    let of_machine = |counter: &MachineCounter| Defined {
+        name: counter.name.clone(),
+        description: counter.description.clone(),
+        usage: counter.usage,
+        from: DefinedFrom::Event {
+            block: counter.block.clone(),
+            event: counter
+                .events
+                .first()
+                .map_or(0, |event| event.config[0] as u32),
+            instance: None,
+        },
+        at: at.clone(),
+    };
+    let mut blocks: Vec<Block> = [("SOFTWARE", u32::MAX), ("HARDWARE", hardware_capacity())]
+        .map(block)
+        .into();
+    for counter in &machine.counters {
+        let instances = counter.instances();
+        match blocks.iter_mut().find(|block| block.name == counter.block) {
+            Some(block) => block.instances = block.instances.max(Some(instances)),
+            // Events that do not fit the unit take turns, which their share of the time tells.
+            None => blocks.push(Block {
+                name: counter.block.clone(),
+                instances: Some(instances),
+                capacity: Some(u32::MAX),
+            }),
+        }
+    }
     let mut sources = Sources::default();
     let definitions = Definitions {
         dialect: Dialect::Sum,
-        blocks: [("SOFTWARE", u32::MAX), ("HARDWARE", hardware_capacity())]
-            .map(block)
-            .into(),
-        counters: EVENTS
+        blocks,
+        // Of two with one name the later counts: those of the processes' own threads.
+        counters: machine
+            .counters
             .iter()
-            .map(event)
+            .map(of_machine)
+            .chain(EVENTS.iter().map(event))
             .chain(METRICS.into_iter().filter_map(metric))
             .collect(),
     };
@@ -220,7 +253,7 @@ mod tests {
 
     #[test]
     fn all_events_and_metrics_are_defined_and_software_events_need_one_pass() {
-        let architecture = architecture();
+        let architecture = define(&Machine::default());
         assert_eq!(architecture.counters().len(), EVENTS.len() + METRICS.len());
         let all: Vec<_> = architecture
             .counters()

@@ -7,10 +7,12 @@
 //! layer makes (`source/opencl/layer/replay`). A kernel is not counted, and its values are invalid, where waiting could last for ever
 //! or lasts too long: if the work may wait for the program, or a thread of the runtime enqueues.
 //!
-//! At a period, a thread of the library reads the events, and nothing waits.
+//! At a period, a thread of the library reads the events, and nothing waits. Counters of the whole machine (`machine`) are
+//! read then, too.
 
 mod group;
 mod host_event;
+mod machine;
 mod threads;
 
 use super::event::{explain, sample_time};
@@ -28,10 +30,12 @@ use crate::counters::Counted;
 use crate::platform::inside::message;
 use crate::platform::internal_thread;
 use crate::platform::sync::{QuietGuard, Signal, lock_std};
+use crate::platform::sysfs;
 use crate::platform::system::thread_id;
 use crate::record::{
     AgentId, CorrelationId, CounterInvalid, CounterValue, DeviceTime, KernelDispatch, Nanos,
 };
+use machine::{Machine, MachineEvents};
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -96,6 +100,8 @@ struct CountedAgent {
     /// The counters that the threads count now.
     records: Arc<ValueRecords>,
     threads: CountedThreads,
+    /// The counters of the whole machine, at a period.
+    machine: MachineEvents,
     /// Set while counting is started.
     delivery: Option<CountingDelivery>,
     /// The number of the start from which it counts; 0 if it is stopped.
@@ -155,6 +161,12 @@ impl HostCounters {
             passes: MAX_PASSES,
             per_pass: None,
         }
+    }
+
+    /// Sentences about counters of the whole machine: that there are none, what the system does not allow, and descriptions of
+    /// the kernel that cannot be read.
+    pub fn machine_notes() -> Vec<String> {
+        Machine::this().notes(&sysfs::root())
     }
 
     /// Whether any agent of this process is counted for each dispatch.
@@ -434,6 +446,7 @@ impl HostCounters {
         counted.start = start;
         counted.threads.scan();
         counted.threads.read();
+        counted.machine.read();
         match counted.mode {
             CountingMode::Dispatch => IS_ACTIVE.store(true, Ordering::Relaxed),
             CountingMode::Device { period } => {
@@ -547,7 +560,8 @@ impl Reader {
                     duration: Some(end - begin),
                     ..Subject::default()
                 };
-                let readings = counted.threads.read();
+                let mut readings = counted.threads.read();
+                readings.extend(counted.machine.read());
                 let records = counted.records.of(&subject, &readings);
                 // Writing may wait for a buffer.
                 drop(state);
@@ -684,10 +698,12 @@ impl Provider<CountingRequest> for HostAgent {
     }
 
     fn check(&self, request: &CountingRequest) -> Result<(), ConfigureError> {
+        MachineEvents::of(request).map_err(ConfigureError::System)?;
         events(request).map(drop)
     }
 
     fn configure(&self, request: &CountingRequest) -> Result<(), ConfigureError> {
+        let machine = MachineEvents::of(request).map_err(ConfigureError::System)?;
         let events = events(request)?;
         let records = Arc::new(ValueRecords::new(
             request.set.clone(),
@@ -706,6 +722,7 @@ impl Provider<CountingRequest> for HostAgent {
             chosen: HashMap::new(),
             records,
             threads,
+            machine,
             delivery: None,
             start: 0,
             reader: 0,

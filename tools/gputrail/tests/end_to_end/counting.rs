@@ -411,6 +411,108 @@ fn counted(dir: &TestDir) -> Counted {
     (values, times)
 }
 
+/// A folder that has what `/sys` has: an energy counter, and processor 0 as a unit whose clock stands for traffic.
+fn machine(dir: &TestDir) -> std::path::PathBuf {
+    let root = dir.join("sys");
+    let unit = "bus/event_source/devices/uncore_imc_0";
+    let zone = "class/powercap/intel-rapl:0";
+    for (path, text) in [
+        (format!("{unit}/type"), "1"),
+        (format!("{unit}/cpumask"), "0"),
+        (format!("{unit}/events/data_reads"), "config=0x0"),
+        (format!("{unit}/events/broken"), "event=?"),
+        (format!("{zone}/name"), "package-0"),
+        (format!("{zone}/energy_uj"), "9000"),
+        (format!("{zone}/max_energy_range_uj"), "90000"),
+    ] {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    root
+}
+
+#[test]
+fn energy_and_units_outside_of_the_cores_are_counted_at_a_period() {
+    needs!(energy_and_units_outside_of_the_cores_are_counted_at_a_period:
+        Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let sys = machine(&dir);
+    let list = |sys: &std::path::Path| {
+        let mut list = dir.gputrail(["counters", "list", "--agent", "0"]);
+        gputrail_harness::pocl::on_pocl(&mut list, Driver::Threaded);
+        let ended = well(list.env("GPUTRAIL_SYSFS", sys));
+        (ended.text(), ended.stderr)
+    };
+    let (table, notes) = list(&sys);
+    for words in ["ENERGY_PKG", "UNCORE_IMC_DATA_READS", "at a period only"] {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    assert!(
+        notes.contains("broken: expected a number behind event="),
+        "{notes}"
+    );
+    // A machine without them says so.
+    let (table, notes) = list(&dir.join("nothing"));
+    assert!(
+        table.contains("TASK_CLOCK") && !table.contains("ENERGY"),
+        "{table}"
+    );
+    assert!(
+        notes.contains("no counters of energy and of units outside of the cores"),
+        "{notes}"
+    );
+
+    let program = dir.program("hot_loop");
+    let names = "ENERGY_PKG,UNCORE_IMC_DATA_READS,TASK_CLOCK";
+    let record = |options: &[&str]| {
+        let options = [&["--counters", names], options].concat();
+        let mut command = dir.record_with(&options, Driver::Threaded, &program, &[]);
+        well(command.env("GPUTRAIL_SYSFS", &sys)).stderr
+    };
+    let said = record(&["--counters-mode", "device"]);
+    assert!(!said.contains("not shown over time"), "{said}");
+    let text = well(&mut dir.gputrail(["summary", "run.pftrace", "--format", "json"])).text();
+    let tables: Value = serde_json::from_str(&text).expect("JSON");
+    let rows = tables["period_counters"].as_array().expect("a table");
+    let of = |name: &str| rows.iter().find(|row| row["counter"] == name);
+    let number = |row: &Value, key: &str| row[key].as_f64().expect("a number");
+    // The energy stands still, and has its unit.
+    let energy = of("ENERGY_PKG").expect("energy");
+    assert!(
+        number(energy, "periods") >= 1.0 && number(energy, "max") == 0.0,
+        "{energy}"
+    );
+    let mut trace = dir.trace();
+    let units: i64 = trace.assert_sound().value(
+        "select count(*) from gpu_counter_track where name glob '*ENERGY_PKG*' and description glob '*unit: uJ'",
+    );
+    assert_eq!(units, 1);
+    assert!(
+        number(of("TASK_CLOCK").expect("a clock"), "sum") > 0.0,
+        "{rows:?}"
+    );
+    match of("UNCORE_IMC_DATA_READS") {
+        Some(reads) => assert!(number(reads, "sum") > 0.0, "{reads}"),
+        // Without the permission, the message says how to get it.
+        None => assert!(
+            said.contains("sysctl kernel.perf_event_paranoid=0"),
+            "{said}"
+        ),
+    }
+    // Kernels have no values of the whole machine.
+    let said = record(&[]);
+    assert!(
+        said.contains("ENERGY_PKG counts the whole machine, whatever runs"),
+        "{said}"
+    );
+    assert!(
+        counters(&dir, "run.pftrace")
+            .keys()
+            .all(|(_, name)| name == "TASK_CLOCK")
+    );
+}
+
 #[test]
 fn each_kernel_on_pocl_has_the_events_of_the_threads_that_ran_it() {
     needs!(each_kernel_on_pocl_has_the_events_of_the_threads_that_ran_it: Need::Pocl, Need::OpenClToolchain);
