@@ -405,6 +405,11 @@ impl HostThread {
         }
     }
 
+    /// An id for a call that is not recorded, and tells its work from that of others.
+    pub fn new_correlation(&mut self) -> CorrelationId {
+        CorrelationId(self.correlation.take(&self.board.ids().correlation))
+    }
+
     /// An id for a piece of asynchronous work.
     #[inline]
     pub fn new_work(&mut self) -> WorkId {

@@ -12,7 +12,7 @@ use crate::collect::correlation::{CallInProgress, Extra, HostThread};
 use crate::collect::process::{self, Current};
 use crate::collect::switchboard::{CallArguments, Callback, Observed, Payload, Phase, Within};
 use crate::platform::inside::contain;
-use crate::record::{Dependency, KernelId, Operation, Ticks, WorkId, flags};
+use crate::record::{CorrelationId, Dependency, KernelId, Operation, Ticks, WorkId, flags};
 use core::ffi::c_void;
 use std::cell::Cell;
 
@@ -231,13 +231,36 @@ pub(super) fn captured(thread: Current) {
 
 /// Notes a call whose work CUPTI reports later. Returns the id of its first piece of work.
 fn note_work(host: &mut HostThread, call: &CallInProgress, id: u32) -> WorkId {
+    note_recent(host, id, (call.correlation, call.start))
+}
+
+/// Notes a call that nobody records, if it is one, so that its counters have ids of their own.
+#[cold]
+pub(super) fn note_unrecorded(id: u32) {
+    if RECENT.get(id).is_some() {
+        return;
+    }
+    let Some(thread) = process::current() else {
+        return;
+    };
+    if let Some(mut host) = thread.borrow() {
+        let correlation = host.new_correlation();
+        note_recent(&mut host, id, (correlation, Ticks::NONE));
+    }
+}
+
+fn note_recent(
+    host: &mut HostThread,
+    id: u32,
+    (correlation, start): (CorrelationId, Ticks),
+) -> WorkId {
     let work = host.new_work();
     RECENT.put(
         id,
         &RecentCall {
-            correlation: call.correlation,
+            correlation,
             external: host.external(),
-            start: call.start,
+            start,
             thread: host.thread(),
             work,
             wanted: KINDS.map(|kind| host.buffers_for(kind)),

@@ -34,10 +34,11 @@ pub struct Device {
     pub max_workgroup: u32,
 }
 
-/// The least compute capability that CUPTI samples: 7.0.
+/// The least compute capability that CUPTI samples, and whose kernels its range profiler counts: 7.0.
 const LEAST_SAMPLED: u32 = 70;
-/// The least compute capability of CUPTI's range profiler: 7.5.
-const LEAST_COUNTED: u32 = 75;
+const LEAST_COUNTED: u32 = 70;
+/// What counts on devices and with libraries that are too old for the range profiler.
+pub(super) const NOT_USED: &str = "The Event and Metric APIs, by which CUPTI before CUDA 13.0 counts on older devices, are not used";
 
 impl Device {
     /// The ways in which it can be sampled.
@@ -55,9 +56,21 @@ impl Device {
         }
     }
 
-    /// Whether CUPTI can count metrics of each kernel on it, where its version has the range profiler.
-    pub fn counts_kernels(&self) -> bool {
-        self.capability >= LEAST_COUNTED
+    /// How its kernels are counted.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says why they are not.
+    pub fn counting(&self) -> Result<&'static str, String> {
+        match self.capability {
+            LEAST_COUNTED.. => Ok(
+                "metrics of its chip (gputrail counters list --chip NAME), of each kernel, by libcupti of CUDA 12.6 or later",
+            ),
+            _ => Err(format!(
+                "nothing is counted on {}: its compute capability is below 7.0. {NOT_USED}",
+                self.architecture
+            )),
+        }
     }
 }
 
@@ -149,4 +162,29 @@ fn text_of(text: &[c_char]) -> String {
     unsafe { CStr::from_ptr(text.as_ptr()) }
         .to_string_lossy()
         .into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_is_too_old_to_be_counted_says_which_interface_would() {
+        let of = |capability| Device {
+            capability,
+            architecture: format!("sm_{capability}"),
+            ..Device::default()
+        };
+        assert!(
+            of(70)
+                .counting()
+                .is_ok_and(|how| how.contains("--chip NAME"))
+        );
+        let reason = of(61).counting().unwrap_err();
+        assert!(
+            reason.contains("sm_61: its compute capability is below 7.0"),
+            "{reason}"
+        );
+        assert!(reason.contains("The Event and Metric APIs"), "{reason}");
+    }
 }

@@ -75,7 +75,8 @@ int cuDeviceGetPCIBusId(char *name, int length, int device) { snprintf(name, len
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { (void)device; *bytes = 1u << 30; return 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
     (void)device;
-    *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 132 : attribute == 13 ? 1980000 : 1024;
+    const char *capability = getenv("STANDIN_CAPABILITY");
+    *value = attribute == 75 ? capability ? atoi(capability) : 9 : attribute == 76 ? 0 : attribute == 16 ? 132 : attribute == 13 ? 1980000 : 1024;
     return 0;
 }
 

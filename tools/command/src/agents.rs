@@ -78,11 +78,10 @@ fn describe_cuda(
             "nothing, without libcupti",
         ),
     };
-    let counted = match (cupti, device.counts_kernels()) {
-        (Ok(_), true) => {
-            "of each kernel, NVIDIA's metrics (gputrail counters list --chip), with a libcupti of CUDA 12.6 or later"
-        }
-        _ => "nothing",
+    let counted = match (cupti, device.counting()) {
+        (Ok(_), Ok(counted)) => counted.to_owned(),
+        (_, Err(reason)) => reason,
+        (Err(_), Ok(_)) => "nothing, without libcupti".to_owned(),
     };
     let attributes = [
         ("kind", "GPU".to_owned()),
@@ -104,7 +103,7 @@ fn describe_cuda(
         ("link", links::in_words(&device.bus).unwrap_or_default()),
         ("libcupti", library),
         ("pc sampling", sampling),
-        ("counters", counted.to_owned()),
+        ("counters", counted),
         ("collected", collected.to_owned()),
         (
             "tested",

@@ -15,7 +15,7 @@ use gputrail::counters::{
     Resolution, Sources,
 };
 use gputrail::record::Nanos;
-use gputrail::source::{opencl, sim};
+use gputrail::source::{cuda, opencl, sim};
 use std::fmt::Write;
 use std::fs::File;
 use std::io::Read;
@@ -96,8 +96,8 @@ struct Of {
     #[arg(short, long, value_name = "FILE")]
     definitions: Vec<PathBuf>,
 
-    /// The counters that an agent collects: its number in `gputrail agents`, or `sim` for the simulated GPU, `sim:gfx11` as
-    /// one of that architecture
+    /// The counters that an agent collects: its number in `gputrail agents`, `cuda:0` for one of CUDA's, `sim` for the
+    /// simulated GPU, `sim:gfx11` as one of that architecture
     #[arg(long, value_name = "AGENT", conflicts_with_all = ["architecture", "definitions"])]
     agent: Option<String>,
 
@@ -283,6 +283,24 @@ impl Of {
     }
 }
 
+/// Why a device of CUDA has no list of counters of its own.
+fn about_cuda(number: &str) -> Result<anyhow::Error, anyhow::Error> {
+    let devices = cuda::enumerate().map_err(|error| anyhow!("{error}"))?;
+    let device = number
+        .parse()
+        .ok()
+        .and_then(|number: usize| devices.get(number));
+    let device = device
+        .ok_or_else(|| anyhow!("there is no device cuda:{number}: `gputrail agents` lists them"))?;
+    Ok(match device.counting() {
+        Ok(_) => anyhow!(
+            "cuda:{number} ({}) has the metrics of its chip: `gputrail counters list --chip NAME` lists them, such as gh100",
+            device.name
+        ),
+        Err(reason) => anyhow!("cuda:{number} ({}): {reason}", device.name),
+    })
+}
+
 /// Sentences about counters that an agent of this machine lacks.
 fn notes_of_agent(agent: &str) -> Vec<String> {
     let number = agent.parse::<usize>().ok();
@@ -304,9 +322,12 @@ fn counters_of_agent(agent: &str) -> Result<Architecture, anyhow::Error> {
     if let Some(countable) = architecture {
         return Ok((*countable.architecture).clone());
     }
-    let number: usize = agent
-        .parse()
-        .map_err(|_| anyhow!("{agent:?}: expected the number of an agent, sim, or sim:gfx11"))?;
+    if let Some(number) = agent.strip_prefix("cuda:") {
+        return Err(about_cuda(number)?);
+    }
+    let number: usize = agent.parse().map_err(|_| {
+        anyhow!("{agent:?}: expected the number of an agent, cuda:0 or another of CUDA's, sim, or sim:gfx11")
+    })?;
     let devices = opencl::all_devices().map_err(|error| anyhow!("{error}"))?;
     let Some(device) = devices.get(number) else {
         return Err(anyhow!(

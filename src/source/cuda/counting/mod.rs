@@ -14,9 +14,9 @@ mod range;
 mod tests;
 
 use super::activity::RECENT;
-use super::callbacks::Inside;
+use super::callbacks::{self, Inside};
 use super::cupti;
-use super::devices::Device;
+use super::devices::{Device, NOT_USED};
 use super::ffi::{CONTEXT_DESTROYED, CallbackData, Cuda, Cupti, SUCCESS, call};
 use super::functions::Function;
 use super::inner::{self, Effect};
@@ -43,6 +43,8 @@ use std::time::{Duration, Instant};
 
 /// The longest time that a launch waits for that of another thread.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Why a device has no range profiler.
+const TOO_OLD: &str = "its architecture is older than compute capability 7.0 (7.5 with CUDA 13), which the range profiler takes";
 /// The most passes of a kernel.
 const MAX_PASSES: usize = 256;
 
@@ -149,6 +151,7 @@ pub(super) fn before(function: &Function, data: &CallbackData) {
     if effect != Effect::LaunchGraph && is_captured(function, data) {
         return;
     }
+    callbacks::note_unrecorded(data.correlation_id);
     if !acquire() {
         // The owner has left its call by an exception or a longjmp, or waits.
         OWNER.store(thread_id(), Ordering::Relaxed);
@@ -406,7 +409,7 @@ impl CountedDevice {
         if !has_functions(cupti) {
             return Err(format!(
                 "libcupti (API version {}) lacks the range profiler (cuptiRangeProfiler...), which CUDA 12.6 and later have; \
-                 name a later one with GPUTRAIL_CUPTI",
+                 name a later one with GPUTRAIL_CUPTI. {NOT_USED}",
                 session.version()
             ));
         }
@@ -419,10 +422,7 @@ impl CountedDevice {
         step!(cupti, cuptiProfilerDeviceSupported, params).map_err(failed)?;
         if params.supported != ffi::SUPPORTED {
             let obstacles = [
-                (
-                    params.architecture,
-                    "its architecture is older than compute capability 7.5",
-                ),
+                (params.architecture, TOO_OLD),
                 (params.sli, "SLI is enabled"),
                 (params.vgpu, "profiling is not enabled for this vGPU"),
                 (params.confidential, "confidential computing is enabled"),
@@ -431,7 +431,11 @@ impl CountedDevice {
             ];
             let found = obstacles.iter().find(|(level, _)| *level != ffi::SUPPORTED);
             let why = found.map_or("CUPTI does not say why", |(_, why)| why);
-            return Err(format!("CUPTI cannot profile the device: {why}"));
+            let hint = match params.architecture {
+                ffi::SUPPORTED => String::new(),
+                _ => format!(". {NOT_USED}"),
+            };
+            return Err(format!("CUPTI cannot profile the device: {why}{hint}"));
         }
         let mut params = ffi::ChipName::new();
         params.device = self.number as usize;

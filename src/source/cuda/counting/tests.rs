@@ -339,7 +339,10 @@ fn passes_are_those_of_the_metric_library() {
         let library = MetricLibrary::of(unsafe { Library::new(path) }.unwrap()).unwrap();
         let chip = library.chip("GH100").unwrap();
         let throughput = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed";
-        let sets: [(&[&str], usize); 6] = [
+        let sets: [(&[&str], usize); 8] = [
+            // Metrics of executed instructions are no other ones.
+            (&["sm__sass_inst_executed_op_global_ld.sum"], 1),
+            (&["smsp__sass_thread_inst_executed.sum"], 1),
             (&["dram__bytes_read.sum"], 1),
             (&["dram__bytes_read.sum", "sm__cycles_active.avg"], 1),
             (&["l1tex__t_sector_hit_rate.pct", "lts__t_sectors.sum"], 1),

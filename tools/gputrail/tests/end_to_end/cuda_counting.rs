@@ -1,10 +1,13 @@
 //! Counters of CUDA's kernels through the stand-in of libcupti, whose values follow from the threads of each launch. That
 //! counting works on a GPU is not shown here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::process::Command;
 
+use gputrail::capture::Reader;
+use gputrail::record::{CounterValue, KernelDispatch};
 use gputrail_harness::machine::Need;
+use gputrail_harness::program::run;
 use gputrail_harness::{needs, repository};
 use serde_json::Value;
 
@@ -189,7 +192,8 @@ fn what_cannot_be_counted_is_said_and_disturbs_nothing() {
         (
             &["--counters", METRICS],
             "old_device",
-            "its architecture is older",
+            "its architecture is older than compute capability 7.0 (7.5 with CUDA 13), which the range profiler takes. The \
+             Event and Metric APIs, by which CUPTI before CUDA 13.0 counts on older devices, are not used",
         ),
         (
             &["--counters", METRICS],
@@ -252,5 +256,70 @@ fn what_cannot_be_counted_is_said_and_disturbs_nothing() {
     let ended = well(&mut stand_ins.record_with(&["--counters", METRICS], "1201", "", &["5"]));
     let words = "lacks the range profiler (cuptiRangeProfiler...), which CUDA 12.6 and later have";
     assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("The Event and Metric APIs"),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(kernels(&mut stand_ins.dir().trace(), "saxpy"), 5);
+}
+
+#[test]
+fn a_device_that_is_too_old_is_told_of_where_counters_are_listed() {
+    needs!(a_device_that_is_too_old_is_told_of_where_counters_are_listed: Need::Program("cc"));
+    let stand_ins = StandIns::new();
+    let ask = |arguments: &[&str], capability: &str| {
+        let mut command = stand_ins.dir().gputrail(arguments);
+        stand_ins.prepare(&mut command, "1209", "");
+        run(command.env("STANDIN_CAPABILITY", capability))
+    };
+    let list = ["counters", "list", "--agent", "cuda:0"];
+    let reason = "nothing is counted on sm_60: its compute capability is below 7.0. The Event and Metric APIs, by which CUPTI \
+                  before CUDA 13.0 counts on older devices, are not used";
+    let ended = ask(&list, "6");
+    assert_eq!(ended.code(), 125, "{}", ended.stderr);
+    assert!(ended.stderr.contains(reason), "{}", ended.stderr);
+    assert!(ask(&["agents"], "6").text().contains(reason));
+    let ended = ask(&list, "9");
+    assert!(
+        ended.stderr.contains("gputrail counters list --chip NAME"),
+        "{}",
+        ended.stderr
+    );
+    let none = ask(&["counters", "list", "--agent", "cuda:7"], "9");
+    assert!(
+        none.stderr.contains("there is no device cuda:7"),
+        "{}",
+        none.stderr
+    );
+}
+
+#[test]
+fn values_of_kernels_that_nobody_records_have_ids_of_their_own() {
+    needs!(values_of_kernels_that_nobody_records_have_ids_of_their_own: Need::Program("cc"));
+    let stand_ins = StandIns::new();
+    let options = [
+        "--counters",
+        "sm__threads_launched",
+        "--kind",
+        "environment",
+        "--capture",
+    ];
+    well(&mut stand_ins.record_with(&options, "1209", "", &["5"]));
+    let reader = Reader::open(&stand_ins.dir().join("run.gputrail")).expect("a capture");
+    let mut ids = HashSet::new();
+    let mut chunks = reader.chunks();
+    while let Some(chunk) = chunks.next() {
+        for record in chunk.records() {
+            assert!(record.read::<KernelDispatch>().is_none());
+            if let Some(value) = record.read::<CounterValue>() {
+                assert!(
+                    value.work.is_some() && value.correlation.is_some(),
+                    "{value:?}"
+                );
+                assert!(ids.insert((value.work, value.correlation)), "{value:?}");
+            }
+        }
+    }
+    assert_eq!(ids.len(), 10);
 }
