@@ -27,6 +27,9 @@ const CALM: f64 = 1.06;
 const MAX_ROUNDS: usize = 4;
 /// The limit for an enqueue beyond the minimal layer, in nanoseconds.
 const ENQUEUE_ALLOWED: f64 = 140.0;
+/// Events of the kernel that are counted for each dispatch, and the limit for what that adds to it, in nanoseconds.
+const EVENTS: &str = "TASK_CLOCK,PAGE_FAULTS,CONTEXT_SWITCHES,CPU_MIGRATIONS";
+const COUNTED_ALLOWED: f64 = 5_000.0;
 /// The pool with which programs record, and the limit for their growth beyond it.
 const POOL_MIB: f64 = 16.0;
 const MEMORY_ALLOWED_MIB: f64 = 16.0;
@@ -58,6 +61,8 @@ enum How {
     /// A tool with an empty callback.
     Subscribed,
     Recorded,
+    /// Recorded with [`EVENTS`] of each kernel.
+    Counted,
 }
 
 /// Measures single calls.
@@ -173,13 +178,13 @@ impl Programs<'_> {
     /// The command that runs `program` in the given way; the recording goes to `trace`.
     fn command(&self, program: &Path, how: How, trace: &Path) -> Command {
         let mut command = match how {
-            How::Recorded => {
+            How::Recorded | How::Counted => {
                 let mut command = Command::new(&self.places.gputrail);
-                command
-                    .args(["record", "-q", "-o"])
-                    .arg(trace)
-                    .arg("--")
-                    .arg(program);
+                command.args(["record", "-q", "-o"]).arg(trace);
+                if how == How::Counted {
+                    command.args(["--counters", EVENTS]);
+                }
+                command.arg("--").arg(program);
                 command
             }
             _ => Command::new(program),
@@ -188,7 +193,7 @@ impl Programs<'_> {
             How::MinimalLayer => Some(&self.minimal_layer),
             How::PassLayer => Some(&self.pass_layer),
             How::Disabled | How::Subscribed => Some(&self.places.library),
-            How::Alone | How::Recorded => None,
+            How::Alone | How::Recorded | How::Counted => None,
         };
         if let Some(layer) = layer {
             command.env("OPENCL_LAYERS", layer);
@@ -261,12 +266,13 @@ impl Programs<'_> {
             || self.costs(How::Alone, BATCHES),
             |alone| alone.enqueue,
             || {
-                const OTHERS: [How; 5] = [
+                const OTHERS: [How; 6] = [
                     How::MinimalLayer,
                     How::Recorded,
                     How::PassLayer,
                     How::Disabled,
                     How::Subscribed,
+                    How::Counted,
                 ];
                 let costs: Outcome<Vec<Costs>> = OTHERS
                     .into_iter()
@@ -279,11 +285,12 @@ impl Programs<'_> {
         let argument =
             |other: usize| median(others.iter().map(|one| one[other].argument).collect());
         let enqueue = |other: usize| median(others.iter().map(|one| one[other].enqueue).collect());
-        let [minimal, recorded, passed, disabled, subscribed] = [0, 1, 2, 3, 4];
+        let [minimal, recorded, passed, disabled, subscribed, counted] = [0, 1, 2, 3, 4, 5];
         let argument_alone = median(alone.iter().map(|one| one.argument).collect());
         let enqueue_alone = median(alone.iter().map(|one| one.enqueue).collect());
         let added = argument(recorded) - argument_alone;
         let more = enqueue(recorded) - enqueue(minimal);
+        let events = enqueue(counted) - enqueue(recorded);
         let off = argument(disabled) - argument(passed);
         let back = argument(subscribed) - argument(passed);
         Ok(vec![
@@ -326,6 +333,13 @@ impl Programs<'_> {
                 ),
                 target: format!("minimal layer + {ENQUEUE_ALLOWED} ns"),
                 met: more <= ENQUEUE_ALLOWED,
+            },
+            Row {
+                what: "a dispatch with four events of the kernel counted",
+                measured: format!("{:+.1} us", events / 1e3),
+                beside: format!("{:.2} us recorded without", enqueue(recorded) / 1e3),
+                target: format!("that + {:.0} us", COUNTED_ALLOWED / 1e3),
+                met: events <= COUNTED_ALLOWED,
             },
         ])
     }
