@@ -2123,7 +2123,10 @@ typedef struct gputrail_record_child_kernel {
   uint32_t parent_workgroup[3];
 } gputrail_record_child_kernel;
 
-/* A workgroup was taken from the agent while it waits, or came back (CUPTI: CUpti_ActivityPreemption). 56 bytes. */
+/*
+ * A workgroup was taken from the agent while it waits for its children, or all of a kernel while other kernels have their turn;
+ * or it came back (CUPTI: CUpti_ActivityPreemption). 56 bytes.
+ */
 typedef struct gputrail_record_preemption {
   /* Kind GPUTRAIL_KIND_PREEMPTION. */
   struct gputrail_record_header header;
@@ -2135,7 +2138,7 @@ typedef struct gputrail_record_preemption {
   int64_t grid;
   /* The agent. */
   gputrail_agent_id agent;
-  /* The workgroup in x, y, z. */
+  /* The workgroup in x, y, z; all of the kernel's if each is 0xffffffff: other kernels have their turn. */
   uint32_t workgroup[3];
   /* What happened. */
   gputrail_preemption_kind what;

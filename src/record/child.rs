@@ -34,7 +34,8 @@ open_enum! {
     }
 }
 
-/// A workgroup was taken from the agent while it waits, or came back (CUPTI: `CUpti_ActivityPreemption`). 56 bytes.
+/// A workgroup was taken from the agent while it waits for its children, or all of a kernel while other kernels have their turn;
+/// or it came back (CUPTI: `CUpti_ActivityPreemption`). 56 bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Preemption {
@@ -48,7 +49,7 @@ pub struct Preemption {
     pub grid: i64,
     /// The agent.
     pub agent: AgentId,
-    /// The workgroup in x, y, z.
+    /// The workgroup in x, y, z; all of the kernel's if each is 0xffffffff: other kernels have their turn.
     pub workgroup: [u32; 3],
     /// What happened.
     pub what: PreemptionKind,

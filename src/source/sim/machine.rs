@@ -5,6 +5,9 @@
 //! link) share its capacity: each running command gets as much as it can use, up to an equal share, and more when
 //! others end.
 //!
+//! The work of an engine may take turns instead ([`Machine::slice`]): each runs alone for a slice of time, is saved while the
+//! others have theirs, and is restored.
+//!
 //! A command may have children, which it launches when half of its work is done, and waits for: it is saved, and does not
 //! use the engine, until the last one has ended and it is restored.
 //!
@@ -55,12 +58,22 @@ pub(super) struct Command {
     pub(super) parent: Option<WorkIndex>,
 }
 
-/// Running work was saved, since it waits for its children, or restored.
+/// Running work was saved, or restored.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Preempted {
     pub(super) work: WorkIndex,
     pub(super) at: Moment,
     pub(super) saved: bool,
+    pub(super) waits_for: WaitsFor,
+}
+
+/// What saved work waits for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum WaitsFor {
+    /// The children that it has launched.
+    Children,
+    /// Its next turn.
+    Turn,
 }
 
 /// A command that has ended.
@@ -95,6 +108,10 @@ pub(super) struct Span {
 #[derive(Debug)]
 struct Engine {
     watched: bool,
+    /// The length of a turn, if work takes turns.
+    slice: Option<Nanos>,
+    /// The work whose turn it is, and the end of the turn.
+    turn: Option<(WorkIndex, Moment)>,
     capacity: u64,
     running: Vec<Running>,
     /// The time for which the `remaining` of running work is valid.
@@ -111,6 +128,12 @@ struct Running {
     launches_at: u64,
     /// Whether it waits for its children.
     saved: bool,
+    /// Whether it waits for its turn.
+    waits: bool,
+    /// Whether it was saved when its turn was over.
+    preempted: bool,
+    /// Whether it has had a turn.
+    has_run: bool,
     width: u64,
     /// Its current share, in `1 ..= width`.
     rate: u64,
@@ -146,6 +169,8 @@ impl Machine {
     pub(super) fn engine(&mut self, capacity: u64) -> EngineIndex {
         self.engines.push(Engine {
             watched: false,
+            slice: None,
+            turn: None,
             capacity,
             running: Vec::new(),
             updated: Moment::BEGIN,
@@ -156,6 +181,11 @@ impl Machine {
     /// Starts recording the use of `engine` for [`Machine::take_spans`].
     pub(super) fn watch(&mut self, engine: EngineIndex) {
         self.engines[engine.0].watched = true;
+    }
+
+    /// Has the work of `engine` take turns of this length from now on.
+    pub(super) fn slice(&mut self, engine: EngineIndex, slice: Nanos) {
+        self.engines[engine.0].slice = Some(slice);
     }
 
     /// The use of the watched engines since the last call, in order of time.
@@ -262,6 +292,7 @@ impl Machine {
                         work: running.work,
                         at: now,
                         saved: true,
+                        waits_for: WaitsFor::Children,
                     });
                 }
             }
@@ -300,6 +331,7 @@ impl Machine {
             work,
             at: now,
             saved: false,
+            waits_for: WaitsFor::Children,
         });
     }
 
@@ -323,7 +355,12 @@ impl Machine {
             } = state.command.demand;
             let has_children = state.children > 0;
             let amount = amount.max(if has_children { 2 } else { 1 });
-            self.engines[queue.engine.0].running.push(Running {
+            let engine = &mut self.engines[queue.engine.0];
+            let waits = engine.slice.is_some();
+            engine.running.push(Running {
+                waits,
+                preempted: false,
+                has_run: false,
                 work,
                 setup: setup.0,
                 remaining: amount,
@@ -334,15 +371,88 @@ impl Machine {
             });
         }
         for engine in &mut self.engines {
+            engine.take_turns(now, &mut self.works, &mut self.preempted);
             engine.share();
         }
     }
 }
 
+impl Running {
+    /// Whether it uses the engine.
+    fn is_in_use(&self) -> bool {
+        !self.saved && !self.waits
+    }
+}
+
 impl Engine {
-    /// The work that is not saved.
+    /// The work that uses the engine.
     fn running(&self) -> impl Iterator<Item = &Running> {
-        self.running.iter().filter(|running| !running.saved)
+        self.running.iter().filter(|running| running.is_in_use())
+    }
+
+    /// Gives the next work its turn if that of the present one is over, or that work has ended or waits for its children.
+    fn take_turns(
+        &mut self,
+        now: Moment,
+        works: &mut Recent<Submitted>,
+        preempted: &mut Vec<Preempted>,
+    ) {
+        let Some(slice) = self.slice else {
+            return;
+        };
+        let present = self.turn.map(|(work, _)| work);
+        let mut all = self.running.iter();
+        let goes_on = all.any(|one| Some(one.work) == present && !one.saved);
+        if goes_on && self.turn.is_some_and(|(_, end)| end > now) {
+            return;
+        }
+        // In the order of submission, in a circle.
+        let ready = || {
+            let ready = self.running.iter().filter(|one| !one.saved);
+            ready
+                .map(|one| one.work)
+                .filter(move |work| Some(*work) != present)
+        };
+        let next = ready().filter(|work| Some(*work) > present).min();
+        let next = next.or_else(|| ready().min());
+        if goes_on && next.is_none() {
+            return;
+        }
+        let mut note = |work, saved| {
+            preempted.push(Preempted {
+                work,
+                at: now,
+                saved,
+                waits_for: WaitsFor::Turn,
+            });
+        };
+        let mut all = self.running.iter_mut();
+        if let Some(present) = all.find(|one| Some(one.work) == present) {
+            present.waits = true;
+            present.preempted = !present.saved;
+            if present.preempted {
+                note(present.work, true);
+            }
+        }
+        let mut all = self.running.iter_mut();
+        if let Some(next) = all.find(|one| Some(one.work) == next) {
+            next.waits = false;
+            if std::mem::take(&mut next.preempted) {
+                note(next.work, false);
+            }
+            if !std::mem::replace(&mut next.has_run, true) {
+                works.live_mut(next.work).start = Some(now);
+            }
+        }
+        self.turn = next.map(|work| (work, now + slice));
+    }
+
+    /// The end of the present turn, if other work waits for its turn.
+    fn turn_ends(&self) -> Option<Moment> {
+        let mut all = self.running.iter();
+        let waits = all.any(|one| one.waits && !one.saved);
+        let (_, end) = self.turn.filter(|_| waits)?;
+        Some(end.max(self.updated))
     }
 
     /// The time at which work ends, launches its children, or begins to use the engine.
@@ -351,13 +461,15 @@ impl Engine {
             0 => (running.remaining - running.launches_at).div_ceil(running.rate),
             setup => setup,
         };
-        let left = self.running().map(left).min()?;
-        Some(self.updated + Nanos(left))
+        let change = self.running().map(left).min();
+        let change = change.map(|left| self.updated + Nanos(left));
+        change.into_iter().chain(self.turn_ends()).min()
     }
 
     fn progress(&mut self, now: Moment) {
         let span = (now - self.updated).0;
-        for running in self.running.iter_mut().filter(|running| !running.saved) {
+        let in_use = self.running.iter_mut().filter(|one| one.is_in_use());
+        for running in in_use {
             match running.setup {
                 0 => {
                     let rest = running.remaining.saturating_sub(running.rate * span);
@@ -372,7 +484,7 @@ impl Engine {
     /// Divides the capacity: narrow work gets all that it can use, wide work shares the rest.
     fn share(&mut self) {
         let mut order: Vec<usize> = (0..self.running.len())
-            .filter(|&index| self.running[index].setup == 0 && !self.running[index].saved)
+            .filter(|&index| self.running[index].setup == 0 && self.running[index].is_in_use())
             .collect();
         order.sort_by_key(|&index| self.running[index].width);
         let mut left = self.capacity;
@@ -522,6 +634,56 @@ mod tests {
             .map(|span| span.shares.len())
             .collect();
         assert_eq!(used, [1, 1, 1, 1, 1], "a saved parent uses nothing");
+    }
+
+    #[test]
+    fn work_that_takes_turns_runs_alone_and_is_saved_while_others_run() {
+        let mut machine = Machine::default();
+        let engine = machine.engine(1_000);
+        machine.slice(engine, Nanos(30));
+        let (one, two) = (machine.queue(engine), machine.queue(engine));
+        let long = machine.submit(command(one, 100, 1_000, &[]));
+        let short = machine.submit(command(two, 50, 1_000, &[]));
+        let mut finished = Vec::new();
+        machine.advance(Moment(u64::MAX), &mut finished);
+        let since = |moment: Moment| (moment - Moment::BEGIN).0;
+        let times: Vec<_> = finished
+            .iter()
+            .map(|one| (one.work, since(one.start), since(one.end)))
+            .collect();
+        assert_eq!(times, [(short, 30, 110), (long, 0, 150)]);
+        let preempted: Vec<_> = machine
+            .take_preempted()
+            .iter()
+            .map(|one| (one.work, since(one.at), one.saved))
+            .collect();
+        let expected = [
+            (long, 30, true),
+            (short, 60, true),
+            (long, 60, false),
+            (long, 90, true),
+            (short, 90, false),
+            (long, 110, false),
+        ];
+        assert_eq!(preempted, expected);
+    }
+
+    #[test]
+    fn parents_and_children_take_turns_with_other_work() {
+        let mut machine = Machine::default();
+        let engine = machine.engine(1_000);
+        machine.slice(engine, Nanos(40));
+        let queues = [(); 3].map(|()| machine.queue(engine));
+        let parent = machine.submit(command(queues[0], 100, 1_000, &[]));
+        machine.submit(Command {
+            parent: Some(parent),
+            ..command(queues[1], 30, 1_000, &[])
+        });
+        machine.submit(command(queues[2], 100, 1_000, &[]));
+        // Nothing is lost or done twice: the engine is in use all the time.
+        let times = run(machine);
+        assert_eq!(times.iter().map(|(_, end)| *end).max(), Some(230));
+        assert!(times.iter().all(|(start, end)| start < end));
     }
 
     #[test]

@@ -79,6 +79,7 @@ use crate::record::{
 };
 use runtime::Runtime;
 use std::rc::Rc;
+use std::time::Duration;
 use time::HostTime;
 
 /// The source of the simulated runtime.
@@ -172,6 +173,12 @@ impl Simulation {
         if let Some(device) = devices.find(|device| device.agent == agent) {
             device.sampler.configured_elsewhere(request);
         }
+    }
+
+    /// Has the kernels of each device take turns of this length, of at least a microsecond, instead of sharing its compute units.
+    pub fn time_slice(&self, slice: Duration) {
+        let slice = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
+        self.runtime.time_slice(Nanos(slice.max(1_000)));
     }
 
     /// Runs the demo to its end, sampling the devices and counting on them if the recording's scope asks for that.

@@ -379,6 +379,14 @@ impl Runtime {
         keep_room(self.recorder.as_ref());
     }
 
+    /// Has the kernels of each device take turns of this length.
+    pub(super) fn time_slice(&self, slice: Nanos) {
+        let mut machine = self.machine.borrow_mut();
+        for device in &self.devices {
+            machine.slice(device.compute, slice);
+        }
+    }
+
     /// The names store.
     pub(super) fn names(&self) -> &Names {
         self.board.names()

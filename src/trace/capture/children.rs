@@ -114,6 +114,10 @@ fn kernel_name(metadata: &Metadata, kernel: KernelId) -> String {
     }
 }
 
-fn place([x, y, z]: [u32; 3]) -> String {
-    format!("{x}, {y}, {z}")
+/// A workgroup, or all of them.
+fn place(workgroup: [u32; 3]) -> String {
+    match workgroup {
+        [u32::MAX, u32::MAX, u32::MAX] => "all".to_owned(),
+        [x, y, z] => format!("{x}, {y}, {z}"),
+    }
 }

@@ -728,6 +728,11 @@ pub struct Demo {
     #[arg(long, value_name = "NAME", default_value = "gfx9", value_parser = ["gfx9", "gfx11"], conflicts_with = "tool")]
     pub second_device: String,
 
+    /// Have the kernels of a device take turns of this length, of at least 1us: each runs alone, and is preempted while the others
+    /// have theirs
+    #[arg(long, value_name = "TIME", value_parser = scope::time, conflicts_with = "tool")]
+    pub time_slice: Option<Duration>,
+
     /// Steps of the simulated training
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub steps: u64,

@@ -35,6 +35,9 @@ pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
             )
             .into());
         }
+        if arguments.time_slice.is_some() {
+            return Err(anyhow!("--time-slice is not for --replay application").into());
+        }
         return run_with_tools(arguments, carried);
     }
     if let Some(ranks) = arguments.ranks {
@@ -224,6 +227,9 @@ fn record_here(capture: &std::path::Path, arguments: &Demo) -> Result<(), Failur
     }
     if let Some(second) = simulation.agents().get(1) {
         simulation.counts_as(*second, &arguments.second_device);
+    }
+    if let Some(slice) = arguments.time_slice {
+        simulation.time_slice(slice);
     }
     simulation.run().map_err(|error| anyhow!(error))?;
     recorder

@@ -268,6 +268,29 @@ fn kernels_that_kernels_launch_name_their_parents_and_lie_within_them() {
 }
 
 #[test]
+fn kernels_that_take_turns_are_preempted_and_come_back() {
+    needs!(kernels_that_take_turns_are_preempted_and_come_back: Need::TraceProcessor);
+    let dir = TestDir::new();
+    well(&mut dir.gputrail(["demo", "-q", "--steps", "2", "--time-slice", "50us"]));
+    let mut trace = Trace::open(dir.join("demo.pftrace"));
+    trace.assert_sound();
+    let turns: Vec<(String, i64)> = trace.rows(
+        "select slice.name, count(*) from slice join track on slice.track_id = track.id \
+         where track.name = 'preemptions' and extract_arg(slice.arg_set_id, 'debug.workgroup') = 'all' group by 1 order by 1",
+    );
+    let [(restored, times), (saved, as_many)] = &turns[..] else {
+        panic!("{turns:?}");
+    };
+    assert_eq!((&restored[..], &saved[..]), ("restore", "save"));
+    assert!(times == as_many && *times > 0, "{turns:?}");
+    let refused = dir
+        .gputrail(["demo", "--replay", "application", "--time-slice", "50us"])
+        .output()
+        .unwrap();
+    assert!(!refused.status.success());
+}
+
+#[test]
 fn executed_instructions_are_beside_samples_and_the_same_in_captures_and_traces() {
     let dir = TestDir::new();
     let counted = ["--kind", "kernel-dispatch", "--kind", "instruction-count"];
