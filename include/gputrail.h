@@ -1700,7 +1700,11 @@ typedef struct gputrail_counter_definition {
   /* 1 for a metric, which is computed from counters. */
   uint8_t is_metric;
   /* 0. */
-  uint8_t reserved[7];
+  uint8_t reserved;
+  /* The number of events that the block counts at a time; 0 if it is not known, and of metrics. */
+  uint16_t capacity;
+  /* The number of instances of the block; 0 if it is not known, and 1 of metrics. */
+  uint32_t instances;
 } gputrail_counter_definition;
 
 /* The counters of an agent, and when they are read. */
@@ -4103,6 +4107,17 @@ gputrail_status gputrail_counters(gputrail_agent_id agent,
                                   size_t *count);
 
 /*
+ * Adds the metrics of a file of definitions to those of the agents, for all counters that are asked for from now on
+ * (ROCProfiler v1: ROCP_METRICS). An agent has the metrics of its architecture, or else those of <global>, as far as it
+ * has their counters; processors have the architecture host. Definitions that are refused are told on the standard error,
+ * and refused, which may be null, gets their number.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND if the file cannot be read; GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_counters_add(const char *path,
+                                      uint32_t *refused);
+
+/*
  * Configures counter collection: the counters are collected while the context is started, and their values go to the
  * buffer as records of the kind GPUTRAIL_KIND_COUNTER_VALUE. A context can count on several agents; one context of the
  * process has this service, and it excludes PC sampling. The configuration is valid for as long as the context is there.
@@ -4124,7 +4139,7 @@ gputrail_status gputrail_context_count(gputrail_context context,
  * Creates a group of counters of an agent, stopped. While it is started, it has the counter collection service of the
  * process: no other group and no context counts then.
  *
- * Errors: GPUTRAIL_INVALID_ARGUMENT also for percentages and ratios, whose values do not add up; as for
+ * Errors: GPUTRAIL_INVALID_ARGUMENT also for percentages and ratios that the sums of their counters do not tell; as for
  * gputrail_context_count.
  */
 gputrail_status gputrail_counter_group_create(gputrail_agent_id agent,

@@ -240,6 +240,8 @@ pub struct Architecture {
     by_folded_name: HashMap<String, CounterIndex>,
     /// The metrics, each behind those that it uses.
     order: Vec<CounterIndex>,
+    /// The meaning of a counter's name in its expressions.
+    dialect: Dialect,
     library: Option<Arc<dyn CounterLibrary>>,
 }
 
@@ -268,6 +270,11 @@ impl Architecture {
     /// Its counters and metrics.
     pub fn counters(&self) -> &[Counter] {
         &self.counters
+    }
+
+    /// The meaning of a counter's name in its expressions.
+    pub(super) fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// The metrics, each behind those that it uses.
@@ -397,6 +404,8 @@ pub struct Definitions {
 pub struct Sources {
     /// The architectures, by name.
     pub architectures: BTreeMap<String, Definitions>,
+    /// The definitions that all architectures have. Those that were read before them are not changed.
+    pub global: Vec<Defined>,
     /// The definitions that were refused.
     pub refused: Vec<Refused>,
 }
@@ -465,6 +474,7 @@ impl Resolver {
             dialect,
             architecture: Architecture {
                 blocks,
+                dialect,
                 ..Architecture::default()
             },
         }

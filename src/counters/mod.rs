@@ -18,6 +18,7 @@
 //! assert_eq!(plan.passes.len(), 1);
 //! ```
 
+mod added;
 mod catalogue;
 mod evaluate;
 mod expression;
@@ -28,6 +29,8 @@ mod passes;
 mod rocprofiler_sdk;
 mod rocprofiler_v1;
 
+pub use added::add_metrics;
+pub(crate) use added::with_added;
 #[cfg(feature = "cuda")]
 pub(crate) use catalogue::nearest;
 pub use catalogue::{

@@ -62,6 +62,7 @@ pub fn read(
             .counters
             .extend(global.iter().chain(bases).cloned());
     }
+    sources.global.extend_from_slice(global);
     sources.refused.append(&mut refused);
 }
 

@@ -6,6 +6,8 @@ use crate::platform::sync::PerProcess;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// The moments at which a tool is notified of an internal thread.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -57,16 +59,38 @@ fn remove(number: u64) -> Option<(u64, Watch)> {
     Some(watches.all.remove(index))
 }
 
+/// The internal threads that have been created and have not got their name.
+static UNNAMED: AtomicU32 = AtomicU32::new(0);
+/// How long a new thread is waited for.
+const LONGEST_START: Duration = Duration::from_millis(100);
+
 /// Spawns a thread named `gputrail`.
 pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     announce(InternalThread::Before);
+    UNNAMED.fetch_add(1, Ordering::AcqRel);
+    let named = move || {
+        // The name is set before this is called.
+        UNNAMED.fetch_sub(1, Ordering::AcqRel);
+        work();
+    };
     let made = crate::platform::sync::with_signals_blocked(|| {
         std::thread::Builder::new()
             .name("gputrail".into())
-            .spawn(work)
+            .spawn(named)
     });
+    if made.is_err() {
+        UNNAMED.fetch_sub(1, Ordering::AcqRel);
+    }
     announce(InternalThread::After);
     made.map(drop)
+}
+
+/// Waits, for a short time at most, until the internal threads that have been created can be told from others by their name.
+pub(crate) fn wait_for_names() {
+    let until = Instant::now() + LONGEST_START;
+    while UNNAMED.load(Ordering::Acquire) != 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_micros(50));
+    }
 }
 
 fn announce(moment: InternalThread) {

@@ -80,9 +80,9 @@ static void choose(const gputrail_record_kernel_dispatch *dispatch, gputrail_cou
 static void counted(const gputrail_record_counter_value *values, size_t count, void *user_data) {
     int of;
     CHECK(user_data == choices && count > 0);
-    /* Kernels of a graph have one call, and end in their order. */
+    /* Kernels of a graph have one call, and end in their order; a kernel ends after those that it launches. */
     for (of = 0; of < kernels; of++)
-        if (choices[of].call == values[0].correlation && choices[of].chosen != 2 && choices[of].values == 0) break;
+        if (choices[of].call == values[0].correlation && choices[of].chosen == (count > 1) && choices[of].values == 0) break;
     CHECK(of < kernels);
     choices[of].values += (int)count;
     all_values += (int)count;
@@ -260,10 +260,13 @@ int main(void) {
     EXPECT(gputrail_counter_set_create(1, &options, &one), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_counter_set_passes(one, &passes), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_counter_set_destroy(one), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_counters_add("nowhere.xml", NULL), GPUTRAIL_NOT_INITIALISED);
     in_batch = options;
     in_batch.counters = "SQ_WAVES";
     EXPECT(gputrail_initialise(), GPUTRAIL_OK);
     EXPECT(gputrail_observe_opencl(), GPUTRAIL_OK);
+    EXPECT(gputrail_counters_add("nowhere.xml", NULL), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_counters_add(NULL, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_buffer_create(NULL, deliver, NULL, &buffer), GPUTRAIL_OK);
     on_the_simulated_gpu();
     of_own_kernels();

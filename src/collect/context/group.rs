@@ -9,7 +9,10 @@ use super::{BufferOptions, Context, RecordBuffer, Selection, ToolError};
 use crate::collect::counting::{CountingMode, CountingRequest};
 use crate::collect::process;
 use crate::collect::switchboard::Switchboard;
-use crate::counters::{Definition, Usage};
+use crate::counters::{
+    Architecture, CounterIndex, Definition, Formula, Invalid, Measured, Reduction, Resolution,
+    Usage, evaluate,
+};
 use crate::platform::sync::QuietMutex;
 use crate::record::{AgentId, CounterInvalid, CounterValue, CounterValueType, Kind, StringId};
 use std::num::NonZeroU32;
@@ -72,7 +75,7 @@ impl Number {
 pub struct GroupValue {
     /// The counter or metric.
     pub name: String,
-    /// The sum over all dispatches or periods.
+    /// The sum over all dispatches or periods. Of a percentage or ratio: its formula, of the sums of its counters.
     pub value: Number,
     /// The number of dispatches or periods that have a value.
     pub readings: u64,
@@ -108,9 +111,9 @@ pub enum GroupError {
     /// The group is not started.
     #[error("the group of counters is not started")]
     Stopped,
-    /// A metric whose values do not add up.
+    /// A metric that does not follow from the sums of its counters.
     #[error(
-        "{name} is a percentage or ratio, whose values do not add up: name the counters of its formula"
+        "{name} is a percentage or ratio, which the sums of its counters do not tell: name the counters of its formula"
     )]
     DoesNotAddUp {
         /// The metric.
@@ -124,7 +127,16 @@ pub enum GroupError {
 #[derive(Clone)]
 struct Sum {
     counter: StringId,
+    index: CounterIndex,
     value: GroupValue,
+}
+
+/// Where a value of a group comes from.
+enum Shown {
+    /// The sum of this counter or metric.
+    Sum(CounterIndex),
+    /// The sums of the counters of this percentage or ratio.
+    Formula(CounterIndex),
 }
 
 /// A group of counters and metrics of one agent. Dropping it stops it.
@@ -132,6 +144,8 @@ pub struct CounterGroup {
     board: Arc<Switchboard>,
     agent: AgentId,
     request: CountingRequest,
+    /// The values, in the order of the names.
+    shown: Vec<Shown>,
     buffer: RecordBuffer,
     sums: Arc<QuietMutex<Vec<Sum>>>,
     /// While it is started.
@@ -166,10 +180,13 @@ impl CounterGroup {
     ) -> Result<CounterGroup, GroupError> {
         let counting = board.counting();
         let request = counting.request(agent, names, options.mode, options.per_pass);
+        let request = request.map_err(ToolError::from)?;
+        let (shown, counted) = shown(request.set.architecture(), request.set.wanted())?;
+        let request = counting.request(agent, &counted, options.mode, options.per_pass);
         let request = request
             .map_err(ToolError::from)?
             .with_instances(options.instances);
-        let fresh = sums(board, &request)?;
+        let fresh = sums(board, &request);
         let sums = Arc::<QuietMutex<Vec<Sum>>>::default();
         *sums.lock() = fresh;
         let into = sums.clone();
@@ -185,6 +202,7 @@ impl CounterGroup {
             board: board.clone(),
             agent,
             request,
+            shown,
             buffer,
             sums,
             context: QuietMutex::default(),
@@ -230,7 +248,15 @@ impl CounterGroup {
     pub fn read(&self) -> Result<Vec<GroupValue>, GroupError> {
         self.buffer.flush()?;
         let sums = self.sums.lock();
-        Ok(sums.iter().map(|sum| sum.value.clone()).collect())
+        let architecture = self.request.set.architecture();
+        let values = self.shown.iter().filter_map(|shown| match shown {
+            Shown::Sum(index) => {
+                let found = sums.iter().find(|sum| sum.index == *index);
+                found.map(|sum| sum.value.clone())
+            }
+            Shown::Formula(index) => Some(computed(architecture, *index, &sums)),
+        });
+        Ok(values.collect())
     }
 
     /// Forgets what has been counted. The group may be started.
@@ -240,7 +266,7 @@ impl CounterGroup {
     /// [`ToolError::Busy`] within callbacks.
     pub fn reset(&self) -> Result<(), GroupError> {
         self.buffer.flush()?;
-        let fresh = sums(&self.board, &self.request)?;
+        let fresh = sums(&self.board, &self.request);
         *self.sums.lock() = fresh;
         Ok(())
     }
@@ -267,16 +293,121 @@ impl std::fmt::Debug for CounterGroup {
     }
 }
 
+/// The values that a group shows of `wanted`, and the names of what it counts for them.
+fn shown(
+    architecture: &Architecture,
+    wanted: &[CounterIndex],
+) -> Result<(Vec<Shown>, Vec<String>), GroupError> {
+    let (mut shown, mut counted) = (Vec::new(), Vec::new());
+    let mut count = |index| {
+        let name = &architecture.counter(index).name;
+        if !counted.contains(name) {
+            counted.push(name.clone());
+        }
+    };
+    for index in wanted {
+        let counter = architecture.counter(*index);
+        if !matches!(counter.usage, Usage::Percentage | Usage::Ratio) {
+            count(*index);
+            shown.push(Shown::Sum(*index));
+            continue;
+        }
+        match &counter.definition {
+            Definition::Derived(_, formula) if follows_from_sums(architecture, formula) => {
+                let counters = architecture.basic_counters(*index);
+                counters.iter().for_each(|(index, _)| count(*index));
+                shown.push(Shown::Formula(*index));
+            }
+            _ => {
+                let name = counter.name.clone();
+                return Err(GroupError::DoesNotAddUp { name });
+            }
+        }
+    }
+    Ok((shown, counted))
+}
+
+/// Whether the sums of its counters over their instances, and over dispatches or periods, tell the value of a formula.
+fn follows_from_sums(architecture: &Architecture, formula: &Formula) -> bool {
+    let instances = |index: CounterIndex| match architecture.counter(index).definition {
+        Definition::Basic { block, .. } => architecture.blocks()[block.0 as usize].instances,
+        Definition::Derived(..) => None,
+    };
+    match formula {
+        Formula::Number(_) => true,
+        Formula::Counter(index, Resolution::None) => instances(*index) == Some(1),
+        Formula::Metric(index) => match &architecture.counter(*index).definition {
+            Definition::Derived(_, formula) => follows_from_sums(architecture, formula),
+            Definition::Basic { .. } => false,
+        },
+        Formula::Binary(_, operands) => operands
+            .iter()
+            .all(|operand| follows_from_sums(architecture, operand)),
+        Formula::Reduce(reduction, of, count) => match **of {
+            Formula::Counter(index, Resolution::None) if *reduction == Reduction::Sum => {
+                count.is_none_or(|count| instances(index).is_some_and(|all| all <= count))
+            }
+            _ => follows_from_sums(architecture, of),
+        },
+        Formula::Counter(..)
+        | Formula::Instance(..)
+        | Formula::Property(_)
+        | Formula::Select(..) => false,
+    }
+}
+
+/// The value of a percentage or ratio, by the sums of its counters.
+fn computed(architecture: &Architecture, index: CounterIndex, sums: &[Sum]) -> GroupValue {
+    let counters = architecture.basic_counters(index);
+    let mut measured = Measured {
+        dispatches: 1,
+        ..Measured::default()
+    };
+    let mut value = GroupValue {
+        name: architecture.counter(index).name.clone(),
+        value: Number::Double(0.0),
+        readings: u64::MAX,
+        invalid: 0,
+        reason: CounterInvalid::NO,
+        sampled_instances: 1,
+        total_instances: 1,
+    };
+    for counted in counters {
+        let Some(sum) = sums.iter().find(|sum| sum.index == counted.0) else {
+            continue;
+        };
+        let total = match sum.value.value {
+            Number::Uint(total) => total as f64,
+            Number::Double(total) => total,
+        };
+        measured.counters.insert(counted, vec![vec![total]]);
+        value.readings = value.readings.min(sum.value.readings);
+        if sum.value.invalid > value.invalid {
+            (value.invalid, value.reason) = (sum.value.invalid, sum.value.reason);
+        }
+    }
+    let columns = evaluate(architecture, &[index], &measured);
+    match columns.first().map(|column| column.get(0)) {
+        Some(Ok(number)) => value.value = Number::Double(number),
+        failed => {
+            value.reason = match failed {
+                Some(Err(Invalid::DivisionByZero)) => CounterInvalid::DIVISION_BY_ZERO,
+                Some(Err(Invalid::Overflow)) => CounterInvalid::OVERFLOW,
+                _ => CounterInvalid::MISSING,
+            };
+            (value.readings, value.invalid) = (0, value.invalid.max(1));
+        }
+    }
+    value
+}
+
 /// Sums of nothing.
-fn sums(board: &Switchboard, request: &CountingRequest) -> Result<Vec<Sum>, GroupError> {
+fn sums(board: &Switchboard, request: &CountingRequest) -> Vec<Sum> {
     let set = &request.set;
     let architecture = set.architecture();
     let sum = |index: &_| {
         let counter = architecture.counter(*index);
         let name = counter.name.clone();
-        if matches!(counter.usage, Usage::Percentage | Usage::Ratio) {
-            return Err(GroupError::DoesNotAddUp { name });
-        }
         let (value, total) = match counter.definition {
             Definition::Basic { block, .. } => {
                 let block = &architecture.blocks()[block.0 as usize];
@@ -290,8 +421,9 @@ fn sums(board: &Switchboard, request: &CountingRequest) -> Result<Vec<Sum>, Grou
             Definition::Derived(..) => (Number::Double(0.0), 1),
         };
         let sampled = set.instances().map_or(total, |most| most.get().min(total));
-        Ok(Sum {
+        Sum {
             counter: board.names().string(&name),
+            index: *index,
             value: GroupValue {
                 name,
                 value,
@@ -301,7 +433,7 @@ fn sums(board: &Switchboard, request: &CountingRequest) -> Result<Vec<Sum>, Grou
                 sampled_instances: sampled,
                 total_instances: total,
             },
-        })
+        }
     };
     set.wanted().iter().map(sum).collect()
 }

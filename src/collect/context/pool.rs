@@ -10,7 +10,7 @@ use crate::collect::counting::{CounterSet, DispatchReadings};
 use crate::collect::process;
 use crate::collect::switchboard::Switchboard;
 use crate::platform::sync::QuietMutex;
-use crate::record::{AgentId, CorrelationId, CounterValue};
+use crate::record::{AgentId, CorrelationId, CounterValue, WorkId};
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -339,10 +339,34 @@ type Chosen = (Option<(Arc<CounterPool>, PoolEntry)>, Vec<CounterValue>);
 /// [`DispatchCounting`](crate::collect::counting::DispatchCounting) passes on to it what that is told. When this is dropped,
 /// entries whose kernels have not ended are completed without values.
 #[derive(Default)]
-pub struct PooledKernels(
-    /// By their calls. The kernels of one call end in their order.
-    QuietMutex<HashMap<CorrelationId, VecDeque<Chosen>>>,
-);
+pub struct PooledKernels(QuietMutex<Kernels>);
+
+#[derive(Default)]
+struct Kernels {
+    /// Those whose work has not been told, by their calls. The kernels of one call end in their order.
+    by_call: HashMap<CorrelationId, VecDeque<Chosen>>,
+    by_work: HashMap<WorkId, Chosen>,
+}
+
+impl Kernels {
+    /// The kernel of a call or piece of work that ends next.
+    fn of(&mut self, call: CorrelationId, work: WorkId) -> Option<&mut Chosen> {
+        let known = self.by_work.get_mut(&work);
+        known.or_else(|| self.by_call.get_mut(&call)?.front_mut())
+    }
+
+    fn take(&mut self, call: CorrelationId, work: WorkId) -> Option<Chosen> {
+        if let Some(known) = self.by_work.remove(&work) {
+            return Some(known);
+        }
+        let kernels = self.by_call.get_mut(&call)?;
+        let kernel = kernels.pop_front();
+        if kernels.is_empty() {
+            self.by_call.remove(&call);
+        }
+        kernel
+    }
+}
 
 impl PooledKernels {
     /// Gives the kernel of `call` to an entry, and returns its counters, which the tool chooses for it.
@@ -367,47 +391,49 @@ impl PooledKernels {
     }
 
     fn add(&self, call: CorrelationId, entry: Option<(Arc<CounterPool>, PoolEntry)>) {
-        let mut calls = self.0.lock();
-        calls
-            .entry(call)
-            .or_default()
-            .push_back((entry, Vec::new()));
+        let mut kernels = self.0.lock();
+        let of_call = kernels.by_call.entry(call).or_default();
+        of_call.push_back((entry, Vec::new()));
+    }
+
+    /// Notes the work of the kernel of `call` that was chosen for last.
+    pub fn enqueued(&self, call: CorrelationId, work: WorkId) {
+        let mut kernels = self.0.lock();
+        let Some(of_call) = kernels.by_call.get_mut(&call) else {
+            return;
+        };
+        let latest = of_call.pop_back();
+        if of_call.is_empty() {
+            kernels.by_call.remove(&call);
+        }
+        if let Some(latest) = latest {
+            kernels.by_work.insert(work, latest);
+        }
     }
 
     /// Notes the values of a kernel.
     pub fn counted(&self, values: &[CounterValue]) {
-        let Some(call) = values.first().map(|value| value.correlation) else {
+        let Some(first) = values.first() else {
             return;
         };
-        let mut calls = self.0.lock();
-        let kernel = calls.get_mut(&call).and_then(VecDeque::front_mut);
-        if let Some((Some(_), kept)) = kernel {
+        let mut kernels = self.0.lock();
+        if let Some((Some(_), kept)) = kernels.of(first.correlation, first.work) {
             *kept = values.to_vec();
         }
     }
 
     /// Completes the entry of a kernel that has ended.
     pub fn measured(&self, dispatch: &DispatchReadings) {
-        self.end(dispatch.call);
+        self.end(dispatch.call, dispatch.work);
     }
 
     /// Completes the entry of a kernel that does not run.
-    pub fn abandoned(&self, call: CorrelationId) {
-        self.end(call);
+    pub fn abandoned(&self, call: CorrelationId, work: WorkId) {
+        self.end(call, work);
     }
 
-    fn end(&self, call: CorrelationId) {
-        let kernel = {
-            let mut calls = self.0.lock();
-            let Some(kernels) = calls.get_mut(&call) else {
-                return;
-            };
-            let kernel = kernels.pop_front();
-            if kernels.is_empty() {
-                calls.remove(&call);
-            }
-            kernel
-        };
+    fn end(&self, call: CorrelationId, work: WorkId) {
+        let kernel = self.0.lock().take(call, work);
         if let Some((Some((pool, entry)), values)) = kernel {
             pool.complete(entry, values);
         }
@@ -416,8 +442,9 @@ impl PooledKernels {
 
 impl Drop for PooledKernels {
     fn drop(&mut self) {
-        let calls = std::mem::take(&mut *self.0.lock());
-        for (entry, values) in calls.into_values().flatten() {
+        let Kernels { by_call, by_work } = std::mem::take(&mut *self.0.lock());
+        let all = by_call.into_values().flatten().chain(by_work.into_values());
+        for (entry, values) in all {
             if let Some((pool, entry)) = entry {
                 pool.complete(entry, values);
             }

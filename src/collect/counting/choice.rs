@@ -5,7 +5,7 @@ use super::{CounterSet, Reading};
 use crate::collect::process;
 use crate::counters::{Counted, Property};
 use crate::platform::inside::Uncancelled;
-use crate::record::{CorrelationId, CounterValue, KernelDispatch, Nanos};
+use crate::record::{CorrelationId, CounterValue, KernelDispatch, Nanos, WorkId};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
@@ -22,6 +22,12 @@ pub trait DispatchCounting: Send + Sync {
     /// no id of the work and no times; its correlation id is that of the values.
     fn choose(&self, dispatch: &KernelDispatch) -> Option<Arc<CounterSet>>;
 
+    /// The kernel of `call` for which counters were chosen last has been enqueued as `work`. Told where the kernels of one
+    /// call may end in another order than that in which they were enqueued.
+    fn enqueued(&self, call: CorrelationId, work: WorkId) {
+        let _ = (call, work);
+    }
+
     /// A kernel has ended: the values of the counters that were chosen for it, in the order of their names. The kernel's
     /// completion record may come later.
     fn counted(&self, values: &[CounterValue]) {
@@ -34,9 +40,10 @@ pub trait DispatchCounting: Send + Sync {
         let _ = dispatch;
     }
 
-    /// A kernel for which counters were chosen does not run, or is not recorded: none of the other functions is called for it.
-    fn abandoned(&self, call: CorrelationId) {
-        let _ = call;
+    /// A kernel for which counters were chosen does not run, or is not recorded: none of the other functions is called for
+    /// it. `work` is none unless it was told.
+    fn abandoned(&self, call: CorrelationId, work: WorkId) {
+        let _ = (call, work);
     }
 }
 
@@ -45,6 +52,8 @@ pub trait DispatchCounting: Send + Sync {
 pub struct DispatchReadings {
     /// The call that enqueued it.
     pub call: CorrelationId,
+    /// Its work.
+    pub work: WorkId,
     /// Its duration, if it is known.
     pub duration: Option<Nanos>,
     /// The readings of the basic counters.
@@ -87,6 +96,11 @@ impl Choice {
             .filter(|set| set.passes().len() <= self.passes)
     }
 
+    /// Tells the tool the work of the kernel for which it has chosen counters.
+    pub fn enqueued(&self, call: CorrelationId, work: WorkId) {
+        self.call(|tool| tool.enqueued(call, work));
+    }
+
     /// Passes the values of a kernel to the tool.
     pub fn counted(&self, values: &[CounterValue]) {
         self.call(|tool| tool.counted(values));
@@ -98,8 +112,8 @@ impl Choice {
     }
 
     /// Tells the tool that the kernel of this call has no values.
-    pub fn abandoned(&self, call: CorrelationId) {
-        self.call(|tool| tool.abandoned(call));
+    pub fn abandoned(&self, call: CorrelationId, work: WorkId) {
+        self.call(|tool| tool.abandoned(call, work));
     }
 
     /// Waits for the calls in progress. The tool is not called any more.

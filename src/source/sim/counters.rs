@@ -69,7 +69,8 @@ pub(super) fn architecture(name: &str) -> Arc<Architecture> {
         definitions.blocks = BLOCKS.map(block).into();
     }
     let mut catalogue = Catalogue::from(sources);
-    Arc::new(catalogue.architectures.remove(name).unwrap_or_default())
+    let own = catalogue.architectures.remove(name).unwrap_or_default();
+    counters::with_added(name, Arc::new(own))
 }
 
 /// What devices of the architecture called `name` count, and how.
@@ -279,15 +280,22 @@ impl DeviceCounters {
         counters: DispatchCounters,
         launch: impl FnOnce() -> CountedLaunch,
     ) {
+        if !self.is_configured() && counters.choice.is_none() {
+            return;
+        }
+        let launch = launch();
+        // A kernel ends after its children, which the same call enqueues after it.
+        if let Some(choice) = &counters.choice {
+            choice.enqueued(launch.correlation, launch.work);
+        }
         let mut state = lock_std(&self.0);
         if state.configured.is_none() {
             // Released since the tool chose its counters.
             drop(state);
             if let Some(choice) = &counters.choice {
-                choice.abandoned(launch().correlation);
+                choice.abandoned(launch.correlation, launch.work);
             }
         } else {
-            let launch = launch();
             let program = launch.code.program();
             let counts = Counts::of_launch(program, launch.groups, launch.waves_per_group);
             let dispatch = Dispatch {
@@ -374,6 +382,7 @@ impl DeviceCounters {
             }
             choice.measured(&DispatchReadings {
                 call: subject.correlation,
+                work: subject.work,
                 duration: Some(duration),
                 readings,
                 properties: records.properties().clone(),

@@ -90,7 +90,7 @@ impl From<GroupError> for Failure {
 /// Creates a group of counters of an agent, stopped. While it is started, it has the counter collection service of the
 /// process: no other group and no context counts then.
 ///
-/// Errors: `GPUTRAIL_INVALID_ARGUMENT` also for percentages and ratios, whose values do not add up; as for
+/// Errors: `GPUTRAIL_INVALID_ARGUMENT` also for percentages and ratios that the sums of their counters do not tell; as for
 /// `gputrail_context_count`.
 ///
 /// # Safety

@@ -9,7 +9,7 @@ use super::text::given;
 use super::{Answer, done, library, place};
 use crate::collect::context::PooledKernels;
 use crate::collect::counting::{CounterSet, DispatchCounting, DispatchReadings};
-use crate::record::{AgentId, CorrelationId, CounterValue, KernelDispatch};
+use crate::record::{AgentId, CorrelationId, CounterValue, KernelDispatch, WorkId};
 use core::ffi::{c_char, c_void};
 use core::num::NonZeroU32;
 use std::sync::Arc;
@@ -199,6 +199,10 @@ impl DispatchCounting for Functions {
         }
     }
 
+    fn enqueued(&self, call: CorrelationId, work: WorkId) {
+        self.kernels.enqueued(call, work);
+    }
+
     fn counted(&self, values: &[CounterValue]) {
         if let Some(counted) = self.counted {
             let user_data = self.user_data.get();
@@ -213,7 +217,7 @@ impl DispatchCounting for Functions {
         self.kernels.measured(dispatch);
     }
 
-    fn abandoned(&self, call: CorrelationId) {
-        self.kernels.abandoned(call);
+    fn abandoned(&self, call: CorrelationId, work: WorkId) {
+        self.kernels.abandoned(call, work);
     }
 }

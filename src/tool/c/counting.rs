@@ -1,17 +1,20 @@
 //! Counter collection.
 
-use super::done;
 use super::kinds::list;
 use super::library::board;
 use super::objects::{self, BufferHandle, ContextHandle};
 use super::sized::{self, sized};
 use super::status::{Failure, Status};
 use super::text::{given, kept};
+use super::{done, place};
 use crate::collect::counting::CountingMode;
+use crate::counters;
 use crate::counters::Definition;
+use crate::platform::inside::message;
 use crate::record::{AgentId, Nanos};
 use core::ffi::c_char;
 use core::num::NonZeroU32;
+use std::path::Path;
 
 /// A counter or metric of an agent. The texts are never freed.
 #[derive(Copy, Clone, Debug)]
@@ -26,7 +29,11 @@ pub struct CounterDefinition {
     /// 1 for a metric, which is computed from counters.
     pub is_metric: u8,
     /// 0.
-    pub reserved: [u8; 7],
+    pub reserved: u8,
+    /// The number of events that the block counts at a time; 0 if it is not known, and of metrics.
+    pub capacity: u16,
+    /// The number of instances of the block; 0 if it is not known, and 1 of metrics.
+    pub instances: u32,
 }
 
 impl Default for CounterDefinition {
@@ -36,7 +43,9 @@ impl Default for CounterDefinition {
             description: std::ptr::null(),
             from: std::ptr::null(),
             is_metric: 0,
-            reserved: [0; 7],
+            reserved: 0,
+            capacity: 0,
+            instances: 0,
         }
     }
 }
@@ -98,21 +107,57 @@ pub unsafe extern "C" fn gputrail_counters(
         for countable in &found {
             let blocks = countable.architecture.blocks();
             all.extend(countable.architecture.counters().iter().map(|counter| {
-                let (from, is_metric) = match &counter.definition {
-                    Definition::Basic { block, .. } => (&blocks[block.0 as usize].name, false),
-                    Definition::Derived(expression, _) => (&expression.text, true),
+                let (from, block) = match &counter.definition {
+                    Definition::Basic { block, .. } => {
+                        let block = &blocks[block.0 as usize];
+                        (&block.name, Some(block))
+                    }
+                    Definition::Derived(expression, _) => (&expression.text, None),
                 };
+                let capacity = block.and_then(|block| block.capacity).unwrap_or(0);
                 CounterDefinition {
                     name: kept(&counter.name),
                     description: kept(&counter.description),
                     from: kept(from),
-                    is_metric: is_metric.into(),
-                    reserved: [0; 7],
+                    is_metric: block.is_none().into(),
+                    reserved: 0,
+                    capacity: capacity.min(u16::MAX.into()) as u16,
+                    instances: block.map_or(1, |block| block.instances.unwrap_or(0)),
                 }
             }));
         }
         // SAFETY: the caller's promises.
         unsafe { list(&all, counters, capacity, count) }
+    })
+}
+
+/// Adds the metrics of a file of definitions to those of the agents, for all counters that are asked for from now on
+/// (ROCProfiler v1: `ROCP_METRICS`). An agent has the metrics of its architecture, or else those of `<global>`, as far as it
+/// has their counters; processors have the architecture `host`. Definitions that are refused are told on the standard error,
+/// and `refused`, which may be null, gets their number.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND` if the file cannot be read; `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `path` is null or ends with a 0; `refused` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_counters_add(path: *const c_char, refused: *mut u32) -> Status {
+    done(|| {
+        board()?;
+        // SAFETY: the caller's promise.
+        let path = unsafe { given(path, "path") }?;
+        let all = counters::add_metrics(Path::new(path));
+        let all =
+            all.map_err(|error| Failure::new(Status::NOT_FOUND, format!("{path}: {error}")))?;
+        for one in &all {
+            message(format_args!("{one}"));
+        }
+        if !refused.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { place(refused, "refused") }?.write(all.len() as u32);
+        }
+        Ok(())
     })
 }
 

@@ -2,7 +2,7 @@
 //! [`crate::collect::counting`] explains the service.
 
 use super::Error;
-use super::functions::{act, ask, call, check, list};
+use super::functions::{act, ask, c_string, call, check, list};
 use crate::record::{AgentId, CounterInvalid, CounterValueType};
 use crate::tool::c::{
     CounterDefinition, CounterGroupHandle, CounterGroupOptions, CounterGroupValue,
@@ -30,6 +30,10 @@ pub struct Counter {
     pub from: &'static str,
     /// Whether it is a metric, which is computed from counters.
     pub is_metric: bool,
+    /// The number of events that the block counts at a time; 0 if it is not known, and of metrics.
+    pub capacity: u16,
+    /// The number of instances of the block; 0 if it is not known, and 1 of metrics.
+    pub instances: u32,
 }
 
 /// The agents whose sources know their counters: those that the program has asked about.
@@ -53,8 +57,23 @@ pub fn counters(agent: AgentId) -> Result<Vec<Counter>, Error> {
         description: text(one.description),
         from: text(one.from),
         is_metric: one.is_metric != 0,
+        capacity: one.capacity,
+        instances: one.instances,
     };
     Ok(all.into_iter().map(of).collect())
+}
+
+/// Adds the metrics of a file of definitions to those of the agents, for all counters that are asked for from now on. Returns
+/// the number of definitions that were refused, which are told on the standard error.
+///
+/// # Errors
+///
+/// `NOT_FOUND` if the file cannot be read; `NOT_INITIALISED` after the tool's end.
+pub fn add(path: &str) -> Result<u32, Error> {
+    let (path, mut refused) = (c_string(path)?, 0);
+    // SAFETY: a text that ends with a 0, and a place for the number.
+    check(unsafe { call!(gputrail_counters_add(path.as_ptr(), &mut refused)) })?;
+    Ok(refused)
 }
 
 /// A text of the library.
@@ -128,8 +147,8 @@ impl CounterGroup {
     ///
     /// # Errors
     ///
-    /// `NOT_FOUND` for an unknown name, with the nearest ones; `INVALID_ARGUMENT` for percentages and ratios, whose values do not
-    /// add up; as for [`Context::count`](super::Context::count).
+    /// `NOT_FOUND` for an unknown name, with the nearest ones; `INVALID_ARGUMENT` for percentages and ratios that the
+    /// sums of their counters do not tell; as for [`Context::count`](super::Context::count).
     pub fn new(
         agent: AgentId,
         names: &[&str],

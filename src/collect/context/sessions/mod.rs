@@ -25,7 +25,7 @@ use crate::counters::{Architecture, Definition, Usage};
 use crate::platform::sync::{QuietMutex, Signal};
 use crate::record::{
     AgentId, CorrelationId, CounterInvalid, CounterValue, CounterValueType, KernelDispatch, Kind,
-    QueueId,
+    QueueId, WorkId,
 };
 use samples::{Log, Sum};
 use std::fmt::Write;
@@ -85,7 +85,7 @@ impl DispatchCounting for Shared {
         self.ended.raise();
     }
 
-    fn abandoned(&self, call: CorrelationId) {
+    fn abandoned(&self, call: CorrelationId, _: WorkId) {
         self.log.lock().abandoned(call);
         self.ended.raise();
     }

@@ -412,6 +412,12 @@ impl ObservedCall {
             completion::make_room(thread);
         }
         let mut counted = CountedKernel::default();
+        let counts = counting::is_on() && work.is_kernel();
+        // A counted kernel has ended, also where its completion is told later.
+        let measured = match times {
+            None if counts => completion::times_of(handle),
+            times => times,
+        };
         let written = if let Some(mut host) = self.borrow() {
             completion::write_parked(&mut host);
             let id = known.unwrap_or_else(|| host.new_work());
@@ -452,8 +458,8 @@ impl ObservedCall {
             if let Some(times) = times {
                 completion::write_completed(&mut host, &enqueue, times, end);
             }
-            if counting::is_on() && work.is_kernel() {
-                counted = counting::write(&mut host, &enqueue, times);
+            if counts {
+                counted = counting::write(&mut host, &enqueue, measured);
             }
             Some((id, taken))
         } else {

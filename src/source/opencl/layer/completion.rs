@@ -244,6 +244,12 @@ fn completion_of(work: &OutstandingWork) -> Completion {
     completion
 }
 
+/// The times of work that has ended, if the runtime knows them.
+pub(super) fn times_of(event: cl_event) -> Option<[u64; 4]> {
+    let mut times = [0; 4];
+    (!event.is_null() && ask_times(event, &mut times)).then_some(times)
+}
+
 /// Queries when the work of `event` was queued, submitted, started and ended. Returns whether the runtime knows, which
 /// requires that the work is complete; otherwise the times are 0.
 #[inline(always)]

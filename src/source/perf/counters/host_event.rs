@@ -4,7 +4,7 @@ use super::group::Group;
 use super::machine::{Machine, MachineCounter};
 use crate::counters::{
     Architecture, Block, Catalogue, Counted, Defined, DefinedFrom, Definitions, Dialect,
-    Expression, Location, Sources, Usage,
+    Expression, Location, Sources, Usage, with_added,
 };
 use std::sync::{Arc, OnceLock};
 
@@ -138,9 +138,10 @@ const METRICS: [(&str, Usage, &str, &str); 4] = [
 /// The counters and metrics of agents whose kernels run on threads of the process, with those of the whole machine.
 pub(super) fn architecture() -> Arc<Architecture> {
     static ARCHITECTURE: OnceLock<Arc<Architecture>> = OnceLock::new();
-    ARCHITECTURE
+    let own = ARCHITECTURE
         .get_or_init(|| Arc::new(define(Machine::this())))
-        .clone()
+        .clone();
+    with_added(HOST, own)
 }
 
 /// The name of the architecture.

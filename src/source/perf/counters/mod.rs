@@ -33,7 +33,7 @@ use crate::platform::sync::{QuietGuard, Signal, lock_std};
 use crate::platform::sysfs;
 use crate::platform::system::thread_id;
 use crate::record::{
-    AgentId, CorrelationId, CounterInvalid, CounterValue, DeviceTime, KernelDispatch, Nanos,
+    AgentId, CorrelationId, CounterInvalid, CounterValue, DeviceTime, KernelDispatch, Nanos, WorkId,
 };
 use machine::{Machine, MachineEvents};
 use std::collections::HashMap;
@@ -263,7 +263,7 @@ impl HostCounters {
         let mut state = self.state();
         let Some(counted) = state.find(agent) else {
             drop(state);
-            choice.abandoned(call);
+            choice.abandoned(call, WorkId::NONE);
             return false;
         };
         let records = match is_owner {
@@ -415,6 +415,7 @@ impl HostCounters {
         };
         let readings = DispatchReadings {
             call: subject.correlation,
+            work: subject.work,
             duration: subject.duration.map(Nanos),
             readings,
             properties: HashMap::new(),
@@ -663,7 +664,7 @@ impl CountedKernel {
             return;
         };
         if let Some(call) = self.abandoned {
-            return choice.abandoned(call);
+            return choice.abandoned(call, WorkId::NONE);
         }
         if !self.values.is_empty() {
             choice.counted(&self.values);

@@ -4,6 +4,7 @@ use super::group::{Group, GroupReading};
 use super::host_event::{HostEvent, TASK_CLOCK};
 use crate::collect::counting::Reading;
 use crate::counters::{Architecture, Counted};
+use crate::platform::internal_thread;
 use crate::platform::system::thread_id;
 use crate::record::{ALWAYS_SCHEDULED, CounterInvalid};
 use std::io;
@@ -194,6 +195,7 @@ impl CountedThreads {
     /// Finds the threads of the runtime. If there are none, the threads that enqueue kernels run them, and the calling one
     /// is counted.
     pub fn scan(&mut self) {
+        internal_thread::wait_for_names();
         let all = all_threads();
         self.threads.retain(|known| all.contains(&known.thread));
         let is_new = |thread: &u32| !self.of_program.contains(thread) && !self.has(*thread);
