@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
-use gputrail_harness::program::run;
+use gputrail_harness::program::{Ended, run};
 use gputrail_harness::repository;
 
 use crate::c_api::{C, CPP, compiled};
@@ -23,13 +23,25 @@ const GPUPERFAPI: Abi = Abi {
     library: "libGPUPerfAPICL.so",
 };
 
+const ROCPROFILER: Abi = Abi {
+    name: "rocprofiler",
+    library: "librocprofiler64.so.1",
+};
+
 impl Abi {
-    /// Compiles a program with the headers. The library lies beside it; it `is_linked` with it, or opens it.
-    fn program(&self, dir: &TestDir, compiler: &[&str], source: &str, is_linked: bool) -> PathBuf {
+    /// Puts the library there.
+    fn library(&self, dir: &TestDir) -> PathBuf {
         let library = dir.join(self.library);
         if !library.exists() {
-            std::fs::copy(built(&["--lib"], self.library), &library).unwrap();
+            let file = self.library.trim_end_matches(".1");
+            std::fs::copy(built(&["--lib"], file), &library).unwrap();
         }
+        library
+    }
+
+    /// Compiles a program with the headers. The library lies beside it; it `is_linked` with it, or opens it.
+    fn program(&self, dir: &TestDir, compiler: &[&str], source: &str, is_linked: bool) -> PathBuf {
+        self.library(dir);
         let include = repository("tools/abi").join(self.name).join("include");
         let include = format!("-I{}", include.display());
         let (folder, file) = (
@@ -43,6 +55,15 @@ impl Abi {
         // What a program does not use is left out: gputrail's own library, say.
         options.push("-Wl,--as-needed");
         compiled(dir, compiler, &options, &repository(source), self.name)
+    }
+
+    /// Compiles a tool of `examples/abi`, which the library loads.
+    fn tool(&self, dir: &TestDir, name: &str) -> PathBuf {
+        let include = repository("tools/abi").join(self.name).join("include");
+        let include = format!("-I{}", include.display());
+        let options = ["-shared", "-fPIC", "-Wl,--as-needed", &include];
+        let source = repository("examples/abi").join(name).with_extension("c");
+        compiled(dir, C, &options, &source, &format!("lib{name}.so"))
     }
 }
 
@@ -115,4 +136,192 @@ fn without_gputrails_library_gpuperfapi_says_what_to_do() {
         "{}",
         ended.stderr
     );
+}
+
+#[test]
+fn every_function_of_rocprofiler_answers_as_its_document_says() {
+    needs!(every_function_of_rocprofiler_answers_as_its_document_says: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    for compiler in [C, CPP] {
+        let source = "tests/programs/abi/rocprofiler.c";
+        let program = ROCPROFILER.program(&dir, compiler, source, true);
+        for driver in [Driver::Basic, Driver::Threaded] {
+            let ended = run(&mut dir.untraced(driver, &program, &[])).well();
+            assert_eq!(ended.text(), "passed\n");
+            assert_eq!(ended.stderr, "");
+        }
+    }
+}
+
+#[test]
+fn two_threads_use_gpuperfapi_and_rocprofiler() {
+    needs!(two_threads_use_gpuperfapi_and_rocprofiler: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let of_rocprofiler = [C, &["-DOF_ROCPROFILER"]].concat();
+    for (abi, compiler) in [(GPUPERFAPI, C), (ROCPROFILER, &of_rocprofiler)] {
+        let program = abi.program(&dir, compiler, "tests/programs/abi/threads.c", true);
+        let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
+        assert_eq!(ended.text(), "passed\n");
+        assert_eq!(ended.stderr, "");
+    }
+}
+
+/// Runs a program that knows nothing of ROCProfiler with a tool of `examples/abi`: 20 kernels called `work`.
+fn preloaded(dir: &TestDir, tool: &str, environment: &[(&str, &str)]) -> Ended {
+    let library = ROCPROFILER.library(dir);
+    let tool = ROCPROFILER.tool(dir, tool);
+    let program = dir.program("lives");
+    let mut command = dir.untraced(Driver::Threaded, &program, &["20"]);
+    command
+        .env("LD_PRELOAD", library)
+        .env("ROCP_TOOL_LIB", tool)
+        .env("FEATURES", "TASK_CLOCK,CPUS_UTILIZED")
+        .envs(environment.iter().copied());
+    run(&mut command).well()
+}
+
+/// Runs the simulated GPU with a tool of `examples/abi`.
+fn simulated(dir: &TestDir, tool: &str, features: &str) -> Ended {
+    let library = ROCPROFILER.library(dir);
+    let tool = ROCPROFILER.tool(dir, tool);
+    let library = library.to_str().unwrap();
+    let options = ["demo", "-q", "--steps", "1", "--tool", library];
+    let mut command = dir.gputrail(options);
+    command.env("ROCP_TOOL_LIB", tool).env("FEATURES", features);
+    run(&mut command).well()
+}
+
+/// The lines of `text` that begin with `start`.
+fn lines<'t>(text: &'t str, start: &str) -> Vec<&'t str> {
+    text.lines()
+        .filter(|line| line.starts_with(start))
+        .collect()
+}
+
+/// The numbers behind `name` in the results that an example prints.
+fn results(text: &str, name: &str) -> Vec<f64> {
+    let found = text.lines().filter_map(|line| {
+        let (_, value) = line.trim().split_once(&format!(": {name} result_"))?;
+        let (_, number) = value.trim_end_matches(')').split_once('(')?;
+        Some(number.parse().expect("a number"))
+    });
+    found.collect()
+}
+
+#[test]
+fn the_examples_of_rocprofilers_document_count_kernels_of_opencl() {
+    needs!(the_examples_of_rocprofilers_document_count_kernels_of_opencl:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    for (tool, start) in [
+        ("rocprofiler_kernels", "dispatch["),
+        ("rocprofiler_completion", "kernel"),
+        ("rocprofiler_pool", "kernel \"work\""),
+    ] {
+        let ended = preloaded(&dir, tool, &[]);
+        assert_eq!(ended.stderr, "", "{tool}");
+        let text = ended.text();
+        assert_eq!(lines(&text, start).len(), 20, "{tool}: {text}");
+        for name in ["TASK_CLOCK", "CPUS_UTILIZED"] {
+            let values = results(&text, name);
+            assert_eq!(values.len(), 20, "{tool}: {text}");
+            assert!(values.iter().all(|value| *value > 0.0), "{tool}: {text}");
+        }
+    }
+    // The thread that samples may begin when the kernels have ended.
+    let text = preloaded(&dir, "rocprofiler_sampling", &[("FEATURES", "TASK_CLOCK")]).text();
+    assert!(!results(&text, "TASK_CLOCK").is_empty(), "{text}");
+    assert!(text.ends_with("sampling has ended\n"), "{text}");
+}
+
+#[test]
+fn rocprofilers_variables_of_the_environment_have_their_meaning() {
+    needs!(rocprofilers_variables_of_the_environment_have_their_meaning:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let metrics = dir.join("metrics.xml");
+    let text = "<gfx9>\n<metric name=ELSEWHERE expr=TASK_CLOCK></metric>\n</gfx9>\n<global>\n\
+        <metric name=TWICE expr=2*TASK_CLOCK descr=\"Twice\"></metric>\n\
+        <metric name=WITHOUT expr=SQ_WAVES/2></metric>\n</global>\n";
+    std::fs::write(&metrics, text).unwrap();
+    let of_file = [("ROCP_METRICS", metrics.to_str().unwrap())];
+    let ended = preloaded(&dir, "rocprofiler_metrics", &of_file);
+    assert_eq!(ended.stderr, "");
+    let text = ended.text();
+    let counter = "Basic counter:  gpu-agent0 : TASK_CLOCK : ";
+    assert_eq!(lines(&text, counter).len(), 1, "{text}");
+    let metric = "Derived counter:  gpu-agent0 : TWICE : Twice\n      TWICE = 2*TASK_CLOCK\n";
+    assert!(text.contains(metric), "{text}");
+    assert!(
+        text.contains("      CPUS_UTILIZED = TASK_CLOCK/KERNEL_TIME\n"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("ELSEWHERE") && !text.contains("WITHOUT"),
+        "{text}"
+    );
+    // It is counted, too.
+    let features = [of_file[0], ("FEATURES", "TASK_CLOCK,TWICE")];
+    let text = preloaded(&dir, "rocprofiler_kernels", &features).text();
+    let (once, twice) = (results(&text, "TASK_CLOCK"), results(&text, "TWICE"));
+    assert_eq!((once.len(), twice.len()), (20, 20), "{text}");
+    assert!(
+        once.iter()
+            .zip(&twice)
+            .all(|(once, twice)| 2.0 * once == *twice),
+        "{text}"
+    );
+
+    let ended = preloaded(&dir, "rocprofiler_kernels", &[("ROCP_HSA_INTERCEPT", "0")]);
+    assert_eq!((ended.text(), ended.stderr.as_str()), (String::new(), ""));
+    let nowhere = [
+        ("ROCP_TOOL_LIB", "/nowhere.so"),
+        ("ROCP_METRICS", "/nowhere.xml"),
+    ];
+    let ended = preloaded(&dir, "rocprofiler_kernels", &nowhere);
+    assert_eq!(ended.text(), "");
+    for part in [
+        "librocprofiler64: ROCP_TOOL_LIB: ",
+        "librocprofiler64: ROCP_METRICS: ",
+    ] {
+        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn the_examples_of_rocprofilers_document_count_kernels_of_the_simulated_gpu() {
+    needs!(the_examples_of_rocprofilers_document_count_kernels_of_the_simulated_gpu: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let metrics = simulated(&dir, "rocprofiler_metrics", "").text();
+    let cache = "Basic counter:  gpu-agent0 : TCC_HIT[0-15] : ";
+    assert_eq!(lines(&metrics, cache).len(), 1, "{metrics}");
+    assert!(
+        metrics.contains("      block SQ has 8 counters\n"),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains("      GPUBusy = 100*GRBM_GUI_ACTIVE/GRBM_COUNT\n"),
+        "{metrics}"
+    );
+    let mut counts = Vec::new();
+    for (tool, start) in [
+        ("rocprofiler_kernels", "dispatch["),
+        ("rocprofiler_completion", "kernel"),
+        ("rocprofiler_pool", "kernel \""),
+    ] {
+        let ended = simulated(&dir, tool, "SQ_WAVES,GPUBusy");
+        let text = ended.text();
+        let (waves, busy) = (results(&text, "SQ_WAVES"), results(&text, "GPUBusy"));
+        assert!(waves.len() > 20, "{tool}: {text}");
+        assert_eq!(lines(&text, start).len(), waves.len(), "{tool}: {text}");
+        assert!(waves.iter().all(|waves| *waves > 0.0), "{tool}: {text}");
+        assert!(busy.iter().all(|share| *share == 100.0), "{tool}: {text}");
+        counts.push((waves.len(), waves.iter().sum::<f64>()));
+    }
+    // A pool is of one of both devices.
+    assert_eq!(counts[0], counts[1]);
+    assert!(counts[2].0 < counts[0].0);
+    let text = simulated(&dir, "rocprofiler_sampling", "SQ_WAVES").text();
+    assert!(!results(&text, "SQ_WAVES").is_empty(), "{text}");
+    assert!(text.ends_with("sampling has ended\n"), "{text}");
 }

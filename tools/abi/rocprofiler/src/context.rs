@@ -1,0 +1,492 @@
+//! Contexts: features of a device, divided into groups whose values come from a kernel, or from what ran between a start
+//! and a stop.
+
+use crate::flight::Flight;
+use crate::handles::{Handles, handle};
+use crate::plan::Plan;
+use crate::pool::Pool;
+use crate::types::{
+    Answer, ContextCallback, Data, DataKind, DataUnion, Failure, Feature, FeatureKind, Group,
+    Handle, Status, mode,
+};
+use crate::{settings, within};
+use core::ffi::c_void;
+use gputrail::record::{AgentId, CounterInvalid, CounterValue, CounterValueType, Nanos};
+use gputrail::tool::counting::{CounterGroup, CountingMode, GroupOptions, GroupValue, Number};
+use gputrail_abi::{given, lock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// The period of a context that counts whatever runs: it is read when the program reads it, and no sooner.
+const LONGEST_PERIOD: Nanos = Nanos(3_600_000_000_000);
+
+/// The contexts that are open.
+pub static CONTEXTS: Handles<Context> = Handles::new();
+
+/// Memory of the program's.
+#[derive(Copy, Clone)]
+pub struct Theirs<T>(pub *mut T);
+
+// SAFETY: the program lends it to the library until the context or the callbacks are gone, and expects it to be used on
+// any thread.
+unsafe impl<T> Send for Theirs<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Theirs<T> {}
+
+/// Who is told that the data of a group is ready.
+pub enum Told {
+    Nobody,
+    Callback(ContextCallback, Theirs<c_void>),
+    /// The pool that the context is an entry of, and its place there.
+    Pool(Weak<Pool>, usize),
+}
+
+/// A value of a counter or metric.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Value {
+    Uint(u64),
+    Double(f64),
+    /// There is none, for this reason.
+    None(CounterInvalid),
+}
+
+impl Value {
+    /// The value that a record has.
+    pub fn of(record: &CounterValue) -> Value {
+        match record.value_type {
+            _ if record.invalid != CounterInvalid::NO => Value::None(record.invalid),
+            CounterValueType::DOUBLE => Value::Double(f64::from_bits(record.value)),
+            _ => Value::Uint(record.value),
+        }
+    }
+
+    fn of_group(value: &GroupValue) -> Value {
+        match value.value {
+            _ if value.readings == 0 && value.invalid > 0 => Value::None(value.reason),
+            Number::Uint(value) => Value::Uint(value),
+            Number::Double(value) => Value::Double(value),
+        }
+    }
+
+    fn data(self) -> Data {
+        let (kind, of) = match self {
+            Value::Uint(int64) => (DataKind::INT64, DataUnion { int64 }),
+            Value::Double(double) => (DataKind::DOUBLE, DataUnion { double }),
+            Value::None(_) => (DataKind::UNINIT, DataUnion { int64: 0 }),
+        };
+        Data { kind, of }
+    }
+}
+
+/// The state of a group.
+#[derive(Default)]
+enum State {
+    /// It has no data.
+    #[default]
+    Empty,
+    /// Its kernel has not ended.
+    Running,
+    /// The values of its counters; none if its kernel did not run.
+    Ready(Vec<Value>),
+}
+
+#[derive(Default)]
+struct GroupData {
+    state: State,
+    /// Its latest kernel, whose times the program may read.
+    kernel: Option<Arc<Flight>>,
+}
+
+struct OneGroup {
+    /// The program's features.
+    features: Box<[Theirs<Feature>]>,
+    data: Mutex<GroupData>,
+    changed: Condvar,
+    /// Counts between a start and a stop.
+    sampling: Mutex<Sampling>,
+}
+
+#[derive(Default)]
+struct Sampling {
+    group: Option<CounterGroup>,
+    is_started: bool,
+}
+
+/// A context.
+pub struct Context {
+    number: usize,
+    plan: Arc<Plan>,
+    is_standalone: bool,
+    groups: Vec<OneGroup>,
+    told: Told,
+}
+
+/// The names of features.
+///
+/// # Safety
+///
+/// `features` is null or leads to as many features, whose names are null or end with a 0.
+pub unsafe fn names(features: *mut Feature, count: u32) -> Answer<Vec<String>> {
+    if features.is_null() && count > 0 {
+        return Err(Failure::null("features"));
+    }
+    let name = |place: usize| {
+        // SAFETY: the caller's promise.
+        let feature = unsafe { features.add(place).read() };
+        match feature.kind {
+            FeatureKind::METRIC => {}
+            FeatureKind::TRACE => {
+                let text = format!("feature {place} is a trace: no device has any");
+                return Err(Failure::argument(text));
+            }
+            FeatureKind(other) => {
+                let text = format!("feature {place} is of the kind {other}, which is none");
+                return Err(Failure::argument(text));
+            }
+        }
+        // SAFETY: the caller's promise.
+        let name = unsafe { given(feature.name) };
+        let name = name.ok_or_else(|| Failure::null("the name of a feature"))?;
+        match name.trim().is_empty() || name.contains(',') {
+            true => Err(Failure::argument(format!("{name:?} is no name"))),
+            false => Ok(name.into_owned()),
+        }
+    };
+    (0..count as usize).map(name).collect()
+}
+
+impl Context {
+    /// A context with these features, which the program keeps.
+    ///
+    /// # Safety
+    ///
+    /// `features` leads to as many features as `names` has, until the context is closed.
+    pub unsafe fn new(
+        agent: AgentId,
+        (features, names): (*mut Feature, Vec<String>),
+        modes: u32,
+        told: Told,
+    ) -> Answer<Context> {
+        if modes & !mode::ALL != 0 {
+            return Err(Failure::argument(format!(
+                "no mode has the bits {modes:#x}"
+            )));
+        }
+        let plan = Plan::new(agent, names)?;
+        let passes: u32 = plan.groups.iter().map(|group| group.passes).sum();
+        if modes & mode::SINGLEGROUP != 0 && passes > 1 {
+            let text = format!("the features need {passes} runs, and one group is allowed");
+            return Err(Failure::state(text));
+        }
+        let groups = plan.groups.iter().map(|group| OneGroup {
+            features: group
+                .features
+                .iter()
+                // SAFETY: the caller's promise.
+                .map(|place| Theirs(unsafe { features.add(*place) }))
+                .collect(),
+            data: Mutex::default(),
+            changed: Condvar::new(),
+            sampling: Mutex::default(),
+        });
+        Ok(Context {
+            number: Handles::<Context>::number(),
+            groups: groups.collect(),
+            plan,
+            is_standalone: modes & mode::STANDALONE != 0,
+            told,
+        })
+    }
+
+    /// The context of a handle.
+    pub fn found(context: Handle) -> Answer<Arc<Context>> {
+        if context.is_null() {
+            return Err(Failure::null("the context"));
+        }
+        let found = CONTEXTS.get(context);
+        found.ok_or_else(|| Failure::argument("this is no context that is open"))
+    }
+
+    /// Makes the context known by its handle, which is returned.
+    pub fn register(self: Arc<Self>) -> Handle {
+        let number = self.number;
+        CONTEXTS.add(number, self);
+        handle(number)
+    }
+
+    pub fn handle(&self) -> Handle {
+        handle(self.number)
+    }
+
+    pub fn told(&self) -> &Told {
+        &self.told
+    }
+
+    pub fn group_count(&self) -> u32 {
+        self.groups.len() as u32
+    }
+
+    /// The group with this number, for the program.
+    pub fn group(&self, index: u32) -> Answer<Group> {
+        let of = self.of(index)?;
+        Ok(Group {
+            index,
+            features: of.features.as_ptr().cast_mut().cast(),
+            feature_count: of.features.len() as u32,
+            context: self.handle(),
+        })
+    }
+
+    fn of(&self, index: u32) -> Answer<&OneGroup> {
+        self.groups.get(index as usize).ok_or_else(|| {
+            let count = self.groups.len();
+            let text = format!("no group {index}: the context has {count}");
+            Failure::new(Status::INVALID_INDEX, text)
+        })
+    }
+
+    /// Has a group count a kernel. Returns the handle of its counters, if it has any.
+    pub fn begin(
+        self: &Arc<Self>,
+        index: u32,
+        kernel: &Arc<Flight>,
+    ) -> Answer<Option<gputrail::tool::counting::PoolEntry>> {
+        let (of, planned) = (self.of(index)?, &self.plan.groups);
+        let planned = &planned[index as usize];
+        let mut data = lock(&of.data);
+        if matches!(data.state, State::Running) {
+            return Err(Failure::state("the group counts another kernel"));
+        }
+        let entry = match planned.counters.is_empty() {
+            true => None,
+            false => Some(planned.fetch(self.plan.agent)?),
+        };
+        kernel.begin(self.clone(), index as usize, entry);
+        *data = GroupData {
+            state: State::Running,
+            kernel: Some(kernel.clone()),
+        };
+        Ok(entry)
+    }
+
+    /// The kernel of a group has ended.
+    pub fn ended(self: &Arc<Self>, group: usize, kernel: &Flight, values: Vec<Value>) {
+        let of = &self.groups[group];
+        {
+            let mut data = lock(&of.data);
+            let is_it = |own: &Arc<Flight>| std::ptr::eq(Arc::as_ptr(own), kernel);
+            if !data.kernel.as_ref().is_some_and(is_it) {
+                return;
+            }
+            data.state = State::Ready(values);
+        }
+        of.changed.notify_all();
+        match &self.told {
+            Told::Nobody => {}
+            Told::Callback(callback, arg) => {
+                if let Ok(group) = self.group(group as u32) {
+                    let _within = within::enter();
+                    // SAFETY: the program's function for this, with its argument.
+                    unsafe { callback(group, arg.0) };
+                }
+            }
+            Told::Pool(pool, place) => {
+                if let Some(pool) = pool.upgrade() {
+                    pool.ended(*place);
+                }
+            }
+        }
+    }
+
+    /// Waits for the data of a group.
+    pub fn wait(&self, index: u32) -> Answer {
+        let of = self.of(index)?;
+        let limit = settings::timeout();
+        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let mut data = lock(&of.data);
+        loop {
+            match data.state {
+                State::Ready(_) => return Ok(()),
+                State::Empty => return Err(self.nothing(index)),
+                State::Running if within::is() => {
+                    let text = "the kernel has not ended, and a callback cannot wait for it";
+                    return Err(Failure::state(text));
+                }
+                State::Running => {}
+            }
+            let left = until.map_or(Duration::MAX, |until| {
+                until.saturating_duration_since(Instant::now())
+            });
+            if left.is_zero() {
+                return Err(Failure::state("the kernel did not end within the timeout"));
+            }
+            data = match until {
+                None => of
+                    .changed
+                    .wait(data)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(_) => {
+                    of.changed
+                        .wait_timeout(data, left)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
+            };
+        }
+    }
+
+    fn nothing(&self, index: u32) -> Failure {
+        Failure::state(format!(
+            "group {index} has no data: no kernel has been given to it, and it has not been read or stopped"
+        ))
+    }
+
+    /// Writes the values of all groups to the features.
+    pub fn metrics(&self) -> Answer {
+        let mut failed = None;
+        for (index, of) in self.groups.iter().enumerate() {
+            let data = lock(&of.data);
+            let values = match &data.state {
+                State::Ready(values) => values,
+                _ => {
+                    failed.get_or_insert_with(|| self.nothing(index as u32));
+                    continue;
+                }
+            };
+            let planned = &self.plan.groups[index];
+            for (place, feature) in planned.features.iter().zip(&of.features) {
+                let name = self.plan.counters[*place];
+                let counter = planned.counters.iter().position(|one| *one == name);
+                let value = counter.and_then(|counter| values.get(counter).copied());
+                let value = value.unwrap_or(Value::None(CounterInvalid::MISSING));
+                if let Value::None(reason) = value {
+                    let why = match values.is_empty() {
+                        true => "its kernel was not counted".to_owned(),
+                        false => reason
+                            .name()
+                            .unwrap_or("for a reason that is not known")
+                            .to_owned(),
+                    };
+                    failed.get_or_insert_with(|| {
+                        Failure::state(format!("{name} has no value: {why}"))
+                    });
+                }
+                // SAFETY: a feature of the program's, which keeps it until the context is closed.
+                unsafe { (&raw mut (*feature.0).data).write(value.data()) };
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Counts what runs from now on.
+    pub fn start(&self, index: u32) -> Answer {
+        let (of, planned) = (self.of(index)?, &self.plan.groups[index as usize]);
+        let mut sampling = lock(&of.sampling);
+        if sampling.is_started {
+            return Err(Failure::state(format!("group {index} is started")));
+        }
+        if planned.counters.is_empty() {
+            return Err(Failure::state("the context has no features"));
+        }
+        let group = match &mut sampling.group {
+            Some(group) => {
+                group.reset()?;
+                group
+            }
+            none => none.insert(self.sampler(&planned.counters)?),
+        };
+        group.start()?;
+        sampling.is_started = true;
+        *lock(&of.data) = GroupData::default();
+        Ok(())
+    }
+
+    fn sampler(&self, counters: &[&str]) -> Answer<CounterGroup> {
+        let mode = match self.is_standalone {
+            true => CountingMode::Device {
+                period: LONGEST_PERIOD,
+            },
+            false => CountingMode::Dispatch,
+        };
+        let options = GroupOptions {
+            mode,
+            ..GroupOptions::default()
+        };
+        Ok(CounterGroup::new(self.plan.agent, counters, options)?)
+    }
+
+    /// Ends counting, with the values of what has run since the start.
+    pub fn stop(&self, index: u32) -> Answer {
+        self.sample(index, |_| Ok(()))
+    }
+
+    /// Takes the values of what has run since the start.
+    pub fn read(&self, index: u32) -> Answer {
+        self.sample(index, |sampling| {
+            if let Some(group) = &sampling.group {
+                group.start()?;
+            }
+            sampling.is_started = true;
+            Ok(())
+        })
+    }
+
+    /// Stops, reads, and goes on with `after`.
+    fn sample(&self, index: u32, after: impl FnOnce(&mut Sampling) -> Answer) -> Answer {
+        let of = self.of(index)?;
+        let mut sampling = lock(&of.sampling);
+        let group = match &sampling.group {
+            Some(group) if sampling.is_started => group,
+            _ => return Err(Failure::state(format!("group {index} is not started"))),
+        };
+        group.stop()?;
+        let values = group.read();
+        sampling.is_started = false;
+        after(&mut sampling)?;
+        let values = values?.iter().map(Value::of_group).collect();
+        lock(&of.data).state = State::Ready(values);
+        of.changed.notify_all();
+        Ok(())
+    }
+
+    /// Forgets what has been counted.
+    pub fn reset(&self, index: u32) -> Answer {
+        let of = self.of(index)?;
+        if let Some(group) = &lock(&of.sampling).group {
+            group.reset()?;
+        }
+        let mut data = lock(&of.data);
+        match data.state {
+            State::Running => Err(Failure::state("the kernel of the group has not ended")),
+            _ => {
+                data.state = State::Empty;
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a kernel of the context has not ended.
+    pub fn is_running(&self) -> bool {
+        let running = |of: &OneGroup| matches!(lock(&of.data).state, State::Running);
+        self.groups.iter().any(running)
+    }
+
+    /// Forgets all data, and the kernels that have not ended.
+    pub fn clear(&self) {
+        for of in &self.groups {
+            let data = std::mem::take(&mut *lock(&of.data));
+            if let Some(kernel) = data.kernel {
+                kernel.forget();
+            }
+        }
+    }
+
+    /// Ends all use of the context, whose handle is gone.
+    pub fn close(&self) {
+        self.clear();
+        for of in &self.groups {
+            let sampling = std::mem::take(&mut *lock(&of.sampling));
+            drop(sampling);
+        }
+    }
+}

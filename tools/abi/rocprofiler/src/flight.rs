@@ -1,0 +1,191 @@
+//! Kernels for which the program's callback was called, until they have ended: their times, and the values of their group.
+
+use crate::context::{Context, Value};
+use crate::types::DispatchRecord;
+use core::cell::UnsafeCell;
+use gputrail::record::{AgentId, Completion, CorrelationId, CounterValue, WorkId};
+use gputrail::tool::counting::PoolEntry;
+use gputrail::tool::{device_time_to_nanos, to_nanos};
+use gputrail_abi::lock;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+/// A kernel.
+pub struct Flight {
+    /// Its times, which the program may read at any time.
+    record: UnsafeCell<DispatchRecord>,
+    has_times: bool,
+    parts: Mutex<Parts>,
+}
+
+// SAFETY: the record is written by one thread, that of the completion; the program knows that its times come then.
+unsafe impl Sync for Flight {}
+
+#[derive(Default)]
+struct Parts {
+    /// The context and the number of the group that get the values.
+    target: Option<(Arc<Context>, usize)>,
+    is_timed: bool,
+    /// What has been counted; nothing while it is awaited.
+    values: Option<Vec<Value>>,
+}
+
+/// The kernels whose callback has been called, and that have not been enqueued, by their calls. Those that are launched by
+/// kernels are never told to be.
+static CHOSEN: LazyLock<Mutex<HashMap<CorrelationId, Vec<Arc<Flight>>>>> =
+    LazyLock::new(Mutex::default);
+/// The enqueued kernels whose times have not come.
+static UNTIMED: LazyLock<Mutex<HashMap<WorkId, Arc<Flight>>>> = LazyLock::new(Mutex::default);
+/// The kernels whose values have not come, by the entries that count them.
+static UNCOUNTED: LazyLock<Mutex<HashMap<u64, Arc<Flight>>>> = LazyLock::new(Mutex::default);
+
+impl Flight {
+    /// A kernel that is enqueued at `dispatch`. It `has_times` if those are awaited.
+    pub fn new(dispatch: u64, has_times: bool) -> Arc<Flight> {
+        let record = DispatchRecord {
+            dispatch,
+            ..DispatchRecord::default()
+        };
+        Arc::new(Flight {
+            record: record.into(),
+            has_times,
+            parts: Mutex::new(Parts {
+                is_timed: !has_times,
+                ..Parts::default()
+            }),
+        })
+    }
+
+    /// Its times; null if none are awaited.
+    pub fn record(&self) -> *const DispatchRecord {
+        match self.has_times {
+            true => self.record.get(),
+            false => std::ptr::null(),
+        }
+    }
+
+    /// Gives the kernel to a group of a context; it is counted in `entry`, if it is counted.
+    pub fn begin(self: &Arc<Self>, context: Arc<Context>, group: usize, entry: Option<PoolEntry>) {
+        let mut parts = lock(&self.parts);
+        parts.target = Some((context, group));
+        match entry {
+            Some(entry) => {
+                lock(&UNCOUNTED).insert(entry.handle().handle, self.clone());
+            }
+            None => parts.values = Some(Vec::new()),
+        }
+    }
+
+    /// Awaits its times, once it is enqueued by `call`.
+    pub fn await_times(self: &Arc<Self>, call: CorrelationId) {
+        if self.has_times {
+            lock(&CHOSEN).entry(call).or_default().push(self.clone());
+        }
+    }
+
+    /// Its context is closed: nobody gets its values.
+    pub fn forget(&self) {
+        let target = lock(&self.parts).target.take();
+        drop(target);
+    }
+
+    /// Notes a part of what is awaited. When all has come, the context gets it.
+    fn note(&self, part: impl FnOnce(&mut Parts)) {
+        let ready = {
+            let mut parts = lock(&self.parts);
+            part(&mut parts);
+            match (parts.is_timed, parts.values.is_some()) {
+                (true, true) => parts.target.take().zip(parts.values.take()),
+                _ => None,
+            }
+        };
+        if let Some(((context, group), values)) = ready {
+            context.ended(group, self, values);
+        }
+    }
+}
+
+/// The kernel of `call` whose callback was called last has been enqueued.
+pub fn enqueued(call: CorrelationId, work: WorkId) {
+    let kernel = {
+        let mut chosen = lock(&CHOSEN);
+        let Some(kernels) = chosen.get_mut(&call) else {
+            return;
+        };
+        let kernel = kernels.pop();
+        if kernels.is_empty() {
+            chosen.remove(&call);
+        }
+        kernel
+    };
+    if let Some(kernel) = kernel {
+        lock(&UNTIMED).insert(work, kernel);
+    }
+}
+
+/// The kernel of an entry has ended: its values, or none if it did not run.
+pub fn counted(entry: PoolEntry, values: &[CounterValue]) {
+    let flight = lock(&UNCOUNTED).remove(&entry.handle().handle);
+    let Some(flight) = flight else {
+        return;
+    };
+    // No times come of a kernel that did not run, or that was not told to be enqueued.
+    let is = |one: &Arc<Flight>| Arc::ptr_eq(one, &flight);
+    let mut ends = values.is_empty();
+    lock(&CHOSEN).retain(|_, kernels| {
+        let before = kernels.len();
+        kernels.retain(|one| !is(one));
+        ends |= kernels.len() < before;
+        !kernels.is_empty()
+    });
+    if ends {
+        lock(&UNTIMED).retain(|_, one| !is(one));
+    }
+    flight.note(|parts| {
+        parts.values = Some(values.iter().map(Value::of).collect());
+        parts.is_timed |= ends;
+    });
+}
+
+/// A kernel has ended.
+pub fn completed(completion: &Completion) {
+    let flight = lock(&UNTIMED).remove(&completion.work);
+    let Some(flight) = flight else {
+        return;
+    };
+    // SAFETY: this thread alone has taken the kernel from those whose times are awaited.
+    let record = unsafe { &mut *flight.record.get() };
+    record.complete = to_nanos(completion.completed).map_or(0, |time| time.0);
+    // Clocks of devices are converted with a small error, which does not change the order of times.
+    record.complete = record.complete.max(record.dispatch);
+    let (begin, end) = run(completion.agent, completion, record.complete);
+    record.end = end.clamp(record.dispatch, record.complete);
+    record.begin = begin.clamp(record.dispatch, record.end);
+    flight.note(|parts| parts.is_timed = true);
+}
+
+/// When a kernel began and ended. Until the clock of its device is known, it ended when that was known.
+fn run(agent: AgentId, completion: &Completion, complete: u64) -> (u64, u64) {
+    let of = |time| device_time_to_nanos(agent, time);
+    match (of(completion.start), of(completion.end)) {
+        (Ok(start), Ok(end)) => (start.0, end.0),
+        _ => {
+            let took = completion.end.0.saturating_sub(completion.start.0);
+            (complete.saturating_sub(took), complete)
+        }
+    }
+}
+
+/// Nothing comes any more for the kernels that have not ended: they get what there is.
+pub fn abandon() {
+    let chosen = std::mem::take(&mut *lock(&CHOSEN));
+    let untimed = std::mem::take(&mut *lock(&UNTIMED));
+    let uncounted = std::mem::take(&mut *lock(&UNCOUNTED));
+    let untimed = untimed.into_values();
+    for flight in chosen.into_values().flatten().chain(untimed) {
+        flight.note(|parts| parts.is_timed = true);
+    }
+    for flight in uncounted.into_values() {
+        flight.note(|parts| parts.values = Some(Vec::new()));
+    }
+}

@@ -1,0 +1,279 @@
+//! Kernels that are put into queues: the program's callback is called before, and returns the group that counts the kernel.
+
+use crate::agents::{self, Device};
+use crate::context::{Context, Theirs};
+use crate::flight::{self, Flight};
+use crate::types::{
+    Answer, CallbackData, Failure, Group, Packet, Queue, QueueCallbacks, Signal, Status,
+};
+use crate::{errors, settings, within};
+use core::ffi::{CStr, c_void};
+use gputrail::record::{
+    self, Completion, Domain, KernelDispatch, KernelId, Kind, Operation, QueueId,
+};
+use gputrail::tool::{
+    self, Buffer, BufferOptions, Callback, RecordFormat, Subscriber, describe, kernel_name,
+    to_nanos,
+};
+use gputrail_abi::{kept, lock};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, Weak};
+
+/// `HSA_PACKET_TYPE_KERNEL_DISPATCH`
+const KERNEL_DISPATCH: u16 = 2;
+/// `HSA_QUEUE_FEATURE_KERNEL_DISPATCH`
+const QUEUE_FEATURE: u32 = 1;
+
+/// The callbacks of the program, and what calls them.
+struct Interception {
+    callbacks: QueueCallbacks,
+    data: Theirs<c_void>,
+    has_times: bool,
+    /// Told of devices, completions and queues.
+    watching: Mutex<Option<(Subscriber, tool::Context)>>,
+    /// Counts, on the devices that are known.
+    counting: Mutex<Option<tool::Context>>,
+    buffer: Buffer,
+}
+
+static CURRENT: Mutex<Option<Arc<Interception>>> = Mutex::new(None);
+
+/// Has the callbacks called, in the place of those that were set before.
+pub fn set(callbacks: QueueCallbacks, data: *mut c_void) -> Answer {
+    if callbacks.dispatch.is_none() && callbacks.destroy.is_none() {
+        return Err(Failure::null("each callback"));
+    }
+    remove();
+    let settings = settings::get();
+    if settings.intercept_mode == 0 {
+        return Ok(());
+    }
+    let options = BufferOptions {
+        format: RecordFormat::Raw,
+        ..BufferOptions::default()
+    };
+    let new = Arc::new(Interception {
+        callbacks,
+        data: Theirs(data),
+        has_times: settings.timestamp_on != 0,
+        watching: Mutex::default(),
+        counting: Mutex::default(),
+        buffer: Buffer::new(options, |_| {})?,
+    });
+    new.watch()?;
+    new.count()?;
+    let before = lock(&CURRENT).replace(new);
+    drop(before);
+    Ok(())
+}
+
+/// The callbacks are not called any more. Kernels that have not ended get no values.
+pub fn remove() {
+    let current = lock(&CURRENT).take();
+    if let Some(current) = current {
+        let watching = lock(&current.watching).take();
+        let counting = lock(&current.counting).take();
+        drop((watching, counting));
+        flight::abandon();
+    }
+}
+
+impl Interception {
+    fn watch(self: &Arc<Self>) -> Answer {
+        let named = |domain, name: &CStr| {
+            let found = tool::operation(domain, name);
+            found.ok_or_else(|| {
+                let text = format!("gputrail does not know the operation {name:?}");
+                Failure::new(Status::NOT_INITIALIZED, text)
+            })
+        };
+        let agent_known = named(Domain::RESOURCE, c"agent known")?;
+        let queue_destroyed = named(Domain::RESOURCE, c"queue destroyed")?;
+        let enqueued = named(Domain::KERNEL_DISPATCH, c"kernel enqueue")?;
+        let completed = named(Domain::KERNEL_DISPATCH, c"kernel complete")?;
+        let of: Weak<Interception> = Arc::downgrade(self);
+        let context = tool::Context::new()?;
+        let operations: [Operation; 4] = [agent_known, queue_destroyed, enqueued, completed];
+        let subscriber = context.call_back(&operations, move |callback: Callback<'_>, _| {
+            let Some(this) = of.upgrade() else {
+                return;
+            };
+            let operation = callback.operation();
+            if operation == completed {
+                if let Some(completion) = callback.record::<Completion>() {
+                    flight::completed(completion);
+                }
+            } else if operation == enqueued {
+                // Its work is known at the exit.
+                let kernel = callback.record::<KernelDispatch>();
+                let kernel =
+                    kernel.filter(|kernel| !callback.is_enter() && kernel.work.id.is_some());
+                if let Some(kernel) = kernel {
+                    flight::enqueued(kernel.work.correlation, kernel.work.id);
+                }
+            } else if operation == queue_destroyed {
+                if let Some(queue) = callback.record::<record::Queue>() {
+                    this.destroyed(queue);
+                }
+            } else if let Err(failure) = this.count() {
+                errors::note(failure);
+            }
+        })?;
+        context.start()?;
+        *lock(&self.watching) = Some((subscriber, context));
+        Ok(())
+    }
+
+    /// Counts on all devices that are known now.
+    fn count(self: &Arc<Self>) -> Answer {
+        if self.callbacks.dispatch.is_none() {
+            return Ok(());
+        }
+        let mut counting = lock(&self.counting);
+        // One context counts at a time.
+        *counting = None;
+        let devices = agents::all()?;
+        if devices.is_empty() {
+            return Ok(());
+        }
+        let context = tool::Context::new()?;
+        context.trace_to(&self.buffer, &[Kind::KERNEL_DISPATCH])?;
+        for device in devices {
+            let of = Arc::downgrade(self);
+            let choose = move |dispatch: &KernelDispatch| {
+                let entry = of.upgrade()?.choose(&device, dispatch)?;
+                Some(entry.handle())
+            };
+            context.count_chosen(&self.buffer, device.id, choose, |_| {})?;
+        }
+        context.start()?;
+        *counting = Some(context);
+        Ok(())
+    }
+
+    /// Calls the program's callback for a kernel, and returns where it is counted.
+    fn choose(
+        &self,
+        device: &Device,
+        dispatch: &KernelDispatch,
+    ) -> Option<tool::counting::PoolEntry> {
+        let call = self.callbacks.dispatch?;
+        let work = &dispatch.work;
+        let enqueued = to_nanos(work.enqueued).map_or(0, |time| time.0);
+        let kernel = Flight::new(enqueued, self.has_times);
+        let (queue, queue_index) = next_in(work.queue);
+        let packet = packet(dispatch);
+        let data = CallbackData {
+            agent: device.handle,
+            agent_index: device.index,
+            queue,
+            queue_index,
+            packet: &raw const packet,
+            kernel_name: name(dispatch.kernel).as_ptr(),
+            record: kernel.record(),
+        };
+        let mut group = Group {
+            index: 0,
+            features: std::ptr::null_mut(),
+            feature_count: 0,
+            context: std::ptr::null_mut(),
+        };
+        let status = {
+            let _within = within::enter();
+            // SAFETY: the program's function for this, which has what its type says.
+            unsafe { call(&raw const data, self.data.0, &raw mut group) }
+        };
+        kernel.await_times(work.correlation);
+        if status != Status::SUCCESS || group.context.is_null() {
+            return None;
+        }
+        let begun =
+            Context::found(group.context).and_then(|context| context.begin(group.index, &kernel));
+        match begun {
+            Ok(entry) => entry,
+            Err(failure) => {
+                errors::note(failure);
+                None
+            }
+        }
+    }
+
+    /// A queue is going to be destroyed.
+    fn destroyed(&self, queue: &record::Queue) {
+        if let Some(callback) = self.callbacks.destroy {
+            let (queue, _) = of_queue(queue.id, |_| {});
+            let _within = within::enter();
+            // SAFETY: the program's function for this, and a queue that lasts for ever.
+            unsafe { callback(queue, self.data.0) };
+        }
+    }
+}
+
+/// A queue as the program sees it, and the number of the kernels that were put into it.
+#[derive(Copy, Clone)]
+struct Known(*mut Queue, u64);
+
+// SAFETY: queues that last for ever, which the library does not change.
+unsafe impl Send for Known {}
+
+/// A queue, after `change` of the number of its kernels; the number before.
+fn of_queue(id: QueueId, change: impl FnOnce(&mut u64)) -> (*mut Queue, u64) {
+    static QUEUES: LazyLock<Mutex<HashMap<QueueId, Known>>> = LazyLock::new(Mutex::default);
+    let mut queues = lock(&QUEUES);
+    let known = queues.entry(id).or_insert_with(|| {
+        let handle = describe::<record::Queue>(id).map_or(0, |queue| queue.handle);
+        let queue = Queue {
+            queue_type: 0,
+            features: QUEUE_FEATURE,
+            base_address: std::ptr::null_mut(),
+            doorbell_signal: Signal { handle: 0 },
+            size: 0,
+            reserved: 0,
+            id: handle,
+        };
+        Known(Box::into_raw(Box::new(queue)), 0)
+    });
+    let before = known.1;
+    change(&mut known.1);
+    (known.0, before)
+}
+
+/// The queue of the next kernel, and the kernel's number there.
+fn next_in(queue: QueueId) -> (*const Queue, u64) {
+    let (queue, index) = of_queue(queue, |count| *count += 1);
+    (queue.cast_const(), index)
+}
+
+/// The name of a kernel, which lasts for ever.
+fn name(kernel: KernelId) -> &'static CStr {
+    static NAMES: LazyLock<Mutex<HashMap<KernelId, &'static CStr>>> = LazyLock::new(Mutex::default);
+    if let Some(known) = lock(&NAMES).get(&kernel) {
+        return known;
+    }
+    let name = kept(&kernel_name(kernel).unwrap_or_default());
+    lock(&NAMES).insert(kernel, name);
+    name
+}
+
+/// The packet that HSA would have for a kernel.
+fn packet(dispatch: &KernelDispatch) -> Packet {
+    let local = dispatch.static_local_memory;
+    Packet {
+        header: KERNEL_DISPATCH,
+        setup: match dispatch.dimensions {
+            0 => 3,
+            dimensions => dimensions.into(),
+        },
+        workgroup_size: dispatch
+            .workgroup
+            .map(|size| size.min(u16::MAX.into()) as u16),
+        reserved0: 0,
+        grid_size: dispatch.grid.map(|size| size.min(u32::MAX.into()) as u32),
+        private_segment_size: dispatch.private_memory,
+        group_segment_size: local.saturating_add(dispatch.dynamic_local_memory),
+        kernel_object: dispatch.kernel.0.into(),
+        kernarg_address: std::ptr::null_mut(),
+        reserved2: 0,
+        completion_signal: Signal { handle: 0 },
+    }
+}

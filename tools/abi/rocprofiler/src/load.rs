@@ -1,0 +1,173 @@
+//! How the library comes into a program, and the tool that it loads.
+//!
+//! Linked, opened or preloaded, it prepares gputrail when it is loaded. As a tool of gputrail (`gputrail record --tool`) it
+//! finds that prepared. Then it loads the tool that `ROCP_TOOL_LIB` names.
+
+use crate::types::{Answer, Failure, Settings, Status};
+use crate::{errors, rocprofiler_version_major, settings};
+use core::ffi::{CStr, c_void};
+use gputrail::tool::{Finaliser, Tool};
+use std::error::Error;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+/// Names the library of a tool.
+const TOOL_VARIABLE: &str = "ROCP_TOOL_LIB";
+/// Names a file with definitions of metrics.
+const METRICS_VARIABLE: &str = "ROCP_METRICS";
+const GPUTRAIL: &CStr = c"libgputrail.so.0";
+
+gputrail::tool!(c"librocprofiler64", initialise);
+
+/// Whether gputrail is prepared, or why it is not.
+static PREPARED: OnceLock<Result<(), String>> = OnceLock::new();
+/// The tool's `OnUnloadTool`, until it has been called.
+static UNLOAD: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Called by the loader when the library is loaded.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOADED: extern "C" fn() = loaded;
+
+extern "C" fn loaded() {
+    gputrail_abi::contained(|| {
+        // SAFETY: asks for a library that is loaded already.
+        let found = unsafe { libc::dlopen(GPUTRAIL.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) };
+        // Where gputrail is in the process, it is loading this library as a tool, or the program's first call prepares it.
+        if found.is_null()
+            && let Err(failure) = prepared()
+            && std::env::var_os(TOOL_VARIABLE).is_some()
+        {
+            message(TOOL_VARIABLE, &failure.text);
+        }
+    });
+}
+
+/// Prepares gputrail, before the program's first call of OpenCL, and loads the tool.
+pub fn prepared() -> Answer {
+    let inside = rocprofiler_version_major as *const ();
+    let prepared = PREPARED.get_or_init(|| {
+        gputrail_abi::prepare(inside)?;
+        // SAFETY: a function of this library, which is never unloaded.
+        unsafe { libc::atexit(unload) };
+        Ok(())
+    });
+    if let Err(text) = prepared {
+        return Err(Failure::new(Status::NOT_INITIALIZED, text.clone()));
+    }
+    define();
+    load_tool();
+    Ok(())
+}
+
+/// Adds the definitions of `ROCP_METRICS`.
+fn define() {
+    static ONCE: AtomicBool = AtomicBool::new(false);
+    if ONCE.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let Some(file) = std::env::var_os(METRICS_VARIABLE).filter(|file| !file.is_empty()) else {
+        return;
+    };
+    if let Err(error) = gputrail::tool::counting::add(&file.to_string_lossy()) {
+        message(METRICS_VARIABLE, &error.text);
+    }
+}
+
+/// gputrail has loaded the library as a tool.
+fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
+    let _ = PREPARED.set(Ok(()));
+    define();
+    if !load_tool() {
+        return Err(format!("{TOOL_VARIABLE} names no tool that could be loaded").into());
+    }
+    Ok(Box::new(|| unload()))
+}
+
+/// Loads the tool, once in a process. `false` if there is none, when it is called first.
+fn load_tool() -> bool {
+    static ONCE: AtomicBool = AtomicBool::new(false);
+    if ONCE.swap(true, Ordering::Relaxed) {
+        return true;
+    }
+    let Some(path) = std::env::var_os(TOOL_VARIABLE).filter(|path| !path.is_empty()) else {
+        return false;
+    };
+    let Ok(name) = CString::new(path.as_bytes()) else {
+        return false;
+    };
+    make_global();
+    // SAFETY: opens a library, whose constructors run; the user requests it.
+    let tool = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if tool.is_null() {
+        // SAFETY: the text of the latest failure of this thread, or null.
+        let reason = unsafe { libc::dlerror().as_ref() };
+        // SAFETY: it ends with a 0, and is copied before another call of the loader.
+        let reason = reason.map(|reason| unsafe { CStr::from_ptr(reason) }.to_string_lossy());
+        message(TOOL_VARIABLE, &reason.unwrap_or_default());
+        return false;
+    }
+    // SAFETY: an open library, and names that end with a 0.
+    let find = |name: &CStr| unsafe { libc::dlsym(tool, name.as_ptr()) };
+    UNLOAD.store(find(c"OnUnloadTool"), Ordering::Release);
+    let (with_settings, without) = (find(c"OnLoadToolProp"), find(c"OnLoadTool"));
+    if !with_settings.is_null() {
+        // SAFETY: a tool's function of this name has this type.
+        let load = unsafe {
+            core::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut Settings)>(with_settings)
+        };
+        // Tools may be built with more properties than there are here.
+        #[repr(C)]
+        struct Room(Settings, [u64; 64]);
+        let mut room = Room(settings::get(), [0; 64]);
+        // SAFETY: the tool's function for this, with room for the properties.
+        unsafe { load((&raw mut room).cast()) };
+        settings::set(room.0);
+    } else if !without.is_null() {
+        // SAFETY: a tool's function of this name has this type.
+        let load = unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(without) };
+        // SAFETY: the tool's function for this.
+        unsafe { load() };
+    } else {
+        let text = format!(
+            "{} has neither OnLoadTool nor OnLoadToolProp",
+            path.display()
+        );
+        message(TOOL_VARIABLE, &text);
+        return false;
+    }
+    true
+}
+
+/// Calls the tool's `OnUnloadTool`, once.
+extern "C" fn unload() {
+    let unload = UNLOAD.swap(std::ptr::null_mut(), Ordering::AcqRel);
+    if !unload.is_null() {
+        // SAFETY: a tool's function of this name has this type.
+        let unload = unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(unload) };
+        // SAFETY: the tool's function for this.
+        unsafe { unload() };
+    }
+}
+
+/// Has tools find the functions of this library, also those that are not linked with it.
+fn make_global() {
+    // SAFETY: zeros are a valid value of this structure of pointers.
+    let mut own: libc::Dl_info = unsafe { std::mem::zeroed() };
+    let inside = rocprofiler_version_major as *const c_void;
+    // SAFETY: any address may be asked about, and there is a place for the answer; the name is the loader's, which lasts.
+    unsafe {
+        if libc::dladdr(inside, &mut own) != 0 && !own.dli_fname.is_null() {
+            let how = libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_GLOBAL;
+            libc::dlopen(own.dli_fname, how);
+        }
+    }
+}
+
+/// Tells the user about a variable of the environment.
+fn message(variable: &str, text: &str) {
+    errors::note(Failure::state(format!("{variable}: {text}")));
+    eprintln!("librocprofiler64: {variable}: {text}");
+}
