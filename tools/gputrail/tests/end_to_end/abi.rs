@@ -160,7 +160,11 @@ fn two_threads_use_gpuperfapi_and_rocprofiler() {
     let of_rocprofiler = [C, &["-DOF_ROCPROFILER"]].concat();
     for (abi, compiler) in [(GPUPERFAPI, C), (ROCPROFILER, &of_rocprofiler)] {
         let program = abi.program(&dir, compiler, "tests/programs/abi/threads.c", true);
-        let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
+        // Before the folders of cargo, where the library has none beside it.
+        let ended = run(dir
+            .untraced(Driver::Threaded, &program, &[])
+            .env("LD_LIBRARY_PATH", dir.path()))
+        .well();
         assert_eq!(ended.text(), "passed\n");
         assert_eq!(ended.stderr, "");
     }
