@@ -1019,7 +1019,6 @@ typedef struct gputrail_operation {
 /*
  * The first 8 bytes of every record.
  *
- * text
  * byte 0      1      2..4               4..8
  *     kind   flags  size in 8-byte words  sequence
  */
@@ -2029,7 +2028,6 @@ typedef struct gputrail_simulation_report {
 /*
  * One API call, from enter to exit. 64 bytes.
  *
- * text
  * 0 header                     8 start            16 end
  * 24 correlation id            32 ancestor         40 external id
  * 48 thread   52 return code   56 domain, operation   60 reserved

@@ -105,7 +105,8 @@ fn comment_of(text: &[String], indent: &str) -> Vec<String> {
         .iter()
         .map(|line| line.trim_end())
         .take_while(|line| line.trim() != "# Safety")
-        .filter(|line| !line.trim().starts_with("```"))
+        // A fence of a text is its language, without the marks of Markdown.
+        .filter(|line| !line.trim().starts_with("```") && line.trim() != "text")
         .collect();
     let end = text
         .iter()

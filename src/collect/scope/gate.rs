@@ -146,8 +146,12 @@ impl Gate {
         let names = self.board.names();
         let select = |selection: &mut Selection| {
             if !scope.kinds.is_empty() {
-                // Losses are always recorded.
-                selection.kinds = KindSet::of(&scope.kinds).or(KindSet::of(&[Kind::LOSS]));
+                // What a scope cannot name (completions, losses, samples, counters) goes with the kinds that it names.
+                let not_named = selection.kinds.without(KindSet::of(&super::KINDS));
+                selection.kinds = not_named.or(KindSet::of(&scope.kinds));
+                if scope.environment_period.is_some() {
+                    selection.kinds = selection.kinds.or(KindSet::of(&[Kind::ENVIRONMENT]));
+                }
             }
             for operation in names.all::<OperationName>() {
                 let name = names.text(operation.name).unwrap_or_default();

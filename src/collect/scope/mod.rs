@@ -27,11 +27,15 @@ const SELECTED: &str = "; selected: ";
 
 /// Describes a recording by this policy, made in this `manner`.
 pub(crate) fn configuration(manner: &str, policy: Policy, scope: &Scope) -> String {
-    let selected = match scope.is_everything() {
+    format!("{manner}, {policy} policy{}", selected(scope))
+}
+
+/// The end of a description: what the scope selects, or nothing if that is everything.
+pub(crate) fn selected(scope: &Scope) -> String {
+    match scope.is_everything() {
         true => String::new(),
         false => format!("{SELECTED}{}", scope.to_text()),
-    };
-    format!("{manner}, {policy} policy{selected}")
+    }
 }
 
 /// Returns whether a recording with this description holds only a part of the calls and work: those that the scope

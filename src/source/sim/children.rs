@@ -88,7 +88,7 @@ impl Thread {
         child.work = enqueued.work.id;
         let mut host = self.host();
         host.write(child);
-        host.write(record);
+        runtime.write_work(&mut host, record);
         drop(host);
         self.kernel_launched(module, index, launch, (&enqueued, demand), chosen);
     }

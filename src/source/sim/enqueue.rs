@@ -535,8 +535,9 @@ impl Thread {
         record: &R,
     ) {
         let followers = callbacks::enqueued(&self.site(), call, operations, kernel, record);
-        self.host().write(*record);
-        self.runtime.set_followers(followers);
+        let runtime = self.runtime.clone();
+        runtime.write_work(&mut self.host(), *record);
+        runtime.set_followers(followers);
     }
 
     /// The header of a kernel's record before the kernel is enqueued in `stream`.

@@ -5,7 +5,7 @@
 //! device, and from then on maps the pages into devices instead of moving them there.
 
 use super::memory::Pointer;
-use super::runtime::{Runtime, count};
+use super::runtime::{Runtime, completion_buffers, count};
 use super::thread::Thread;
 use super::time::Moment;
 use crate::collect::correlation::HostThread;
@@ -217,6 +217,7 @@ impl Runtime {
             (_, None) => TransferKind::DEVICE_TO_HOST,
             _ => TransferKind::PEER_TO_PEER,
         };
+        let buffers = completion_buffers(host, Kind::MEMORY_COPY);
         host.write(copy);
         count(&self.counts.copies);
         let mut clock = device.clock.borrow_mut();
@@ -226,7 +227,7 @@ impl Runtime {
         (completion.queued, completion.submitted) = (completion.start, completion.start);
         completion.end = clock.read(end);
         completion.completed = self.ticks_at(end);
-        host.write(completion);
+        host.write_to(buffers, completion);
     }
 }
 

@@ -72,6 +72,7 @@ use crate::collect::operations::{OperationInfo, resource};
 use crate::collect::process;
 use crate::collect::recorder::Recorder;
 use crate::collect::sampling::{Configuration, Request};
+use crate::collect::scope;
 use crate::collect::source::Source;
 use crate::record::{
     Agent, AgentId, Context, CorrelationId, Domain, ExternalKind, Nanos, Process, ProcessId, Queue,
@@ -299,7 +300,8 @@ impl Demo {
         ));
         process.host = names.string("simulated");
         process.version = names.string(env!("CARGO_PKG_VERSION"));
-        process.configuration = names.string("virtual time");
+        let selected = scope::selected(recorder.gate().scope());
+        process.configuration = names.string(&format!("virtual time{selected}"));
         process.main_thread = ThreadId(runtime::FIRST_THREAD);
         names.process(process);
         self.name_steps(names);

@@ -33,7 +33,7 @@ use crate::collect::recorder::Recorder;
 use crate::collect::sampling::SamplingError;
 use crate::collect::sampling::lines::Lines;
 use crate::collect::source::Source;
-use crate::collect::switchboard::Switchboard;
+use crate::collect::switchboard::{Buffers, Switchboard};
 use crate::platform::sync::lock_std;
 use crate::record::*;
 use std::cell::{Cell, RefCell};
@@ -173,6 +173,8 @@ pub(super) struct WorkState {
     stream: Stream,
     pub(super) queued: Moment,
     pub(super) submitted: Moment,
+    /// The buffers that get its completion.
+    buffers: Buffers,
     /// Subscribers to its completion.
     followers: Option<Followers>,
     /// The page fault at its start.
@@ -198,6 +200,12 @@ pub(super) struct EnqueuedWork {
     pub(super) work: WorkHeader,
     pub(super) queue_number: u32,
     pub(super) index: WorkIndex,
+}
+
+/// The buffers that get the completion of work whose record, of this kind, is written now.
+pub(super) fn completion_buffers(host: &HostThread, kind: Kind) -> Buffers {
+    host.buffers_for(kind)
+        .and(host.buffers_for(Kind::COMPLETION))
 }
 
 /// Flushes if few blocks are empty: in a simulation the collector does not run in time.
@@ -491,6 +499,7 @@ impl Runtime {
             stream,
             queued: self.now(),
             submitted,
+            buffers: Buffers::default(),
             followers: None,
             fault: None,
             family: None,
@@ -539,6 +548,14 @@ impl Runtime {
         if let Some(work) = self.works.borrow_mut().last_mut() {
             work.instructions = Some(of);
         }
+    }
+
+    /// Writes the record of the work enqueued last, whose completion goes to the same buffers.
+    pub(super) fn write_work<R: Record>(&self, host: &mut HostThread, record: R) {
+        if let Some(work) = self.works.borrow_mut().last_mut() {
+            work.buffers = completion_buffers(host, R::KIND);
+        }
+        host.write(record);
     }
 
     /// Sets the followers of the work enqueued last.
@@ -613,6 +630,7 @@ impl Runtime {
             work.completed = true;
             let (queued, submitted, stream) = (work.queued, work.submitted, work.stream);
             let (id, correlation, fault) = (work.id, work.correlation, work.fault);
+            let buffers = work.buffers;
             let (family, instructions) = (work.family.take(), work.instructions.take());
             drop(works);
             self.keep_room();
@@ -636,7 +654,7 @@ impl Runtime {
             record.end = clock.read(finished.end);
             record.completed = self.ticks();
             record.agent = device.agent;
-            host.write(record);
+            host.write_to(buffers, record);
             host.work_ends(record.correlation, record.completed);
             if let Some(mut followers) = followers {
                 callbacks::completed(&host, &mut followers, &record);

@@ -318,7 +318,7 @@ pub struct Record {
 
     /// Read the clocks, temperature, power and fan of agents at this period, as counters of the trace: of processors, from
     /// 1ms, and of the simulated GPU. CUDA reports them at a period of its own
-    #[arg(long, value_name = "PERIOD", value_parser = scope::time)]
+    #[arg(long, value_name = "PERIOD", value_parser = period)]
     pub environment_period: Option<Duration>,
 
     /// Name the pushed range, with its domain, beside the calls and work inside of it, as their argument `range`
@@ -730,7 +730,7 @@ pub struct Demo {
 
     /// Have the kernels of a device take turns of this length, of at least 1us: each runs alone, and is preempted while the others
     /// have theirs
-    #[arg(long, value_name = "TIME", value_parser = scope::time, conflicts_with = "tool")]
+    #[arg(long, value_name = "TIME", value_parser = period, conflicts_with = "tool")]
     pub time_slice: Option<Duration>,
 
     /// Steps of the simulated training
@@ -757,7 +757,7 @@ pub struct Demo {
 
     /// Read the clocks, temperature, power and fan of agents at this period, as counters of the trace: of processors, from
     /// 1ms, and of the simulated GPU. CUDA reports them at a period of its own
-    #[arg(long, value_name = "PERIOD", value_parser = scope::time)]
+    #[arg(long, value_name = "PERIOD", value_parser = period)]
     pub environment_period: Option<Duration>,
 
     /// Record only this kind, as in `record`: instruction-count counts each instruction of the kernels, beside
@@ -902,6 +902,16 @@ pub enum HotspotsFormat {
     Csv,
 }
 
+/// A time after which something is done again.
+fn period(text: &str) -> Result<Duration, String> {
+    const LEAST: Duration = Duration::from_micros(1);
+    let period = scope::time(text).map_err(|error| error.to_string())?;
+    match period >= LEAST {
+        true => Ok(period),
+        false => Err("expected at least 1us".to_owned()),
+    }
+}
+
 fn sampling_method(name: &str) -> Result<SamplingMethod, String> {
     SamplingMethod::from_name(name).ok_or_else(|| "expected host-trap or stochastic".into())
 }
@@ -957,6 +967,14 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn periods_are_at_least_a_microsecond() {
+        assert_eq!(period("1us"), Ok(Duration::from_micros(1)));
+        for text in ["0ms", "100ns", "x"] {
+            assert!(period(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -305,6 +305,16 @@ fn executed_instructions_are_beside_samples_and_the_same_in_captures_and_traces(
     let all = demo.iter().chain(&counted).chain(&sampled);
     let demo: Vec<&str> = all.copied().filter(|word| *word != "-q").collect();
     let told = well(&mut dir.gputrail(demo)).stderr;
+    assert!(!told.contains("had not completed"), "{told}");
+    well(&mut dir.gputrail(["check", "i.pftrace"]));
+    let waves = ["--counters", "SQ_WAVES", "-o", "c.pftrace"];
+    let counting = ["demo", "--steps", "1", "--kind", "kernel-dispatch"];
+    let counting = counting.iter().chain(&waves);
+    let told_of_waves = well(&mut dir.gputrail(counting)).stderr;
+    assert!(
+        !told_of_waves.contains("nothing was counted"),
+        "{told_of_waves}"
+    );
     let read = |file: &str| -> serde_json::Value {
         let json = ["hotspots", file, "--format", "json"];
         serde_json::from_str(&well(&mut dir.gputrail(json)).text()).unwrap()
