@@ -199,7 +199,7 @@ pub struct Report {
     pub dropped: u64,
     /// The number of entries that were left out for lack of space.
     pub left_out: u64,
-    /// What is missing from the recording, and why, by its notes: the first ones.
+    /// The first notes of the recording that say what is missing from it, and why.
     pub missing: Vec<String>,
 }
 

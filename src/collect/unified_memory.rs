@@ -39,6 +39,7 @@ impl Enabled {
         }
     }
 
+    #[cfg(any(feature = "sim", test))]
     fn is_enabled(&self, agent: AgentId, counter: UnifiedMemoryCounterKind) -> bool {
         let mask = self.of_agents.get(&agent).unwrap_or(&self.all);
         mask & 1 << (counter.0 & 31) != 0
@@ -64,6 +65,7 @@ pub fn configure(
 }
 
 /// Whether events of `counter` are recorded that `source` caused, and that concern `destination`.
+#[cfg(feature = "sim")]
 pub(crate) fn is_enabled(
     (source, destination): (AgentId, AgentId),
     counter: UnifiedMemoryCounterKind,

@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What has been added.
+/// The metrics that have been added.
 static ADDED: Mutex<Option<Arc<Sources>>> = Mutex::new(None);
 
 fn added() -> MutexGuard<'static, Option<Arc<Sources>>> {
@@ -32,7 +32,7 @@ pub fn add_metrics(file: &Path) -> io::Result<Vec<Refused>> {
 }
 
 /// The counters of a device whose architecture has this name, with the metrics that were added.
-pub(crate) fn with_added(name: &str, architecture: Arc<Architecture>) -> Arc<Architecture> {
+pub fn with_added(name: &str, architecture: Arc<Architecture>) -> Arc<Architecture> {
     match added().clone() {
         Some(added) => Arc::new(extended(name, &architecture, &added)),
         None => architecture,
@@ -79,7 +79,7 @@ fn extended(name: &str, architecture: &Architecture, added: &Sources) -> Archite
     };
     let mut sources = Sources::default();
     sources.architectures.insert(name.to_owned(), definitions);
-    // What is refused has counters that the device does not have.
+    // Refused metrics have counters that the device does not have.
     let mut catalogue = Catalogue::from(sources);
     catalogue.architectures.remove(name).unwrap_or_default()
 }

@@ -101,7 +101,7 @@ pub struct CounterInput {
 pub struct InputError {
     /// Its number, from 1.
     pub line: usize,
-    /// What was expected.
+    /// The expectation that the line does not meet.
     pub problem: String,
 }
 

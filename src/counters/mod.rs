@@ -29,8 +29,7 @@ mod passes;
 mod rocprofiler_sdk;
 mod rocprofiler_v1;
 
-pub use added::add_metrics;
-pub(crate) use added::with_added;
+pub use added::{add_metrics, with_added};
 #[cfg(feature = "cuda")]
 pub(crate) use catalogue::nearest;
 pub use catalogue::{

@@ -22,6 +22,7 @@ pub(crate) type MessageReader = fn(&str) -> bool;
 static READER: OnceLock<MessageReader> = OnceLock::new();
 
 /// Has `reader` asked for each message from now on. There is one in the process; a second one is not taken.
+#[cfg(feature = "capi")]
 pub(crate) fn set_message_reader(reader: MessageReader) {
     let _ = READER.set(reader);
 }

@@ -343,7 +343,7 @@ pub struct PooledKernels(QuietMutex<Kernels>);
 
 #[derive(Default)]
 struct Kernels {
-    /// Those whose work has not been told, by their calls. The kernels of one call end in their order.
+    /// Kernels whose work has not been told, by their calls. The kernels of one call end in their order.
     by_call: HashMap<CorrelationId, VecDeque<Chosen>>,
     by_work: HashMap<WorkId, Chosen>,
 }

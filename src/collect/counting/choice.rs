@@ -47,7 +47,7 @@ pub trait DispatchCounting: Send + Sync {
     }
 }
 
-/// What was read of the basic counters of one dispatch.
+/// The readings of the basic counters of one dispatch.
 #[derive(Clone, Debug, Default)]
 pub struct DispatchReadings {
     /// The call that enqueued it.
@@ -97,6 +97,7 @@ impl Choice {
     }
 
     /// Tells the tool the work of the kernel for which it has chosen counters.
+    #[cfg(feature = "sim")]
     pub fn enqueued(&self, call: CorrelationId, work: WorkId) {
         self.call(|tool| tool.enqueued(call, work));
     }

@@ -71,6 +71,7 @@ impl ValueRecords {
     }
 
     /// The properties of the agent.
+    #[cfg(feature = "sim")]
     pub fn properties(&self) -> &HashMap<Property, f64> {
         &self.properties
     }

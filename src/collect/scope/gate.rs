@@ -146,7 +146,7 @@ impl Gate {
         let names = self.board.names();
         let select = |selection: &mut Selection| {
             if !scope.kinds.is_empty() {
-                // What a scope cannot name (completions, losses, samples, counters) goes with the kinds that it names.
+                // Kinds that a scope cannot name (completions, losses, samples, counters) go with those that it names.
                 let not_named = selection.kinds.without(KindSet::of(&super::KINDS));
                 selection.kinds = not_named.or(KindSet::of(&scope.kinds));
                 if scope.environment_period.is_some() {

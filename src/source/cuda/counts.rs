@@ -48,7 +48,7 @@ impl Count {
     }
 }
 
-/// What the user can do where CUPTI drops records. Our buffers do not fill: it gets another one whenever it asks.
+/// Advice to the user where CUPTI drops records. Our buffers do not fill: it gets another one whenever it asks.
 const DROPPED_BY: &str =
     "dropped by CUPTI, which had no room for them: recording less (--kind, --kernel) leaves more";
 pub(super) static DROPPED: Count = Count::loss(RECORD, DROPPED_BY);

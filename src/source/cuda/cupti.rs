@@ -3,7 +3,7 @@
 use super::devices::DRIVER;
 use super::ffi::{Cuda, call};
 use super::library::{CUPTI_VARIABLE, load};
-use super::places::{self, Surroundings, Versions, cupti_major};
+use super::places::{self, Surroundings, Versions};
 use crate::platform::system::loader_reason;
 use libloading::os::unix::Library;
 use std::mem::ManuallyDrop;
@@ -46,7 +46,7 @@ pub(super) struct Found {
 impl Found {
     /// The versions that must fit each other, in words. `version` is that of the library's API, 0 if it does not tell.
     pub fn describe(&self, version: u32) -> String {
-        let mut text = match cupti_major(&self.path) {
+        let mut text = match places::cupti_major(&self.path) {
             Some(major) => format!("libcupti is of CUDA {major}"),
             None => "the version of libcupti is unknown".to_owned(),
         };

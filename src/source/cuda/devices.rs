@@ -37,7 +37,7 @@ pub struct Device {
 /// The least compute capability that CUPTI samples, and whose kernels its range profiler counts: 7.0.
 const LEAST_SAMPLED: u32 = 70;
 const LEAST_COUNTED: u32 = 70;
-/// What counts on devices and with libraries that are too old for the range profiler.
+/// The interfaces that count on devices and with libraries that are too old for the range profiler.
 pub(super) const NOT_USED: &str = "The Event and Metric APIs, by which CUPTI before CUDA 13.0 counts on older devices, are not used";
 
 impl Device {

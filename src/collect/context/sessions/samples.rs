@@ -53,7 +53,7 @@ impl Pass {
     }
 }
 
-/// What the kernels of a sample counted in one pass.
+/// The counts of a sample's kernels in one pass.
 #[derive(Default)]
 struct Sample {
     id: u32,
@@ -62,7 +62,7 @@ struct Sample {
     sum: Sum,
 }
 
-/// What several kernels counted.
+/// The sum of the counts of several kernels.
 #[derive(Clone, Default)]
 pub(super) struct Sum {
     pub readings: Vec<(Counted, Reading)>,
@@ -137,7 +137,7 @@ impl Session {
         Ok(self.parts(id).flatten().all(|part| part.pending == 0))
     }
 
-    /// What a sample counted in all passes. Its time is that of the last one.
+    /// The counts of a sample in all passes. Its time is that of the last one.
     pub fn sum(&self, id: u32) -> Sum {
         let mut all = Sum::default();
         for part in self.parts(id).flatten() {
