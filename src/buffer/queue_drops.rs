@@ -1,8 +1,8 @@
 //! Counts of dropped records by the context, queue and stream of the runtime that they name.
 
+use crate::platform::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::record::{Allocation, ContextId, Header, Kind, QueueId, StreamId, WorkHeader};
 use core::mem::offset_of;
-use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64, Ordering};
 
 /// Places whose drops are counted. Those of further places are counted by kind only.
 const PLACES: usize = 128;
@@ -76,29 +76,25 @@ const TAKEN: u32 = 1;
 const READY: u32 = 2;
 
 struct Entry {
-    state: PlainU32,
-    context: PlainU32,
-    queue: PlainU32,
-    stream: PlainU32,
-    count: PlainU64,
+    state: AtomicU32,
+    context: AtomicU32,
+    queue: AtomicU32,
+    stream: AtomicU32,
+    count: AtomicU64,
 }
 
 /// The counts of one buffer. Two entries may have the same place, if two threads added it at a time.
-pub(super) struct QueueDrops([Entry; PLACES]);
+pub(super) struct QueueDrops<const N: usize = PLACES>([Entry; N]);
 
-impl QueueDrops {
-    pub fn new() -> QueueDrops {
-        QueueDrops(
-            [const {
-                Entry {
-                    state: PlainU32::new(FREE),
-                    context: PlainU32::new(0),
-                    queue: PlainU32::new(0),
-                    stream: PlainU32::new(0),
-                    count: PlainU64::new(0),
-                }
-            }; PLACES],
-        )
+impl<const N: usize> QueueDrops<N> {
+    pub fn new() -> QueueDrops<N> {
+        QueueDrops(std::array::from_fn(|_| Entry {
+            state: AtomicU32::new(FREE),
+            context: AtomicU32::new(0),
+            queue: AtomicU32::new(0),
+            stream: AtomicU32::new(0),
+            count: AtomicU64::new(0),
+        }))
     }
 
     /// Counts a record that was dropped. Neither waits nor allocates.
@@ -148,7 +144,7 @@ impl Entry {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -162,7 +158,7 @@ mod tests {
 
     #[test]
     fn drops_are_counted_by_place_and_taken_once() {
-        let drops = QueueDrops::new();
+        let drops = <QueueDrops>::new();
         for (context, queue, times) in [(1, 1, 3), (1, 2, 4), (2, 3, 5)] {
             (0..times).for_each(|_| drops.count(place(context, queue)));
         }
@@ -185,7 +181,7 @@ mod tests {
 
     #[test]
     fn drops_at_too_many_places_are_counted_elsewhere_only() {
-        let drops = QueueDrops::new();
+        let drops = <QueueDrops>::new();
         for queue in 1..=PLACES as u32 + 10 {
             drops.count(place(1, queue));
         }
@@ -204,5 +200,44 @@ mod tests {
         let found = QueuePlace::of(Kind::MEMORY_ALLOCATION, bytemuck::bytes_of(&allocation));
         assert_eq!((found.context, found.queue), (ContextId(7), QueueId::NONE));
         assert_eq!(QueuePlace::of(Kind::API, bytes), QueuePlace::NONE);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::{sync::Arc, thread};
+
+    /// Two threads count drops at `places`, while a third takes those of the first place.
+    fn counted_by_two_threads(places: [u32; 2]) {
+        loom::model(move || {
+            let drops = Arc::new(QueueDrops::<2>::new());
+            let [first, second] = places.map(|context| QueuePlace {
+                context: ContextId(context),
+                ..QueuePlace::NONE
+            });
+            let counting = [first, second].map(|place| {
+                let drops = drops.clone();
+                thread::spawn(move || drops.count(place))
+            });
+            let early = drops.take(first);
+            counting.map(|thread| thread.join().expect("counts"));
+            if first == second {
+                assert_eq!(early + drops.take(first), 2);
+            } else {
+                assert_eq!(early + drops.take(first), 1);
+                assert_eq!(drops.take(second), 1);
+            }
+        });
+    }
+
+    #[test]
+    fn drops_at_one_place_are_all_counted_once() {
+        counted_by_two_threads([1, 1]);
+    }
+
+    #[test]
+    fn drops_at_two_places_are_counted_at_theirs() {
+        counted_by_two_threads([1, 2]);
     }
 }

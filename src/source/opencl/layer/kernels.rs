@@ -12,7 +12,7 @@ use super::{programs, replay};
 use crate::collect::operations::resource;
 use crate::collect::process;
 use crate::platform::sync::PerProcess;
-use crate::record::{ContextId, KernelDispatch, KernelId, KernelSymbol, Module};
+use crate::record::{ContextId, KernelDispatch, KernelId, KernelSymbol};
 use bytemuck::{Pod, Zeroable};
 use core::slice;
 use std::collections::HashMap;
@@ -49,7 +49,8 @@ impl Launch {
 pub(super) struct KernelInfo {
     launch: Launch,
     references: u32,
-    unused: [u32; 9],
+    context: ContextId,
+    unused: [u32; 8],
 }
 object!(cl_kernel, KernelInfo, KERNELS);
 
@@ -222,6 +223,7 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     let mut record = KernelSymbol::blank();
     record.name = names.string(&name);
     record.module = programs::module(program);
+    info.context = programs::context_of(program).unwrap_or_default();
     record.handle = kernel.into();
     record.local_memory = bytes(CL_KERNEL_LOCAL_MEM_SIZE);
     record.private_memory = bytes(CL_KERNEL_PRIVATE_MEM_SIZE);
@@ -241,10 +243,7 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
 
 /// The context of a kernel that is known.
 pub(super) fn context_of(kernel: cl_kernel) -> Option<ContextId> {
-    let (info, names) = (KERNELS.get(kernel)?, process::names()?);
-    let symbol = names.get::<KernelSymbol>(info.launch.id.0)?;
-    let module = names.get::<Module>(symbol.module.0)?;
-    Some(module.context)
+    KERNELS.get(kernel).map(|info| info.context)
 }
 
 /// The kernel of a host function.

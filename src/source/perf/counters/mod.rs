@@ -169,6 +169,12 @@ impl HostCounters {
         Machine::this().notes(&sysfs::root())
     }
 
+    /// Finds the counters of the machine that is described below `root`, for the fuzz target.
+    #[cfg(fuzzing)]
+    pub fn machine_notes_of(root: &std::path::Path) -> Vec<String> {
+        Machine::find(root).notes(root)
+    }
+
     /// Whether any agent of this process is counted for each dispatch.
     #[inline(always)]
     pub fn is_active() -> bool {

@@ -374,3 +374,24 @@ fn a_program_that_observes_itself_is_recorded_as_well() {
         ]
     );
 }
+
+#[test]
+fn a_recorded_call_with_a_callback_makes_no_system_call() {
+    needs!(a_recorded_call_with_a_callback_makes_no_system_call:
+        Need::OpenClToolchain, Need::Pocl, Need::Program("strace"));
+    let dir = TestDir::new();
+    let program = linked(&dir, C, "c_api_hot");
+    // Those of the calling thread alone: others look at buffers from time to time.
+    let system_calls = |calls: u32| -> usize {
+        let mut command = dir.untraced(Driver::Threaded, "strace", &["-qq", "-o", "calls"]);
+        command.arg(&program).arg(calls.to_string());
+        let said = format!("{} callbacks with a context, all recorded\n", 2 * calls);
+        assert_eq!(run(&mut command).well().text(), said);
+        let calls = std::fs::read_to_string(dir.join("calls")).unwrap();
+        calls.lines().count()
+    };
+    // The first run compiles the kernel.
+    system_calls(1);
+    let (few, many) = (system_calls(100), system_calls(20_100));
+    assert!(many < few + 2_000, "{few} and {many}");
+}
