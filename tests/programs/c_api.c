@@ -1,5 +1,6 @@
 /* Every misuse of the C API, each with its status, and the library works on. Compiled as C and as C++. */
 #include "gputrail.h"
+#include "checks.h"
 #include "handles.h"
 #include <pthread.h>
 #include <signal.h>
@@ -8,24 +9,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static int failures;
-
-static void expect(const char *what, gputrail_status got, gputrail_status wanted) {
-    char text[200] = "";
-    if (got == wanted) return;
-    gputrail_last_error(text, sizeof text);
-    printf("%s: %s (%s), expected %s\n", what, gputrail_status_name(got), text, gputrail_status_name(wanted));
-    failures++;
-}
-#define EXPECT(call, wanted) expect(#call, call, wanted)
-
-static void check(const char *what, int holds) {
-    if (holds) return;
-    printf("does not hold: %s\n", what);
-    failures++;
-}
-#define CHECK(what) check(#what, (what) ? 1 : 0)
 
 static void deliver(const gputrail_batch *batch, void *user_data) {
     (void)batch;

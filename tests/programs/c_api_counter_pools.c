@@ -1,27 +1,10 @@
 /* A program that is linked with gputrail and counts kernels of the simulated GPU in entries of a pool: values are compared
    with the kernels' own sizes, and every status is provoked. Compiled as C and as C++. */
 #include "gputrail.h"
+#include "checks.h"
 #include "handles.h"
 #include <stdio.h>
 #include <string.h>
-
-static int failures;
-
-static void expect(const char *what, gputrail_status got, gputrail_status wanted) {
-    char text[400] = "";
-    if (got == wanted) return;
-    gputrail_last_error(text, sizeof text);
-    printf("%s: %s (%s), expected %s\n", what, gputrail_status_name(got), text, gputrail_status_name(wanted));
-    failures++;
-}
-#define EXPECT(call, wanted) expect(#call, call, wanted)
-
-static void check(const char *what, int holds) {
-    if (holds) return;
-    printf("does not hold: %s\n", what);
-    failures++;
-}
-#define CHECK(what) check(#what, (what) ? 1 : 0)
 
 enum { ENTRIES = 4 };
 /* What the tool keeps in an entry: ROCProfiler v1 has it for the same. */

@@ -3,22 +3,11 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include "gputrail.h"
+#include "checks.h"
 #include <stdio.h>
 #include <string.h>
 
 enum { COPIES = 10 };
-
-static int failures;
-
-static void check(const char *what, int holds) {
-    char text[200] = "";
-    if (holds) return;
-    gputrail_last_error(text, sizeof text);
-    printf("does not hold: %s (last error: %s)\n", what, text);
-    failures++;
-}
-#define CHECK(what) check(#what, (what) ? 1 : 0)
-#define EXPECT(call, wanted) check(#call " == " #wanted, (call) == (wanted))
 
 static gputrail_timeline timeline;
 static int works;

@@ -1,20 +1,10 @@
 /* Errors that functions of the C API document, and that c_api.c has no story for: each of them, from each function. A test
    compares what the header documents with what these programs see. Compiled as C and as C++. */
 #include "gputrail.h"
+#include "checks.h"
 #include "handles.h"
 #include <stdio.h>
 #include <string.h>
-
-static int failures;
-
-static void expect(const char *what, gputrail_status got, gputrail_status wanted) {
-    char text[200] = "";
-    if (got == wanted) return;
-    gputrail_last_error(text, sizeof text);
-    printf("%s: %s (%s), expected %s\n", what, gputrail_status_name(got), text, gputrail_status_name(wanted));
-    failures++;
-}
-#define EXPECT(call, wanted) expect(#call, call, wanted)
 
 static const gputrail_operation NO_OPERATION = {0x7fff, 1};
 

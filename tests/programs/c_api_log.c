@@ -1,19 +1,13 @@
 /* A program that is linked with gputrail and gets its messages: failed calls, lines that would go to the standard error, and
    all calls. Compiled as C and as C++. */
 #include "gputrail.h"
+#include "checks.h"
 #include <stdio.h>
 #include <string.h>
 
-static int failures, count, word;
+static int count, word;
 static uint32_t kinds;
 static char last[400];
-
-static void check(const char *what, int holds) {
-    if (holds) return;
-    printf("does not hold: %s (%d messages, of kinds %u, the last: %s)\n", what, count, (unsigned)kinds, last);
-    failures++;
-}
-#define CHECK(what) check(#what, (what) ? 1 : 0)
 
 static void reads(uint32_t kind, const char *message, void *user_data) {
     CHECK(user_data == &word && (kind == 1 || kind == 2 || kind == 4) && strchr(message, '\n') == NULL);

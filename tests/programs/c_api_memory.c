@@ -3,6 +3,7 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include "gputrail.h"
+#include "checks.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,17 +14,6 @@
 #include <unistd.h>
 
 enum { THREADS = 2, LAUNCHES = 200, BLOCK = 2048, MAX_RECORDS = 10 };
-
-static int failures;
-
-static void check(const char *what, int holds) {
-    char text[200] = "";
-    if (holds) return;
-    gputrail_last_error(text, sizeof text);
-    printf("does not hold: %s (last error: %s)\n", what, text);
-    failures++;
-}
-#define CHECK(what) check(#what, (what) ? 1 : 0)
 
 /* Records by kind. */
 typedef struct {

@@ -3,22 +3,12 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include "gputrail.h"
+#include "checks.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ROUNDS = 20 };
-
-static int failures;
-
-static void check(const char *what, int holds) {
-    char text[200] = "";
-    if (holds) return;
-    gputrail_last_error(text, sizeof text);
-    printf("does not hold: %s (last error: %s)\n", what, text);
-    failures++;
-}
-#define CHECK(what) check(#what, (what) ? 1 : 0)
 
 static struct {
     int calls, finishes, dispatches, copies, completions, timed, arguments, named_arguments;

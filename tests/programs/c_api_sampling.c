@@ -3,28 +3,11 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include "gputrail.h"
+#include "checks.h"
 #include "handles.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-
-static int failures;
-
-static void expect(const char *what, gputrail_status got, gputrail_status wanted) {
-    char text[400] = "";
-    if (got == wanted) return;
-    gputrail_last_error(text, sizeof text);
-    printf("%s: %s (%s), expected %s\n", what, gputrail_status_name(got), text, gputrail_status_name(wanted));
-    failures++;
-}
-#define EXPECT(call, wanted) expect(#call, call, wanted)
-
-static void check(const char *what, int holds) {
-    if (holds) return;
-    printf("does not hold: %s\n", what);
-    failures++;
-}
-#define CHECK(what) check(#what, (what) ? 1 : 0)
 
 /* What came in one buffer. */
 typedef struct {

@@ -1,19 +1,9 @@
 /* A program that is linked with gputrail and has no GPU: it runs the simulated one, and observes everything there is,
    stochastic samples with their bit fields included. */
 #include "gputrail.h"
+#include "checks.h"
 #include <stdio.h>
 #include <string.h>
-
-static int failures;
-
-static void check(const char *what, int holds) {
-    char text[300] = "";
-    if (holds) return;
-    gputrail_last_error(text, sizeof text);
-    printf("does not hold: %s (last error: %s)\n", what, text);
-    failures++;
-}
-#define CHECK(what) check(#what, (what) ? 1 : 0)
 
 /* The external ids that are pushed for the contexts, and those that are supplied for launches and for kernels. */
 static const gputrail_external_id OF_CONTEXT = 1111, OF_SAMPLES = 2222, OF_OTHER = 3333, OF_LAUNCH = 4444,

@@ -1,6 +1,7 @@
 /* Calls every function of GPUPerfAPI, and provokes every status that its guide documents, as far as it can happen here. It is
    linked with the library. Compiled as C and as C++. */
 #define CL_TARGET_OPENCL_VERSION 120
+#include "../checks.h"
 #include "GPUPerfAPI.h"
 #include "GPUPerfAPIFunctionTypes.h"
 #include "gputrail.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int failures, errors, messages, traces;
+static int errors, messages, traces;
 
 static void expect(const char *what, GPA_Status got, GPA_Status wanted) {
     if (got == wanted) return;
@@ -16,13 +17,6 @@ static void expect(const char *what, GPA_Status got, GPA_Status wanted) {
     failures++;
 }
 #define EXPECT(call, wanted) expect(#call, call, GPA_STATUS_##wanted)
-
-static void check(const char *what, int holds) {
-    if (holds) return;
-    printf("does not hold: %s\n", what);
-    failures++;
-}
-#define CHECK(what) check(#what, (what) ? 1 : 0)
 
 static char last_error[400];
 static void log_message(GPA_Logging_Type type, const char *message) {

@@ -1,6 +1,7 @@
 /* Calls every function of ROCProfiler v1, and provokes every status that the library returns, as far as it can happen here.
    It is linked with the library. Compiled as C and as C++. */
 #define CL_TARGET_OPENCL_VERSION 120
+#include "../checks.h"
 #include "gputrail.h"
 #include "rocprofiler.h"
 #include <CL/cl.h>
@@ -9,8 +10,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-static int failures;
 
 static void expect(const char *what, hsa_status_t got, hsa_status_t wanted) {
     if (got != wanted) {
@@ -22,13 +21,6 @@ static void expect(const char *what, hsa_status_t got, hsa_status_t wanted) {
     }
 }
 #define EXPECT(call, wanted) expect(#call, call, HSA_STATUS_##wanted)
-
-static void check(const char *what, int line, int holds) {
-    if (holds) return;
-    printf("line %d: does not hold: %s\n", line, what);
-    failures++;
-}
-#define CHECK(what) check(#what, __LINE__, (what) ? 1 : 0)
 
 #define SIZE(type, size) CHECK(sizeof(type) == size)
 #define AT(type, field, place) CHECK(offsetof(type, field) == place)
