@@ -1,0 +1,168 @@
+//! CUPTI for OpenCL and the simulated GPU, by its own names: the API of CUDA 10.0 on gputrail.
+//!
+//! The library is a translation: subscribers are those of gputrail, and a buffer of gputrail is translated into records in
+//! the program's memory. `docs/apis.md` has the table of functions.
+
+#![allow(non_snake_case)]
+
+mod activity;
+mod callback;
+mod event;
+mod load;
+mod metric;
+mod objects;
+mod place;
+mod result;
+mod sampling;
+
+use core::ffi::c_char;
+use gputrail::tool::{now, to_nanos};
+use load::prepared;
+use objects::{CUcontext, CUstream};
+use place::Place;
+use result::{Answer, CUptiResult, api};
+
+/// The version of the API: that of CUDA 10.0.
+const API_VERSION: u32 = 12;
+
+/// Runs a function of the API that needs gputrail.
+fn with_gputrail(work: impl FnOnce() -> Answer) -> CUptiResult {
+    api(|| {
+        prepared()?;
+        work()
+    })
+}
+
+/// The version of the API.
+///
+/// # Safety
+///
+/// `version` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiGetVersion(version: *mut u32) -> CUptiResult {
+    api(|| {
+        // SAFETY: the caller's promise.
+        unsafe { Place::new(version) }?.put(API_VERSION);
+        Ok(())
+    })
+}
+
+/// The text of a status, which lasts for ever.
+///
+/// # Safety
+///
+/// `text` is null or a place for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiGetResultString(
+    result: CUptiResult,
+    text: *mut *const c_char,
+) -> CUptiResult {
+    api(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { Place::new(text) }?;
+        let known = result.text().filter(|_| result != CUptiResult::FORCE_INT);
+        place.put(known.ok_or(CUptiResult::INVALID_PARAMETER)?.as_ptr());
+        Ok(())
+    })
+}
+
+/// The last error of the calling thread, which is forgotten.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiGetLastError() -> CUptiResult {
+    result::take_last()
+}
+
+/// The time now, in nanoseconds of the clock of records.
+///
+/// # Safety
+///
+/// `timestamp` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiGetTimestamp(timestamp: *mut u64) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { Place::new(timestamp) }?;
+        place.put(to_nanos(now())?.0);
+        Ok(())
+    })
+}
+
+/// The number of the device of a context, or of the context that is current in a callback.
+///
+/// # Safety
+///
+/// `device` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiGetDeviceId(context: CUcontext, device: *mut u32) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { Place::new(device) }?;
+        let id = match context.is_null() {
+            true => objects::current(),
+            false => {
+                objects::context(context)
+                    .map_err(|_| CUptiResult::INVALID_DEVICE)?
+                    .id
+            }
+        };
+        let context = gputrail::tool::describe::<gputrail::record::Context>(id);
+        let context = context.map_err(|_| CUptiResult::INVALID_DEVICE)?;
+        place.put(objects::device_of(context.agent)?);
+        Ok(())
+    })
+}
+
+/// The id of a context in records.
+///
+/// # Safety
+///
+/// `id` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiGetContextId(context: CUcontext, id: *mut u32) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { Place::new(id) }?;
+        place.put(objects::context(context)?.id.0);
+        Ok(())
+    })
+}
+
+/// The id of a stream in records.
+///
+/// # Safety
+///
+/// `id` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiGetStreamId(
+    context: CUcontext,
+    stream: CUstream,
+    id: *mut u32,
+) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { Place::new(id) }?;
+        let (found, of) = objects::stream(stream)?;
+        let belongs = context.is_null() || objects::context(context).is_ok_and(|one| one.id == of);
+        if !belongs {
+            return Err(CUptiResult::INVALID_STREAM);
+        }
+        place.put(found);
+        Ok(())
+    })
+}
+
+/// As [`cuptiGetStreamId`]: no runtime here has a stream for each thread.
+///
+/// # Safety
+///
+/// As for [`cuptiGetStreamId`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiGetStreamIdEx(
+    context: CUcontext,
+    stream: CUstream,
+    _: u8,
+    id: *mut u32,
+) -> CUptiResult {
+    // SAFETY: the caller's promise.
+    unsafe { cuptiGetStreamId(context, stream, id) }
+}

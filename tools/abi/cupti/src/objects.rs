@@ -1,0 +1,101 @@
+//! Devices, contexts and streams: as CUDA's handles, and as the ids of records.
+
+use crate::result::{Answer, CUptiResult};
+use core::ffi::{c_int, c_void};
+use gputrail::record::{Agent, AgentId, Context, ContextId, Queue, QueueId, Stream, StreamId};
+use gputrail::tool::{agents, context_of, describe, queue_of, stream_of};
+use std::cell::Cell;
+
+/// `CUdevice`: the number of a device in the order in which the process has come to know its agents.
+pub type CUdevice = c_int;
+/// `CUcontext`: the handle of a context in its runtime, in OpenCL the `cl_context`.
+pub type CUcontext = *mut c_void;
+/// `CUstream`: the handle of a stream, or of a queue where the runtime has no streams: in OpenCL the `cl_command_queue`.
+pub type CUstream = *mut c_void;
+
+thread_local! {
+    static CURRENT: Cell<ContextId> = const { Cell::new(ContextId::NONE) };
+}
+
+/// The device that an agent is.
+pub fn device_of(agent: AgentId) -> Answer<u32> {
+    let all = agents()?;
+    let place = all.iter().position(|one| *one == agent);
+    place
+        .map(|place| place as u32)
+        .ok_or(CUptiResult::INVALID_DEVICE)
+}
+
+/// The agent that a device is.
+pub fn agent(device: CUdevice) -> Answer<AgentId> {
+    let place = usize::try_from(device).map_err(|_| CUptiResult::INVALID_DEVICE)?;
+    let found = agents()?.get(place).copied();
+    found.ok_or(CUptiResult::INVALID_DEVICE)
+}
+
+/// The description of a device's agent.
+pub fn described(device: CUdevice) -> Answer<Agent> {
+    describe::<Agent>(agent(device)?).map_err(|_| CUptiResult::INVALID_DEVICE)
+}
+
+/// A context, by its handle.
+pub fn context(handle: CUcontext) -> Answer<Context> {
+    if handle.is_null() {
+        return Err(CUptiResult::INVALID_CONTEXT);
+    }
+    let found = context_of(handle.addr() as u64).and_then(|id| describe::<Context>(id).ok());
+    found.ok_or(CUptiResult::INVALID_CONTEXT)
+}
+
+/// The handle of a context; null for none.
+pub fn handle_of_context(id: ContextId) -> CUcontext {
+    let handle = describe::<Context>(id).map_or(0, |context| context.handle);
+    std::ptr::without_provenance_mut(handle as usize)
+}
+
+/// The handle of a stream, or else of the queue.
+pub fn handle_of_stream(stream: StreamId, queue: QueueId) -> CUstream {
+    let handle = match stream.is_some() {
+        true => describe::<Stream>(stream).map(|stream| stream.handle),
+        false => describe::<Queue>(queue).map(|queue| queue.handle),
+    };
+    std::ptr::without_provenance_mut(handle.unwrap_or(0) as usize)
+}
+
+/// The id of a stream in records: of a queue where the runtime has no streams.
+pub fn stream_id(stream: StreamId, queue: QueueId) -> u32 {
+    match stream.is_some() {
+        true => stream.0,
+        false => queue.0,
+    }
+}
+
+/// The id of the stream with this handle, and its context.
+pub fn stream(handle: CUstream) -> Answer<(u32, ContextId)> {
+    let handle = handle.addr() as u64;
+    let streams = stream_of(handle).and_then(|id| describe::<Stream>(id).ok());
+    if let Some(stream) = streams {
+        return Ok((stream.id.0, stream.context));
+    }
+    let queues = queue_of(handle).and_then(|id| describe::<Queue>(id).ok());
+    let queue = queues.ok_or(CUptiResult::INVALID_STREAM)?;
+    Ok((queue.id.0, queue.context))
+}
+
+/// The context of the call that the calling thread is called back about.
+pub fn current() -> ContextId {
+    CURRENT.try_with(Cell::get).unwrap_or(ContextId::NONE)
+}
+
+/// Does `work`, a callback, in which `context` is current.
+pub fn within<T>(context: ContextId, work: impl FnOnce() -> T) -> T {
+    struct Restore(ContextId);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let _ = CURRENT.try_with(|current| current.set(self.0));
+        }
+    }
+    let _restore = Restore(current());
+    let _ = CURRENT.try_with(|current| current.set(context));
+    work()
+}

@@ -1,0 +1,53 @@
+//! Memory of the caller's.
+
+use crate::result::{Answer, CUptiResult};
+use std::ptr::NonNull;
+
+/// A place for an answer.
+pub struct Place<T>(NonNull<T>);
+
+impl<T> Place<T> {
+    /// `INVALID_PARAMETER` for a null or misaligned `place`.
+    ///
+    /// # Safety
+    ///
+    /// `place` is null, or can be written to until the answer has been.
+    pub unsafe fn new(place: *mut T) -> Answer<Place<T>> {
+        let place = NonNull::new(place).filter(|place| place.is_aligned());
+        place.map(Place).ok_or(CUptiResult::INVALID_PARAMETER)
+    }
+
+    /// Writes the answer.
+    pub fn put(self, answer: T) {
+        // SAFETY: the promise of `new`.
+        unsafe { self.0.write(answer) };
+    }
+}
+
+impl<T: Copy> Place<T> {
+    /// The value that the caller has put there.
+    pub fn get(&self) -> T {
+        // SAFETY: the promise of `new`: memory of the caller's, which holds a value.
+        unsafe { self.0.read() }
+    }
+}
+
+/// Writes an attribute's value to the caller's memory of `*size` bytes, and its size to `size`.
+///
+/// # Safety
+///
+/// `size` is null or leads to a number; `value` is null or leads to that many bytes.
+pub unsafe fn write_attribute<T: Copy>(size: *mut usize, value: *mut u8, answer: T) -> Answer {
+    // SAFETY: the caller's promise.
+    let place = unsafe { Place::new(size) }?;
+    if value.is_null() {
+        return Err(CUptiResult::INVALID_PARAMETER);
+    }
+    if place.get() < size_of::<T>() {
+        return Err(CUptiResult::PARAMETER_SIZE_NOT_SUFFICIENT);
+    }
+    // SAFETY: there is room, as the caller says.
+    unsafe { value.cast::<T>().write_unaligned(answer) };
+    place.put(size_of::<T>());
+    Ok(())
+}

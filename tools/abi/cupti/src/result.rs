@@ -1,0 +1,89 @@
+//! Statuses, and the last error of each thread.
+
+use gputrail::tool;
+use gputrail_abi::{contained, enumeration};
+use std::cell::Cell;
+
+enumeration! {
+    /// A status (`CUptiResult`).
+    CUptiResult {
+        SUCCESS = 0, "no error";
+        INVALID_PARAMETER = 1, "a parameter is invalid";
+        INVALID_DEVICE = 2, "there is no such device";
+        INVALID_CONTEXT = 3, "the context is null, or there is no such context";
+        INVALID_EVENT_DOMAIN_ID = 4, "there is no such event domain";
+        INVALID_EVENT_ID = 5, "there is no such event";
+        INVALID_EVENT_NAME = 6, "no event has this name";
+        INVALID_OPERATION = 7, "the operation is not possible in this state";
+        OUT_OF_MEMORY = 8, "there is not enough memory";
+        HARDWARE = 9, "the hardware that measures has failed";
+        PARAMETER_SIZE_NOT_SUFFICIENT = 10, "the memory for the answer is too small";
+        API_NOT_IMPLEMENTED = 11, "the function is not implemented";
+        MAX_LIMIT_REACHED = 12, "the limit is reached";
+        NOT_READY = 13, "the object is not ready for this";
+        NOT_COMPATIBLE = 14, "the object's state does not allow this";
+        NOT_INITIALIZED = 15, "CUPTI cannot be initialized";
+        INVALID_METRIC_ID = 16, "there is no such metric";
+        INVALID_METRIC_NAME = 17, "no metric has this name";
+        QUEUE_EMPTY = 18, "the queue is empty";
+        INVALID_HANDLE = 19, "the handle is invalid";
+        INVALID_STREAM = 20, "there is no such stream";
+        INVALID_KIND = 21, "there is no such kind";
+        INVALID_EVENT_VALUE = 22, "a value of an event is invalid";
+        DISABLED = 23, "another profiler is in use";
+        INVALID_MODULE = 24, "there is no such module";
+        INVALID_METRIC_VALUE = 25, "a value of a metric is invalid";
+        HARDWARE_BUSY = 26, "the hardware that measures is in use";
+        NOT_SUPPORTED = 27, "the system or the device does not support this";
+        UM_PROFILING_NOT_SUPPORTED = 28, "the system does not report unified memory";
+        UM_PROFILING_NOT_SUPPORTED_ON_DEVICE = 29, "the device does not report unified memory";
+        UM_PROFILING_NOT_SUPPORTED_ON_NON_P2P_DEVICES = 30, "unified memory is not reported of devices without access to each other";
+        UM_PROFILING_NOT_SUPPORTED_WITH_MPS = 31, "unified memory is not reported under MPS";
+        CDP_TRACING_NOT_SUPPORTED = 32, "kernels that kernels launch are not traced";
+        VIRTUALIZED_DEVICE_NOT_SUPPORTED = 33, "virtual devices are not supported";
+        CUDA_COMPILER_NOT_COMPATIBLE = 34, "the program's compiler is too old for exact results";
+        INSUFFICIENT_PRIVILEGES = 35, "the user may not profile";
+        UNKNOWN = 999, "unknown error";
+        FORCE_INT = 0x7fffffff, "";
+    }
+}
+
+/// What a function answers.
+pub type Answer<T = ()> = Result<T, CUptiResult>;
+
+impl From<tool::Error> for CUptiResult {
+    fn from(error: tool::Error) -> CUptiResult {
+        match error.status {
+            tool::Status::NOT_INITIALISED | tool::Status::NOT_AVAILABLE => {
+                CUptiResult::NOT_INITIALIZED
+            }
+            tool::Status::OUT_OF_MEMORY => CUptiResult::OUT_OF_MEMORY,
+            tool::Status::INVALID_ARGUMENT | tool::Status::NOT_FOUND => {
+                CUptiResult::INVALID_PARAMETER
+            }
+            _ => CUptiResult::UNKNOWN,
+        }
+    }
+}
+
+thread_local! {
+    static LAST: Cell<CUptiResult> = const { Cell::new(CUptiResult::SUCCESS) };
+}
+
+/// Runs a function of the API, whose error is kept for its thread.
+pub fn api(work: impl FnOnce() -> Answer) -> CUptiResult {
+    let status = match contained(work) {
+        Some(Ok(())) => return CUptiResult::SUCCESS,
+        Some(Err(status)) => status,
+        None => CUptiResult::UNKNOWN,
+    };
+    // The thread may be ending.
+    let _ = LAST.try_with(|last| last.set(status));
+    status
+}
+
+/// The last error of the calling thread, which is forgotten.
+pub fn take_last() -> CUptiResult {
+    LAST.try_with(|last| last.replace(CUptiResult::SUCCESS))
+        .unwrap_or(CUptiResult::SUCCESS)
+}
