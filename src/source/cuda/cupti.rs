@@ -2,7 +2,7 @@
 
 use super::devices::DRIVER;
 use super::ffi::{Cuda, call};
-use super::library::{CUPTI_VARIABLE, load};
+use super::library::{CUPTI_VARIABLE, is_own_cupti, load};
 use super::places::{self, Surroundings, Versions};
 use crate::platform::system::loader_reason;
 use libloading::os::unix::Library;
@@ -100,8 +100,8 @@ pub(super) fn open() -> Result<Found, CuptiError> {
     let named = named.map(PathBuf::from);
 
     let mut there = places::NAMES.iter();
-    if let Some((library, name)) = there.find_map(|name| Some((loaded(name)?, name))) {
-        let path = surroundings.loaded_cupti().unwrap_or_else(|| name.into());
+    if let Some((library, name)) = there.find_map(|name| Some((loaded_cupti(name)?, name))) {
+        let path = path_of_loaded(&surroundings).unwrap_or_else(|| name.into());
         return Ok(Found {
             overruled: named.filter(|named| !is_same(named, &path)),
             ..found(library, path)
@@ -111,11 +111,15 @@ pub(super) fn open() -> Result<Found, CuptiError> {
         let path = resolve(named, &versions).map_err(CuptiError::Refused)?;
         let library =
             load(path.as_os_str()).map_err(|error| CuptiError::Refused(loader_reason(&error)))?;
+        if is_own_cupti(&library) {
+            let text = format!("{} is gputrail's own, not NVIDIA's", path.display());
+            return Err(CuptiError::Refused(text));
+        }
         return Ok(found(library, path));
     }
     places::candidates(&surroundings.folders(), &versions)
         .into_iter()
-        .find_map(|path| Some(found(load(path.as_os_str()).ok()?, path)))
+        .find_map(|path| Some(found(load_cupti(&path)?, path)))
         .ok_or(CuptiError::NoLibrary)
 }
 
@@ -151,8 +155,26 @@ fn is_same(named: &Path, path: &Path) -> bool {
 pub fn locate() -> Result<PathBuf, CuptiError> {
     let found = open()?;
     let by_loader = found.path.components().count() == 1;
-    let mapped = by_loader.then(|| Surroundings::of_this_process().loaded_cupti());
+    let mapped = by_loader.then(|| path_of_loaded(&Surroundings::of_this_process()));
     Ok(mapped.flatten().unwrap_or(found.path))
+}
+
+/// NVIDIA's libcupti, if this file is one.
+fn load_cupti(path: &Path) -> Option<Library> {
+    load(path.as_os_str())
+        .ok()
+        .filter(|library| !is_own_cupti(library))
+}
+
+/// NVIDIA's libcupti, if the process has loaded it under this name.
+fn loaded_cupti(name: &str) -> Option<Library> {
+    loaded(name).filter(|library| !is_own_cupti(library))
+}
+
+/// The file of NVIDIA's libcupti that the process has loaded.
+fn path_of_loaded(surroundings: &Surroundings<'_>) -> Option<PathBuf> {
+    let mut files = surroundings.loaded_cuptis();
+    files.find(|path| path.to_str().and_then(loaded_cupti).is_some())
 }
 
 /// A library that the process has loaded.

@@ -42,6 +42,12 @@ pub(super) fn beside(function: *const core::ffi::c_void) -> Option<PathBuf> {
     Some(path.parent()?.to_owned())
 }
 
+/// Whether a library is gputrail's own with the names of CUPTI (`tools/abi/cupti`), which is not to be taken for NVIDIA's.
+pub(super) fn is_own_cupti(library: &Library) -> bool {
+    // SAFETY: the address alone is asked for.
+    unsafe { library.get::<*const u32>(b"gputrail_cupti\0") }.is_ok()
+}
+
 /// Opens a library.
 pub(super) fn load(path: &OsStr) -> Result<Library, libloading::Error> {
     let flags = libc::RTLD_NOW | libc::RTLD_LOCAL;

@@ -123,13 +123,13 @@ impl Surroundings<'_> {
         self.mapped().filter_map(runtime_major).collect()
     }
 
-    /// The file of the libcupti that the process has mapped.
-    pub fn loaded_cupti(&self) -> Option<PathBuf> {
+    /// The files of the libcuptis that the process has mapped.
+    pub fn loaded_cuptis(&self) -> impl Iterator<Item = PathBuf> {
         let is_cupti = |path: &&Path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             name.starts_with("libcupti.so")
         };
-        self.mapped().find(is_cupti).map(Path::to_owned)
+        self.mapped().filter(is_cupti).map(Path::to_owned)
     }
 }
 

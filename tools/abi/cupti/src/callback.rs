@@ -1,1 +1,300 @@
-//! The Callback API.
+//! The Callback API: one subscriber, which is a subscriber of gputrail.
+
+use crate::activity::ActivityKind;
+use crate::domain::{self, CallbackDomain};
+use crate::objects::within;
+use crate::place::Place;
+use crate::result::{Answer, CUptiResult};
+use crate::{callback_data, with_gputrail};
+use core::ffi::{c_char, c_void};
+use gputrail::record::{Domain, Operation};
+use gputrail::tool::{self, Callback, Phase};
+use gputrail_abi::{kept, lock};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// `CUpti_CallbackFunc`
+pub type CallbackFunction =
+    unsafe extern "C" fn(*mut c_void, CallbackDomain, u32, cbdata: *const c_void);
+/// `CUpti_SubscriberHandle`: a number that no other subscriber has had.
+pub type SubscriberHandle = *mut c_void;
+
+/// The program's function.
+pub struct Client {
+    function: CallbackFunction,
+    data: *mut c_void,
+    /// It has not been unsubscribed.
+    is_alive: AtomicBool,
+}
+
+// SAFETY: the pointer is passed on to the program's function alone.
+unsafe impl Send for Client {}
+// SAFETY: as above.
+unsafe impl Sync for Client {}
+
+impl Client {
+    /// Calls the function, unless it has been unsubscribed.
+    pub fn call<T>(&self, domain: CallbackDomain, id: u32, data: &T) {
+        if self.is_alive.load(Ordering::Acquire) {
+            let data = core::ptr::from_ref(data).cast();
+            // SAFETY: the program's function for this, with the data of its domain.
+            unsafe { (self.function)(self.data, domain, id, data) };
+        }
+    }
+}
+
+struct Subscription {
+    handle: usize,
+    client: Arc<Client>,
+    /// The callbacks that are enabled.
+    enabled: Mutex<HashSet<(u32, u32)>>,
+    subscriber: tool::Subscriber,
+    _context: tool::Context,
+}
+
+static CURRENT: Mutex<Option<Arc<Subscription>>> = Mutex::new(None);
+
+/// The subscription with this handle.
+fn found(handle: SubscriberHandle) -> Answer<Arc<Subscription>> {
+    let current = lock(&CURRENT).clone();
+    let found = current.filter(|current| current.handle == handle.addr());
+    found.ok_or(CUptiResult::INVALID_PARAMETER)
+}
+
+/// Ends the subscription, if there is one.
+pub fn finish() {
+    let current = lock(&CURRENT).take();
+    if let Some(current) = current {
+        current.client.is_alive.store(false, Ordering::Release);
+    }
+}
+
+/// The kind of records of a call of an operation, and the id of its callbacks.
+pub fn activity(operation: Operation) -> Option<(ActivityKind, u32)> {
+    let kind = match operation.domain {
+        Domain::OPENCL => ActivityKind::DRIVER,
+        Domain::SIM => ActivityKind::RUNTIME,
+        _ => return None,
+    };
+    Some((kind, domain::FIRST + u32::from(operation.number)))
+}
+
+/// The domain whose calls have records of `kind`.
+pub fn domain_of(kind: ActivityKind) -> Option<Domain> {
+    match kind {
+        ActivityKind::DRIVER => Some(Domain::OPENCL),
+        ActivityKind::RUNTIME => Some(Domain::SIM),
+        _ => None,
+    }
+}
+
+impl Subscription {
+    fn new(client: Client) -> Answer<Subscription> {
+        static NEXT: AtomicUsize = AtomicUsize::new(1);
+        let client = Arc::new(client);
+        let of_subscriber = client.clone();
+        let context = tool::Context::new()?;
+        let subscriber = context.call_back(&[], move |callback: Callback<'_>, number| {
+            within(callback.runtime_context(), || {
+                tell(&of_subscriber, callback, number)
+            });
+        })?;
+        context.start()?;
+        Ok(Subscription {
+            handle: NEXT.fetch_add(1, Ordering::Relaxed) << 4,
+            client,
+            enabled: Mutex::default(),
+            subscriber,
+            _context: context,
+        })
+    }
+
+    fn enable(&self, domain: CallbackDomain, ids: &[u32], on: bool) -> Answer {
+        let mut enabled = lock(&self.enabled);
+        for id in ids {
+            for operation in domain::operations(domain, *id) {
+                self.subscriber.enable(operation, on)?;
+            }
+            match on {
+                true => enabled.insert((domain.0, *id)),
+                false => enabled.remove(&(domain.0, *id)),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// Tells the program's function of a callback of gputrail.
+fn tell(client: &Client, callback: Callback<'_>, number: &mut u64) {
+    let operation = callback.operation();
+    match operation.domain {
+        Domain::OPENCL | Domain::SIM => {
+            let site = match callback.phase() {
+                Some(Phase::Enter) => 0,
+                Some(Phase::Exit) => 1,
+                _ => return,
+            };
+            callback_data::call(client, callback, site, number);
+        }
+        Domain::RESOURCE => callback_data::resource(client, callback),
+        // The wait has ended.
+        Domain::SYNCHRONIZATION if !callback.is_enter() => {
+            callback_data::synchronization(client, callback);
+        }
+        Domain::MARKER => callback_data::marker(client, callback),
+        _ => {}
+    }
+}
+
+/// Subscribes a function, which is not called before callbacks are enabled.
+///
+/// # Safety
+///
+/// `subscriber` is null or a place for a handle; `callback` does what its type says, with `data`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiSubscribe(
+    subscriber: *mut SubscriberHandle,
+    callback: Option<CallbackFunction>,
+    data: *mut c_void,
+) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { Place::new(subscriber) }?;
+        let function = callback.ok_or(CUptiResult::INVALID_PARAMETER)?;
+        let mut current = lock(&CURRENT);
+        if current.is_some() {
+            return Err(CUptiResult::MAX_LIMIT_REACHED);
+        }
+        let new = Subscription::new(Client {
+            function,
+            data,
+            is_alive: AtomicBool::new(true),
+        })?;
+        place.put(std::ptr::without_provenance_mut(new.handle));
+        *current = Some(Arc::new(new));
+        Ok(())
+    })
+}
+
+/// Ends a subscription. Its function is not called any more; from within it, other threads may still be in it.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiUnsubscribe(subscriber: SubscriberHandle) -> CUptiResult {
+    with_gputrail(|| {
+        let found = found(subscriber)?;
+        found.client.is_alive.store(false, Ordering::Release);
+        let gone = {
+            let mut current = lock(&CURRENT);
+            let is_it = |one: &Arc<Subscription>| one.handle == found.handle;
+            current.take_if(|one| is_it(one))
+        };
+        drop((gone, found));
+        Ok(())
+    })
+}
+
+/// Enables or disables one callback.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiEnableCallback(
+    enable: u32,
+    subscriber: SubscriberHandle,
+    domain: CallbackDomain,
+    id: u32,
+) -> CUptiResult {
+    with_gputrail(|| {
+        let found = found(subscriber)?;
+        domain::check(domain, id)?;
+        found.enable(domain, &[id], enable != 0)
+    })
+}
+
+/// Enables or disables the callbacks of a domain.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiEnableDomain(
+    enable: u32,
+    subscriber: SubscriberHandle,
+    domain: CallbackDomain,
+) -> CUptiResult {
+    with_gputrail(|| found(subscriber)?.enable(domain, &domain::ids(domain)?, enable != 0))
+}
+
+/// Enables or disables all callbacks.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiEnableAllDomains(enable: u32, subscriber: SubscriberHandle) -> CUptiResult {
+    with_gputrail(|| {
+        let found = found(subscriber)?;
+        for domain in domain::ALL {
+            found.enable(domain, &domain::ids(domain)?, enable != 0)?;
+        }
+        Ok(())
+    })
+}
+
+/// Whether a callback is enabled.
+///
+/// # Safety
+///
+/// `enable` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiGetCallbackState(
+    enable: *mut u32,
+    subscriber: SubscriberHandle,
+    domain: CallbackDomain,
+    id: u32,
+) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { Place::new(enable) }?;
+        let found = found(subscriber)?;
+        domain::check(domain, id)?;
+        let is_enabled = lock(&found.enabled).contains(&(domain.0, id));
+        place.put(is_enabled.into());
+        Ok(())
+    })
+}
+
+/// The name of the function of a callback, which lasts for ever; null if there is none.
+///
+/// # Safety
+///
+/// `name` is null or a place for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiGetCallbackName(
+    domain: CallbackDomain,
+    id: u32,
+    name: *mut *const c_char,
+) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { Place::new(name) }?;
+        match domain::name(domain, id) {
+            Some(name) => {
+                place.put(kept(name).as_ptr());
+                Ok(())
+            }
+            None => {
+                place.put(std::ptr::null());
+                Err(CUptiResult::INVALID_PARAMETER)
+            }
+        }
+    })
+}
+
+/// The domains of callbacks: an array that lasts for ever.
+///
+/// # Safety
+///
+/// `count` is null or a place for a number, `table` null or a place for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiSupportedDomains(
+    count: *mut usize,
+    table: *mut *mut CallbackDomain,
+) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: the caller's promises.
+        let (count, table) = unsafe { (Place::new(count)?, Place::new(table)?) };
+        count.put(domain::ALL.len());
+        table.put(domain::TABLE.as_ptr().cast_mut());
+        Ok(())
+    })
+}

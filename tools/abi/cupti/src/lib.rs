@@ -7,6 +7,8 @@
 
 mod activity;
 mod callback;
+mod callback_data;
+mod domain;
 mod event;
 mod load;
 mod metric;
@@ -14,6 +16,7 @@ mod objects;
 mod place;
 mod result;
 mod sampling;
+mod text;
 
 use core::ffi::c_char;
 use gputrail::tool::{now, to_nanos};

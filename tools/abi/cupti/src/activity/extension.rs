@@ -1,0 +1,44 @@
+//! The kinds whose records the Event and Metric APIs and the samples of the program counter produce. They put them into the
+//! sink with [`sink::put`](super::sink::put).
+
+use super::kind::ActivityKind;
+use crate::result::{Answer, CUptiResult};
+use gputrail::record::ContextId;
+
+/// Whether records of `kind` come from there.
+pub fn has(kind: ActivityKind) -> bool {
+    matches!(
+        kind,
+        ActivityKind::EVENT
+            | ActivityKind::EVENT_INSTANCE
+            | ActivityKind::METRIC
+            | ActivityKind::METRIC_INSTANCE
+            | ActivityKind::INSTANTANEOUS_EVENT
+            | ActivityKind::INSTANTANEOUS_EVENT_INSTANCE
+            | ActivityKind::INSTANTANEOUS_METRIC
+            | ActivityKind::INSTANTANEOUS_METRIC_INSTANCE
+            | ActivityKind::SOURCE_LOCATOR
+            | ActivityKind::GLOBAL_ACCESS
+            | ActivityKind::BRANCH
+            | ActivityKind::INSTRUCTION_EXECUTION
+            | ActivityKind::SHARED_ACCESS
+            | ActivityKind::PC_SAMPLING
+            | ActivityKind::PC_SAMPLING_RECORD_INFO
+            | ActivityKind::INSTRUCTION_CORRELATION
+    )
+}
+
+/// Enables or disables a kind, in one context or in all. Called without a lock held.
+///
+/// # Errors
+///
+/// What `cuptiActivityEnable` and its like return.
+pub fn enable(_kind: ActivityKind, _context: Option<ContextId>, _on: bool) -> Answer {
+    Err(CUptiResult::NOT_COMPATIBLE)
+}
+
+/// Puts what has been produced into the sink: called within a flush, before the program's buffer is given back.
+pub fn flush(_forced: bool) {}
+
+/// Ends all, as `cuptiFinalize` does.
+pub fn finish() {}

@@ -1,0 +1,126 @@
+//! Records of markers: moments, and the two ends of ranges, which have the same number.
+
+use super::kind::ActivityKind;
+use super::record::{ActivityRecord, Marker2, MarkerData, object};
+use super::sink;
+use super::translate::{is_wanted, nanos};
+use crate::text;
+use core::ffi::c_char;
+use gputrail::record::{Marker, MarkerKind, PayloadKind, StringId, ThreadId};
+use std::collections::HashMap;
+
+/// `CUPTI_ACTIVITY_FLAG_MARKER_INSTANTANEOUS`, `_START` and `_END`
+const INSTANT: u32 = 1 << 0;
+const START: u32 = 1 << 1;
+const END: u32 = 1 << 2;
+/// In the id of a pushed range: it nests with those of all domains.
+const NESTS_IN_ALL: u64 = 1 << 31;
+/// The most ranges of a thread that are kept, and ranges that were started.
+const MOST: usize = 1 << 16;
+
+/// The ranges that have not ended.
+#[derive(Default)]
+pub struct Markers {
+    last: u32,
+    pushed: HashMap<(ThreadId, StringId), Vec<u32>>,
+    started: HashMap<u64, u32>,
+}
+
+impl Markers {
+    /// Puts the records of a marker. Other events of marker libraries have none.
+    pub fn put(&mut self, marker: &Marker) {
+        let nests_in_all = marker.id & NESTS_IN_ALL != 0 || marker.id as u32 == 0;
+        let stack = (
+            marker.thread,
+            match nests_in_all {
+                true => StringId::NONE,
+                false => marker.domain,
+            },
+        );
+        let (flags, id) = match marker.what {
+            MarkerKind::INSTANT => (INSTANT, self.next()),
+            MarkerKind::PUSH => {
+                let id = self.next();
+                let ranges = self.pushed.entry(stack).or_default();
+                lost(ranges, marker.id);
+                if ranges.len() < MOST {
+                    ranges.push(id);
+                }
+                (START, id)
+            }
+            MarkerKind::POP => {
+                let ranges = self.pushed.entry(stack).or_default();
+                lost(ranges, marker.id);
+                // The beginning of one without a number was not recorded.
+                let Some(id) = ranges.pop() else {
+                    return;
+                };
+                (END, id)
+            }
+            MarkerKind::START => {
+                let id = self.next();
+                if self.started.len() < MOST {
+                    self.started.insert(marker.id, id);
+                }
+                (START, id)
+            }
+            MarkerKind::END => {
+                let Some(id) = self.started.remove(&marker.id) else {
+                    return;
+                };
+                (END, id)
+            }
+            _ => return,
+        };
+        if is_wanted(ActivityKind::MARKER) {
+            put_marker(marker, flags, id);
+        }
+        if is_wanted(ActivityKind::MARKER_DATA) && flags != END {
+            put_data(marker, id);
+        }
+    }
+
+    fn next(&mut self) -> u32 {
+        self.last = self.last.wrapping_add(1).max(1);
+        self.last
+    }
+}
+
+/// Takes off the ranges that ended without a record.
+fn lost(ranges: &mut Vec<u32>, id: u64) {
+    let count = (id >> 32) as usize;
+    ranges.truncate(ranges.len().saturating_sub(count));
+}
+
+fn put_marker(marker: &Marker, flags: u32, id: u32) {
+    let mut record = Marker2::blank();
+    (record.flags, record.id) = (flags, id);
+    record.timestamp = nanos(marker.time);
+    record.object_kind = object::THREAD;
+    record.object_id = [std::process::id(), marker.thread.0, 0];
+    record.name = text::of_string(marker.name);
+    record.domain = text::of_string(marker.domain);
+    sink::put(&record);
+}
+
+fn put_data(marker: &Marker, id: u32) {
+    let mut record = MarkerData::blank();
+    record.id = id;
+    // CUPTI_ACTIVITY_FLAG_MARKER_COLOR_NONE, or _ARGB
+    record.flags = if marker.color == 0 { 1 } else { 2 };
+    record.color = marker.color;
+    record.category = marker.category.0;
+    // CUPTI_METRIC_VALUE_KIND_DOUBLE, _UINT64 and _INT64
+    (record.payload_kind, record.payload) = match marker.payload_kind {
+        PayloadKind::FLOAT => (0, marker.payload),
+        PayloadKind::SIGNED => (4, marker.payload),
+        PayloadKind::TEXT => (1, address(text::of_string(StringId(marker.payload as u32)))),
+        _ => (1, marker.payload),
+    };
+    sink::put(&record);
+}
+
+/// A text as a number: where it is.
+fn address(text: *const c_char) -> u64 {
+    text.expose_provenance() as u64
+}

@@ -1,0 +1,274 @@
+//! The buffer of gputrail that activity records are made from, and which kinds of its records are on.
+
+use super::kind::ActivityKind;
+use super::translate::{Translator, WANTED};
+use super::{announce, extension, sink};
+use crate::callback;
+use crate::result::{Answer, CUptiResult};
+use gputrail::buffer::QueuePlace;
+use gputrail::record::{ContextId, Domain, Kind};
+use gputrail::tool::{self, Batch, Buffer, BufferOptions, Policy};
+use gputrail_abi::lock;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How often records are looked for.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// The kinds of gputrail's records, each with the kinds of CUPTI's that are made from it. Those of calls come first: external
+/// ids need them.
+const SOURCES: [(Kind, &[ActivityKind]); 12] = [
+    (Kind::API, &[ActivityKind::DRIVER, ActivityKind::RUNTIME]),
+    (
+        Kind::KERNEL_DISPATCH,
+        &[ActivityKind::KERNEL, ActivityKind::CONCURRENT_KERNEL],
+    ),
+    (
+        Kind::CHILD_KERNEL,
+        &[ActivityKind::KERNEL, ActivityKind::CONCURRENT_KERNEL],
+    ),
+    (
+        Kind::MEMORY_COPY,
+        &[
+            ActivityKind::MEMCPY,
+            ActivityKind::MEMCPY2,
+            ActivityKind::UNIFIED_MEMORY_COUNTER,
+        ],
+    ),
+    (Kind::MEMORY_SET, &[ActivityKind::MEMSET]),
+    (Kind::MEMORY_ALLOCATION, &[ActivityKind::MEMORY]),
+    (
+        Kind::SYNCHRONIZATION,
+        &[ActivityKind::SYNCHRONIZATION, ActivityKind::CUDA_EVENT],
+    ),
+    (Kind::OVERHEAD, &[ActivityKind::OVERHEAD]),
+    (
+        Kind::MARKER,
+        &[ActivityKind::MARKER, ActivityKind::MARKER_DATA],
+    ),
+    (Kind::ENVIRONMENT, &[ActivityKind::ENVIRONMENT]),
+    (
+        Kind::UNIFIED_MEMORY_COUNTER,
+        &[ActivityKind::UNIFIED_MEMORY_COUNTER],
+    ),
+    (Kind::PREEMPTION, &[ActivityKind::PREEMPTION]),
+];
+
+/// Kinds whose records are made from what the process knows, without records of gputrail's.
+const OBJECTS: [ActivityKind; 9] = [
+    ActivityKind::DEVICE,
+    ActivityKind::DEVICE_ATTRIBUTE,
+    ActivityKind::CONTEXT,
+    ActivityKind::NAME,
+    ActivityKind::STREAM,
+    ActivityKind::MODULE,
+    ActivityKind::FUNCTION,
+    ActivityKind::PCIE,
+    ActivityKind::NVLINK,
+];
+
+/// The kinds that are enabled.
+#[derive(Default)]
+struct Enabled {
+    /// In all contexts: bits of [`ActivityKind::bit`].
+    everywhere: u64,
+    /// In one context, which supersedes that.
+    within: HashMap<(ContextId, u32), bool>,
+}
+
+impl Enabled {
+    /// The kinds that are enabled anywhere.
+    fn anywhere(&self) -> u64 {
+        let within = self.within.iter().filter(|(_, on)| **on);
+        within.fold(self.everywhere, |all, ((_, kind), _)| all | 1 << kind)
+    }
+}
+
+/// The buffer, and the context that fills it.
+pub struct Service {
+    context: tool::Context,
+    buffer: Buffer,
+    translator: Arc<Mutex<Translator>>,
+    enabled: Mutex<Enabled>,
+}
+
+static SERVICE: Mutex<Option<Arc<Service>>> = Mutex::new(None);
+
+/// The service; it is made when the first kind is enabled.
+fn service() -> Answer<Arc<Service>> {
+    let mut service = lock(&SERVICE);
+    if let Some(service) = &*service {
+        return Ok(service.clone());
+    }
+    let new = Arc::new(Service::new()?);
+    *service = Some(new.clone());
+    Ok(new)
+}
+
+/// The service, if there is one.
+pub fn existing() -> Option<Arc<Service>> {
+    lock(&SERVICE).clone()
+}
+
+/// Ends the service. What has been recorded is delivered.
+pub fn finish() {
+    let service = lock(&SERVICE).take();
+    drop(service);
+    WANTED.store(0, Ordering::Relaxed);
+    announce::forget();
+}
+
+/// Enables or disables a kind, in one context or in all.
+pub fn enable(kind: ActivityKind, within: Option<ContextId>, on: bool) -> Answer {
+    if extension::has(kind) {
+        return extension::enable(kind, within, on);
+    }
+    let is_made = |(_, of): &(Kind, &[ActivityKind])| of.contains(&kind);
+    let of_context = SOURCES.iter().any(|source| {
+        is_made(source) && !matches!(kind, ActivityKind::DRIVER | ActivityKind::RUNTIME)
+    });
+    let has_records = SOURCES.iter().any(is_made)
+        || OBJECTS.contains(&kind)
+        || kind == ActivityKind::EXTERNAL_CORRELATION;
+    let possible = match within {
+        Some(_) => of_context,
+        None => has_records && (kind != ActivityKind::NVLINK || !on || announce::has_peers()),
+    };
+    if !possible {
+        return Err(CUptiResult::NOT_COMPATIBLE);
+    }
+    if !on && existing().is_none() {
+        return Ok(());
+    }
+    service()?.enable(kind, within, on)
+}
+
+impl Service {
+    fn new() -> Answer<Service> {
+        let options = BufferOptions {
+            policy: Policy::Discard,
+            watermark: Some(0),
+            period: PERIOD,
+            ..BufferOptions::default()
+        };
+        let translator = Arc::new(Mutex::<Translator>::default());
+        let of_buffer = translator.clone();
+        let buffer = Buffer::new(options, move |batch: Batch<'_>| {
+            lock(&of_buffer).add(batch);
+        })?;
+        let context = tool::Context::new()?;
+        let mut kinds = SOURCES.map(|(kind, _)| kind).to_vec();
+        kinds.extend([Kind::EXTERNAL_CORRELATION, Kind::COMPLETION]);
+        context.trace_to(&buffer, &kinds)?;
+        kinds.retain(|kind| *kind != Kind::COMPLETION && *kind != Kind::API);
+        for kind in kinds.into_iter().chain([Kind::API]) {
+            context.enable_kind(&buffer, kind, false)?;
+        }
+        for domain in [Domain::OPENCL, Domain::SIM] {
+            for operation in tool::operations(domain).unwrap_or_default() {
+                context.enable_operation(&buffer, operation, false)?;
+            }
+        }
+        context.start()?;
+        Ok(Service {
+            context,
+            buffer,
+            translator,
+            enabled: Mutex::default(),
+        })
+    }
+
+    fn enable(&self, kind: ActivityKind, within: Option<ContextId>, on: bool) -> Answer {
+        if !on {
+            // What has been recorded is told as long as its kind is wanted.
+            let _ = self.buffer.flush();
+        }
+        let mut enabled = lock(&self.enabled);
+        match within {
+            Some(context) => {
+                enabled.within.insert((context, kind.0), on);
+            }
+            None if on => enabled.everywhere |= kind.bit(),
+            None => enabled.everywhere &= !kind.bit(),
+        }
+        if let Some(domain) = callback::domain_of(kind) {
+            for operation in tool::operations(domain).unwrap_or_default() {
+                self.context.enable_operation(&self.buffer, operation, on)?;
+            }
+        }
+        // What has a place in the process's memory is wanted before records of it come.
+        WANTED.store(enabled.anywhere(), Ordering::Relaxed);
+        self.apply(&enabled)?;
+        if let Some(context) = within {
+            for (source, of) in SOURCES {
+                if of.contains(&kind) && source != Kind::CHILD_KERNEL {
+                    self.context
+                        .enable_kind_in(&self.buffer, context, source, Some(on))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Switches the kinds of gputrail's records.
+    fn apply(&self, enabled: &Enabled) -> Answer {
+        let is_on = |kinds: &[ActivityKind]| {
+            let mut kinds = kinds.iter();
+            kinds.any(|kind| enabled.everywhere & kind.bit() != 0)
+        };
+        let calls = is_on(SOURCES[0].1);
+        let external = calls && is_on(&[ActivityKind::EXTERNAL_CORRELATION]);
+        let switch = |kind, on| self.context.enable_kind(&self.buffer, kind, on);
+        if !external {
+            switch(Kind::EXTERNAL_CORRELATION, false)?;
+        }
+        for (kind, of) in SOURCES {
+            // Children have the context of the kernel that launched them.
+            let anywhere = enabled.anywhere();
+            let on = match kind {
+                Kind::CHILD_KERNEL => of.iter().any(|kind| anywhere & kind.bit() != 0),
+                _ => is_on(of),
+            };
+            switch(kind, on)?;
+        }
+        if external {
+            switch(Kind::EXTERNAL_CORRELATION, true)?;
+        }
+        Ok(())
+    }
+
+    /// Delivers what has been recorded to the sink. `forced` delivers work that has not ended, too; otherwise the queues of
+    /// OpenCL are waited for.
+    pub fn flush(&self, forced: bool) -> Answer {
+        let flushed = match forced {
+            true => self.buffer.flush_forced(),
+            false => self.buffer.flush_synchronized(QueuePlace::default()),
+        };
+        flushed.map_err(|error| match error.status {
+            tool::Status::BUSY => CUptiResult::INVALID_OPERATION,
+            _ => CUptiResult::UNKNOWN,
+        })?;
+        if forced {
+            lock(&self.translator).finish();
+        }
+        Ok(())
+    }
+
+    /// The records that gputrail has dropped since the last call.
+    pub fn take_dropped(&self) -> u64 {
+        self.buffer.dropped().map_or(0, |drops| drops.total())
+    }
+}
+
+/// Gives all records to the program.
+pub fn flush(forced: bool) -> Answer {
+    if let Some(service) = existing() {
+        service.flush(forced)?;
+    }
+    extension::flush(forced);
+    announce::new_objects(WANTED.load(Ordering::Relaxed), true);
+    sink::flush();
+    Ok(())
+}

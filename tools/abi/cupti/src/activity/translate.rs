@@ -1,0 +1,461 @@
+//! Records of gputrail into records of CUPTI.
+
+use super::announce;
+use super::environment::Environments;
+use super::kind::ActivityKind;
+use super::markers::Markers;
+use super::memory::Allocations;
+use super::record::{self, ActivityRecord, CdpKernel, Kernel4, object};
+use super::sink;
+use crate::objects::{self, stream_id};
+use crate::{callback, text};
+use core::ffi::c_char;
+use gputrail::record::{
+    AgentId, Allocation, Api, ChildKernel, CorrelationId, DeviceTime, Environment,
+    ExternalCorrelation, Header, KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind,
+    MemorySet, Nanos, Overhead, OverheadKind, Preemption, RecordRef, Synchronization,
+    SynchronizationType, Ticks, TransferKind, UnifiedMemoryCounter, WorkHeader, WorkId,
+};
+use gputrail::tool::{Batch, WorkTimes, device_time_to_nanos, to_nanos};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// `CUPTI_SYNCHRONIZATION_INVALID_VALUE`
+const INVALID: u32 = u32::MAX;
+
+/// The kinds whose records are put into the sink, bits of [`ActivityKind::bit`].
+pub static WANTED: AtomicU64 = AtomicU64::new(0);
+/// Whether kernels say when they were queued and submitted.
+pub static LATENCY: AtomicBool = AtomicBool::new(false);
+
+/// Whether records of `kind` are wanted.
+pub fn is_wanted(kind: ActivityKind) -> bool {
+    WANTED.load(Ordering::Relaxed) & kind.bit() != 0
+}
+
+/// Translates the batches of a buffer, one after the other.
+#[derive(Default)]
+pub struct Translator {
+    devices: HashMap<AgentId, u32>,
+    /// Kernels that kernels have launched, until they have completed.
+    children: HashMap<WorkId, ChildKernel>,
+    allocations: Allocations,
+    markers: Markers,
+    environments: Environments,
+}
+
+/// Host time in nanoseconds; 0 is not known.
+pub fn nanos(ticks: Ticks) -> u64 {
+    match ticks.is_some() {
+        true => to_nanos(ticks).map_or(0, |time| time.0),
+        false => 0,
+    }
+}
+
+fn device_nanos(agent: AgentId, time: DeviceTime) -> u64 {
+    match time.is_some() {
+        true => device_time_to_nanos(agent, time).map_or(0, |time| time.0),
+        false => 0,
+    }
+}
+
+/// The low half of a correlation id, as callbacks have it too.
+pub fn correlation(id: CorrelationId) -> u32 {
+    id.0 as u32
+}
+
+impl Translator {
+    /// Puts the records of a batch.
+    pub fn add(&mut self, batch: Batch<'_>) {
+        let wanted = WANTED.load(Ordering::Relaxed);
+        announce::new_objects(wanted, false);
+        announce::thread(batch.thread());
+        for record in batch.records() {
+            self.put(record);
+        }
+        self.environments.finish();
+    }
+
+    fn put(&mut self, record: RecordRef<'_>) {
+        match record.kind() {
+            Kind::API => each(record, |call: &Api| put_call(call)),
+            Kind::KERNEL_DISPATCH => each(record, |kernel: &KernelDispatch| {
+                self.kernel(kernel, times(record))
+            }),
+            Kind::MEMORY_COPY => {
+                each(record, |copy: &MemoryCopy| self.copy(copy, times(record)));
+            }
+            Kind::MEMORY_SET => each(record, |set: &MemorySet| self.set(set, times(record))),
+            Kind::MEMORY_ALLOCATION => each(record, |one: &Allocation| {
+                if is_wanted(ActivityKind::MEMORY) {
+                    self.allocations.add(one);
+                }
+            }),
+            Kind::SYNCHRONIZATION => each(record, |one: &Synchronization| put_wait(one)),
+            Kind::CHILD_KERNEL => each(record, |child: &ChildKernel| {
+                self.children.insert(child.work, *child);
+            }),
+            Kind::EXTERNAL_CORRELATION => each(record, put_external),
+            Kind::OVERHEAD => each(record, |overhead: &Overhead| put_overhead(overhead)),
+            Kind::MARKER => each(record, |marker: &Marker| self.markers.put(marker)),
+            Kind::ENVIRONMENT => each(record, |reading: &Environment| {
+                if is_wanted(ActivityKind::ENVIRONMENT) {
+                    self.environments.add(reading);
+                }
+            }),
+            Kind::UNIFIED_MEMORY_COUNTER => each(record, |counter: &UnifiedMemoryCounter| {
+                self.counter(counter);
+            }),
+            Kind::PREEMPTION => each(record, |one: &Preemption| put_preemption(one)),
+            _ => {}
+        }
+    }
+
+    /// The number of an agent's device; of no agent the number that stands for none.
+    fn device(&mut self, agent: AgentId) -> u32 {
+        if let Some(known) = self.devices.get(&agent) {
+            return *known;
+        }
+        let Ok(device) = objects::device_of(agent) else {
+            return INVALID;
+        };
+        self.devices.insert(agent, device);
+        device
+    }
+
+    fn kernel(&mut self, kernel: &KernelDispatch, times: WorkTimes) {
+        let child = self.children.remove(&kernel.work.id);
+        let kind = [ActivityKind::CONCURRENT_KERNEL, ActivityKind::KERNEL];
+        let Some(kind) = kind.into_iter().find(|kind| is_wanted(*kind)) else {
+            return;
+        };
+        match child {
+            Some(child) => self.child(kernel, times, &child),
+            None => self.dispatch(kind, kernel, times),
+        }
+    }
+
+    fn dispatch(&mut self, kind: ActivityKind, kernel: &KernelDispatch, times: WorkTimes) {
+        let mut record = Kernel4::blank();
+        let work = &kernel.work;
+        record.kind = kind.0;
+        record.cache_config = kernel.cache_requested & 0xf | kernel.cache_executed << 4;
+        record.shared_memory_config = kernel.local_memory_config;
+        record.registers_per_thread = kernel.registers.try_into().unwrap_or(u16::MAX);
+        (record.start, record.end) = (times.start.0, times.end.0);
+        record.completed = times.end.0;
+        record.device_id = self.device(work.agent);
+        record.context_id = work.context.0;
+        record.stream_id = stream_id(work.stream, work.queue);
+        let (grid, block) = (blocks(kernel), block(kernel));
+        [record.grid_x, record.grid_y, record.grid_z] = grid;
+        [record.block_x, record.block_y, record.block_z] = block;
+        record.static_shared_memory = signed(kernel.static_local_memory);
+        record.dynamic_shared_memory = signed(kernel.dynamic_local_memory);
+        record.local_memory_per_thread = kernel.private_memory;
+        record.local_memory_total = kernel.private_memory_total.try_into().unwrap_or(u32::MAX);
+        record.correlation_id = correlation(work.correlation);
+        record.grid_id = kernel.grid_id;
+        record.name = name(kernel);
+        (record.queued, record.submitted) = latency(times);
+        record.launch_type = launch(kernel.launch);
+        record.is_shared_memory_carveout_requested = u8::from(kernel.carveout <= 100);
+        record.shared_memory_carveout_requested = match kernel.carveout {
+            percent @ 0..=100 => percent,
+            _ => 0,
+        };
+        record.shared_memory_executed = kernel.executed_local_memory;
+        sink::put(&record);
+    }
+
+    fn child(&mut self, kernel: &KernelDispatch, times: WorkTimes, child: &ChildKernel) {
+        let mut record = CdpKernel::blank();
+        let work = &kernel.work;
+        record.cache_config = kernel.cache_requested & 0xf | kernel.cache_executed << 4;
+        record.shared_memory_config = kernel.local_memory_config;
+        record.registers_per_thread = kernel.registers.try_into().unwrap_or(u16::MAX);
+        (record.start, record.end) = (times.start.0, times.end.0);
+        record.completed = times.end.0;
+        record.device_id = self.device(work.agent);
+        record.context_id = work.context.0;
+        record.stream_id = stream_id(work.stream, work.queue);
+        let (grid, block) = (blocks(kernel), block(kernel));
+        [record.grid_x, record.grid_y, record.grid_z] = grid;
+        [record.block_x, record.block_y, record.block_z] = block;
+        record.static_shared_memory = signed(kernel.static_local_memory);
+        record.dynamic_shared_memory = signed(kernel.dynamic_local_memory);
+        record.local_memory_per_thread = kernel.private_memory;
+        record.local_memory_total = kernel.private_memory_total.try_into().unwrap_or(u32::MAX);
+        record.correlation_id = correlation(work.correlation);
+        (record.grid_id, record.parent_grid_id) = (kernel.grid_id, child.parent_grid);
+        (record.queued, record.submitted) = (times.queued.0, times.submitted.0);
+        [
+            record.parent_block_x,
+            record.parent_block_y,
+            record.parent_block_z,
+        ] = child.parent_workgroup;
+        record.name = name(kernel);
+        sink::put(&record);
+    }
+
+    fn copy(&mut self, copy: &MemoryCopy, times: WorkTimes) {
+        let is_managed = |memory| memory == MemoryKind::MANAGED;
+        if !copy.work.correlation.is_some()
+            && is_managed(copy.source_memory)
+            && is_managed(copy.destination_memory)
+        {
+            self.migration(copy, times);
+            return;
+        }
+        let Some(kind) = copy_kind(copy.transfer) else {
+            return;
+        };
+        let work = &copy.work;
+        // CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC
+        let flags = u8::from(is_asynchronous(copy.header));
+        if copy.transfer == TransferKind::PEER_TO_PEER {
+            if !is_wanted(ActivityKind::MEMCPY2) {
+                return;
+            }
+            let mut record = record::Memcpy2::blank();
+            (record.copy_kind, record.flags) = (kind, flags);
+            record.src_kind = copy.source_memory.0;
+            record.dst_kind = copy.destination_memory.0;
+            record.bytes = copy.bytes;
+            (record.start, record.end) = (times.start.0, times.end.0);
+            record.device_id = self.device(work.agent);
+            record.context_id = work.context.0;
+            record.stream_id = stream_id(work.stream, work.queue);
+            record.src_device_id = self.device(copy.source_agent);
+            record.dst_device_id = self.device(copy.destination_agent);
+            record.src_context_id = copy.source_context.0;
+            record.dst_context_id = copy.destination_context.0;
+            record.correlation_id = correlation(work.correlation);
+            sink::put(&record);
+        } else if is_wanted(ActivityKind::MEMCPY) {
+            let mut record = record::Memcpy::blank();
+            (record.copy_kind, record.flags) = (kind, flags);
+            record.src_kind = copy.source_memory.0;
+            record.dst_kind = copy.destination_memory.0;
+            record.bytes = copy.bytes;
+            (record.start, record.end) = (times.start.0, times.end.0);
+            record.device_id = self.device(work.agent);
+            record.context_id = work.context.0;
+            record.stream_id = stream_id(work.stream, work.queue);
+            record.correlation_id = correlation(work.correlation);
+            sink::put(&record);
+        }
+    }
+
+    /// Pages of managed memory have moved.
+    fn migration(&mut self, copy: &MemoryCopy, times: WorkTimes) {
+        if !is_wanted(ActivityKind::UNIFIED_MEMORY_COUNTER) {
+            return;
+        }
+        let mut record = record::UnifiedMemoryCounter2::blank();
+        // CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD, _DTOH, _DTOD
+        record.counter_kind = match copy.transfer {
+            TransferKind::HOST_TO_DEVICE => 1,
+            TransferKind::DEVICE_TO_HOST => 2,
+            _ => 8,
+        };
+        record.value = copy.bytes;
+        (record.start, record.end) = (times.start.0, times.end.0);
+        record.address = copy.source_address;
+        record.src_id = self.device(copy.source_agent);
+        record.dst_id = self.device(copy.destination_agent);
+        record.stream_id = stream_id(copy.work.stream, copy.work.queue);
+        record.process_id = std::process::id();
+        sink::put(&record);
+    }
+
+    fn set(&mut self, set: &MemorySet, times: WorkTimes) {
+        if !is_wanted(ActivityKind::MEMSET) {
+            return;
+        }
+        let work = &set.work;
+        let mut record = record::Memset::blank();
+        (record.value, record.bytes) = (set.value, set.bytes);
+        (record.start, record.end) = (times.start.0, times.end.0);
+        record.device_id = self.device(work.agent);
+        record.context_id = work.context.0;
+        record.stream_id = stream_id(work.stream, work.queue);
+        record.correlation_id = correlation(work.correlation);
+        // CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC
+        record.flags = u16::from(is_asynchronous(set.header));
+        record.memory_kind = set.memory.0.into();
+        sink::put(&record);
+    }
+
+    fn counter(&mut self, counter: &UnifiedMemoryCounter) {
+        if !is_wanted(ActivityKind::UNIFIED_MEMORY_COUNTER) {
+            return;
+        }
+        let mut record = record::UnifiedMemoryCounter2::blank();
+        record.counter_kind = counter.what.0.into();
+        record.value = counter.value;
+        (record.start, record.end) = (nanos(counter.start), nanos(counter.end));
+        record.address = counter.address;
+        record.src_id = self.device(counter.source_agent);
+        record.dst_id = self.device(counter.destination_agent);
+        record.process_id = std::process::id();
+        record.flags = counter.flags;
+        sink::put(&record);
+    }
+
+    /// Puts what only the end of a recording, or a forced flush, completes.
+    pub fn finish(&mut self) {
+        self.allocations.finish();
+    }
+}
+
+/// Calls `put` with the record, if it is an `R`.
+fn each<R: gputrail::record::Record>(record: RecordRef<'_>, put: impl FnOnce(&R)) {
+    if let Some(record) = record.read::<R>() {
+        put(&record);
+    }
+}
+
+/// The times of work; none where the record has none.
+fn times(record: RecordRef<'_>) -> WorkTimes {
+    WorkTimes::of(record).unwrap_or_default()
+}
+
+/// When a kernel was queued and submitted, if that is wanted.
+fn latency(times: WorkTimes) -> (u64, u64) {
+    match LATENCY.load(Ordering::Relaxed) {
+        true => (times.queued.0, times.submitted.0),
+        false => (Nanos(0).0, 0),
+    }
+}
+
+fn is_asynchronous(header: Header) -> bool {
+    header.flags & gputrail::record::flags::ASYNCHRONOUS != 0
+}
+
+fn signed(number: u32) -> i32 {
+    number.try_into().unwrap_or(i32::MAX)
+}
+
+fn name(kernel: &KernelDispatch) -> *const c_char {
+    text::of_kernel(kernel.kernel)
+}
+
+/// The size of a workgroup; 1 where the runtime chose it and does not tell.
+fn block(kernel: &KernelDispatch) -> [i32; 3] {
+    kernel.workgroup.map(|size| signed(size.max(1)))
+}
+
+/// The number of workgroups.
+fn blocks(kernel: &KernelDispatch) -> [i32; 3] {
+    core::array::from_fn(|axis| {
+        let size = u64::from(kernel.workgroup[axis].max(1));
+        let count = kernel.grid[axis].div_ceil(size);
+        count.try_into().unwrap_or(i32::MAX)
+    })
+}
+
+/// `CUpti_ActivityLaunchType`: other ways are regular.
+fn launch(launch: LaunchType) -> u8 {
+    match launch {
+        LaunchType::COOPERATIVE_SINGLE_DEVICE | LaunchType::COOPERATIVE_MULTI_DEVICE => launch.0,
+        _ => 0,
+    }
+}
+
+/// `CUpti_ActivityMemcpyKind`. Memory that is mapped is a copy to the host, and one from it when the map ends.
+fn copy_kind(transfer: TransferKind) -> Option<u8> {
+    Some(match transfer {
+        TransferKind::MAP => TransferKind::DEVICE_TO_HOST.0,
+        TransferKind::UNMAP => TransferKind::HOST_TO_DEVICE.0,
+        TransferKind::FREE => return None,
+        TransferKind(known @ 0..=10) => known,
+        _ => 0,
+    })
+}
+
+fn put_call(call: &Api) {
+    announce::thread(call.thread);
+    let Some((kind, cbid)) = callback::activity(call.operation) else {
+        return;
+    };
+    let mut record = record::Api::blank();
+    (record.kind, record.cbid) = (kind.0, cbid);
+    (record.start, record.end) = (nanos(call.start), nanos(call.end));
+    record.process_id = std::process::id();
+    record.thread_id = call.thread.0;
+    record.correlation_id = correlation(call.correlation);
+    record.return_value = call.return_code as u32;
+    sink::put(&record);
+}
+
+fn put_external(external: &ExternalCorrelation) {
+    let is_known = (1..=5).contains(&external.kind.0);
+    if !is_wanted(ActivityKind::EXTERNAL_CORRELATION) || !is_known {
+        return;
+    }
+    let mut record = record::ExternalCorrelation::blank();
+    record.external_kind = external.kind.0;
+    record.external_id = external.external.0;
+    record.correlation_id = correlation(external.correlation);
+    sink::put(&record);
+}
+
+/// A wait of the host, or a marker in a queue, which is an event.
+fn put_wait(one: &Synchronization) {
+    let work: &WorkHeader = &one.work;
+    let stream = stream_id(work.stream, work.queue);
+    match one.what {
+        SynchronizationType(what @ 1..=4) if is_wanted(ActivityKind::SYNCHRONIZATION) => {
+            let mut record = record::Synchronization::blank();
+            record.r#type = what.into();
+            (record.start, record.end) = (nanos(work.enqueued), nanos(one.end));
+            record.correlation_id = correlation(work.correlation);
+            record.context_id = work.context.0;
+            record.stream_id = if stream == 0 { INVALID } else { stream };
+            record.cuda_event_id = match one.event.is_some() {
+                true => one.event.0,
+                false => INVALID,
+            };
+            sink::put(&record);
+        }
+        SynchronizationType::MARKER if is_wanted(ActivityKind::CUDA_EVENT) => {
+            let mut record = record::CudaEvent::blank();
+            record.correlation_id = correlation(work.correlation);
+            (record.context_id, record.stream_id) = (work.context.0, stream);
+            record.event_id = one.event.0;
+            sink::put(&record);
+        }
+        _ => {}
+    }
+}
+
+fn put_overhead(overhead: &Overhead) {
+    if !is_wanted(ActivityKind::OVERHEAD) {
+        return;
+    }
+    let mut record = record::Overhead::blank();
+    record.overhead_kind = match overhead.what {
+        OverheadKind::COMPILATION | OverheadKind::JIT => 1,
+        OverheadKind::FLUSH | OverheadKind::WAIT => 1 << 16,
+        OverheadKind::INSTRUMENTATION => 2 << 16,
+        OverheadKind::RESOURCE => 3 << 16,
+        _ => 0,
+    };
+    record.object_kind = object::THREAD;
+    record.object_id = [std::process::id(), overhead.thread.0, 0];
+    (record.start, record.end) = (nanos(overhead.start), nanos(overhead.end));
+    sink::put(&record);
+}
+
+fn put_preemption(one: &Preemption) {
+    if !is_wanted(ActivityKind::PREEMPTION) {
+        return;
+    }
+    let mut record = record::Preemption::blank();
+    record.preemption_kind = one.what.0.into();
+    record.timestamp = device_nanos(one.agent, one.time);
+    record.grid_id = one.grid;
+    [record.block_x, record.block_y, record.block_z] = one.workgroup;
+    sink::put(&record);
+}

@@ -1,0 +1,153 @@
+//! The domains of callbacks, and the ids of callbacks in them.
+
+use crate::result::{Answer, CUptiResult};
+use core::ffi::CStr;
+use gputrail::record::{Domain, Operation};
+use gputrail::tool;
+use std::sync::LazyLock;
+
+/// `CUpti_CallbackDomain`
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct CallbackDomain(pub u32);
+
+#[allow(missing_docs)]
+impl CallbackDomain {
+    pub const DRIVER_API: CallbackDomain = CallbackDomain(1);
+    pub const RUNTIME_API: CallbackDomain = CallbackDomain(2);
+    pub const RESOURCE: CallbackDomain = CallbackDomain(3);
+    pub const SYNCHRONIZE: CallbackDomain = CallbackDomain(4);
+    pub const NVTX: CallbackDomain = CallbackDomain(5);
+}
+
+/// All domains.
+pub const ALL: [CallbackDomain; 5] = [
+    CallbackDomain::DRIVER_API,
+    CallbackDomain::RUNTIME_API,
+    CallbackDomain::RESOURCE,
+    CallbackDomain::SYNCHRONIZE,
+    CallbackDomain::NVTX,
+];
+
+/// All domains, as programs get them.
+pub static TABLE: [CallbackDomain; 5] = ALL;
+
+/// `CUPTI_CBID_GPUTRAIL`: what is added to the number of a function or marker.
+pub const FIRST: u32 = 0x10000;
+/// The last id of resources (`CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING`).
+const LAST_RESOURCE: u32 = 19;
+
+/// Ids of resources and of synchronization, each with an operation that is told under it.
+static OPERATIONS: LazyLock<Vec<(CallbackDomain, u32, Operation)>> = LazyLock::new(|| {
+    let resources: [(u32, &CStr); 20] = [
+        (1, c"context created"),
+        (2, c"context destroyed"),
+        (3, c"stream created"),
+        (3, c"queue created"),
+        (4, c"stream destroyed"),
+        (4, c"queue destroyed"),
+        (5, c"runtime initialized"),
+        (6, c"code object loaded"),
+        (7, c"code object unloaded"),
+        (8, c"module profiled"),
+        (9, c"graph created"),
+        (10, c"graph destroyed"),
+        (11, c"graph cloned"),
+        (13, c"graph node created"),
+        (13, c"graph node cloned"),
+        (14, c"graph node destroyed"),
+        (15, c"graph dependency created"),
+        (16, c"graph dependency destroyed"),
+        (18, c"graph instantiated"),
+        (19, c"executable graph destroyed"),
+    ];
+    let waits: [(u32, &CStr); 2] = [(1, c"wait for queue"), (2, c"wait for context")];
+    let found = |of, (id, name): (u32, &CStr), domain| {
+        tool::operation(domain, name).map(|operation| (of, id, operation))
+    };
+    let resources = resources
+        .into_iter()
+        .filter_map(|one| found(CallbackDomain::RESOURCE, one, Domain::RESOURCE));
+    let waits = waits
+        .into_iter()
+        .filter_map(|one| found(CallbackDomain::SYNCHRONIZE, one, Domain::SYNCHRONIZATION));
+    resources.chain(waits).collect()
+});
+
+/// The domain of gputrail whose functions or markers have ids of their own in `domain`.
+fn numbered(domain: CallbackDomain) -> Option<Domain> {
+    match domain {
+        CallbackDomain::DRIVER_API => Some(Domain::OPENCL),
+        CallbackDomain::RUNTIME_API => Some(Domain::SIM),
+        CallbackDomain::NVTX => Some(Domain::MARKER),
+        _ => None,
+    }
+}
+
+/// The operation of an id of a [`numbered`] domain, if there is one.
+fn operation(domain: CallbackDomain, id: u32) -> Option<Operation> {
+    let number = id.checked_sub(FIRST)?.try_into().ok()?;
+    let operation = Operation {
+        domain: numbered(domain)?,
+        number,
+    };
+    // Of the events of marker libraries those that NVTX has functions for.
+    let is_range = domain != CallbackDomain::NVTX || (1..=5).contains(&number);
+    let is_known = is_range && tool::operation_name(operation).is_some();
+    is_known.then_some(operation)
+}
+
+/// `INVALID_PARAMETER` for an unknown domain, and for an id that is none of its.
+pub fn check(domain: CallbackDomain, id: u32) -> Answer {
+    let is_known = match domain {
+        CallbackDomain::RESOURCE => (1..=LAST_RESOURCE).contains(&id),
+        CallbackDomain::SYNCHRONIZE => matches!(id, 1 | 2),
+        _ => operation(domain, id).is_some(),
+    };
+    match is_known {
+        true => Ok(()),
+        false => Err(CUptiResult::INVALID_PARAMETER),
+    }
+}
+
+/// All ids of a domain.
+pub fn ids(domain: CallbackDomain) -> Answer<Vec<u32>> {
+    match domain {
+        CallbackDomain::RESOURCE => Ok((1..=LAST_RESOURCE).collect()),
+        CallbackDomain::SYNCHRONIZE => Ok(vec![1, 2]),
+        _ => {
+            let of = numbered(domain).ok_or(CUptiResult::INVALID_PARAMETER)?;
+            let all = tool::operations(of)?.into_iter();
+            let ids = all.map(|operation| FIRST + u32::from(operation.number));
+            Ok(ids.filter(|id| operation(domain, *id).is_some()).collect())
+        }
+    }
+}
+
+/// The operations that are told under an id. Some ids have none: nothing of their kind happens here.
+pub fn operations(domain: CallbackDomain, id: u32) -> Vec<Operation> {
+    match numbered(domain) {
+        Some(_) => operation(domain, id).into_iter().collect(),
+        None => {
+            let all = OPERATIONS.iter();
+            let found = all.filter(|one| (one.0, one.1) == (domain, id));
+            found.map(|one| one.2).collect()
+        }
+    }
+}
+
+/// The id under which an operation of objects or waits is told.
+pub fn id_of(told: Operation) -> Option<u32> {
+    let mut all = OPERATIONS.iter();
+    all.find(|one| one.2 == told).map(|one| one.1)
+}
+
+/// The name of a function. Other callbacks have none.
+pub fn name(domain: CallbackDomain, id: u32) -> Option<&'static str> {
+    match domain {
+        CallbackDomain::DRIVER_API | CallbackDomain::RUNTIME_API => {
+            tool::operation_name(operation(domain, id)?)
+        }
+        _ => None,
+    }
+}

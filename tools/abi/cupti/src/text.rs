@@ -1,0 +1,38 @@
+//! Names of kernels and strings, for C. They last for ever.
+
+use core::ffi::{CStr, c_char};
+use gputrail::record::{KernelId, StringId};
+use gputrail::tool;
+use gputrail_abi::{kept, lock};
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{LazyLock, Mutex};
+
+type Table<K> = LazyLock<Mutex<HashMap<K, &'static CStr>>>;
+
+fn found<K: Copy + Eq + Hash>(
+    table: &Table<K>,
+    key: K,
+    look_up: impl FnOnce(K) -> Option<String>,
+) -> Option<&'static CStr> {
+    if let Some(known) = lock(table).get(&key) {
+        return Some(known);
+    }
+    let text = kept(&look_up(key)?);
+    lock(table).insert(key, text);
+    Some(text)
+}
+
+/// The name of a kernel, or null.
+pub fn of_kernel(id: KernelId) -> *const c_char {
+    static NAMES: Table<KernelId> = LazyLock::new(Mutex::default);
+    let name = id.is_some().then(|| found(&NAMES, id, tool::kernel_name));
+    name.flatten().map_or(std::ptr::null(), CStr::as_ptr)
+}
+
+/// A string, or null.
+pub fn of_string(id: StringId) -> *const c_char {
+    static TEXTS: Table<StringId> = LazyLock::new(Mutex::default);
+    let text = id.is_some().then(|| found(&TEXTS, id, tool::string));
+    text.flatten().map_or(std::ptr::null(), CStr::as_ptr)
+}
