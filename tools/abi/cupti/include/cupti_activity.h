@@ -330,7 +330,8 @@ typedef enum {
     CUPTI_DEVICE_VIRTUAL = 2
 } CUpti_DeviceSupport;
 
-typedef enum {
+/* One of these is no int. */
+__extension__ typedef enum {
     CUPTI_CLOCKS_THROTTLE_REASON_GPU_IDLE = 0x00000001,
     CUPTI_CLOCKS_THROTTLE_REASON_USER_DEFINED_CLOCKS = 0x00000002,
     CUPTI_CLOCKS_THROTTLE_REASON_SW_POWER_CAP = 0x00000004,

@@ -10,6 +10,8 @@ mod callback;
 mod callback_data;
 mod domain;
 mod event;
+#[cfg(test)]
+mod layouts;
 mod load;
 mod metric;
 mod objects;

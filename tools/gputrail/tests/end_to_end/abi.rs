@@ -13,9 +13,9 @@ use crate::command::TestDir;
 use crate::tools::built;
 
 /// An API: the folder of its headers in `tools/abi`, and the file of its library.
-struct Abi {
-    name: &'static str,
-    library: &'static str,
+pub struct Abi {
+    pub name: &'static str,
+    pub library: &'static str,
 }
 
 const GPUPERFAPI: Abi = Abi {
@@ -30,17 +30,17 @@ const ROCPROFILER: Abi = Abi {
 
 impl Abi {
     /// Puts the library there.
-    fn library(&self, dir: &TestDir) -> PathBuf {
+    pub fn library(&self, dir: &TestDir) -> PathBuf {
         let library = dir.join(self.library);
         if !library.exists() {
-            let file = self.library.trim_end_matches(".1");
-            std::fs::copy(built(&["--lib"], file), &library).unwrap();
+            let (name, _) = self.library.split_once(".so").expect("a library");
+            std::fs::copy(built(&["--lib"], &format!("{name}.so")), &library).unwrap();
         }
         library
     }
 
     /// Compiles a program with the headers. The library lies beside it; it `is_linked` with it, or opens it.
-    fn program(&self, dir: &TestDir, compiler: &[&str], source: &str, is_linked: bool) -> PathBuf {
+    pub fn program(&self, dir: &TestDir, compiler: &[&str], source: &str, is_linked: bool) -> PathBuf {
         self.library(dir);
         let include = repository("tools/abi").join(self.name).join("include");
         let include = format!("-I{}", include.display());
@@ -58,7 +58,7 @@ impl Abi {
     }
 
     /// Compiles a tool of `examples/abi`, which the library loads.
-    fn tool(&self, dir: &TestDir, name: &str) -> PathBuf {
+    pub fn tool(&self, dir: &TestDir, name: &str) -> PathBuf {
         let include = repository("tools/abi").join(self.name).join("include");
         let include = format!("-I{}", include.display());
         let options = ["-shared", "-fPIC", "-Wl,--as-needed", &include];

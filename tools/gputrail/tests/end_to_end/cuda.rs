@@ -18,7 +18,7 @@ use gputrail_harness::program::run;
 use gputrail_harness::repository;
 
 use crate::command::{TestDir, kernels, well};
-use crate::tools::{example, tool};
+use crate::tools::{built, example, tool};
 
 /// The versions that the stand-in plays: of each change of a record that is read.
 const VERSIONS: [&str; 7] = ["1108", "1201", "1209", "1300", "1301", "1303", "1305"];
@@ -295,6 +295,17 @@ fn agents_say_which_libcupti_is_found_and_what_is_missing_without_one() {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
+    // gputrail's own with CUPTI's names is never taken, under whatever name it lies in a folder.
+    let ours = dir.join("ours");
+    std::fs::create_dir(&ours).unwrap();
+    let ours = ours.join("libcupti.so.12");
+    std::fs::copy(built(&["--lib"], "libcupti.so"), &ours).unwrap();
+    let text = agents(Some(ours.to_str().unwrap()));
+    let words = format!(
+        "libcupti       MISSING: GPUTRAIL_CUPTI: {} is gputrail's own, not NVIDIA's",
+        ours.display()
+    );
+    assert!(text.contains(&words), "{words}: {text}");
 
     // What is sampled by nobody is refused before the program starts, with what is missing.
     let refused = |folder: &std::path::Path, cupti: &str| {

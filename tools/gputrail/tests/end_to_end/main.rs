@@ -2,6 +2,7 @@
 //! Perfetto's own trace processor.
 
 mod abi;
+mod abi_cupti;
 mod bad_input;
 mod c_api;
 mod cache;

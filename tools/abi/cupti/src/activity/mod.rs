@@ -15,6 +15,8 @@ mod sink;
 mod translate;
 
 pub use kind::ActivityKind;
+#[cfg(test)]
+pub use record::fields;
 
 use crate::load::prepared;
 use crate::objects::{self, CUcontext, CUdevice};

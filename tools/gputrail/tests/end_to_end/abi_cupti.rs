@@ -1,0 +1,151 @@
+//! CUPTI by its own names: programs and tools in C that know it alone.
+
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+use gputrail_harness::program::{Ended, run};
+
+use crate::abi::Abi;
+use crate::c_api::{C, CPP};
+use crate::command::TestDir;
+
+const CUPTI: Abi = Abi {
+    name: "cupti",
+    library: "libcupti.so.10.0",
+};
+
+#[test]
+fn the_functions_of_cuptis_activity_and_callback_apis_answer_as_its_document_says() {
+    needs!(the_functions_of_cuptis_activity_and_callback_apis_answer_as_its_document_says:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    for compiler in [C, CPP] {
+        let program = CUPTI.program(&dir, compiler, "tests/programs/abi/cupti.c", true);
+        for driver in [Driver::Basic, Driver::Threaded] {
+            let ended = run(&mut dir.untraced(driver, &program, &[]));
+            assert_eq!(
+                (ended.text().as_str(), ended.stderr.as_str()),
+                ("passed\n", "")
+            );
+            ended.well();
+        }
+    }
+}
+
+#[test]
+fn two_threads_use_cupti() {
+    needs!(two_threads_use_cupti: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = CUPTI.program(&dir, C, "tests/programs/abi/cupti_threads.c", true);
+    let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
+    assert_eq!(
+        (ended.text().as_str(), ended.stderr.as_str()),
+        ("passed\n", "")
+    );
+}
+
+/// Runs a program that knows nothing of CUPTI with a tool of `examples/abi`: 20 kernels called `work`.
+fn preloaded(dir: &TestDir, tool: &str) -> Ended {
+    let library = CUPTI.library(dir);
+    let tool = CUPTI.tool(dir, tool);
+    let program = dir.program("lives");
+    let mut command = dir.untraced(Driver::Threaded, &program, &["20"]);
+    command
+        .env("LD_PRELOAD", library)
+        .env("CUDA_INJECTION64_PATH", tool);
+    run(&mut command).well()
+}
+
+/// Runs the simulated GPU with a tool of `examples/abi`.
+fn simulated(dir: &TestDir, tool: &str) -> Ended {
+    let library = CUPTI.library(dir);
+    let tool = CUPTI.tool(dir, tool);
+    let options = [
+        "demo",
+        "-q",
+        "--steps",
+        "1",
+        "--tool",
+        library.to_str().unwrap(),
+    ];
+    run(dir.gputrail(options).env("CUDA_INJECTION64_PATH", tool)).well()
+}
+
+/// The number of lines that begin with `start`.
+fn lines(text: &str, start: &str) -> usize {
+    text.lines().filter(|line| line.starts_with(start)).count()
+}
+
+#[test]
+fn the_sample_of_asynchronous_records_prints_those_of_opencl() {
+    needs!(the_sample_of_asynchronous_records_prints_those_of_opencl:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let ended = preloaded(&dir, "cupti_activity_trace_async");
+    assert_eq!(ended.stderr, "");
+    let text = ended.text();
+    assert_eq!(lines(&text, "CONCURRENT KERNEL \"work\" ["), 20, "{text}");
+    assert_eq!(lines(&text, "DEVICE "), 1, "{text}");
+    assert_eq!(lines(&text, "CONTEXT "), 1, "{text}");
+    assert!(
+        lines(&text, "DRIVER clEnqueueNDRangeKernel [") == 20,
+        "{text}"
+    );
+    assert!(
+        lines(&text, "NVLINK and OpenACC are not traced here") == 1,
+        "{text}"
+    );
+    assert!(text.ends_with("0 records were dropped\n"), "{text}");
+}
+
+#[test]
+fn the_sample_of_asynchronous_records_prints_those_of_the_simulated_gpu() {
+    needs!(the_sample_of_asynchronous_records_prints_those_of_the_simulated_gpu: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let ended = simulated(&dir, "cupti_activity_trace_async");
+    let text = ended.text();
+    for start in [
+        "CONCURRENT KERNEL \"",
+        "MEMCPY HtoD [",
+        "MEMCPY2 PtoP [",
+        "MEMSET ",
+        "RUNTIME simLaunchKernel [",
+        "SYNCHRONIZATION ",
+        "MARKER ",
+        "STREAM ",
+        "DEVICE ",
+        "CONTEXT ",
+    ] {
+        assert!(lines(&text, start) > 0, "{start}: {text}");
+    }
+    assert!(text.ends_with("0 records were dropped\n"), "{text}");
+}
+
+#[test]
+fn the_sample_of_callbacks_times_functions_and_kernels() {
+    needs!(the_sample_of_callbacks_times_functions_and_kernels: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let ended = preloaded(&dir, "cupti_callback_timestamp");
+    assert_eq!(ended.stderr, "");
+    let text = ended.text();
+    assert_eq!(lines(&text, "clEnqueueNDRangeKernel work: "), 20, "{text}");
+    assert!(lines(&text, "clFinish took ") > 0, "{text}");
+    let text = simulated(&dir, "cupti_callback_timestamp").text();
+    assert!(lines(&text, "simLaunchKernel ") > 0, "{text}");
+}
+
+#[test]
+fn a_library_that_cannot_be_injected_is_told() {
+    needs!(a_library_that_cannot_be_injected_is_told: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = CUPTI.library(&dir);
+    CUPTI.tool(&dir, "cupti_callback_timestamp");
+    let program = dir.program("lives");
+    let mut command = dir.untraced(Driver::Threaded, &program, &["1"]);
+    command
+        .env("LD_PRELOAD", library)
+        .env("CUDA_INJECTION64_PATH", "/nowhere.so");
+    let ended = run(&mut command).well();
+    let start = "libcupti: CUDA_INJECTION64_PATH: ";
+    assert!(ended.stderr.starts_with(start), "{}", ended.stderr);
+}
