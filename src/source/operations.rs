@@ -18,16 +18,17 @@ pub fn domains() -> &'static [(Domain, &'static str)] {
 /// Every operation of `domain`.
 pub fn of(domain: Domain) -> Vec<OperationInfo> {
     match of_domain(domain) {
-        Some(source) => source.operations(),
-        None => inside::of(domain),
+        // Those of markers are there without a source.
+        Some(source) if domain != Domain::MARKER => source.operations(),
+        _ => inside::of(domain),
     }
 }
 
 /// The description of `operation`.
 pub fn get(operation: Operation) -> Option<OperationInfo> {
     match of_domain(operation.domain) {
-        Some(source) => source.operation(operation.number),
-        None => inside::get(operation),
+        Some(source) if operation.domain != Domain::MARKER => source.operation(operation.number),
+        _ => inside::get(operation),
     }
 }
 
@@ -55,6 +56,7 @@ pub fn arguments_of(record: &Arguments) -> Option<CallArguments<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::MarkerKind;
     use std::collections::HashSet;
 
     #[test]
@@ -71,6 +73,8 @@ mod tests {
             }
         }
         assert!(seen.len() > 40);
+        let push = find(Domain::MARKER, "push").unwrap();
+        assert_eq!(push.number, MarkerKind::PUSH.0.into());
         let unknown = Operation {
             domain: Domain::RESOURCE,
             number: 999,

@@ -47,8 +47,12 @@ pub(super) fn call(
         Some(_) => Phase::Exit,
     };
     let info = function.info();
-    let mut callback = Callback::new(call.operation, info.name, phase)
-        .with_kernel(KernelId::NONE, site.board.names());
+    let kernel = match (function, arguments) {
+        (Function::LaunchKernel, [kernel, ..]) => KernelId(*kernel as u32),
+        _ => KernelId::NONE,
+    };
+    let mut callback =
+        Callback::new(call.operation, info.name, phase).with_kernel(kernel, site.board.names());
     (callback.thread, callback.correlation) = (site.state.thread(), call.correlation);
     callback.payload = Payload::Call(CallArguments::kept(info.arguments, arguments));
     callback.return_code = status;

@@ -283,7 +283,7 @@ static void callbacks(void) {
 /* Activity. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int requested, completed, records[CUPTI_ACTIVITY_KIND_COUNT];
-static size_t buffer_bytes = 4096, most;
+static size_t buffer_bytes = 1024, most;
 static int declines, offset;
 static CUpti_ActivityKernel4 last_kernel;
 static CUpti_ActivityAPI last_launch;
@@ -483,7 +483,7 @@ static void activity(void) {
     CHECK(clEnqueueMarkerWithWaitList(queue, 0, NULL, NULL) == CL_SUCCESS && clFinish(queue) == CL_SUCCESS);
     CHECK(gputrail_range_push_name("range") == GPUTRAIL_OK && gputrail_range_pop() == GPUTRAIL_OK);
     EXPECT(cuptiActivityFlushAll(0), SUCCESS);
-    CHECK(requested > 1 && completed == requested);
+    CHECK(completed > 1 && completed <= requested);
 
     CHECK(records[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL] == 5 && records[CUPTI_ACTIVITY_KIND_KERNEL] == 0);
     CHECK(strcmp(last_kernel.name, "triple") == 0 && last_kernel.start > 0 && last_kernel.end >= last_kernel.start);
@@ -528,8 +528,9 @@ static void activity(void) {
 
 static void limits(void) {
     size_t dropped = 0;
-    forget();
     enable_all(0);
+    EXPECT(cuptiActivityFlushAll(0), SUCCESS);
+    forget();
     launch(1);
     EXPECT(cuptiActivityFlushAll(0), SUCCESS);
     CHECK(completed == 0);
@@ -559,7 +560,7 @@ static void limits(void) {
     EXPECT(cuptiActivityFlushAll(0), SUCCESS);
     EXPECT(cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped), SUCCESS);
     CHECK(dropped == 2);
-    buffer_bytes = 4096;
+    buffer_bytes = 1024;
     offset = 4;
     launch(2);
     EXPECT(cuptiActivityFlushAll(0), SUCCESS);

@@ -80,15 +80,6 @@ pub fn activity(operation: Operation) -> Option<(ActivityKind, u32)> {
     Some((kind, domain::FIRST + u32::from(operation.number)))
 }
 
-/// The domain whose calls have records of `kind`.
-pub fn domain_of(kind: ActivityKind) -> Option<Domain> {
-    match kind {
-        ActivityKind::DRIVER => Some(Domain::OPENCL),
-        ActivityKind::RUNTIME => Some(Domain::SIM),
-        _ => None,
-    }
-}
-
 impl Subscription {
     fn new(client: Client) -> Answer<Subscription> {
         static NEXT: AtomicUsize = AtomicUsize::new(1);
@@ -110,16 +101,29 @@ impl Subscription {
         })
     }
 
-    fn enable(&self, domain: CallbackDomain, ids: &[u32], on: bool) -> Answer {
+    fn enable(&self, domain: CallbackDomain, id: u32, on: bool) -> Answer {
         let mut enabled = lock(&self.enabled);
-        for id in ids {
-            for operation in domain::operations(domain, *id) {
-                self.subscriber.enable(operation, on)?;
-            }
-            match on {
-                true => enabled.insert((domain.0, *id)),
-                false => enabled.remove(&(domain.0, *id)),
-            };
+        for operation in domain::operations(domain, id) {
+            self.subscriber.enable(operation, on)?;
+        }
+        match on {
+            true => enabled.insert((domain.0, id)),
+            false => enabled.remove(&(domain.0, id)),
+        };
+        Ok(())
+    }
+
+    fn enable_domain(&self, domain: CallbackDomain, on: bool) -> Answer {
+        let ids = domain::ids(domain)?;
+        let Some(whole) = domain::numbered(domain) else {
+            let mut ids = ids.into_iter();
+            return ids.try_for_each(|id| self.enable(domain, id, on));
+        };
+        let mut enabled = lock(&self.enabled);
+        self.subscriber.enable_domain(whole, on)?;
+        match on {
+            true => enabled.extend(ids.into_iter().map(|id| (domain.0, id))),
+            false => enabled.retain(|(of, _)| *of != domain.0),
         }
         Ok(())
     }
@@ -204,7 +208,7 @@ pub extern "C" fn cuptiEnableCallback(
     with_gputrail(|| {
         let found = found(subscriber)?;
         domain::check(domain, id)?;
-        found.enable(domain, &[id], enable != 0)
+        found.enable(domain, id, enable != 0)
     })
 }
 
@@ -215,7 +219,7 @@ pub extern "C" fn cuptiEnableDomain(
     subscriber: SubscriberHandle,
     domain: CallbackDomain,
 ) -> CUptiResult {
-    with_gputrail(|| found(subscriber)?.enable(domain, &domain::ids(domain)?, enable != 0))
+    with_gputrail(|| found(subscriber)?.enable_domain(domain, enable != 0))
 }
 
 /// Enables or disables all callbacks.
@@ -223,10 +227,8 @@ pub extern "C" fn cuptiEnableDomain(
 pub extern "C" fn cuptiEnableAllDomains(enable: u32, subscriber: SubscriberHandle) -> CUptiResult {
     with_gputrail(|| {
         let found = found(subscriber)?;
-        for domain in domain::ALL {
-            found.enable(domain, &domain::ids(domain)?, enable != 0)?;
-        }
-        Ok(())
+        let mut domains = domain::ALL.into_iter();
+        domains.try_for_each(|domain| found.enable_domain(domain, enable != 0))
     })
 }
 

@@ -75,7 +75,7 @@ static OPERATIONS: LazyLock<Vec<(CallbackDomain, u32, Operation)>> = LazyLock::n
 });
 
 /// The domain of gputrail whose functions or markers have ids of their own in `domain`.
-fn numbered(domain: CallbackDomain) -> Option<Domain> {
+pub fn numbered(domain: CallbackDomain) -> Option<Domain> {
     match domain {
         CallbackDomain::DRIVER_API => Some(Domain::OPENCL),
         CallbackDomain::RUNTIME_API => Some(Domain::SIM),

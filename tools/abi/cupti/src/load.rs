@@ -64,7 +64,7 @@ fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
     if !inject() {
         return Err(format!("{INJECTION_VARIABLE} names no library that could be loaded").into());
     }
-    Ok(Box::new(|| {}))
+    Ok(Box::new(crate::activity::last_words))
 }
 
 /// Loads the injected library, once in a process. `false` if there is none, when it is called first.

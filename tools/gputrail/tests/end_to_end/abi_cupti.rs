@@ -4,9 +4,10 @@ use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::{Ended, run};
+use gputrail_harness::repository;
 
 use crate::abi::Abi;
-use crate::c_api::{C, CPP};
+use crate::c_api::{C, CPP, compiled};
 use crate::command::TestDir;
 
 const CUPTI: Abi = Abi {
@@ -111,7 +112,6 @@ fn the_sample_of_asynchronous_records_prints_those_of_the_simulated_gpu() {
         "MEMSET ",
         "RUNTIME simLaunchKernel [",
         "SYNCHRONIZATION ",
-        "MARKER ",
         "STREAM ",
         "DEVICE ",
         "CONTEXT ",
@@ -119,6 +119,35 @@ fn the_sample_of_asynchronous_records_prints_those_of_the_simulated_gpu() {
         assert!(lines(&text, start) > 0, "{start}: {text}");
     }
     assert!(text.ends_with("0 records were dropped\n"), "{text}");
+}
+
+#[test]
+fn every_kind_that_the_simulated_gpu_has_comes_with_all_callbacks() {
+    needs!(every_kind_that_the_simulated_gpu_has_comes_with_all_callbacks: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = CUPTI.library(&dir);
+    let include = format!("-I{}", repository("tools/abi/cupti/include").display());
+    let source = repository("tests/programs/abi/cupti_simulated.c");
+    let options = ["-shared", "-fPIC", "-Wl,--as-needed", &include];
+    let tool = compiled(&dir, C, &options, &source, "libsimulated.so");
+    let library = library.to_str().unwrap();
+    let options = ["demo", "-q", "--steps", "1", "--tool", library];
+    let options = [&options[..], &["--environment-period", "1ms"]].concat();
+    let ended = run(dir.gputrail(options).env("CUDA_INJECTION64_PATH", tool)).well();
+    let text = ended.text();
+    assert!(text.ends_with("passed\n"), "{text}");
+    let kinds = [
+        1, 2, 5, 8, 9, 10, 11, 18, 19, 20, 22, 25, 26, 27, 28, 37, 38, 39, 40, 45, 46,
+    ];
+    let kinds = kinds.map(|kind| format!("kind {kind}: "));
+    let domains = [2, 3, 4].map(|domain| format!("domain {domain}: "));
+    // Contexts, streams, modules, graphs.
+    let resources = [1, 3, 4, 6, 7, 9, 10, 13, 15, 18, 19];
+    let resources = resources.map(|id| format!("resource {id}: "));
+    let waits = [1, 2].map(|id| format!("wait {id}: "));
+    for start in kinds.iter().chain(&domains).chain(&resources).chain(&waits) {
+        assert_eq!(lines(&text, start), 1, "{start}: {text}");
+    }
 }
 
 #[test]

@@ -10,6 +10,9 @@ use gputrail::record::{AgentId, Environment, EnvironmentKind, Ticks};
 struct Readings {
     agent: AgentId,
     time: Ticks,
+    /// The device and the time in records: gputrail may have ended when they are put.
+    device: u32,
+    nanos: u64,
     /// The values by kind of data (`CUpti_ActivityEnvironmentKind`, minus 1), if any was read.
     values: [Option<[u32; 5]>; 4],
 }
@@ -44,9 +47,11 @@ impl Environments {
         if !self.0.as_ref().is_some_and(same) {
             self.finish();
         }
-        let readings = self.0.get_or_insert(Readings {
+        let readings = self.0.get_or_insert_with(|| Readings {
             agent: reading.agent,
             time: reading.time,
+            device: objects::device_of(reading.agent).unwrap_or(u32::MAX),
+            nanos: nanos(reading.time),
             values: [None; 4],
         });
         let values = readings.values[kind as usize - 1].get_or_insert([0; 5]);
@@ -63,8 +68,7 @@ impl Environments {
                 continue;
             };
             let mut record = Record::blank();
-            record.device_id = objects::device_of(readings.agent).unwrap_or(u32::MAX);
-            record.timestamp = nanos(readings.time);
+            (record.device_id, record.timestamp) = (readings.device, readings.nanos);
             record.environment_kind = kind;
             record.data = values;
             sink::put(&record);

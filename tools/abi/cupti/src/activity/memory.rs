@@ -4,13 +4,20 @@ use super::record::{ActivityRecord, Memory};
 use super::sink;
 use super::translate::nanos;
 use crate::objects;
-use gputrail::record::{Allocation, AllocationOperation, Context, ContextId, Ticks};
+use gputrail::record::{Allocation, AllocationOperation, Context, ContextId};
 use gputrail::tool::describe;
 use std::collections::HashMap;
 
+/// An allocation in the units of records: gputrail may have ended when its record is put.
+struct Live {
+    allocation: Allocation,
+    start: u64,
+    device: u32,
+}
+
 /// The allocations that have not ended, by context and address.
 #[derive(Default)]
-pub struct Allocations(HashMap<(ContextId, u64), Allocation>);
+pub struct Allocations(HashMap<(ContextId, u64), Live>);
 
 impl Allocations {
     /// Takes an allocation, or puts the record of one that ends.
@@ -19,13 +26,13 @@ impl Allocations {
         match one.operation {
             AllocationOperation::ALLOCATE => {
                 // One whose end was not recorded is over.
-                if let Some(before) = self.0.insert(place, *one) {
-                    sink::put(&life(&before, Ticks::NONE));
+                if let Some(before) = self.0.insert(place, Live::new(one)) {
+                    before.put(0);
                 }
             }
             AllocationOperation::FREE => {
                 if let Some(begun) = self.0.remove(&place) {
-                    sink::put(&life(&begun, one.end));
+                    begun.put(nanos(one.end));
                 }
             }
             _ => {}
@@ -35,24 +42,34 @@ impl Allocations {
     /// Puts the records of allocations that have not ended; their end is 0.
     pub fn finish(&mut self) {
         for (_, begun) in self.0.drain() {
-            sink::put(&life(&begun, Ticks::NONE));
+            begun.put(0);
         }
     }
 }
 
-/// The record of an allocation that was freed at `end`.
-fn life(one: &Allocation, end: Ticks) -> Memory {
-    let of_context = || describe::<Context>(one.context).map(|context| context.agent);
-    let agent = match one.agent.is_some() {
-        true => one.agent,
-        false => of_context().unwrap_or_default(),
-    };
-    let mut record = Memory::blank();
-    record.memory_kind = one.memory.0.into();
-    (record.address, record.bytes) = (one.address, one.bytes);
-    (record.start, record.end) = (nanos(one.start), nanos(end));
-    record.process_id = std::process::id();
-    record.device_id = objects::device_of(agent).unwrap_or(u32::MAX);
-    record.context_id = one.context.0;
-    record
+impl Live {
+    fn new(one: &Allocation) -> Live {
+        let of_context = || describe::<Context>(one.context).map(|context| context.agent);
+        let agent = match one.agent.is_some() {
+            true => one.agent,
+            false => of_context().unwrap_or_default(),
+        };
+        Live {
+            allocation: *one,
+            start: nanos(one.start),
+            device: objects::device_of(agent).unwrap_or(u32::MAX),
+        }
+    }
+
+    fn put(&self, end: u64) {
+        let one = &self.allocation;
+        let mut record = Memory::blank();
+        record.memory_kind = one.memory.0.into();
+        (record.address, record.bytes) = (one.address, one.bytes);
+        (record.start, record.end) = (self.start, end);
+        record.process_id = std::process::id();
+        record.device_id = self.device;
+        record.context_id = one.context.0;
+        sink::put(&record);
+    }
 }

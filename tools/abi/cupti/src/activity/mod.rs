@@ -17,6 +17,7 @@ mod translate;
 pub use kind::ActivityKind;
 #[cfg(test)]
 pub use record::fields;
+pub use service::last_words;
 
 use crate::load::prepared;
 use crate::objects::{self, CUcontext, CUdevice};

@@ -3,10 +3,9 @@
 use super::kind::ActivityKind;
 use super::translate::{Translator, WANTED};
 use super::{announce, extension, sink};
-use crate::callback;
 use crate::result::{Answer, CUptiResult};
 use gputrail::buffer::QueuePlace;
-use gputrail::record::{ContextId, Domain, Kind};
+use gputrail::record::{ContextId, Kind};
 use gputrail::tool::{self, Batch, Buffer, BufferOptions, Policy};
 use gputrail_abi::lock;
 use std::collections::HashMap;
@@ -166,11 +165,6 @@ impl Service {
         for kind in kinds.into_iter().chain([Kind::API]) {
             context.enable_kind(&buffer, kind, false)?;
         }
-        for domain in [Domain::OPENCL, Domain::SIM] {
-            for operation in tool::operations(domain).unwrap_or_default() {
-                context.enable_operation(&buffer, operation, false)?;
-            }
-        }
         context.start()?;
         Ok(Service {
             context,
@@ -193,12 +187,7 @@ impl Service {
             None if on => enabled.everywhere |= kind.bit(),
             None => enabled.everywhere &= !kind.bit(),
         }
-        if let Some(domain) = callback::domain_of(kind) {
-            for operation in tool::operations(domain).unwrap_or_default() {
-                self.context.enable_operation(&self.buffer, operation, on)?;
-            }
-        }
-        // What has a place in the process's memory is wanted before records of it come.
+        // A kind is wanted before records of it come.
         WANTED.store(enabled.anywhere(), Ordering::Relaxed);
         self.apply(&enabled)?;
         if let Some(context) = within {
@@ -246,13 +235,14 @@ impl Service {
             true => self.buffer.flush_forced(),
             false => self.buffer.flush_synchronized(QueuePlace::default()),
         };
-        flushed.map_err(|error| match error.status {
-            tool::Status::BUSY => CUptiResult::INVALID_OPERATION,
-            _ => CUptiResult::UNKNOWN,
-        })?;
-        if forced {
-            lock(&self.translator).finish();
+        match flushed.map_err(|error| error.status) {
+            Ok(()) => {}
+            // A tool of gputrail that has ended has had its records delivered; the program flushes when it ends.
+            Err(tool::Status::NO_SUCH_BUFFER | tool::Status::NOT_INITIALISED) => {}
+            Err(tool::Status::BUSY) => return Err(CUptiResult::INVALID_OPERATION),
+            Err(_) => return Err(CUptiResult::UNKNOWN),
         }
+        lock(&self.translator).flush(forced);
         Ok(())
     }
 
@@ -271,4 +261,12 @@ pub fn flush(forced: bool) -> Answer {
     announce::new_objects(WANTED.load(Ordering::Relaxed), true);
     sink::flush();
     Ok(())
+}
+
+/// Puts what only gputrail knows into the program's buffer, which the program flushes: gputrail ends before.
+pub fn last_words() {
+    if sink::is_registered() {
+        extension::flush(false);
+        announce::new_objects(WANTED.load(Ordering::Relaxed), true);
+    }
 }

@@ -73,7 +73,6 @@ impl Translator {
         for record in batch.records() {
             self.put(record);
         }
-        self.environments.finish();
     }
 
     fn put(&mut self, record: RecordRef<'_>) {
@@ -303,9 +302,12 @@ impl Translator {
         sink::put(&record);
     }
 
-    /// Puts what only the end of a recording, or a forced flush, completes.
-    pub fn finish(&mut self) {
-        self.allocations.finish();
+    /// Puts what waits for records that belong to it; `all`, also allocations that have not ended.
+    pub fn flush(&mut self, all: bool) {
+        self.environments.finish();
+        if all {
+            self.allocations.finish();
+        }
     }
 }
 
@@ -376,7 +378,8 @@ fn copy_kind(transfer: TransferKind) -> Option<u8> {
 
 fn put_call(call: &Api) {
     announce::thread(call.thread);
-    let Some((kind, cbid)) = callback::activity(call.operation) else {
+    let call_of = callback::activity(call.operation);
+    let Some((kind, cbid)) = call_of.filter(|(kind, _)| is_wanted(*kind)) else {
         return;
     };
     let mut record = record::Api::blank();
