@@ -74,7 +74,7 @@ mod tests {
         }
         assert!(seen.len() > 40);
         let push = find(Domain::MARKER, "push").unwrap();
-        assert_eq!(push.number, MarkerKind::PUSH.0.into());
+        assert_eq!(push.number, u16::from(MarkerKind::PUSH.0));
         let unknown = Operation {
             domain: Domain::RESOURCE,
             number: 999,

@@ -286,7 +286,8 @@ static int requested, completed, records[CUPTI_ACTIVITY_KIND_COUNT];
 static size_t buffer_bytes = 1024, most;
 static int declines, offset;
 static CUpti_ActivityKernel4 last_kernel;
-static CUpti_ActivityAPI last_launch;
+static CUpti_ActivityAPI launch_calls[8];
+static int launch_count;
 static CUpti_ActivityMemcpy copies[16];
 static CUpti_ActivityMemset last_set;
 static CUpti_ActivityExternalCorrelation last_external;
@@ -320,7 +321,7 @@ static void keep(CUpti_Activity *record) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: last_kernel = *(CUpti_ActivityKernel4 *)record; break;
     case CUPTI_ACTIVITY_KIND_DRIVER: {
         CUpti_ActivityAPI *call = (CUpti_ActivityAPI *)record;
-        if (call->cbid == launch_cbid) last_launch = *call;
+        if (call->cbid == launch_cbid) launch_calls[launch_count++ % 8] = *call;
         break;
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY: copies[count % 16] = *(CUpti_ActivityMemcpy *)record; break;
@@ -469,7 +470,7 @@ static void activity(void) {
     uint32_t context = 0, stream = 0;
     uint64_t popped = 0;
     cl_mem other;
-    int of, from = 0, to = 0, between = 0;
+    int of, own = 0, from = 0, to = 0, between = 0;
     EXPECT(cuptiGetContextId(CONTEXT, &context), SUCCESS);
     EXPECT(cuptiGetStreamId(NULL, STREAM, &stream), SUCCESS);
     EXPECT(cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1, 77), SUCCESS);
@@ -490,8 +491,13 @@ static void activity(void) {
     CHECK(last_kernel.queued > 0 && last_kernel.submitted >= last_kernel.queued);
     CHECK(last_kernel.gridX == ITEMS / 16 && last_kernel.blockX == 16 && last_kernel.gridY == 1);
     CHECK(last_kernel.contextId == context && last_kernel.streamId == stream && last_kernel.deviceId == 0);
-    CHECK(last_launch.correlationId == last_kernel.correlationId && last_launch.returnValue == 0);
-    CHECK(last_launch.start > 0 && last_launch.end >= last_launch.start && last_launch.threadId != 0);
+    CHECK(launch_count == 5);
+    for (of = 0; of < 5; of++) {
+        const CUpti_ActivityAPI *call = &launch_calls[of];
+        own += call->correlationId == last_kernel.correlationId;
+        CHECK(call->returnValue == 0 && call->threadId != 0 && call->start > 0 && call->end >= call->start);
+    }
+    CHECK(own == 1);
     CHECK(last_external.externalKind == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1 && last_external.externalId == 77);
     CHECK(records[CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION] == 6);
     CHECK(records[CUPTI_ACTIVITY_KIND_MEMCPY] == 3 && records[CUPTI_ACTIVITY_KIND_MEMSET] == 1);

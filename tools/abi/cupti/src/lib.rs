@@ -14,6 +14,7 @@ mod event;
 mod layouts;
 mod load;
 mod metric;
+mod nvtx;
 mod objects;
 mod place;
 mod result;

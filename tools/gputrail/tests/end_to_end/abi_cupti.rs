@@ -1,8 +1,10 @@
 //! CUPTI by its own names: programs and tools in C that know it alone.
 
-use gputrail_harness::machine::Need;
+use std::process::Command;
+
+use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::needs;
-use gputrail_harness::pocl::Driver;
+use gputrail_harness::pocl::{Driver, on_pocl};
 use gputrail_harness::program::{Ended, run};
 use gputrail_harness::repository;
 
@@ -177,4 +179,113 @@ fn a_library_that_cannot_be_injected_is_told() {
     let ended = run(&mut command).well();
     let start = "libcupti: CUDA_INJECTION64_PATH: ";
     assert!(ended.stderr.starts_with(start), "{}", ended.stderr);
+}
+
+#[test]
+fn a_sample_that_is_built_with_nvidias_headers_prints_the_same() {
+    needs!(a_sample_that_is_built_with_nvidias_headers_prints_the_same:
+        Need::Pocl, Need::OpenClToolchain, Need::Cupti);
+    let dir = TestDir::new();
+    let library = CUPTI.library(&dir);
+    CUPTI.tool(&dir, "cupti_activity_trace_async");
+    let cupti = tools().join("cupti");
+    // A header of C that includes one of C++, without need.
+    std::fs::write(dir.join("string"), "").unwrap();
+    let tool = dir.join("libtheirs.so");
+    let mut compiler = Command::new("cc");
+    compiler
+        .args([
+            "-std=c99",
+            "-D_GNU_SOURCE",
+            "-shared",
+            "-fPIC",
+            "-include",
+            "cuda.h",
+        ])
+        .arg("-I")
+        .arg(cupti.join("11.8.87/nvidia/cuda_cupti/include"))
+        .arg("-I")
+        .arg(cupti.join("13.5.25/nvidia/cu13/include"))
+        .arg("-I")
+        .arg(dir.path())
+        .arg("-o")
+        .arg(&tool)
+        .arg(repository("examples/abi/cupti_activity_trace_async.c"));
+    run(&mut compiler).well();
+    let program = dir.program("lives");
+    let mut command = dir.untraced(Driver::Threaded, &program, &["20"]);
+    command
+        .env("LD_PRELOAD", library)
+        .env("CUDA_INJECTION64_PATH", tool);
+    let text = run(&mut command).well().text();
+    assert_eq!(lines(&text, "CONCURRENT KERNEL \"work\" ["), 20, "{text}");
+    assert!(text.contains("    grid ["), "{text}");
+    assert!(text.ends_with("0 records were dropped\n"), "{text}");
+}
+
+#[test]
+fn a_recorded_program_has_its_records_of_cupti_too() {
+    needs!(a_recorded_program_has_its_records_of_cupti_too: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = CUPTI.library(&dir);
+    let tool = CUPTI.tool(&dir, "cupti_activity_trace_async");
+    let program = dir.program("lives");
+    let mut command = dir.gputrail(["record", "-q", "-o", "out.pftrace", "--tool"]);
+    command.arg(library).arg("--").arg(program).arg("5");
+    on_pocl(&mut command, Driver::Threaded);
+    let ended = run(command.env("CUDA_INJECTION64_PATH", tool)).well();
+    let text = ended.text();
+    assert_eq!(lines(&text, "CONCURRENT KERNEL \"work\" ["), 5, "{text}");
+    assert_eq!(lines(&text, "NAME 2 "), 2, "{text}");
+    assert!(text.ends_with("0 records were dropped\n"), "{text}");
+    assert!(dir.join("out.pftrace").exists());
+}
+
+#[test]
+fn markers_of_nvtx_come_where_its_variable_names_the_library() {
+    needs!(markers_of_nvtx_come_where_its_variable_names_the_library:
+        Need::Pocl, Need::OpenClToolchain, Need::Nvtx);
+    let dir = TestDir::new();
+    let library = CUPTI.library(&dir);
+    let tool = CUPTI.tool(&dir, "cupti_activity_trace_async");
+    let program = dir.join("marked");
+    let mut compiler = Command::new("cc");
+    compiler
+        .arg("-I")
+        .arg(tools().join("nvtx/nvidia/cu13/include"))
+        .arg("-o")
+        .arg(&program)
+        .arg(repository("tests/programs/abi/cupti_nvtx.c"))
+        .arg("-ldl");
+    run(&mut compiler).well();
+    let mut command = dir.untraced(Driver::Threaded, &program, &[]);
+    command
+        .env("LD_PRELOAD", &library)
+        .env("NVTX_INJECTION64_PATH", &library)
+        .env("CUDA_INJECTION64_PATH", tool);
+    let text = run(&mut command).well().text();
+    // Starts, the moment, and ends, of the same numbers.
+    let numbers = |flags: &str| {
+        let found = text.lines().filter(|line| line.starts_with("MARKER "));
+        let found = found.filter(|line| line.ends_with(flags));
+        let numbers = found.map(|line| line.split(' ').nth(1).expect("a number").to_owned());
+        numbers.collect::<Vec<String>>()
+    };
+    assert_eq!(numbers("flags 2"), ["1", "2", "4"], "{text}");
+    assert_eq!(numbers("flags 1"), ["3"], "{text}");
+    assert_eq!(numbers("flags 4"), ["2", "4", "1"], "{text}");
+    let data = "MARKER_DATA 2, color 0xff112233, category 0, payload 42\n";
+    assert!(text.contains(data), "{text}");
+}
+
+#[test]
+fn without_gputrails_library_cupti_is_not_initialized() {
+    needs!(without_gputrails_library_cupti_is_not_initialized: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = CUPTI.program(&dir, C, "tests/programs/abi/cupti_alone.c", true);
+    std::fs::remove_file(dir.join("libgputrail.so.0")).unwrap();
+    let mut command = dir.untraced(Driver::Threaded, &program, &[]);
+    let ended = run(command.env("LD_LIBRARY_PATH", dir.path())).well();
+    assert_eq!(ended.text(), "0 15 15 15 15 15 15 15\n");
+    assert_eq!(ended.stderr, "");
 }

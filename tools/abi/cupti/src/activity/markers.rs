@@ -124,3 +124,77 @@ fn put_data(marker: &Marker, id: u32) {
 fn address(text: *const c_char) -> u64 {
     text.expose_provenance() as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::translate::WANTED;
+    use super::*;
+    use crate::objects::CUcontext;
+    use gputrail_abi::lock;
+    use std::sync::Mutex;
+    use std::sync::atomic::Ordering;
+
+    /// The flags and numbers of the markers that the program got.
+    static GOT: Mutex<Vec<(u32, u32)>> = Mutex::new(Vec::new());
+
+    unsafe extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
+        let memory: &'static mut [u64] = Box::leak(vec![0; 64].into_boxed_slice());
+        // SAFETY: places for the answers.
+        unsafe {
+            buffer.write(memory.as_mut_ptr().cast());
+            size.write(size_of_val(memory));
+            most.write(1);
+        }
+    }
+
+    unsafe extern "C" fn complete(_: CUcontext, _: u32, buffer: *mut u8, _: usize, valid: usize) {
+        assert_eq!(valid, size_of::<Marker2>());
+        // SAFETY: one record, as was requested.
+        let record = unsafe { buffer.cast::<Marker2>().read() };
+        lock(&GOT).push((record.flags, record.id));
+    }
+
+    fn marker(what: MarkerKind, thread: u32, id: u64) -> Marker {
+        let mut marker = Marker::blank();
+        (marker.what, marker.thread, marker.id) = (what, ThreadId(thread), id);
+        marker
+    }
+
+    #[test]
+    fn both_ends_of_a_range_have_one_number() {
+        assert!(sink::register(request, complete));
+        WANTED.store(ActivityKind::MARKER.bit(), Ordering::Relaxed);
+        let mut markers = Markers::default();
+        for one in [
+            marker(MarkerKind::PUSH, 1, 1),
+            marker(MarkerKind::PUSH, 2, 1),
+            marker(MarkerKind::PUSH, 1, 2),
+            marker(MarkerKind::START, 1, 70),
+            marker(MarkerKind::INSTANT, 1, 2),
+            // One range more of this thread has ended without a record.
+            marker(MarkerKind::POP, 1, 1 << 32 | 1),
+            marker(MarkerKind::END, 2, 70),
+            marker(MarkerKind::POP, 2, 1),
+            // Their beginnings were not recorded.
+            marker(MarkerKind::POP, 2, 1),
+            marker(MarkerKind::END, 2, 70),
+            marker(MarkerKind::COUNTER, 2, 0),
+        ] {
+            markers.put(&one);
+        }
+        sink::flush();
+        let wanted = [
+            (START, 1),
+            (START, 2),
+            (START, 3),
+            (START, 4),
+            (INSTANT, 5),
+            (END, 1),
+            (END, 4),
+            (END, 2),
+        ];
+        assert_eq!(*lock(&GOT), wanted);
+        WANTED.store(0, Ordering::Relaxed);
+        sink::reset();
+    }
+}
