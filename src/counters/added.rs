@@ -81,7 +81,8 @@ fn extended(name: &str, architecture: &Architecture, added: &Sources) -> Archite
     sources.architectures.insert(name.to_owned(), definitions);
     // Refused metrics have counters that the device does not have.
     let mut catalogue = Catalogue::from(sources);
-    catalogue.architectures.remove(name).unwrap_or_default()
+    let extended = catalogue.architectures.remove(name).unwrap_or_default();
+    extended.with_properties(architecture.properties().clone())
 }
 
 #[cfg(test)]

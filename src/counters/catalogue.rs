@@ -135,6 +135,12 @@ impl Property {
         ("MEMORY_BANDWIDTH", Property::MemoryBandwidth),
     ];
 
+    /// The first of its names.
+    pub fn name(self) -> &'static str {
+        let found = Self::NAMES.iter().find(|(_, property)| *property == self);
+        found.map_or("", |(name, _)| name)
+    }
+
     /// The property with this name.
     pub fn named(name: &str) -> Option<Property> {
         let found = Self::NAMES.iter().find(|(of, _)| *of == name);
@@ -243,6 +249,8 @@ pub struct Architecture {
     /// The meaning of a counter's name in its expressions.
     dialect: Dialect,
     library: Option<Arc<dyn CounterLibrary>>,
+    /// What is known of the agents, whatever they do.
+    properties: HashMap<Property, f64>,
 }
 
 /// At most three of `names` that are like `wanted`, the nearest first. Upper and lower case are alike.
@@ -262,6 +270,17 @@ pub(crate) fn nearest<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) ->
 }
 
 impl Architecture {
+    /// The architecture of agents with these properties.
+    pub fn with_properties(mut self, properties: HashMap<Property, f64>) -> Architecture {
+        self.properties = properties;
+        self
+    }
+
+    /// The properties of its agents, as far as all of them have the same.
+    pub fn properties(&self) -> &HashMap<Property, f64> {
+        &self.properties
+    }
+
     /// Its blocks.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
@@ -329,7 +348,7 @@ impl Architecture {
 
 impl Formula {
     /// Calls `see` with each part.
-    fn visit(&self, see: &mut impl FnMut(&Formula)) {
+    pub(super) fn visit(&self, see: &mut impl FnMut(&Formula)) {
         see(self);
         match self {
             Formula::Binary(_, operands) => operands.iter().for_each(|part| part.visit(see)),

@@ -28,6 +28,7 @@ mod passes;
 #[cfg(feature = "counters")]
 mod rocprofiler_sdk;
 mod rocprofiler_v1;
+mod totals;
 
 pub use added::{add_metrics, with_added};
 #[cfg(feature = "cuda")]

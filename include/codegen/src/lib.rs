@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The files of `src/record` and `src/tool/c`, in the order in which the header has them.
 const RECORDS: &str = "mod ids kind api annotation work child graph memory synchronization overhead device_state loss marker sample instruction counter reason clock names agent_attribute link";
 const API: &str = "objects library status log attributes time kinds names buffer memory threads context callback arguments \
-                   timeline tools markers external flight sampling counting counter_group counter_set counter_pool counter_sessions unified_memory simulation";
+                   timeline tools markers external flight sampling counting metric counter_group counter_set counter_pool counter_sessions unified_memory simulation";
 /// Further files with constants of the API.
 const CONSTANTS: &str = "tool/c/mod buffer/mod collect/context/attributes collect/switchboard/callback collect/sampling/configuration";
 /// Constants of the sources that the header has.

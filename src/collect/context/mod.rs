@@ -557,6 +557,23 @@ impl Context {
         Ok(self.board.count(self.key, slot, agent, request)??)
     }
 
+    /// [`Context::count`] with a value for each instance of a block in the place of their sum: the values of a counter
+    /// follow each other, by the number of the instance.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::count`].
+    pub fn count_each_instance(
+        &self,
+        buffer: &RecordBuffer,
+        agent: AgentId,
+        names: &[impl AsRef<str>],
+        mode: CountingMode,
+    ) -> Result<(), ToolError> {
+        let request = self.board.counting().request(agent, names, mode, None)?;
+        self.count_request(buffer, agent, request.with_each_instance(true))
+    }
+
     /// Configures counter collection with counters that `tool` chooses for each kernel: while the context is started, the
     /// kernels of `agent` run one after the other, and each that is counted runs once for each pass of its counters. The
     /// values go to `tool` and to `buffer`. The context has to trace or call back for kernel dispatches (rocprofiler-sdk:

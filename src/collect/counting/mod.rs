@@ -92,6 +92,15 @@ impl CountingRequest {
         }
     }
 
+    /// The request, with a value for each instance of a block if `each` is set.
+    pub fn with_each_instance(self, each: bool) -> CountingRequest {
+        let set = (*self.set).clone().with_each_instance(each);
+        CountingRequest {
+            set: Arc::new(set),
+            ..self
+        }
+    }
+
     /// The request, of what `tool` chooses for each dispatch: the set of the request, or nothing.
     pub(crate) fn chosen_by(self, tool: Arc<dyn DispatchCounting>) -> CountingRequest {
         CountingRequest {

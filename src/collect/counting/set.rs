@@ -17,6 +17,8 @@ pub struct CounterSet {
     per_pass: Option<NonZeroU32>,
     /// The most instances of a block that are read.
     instances: Option<NonZeroU32>,
+    /// Whether each instance of a block has a value of its own.
+    each_instance: bool,
 }
 
 impl CounterSet {
@@ -65,6 +67,7 @@ impl CounterSet {
             passes: plan.passes,
             per_pass,
             instances: None,
+            each_instance: false,
         })
     }
 
@@ -116,6 +119,7 @@ impl CounterSet {
             passes,
             per_pass,
             instances: None,
+            each_instance: false,
         })
     }
 
@@ -127,6 +131,7 @@ impl CounterSet {
             passes: Vec::new(),
             per_pass: None,
             instances: None,
+            each_instance: false,
         }
     }
 
@@ -170,6 +175,18 @@ impl CounterSet {
         self.instances
     }
 
+    /// The set, whose counters have a value for each instance of their block if `each` is set, in the place of their sum
+    /// (CUPTI: `CUPTI_EVENT_GROUP_ATTR_PROFILE_ALL_DOMAIN_INSTANCES`).
+    pub fn with_each_instance(mut self, each: bool) -> CounterSet {
+        self.each_instance = each;
+        self
+    }
+
+    /// Whether counters have a value for each instance of their block.
+    pub fn each_instance(&self) -> bool {
+        self.each_instance
+    }
+
     /// The basic counters of all passes.
     pub fn counted(&self) -> impl Iterator<Item = Counted> {
         self.passes.iter().flatten().copied()
@@ -190,5 +207,6 @@ impl PartialEq for CounterSet {
             && self.passes == other.passes
             && self.per_pass == other.per_pass
             && self.instances == other.instances
+            && self.each_instance == other.each_instance
     }
 }

@@ -89,6 +89,7 @@ impl ValueRecords {
         };
         let architecture = self.set.architecture();
         let mut records = self.blank.clone();
+        let mut instances = Vec::new();
         for (place, (record, index)) in records.iter_mut().zip(self.set.wanted()).enumerate() {
             record.work = subject.work;
             record.correlation = subject.correlation;
@@ -100,8 +101,9 @@ impl ValueRecords {
                     .find(|(counted, _)| *counted == (*index, Resolution::None));
                 match found {
                     Some((_, reading)) if reading.invalid == CounterInvalid::NO => {
-                        let instances = self.read_instances(reading);
-                        let sum = instances.iter().copied().fold(0, u64::saturating_add);
+                        let read = self.read_instances(reading);
+                        instances.push((place, read));
+                        let sum = read.iter().copied().fold(0, u64::saturating_add);
                         *record = record.with_uint(sum);
                         record.scheduled = reading.scheduled;
                     }
@@ -124,7 +126,10 @@ impl ValueRecords {
                 None => record.invalid = CounterInvalid::MISSING,
             }
         }
-        records
+        match self.set.each_instance() {
+            true => spread(&records, &instances),
+            false => records,
+        }
     }
 
     /// The records of `subject`, whose counters have these values in the order of the set, as its vendor's library has
@@ -176,6 +181,28 @@ impl ValueRecords {
         };
         evaluate(self.set.architecture(), self.set.wanted(), &measured)
     }
+}
+
+/// The records, where those at the given places, each of which is a sum, are replaced by one for each instance.
+fn spread(sums: &[CounterValue], instances: &[(usize, &[u64])]) -> Vec<CounterValue> {
+    let mut records = Vec::new();
+    for (place, sum) in sums.iter().enumerate() {
+        let of = instances.iter().find(|(of, _)| *of == place);
+        let Some((_, values)) = of else {
+            records.push(*sum);
+            continue;
+        };
+        for (value, instance) in values.iter().zip(0..) {
+            let mut record = sum.with_uint(*value);
+            record.instance = instance;
+            records.push(record);
+        }
+    }
+    let count = records.len();
+    for (place, record) in records.iter_mut().enumerate() {
+        record.remaining = (count - 1 - place).min(u16::MAX.into()) as u16;
+    }
+    records
 }
 
 fn invalid(reason: Invalid) -> CounterInvalid {

@@ -70,7 +70,7 @@ pub(super) fn architecture(name: &str) -> Arc<Architecture> {
     }
     let mut catalogue = Catalogue::from(sources);
     let own = catalogue.architectures.remove(name).unwrap_or_default();
-    counters::with_added(name, Arc::new(own))
+    counters::with_added(name, Arc::new(own.with_properties(properties())))
 }
 
 /// What devices of the architecture called `name` count, and how.
@@ -507,5 +507,21 @@ impl Provider<CountingRequest> for DeviceCounters {
         state.delivery = None;
     }
 
-    fn flush(&self) {}
+    fn flush(&self) {
+        // The period in progress ends early. The next one begins where work last ran.
+        let state = &mut *lock_std(&self.0);
+        let Some(current) = &mut state.period else {
+            return;
+        };
+        if current.begin < current.until {
+            let next = Period {
+                begin: current.until,
+                begin_time: current.until_time,
+                counts: Counts::default(),
+                ..*current
+            };
+            let ended = std::mem::replace(current, next);
+            state.write_period(ended);
+        }
+    }
 }

@@ -26,6 +26,11 @@ pub struct CounterSetOptions {
     pub per_pass: u32,
     /// The most instances of each block that are read, the first ones; 0 for all of them.
     pub instances: u32,
+    /// 1 for a value of each instance of a block in the place of their sum: the values of a counter follow each other, by
+    /// the number of the instance.
+    pub each_instance: u32,
+    /// 0.
+    pub reserved: u32,
 }
 sized!(CounterSetOptions, "gputrail_counter_set_options", 16);
 
@@ -81,7 +86,8 @@ pub unsafe extern "C" fn gputrail_counter_set_create(
         let set = set.map_err(crate::collect::context::ToolError::from)?;
         let set = (*set)
             .clone()
-            .with_instances(NonZeroU32::new(asked.instances));
+            .with_instances(NonZeroU32::new(asked.instances))
+            .with_each_instance(asked.each_instance != 0);
         let mut state = library::state()?;
         let handle = state.counter_sets.new_handle();
         let set = ChosenSet {

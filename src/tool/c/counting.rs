@@ -8,10 +8,11 @@ use super::status::{Failure, Status};
 use super::text::{given, kept};
 use super::{done, place};
 use crate::collect::counting::CountingMode;
+use crate::collect::counting::values::usage;
 use crate::counters;
 use crate::counters::Definition;
 use crate::platform::inside::message;
-use crate::record::{AgentId, Nanos};
+use crate::record::{AgentId, CounterUsage, Nanos};
 use core::ffi::c_char;
 use core::num::NonZeroU32;
 use std::path::Path;
@@ -28,8 +29,8 @@ pub struct CounterDefinition {
     pub from: *const c_char,
     /// 1 for a metric, which is computed from counters.
     pub is_metric: u8,
-    /// 0.
-    pub reserved: u8,
+    /// The unit of its values.
+    pub usage: CounterUsage,
     /// The number of events that the block counts at a time; 0 if it is not known, and of metrics.
     pub capacity: u16,
     /// The number of instances of the block; 0 if it is not known, and 1 of metrics.
@@ -43,7 +44,7 @@ impl Default for CounterDefinition {
             description: std::ptr::null(),
             from: std::ptr::null(),
             is_metric: 0,
-            reserved: 0,
+            usage: CounterUsage::ITEMS,
             capacity: 0,
             instances: 0,
         }
@@ -62,8 +63,9 @@ pub struct CountingOptions {
     pub period: u64,
     /// The most counters of a pass of a kernel, 0 for as many as the hardware counts at a time. Not for a period.
     pub per_pass: u32,
-    /// 0.
-    pub reserved: u32,
+    /// 1 for a value of each instance of a block in the place of their sum: the values of a counter follow each other, by
+    /// the number of the instance. Not with `per_pass`.
+    pub each_instance: u32,
 }
 sized!(CountingOptions, "gputrail_counting_options", 24);
 
@@ -120,7 +122,7 @@ pub unsafe extern "C" fn gputrail_counters(
                     description: kept(&counter.description),
                     from: kept(from),
                     is_metric: block.is_none().into(),
-                    reserved: 0,
+                    usage: usage(counter.usage),
                     capacity: capacity.min(u16::MAX.into()) as u16,
                     instances: block.map_or(1, |block| block.instances.unwrap_or(0)),
                 }
@@ -203,6 +205,13 @@ pub unsafe extern "C" fn gputrail_context_count(
             },
         };
         match NonZeroU32::new(asked.per_pass) {
+            None if asked.each_instance != 0 => {
+                Ok(context.count_each_instance(&buffer, agent, &names, mode)?)
+            }
+            Some(_) if asked.each_instance != 0 => Err(Failure::new(
+                Status::INVALID_ARGUMENT,
+                "each_instance: not together with per_pass",
+            )),
             None => Ok(context.count(&buffer, agent, &names, mode)?),
             Some(_) if mode != CountingMode::Dispatch => Err(Failure::new(
                 Status::INVALID_ARGUMENT,

@@ -23,6 +23,7 @@ mod library;
 mod log;
 mod markers;
 mod memory;
+mod metric;
 mod names;
 mod objects;
 mod sampling;
@@ -53,6 +54,7 @@ pub use library::*;
 pub use log::{LogFunction, LogKind, gputrail_log_to};
 pub use markers::*;
 pub use memory::*;
+pub use metric::*;
 pub use names::*;
 pub use objects::{
     BufferHandle, CallbackThreadHandle, ContextHandle, CounterGroupHandle, CounterPoolHandle,

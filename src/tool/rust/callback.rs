@@ -102,6 +102,11 @@ impl<'a> Callback<'a> {
         self.0.runtime_context
     }
 
+    /// Of a kernel that runs in several passes for its counters: the passes that have run.
+    pub fn passes_done(&self) -> u32 {
+        self.0.passes_done
+    }
+
     /// The runtime's own id of the call (CUPTI: `correlationId`).
     pub fn runtime_correlation(&self) -> Option<u64> {
         Some(self.0.runtime_correlation).filter(|id| *id != 0)

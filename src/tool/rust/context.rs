@@ -335,7 +335,27 @@ impl Context {
         names: &[&str],
         mode: CountingMode,
     ) -> Result<(), Error> {
-        self.count_with(buffer, agent, names, mode, 0)
+        self.count_with(buffer, agent, names, mode, CountingOptions::blank())
+    }
+
+    /// [`Context::count`] with a value for each instance of a block in the place of their sum: the values of a counter
+    /// follow each other, by the number of the instance.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::count`].
+    pub fn count_each_instance(
+        &self,
+        buffer: &Buffer,
+        agent: AgentId,
+        names: &[&str],
+        mode: CountingMode,
+    ) -> Result<(), Error> {
+        let options = CountingOptions {
+            each_instance: 1,
+            ..CountingOptions::blank()
+        };
+        self.count_with(buffer, agent, names, mode, options)
     }
 
     /// [`Context::count`] for each dispatch, with at most `per_pass` counters in a pass: a kernel runs once for each pass.
@@ -350,7 +370,11 @@ impl Context {
         names: &[&str],
         per_pass: core::num::NonZeroU32,
     ) -> Result<(), Error> {
-        self.count_with(buffer, agent, names, CountingMode::Dispatch, per_pass.get())
+        let options = CountingOptions {
+            per_pass: per_pass.get(),
+            ..CountingOptions::blank()
+        };
+        self.count_with(buffer, agent, names, CountingMode::Dispatch, options)
     }
 
     /// Has `choose` choose the counters of each kernel of `agent` while the context is started: the handle of a
@@ -419,7 +443,7 @@ impl Context {
         agent: AgentId,
         names: &[&str],
         mode: CountingMode,
-        per_pass: u32,
+        options: CountingOptions,
     ) -> Result<(), Error> {
         let names = std::ffi::CString::new(names.join(",")).unwrap_or_default();
         let options = CountingOptions {
@@ -428,8 +452,7 @@ impl Context {
                 CountingMode::Dispatch => 0,
                 CountingMode::Device { period } => period.0,
             },
-            per_pass,
-            ..CountingOptions::blank()
+            ..options
         };
         // SAFETY: a structure of this size, with a text that ends with a 0.
         check(unsafe {

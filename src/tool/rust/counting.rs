@@ -3,10 +3,10 @@
 
 use super::Error;
 use super::functions::{act, ask, c_string, call, check, list};
-use crate::record::{AgentId, CounterInvalid, CounterValueType};
+use crate::record::{AgentId, CounterInvalid, CounterUsage, CounterValueType};
 use crate::tool::c::{
     CounterDefinition, CounterGroupHandle, CounterGroupOptions, CounterGroupValue,
-    CounterSetHandle, CounterSetOptions,
+    CounterSetHandle, CounterSetOptions, SizedStruct,
 };
 use core::ffi::{CStr, c_char};
 use core::num::NonZeroU32;
@@ -14,6 +14,7 @@ use std::ffi::CString;
 
 pub use super::counter_pool::{CounterPool, PoolEntry};
 pub use super::counter_sessions::{CounterSessions, SessionCounter};
+pub use super::metric::{MetricParts, metric_parts, metric_value};
 pub use crate::collect::context::{
     GroupOptions, GroupValue, Number, SampleNumber, SessionOptions, WrongType,
 };
@@ -30,6 +31,8 @@ pub struct Counter {
     pub from: &'static str,
     /// Whether it is a metric, which is computed from counters.
     pub is_metric: bool,
+    /// The unit of its values.
+    pub usage: CounterUsage,
     /// The number of events that the block counts at a time; 0 if it is not known, and of metrics.
     pub capacity: u16,
     /// The number of instances of the block; 0 if it is not known, and 1 of metrics.
@@ -57,6 +60,7 @@ pub fn counters(agent: AgentId) -> Result<Vec<Counter>, Error> {
         description: text(one.description),
         from: text(one.from),
         is_metric: one.is_metric != 0,
+        usage: one.usage,
         capacity: one.capacity,
         instances: one.instances,
     };
@@ -102,12 +106,31 @@ impl CounterSet {
         names: &[&str],
         per_pass: Option<NonZeroU32>,
     ) -> Result<CounterSet, Error> {
+        let asked = CounterSetOptions {
+            per_pass: per_pass.map_or(0, NonZeroU32::get),
+            ..CounterSetOptions::blank()
+        };
+        CounterSet::with(agent, names, asked)
+    }
+
+    /// A set of `names` that has a value for each instance of a block in the place of their sum.
+    ///
+    /// # Errors
+    ///
+    /// As for [`CounterSet::new`].
+    pub fn of_each_instance(agent: AgentId, names: &[&str]) -> Result<CounterSet, Error> {
+        let asked = CounterSetOptions {
+            each_instance: 1,
+            ..CounterSetOptions::blank()
+        };
+        CounterSet::with(agent, names, asked)
+    }
+
+    fn with(agent: AgentId, names: &[&str], asked: CounterSetOptions) -> Result<CounterSet, Error> {
         let names = CString::new(names.join(",")).unwrap_or_default();
         let asked = CounterSetOptions {
-            size: size_of::<CounterSetOptions>(),
             counters: names.as_ptr(),
-            per_pass: per_pass.map_or(0, NonZeroU32::get),
-            instances: 0,
+            ..asked
         };
         let mut handle = CounterSetHandle::default();
         // SAFETY: options with a text that ends with a 0, and a place for the handle.

@@ -56,6 +56,7 @@ mod functions;
 mod logging;
 mod lookup;
 pub mod marker;
+mod metric;
 pub mod program;
 pub mod recording;
 pub mod sampling;

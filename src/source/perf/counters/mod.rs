@@ -109,6 +109,10 @@ struct CountedAgent {
     /// The number of the start whose thread reads at a period; 0 if there is none. The thread ends when that is not the
     /// number from which the agent counts.
     reader: u64,
+    /// The begin of the period in progress.
+    span_begin: u64,
+    /// The number of periods.
+    spans: u64,
     /// The number of dispatches.
     dispatches: u64,
 }
@@ -458,6 +462,7 @@ impl HostCounters {
             CountingMode::Dispatch => IS_ACTIVE.store(true, Ordering::Relaxed),
             CountingMode::Device { period } => {
                 counted.reader = start;
+                counted.span_begin = sample_time();
                 drop(state);
                 let counters = self.clone();
                 let read = move || {
@@ -523,6 +528,40 @@ impl HostCounters {
     }
 }
 
+impl HostCounters {
+    /// Ends the period in progress of an agent that is read at a period: writes its values.
+    fn end_span(&self, agent: AgentId) {
+        let mut state = self.state();
+        let (Some(counted), Some(thread)) = (state.find(agent), process::current()) else {
+            return;
+        };
+        let Some(delivery) = counted.delivery.filter(|_| counted.reader != 0) else {
+            return;
+        };
+        counted.spans += 1;
+        if counted.spans.is_power_of_two() {
+            counted.threads.scan();
+        }
+        let end = sample_time();
+        let begin = std::mem::replace(&mut counted.span_begin, end);
+        let subject = Subject {
+            span: (DeviceTime(begin), DeviceTime(end)),
+            duration: Some(end - begin),
+            ..Subject::default()
+        };
+        let mut readings = counted.threads.read();
+        readings.extend(counted.machine.read());
+        let records = counted.records.of(&subject, &readings);
+        // Writing may wait for a buffer.
+        drop(state);
+        thread.with(|host| {
+            for record in &records {
+                host.write_to(delivery.buffers, *record);
+            }
+        });
+    }
+}
+
 /// The thread that reads the events of an agent at a period.
 struct Reader {
     counters: Arc<HostCounters>,
@@ -535,49 +574,21 @@ impl Reader {
     /// Reads the events until they are stopped, and once more then.
     fn run(&self, period: Nanos) {
         let (counters, agent) = (&self.counters, self.agent);
-        let mut begin = sample_time();
-        let mut spans = 0u64;
         loop {
             let seen = counters.wake.value();
-            let next = begin.saturating_add(period.0);
-            let due = next.saturating_sub(sample_time());
-            let is_last = match counters.state().find(agent) {
-                Some(counted) if counted.reader == self.start => counted.start != self.start,
+            let (is_last, next) = match counters.state().find(agent) {
+                Some(counted) if counted.reader == self.start => {
+                    let next = counted.span_begin.saturating_add(period.0);
+                    (counted.start != self.start, next)
+                }
                 _ => return,
             };
-            let end = sample_time();
-            if !is_last && end < next {
-                counters.wake.wait(seen, Duration::from_nanos(due.max(1)));
+            let due = next.saturating_sub(sample_time());
+            if !is_last && due > 0 {
+                counters.wake.wait(seen, Duration::from_nanos(due));
                 continue;
             }
-            spans += 1;
-            let read = || {
-                let mut state = counters.state();
-                let (Some(counted), Some(thread)) = (state.find(agent), process::current()) else {
-                    return;
-                };
-                let Some(delivery) = counted.delivery else {
-                    return;
-                };
-                if spans.is_power_of_two() {
-                    counted.threads.scan();
-                }
-                let subject = Subject {
-                    span: (DeviceTime(begin), DeviceTime(end)),
-                    duration: Some(end - begin),
-                    ..Subject::default()
-                };
-                let mut readings = counted.threads.read();
-                readings.extend(counted.machine.read());
-                let records = counted.records.of(&subject, &readings);
-                // Writing may wait for a buffer.
-                drop(state);
-                thread.with(|host| {
-                    for record in &records {
-                        host.write_to(delivery.buffers, *record);
-                    }
-                });
-            };
+            let read = || counters.end_span(agent);
             if let Err(panic) = catch_unwind(AssertUnwindSafe(read)) {
                 // The payload may panic when it is dropped.
                 std::mem::forget(panic);
@@ -586,7 +597,6 @@ impl Reader {
             if is_last {
                 return;
             }
-            begin = end;
         }
     }
 }
@@ -733,6 +743,8 @@ impl Provider<CountingRequest> for HostAgent {
             delivery: None,
             start: 0,
             reader: 0,
+            span_begin: 0,
+            spans: 0,
             dispatches: 0,
         });
         state.note_passes();
@@ -753,5 +765,7 @@ impl Provider<CountingRequest> for HostAgent {
         self.counters.stop(self.agent);
     }
 
-    fn flush(&self) {}
+    fn flush(&self) {
+        self.counters.end_span(self.agent);
+    }
 }
