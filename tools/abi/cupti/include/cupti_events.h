@@ -9,9 +9,15 @@
 extern "C" {
 #endif
 
-/* An event, and the value of one that has overflowed or is invalid. */
+/* The value of an event that has overflowed, and of one that could not be counted. */
+#define CUPTI_EVENT_OVERFLOW ((uint64_t)0xFFFFFFFFFFFFFFFFULL)
+#define CUPTI_EVENT_INVALID ((uint64_t)0xFFFFFFFFFFFFFFFEULL)
+
+/* An event: a counter of a device. */
 typedef uint32_t CUpti_EventID;
+/* A block of a device that counts. */
 typedef uint32_t CUpti_EventDomainID;
+/* Events of one domain and context, which are counted together. */
 typedef void *CUpti_EventGroup;
 
 typedef enum {
@@ -106,6 +112,73 @@ typedef enum {
     CUPTI_EVENT_READ_FLAG_NONE = 0,
     CUPTI_EVENT_READ_FLAG_FORCE_INT = 0x7fffffff
 } CUpti_ReadEventFlags;
+
+/* Groups that can be enabled at the same time. */
+typedef struct {
+    uint32_t numEventGroups;
+    CUpti_EventGroup *eventGroups;
+} CUpti_EventGroupSet;
+
+/* One set for each pass. */
+typedef struct {
+    uint32_t numSets;
+    CUpti_EventGroupSet *sets;
+} CUpti_EventGroupSets;
+
+/* Called after each run of a kernel that runs several times for its events. */
+typedef void(CUPTIAPI *CUpti_KernelReplayUpdateFunc)(const char *kernelName, int numReplaysDone, void *customData);
+
+/* Devices, domains and events. */
+CUptiResult CUPTIAPI cuptiDeviceGetAttribute(
+    CUdevice device, CUpti_DeviceAttribute attrib, size_t *valueSize, void *value);
+CUptiResult CUPTIAPI cuptiDeviceGetTimestamp(CUcontext context, uint64_t *timestamp);
+CUptiResult CUPTIAPI cuptiDeviceGetNumEventDomains(CUdevice device, uint32_t *numDomains);
+CUptiResult CUPTIAPI cuptiDeviceEnumEventDomains(
+    CUdevice device, size_t *arraySizeBytes, CUpti_EventDomainID *domainArray);
+CUptiResult CUPTIAPI cuptiDeviceGetEventDomainAttribute(
+    CUdevice device, CUpti_EventDomainID eventDomain, CUpti_EventDomainAttribute attrib, size_t *valueSize, void *value);
+CUptiResult CUPTIAPI cuptiGetNumEventDomains(uint32_t *numDomains);
+CUptiResult CUPTIAPI cuptiEnumEventDomains(size_t *arraySizeBytes, CUpti_EventDomainID *domainArray);
+CUptiResult CUPTIAPI cuptiEventDomainGetAttribute(
+    CUpti_EventDomainID eventDomain, CUpti_EventDomainAttribute attrib, size_t *valueSize, void *value);
+CUptiResult CUPTIAPI cuptiEventDomainGetNumEvents(CUpti_EventDomainID eventDomain, uint32_t *numEvents);
+CUptiResult CUPTIAPI cuptiEventDomainEnumEvents(
+    CUpti_EventDomainID eventDomain, size_t *arraySizeBytes, CUpti_EventID *eventArray);
+CUptiResult CUPTIAPI cuptiEventGetAttribute(
+    CUpti_EventID event, CUpti_EventAttribute attrib, size_t *valueSize, void *value);
+CUptiResult CUPTIAPI cuptiEventGetIdFromName(CUdevice device, const char *eventName, CUpti_EventID *event);
+
+/* Groups. */
+CUptiResult CUPTIAPI cuptiEventGroupCreate(CUcontext context, CUpti_EventGroup *eventGroup, uint32_t flags);
+CUptiResult CUPTIAPI cuptiEventGroupDestroy(CUpti_EventGroup eventGroup);
+CUptiResult CUPTIAPI cuptiEventGroupGetAttribute(
+    CUpti_EventGroup eventGroup, CUpti_EventGroupAttribute attrib, size_t *valueSize, void *value);
+CUptiResult CUPTIAPI cuptiEventGroupSetAttribute(
+    CUpti_EventGroup eventGroup, CUpti_EventGroupAttribute attrib, size_t valueSize, void *value);
+CUptiResult CUPTIAPI cuptiEventGroupAddEvent(CUpti_EventGroup eventGroup, CUpti_EventID event);
+CUptiResult CUPTIAPI cuptiEventGroupRemoveEvent(CUpti_EventGroup eventGroup, CUpti_EventID event);
+CUptiResult CUPTIAPI cuptiEventGroupRemoveAllEvents(CUpti_EventGroup eventGroup);
+CUptiResult CUPTIAPI cuptiEventGroupResetAllEvents(CUpti_EventGroup eventGroup);
+CUptiResult CUPTIAPI cuptiEventGroupEnable(CUpti_EventGroup eventGroup);
+CUptiResult CUPTIAPI cuptiEventGroupDisable(CUpti_EventGroup eventGroup);
+CUptiResult CUPTIAPI cuptiEventGroupReadEvent(
+    CUpti_EventGroup eventGroup, CUpti_ReadEventFlags flags, CUpti_EventID event, size_t *eventValueBufferSizeBytes,
+    uint64_t *eventValueBuffer);
+CUptiResult CUPTIAPI cuptiEventGroupReadAllEvents(
+    CUpti_EventGroup eventGroup, CUpti_ReadEventFlags flags, size_t *eventValueBufferSizeBytes,
+    uint64_t *eventValueBuffer, size_t *eventIdArraySizeBytes, CUpti_EventID *eventIdArray, size_t *numEventIdsRead);
+
+/* Sets of groups, and how they count. */
+CUptiResult CUPTIAPI cuptiEventGroupSetsCreate(
+    CUcontext context, size_t eventIdArraySizeBytes, CUpti_EventID *eventIdArray,
+    CUpti_EventGroupSets **eventGroupPasses);
+CUptiResult CUPTIAPI cuptiEventGroupSetsDestroy(CUpti_EventGroupSets *eventGroupSets);
+CUptiResult CUPTIAPI cuptiEventGroupSetEnable(CUpti_EventGroupSet *eventGroupSet);
+CUptiResult CUPTIAPI cuptiEventGroupSetDisable(CUpti_EventGroupSet *eventGroupSet);
+CUptiResult CUPTIAPI cuptiSetEventCollectionMode(CUcontext context, CUpti_EventCollectionMode mode);
+CUptiResult CUPTIAPI cuptiEnableKernelReplayMode(CUcontext context);
+CUptiResult CUPTIAPI cuptiDisableKernelReplayMode(CUcontext context);
+CUptiResult CUPTIAPI cuptiKernelReplaySubscribeUpdate(CUpti_KernelReplayUpdateFunc updateFunc, void *customData);
 
 #if defined(__cplusplus)
 }

@@ -94,6 +94,32 @@ typedef union {
     CUpti_MetricValueUtilizationLevel metricValueUtilizationLevel;
 } CUpti_MetricValue;
 
+CUptiResult CUPTIAPI cuptiGetNumMetrics(uint32_t *numMetrics);
+CUptiResult CUPTIAPI cuptiEnumMetrics(size_t *arraySizeBytes, CUpti_MetricID *metricArray);
+CUptiResult CUPTIAPI cuptiDeviceGetNumMetrics(CUdevice device, uint32_t *numMetrics);
+CUptiResult CUPTIAPI cuptiDeviceEnumMetrics(CUdevice device, size_t *arraySizeBytes, CUpti_MetricID *metricArray);
+CUptiResult CUPTIAPI cuptiMetricGetIdFromName(CUdevice device, const char *metricName, CUpti_MetricID *metric);
+CUptiResult CUPTIAPI cuptiMetricGetAttribute(
+    CUpti_MetricID metric, CUpti_MetricAttribute attrib, size_t *valueSize, void *value);
+CUptiResult CUPTIAPI cuptiMetricGetNumEvents(CUpti_MetricID metric, uint32_t *numEvents);
+CUptiResult CUPTIAPI cuptiMetricEnumEvents(
+    CUpti_MetricID metric, size_t *eventIdArraySizeBytes, CUpti_EventID *eventIdArray);
+CUptiResult CUPTIAPI cuptiMetricGetNumProperties(CUpti_MetricID metric, uint32_t *numProp);
+CUptiResult CUPTIAPI cuptiMetricEnumProperties(
+    CUpti_MetricID metric, size_t *propIdArraySizeBytes, CUpti_MetricPropertyID *propIdArray);
+CUptiResult CUPTIAPI cuptiMetricCreateEventGroupSets(
+    CUcontext context, size_t metricIdArraySizeBytes, CUpti_MetricID *metricIdArray,
+    CUpti_EventGroupSets **eventGroupPasses);
+CUptiResult CUPTIAPI cuptiMetricGetRequiredEventGroupSets(
+    CUcontext context, CUpti_MetricID metric, CUpti_EventGroupSets **eventGroupSets);
+CUptiResult CUPTIAPI cuptiMetricGetValue(
+    CUdevice device, CUpti_MetricID metric, size_t eventIdArraySizeBytes, CUpti_EventID *eventIdArray,
+    size_t eventValueArraySizeBytes, uint64_t *eventValueArray, uint64_t timeDuration, CUpti_MetricValue *metricValue);
+CUptiResult CUPTIAPI cuptiMetricGetValue2(
+    CUpti_MetricID metric, size_t eventIdArraySizeBytes, CUpti_EventID *eventIdArray, size_t eventValueArraySizeBytes,
+    uint64_t *eventValueArray, size_t propIdArraySizeBytes, CUpti_MetricPropertyID *propIdArray,
+    size_t propValueArraySizeBytes, uint64_t *propValueArray, CUpti_MetricValue *metricValue);
+
 #if defined(__cplusplus)
 }
 #endif

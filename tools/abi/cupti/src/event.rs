@@ -1,1 +1,369 @@
 //! The Event API.
+//!
+//! `docs/apis.md` has the table of functions. Statuses are those of CUPTI's text.
+
+mod group;
+
+use crate::counting::catalogue::{self, Family};
+use crate::counting::values::{write_array, write_text};
+use crate::counting::{device, engine, groups, replay};
+use crate::objects::{self, CUcontext, CUdevice};
+use crate::place::{Place, write_attribute};
+use crate::result::{Answer, CUptiResult};
+use crate::with_gputrail;
+use core::ffi::{c_char, c_int, c_void};
+use gputrail::tool::{now, to_nanos};
+use gputrail_abi::{given, kept};
+use groups::Mode;
+
+/// `CUPTI_EVENT_PROFILING_SCOPE_CONTEXT`
+const SCOPE_CONTEXT: u32 = 0;
+/// `CUPTI_EVENT_PROFILING_SCOPE_DEVICE`
+const SCOPE_DEVICE: u32 = 1;
+
+/// The category of an event (`CUpti_EventCategory`), by the block that counts it.
+fn category(block: &str, name: &str) -> u32 {
+    let (instruction, memory, cache) = (0, 1, 2);
+    let name = name.to_ascii_uppercase();
+    if ["TCP", "TCC", "GL2C"].contains(&block) || name.contains("CACHE") {
+        return cache;
+    }
+    match block == "TA" || name.contains("FAULT") || name.contains("IMC") {
+        true => memory,
+        false => instruction,
+    }
+}
+
+/// Reads an attribute of a device.
+///
+/// # Safety
+///
+/// `size` is null or leads to a number; `value` is null or leads to that many bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiDeviceGetAttribute(
+    device: CUdevice,
+    attribute: c_int,
+    size: *mut usize,
+    value: *mut c_void,
+) -> CUptiResult {
+    with_gputrail(|| {
+        let found = device::attribute(device, attribute)?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            match found {
+                device::Attribute::Small(found) => write_attribute(size, value.cast(), found),
+                device::Attribute::Large(found) => write_attribute(size, value.cast(), found),
+            }
+        }
+    })
+}
+
+/// The time of a context's device, in nanoseconds of the clock of records.
+///
+/// # Safety
+///
+/// `timestamp` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiDeviceGetTimestamp(
+    context: CUcontext,
+    timestamp: *mut u64,
+) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { Place::new(timestamp) }?;
+        objects::context(context)?;
+        place.put(to_nanos(now())?.0);
+        Ok(())
+    })
+}
+
+/// The number of domains of a device.
+///
+/// # Safety
+///
+/// `count` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiDeviceGetNumEventDomains(
+    device: CUdevice,
+    count: *mut u32,
+) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { Place::new(count) }?;
+        place.put(catalogue::of_device(device)?.domains.len() as u32);
+        Ok(())
+    })
+}
+
+/// The domains of a device, as many as there is room for.
+///
+/// # Safety
+///
+/// `size` is null or leads to a number; `domains` is null or leads to that many bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiDeviceEnumEventDomains(
+    device: CUdevice,
+    size: *mut usize,
+    domains: *mut u32,
+) -> CUptiResult {
+    with_gputrail(|| {
+        let family = catalogue::of_device(device)?;
+        // SAFETY: the caller's promise.
+        unsafe { write_array(size, domains, family.ids(family.domains.len())) }
+    })
+}
+
+/// Reads an attribute of a domain; the numbers of instances only of a `device`.
+///
+/// # Safety
+///
+/// As for [`cuptiDeviceGetAttribute`].
+unsafe fn domain_attribute(
+    device: Option<&Family>,
+    domain: u32,
+    attribute: c_int,
+    size: *mut usize,
+    value: *mut c_void,
+) -> Answer {
+    let (family, place) = catalogue::domain(domain)?;
+    if device.is_some_and(|device| !device.is_same(&family)) {
+        return Err(CUptiResult::INVALID_EVENT_DOMAIN_ID);
+    }
+    let of = &family.domains[place];
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (attribute, device) {
+            // CUPTI_EVENT_DOMAIN_ATTR_NAME
+            (0, _) => write_text(size, value.cast(), kept(of.name)),
+            // _INSTANCE_COUNT, _TOTAL_INSTANCE_COUNT: all are counted
+            (1 | 3, Some(_)) => write_attribute(size, value.cast(), of.instances),
+            // _COLLECTION_METHOD: CUPTI_EVENT_COLLECTION_METHOD_PM
+            (4, _) => write_attribute(size, value.cast(), 0u32),
+            _ => Err(CUptiResult::INVALID_PARAMETER),
+        }
+    }
+}
+
+/// Reads an attribute of a domain of a device.
+///
+/// # Safety
+///
+/// As for [`cuptiDeviceGetAttribute`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiDeviceGetEventDomainAttribute(
+    device: CUdevice,
+    domain: u32,
+    attribute: c_int,
+    size: *mut usize,
+    value: *mut c_void,
+) -> CUptiResult {
+    with_gputrail(|| {
+        let family = catalogue::of_device(device)?;
+        // SAFETY: the caller's promise.
+        unsafe { domain_attribute(Some(&family), domain, attribute, size, value) }
+    })
+}
+
+/// Reads an attribute of a domain, which is none of a device.
+///
+/// # Safety
+///
+/// As for [`cuptiDeviceGetAttribute`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiEventDomainGetAttribute(
+    domain: u32,
+    attribute: c_int,
+    size: *mut usize,
+    value: *mut c_void,
+) -> CUptiResult {
+    // SAFETY: the caller's promise.
+    with_gputrail(|| unsafe { domain_attribute(None, domain, attribute, size, value) })
+}
+
+/// The number of domains of all devices, each once.
+///
+/// # Safety
+///
+/// `count` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiGetNumEventDomains(count: *mut u32) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { Place::new(count) }?;
+        let all = catalogue::all()?;
+        place.put(all.iter().map(|family| family.domains.len() as u32).sum());
+        Ok(())
+    })
+}
+
+/// The domains of all devices, as many as there is room for.
+///
+/// # Safety
+///
+/// As for [`cuptiDeviceEnumEventDomains`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiEnumEventDomains(size: *mut usize, domains: *mut u32) -> CUptiResult {
+    with_gputrail(|| {
+        let all = catalogue::all()?;
+        let ids = all
+            .iter()
+            .flat_map(|family| family.ids(family.domains.len()));
+        // SAFETY: the caller's promise.
+        unsafe { write_array(size, domains, ids) }
+    })
+}
+
+/// The number of events of a domain.
+///
+/// # Safety
+///
+/// `count` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiEventDomainGetNumEvents(domain: u32, count: *mut u32) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: the caller's promise.
+        let to = unsafe { Place::new(count) }?;
+        let (family, place) = catalogue::domain(domain)?;
+        to.put(family.domains[place].events.len() as u32);
+        Ok(())
+    })
+}
+
+/// The events of a domain, as many as there is room for.
+///
+/// # Safety
+///
+/// As for [`cuptiDeviceEnumEventDomains`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiEventDomainEnumEvents(
+    domain: u32,
+    size: *mut usize,
+    events: *mut u32,
+) -> CUptiResult {
+    with_gputrail(|| {
+        let (family, place) = catalogue::domain(domain)?;
+        let of = family.domains[place].events.iter();
+        // SAFETY: the caller's promise.
+        unsafe { write_array(size, events, of.map(|event| family.id(*event))) }
+    })
+}
+
+/// Reads an attribute of an event.
+///
+/// # Safety
+///
+/// As for [`cuptiDeviceGetAttribute`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiEventGetAttribute(
+    event: u32,
+    attribute: c_int,
+    size: *mut usize,
+    value: *mut c_void,
+) -> CUptiResult {
+    with_gputrail(|| {
+        let (family, place) = catalogue::event(event)?;
+        let of = &family.events[place];
+        // SAFETY: the caller's promise.
+        unsafe {
+            match attribute {
+                // CUPTI_EVENT_ATTR_NAME
+                0 => write_text(size, value.cast(), kept(of.name)),
+                // _SHORT_DESCRIPTION, _LONG_DESCRIPTION
+                1 | 2 => write_text(size, value.cast(), kept(of.description)),
+                // _CATEGORY
+                3 => {
+                    let category = category(family.domain_of(place).name, of.name);
+                    write_attribute(size, value.cast(), category)
+                }
+                // _PROFILING_SCOPE
+                5 => write_attribute(size, value.cast(), SCOPE_CONTEXT),
+                _ => Err(CUptiResult::INVALID_PARAMETER),
+            }
+        }
+    })
+}
+
+/// The event of a device with this name.
+///
+/// # Safety
+///
+/// `name` is null or ends with a 0; `event` is null or a place for the id.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiEventGetIdFromName(
+    device: CUdevice,
+    name: *const c_char,
+    event: *mut u32,
+) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { Place::new(event) }?;
+        // SAFETY: the caller's promise.
+        let name = unsafe { given(name) }.ok_or(CUptiResult::INVALID_PARAMETER)?;
+        let family = catalogue::of_device(device)?;
+        let found = family.event_named(&name);
+        place.put(family.id(found.ok_or(CUptiResult::INVALID_EVENT_NAME)?));
+        Ok(())
+    })
+}
+
+/// Says when the groups of a context count.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiSetEventCollectionMode(context: CUcontext, mode: c_int) -> CUptiResult {
+    with_gputrail(|| {
+        let (id, _, family) = groups::of_context(context)?;
+        if groups::table().manner(id).is_replaying {
+            return Err(CUptiResult::INVALID_OPERATION);
+        }
+        let mode = match mode {
+            0 => Mode::Continuous,
+            1 => Mode::Kernel,
+            _ => return Err(CUptiResult::NOT_SUPPORTED),
+        };
+        if family.events.is_empty() {
+            return Err(CUptiResult::NOT_SUPPORTED);
+        }
+        engine::change(id, |manner| (manner.mode, manner.was_set) = (mode, true))
+    })
+}
+
+/// Has kernels of a context run as many times as the events of its enabled groups need.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiEnableKernelReplayMode(context: CUcontext) -> CUptiResult {
+    with_gputrail(|| {
+        let (id, ..) = groups::of_context(context)?;
+        engine::change(id, |manner| {
+            (manner.mode, manner.is_replaying) = (Mode::Kernel, true);
+        })
+    })
+}
+
+/// Has kernels of a context run once, and disables its groups.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiDisableKernelReplayMode(context: CUcontext) -> CUptiResult {
+    with_gputrail(|| {
+        let (id, ..) = groups::of_context(context)?;
+        engine::disable(|table| {
+            let groups = table.groups.values_mut();
+            for group in groups.filter(|group| group.context == id) {
+                group.is_enabled = false;
+            }
+            let manner = table.manners.entry(id).or_default();
+            (manner.mode, manner.is_replaying) = (Mode::Kernel, false);
+            Ok(())
+        })
+    })
+}
+
+/// Has `function` called after each run of a kernel that runs several times, in the place of the function before; a null one
+/// ends that.
+///
+/// # Safety
+///
+/// `function` does what its type says, with `data`, until another one takes its place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiKernelReplaySubscribeUpdate(
+    function: Option<replay::UpdateFunction>,
+    data: *mut c_void,
+) -> CUptiResult {
+    with_gputrail(|| replay::subscribe(function, data))
+}

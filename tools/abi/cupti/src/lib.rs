@@ -8,6 +8,7 @@
 mod activity;
 mod callback;
 mod callback_data;
+mod counting;
 mod domain;
 mod event;
 #[cfg(test)]

@@ -1,0 +1,386 @@
+//! What counts the events of enabled groups.
+//!
+//! One context of gputrail counts on all devices. For groups that count while kernels run, it asks for the counters of each
+//! kernel, and the answer is what the enabled groups of the kernel's context need. For groups that count all the time it reads
+//! the device at a period that ends when a group is read.
+
+use super::groups::{EventGroup, Group, Mode, Table, table};
+use crate::result::{Answer, CUptiResult};
+use gputrail::record::{
+    ALL_INSTANCES, AgentId, ContextId, CounterInvalid, CounterValue, KernelDispatch, Kind, Nanos,
+    Queue, QueueId, StringId,
+};
+use gputrail::tool::counting::{CounterSet, CountingMode};
+use gputrail::tool::{self, Buffer, BufferOptions, Context, RecordFormat, Status, describe};
+use gputrail_abi::lock;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+/// The longest period that devices are read at: one hour.
+const LONGEST_PERIOD: Nanos = Nanos(3_600_000_000_000);
+
+/// How a device is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Way {
+    /// What is chosen for each kernel.
+    Kernels,
+    /// These counters, all the time.
+    Always(Vec<&'static str>),
+}
+
+impl Way {
+    /// Whether a device that is counted in this way need not be changed for another one.
+    fn serves(&self, wanted: &Way) -> bool {
+        match (self, wanted) {
+            (Way::Kernels, Way::Kernels) => true,
+            (Way::Always(own), Way::Always(wanted)) => wanted.iter().all(|one| own.contains(one)),
+            _ => false,
+        }
+    }
+}
+
+type Ways = BTreeMap<AgentId, Way>;
+
+/// What counts, while anything does. It is locked during calls of gputrail's, and never by callbacks.
+struct Engine {
+    ways: Ways,
+    context: Context,
+}
+
+static ENGINE: Mutex<Option<Engine>> = Mutex::new(None);
+
+/// The buffer that values of periods go to. It lasts as long as the process: within callbacks buffers are not destroyed.
+fn buffer() -> Result<Arc<Buffer>, tool::Error> {
+    static BUFFER: Mutex<Option<Arc<Buffer>>> = Mutex::new(None);
+    let mut buffer = lock(&BUFFER);
+    if let Some(buffer) = &*buffer {
+        return Ok(buffer.clone());
+    }
+    let options = BufferOptions {
+        format: RecordFormat::Raw,
+        ..BufferOptions::default()
+    };
+    let new = Arc::new(Buffer::new(options, |batch| {
+        for record in batch.records() {
+            // Those of kernels have been counted.
+            if let Some(value) = record.get::<CounterValue>()
+                && !value.work.is_some()
+            {
+                count_period(value);
+            }
+        }
+    })?);
+    Ok(buffer.insert(new).clone())
+}
+
+impl Engine {
+    fn new(ways: &Ways) -> Result<Engine, tool::Error> {
+        let buffer = buffer()?;
+        let context = Context::new()?;
+        context.trace_to(&buffer, &[Kind::KERNEL_DISPATCH])?;
+        for (agent, way) in ways {
+            match way {
+                Way::Kernels => {
+                    let agent = *agent;
+                    let choose = move |dispatch: &KernelDispatch| {
+                        let of = (agent, context_of(dispatch.work.queue)?);
+                        Some(table().chosen.get(&of)?.handle())
+                    };
+                    context.count_chosen(&buffer, agent, choose, count_kernel)?;
+                }
+                Way::Always(names) => {
+                    let mode = CountingMode::Device {
+                        period: LONGEST_PERIOD,
+                    };
+                    context.count_each_instance(&buffer, *agent, names, mode)?;
+                }
+            }
+        }
+        context.start()?;
+        Ok(Engine {
+            ways: ways.clone(),
+            context,
+        })
+    }
+
+    /// Has devices counted in these ways. The engine may count more.
+    fn change(engine: &mut Option<Engine>, ways: &Ways) -> Answer {
+        if let Some(engine) = engine {
+            let serves = |(agent, way)| {
+                let own: Option<&Way> = engine.ways.get(agent);
+                own.is_some_and(|own| own.serves(way))
+            };
+            if ways.iter().all(serves) {
+                return Ok(());
+            }
+            engine.context.stop().map_err(failed)?;
+        }
+        let before = engine.take().map(|engine| engine.ways.clone());
+        match Engine::new(ways) {
+            Ok(new) => {
+                *engine = Some(new);
+                Ok(())
+            }
+            Err(error) => {
+                *engine = before.and_then(|before| Engine::new(&before).ok());
+                Err(failed(error))
+            }
+        }
+    }
+}
+
+/// The status for an error of counting.
+fn failed(error: tool::Error) -> CUptiResult {
+    match error.status {
+        Status::CONTEXT_CONFLICT | Status::BUSY => CUptiResult::HARDWARE_BUSY,
+        Status::COUNTERS_NOT_AVAILABLE => CUptiResult::HARDWARE,
+        // More passes than there can be.
+        Status::INVALID_ARGUMENT => CUptiResult::NOT_COMPATIBLE,
+        _ => error.into(),
+    }
+}
+
+fn context_of(queue: QueueId) -> Option<ContextId> {
+    describe::<Queue>(queue).ok().map(|queue| queue.context)
+}
+
+/// The name of a counter in records.
+fn name_of(counter: StringId) -> Option<Arc<str>> {
+    static NAMES: Mutex<Option<HashMap<StringId, Arc<str>>>> = Mutex::new(None);
+    let mut names = lock(&NAMES);
+    let names = names.get_or_insert_default();
+    if let Some(known) = names.get(&counter) {
+        return Some(known.clone());
+    }
+    let name: Arc<str> = tool::string(counter)?.into();
+    names.insert(counter, name.clone());
+    Some(name)
+}
+
+/// Adds a value to groups.
+fn count<'g>(value: &CounterValue, groups: impl Iterator<Item = &'g mut Group>) {
+    let Some(name) = name_of(value.counter) else {
+        return;
+    };
+    let instance = match value.instance {
+        ALL_INSTANCES => 0,
+        instance => instance as usize,
+    };
+    let number = (value.invalid == CounterInvalid::NO).then_some(value.value);
+    for group in groups {
+        if let Some(event) = group.family.event_named(&name) {
+            group.count(event, instance, number);
+        }
+    }
+}
+
+/// Adds the value of a period of a device.
+fn count_period(value: &CounterValue) {
+    let mut table = table();
+    let table = &mut *table;
+    let manners = &table.manners;
+    let counts = |group: &&mut Group| {
+        let manner = manners.get(&group.context).copied().unwrap_or_default();
+        group.is_enabled && group.agent == value.agent && manner.mode == Mode::Continuous
+    };
+    count(value, table.groups.values_mut().filter(counts));
+}
+
+/// Takes the values of a kernel in the place of those of the kernel before.
+fn count_kernel(values: &[CounterValue]) {
+    let Some(first) = values.first() else {
+        return;
+    };
+    let Some(context) = context_of(first.queue) else {
+        return;
+    };
+    let mut table = table();
+    if table.manner(context).mode != Mode::Kernel {
+        return;
+    }
+    let of = |group: &&mut Group| {
+        group.is_enabled && group.context == context && group.agent == first.agent
+    };
+    table.groups.values_mut().filter(of).for_each(Group::clear);
+    for value in values {
+        count(value, table.groups.values_mut().filter(of));
+    }
+}
+
+/// The names of the events of these groups, each once.
+fn names<'g>(groups: impl Iterator<Item = &'g Group>) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for group in groups {
+        for event in &group.events {
+            let name = group.family.events[*event].name;
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names
+}
+
+/// What is counted when these groups are enabled: the way of each device, and the counters of the kernels of each context.
+struct Plan {
+    ways: Ways,
+    kernels: Vec<((AgentId, ContextId), Vec<&'static str>, bool)>,
+}
+
+impl Plan {
+    fn new(table: &Table, is_enabled: impl Fn(usize, &Group) -> bool) -> Answer<Plan> {
+        let enabled: Vec<&Group> = table
+            .groups
+            .iter()
+            .filter(|(handle, group)| is_enabled(**handle, group))
+            .map(|(_, group)| group)
+            .collect();
+        let mut plan = Plan {
+            ways: Ways::new(),
+            kernels: Vec::new(),
+        };
+        for group in &enabled {
+            let (agent, context) = (group.agent, group.context);
+            let manner = table.manner(context);
+            let way = match manner.mode {
+                Mode::Kernel => Way::Kernels,
+                Mode::Continuous => {
+                    let of = |one: &&&Group| {
+                        one.agent == agent && table.manner(one.context).mode == Mode::Continuous
+                    };
+                    Way::Always(names(enabled.iter().filter(of).copied()))
+                }
+            };
+            if *plan.ways.entry(agent).or_insert_with(|| way.clone()) != way {
+                return Err(CUptiResult::NOT_COMPATIBLE);
+            }
+            let is_new = plan.kernels.iter().all(|(of, ..)| *of != (agent, context));
+            if manner.mode == Mode::Kernel && is_new {
+                let of = |one: &&&Group| one.agent == agent && one.context == context;
+                let names = names(enabled.iter().filter(of).copied());
+                plan.kernels
+                    .push(((agent, context), names, manner.is_replaying));
+            }
+        }
+        Ok(plan)
+    }
+
+    /// The counters of each kernel.
+    fn sets(&self) -> Answer<HashMap<(AgentId, ContextId), Arc<CounterSet>>> {
+        let mut sets = HashMap::new();
+        for (of, names, is_replaying) in &self.kernels {
+            let set = CounterSet::of_each_instance(of.0, names).map_err(failed)?;
+            if !is_replaying && set.passes()? > 1 {
+                return Err(CUptiResult::NOT_COMPATIBLE);
+            }
+            sets.insert(*of, Arc::new(set));
+        }
+        Ok(sets)
+    }
+}
+
+/// Enables groups, whose values are 0 then.
+pub fn enable(handles: &[EventGroup]) -> Answer {
+    let mut engine = lock(&ENGINE);
+    let plan = {
+        let mut table = table();
+        for handle in handles {
+            if table.group(*handle)?.events.is_empty() {
+                return Err(CUptiResult::NOT_READY);
+            }
+        }
+        let is_new = |handle: usize| handles.iter().any(|new| new.addr() == handle);
+        Plan::new(&table, |handle, group| group.is_enabled || is_new(handle))?
+    };
+    let sets = plan.sets()?;
+    Engine::change(&mut engine, &plan.ways)?;
+    // What was counted before is not theirs.
+    flush(&engine);
+    let before = {
+        let mut table = table();
+        for handle in handles {
+            if let Ok(group) = table.group(*handle) {
+                group.clear();
+                group.is_enabled = true;
+            }
+        }
+        std::mem::replace(&mut table.chosen, sets)
+    };
+    // Outside of the lock: dropping sets calls the library.
+    drop(before);
+    Ok(())
+}
+
+/// Changes the table with `change`, which disables groups, and counts what is enabled then.
+pub fn disable(change: impl FnOnce(&mut Table) -> Answer) -> Answer {
+    let mut engine = lock(&ENGINE);
+    let plan = {
+        let mut table = table();
+        change(&mut table)?;
+        Plan::new(&table, |_, group| group.is_enabled)?
+    };
+    let sets = plan.sets()?;
+    let before = std::mem::replace(&mut table().chosen, sets);
+    drop(before);
+    if plan.ways.is_empty() {
+        *engine = None;
+    }
+    Ok(())
+}
+
+/// Changes how a context counts, and has its enabled groups count so.
+pub fn change(context: ContextId, change: impl FnOnce(&mut super::groups::Manner)) -> Answer {
+    let mut engine = lock(&ENGINE);
+    let (before, plan) = {
+        let mut table = table();
+        let before = table.manner(context);
+        let mut manner = before;
+        change(&mut manner);
+        table.manners.insert(context, manner);
+        (before, Plan::new(&table, |_, group| group.is_enabled))
+    };
+    let changed = plan.and_then(|plan| {
+        let sets = plan.sets()?;
+        Engine::change(&mut engine, &plan.ways)?;
+        Ok(sets)
+    });
+    let mut table = table();
+    match changed {
+        Ok(sets) => {
+            let before = std::mem::replace(&mut table.chosen, sets);
+            drop(table);
+            drop(before);
+            Ok(())
+        }
+        Err(error) => {
+            table.manners.insert(context, before);
+            Err(error)
+        }
+    }
+}
+
+/// Ends the periods in progress, and takes their values. Within callbacks that is not possible.
+fn flush(engine: &Option<Engine>) {
+    let reads = |engine: &Engine| engine.ways.values().any(|way| *way != Way::Kernels);
+    if engine.as_ref().is_some_and(reads)
+        && let Ok(buffer) = buffer()
+    {
+        let _ = buffer.flush();
+    }
+}
+
+/// Has groups that count all the time have what has been counted until now. Within a callback, they have what was counted
+/// until they were read last outside of one.
+pub fn catch_up() {
+    flush(&lock(&ENGINE));
+}
+
+/// Whether the events of a context are set up to be counted: the program has chosen how, or has enabled some.
+pub fn is_set(context: ContextId) -> bool {
+    let table = table();
+    let manner = table.manner(context);
+    let mut groups = table.groups.values();
+    manner.was_set
+        || manner.is_replaying
+        || groups.any(|group| group.is_enabled && group.context == context)
+}

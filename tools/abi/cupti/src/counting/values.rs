@@ -1,0 +1,76 @@
+//! Memory of the caller's for attributes and arrays.
+
+use crate::place::Place;
+use crate::result::{Answer, CUptiResult};
+use core::ffi::CStr;
+
+/// Writes a text to memory for `*size` bytes, as many as fit, and their number to `size`: without its 0 if that does not fit.
+///
+/// # Safety
+///
+/// `size` is null or leads to a number; `value` is null or leads to that many bytes.
+pub unsafe fn write_text(size: *mut usize, value: *mut u8, text: &CStr) -> Answer {
+    // SAFETY: the caller's promise.
+    let place = unsafe { Place::new(size) }?;
+    if value.is_null() {
+        return Err(CUptiResult::INVALID_PARAMETER);
+    }
+    let bytes = text.to_bytes_with_nul();
+    let fit = bytes.len().min(place.get());
+    // SAFETY: there is room, as the caller says.
+    unsafe { value.copy_from_nonoverlapping(bytes.as_ptr(), fit) };
+    place.put(fit);
+    Ok(())
+}
+
+/// Writes the elements of an array to memory for `*size` bytes, as many as fit, and their bytes to `size`.
+///
+/// # Safety
+///
+/// `size` is null or leads to a number; `array` is null or leads to that many bytes.
+pub unsafe fn write_array<T: Copy>(
+    size: *mut usize,
+    array: *mut T,
+    all: impl IntoIterator<Item = T>,
+) -> Answer {
+    // SAFETY: the caller's promise.
+    let (place, _) = unsafe { (Place::new(size)?, Place::new(array)?) };
+    let fit = place.get() / size_of::<T>();
+    let mut written = 0;
+    for one in all.into_iter().take(fit) {
+        // SAFETY: not null and aligned, and there is room, as the caller says.
+        unsafe { array.add(written).write(one) };
+        written += 1;
+    }
+    place.put(written * size_of::<T>());
+    Ok(())
+}
+
+/// As [`write_array`], of elements all of which have to fit.
+///
+/// # Safety
+///
+/// As for [`write_array`].
+pub unsafe fn write_whole<T: Copy>(size: *mut usize, array: *mut T, all: &[T]) -> Answer {
+    // SAFETY: the caller's promise.
+    let (place, _) = unsafe { (Place::new(size)?, Place::new(array)?) };
+    if place.get() < size_of_val(all) {
+        return Err(CUptiResult::PARAMETER_SIZE_NOT_SUFFICIENT);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { write_array(size, array, all.iter().copied()) }
+}
+
+/// The elements of an array of `bytes` bytes.
+///
+/// # Safety
+///
+/// `array` is null or leads to that many bytes.
+pub unsafe fn read_array<T: Copy>(array: *const T, bytes: usize) -> Answer<Vec<T>> {
+    if array.is_null() || !array.is_aligned() {
+        return Err(CUptiResult::INVALID_PARAMETER);
+    }
+    let count = bytes / size_of::<T>();
+    // SAFETY: not null and aligned, and the caller's promise.
+    Ok(unsafe { std::slice::from_raw_parts(array, count) }.to_vec())
+}
