@@ -1,1 +1,452 @@
-//! Samples of the program counter.
+//! Samples of the program counter, and what instructions did: source-level kinds of activity records.
+//!
+//! One context of gputrail samples the devices for which the kind is enabled, and has executed instructions counted. What it
+//! wants is fixed when it starts, so that each change makes a new one.
+
+use crate::activity::record::{self, ActivityRecord};
+use crate::activity::{ActivityKind, correlation, put};
+use crate::counting::engine;
+use crate::objects::{self, CUcontext};
+use crate::result::{Answer, CUptiResult};
+use crate::{text, with_gputrail};
+use gputrail::record::{
+    AccessDirection, AgentId, ContextId, Domain, InstructionClass, InstructionCorrelation,
+    InstructionCount, InstructionType, Kind, NotIssued, RecordRef, SampleAggregate, SamplingTotals,
+    SourceLocator, StallReason,
+};
+use gputrail::tool::sampling::{Deliver, PeriodLevel, SamplingPeriod};
+use gputrail::tool::{
+    self, Batch, Buffer, BufferOptions, Callback, Context, Policy, RecordFormat, Status, Subscriber,
+};
+use gputrail_abi::lock;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Kinds for which instructions are counted.
+const COUNTS: u64 = ActivityKind::GLOBAL_ACCESS.bit()
+    | ActivityKind::BRANCH.bit()
+    | ActivityKind::SHARED_ACCESS.bit()
+    | ActivityKind::INSTRUCTION_EXECUTION.bit();
+/// Kinds for which devices are sampled.
+const SAMPLES: u64 = ActivityKind::PC_SAMPLING.bit() | ActivityKind::PC_SAMPLING_RECORD_INFO.bit();
+
+/// The kinds whose records are put into the sink.
+static WANTED: AtomicU64 = AtomicU64::new(0);
+
+/// What the program has asked for.
+#[derive(Default)]
+struct Asked {
+    /// The kinds that are enabled in all contexts.
+    everywhere: u64,
+    /// In one context.
+    within: HashMap<ContextId, u64>,
+    /// How often devices are sampled.
+    periods: HashMap<AgentId, SamplingPeriod>,
+}
+
+impl Asked {
+    fn anywhere(&self) -> u64 {
+        let within = self.within.values();
+        within.fold(self.everywhere, |all, kinds| all | kinds)
+    }
+
+    fn period(&self, agent: AgentId) -> SamplingPeriod {
+        let period = self.periods.get(&agent).copied();
+        period.unwrap_or(SamplingPeriod {
+            level: PeriodLevel::MID,
+            exponent: 0,
+        })
+    }
+
+    /// The devices that are sampled, of those that can be.
+    fn agents(&self) -> Result<BTreeMap<AgentId, SamplingPeriod>, tool::Error> {
+        let mut agents = BTreeMap::new();
+        for agent in tool::sampling::agents()? {
+            let of_context = |(context, kinds): (&ContextId, &u64)| {
+                let context = tool::describe::<gputrail::record::Context>(*context);
+                kinds & SAMPLES != 0 && context.is_ok_and(|context| context.agent == agent)
+            };
+            let is_sampled = self.everywhere & SAMPLES != 0 || self.within.iter().any(of_context);
+            if is_sampled && !tool::sampling::configurations(agent)?.is_empty() {
+                agents.insert(agent, self.period(agent));
+            }
+        }
+        Ok(agents)
+    }
+}
+
+/// What is recorded.
+struct Recording {
+    context: Context,
+    agents: BTreeMap<AgentId, SamplingPeriod>,
+    kinds: Vec<Kind>,
+}
+
+#[derive(Default)]
+struct State {
+    asked: Asked,
+    recording: Option<Recording>,
+    /// Told of devices that the process has come to know, once a kind has been enabled.
+    watching: Option<(Subscriber, Context)>,
+}
+
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+
+/// The buffer of all recordings. It lasts as long as the process: within callbacks buffers are not destroyed.
+static BUFFER: Mutex<Option<Arc<Buffer>>> = Mutex::new(None);
+
+fn buffer() -> Result<Arc<Buffer>, tool::Error> {
+    let mut buffer = lock(&BUFFER);
+    if let Some(buffer) = &*buffer {
+        return Ok(buffer.clone());
+    }
+    let options = BufferOptions {
+        format: RecordFormat::Raw,
+        policy: Policy::Discard,
+        ..BufferOptions::default()
+    };
+    let new = Buffer::new(options, |batch: Batch<'_>| {
+        batch.records().for_each(translate);
+    })?;
+    Ok(buffer.insert(Arc::new(new)).clone())
+}
+
+impl Recording {
+    fn new(
+        agents: BTreeMap<AgentId, SamplingPeriod>,
+        kinds: Vec<Kind>,
+    ) -> Result<Recording, tool::Error> {
+        let (buffer, context) = (buffer()?, Context::new()?);
+        context.trace_to(&buffer, &kinds)?;
+        for (agent, period) in &agents {
+            context.sample_every(&buffer, *agent, *period, Deliver::Aggregates)?;
+        }
+        context.start()?;
+        Ok(Recording {
+            context,
+            agents,
+            kinds,
+        })
+    }
+}
+
+impl State {
+    /// Records what is asked for.
+    fn update(&mut self) -> Answer {
+        let wanted = self.asked.anywhere();
+        WANTED.store(wanted, Ordering::Relaxed);
+        let agents = self.asked.agents().map_err(failed)?;
+        let mut kinds = Vec::new();
+        if wanted & COUNTS != 0 {
+            kinds.push(Kind::INSTRUCTION_COUNT);
+        }
+        // Where results have lines, these are told.
+        if wanted != 0 {
+            kinds.push(Kind::SOURCE_LOCATOR);
+        }
+        if wanted & ActivityKind::INSTRUCTION_CORRELATION.bit() != 0 {
+            kinds.push(Kind::INSTRUCTION_CORRELATION);
+        }
+        // Samples belong to kernels, which therefore are recorded.
+        if !agents.is_empty() {
+            kinds.push(Kind::KERNEL_DISPATCH);
+        }
+        let is_same =
+            |recording: &Recording| recording.agents == agents && recording.kinds == kinds;
+        if self.recording.as_ref().is_some_and(is_same) {
+            return Ok(());
+        }
+        if let Some(recording) = self.recording.take() {
+            recording.context.stop().map_err(failed)?;
+        }
+        if !kinds.is_empty() {
+            self.recording = Some(Recording::new(agents, kinds).map_err(failed)?);
+        }
+        Ok(())
+    }
+
+    /// Has devices sampled that the process comes to know later.
+    fn watch(&mut self) -> Answer {
+        if self.watching.is_some() {
+            return Ok(());
+        }
+        let known = tool::operation(Domain::RESOURCE, c"agent known");
+        let known = known.ok_or(CUptiResult::NOT_INITIALIZED)?;
+        let context = Context::new()?;
+        let subscriber = context.call_back(&[known], |_: Callback<'_>, _| {
+            // A device that cannot be sampled is not.
+            let _ = lock(&STATE).get_or_insert_default().update();
+        })?;
+        context.start()?;
+        self.watching = Some((subscriber, context));
+        Ok(())
+    }
+}
+
+fn failed(error: tool::Error) -> CUptiResult {
+    match error.status {
+        Status::CONTEXT_CONFLICT | Status::BUSY => CUptiResult::NOT_COMPATIBLE,
+        Status::SAMPLING_INCOMPATIBLE_SYSTEM | Status::SAMPLING_NOT_AVAILABLE => {
+            CUptiResult::NOT_SUPPORTED
+        }
+        Status::SAMPLING_FAILED => CUptiResult::HARDWARE,
+        _ => error.into(),
+    }
+}
+
+/// Enables or disables a kind, in one context or in all.
+///
+/// # Errors
+///
+/// What `cuptiActivityEnable` and its like return.
+pub fn enable(kind: ActivityKind, within: Option<ContextId>, on: bool) -> Answer {
+    if !on {
+        flush();
+    }
+    let mut state = lock(&STATE);
+    let state = state.get_or_insert_default();
+    state.watch()?;
+    let before = (state.asked.everywhere, state.asked.within.clone());
+    let kinds = match within {
+        Some(context) => state.asked.within.entry(context).or_default(),
+        None => &mut state.asked.everywhere,
+    };
+    match on {
+        true => *kinds |= kind.bit(),
+        false => *kinds &= !kind.bit(),
+    }
+    let updated = state.update();
+    if updated.is_err() {
+        (state.asked.everywhere, state.asked.within) = before;
+        let _ = state.update();
+    }
+    updated
+}
+
+/// Puts what has been recorded into the sink. Within callbacks that is not possible.
+pub fn flush() {
+    let buffer = lock(&BUFFER).clone();
+    if let Some(buffer) = buffer {
+        let _ = buffer.flush();
+    }
+}
+
+/// Ends all. What has been recorded is delivered.
+pub fn finish() {
+    let state = lock(&STATE).take();
+    if let Some(mut state) = state {
+        drop(state.recording.take());
+        flush();
+    }
+    WANTED.store(0, Ordering::Relaxed);
+}
+
+/// `CUpti_ActivityPCSamplingConfig`
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct PcSamplingConfig {
+    /// The size of the structure; the third field came later.
+    size: u32,
+    period: u32,
+    exponent: u32,
+}
+
+/// The size of [`PcSamplingConfig`] in its first version.
+const FIRST_SIZE: usize = 8;
+
+/// Says how often the device of a context is sampled.
+///
+/// # Safety
+///
+/// `config` is null or leads to as many bytes as its first field says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiActivityConfigurePCSampling(
+    context: CUcontext,
+    config: *mut PcSamplingConfig,
+) -> CUptiResult {
+    with_gputrail(|| {
+        if config.is_null() || !config.is_aligned() {
+            return Err(CUptiResult::INVALID_PARAMETER);
+        }
+        // SAFETY: the caller's promise: the first fields are always there.
+        let (size, level) = unsafe { ((*config).size as usize, (*config).period) };
+        if size < FIRST_SIZE {
+            return Err(CUptiResult::INVALID_PARAMETER);
+        }
+        let exponent = match size < size_of::<PcSamplingConfig>() {
+            true => 0,
+            // SAFETY: the structure has the field, as its size says.
+            false => unsafe { (*config).exponent },
+        };
+        let is_known = match exponent {
+            0 => (1..=5).contains(&level),
+            exponent => (5..=31).contains(&exponent),
+        };
+        if !is_known {
+            return Err(CUptiResult::INVALID_PARAMETER);
+        }
+        let of = objects::context(context).map_err(|_| CUptiResult::INVALID_PARAMETER)?;
+        if engine::is_set(of.id) {
+            return Err(CUptiResult::INVALID_OPERATION);
+        }
+        let possible = match tool::sampling::configurations(of.agent) {
+            Ok(possible) => possible,
+            Err(error) if error.status == Status::NO_SUCH_AGENT => Vec::new(),
+            Err(error) => return Err(failed(error)),
+        };
+        if possible.is_empty() {
+            return Err(CUptiResult::NOT_SUPPORTED);
+        }
+        let period = SamplingPeriod {
+            level: PeriodLevel(level),
+            exponent,
+        };
+        let mut state = lock(&STATE);
+        let state = state.get_or_insert_default();
+        let before = state.asked.periods.insert(of.agent, period);
+        let updated = state.update();
+        if updated.is_err() {
+            match before {
+                Some(before) => state.asked.periods.insert(of.agent, before),
+                None => state.asked.periods.remove(&of.agent),
+            };
+            let _ = state.update();
+        }
+        updated
+    })
+}
+
+/// Whether records of one of these kinds are wanted.
+fn is_wanted(kinds: u64) -> bool {
+    WANTED.load(Ordering::Relaxed) & kinds != 0
+}
+
+/// A number as a field of 32 bits has it.
+fn narrow(number: u64) -> u32 {
+    number.min(u32::MAX.into()) as u32
+}
+
+/// Puts what is made from a record into the sink.
+fn translate(of: RecordRef<'_>) {
+    if let Some(sample) = of.get::<SampleAggregate>() {
+        if is_wanted(ActivityKind::PC_SAMPLING.bit()) {
+            put(&sampled(sample));
+        }
+    } else if let Some(totals) = of.get::<SamplingTotals>() {
+        // Of what is sampled, the totals are told, too.
+        if is_wanted(SAMPLES) {
+            let mut one = record::PcSamplingRecordInfo::blank();
+            one.correlation_id = correlation(totals.correlation);
+            one.total_samples = totals.total;
+            one.dropped_samples = totals.dropped;
+            one.sampling_period_in_cycles = totals.interval;
+            put(&one);
+        }
+    } else if let Some(line) = of.get::<SourceLocator>() {
+        let mut one = record::SourceLocator::blank();
+        one.id = line.id.0;
+        one.line_number = line.line;
+        one.file_name = text::of_string(line.file);
+        put(&one);
+    } else if let Some(instruction) = of.get::<InstructionCorrelation>() {
+        if is_wanted(ActivityKind::INSTRUCTION_CORRELATION.bit()) {
+            let mut one = record::InstructionCorrelation::blank();
+            one.flags = class(instruction.instruction);
+            one.source_locator_id = instruction.source_locator.0;
+            one.function_id = instruction.kernel.0;
+            one.pc_offset = narrow(instruction.offset);
+            put(&one);
+        }
+    } else if let Some(count) = of.get::<InstructionCount>() {
+        counted(count);
+    }
+}
+
+fn sampled(sample: &SampleAggregate) -> record::PcSampling3 {
+    let mut one = record::PcSampling3::blank();
+    one.source_locator_id = sample.source_locator.0;
+    one.correlation_id = correlation(sample.correlation);
+    one.function_id = sample.kernel.0;
+    one.latency_samples = narrow(sample.latency_samples);
+    one.samples = narrow(sample.samples);
+    // Reasons of later versions are those that they are cases of.
+    one.stall_reason = match sample.stall {
+        known if known.0 <= StallReason::SLEEPING.0 => known.0.into(),
+        later => StallReason::from(NotIssued::from(later)).0.into(),
+    };
+    one.pc_offset = sample.offset;
+    one
+}
+
+/// The class of an instruction (`CUpti_ActivityInstructionClass`) in flags.
+fn class(of: InstructionType) -> u32 {
+    let class = match of {
+        InstructionType::TEX => 12,
+        InstructionType::LDS | InstructionType::LDS_DIRECT => 7,
+        InstructionType::FLAT => 9,
+        InstructionType::BARRIER => 17,
+        InstructionType::BRANCH_NOT_TAKEN
+        | InstructionType::BRANCH_TAKEN
+        | InstructionType::JUMP => 5,
+        InstructionType::EXPORT | InstructionType::MESSAGE | InstructionType::OTHER => 18,
+        // What is computed, and with which types, is not known.
+        _ => 0,
+    };
+    class << 1
+}
+
+/// Puts what an instruction did: its execution, and its branch or access.
+fn counted(count: &InstructionCount) {
+    let (line, call) = (count.source_locator.0, correlation(count.correlation));
+    let (function, executed) = (count.kernel.0, narrow(count.executed));
+    // Of an access: bytes of each lane, and CUPTI_ACTIVITY_FLAG_GLOBAL_ACCESS_KIND_LOAD or its like.
+    let access = match count.access {
+        AccessDirection::LOAD => u32::from(count.bytes) | 1 << 8,
+        _ => u32::from(count.bytes),
+    };
+    if is_wanted(ActivityKind::INSTRUCTION_EXECUTION.bit()) {
+        let mut one = record::InstructionExecution::blank();
+        one.flags = class(count.instruction);
+        (one.source_locator_id, one.correlation_id) = (line, call);
+        (one.function_id, one.pc_offset) = (function, narrow(count.offset));
+        one.threads_executed = count.threads;
+        one.not_pred_off_threads_executed = count.threads;
+        one.executed = executed;
+        put(&one);
+    }
+    match count.class {
+        InstructionClass::BRANCH if is_wanted(ActivityKind::BRANCH.bit()) => {
+            let mut one = record::Branch2::blank();
+            (one.source_locator_id, one.correlation_id) = (line, call);
+            (one.function_id, one.pc_offset) = (function, narrow(count.offset));
+            one.diverged = narrow(count.diverged);
+            one.threads_executed = count.threads;
+            one.executed = executed;
+            put(&one);
+        }
+        InstructionClass::GLOBAL_ACCESS if is_wanted(ActivityKind::GLOBAL_ACCESS.bit()) => {
+            let mut one = record::GlobalAccess3::blank();
+            one.flags = access;
+            (one.source_locator_id, one.correlation_id) = (line, call);
+            (one.function_id, one.executed) = (function, executed);
+            one.pc_offset = count.offset;
+            one.threads_executed = count.threads;
+            one.l2_transactions = count.transactions;
+            one.theoretical_l2_transactions = count.ideal_transactions;
+            put(&one);
+        }
+        InstructionClass::LOCAL_ACCESS if is_wanted(ActivityKind::SHARED_ACCESS.bit()) => {
+            let mut one = record::SharedAccess::blank();
+            one.flags = access;
+            (one.source_locator_id, one.correlation_id) = (line, call);
+            (one.function_id, one.pc_offset) = (function, narrow(count.offset));
+            one.threads_executed = count.threads;
+            one.shared_transactions = count.transactions;
+            one.theoretical_shared_transactions = count.ideal_transactions;
+            one.executed = executed;
+            put(&one);
+        }
+        _ => {}
+    }
+}

@@ -3,6 +3,7 @@
 
 mod abi;
 mod abi_cupti;
+mod abi_cupti_counting;
 mod bad_input;
 mod c_api;
 mod cache;

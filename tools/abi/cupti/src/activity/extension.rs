@@ -1,8 +1,9 @@
-//! The kinds whose records the Event and Metric APIs and the samples of the program counter produce. They put them into the
-//! sink with [`sink::put`](super::sink::put).
+//! The kinds whose records the Event and Metric APIs and the samples of the program counter are about.
 
 use super::kind::ActivityKind;
+use crate::counting::engine;
 use crate::result::{Answer, CUptiResult};
+use crate::sampling;
 use gputrail::record::ContextId;
 
 /// Whether records of `kind` come from there.
@@ -33,12 +34,28 @@ pub fn has(kind: ActivityKind) -> bool {
 /// # Errors
 ///
 /// What `cuptiActivityEnable` and its like return.
-pub fn enable(_kind: ActivityKind, _context: Option<ContextId>, _on: bool) -> Answer {
-    Err(CUptiResult::NOT_COMPATIBLE)
+pub fn enable(kind: ActivityKind, context: Option<ContextId>, on: bool) -> Answer {
+    match kind {
+        ActivityKind::SOURCE_LOCATOR
+        | ActivityKind::GLOBAL_ACCESS
+        | ActivityKind::BRANCH
+        | ActivityKind::INSTRUCTION_EXECUTION
+        | ActivityKind::SHARED_ACCESS
+        | ActivityKind::PC_SAMPLING
+        | ActivityKind::PC_SAMPLING_RECORD_INFO
+        | ActivityKind::INSTRUCTION_CORRELATION => sampling::enable(kind, context, on),
+        // Profilers make those of events and metrics themselves.
+        _ => Err(CUptiResult::NOT_COMPATIBLE),
+    }
 }
 
 /// Puts what has been produced into the sink: called within a flush, before the program's buffer is given back.
-pub fn flush(_forced: bool) {}
+pub fn flush(_forced: bool) {
+    sampling::flush();
+}
 
 /// Ends all, as `cuptiFinalize` does.
-pub fn finish() {}
+pub fn finish() {
+    sampling::finish();
+    engine::finish();
+}

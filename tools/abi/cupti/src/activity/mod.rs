@@ -9,7 +9,7 @@ mod kind;
 mod links;
 mod markers;
 mod memory;
-mod record;
+pub mod record;
 mod service;
 mod sink;
 mod translate;
@@ -18,6 +18,8 @@ pub use kind::ActivityKind;
 #[cfg(test)]
 pub use record::fields;
 pub use service::last_words;
+pub use sink::put;
+pub use translate::correlation;
 
 use crate::load::prepared;
 use crate::objects::{self, CUcontext, CUdevice};

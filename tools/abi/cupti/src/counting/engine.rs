@@ -375,6 +375,18 @@ pub fn catch_up() {
     flush(&lock(&ENGINE));
 }
 
+/// Ends counting, and forgets all groups and how contexts count.
+pub fn finish() {
+    let mut engine = lock(&ENGINE);
+    *engine = None;
+    let mut table = table();
+    let chosen = std::mem::take(&mut table.chosen);
+    table.groups.clear();
+    table.manners.clear();
+    drop(table);
+    drop(chosen);
+}
+
 /// Whether the events of a context are set up to be counted: the program has chosen how, or has enabled some.
 pub fn is_set(context: ContextId) -> bool {
     let table = table();
