@@ -226,3 +226,28 @@ pub(crate) fn usage(usage: Usage) -> CounterUsage {
         Usage::Microjoules => CounterUsage::MICROJOULES,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_is_spread_over_its_instances_and_other_values_stay() {
+        let mut sum = CounterValue::blank().with_uint(6);
+        sum.instance = ALL_INSTANCES;
+        let mut metric = CounterValue::blank().with_double(0.5);
+        metric.instance = ALL_INSTANCES;
+        let records = spread(&[sum, metric], &[(0, &[1, 2, 3])]);
+        let of = |value: &CounterValue| (value.instance, value.number(), value.remaining);
+        let all: Vec<_> = records.iter().map(of).collect();
+        assert_eq!(
+            all,
+            [
+                (0, Some(1.0), 3),
+                (1, Some(2.0), 2),
+                (2, Some(3.0), 1),
+                (ALL_INSTANCES, Some(0.5), 0),
+            ]
+        );
+    }
+}

@@ -265,6 +265,26 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Has the engine count so, and returns the counters of each kernel. If they cannot be counted, the engine goes on.
+    fn apply(
+        &self,
+        engine: &mut Option<Engine>,
+    ) -> Answer<HashMap<(AgentId, ContextId), Arc<CounterSet>>> {
+        let before = engine.as_ref().map(|engine| engine.ways.clone());
+        Engine::change(engine, &self.ways)?;
+        // A device that is read at a period takes no counters of kernels: the sets come after the change.
+        let sets = self.sets();
+        if sets.is_err() {
+            match before {
+                Some(before) => {
+                    let _ = Engine::change(engine, &before);
+                }
+                None => *engine = None,
+            }
+        }
+        sets
+    }
+
     /// The counters of each kernel.
     fn sets(&self) -> Answer<HashMap<(AgentId, ContextId), Arc<CounterSet>>> {
         let mut sets = HashMap::new();
@@ -292,8 +312,7 @@ pub fn enable(handles: &[EventGroup]) -> Answer {
         let is_new = |handle: usize| handles.iter().any(|new| new.addr() == handle);
         Plan::new(&table, |handle, group| group.is_enabled || is_new(handle))?
     };
-    let sets = plan.sets()?;
-    Engine::change(&mut engine, &plan.ways)?;
+    let sets = plan.apply(&mut engine)?;
     // What was counted before is not theirs.
     flush(&engine);
     let before = {
@@ -339,11 +358,7 @@ pub fn change(context: ContextId, change: impl FnOnce(&mut super::groups::Manner
         table.manners.insert(context, manner);
         (before, Plan::new(&table, |_, group| group.is_enabled))
     };
-    let changed = plan.and_then(|plan| {
-        let sets = plan.sets()?;
-        Engine::change(&mut engine, &plan.ways)?;
-        Ok(sets)
-    });
+    let changed = plan.and_then(|plan| plan.apply(&mut engine));
     let mut table = table();
     match changed {
         Ok(sets) => {
