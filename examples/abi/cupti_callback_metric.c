@@ -1,32 +1,38 @@
-/* Computes a metric of kernels by callbacks. Its events may need several passes: each kernel is repeated as often. The values are
-   read when the program has waited for the kernel, and are those of the kernel that ended last. */
+/* Computes metrics of kernels by callbacks, those that the variable METRICS names. Their events may need several passes: each
+   kernel is repeated as often. The values are read when the program has waited for the kernel, and are those of the kernel that
+   ended last. */
 #include "cupti_example.h"
 
-enum { MOST_CONTEXTS = 8, MOST_EVENTS = 32 };
+enum { MOST_CONTEXTS = 8, MOST_EVENTS = 32, MOST_METRICS = 8 };
 
 static struct measured {
     CUcontext context;
     CUdevice device;
-    CUpti_MetricID metric;
+    CUpti_MetricID metrics[MOST_METRICS];
+    uint32_t metric_count;
     CUpti_EventGroupSets *passes;
     uint64_t begin;
 } all[MOST_CONTEXTS];
-
-static const char *metric_name(void) { return setting("METRIC", "CPUS_UTILIZED"); }
 
 static void updated(const char *kernel, int done, void *data) {
     (void)data;
     if (getenv("UPDATES")) printf("%s: pass %d has run\n", kernel, done);
 }
 
-/* Has the events of the metric counted in a context. */
+/* Has the events of the metrics counted in a context. */
 static bool begin(struct measured *one) {
+    char names[256], *name, *rest = NULL;
     uint32_t number = 0, on = 1, set, of;
     if (!SUCCEED(cuptiGetDeviceId(one->context, &number))) return false;
     one->device = (CUdevice)number;
-    if (!SUCCEED(cuptiMetricGetIdFromName(one->device, metric_name(), &one->metric))) return false;
-    if (!SUCCEED(cuptiMetricCreateEventGroupSets(one->context, sizeof one->metric, &one->metric, &one->passes))) return false;
-    printf("%s: %" PRIu32 " passes\n", metric_name(), one->passes->numSets);
+    snprintf(names, sizeof names, "%s", setting("METRICS", "CPUS_UTILIZED"));
+    for (name = strtok_r(names, ",", &rest); name && one->metric_count < MOST_METRICS; name = strtok_r(NULL, ",", &rest)) {
+        if (!SUCCEED(cuptiMetricGetIdFromName(one->device, name, &one->metrics[one->metric_count++]))) return false;
+    }
+    if (!SUCCEED(cuptiMetricCreateEventGroupSets(
+            one->context, one->metric_count * sizeof *one->metrics, one->metrics, &one->passes)))
+        return false;
+    printf("%" PRIu32 " passes\n", one->passes->numSets);
     SUCCEED(cuptiEnableKernelReplayMode(one->context));
     for (set = 0; set < one->passes->numSets; set++) {
         for (of = 0; of < one->passes->sets[set].numEventGroups; of++) {
@@ -50,7 +56,7 @@ static struct measured *of_context(CUcontext context) {
     return NULL;
 }
 
-/* Reads the events of all passes, and computes the metric. */
+/* Reads the events of all passes, and computes the metrics. */
 static void report(struct measured *one, const char *kernel) {
     CUpti_EventID ids[MOST_EVENTS];
     uint64_t values[MOST_EVENTS], any = 0, end = 0;
@@ -70,10 +76,14 @@ static void report(struct measured *one, const char *kernel) {
             }
         }
     }
-    if (any && SUCCEED(cuptiMetricGetValue(
-                   one->device, one->metric, count * sizeof *ids, ids, count * sizeof *values, values,
-                   end - one->begin, &value))) {
-        printf("%s: %s = %f\n", kernel, metric_name(), value.metricValueDouble);
+    for (of = 0; any && of < one->metric_count; of++) {
+        char name[64];
+        size_t size = sizeof name;
+        SUCCEED(cuptiMetricGetAttribute(one->metrics[of], CUPTI_METRIC_ATTR_NAME, &size, name));
+        if (SUCCEED(cuptiMetricGetValue(
+                one->device, one->metrics[of], count * sizeof *ids, ids, count * sizeof *values, values, end - one->begin,
+                &value)))
+            printf("%s: %s = %f\n", kernel, name, value.metricValueDouble);
     }
 }
 

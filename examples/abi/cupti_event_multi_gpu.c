@@ -33,18 +33,16 @@ static void CUPTIAPI call_back(void *user, CUpti_CallbackDomain domain, CUpti_Ca
     const CUpti_ResourceData *data = (const CUpti_ResourceData *)given;
     int of;
     (void)user;
-    if (domain != CUPTI_CB_DOMAIN_RESOURCE) return;
-    if (id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED && count < MOST_DEVICES) {
+    for (of = 0; of < count; of++) {
+        if (all[of].context && is_end(domain, id, given, all[of].context)) elsewhere(report, &all[of]);
+    }
+    if (domain == CUPTI_CB_DOMAIN_RESOURCE && id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED && count < MOST_DEVICES) {
         struct counted *one = &all[count];
         if (make_group(data->context, &one->device, &one->group, &one->event) &&
             SUCCEED(cuptiSetEventCollectionMode(data->context, CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS)) &&
             SUCCEED(cuptiEventGroupEnable(one->group))) {
             one->context = data->context;
             count++;
-        }
-    } else if (id == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
-        for (of = 0; of < count; of++) {
-            if (all[of].context == data->context) elsewhere(report, &all[of]);
         }
     }
 }

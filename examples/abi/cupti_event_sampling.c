@@ -45,16 +45,15 @@ static void end(void) {
 static void CUPTIAPI call_back(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *given) {
     const CUpti_ResourceData *data = (const CUpti_ResourceData *)given;
     (void)user;
-    if (domain != CUPTI_CB_DOMAIN_RESOURCE) return;
-    if (id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED && !one.context) {
+    if (one.context && is_end(domain, id, given, one.context)) {
+        end();
+    } else if (domain == CUPTI_CB_DOMAIN_RESOURCE && id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED && !one.context) {
         one.context = data->context;
         if (make_group(one.context, &one.device, &one.group, &one.event) &&
             SUCCEED(cuptiSetEventCollectionMode(one.context, CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS)) &&
             SUCCEED(cuptiEventGroupEnable(one.group))) {
             is_sampling = pthread_create(&thread, NULL, sampling, NULL) == 0;
         }
-    } else if (id == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING && data->context == one.context) {
-        end();
     }
 }
 

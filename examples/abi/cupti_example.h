@@ -41,6 +41,17 @@ static inline bool is_launch(CUpti_CallbackDomain domain, CUpti_CallbackId id) {
     return strcmp(name, "clEnqueueNDRangeKernel") == 0 || strcmp(name, "simLaunchKernel") == 0;
 }
 
+/* Whether a callback says that a context, or all of them, are going to be destroyed. Contexts of the simulated GPU end with it. */
+static inline bool is_end(CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data, CUcontext context) {
+    const char *name = NULL;
+    if (domain == CUPTI_CB_DOMAIN_RESOURCE)
+        return id == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING &&
+               (!context || ((const CUpti_ResourceData *)data)->context == context);
+    return domain == CUPTI_CB_DOMAIN_RUNTIME_API &&
+           ((const CUpti_CallbackData *)data)->callbackSite == CUPTI_API_ENTER &&
+           cuptiGetCallbackName(domain, id, &name) == CUPTI_SUCCESS && strcmp(name, "simShutdown") == 0;
+}
+
 /* Has `call_back` called for functions, resources and waits. */
 static inline void subscribe(CUpti_CallbackFunc call_back) {
     static CUpti_SubscriberHandle subscriber;

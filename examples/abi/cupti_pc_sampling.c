@@ -50,30 +50,25 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *buff
     free(buffer);
 }
 
-static void end(void) {
+static void *end(void *data) {
+    (void)data;
     SUCCEED(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
     fflush(stdout);
-}
-
-static void *flush(void *data) {
-    (void)data;
-    end();
     return NULL;
 }
 
 static void CUPTIAPI call_back(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *given) {
     const CUpti_ResourceData *data = (const CUpti_ResourceData *)given;
     (void)user;
-    if (domain != CUPTI_CB_DOMAIN_RESOURCE) return;
-    if (id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) {
+    if (is_end(domain, id, given, NULL)) {
+        elsewhere(end, NULL);
+    } else if (domain == CUPTI_CB_DOMAIN_RESOURCE && id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) {
         CUpti_ActivityPCSamplingConfig config;
         memset(&config, 0, sizeof config);
         config.size = sizeof config;
         config.samplingPeriod = CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_LOW;
         config.samplingPeriod2 = (uint32_t)atoi(setting("EXPONENT", "0"));
         SUCCEED(cuptiActivityConfigurePCSampling(data->context, &config));
-    } else if (id == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
-        elsewhere(flush, NULL);
     }
 }
 
@@ -83,6 +78,5 @@ int InitializeInjection(void) {
     SUCCEED(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_FUNCTION));
     SUCCEED(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_PC_SAMPLING));
     subscribe(call_back);
-    atexit(end);
     return 1;
 }

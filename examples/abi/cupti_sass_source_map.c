@@ -51,11 +51,9 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *buff
     free(buffer);
 }
 
-static void end(void) {
-    static bool is_over;
+static void *end(void *data) {
     uint32_t of;
-    if (is_over) return;
-    is_over = true;
+    (void)data;
     SUCCEED(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
     for (of = 0; of < count; of++) {
         uint32_t function = instructions[of].function, line = instructions[of].line;
@@ -65,6 +63,12 @@ static void end(void) {
                line < MOST ? lines[line].number : 0, instructions[of].executed, instructions[of].threads);
     }
     fflush(stdout);
+    return NULL;
+}
+
+static void CUPTIAPI call_back(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *given) {
+    (void)user;
+    if (is_end(domain, id, given, NULL)) elsewhere(end, NULL);
 }
 
 int InitializeInjection(void);
@@ -72,6 +76,6 @@ int InitializeInjection(void) {
     SUCCEED(cuptiActivityRegisterCallbacks(requested, completed));
     SUCCEED(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_FUNCTION));
     SUCCEED(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION));
-    atexit(end);
+    subscribe(call_back);
     return 1;
 }

@@ -378,6 +378,7 @@ fn value(
 /// # Safety
 ///
 /// `ids` is null or leads to `id_size` bytes, `values` to `size` bytes; `result` is null or a place for the value.
+#[allow(clippy::too_many_arguments)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiMetricGetValue(
     device: CUdevice,
@@ -408,6 +409,7 @@ pub unsafe extern "C" fn cuptiMetricGetValue(
 ///
 /// `ids` is null or leads to `id_size` bytes, `values` to `size`, `property_ids` to `property_id_size` and `property_values`
 /// to `property_size` bytes; `result` is null or a place for the value.
+#[allow(clippy::too_many_arguments)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiMetricGetValue2(
     metric: u32,
@@ -438,7 +440,7 @@ pub unsafe extern "C" fn cuptiMetricGetValue2(
             };
             let place = ids.iter().position(|own| *own == id);
             let value = place.and_then(|place| values.get(place));
-            let value = *value.ok_or(CUptiResult::PARAMETER_SIZE_NOT_SUFFICIENT)?;
+            let value = *value.ok_or(CUptiResult::INVALID_OPERATION)?;
             let name = PROPERTIES.iter().find(|(own, _)| *own == id);
             let name = name.map_or("", |(_, name)| name);
             given.push((name, in_units(name, value)));

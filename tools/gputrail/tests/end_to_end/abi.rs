@@ -40,7 +40,13 @@ impl Abi {
     }
 
     /// Compiles a program with the headers. The library lies beside it; it `is_linked` with it, or opens it.
-    pub fn program(&self, dir: &TestDir, compiler: &[&str], source: &str, is_linked: bool) -> PathBuf {
+    pub fn program(
+        &self,
+        dir: &TestDir,
+        compiler: &[&str],
+        source: &str,
+        is_linked: bool,
+    ) -> PathBuf {
         self.library(dir);
         let include = repository("tools/abi").join(self.name).join("include");
         let include = format!("-I{}", include.display());

@@ -1,13 +1,16 @@
 //! CUPTI by its own names: events, metrics and samples of the program counter.
 
+use std::collections::{HashMap, HashSet};
+
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
+use serde_json::Value;
 
 use crate::abi::Abi;
 use crate::c_api::{C, CPP};
-use crate::command::TestDir;
+use crate::command::{TestDir, well};
 
 const CUPTI: Abi = Abi {
     name: "cupti",
@@ -80,7 +83,7 @@ fn the_examples_of_cuptis_text_count_kernels_of_opencl() {
     assert!(values.iter().all(|value| value.parse::<u64>().unwrap() > 0));
 
     let text = injected(&dir, "cupti_callback_metric", &[]);
-    assert!(text.starts_with("CPUS_UTILIZED: 1 passes\n"), "{text}");
+    assert!(text.starts_with("1 passes\n"), "{text}");
     let values = behind(&text, "work: CPUS_UTILIZED = ");
     assert_eq!(values.len(), 20, "{text}");
     assert!(
@@ -94,6 +97,148 @@ fn the_examples_of_cuptis_text_count_kernels_of_opencl() {
         let values = behind(&text, "TASK_CLOCK = ");
         assert_eq!(values.len(), 1, "{example}: {text}");
         assert!(values[0].parse::<u64>().unwrap() > 0, "{example}: {text}");
+    }
+}
+
+/// The sums of a counter of both devices in one step of the demo.
+fn of_demo(dir: &TestDir, counter: &str) -> Vec<u64> {
+    let options = ["demo", "-q", "--steps", "1", "--counters-period", "60m"];
+    well(&mut dir.gputrail([&options[..], &["--counters", counter]].concat()));
+    let text = well(&mut dir.gputrail(["summary", "demo.pftrace", "--format", "json"])).text();
+    let tables: Value = serde_json::from_str(&text).expect("JSON");
+    let rows = tables["period_counters"].as_array().expect("a table");
+    let sums = rows.iter().map(|row| row["sum"].as_f64().expect("a sum"));
+    sums.map(|sum| sum as u64).collect()
+}
+
+/// All values of counters of kernels in one step of the demo.
+fn of_kernels(dir: &TestDir, counters: &str) -> HashMap<String, HashSet<String>> {
+    let options = ["demo", "-q", "--steps", "1", "--counters", counters];
+    well(&mut dir.gputrail(options));
+    well(&mut dir.gputrail([
+        "convert",
+        "demo.pftrace",
+        "--format",
+        "csv",
+        "-o",
+        "tables/",
+    ]));
+    let text = std::fs::read_to_string(dir.join("tables/counter_collection.csv")).unwrap();
+    let mut lines = text.lines();
+    let headings: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let column = |name| {
+        let mut headings = headings.iter();
+        headings.position(|heading| heading.trim_matches('"') == name)
+    };
+    let (name, value) = (
+        column("Counter_Name").unwrap(),
+        column("Counter_Value").unwrap(),
+    );
+    let mut values = HashMap::<String, HashSet<String>>::new();
+    for line in lines {
+        // No kernel's name has a comma here.
+        let fields: Vec<&str> = line.split(',').collect();
+        let number: f64 = fields[value].trim_matches('"').parse().unwrap();
+        let of = values.entry(fields[name].trim_matches('"').to_owned());
+        of.or_default().insert(format!("{number:.3}"));
+    }
+    values
+}
+
+#[test]
+fn the_examples_of_cuptis_text_count_the_simulated_gpu_exactly() {
+    needs!(the_examples_of_cuptis_text_count_the_simulated_gpu_exactly: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    // All the time, on both devices, with the 16 instances of a block.
+    let mut expected = of_demo(&dir, "TCC_MISS");
+    let text = simulated(&dir, "cupti_event_multi_gpu", &[("EVENT", "TCC_MISS")]);
+    let values = behind(&text, "TCC_MISS = ");
+    let mut values: Vec<u64> = values.iter().map(|value| value.parse().unwrap()).collect();
+    values.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(values, expected, "{text}");
+    let text = simulated(&dir, "cupti_event_sampling", &[("EVENT", "SQ_WAVES")]);
+    let values = behind(&text, "SQ_WAVES = ");
+    let expected = of_demo(&dir, "SQ_WAVES");
+    assert!(
+        values.len() == 1 && expected.contains(&values[0].parse().unwrap()),
+        "{text}"
+    );
+
+    // Of kernels, the last one before each wait.
+    let metrics = "L2CacheHit,FetchSize,WriteSize,VALUInsts";
+    let expected = of_kernels(&dir, &format!("SQ_WAVES,{metrics}"));
+    let text = simulated(&dir, "cupti_callback_event", &[("EVENT", "SQ_WAVES")]);
+    let told = behind(&text, "the latest kernel: SQ_WAVES = ");
+    assert!(!told.is_empty(), "{text}");
+    for value in told {
+        let value: f64 = value.parse().unwrap();
+        assert!(
+            expected["SQ_WAVES"].contains(&format!("{value:.3}")),
+            "{value}"
+        );
+    }
+    let text = simulated(&dir, "cupti_callback_metric", &[("METRICS", metrics)]);
+    assert!(text.starts_with("2 passes\n"), "{text}");
+    for metric in metrics.split(',') {
+        let told = behind(&text, &format!("the latest kernel: {metric} = "));
+        assert!(!told.is_empty(), "{text}");
+        for value in told {
+            let value: f64 = value.parse().unwrap();
+            let is_known = expected[metric].contains(&format!("{value:.3}"));
+            assert!(is_known, "{metric} = {value}: {:?}", expected[metric]);
+        }
+    }
+}
+
+/// The numbers behind words of a line.
+fn numbers(line: &str) -> Vec<u64> {
+    let words = line.split(|letter: char| !letter.is_ascii_digit());
+    words.filter_map(|word| word.parse().ok()).collect()
+}
+
+#[test]
+fn the_samples_of_cuptis_records_add_up_for_each_kernel() {
+    needs!(the_samples_of_cuptis_records_add_up_for_each_kernel: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let text = simulated(&dir, "cupti_pc_sampling", &[("EXPONENT", "15")]);
+    let (mut samples, mut kernels) = (HashMap::<u64, u64>::new(), HashMap::<u64, u64>::new());
+    for line in text.lines() {
+        if line.starts_with("samples of kernel ") {
+            let of = numbers(line);
+            assert!(of[2] <= of[1], "{line}");
+            *samples.entry(of[0]).or_default() += of[1];
+        } else if line.starts_with("kernel ") {
+            let of = numbers(line);
+            assert_eq!(of[3], 1 << 15, "{line}");
+            *kernels.entry(of[0]).or_default() += of[1] - of[2];
+        }
+    }
+    assert!(samples.len() > 20, "{text}");
+    for (kernel, count) in &samples {
+        assert!(
+            count <= &kernels[kernel],
+            "{kernel}: {count} of {}",
+            kernels[kernel]
+        );
+    }
+    for word in ["line ", "function ", ": execution dependency", ": none"] {
+        assert!(text.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn the_map_of_instructions_to_lines_has_exact_counts() {
+    needs!(the_map_of_instructions_to_lines_has_exact_counts: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let text = simulated(&dir, "cupti_sass_source_map", &[]);
+    let rows: Vec<&str> = text.lines().collect();
+    assert!(rows.len() > 50, "{text}");
+    for row in rows {
+        assert!(row.contains(".cl:"), "{row}");
+        let (_, counts) = row.split_once(" executed ").expect("counts");
+        let of = numbers(counts);
+        assert!(of[0] > 0 && of[1] > 0 && of[1] <= of[0] * 64, "{row}");
     }
 }
 
