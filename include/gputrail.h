@@ -1698,8 +1698,8 @@ typedef struct gputrail_counter_definition {
   const char *from;
   /* 1 for a metric, which is computed from counters. */
   uint8_t is_metric;
-  /* 0. */
-  uint8_t reserved;
+  /* The unit of its values. */
+  gputrail_counter_usage usage;
   /* The number of events that the block counts at a time; 0 if it is not known, and of metrics. */
   uint16_t capacity;
   /* The number of instances of the block; 0 if it is not known, and 1 of metrics. */
@@ -1716,9 +1716,30 @@ typedef struct gputrail_counting_options {
   uint64_t period;
   /* The most counters of a pass of a kernel, 0 for as many as the hardware counts at a time. Not for a period. */
   uint32_t per_pass;
-  /* 0. */
-  uint32_t reserved;
+  /*
+   * 1 for a value of each instance of a block in the place of their sum: the values of a counter follow each other, by
+   * the number of the instance. Not with per_pass.
+   */
+  uint32_t each_instance;
 } gputrail_counting_options;
+
+/* A counter of an agent, or a property of it, that a metric is computed from. The texts are never freed. */
+typedef struct gputrail_metric_part {
+  /* The name: of a property, as expressions have it, CU_NUM say. */
+  const char *name;
+  /* 1 for a property. */
+  uint8_t is_property;
+  /* 0. */
+  uint8_t reserved[7];
+} gputrail_metric_part;
+
+/* The value of a counter or a property. */
+typedef struct gputrail_named_value {
+  /* Its name. */
+  const char *name;
+  /* The value: of a counter, the sum over all instances of its block. KERNEL_TIME is in nanoseconds. */
+  double value;
+} gputrail_named_value;
 
 /* The counters of a group, and how they are counted. */
 typedef struct gputrail_counter_group_options {
@@ -1774,6 +1795,13 @@ typedef struct gputrail_counter_set_options {
   uint32_t per_pass;
   /* The most instances of each block that are read, the first ones; 0 for all of them. */
   uint32_t instances;
+  /*
+   * 1 for a value of each instance of a block in the place of their sum: the values of a counter follow each other, by
+   * the number of the instance.
+   */
+  uint32_t each_instance;
+  /* 0. */
+  uint32_t reserved;
 } gputrail_counter_set_options;
 
 /* The fields of all work records, after the gputrail_record_header: the call, the work, and where it was enqueued. 56 bytes. */
@@ -4132,6 +4160,33 @@ gputrail_status gputrail_context_count(gputrail_context context,
                                        gputrail_buffer buffer,
                                        gputrail_agent_id agent,
                                        const struct gputrail_counting_options *options);
+
+/*
+ * The counters and properties that a metric is computed from: the counters first. As gputrail_kinds.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND for an unknown metric, with the nearest names; GPUTRAIL_INVALID_ARGUMENT for a counter, and
+ * for a metric that the totals of its counters do not tell, since it takes the greatest instance of a block, say;
+ * GPUTRAIL_TOO_SMALL, and as many as fit are written; GPUTRAIL_NO_SUCH_AGENT, GPUTRAIL_NULL_POINTER,
+ * GPUTRAIL_NOT_INITIALISED; GPUTRAIL_BUSY from within a buffer's callback.
+ */
+gputrail_status gputrail_metric_parts(gputrail_agent_id agent,
+                                      const char *metric,
+                                      struct gputrail_metric_part *parts,
+                                      size_t capacity,
+                                      size_t *count);
+
+/*
+ * The value of a metric, by the totals of its counters and by properties, as gputrail_metric_parts names them. Further
+ * ones are passed over. A property that is not among them is the agent's, as far as it is known; KERNEL_TIME is not.
+ *
+ * Errors: as for gputrail_metric_parts; GPUTRAIL_NOT_FOUND also if a counter or property is missing;
+ * GPUTRAIL_NO_VALUE for a division by 0, and for a result that is too large.
+ */
+gputrail_status gputrail_metric_value(gputrail_agent_id agent,
+                                      const char *metric,
+                                      const struct gputrail_named_value *values,
+                                      size_t value_count,
+                                      double *value);
 
 /*
  * Creates a group of counters of an agent, stopped. While it is started, it has the counter collection service of the

@@ -115,31 +115,26 @@ fn of_demo(dir: &TestDir, counter: &str) -> Vec<u64> {
 fn of_kernels(dir: &TestDir, counters: &str) -> HashMap<String, HashSet<String>> {
     let options = ["demo", "-q", "--steps", "1", "--counters", counters];
     well(&mut dir.gputrail(options));
-    well(&mut dir.gputrail([
+    let convert = [
         "convert",
         "demo.pftrace",
         "--format",
         "csv",
         "-o",
         "tables/",
-    ]));
-    let text = std::fs::read_to_string(dir.join("tables/counter_collection.csv")).unwrap();
-    let mut lines = text.lines();
-    let headings: Vec<&str> = lines.next().unwrap().split(',').collect();
-    let column = |name| {
-        let mut headings = headings.iter();
-        headings.position(|heading| heading.trim_matches('"') == name)
-    };
-    let (name, value) = (
-        column("Counter_Name").unwrap(),
-        column("Counter_Value").unwrap(),
-    );
+    ];
+    well(&mut dir.gputrail(convert));
+    let files = std::fs::read_dir(dir.join("tables")).unwrap();
+    let mut files = files.map(|file| file.unwrap().path());
+    let file = files.find(|file| file.to_string_lossy().ends_with("_counter_collection.csv"));
+    let text = std::fs::read_to_string(file.expect("a table of counters")).unwrap();
     let mut values = HashMap::<String, HashSet<String>>::new();
-    for line in lines {
-        // No kernel's name has a comma here.
-        let fields: Vec<&str> = line.split(',').collect();
-        let number: f64 = fields[value].trim_matches('"').parse().unwrap();
-        let of = values.entry(fields[name].trim_matches('"').to_owned());
+    for line in text.lines().skip(1) {
+        // Ahead of both times; names of kernels have commas.
+        let mut fields = line.rsplit(',').skip(2);
+        let (value, name) = (fields.next().unwrap(), fields.next().unwrap());
+        let number: f64 = value.parse().unwrap();
+        let of = values.entry(name.trim_matches('"').to_owned());
         of.or_default().insert(format!("{number:.3}"));
     }
     values
