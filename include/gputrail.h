@@ -623,7 +623,8 @@ enum {
     GPUTRAIL_COUNTER_INVALID_SIDE_EFFECTS = 12, /* Several passes: the kernel may print, or change variables of its program, which cannot be undone. */
     GPUTRAIL_COUNTER_INVALID_UNKNOWN_ARGUMENT = 13, /* Several passes: an argument of the kernel was set before counting was configured, or in an unknown way. */
     GPUTRAIL_COUNTER_INVALID_NOT_SAVED = 14, /* Several passes: memory of the kernel could not be copied. */
-    GPUTRAIL_COUNTER_INVALID_PASS_FAILED = 15 /* Several passes: a pass failed, or lasted too long. */
+    GPUTRAIL_COUNTER_INVALID_PASS_FAILED = 15, /* Several passes: a pass failed, or lasted too long. */
+    GPUTRAIL_COUNTER_INVALID_OTHER_RANGE = 16 /* Another range of markers was counted when this one began. */
 };
 
 /* The unit of a counter's values (GPUPerfAPI: GpaUsageType). */
@@ -1721,6 +1722,13 @@ typedef struct gputrail_counting_options {
    * the number of the instance. Not with per_pass.
    */
   uint32_t each_instance;
+  /*
+   * Not null: the values of each range of markers whose name matches this pattern (* stands for any text, ? for one
+   * character), as a whole; an empty text stands for the outermost ranges, whatever their names. Ranges inside of such a
+   * range belong to it. One range of the process is counted at a time: the values of a range of another thread that
+   * begins meanwhile are invalid. The context has to trace or call back for markers. Not with a period or per_pass.
+   */
+  const char *range;
 } gputrail_counting_options;
 
 /* A counter of an agent, or a property of it, that a metric is computed from. The texts are never freed. */
@@ -1883,20 +1891,23 @@ typedef void (*gputrail_choose_function)(const struct gputrail_record_kernel_dis
                                          void *user_data);
 
 /*
- * The value of a counter or metric for one dispatch, or for a span of time of the agent. 80 bytes.
+ * The value of a counter or metric for one dispatch, for a span of time of the agent, or for a range of markers. 80 bytes.
  *
- * The values of one dispatch, or of one span, follow each other on a lane; remaining tells where they end.
+ * The values of one dispatch, span or range follow each other on a lane; remaining tells where they end.
  */
 typedef struct gputrail_record_counter_value {
   /* Kind GPUTRAIL_KIND_COUNTER_VALUE. */
   struct gputrail_record_header header;
-  /* The call that enqueued the dispatch; none for a span of time. */
+  /* The call that enqueued the dispatch; none for a span of time or a range. */
   gputrail_correlation_id correlation;
-  /* The dispatch; none for a span of time. */
+  /* The dispatch; none for a span of time or a range. */
   gputrail_work_id work;
-  /* When the span began; 0 for a dispatch, whose times are in its completion. */
+  /*
+   * When the span began; 0 for a dispatch, whose times are in its completion. Of a range: the time of the marker that began
+   * it, in ticks of the host.
+   */
   gputrail_device_time start;
-  /* When the span ended. */
+  /* When the span ended. Of a range: the time of the marker that ended it, in ticks of the host. */
   gputrail_device_time end;
   /* The value: an integer, or the bits of a double. */
   uint64_t value;
@@ -1910,7 +1921,7 @@ typedef struct gputrail_record_counter_value {
   gputrail_string_id block;
   /* The instance of the block; 0xffffffff if all of them are added up. */
   uint32_t instance;
-  /* The number of values of this dispatch or span that follow. */
+  /* The number of values of this dispatch, span or range that follow. */
   uint16_t remaining;
   /* The share of the time during which the counter counted, in thousandths. The value is scaled to the whole time. */
   uint16_t scheduled;
@@ -1921,7 +1932,9 @@ typedef struct gputrail_record_counter_value {
   /* The unit. */
   gputrail_counter_usage usage;
   /* Reserved, 0. */
-  uint8_t reserved[5];
+  uint8_t reserved;
+  /* The name of the range of markers; none for a dispatch or a span of time. */
+  gputrail_string_id range;
 } gputrail_record_counter_value;
 
 /*

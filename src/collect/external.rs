@@ -160,6 +160,10 @@ pub fn name(kind: ExternalKind, id: ExternalId, name: &str) -> Result<(), Extern
         board.names().external(kind, ExternalId::NONE, text);
     }
     board.names().external(kind, id, name);
+    let is_of_ranges = registered(kind).is_some_and(|(_, text)| text == ExternalKind::RANGES);
+    if !is_of_ranges {
+        board.ranges().name_external(kind, id, name);
+    }
     if let Some(gate) = process::gate() {
         gate.name_external(kind, id, name);
     }

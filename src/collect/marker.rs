@@ -34,6 +34,7 @@ pub(crate) use {
 
 use crate::clock;
 use crate::collect::correlation::HostThread;
+use crate::collect::counting::ranges;
 use crate::collect::process::{self, Current};
 use crate::collect::scope::Due;
 use crate::collect::switchboard::{Buffers, Callback, Interest, Payload, Phase};
@@ -399,9 +400,27 @@ fn write(
         }
         marker
     });
+    if let Some(marker) = marker.filter(|_| ranges::are_counted()) {
+        follow_counted(thread, &marker);
+    }
     if let Some(marker) = marker.filter(|_| interest.has_subscribers()) {
         notify(thread, interest, &marker);
     }
+}
+
+/// Begins or ends a range that is counted, and writes the values that are complete.
+#[cold]
+#[inline(never)]
+fn follow_counted(thread: Current, marker: &Marker) {
+    let Some(board) = process::board() else {
+        return;
+    };
+    let ready = board.ranges().follow(board, marker);
+    thread.with(|host| {
+        for (buffers, value) in ready {
+            host.write_to(buffers, value);
+        }
+    });
 }
 
 /// The kind and the bits of a value.

@@ -212,6 +212,11 @@ impl Recorder {
         if scope.range_ids {
             marker::ids::give();
         }
+        if let Some(counters) = &scope.counters
+            && counters.mode == CountingMode::Range
+        {
+            board.ranges().expect(counters.range.as_deref(), context);
+        }
         let gate = Gate::new(scope.clone(), board, context, key.slot, is_on);
         Ok(Recorder {
             board: board.clone(),
@@ -304,9 +309,10 @@ impl Recorder {
         for left_out in left_out {
             self.tell_once(&left_out.to_string());
         }
-        let Some(mut request) = request else {
+        let Some(request) = request else {
             return Ok(());
         };
+        let mut request = request.of_ranges(choice.range.clone());
         if !self.counted.has_next_device() {
             return Ok(());
         }
@@ -494,6 +500,7 @@ impl Recorder {
     /// The process begins to exit. What its other threads do until it is gone is still recorded, and by now everything
     /// committed is written, or will be soon by the parent.
     pub(crate) fn exit(&self) {
+        self.board.ranges().finish(self.names());
         if self.outlives_exit() {
             self.buffer.mapping().exit();
         }
@@ -515,6 +522,7 @@ impl Recorder {
     /// nothing is waited for. The error says why the capture ended early, and how many records were lost
     /// to that, as far as this process knows.
     pub fn finish(&self) -> Result<(), (WriteError, u64)> {
+        self.board.ranges().finish(self.names());
         self.gate.end();
         match &self.collector {
             Some(collector) => {

@@ -48,6 +48,8 @@ open_enum! {
         NOT_SAVED = 14, "several passes: memory of the kernel could not be saved";
         /// Several passes: a pass failed, or lasted too long.
         PASS_FAILED = 15, "several passes: a pass failed or lasted too long";
+        /// Another range of markers was counted when this one began.
+        OTHER_RANGE = 16, "another range was counted at that time";
     }
 }
 
@@ -75,21 +77,22 @@ open_enum! {
     }
 }
 
-/// The value of a counter or metric for one dispatch, or for a span of time of the agent. 80 bytes.
+/// The value of a counter or metric for one dispatch, for a span of time of the agent, or for a range of markers. 80 bytes.
 ///
-/// The values of one dispatch, or of one span, follow each other on a lane; `remaining` tells where they end.
+/// The values of one dispatch, span or range follow each other on a lane; `remaining` tells where they end.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct CounterValue {
     /// Kind [`Kind::COUNTER_VALUE`].
     pub header: Header,
-    /// The call that enqueued the dispatch; none for a span of time.
+    /// The call that enqueued the dispatch; none for a span of time or a range.
     pub correlation: CorrelationId,
-    /// The dispatch; none for a span of time.
+    /// The dispatch; none for a span of time or a range.
     pub work: WorkId,
-    /// When the span began; 0 for a dispatch, whose times are in its completion.
+    /// When the span began; 0 for a dispatch, whose times are in its completion. Of a range: the time of the marker that began
+    /// it, in ticks of the host.
     pub start: DeviceTime,
-    /// When the span ended.
+    /// When the span ended. Of a range: the time of the marker that ended it, in ticks of the host.
     pub end: DeviceTime,
     /// The value: an integer, or the bits of a double.
     pub value: u64,
@@ -103,7 +106,7 @@ pub struct CounterValue {
     pub block: StringId,
     /// The instance of the block; 0xffffffff if all of them are added up.
     pub instance: u32,
-    /// The number of values of this dispatch or span that follow.
+    /// The number of values of this dispatch, span or range that follow.
     pub remaining: u16,
     /// The share of the time during which the counter counted, in thousandths. The value is scaled to the whole time.
     pub scheduled: u16,
@@ -114,7 +117,9 @@ pub struct CounterValue {
     /// The unit.
     pub usage: CounterUsage,
     /// Reserved, 0.
-    pub reserved: [u8; 5],
+    pub reserved: u8,
+    /// The name of the range of markers; none for a dispatch or a span of time.
+    pub range: StringId,
 }
 record!(CounterValue, Kind::COUNTER_VALUE, 80);
 

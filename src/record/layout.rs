@@ -207,7 +207,7 @@ layouts! {
     }
     CounterValue {
         correlation, work, start, end, value, agent, queue, counter, block, instance, remaining, scheduled,
-        value_type, invalid, usage, reserved
+        value_type, invalid, usage, reserved, range
     }
 }
 

@@ -90,7 +90,7 @@ fn layouts_are_pinned() {
         instruction @ 32);
     layout!(CounterValue, 80, correlation @ 8, work @ 16, start @ 24, end @ 32, value @ 40, agent @ 48, queue @ 52,
         counter @ 56, block @ 60, instance @ 64, remaining @ 68, scheduled @ 70, value_type @ 72, invalid @ 73,
-        usage @ 74);
+        usage @ 74, range @ 76);
 }
 
 #[test]

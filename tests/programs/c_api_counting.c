@@ -18,7 +18,7 @@ static gputrail_agent_id agent;
 
 /* What came in a buffer. */
 typedef struct {
-    unsigned long of_dispatches, last, invalid;
+    unsigned long of_dispatches, of_ranges, last, invalid;
     int reason;
     uint64_t time;
 } counts;
@@ -34,6 +34,7 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
         if (record->kind == GPUTRAIL_KIND_COUNTER_VALUE) {
             const gputrail_record_counter_value *value = (const gputrail_record_counter_value *)record;
             seen->of_dispatches += value->work != 0 && value->correlation != 0 && value->agent == agent;
+            seen->of_ranges += value->range != 0 && value->work == 0 && value->start < value->end && value->agent == agent;
             seen->last += value->remaining == 0;
             seen->invalid += value->invalid != GPUTRAIL_COUNTER_INVALID_NO;
             if (value->invalid != GPUTRAIL_COUNTER_INVALID_NO) seen->reason = value->invalid;
@@ -64,6 +65,7 @@ int main(void) {
     gputrail_agent_id agents[4];
     gputrail_selection selection;
     gputrail_kind kernels = GPUTRAIL_KIND_KERNEL_DISPATCH;
+    gputrail_kind with_markers[] = {GPUTRAIL_KIND_KERNEL_DISPATCH, GPUTRAIL_KIND_MARKER};
     gputrail_context locked;
     gputrail_subscriber subscriber;
     gputrail_operation replay;
@@ -176,6 +178,28 @@ int main(void) {
     EXPECT(gputrail_buffer_flush(values), GPUTRAIL_OK);
     CHECK(seen.of_dispatches == 2 + 2 * LAUNCHES && seen.invalid == 2);
     CHECK(passes_told == 2 * LAUNCHES && last_passes_told == LAUNCHES);
+
+    /* A range as a whole: two of the kernels are in it. */
+    EXPECT(gputrail_context_destroy(counting), GPUTRAIL_OK);
+    EXPECT(gputrail_context_create(&counting), GPUTRAIL_OK);
+    selection.kinds = with_markers;
+    selection.kind_count = 2;
+    EXPECT(gputrail_context_trace_to(counting, values, &selection), GPUTRAIL_OK);
+    options.range = "st?p";
+    EXPECT(gputrail_context_count(counting, values, agent, &options), GPUTRAIL_INVALID_ARGUMENT);
+    options.per_pass = 0;
+    EXPECT(gputrail_context_count(counting, values, agent, &options), GPUTRAIL_OK);
+    EXPECT(gputrail_context_start(counting), GPUTRAIL_OK);
+    memset(&seen, 0, sizeof seen);
+    for (launch = 0; launch < 4; launch++) {
+        if (launch == 1) EXPECT(gputrail_range_push_name("step"), GPUTRAIL_OK);
+        CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, NULL, 0, NULL, NULL) == CL_SUCCESS);
+        CHECK(clFinish(queue) == CL_SUCCESS);
+        if (launch == 2) EXPECT(gputrail_range_pop(), GPUTRAIL_OK);
+    }
+    EXPECT(gputrail_context_stop(counting), GPUTRAIL_OK);
+    EXPECT(gputrail_buffer_flush(values), GPUTRAIL_OK);
+    CHECK(seen.of_dispatches == 0 && seen.of_ranges == 2 && seen.last == 1 && seen.invalid == 0 && seen.time > 0);
     EXPECT(gputrail_finalise(), GPUTRAIL_OK);
     clReleaseMemObject(out);
     clReleaseKernel(kernel);

@@ -1,11 +1,12 @@
-//! Counters by kernel and by agent: how the values of each counter and metric are distributed over the dispatches of a
-//! kernel, or over the periods at which an agent was read.
+//! Counters by kernel, by range and by agent: how the values of each counter and metric are distributed over the dispatches of a
+//! kernel, over ranges of one name, or over the periods at which an agent was read.
 
 use std::collections::BTreeMap;
 
 use super::Distribution;
 use crate::trace::model::{
-    AgentIndex, CounterBlock, CounterIndex, CounterUnit, CounterValue, Value, Work, WorkKind,
+    AgentIndex, Argument, CounterBlock, CounterIndex, CounterUnit, CounterValue, Slice, Value,
+    Work, WorkKind,
 };
 
 /// Maximum number of names of counters.
@@ -54,10 +55,29 @@ pub struct PeriodSummary {
     pub total: Option<f64>,
 }
 
-/// Values of a kernel's counter that are no numbers, for one reason.
+/// The values of a counter or metric over the ranges of markers with one name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RangeCounterSummary {
+    /// The range.
+    pub range: String,
+    /// The counter or metric.
+    pub counter: String,
+    /// The number of ranges with a valid value; one that used several agents is counted for each.
+    pub ranges: u64,
+    /// The least value.
+    pub min: f64,
+    /// The median, with the error of [`CounterSummary::median`].
+    pub median: f64,
+    /// The greatest value.
+    pub max: f64,
+    /// The sum of all values; `None` of percentages and ratios, which do not add up.
+    pub total: Option<f64>,
+}
+
+/// Values of a kernel's or range's counter that are no numbers, for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidCounter {
-    /// The kernel.
+    /// The kernel, or the range.
     pub kernel: String,
     /// The counter or metric.
     pub counter: String,
@@ -106,12 +126,17 @@ impl Values {
     }
 }
 
+/// Values by kernel or range, and counter.
+type ByName = BTreeMap<String, BTreeMap<String, Values>>;
+
 /// The counters of a recording.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     /// The counters that have been declared, with their units. Other arguments of kernels are no counters.
     units: BTreeMap<String, CounterUnit>,
-    kernels: BTreeMap<String, BTreeMap<String, Values>>,
+    kernels: ByName,
+    ranges: ByName,
+    /// The number of values in both.
     pairs: usize,
     invalid: BTreeMap<(String, String, String), u64>,
     /// The blocks that are read at a period: their agents and counters.
@@ -153,10 +178,26 @@ impl Counters {
 
     /// Adds the values beside a kernel.
     pub fn add(&mut self, work: &Work<'_>) {
-        if work.stage.kind != WorkKind::Kernel || self.units.is_empty() {
+        if work.stage.kind == WorkKind::Kernel {
+            self.add_arguments(work.stage.name, work.arguments, |all| &mut all.kernels);
+        }
+    }
+
+    /// Adds the values beside a range that was counted.
+    pub fn add_range(&mut self, range: &Slice<'_>) {
+        self.add_arguments(range.name, range.arguments, |all| &mut all.ranges);
+    }
+
+    fn add_arguments(
+        &mut self,
+        name: &str,
+        arguments: &[Argument<'_>],
+        place: fn(&mut Counters) -> &mut ByName,
+    ) {
+        if self.units.is_empty() {
             return;
         }
-        for argument in work.arguments {
+        for argument in arguments {
             if !self.units.contains_key(argument.name) {
                 continue;
             }
@@ -168,29 +209,35 @@ impl Counters {
                 Value::Text(text) => match text.parse::<f64>() {
                     Ok(value) => value,
                     Err(_) => {
-                        self.add_invalid(work.stage.name, argument.name, text);
+                        self.add_invalid(name, argument.name, text);
                         continue;
                     }
                 },
                 _ => continue,
             };
             if value.is_finite() {
-                self.add_value(work.stage.name, argument.name, value);
+                self.add_value(name, argument.name, value, place);
             }
         }
     }
 
-    fn add_value(&mut self, kernel: &str, counter: &str, value: f64) {
+    fn add_value(
+        &mut self,
+        name: &str,
+        counter: &str,
+        value: f64,
+        place: fn(&mut Counters) -> &mut ByName,
+    ) {
         let is_known = |counters: &BTreeMap<String, Values>| counters.contains_key(counter);
-        if !self.kernels.get(kernel).is_some_and(is_known) {
+        if !place(self).get(name).is_some_and(is_known) {
             if self.pairs >= MAX_PAIRS {
                 return;
             }
             self.pairs += 1;
-            let counters = self.kernels.entry(kernel.to_owned()).or_default();
+            let counters = place(self).entry(name.to_owned()).or_default();
             counters.insert(counter.to_owned(), Values::default());
         }
-        let counters = self.kernels.get_mut(kernel);
+        let counters = place(self).get_mut(name);
         if let Some(values) = counters.and_then(|counters| counters.get_mut(counter)) {
             values.add(value);
         }
@@ -223,6 +270,25 @@ impl Counters {
         let all = kernels.flat_map(|(kernel, counters)| {
             let counters = counters.iter();
             counters.map(move |(counter, values)| summary(kernel, counter, values))
+        });
+        all.collect()
+    }
+
+    /// The counters of each range, by name.
+    pub fn ranges(&self) -> Vec<RangeCounterSummary> {
+        let summary = |range: &String, counter: &String, values: &Values| RangeCounterSummary {
+            range: range.clone(),
+            counter: counter.clone(),
+            ranges: values.distribution.count,
+            min: values.min,
+            median: values.median(),
+            max: values.max,
+            total: values.total(self.unit(counter)),
+        };
+        let ranges = self.ranges.iter();
+        let all = ranges.flat_map(|(range, counters)| {
+            let counters = counters.iter();
+            counters.map(move |(counter, values)| summary(range, counter, values))
         });
         all.collect()
     }

@@ -17,11 +17,11 @@ use crate::record::{Domain, Nanos, OperationGroup, ThreadId, Unfinished};
 use crate::trace::model::{
     Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, CounterValue, FunctionIndex,
     Instant, Loss, Note, ProcessIndex, Slice, StageId, Track, TrackIndex, TrackKind, Work,
-    WorkKind,
+    WorkKind, category,
 };
 pub use busy::{Busy, BusyTime, Gaps, Opener};
 use counters::Counters;
-pub use counters::{CounterSummary, InvalidCounter, PeriodSummary};
+pub use counters::{CounterSummary, InvalidCounter, PeriodSummary, RangeCounterSummary};
 pub use distribution::Distribution;
 pub use ranges::RangeSummary;
 use ranges::{RangePlace, Ranges};
@@ -292,6 +292,11 @@ impl Summary {
         self.counters.invalid()
     }
 
+    /// The counters of ranges that were counted as a whole, by names.
+    pub fn range_counters(&self) -> Vec<RangeCounterSummary> {
+        self.counters.ranges()
+    }
+
     /// The counters that were read at a period, by agent and name.
     pub fn period_counters(&self) -> Vec<PeriodSummary> {
         let title = |agent: AgentIndex| {
@@ -512,6 +517,9 @@ impl Consumer for Summary {
     fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
         if slice.is_off() {
             self.add_off(slice.start, slice.end.unwrap_or(slice.start));
+        }
+        if slice.category == category::COUNTED_RANGE {
+            self.counters.add_range(slice);
         }
         match (self.range_tracks.get(&slice.track), slice.end) {
             (Some(Some((process, thread))), _) => {

@@ -6,7 +6,7 @@
 //! context counts or samples.
 
 use super::{BufferOptions, Context, RecordBuffer, Selection, ToolError};
-use crate::collect::counting::{CountingMode, CountingRequest};
+use crate::collect::counting::{CountingError, CountingMode, CountingRequest};
 use crate::collect::process;
 use crate::collect::switchboard::Switchboard;
 use crate::counters::{
@@ -179,6 +179,14 @@ impl CounterGroup {
         options: GroupOptions,
     ) -> Result<CounterGroup, GroupError> {
         let counting = board.counting();
+        if options.mode == CountingMode::Range {
+            // A group has a begin and an end of its own.
+            let (_, agent) = counting
+                .named_configurations(agent)
+                .map_err(ToolError::from)?;
+            let mode = options.mode;
+            return Err(ToolError::from(CountingError::Mode { agent, mode }).into());
+        }
         let request = counting.request(agent, names, options.mode, options.per_pass);
         let request = request.map_err(ToolError::from)?;
         let (shown, counted) = shown(request.set.architecture(), request.set.wanted())?;

@@ -539,6 +539,28 @@ impl Context {
         Ok(self.board.count(self.key, slot, agent, request)??)
     }
 
+    /// [`Context::count`] for each range of markers whose name matches `pattern` (`*` stands for any text, `?` for one
+    /// character), as a whole. Ranges inside of such a range belong to it. One range of the process is counted at a time:
+    /// the values of a range of another thread that begins meanwhile are invalid. The context has to trace or call back for
+    /// markers, and for kernel dispatches (CUPTI: ranges that are pushed and popped, `CUPTI_UserRange`).
+    ///
+    /// With [`CountingMode::Range`], [`Context::count`] does so for the outermost ranges, whatever their names.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::count`].
+    pub fn count_ranges(
+        &self,
+        buffer: &RecordBuffer,
+        agent: AgentId,
+        names: &[impl AsRef<str>],
+        pattern: &str,
+    ) -> Result<(), ToolError> {
+        let (counting, mode) = (self.board.counting(), CountingMode::Range);
+        let request = counting.request(agent, names, mode, None)?;
+        self.count_request(buffer, agent, request.of_ranges(Some(pattern.to_owned())))
+    }
+
     /// [`Context::count`] for each dispatch, with at most `per_pass` counters in a pass: a kernel runs once for each pass.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! The client's own ids: each thread's stacks of pushed ids, and the ids supplied for single calls.
 
 use super::{CallInProgress, HostThread};
+use crate::collect::counting::ranges;
 use crate::collect::switchboard::{
     ContextSet, ExternalContexts, ExternalScope, ExternalStacks, Interest, Pushed, Within,
 };
@@ -126,6 +127,11 @@ impl HostThread {
             buffers = buffers.and(self.board.external().buffers_of(key));
         }
         self.write_to(buffers, marker);
+        if ranges::are_counted() {
+            for (buffers, value) in self.board.ranges().follow(&self.board, &marker) {
+                self.write_to(buffers, value);
+            }
+        }
     }
 
     /// Writes the records of the external ids of `call` to the buffers that want them, one for each kind.

@@ -3,6 +3,7 @@
 
 use super::{CounterSet, Reading};
 use crate::collect::process;
+use crate::collect::switchboard::Buffers;
 use crate::counters::{Counted, Property};
 use crate::platform::inside::Uncancelled;
 use crate::record::{CorrelationId, CounterValue, KernelDispatch, Nanos, WorkId};
@@ -40,12 +41,21 @@ pub trait DispatchCounting: Send + Sync {
         let _ = dispatch;
     }
 
+    /// Values that have become complete with the kernel that was told last, and the buffers to which the caller writes them.
+    #[doc(hidden)]
+    fn take_ready(&self) -> ReadyValues {
+        Vec::new()
+    }
+
     /// A kernel for which counters were chosen does not run, or is not recorded: none of the other functions is called for
     /// it. `work` is none unless it was told.
     fn abandoned(&self, call: CorrelationId, work: WorkId) {
         let _ = (call, work);
     }
 }
+
+/// Values that are to be written, each with its buffers.
+pub type ReadyValues = Vec<(Buffers, CounterValue)>;
 
 /// The readings of the basic counters of one dispatch.
 #[derive(Clone, Debug, Default)]
@@ -115,6 +125,11 @@ impl Choice {
     /// Tells the tool that the kernel of this call has no values.
     pub fn abandoned(&self, call: CorrelationId, work: WorkId) {
         self.call(|tool| tool.abandoned(call, work));
+    }
+
+    /// The values that have become complete, for the caller to write.
+    pub fn take_ready(&self) -> ReadyValues {
+        self.call(|tool| tool.take_ready()).unwrap_or_default()
     }
 
     /// Waits for the calls in progress. The tool is not called any more.

@@ -68,6 +68,19 @@ pub enum CountingError {
         /// The number of passes that the agent can do.
         possible: usize,
     },
+    /// They need too many passes for ranges.
+    #[error(
+        "the counters need {passes} passes, and {agent} counts a range in {possible}: name fewer, and record the program once \
+         more for the others"
+    )]
+    RangePasses {
+        /// Its id and name.
+        agent: String,
+        /// The number of passes that they need.
+        passes: usize,
+        /// The number of passes in which the agent counts ranges.
+        possible: usize,
+    },
     /// The agent cannot count in this way.
     #[error("{agent} cannot count {mode}")]
     Mode {

@@ -11,21 +11,24 @@
 mod choice;
 mod error;
 mod possible;
+pub(crate) mod ranges;
 mod reading;
 mod selected;
 mod set;
+mod sum;
 #[cfg(test)]
 mod tests;
 pub(crate) mod values;
 
 pub(crate) use choice::{Choice, is_choosing};
-pub use choice::{DispatchCounting, DispatchReadings};
+pub use choice::{DispatchCounting, DispatchReadings, ReadyValues};
 pub use error::{CountingError, UnknownCounter};
 pub(crate) use possible::run_note;
 pub use possible::{LeftOut, OneRun, runs_of_note};
 pub use reading::Reading;
 pub(crate) use selected::{CountSelected, SelectedKernels};
 pub use set::CounterSet;
+pub(crate) use sum::Sum;
 
 use super::agents::{self, AgentRequest, AgentService, ServiceKind};
 use crate::counters::{Architecture, KernelSelection};
@@ -54,6 +57,8 @@ pub enum CountingMode {
         /// The time from one reading to the next.
         period: Nanos,
     },
+    /// For each range of markers as a whole: what the kernels count that are enqueued from its begin to its end.
+    Range,
 }
 
 /// The counters that an agent offers.
@@ -67,6 +72,8 @@ pub struct Countable {
     pub shortest_period: Option<Nanos>,
     /// The most passes in which a kernel is run again for counters that do not fit one pass.
     pub passes: usize,
+    /// The most passes in which ranges of markers are counted; 0 if they are not.
+    pub range_passes: usize,
     /// The most counters of a pass, of all blocks together; `None` if only the capacities of the blocks limit them.
     pub per_pass: Option<NonZeroU32>,
 }
@@ -78,8 +85,10 @@ pub struct CountingRequest {
     pub set: Arc<CounterSet>,
     /// When they are read.
     pub mode: CountingMode,
-    /// A tool that chooses the counters of each dispatch instead; `set` is empty then.
+    /// A tool that chooses the counters of each dispatch instead; `set` is empty then, unless ranges are counted.
     pub(crate) choice: Option<Choice>,
+    /// The pattern of the names of ranges that are counted; `None` for the outermost ones, whatever their names.
+    pub(crate) range: Option<String>,
 }
 
 impl CountingRequest {
@@ -105,9 +114,20 @@ impl CountingRequest {
     pub(crate) fn chosen_by(self, tool: Arc<dyn DispatchCounting>) -> CountingRequest {
         CountingRequest {
             set: Arc::new(CounterSet::empty(self.set.architecture())),
-            mode: self.mode,
             choice: Some(Choice::new(tool, self.set.passes().len())),
+            ..self
         }
+    }
+
+    /// The request, of ranges with names of this pattern.
+    pub fn of_ranges(self, range: Option<String>) -> CountingRequest {
+        CountingRequest { range, ..self }
+    }
+
+    /// The request, whose dispatches `tool` assigns to ranges.
+    fn assigned_by(self, tool: Arc<dyn DispatchCounting>) -> CountingRequest {
+        let choice = Some(Choice::new(tool, self.set.passes().len()));
+        CountingRequest { choice, ..self }
     }
 }
 
@@ -118,6 +138,8 @@ pub struct CounterChoice {
     pub names: Vec<String>,
     /// When they are read.
     pub mode: CountingMode,
+    /// The pattern of the names of ranges that are counted, if ranges are.
+    pub range: Option<String>,
     /// The most counters of a pass, if the blocks' capacities are not to be used in full.
     pub per_pass: Option<NonZeroU32>,
     /// Which run of the program this is, if the program runs once for each pass in place of its kernels.
@@ -134,6 +156,11 @@ impl fmt::Display for Countable {
         if self.dispatches {
             write!(f, "; of each dispatch, in up to {} passes", self.passes)?;
         }
+        match self.range_passes {
+            0 => {}
+            1 => f.write_str("; of each range, in one pass")?,
+            _ => f.write_str("; of each range")?,
+        }
         match self.shortest_period {
             Some(shortest) => write!(f, "; at a period of at least {}", in_words(shortest)),
             None => Ok(()),
@@ -141,10 +168,18 @@ impl fmt::Display for Countable {
     }
 }
 
+impl CountingMode {
+    /// Whether dispatches are counted one by one: for themselves, or for their ranges.
+    pub fn is_of_dispatches(self) -> bool {
+        matches!(self, CountingMode::Dispatch | CountingMode::Range)
+    }
+}
+
 impl fmt::Display for CountingMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CountingMode::Dispatch => f.write_str("for each dispatch"),
+            CountingMode::Range => f.write_str("for each range of markers"),
             CountingMode::Device { period } => {
                 write!(f, "of the agent every {}", in_words(*period))
             }
@@ -168,8 +203,12 @@ impl AgentRequest for CountingRequest {
             architecture: self.set.architecture().clone(),
             dispatches: self.mode == CountingMode::Dispatch,
             shortest_period: match self.mode {
-                CountingMode::Dispatch => None,
+                CountingMode::Dispatch | CountingMode::Range => None,
                 CountingMode::Device { period } => Some(period),
+            },
+            range_passes: match self.mode {
+                CountingMode::Range => self.set.passes().len(),
+                _ => 0,
             },
             passes: match &self.choice {
                 Some(choice) => choice.passes,
@@ -202,6 +241,18 @@ impl AgentRequest for CountingRequest {
                 possible: possible.passes,
             }),
             (CountingMode::Dispatch, _) => Ok(()),
+            (CountingMode::Range, _) if possible.range_passes == 0 => Err(CountingError::Mode {
+                agent,
+                mode: self.mode,
+            }),
+            (CountingMode::Range, _) if passes > possible.range_passes => {
+                Err(CountingError::RangePasses {
+                    agent,
+                    passes,
+                    possible: possible.range_passes,
+                })
+            }
+            (CountingMode::Range, _) => Ok(()),
             (mode, None) => Err(CountingError::Mode { agent, mode }),
             (CountingMode::Device { period }, Some(shortest)) if period < shortest => {
                 Err(CountingError::Period {
@@ -254,6 +305,7 @@ impl Counting {
             set,
             mode,
             choice: None,
+            range: None,
         })
     }
 
@@ -275,6 +327,7 @@ impl Counting {
             set: Arc::new(CounterSet::empty(&possible.architecture)),
             mode: CountingMode::Dispatch,
             choice: Some(Choice::new(tool, possible.passes)),
+            range: None,
         })
     }
 }

@@ -56,6 +56,7 @@ impl CountingError {
             CountingError::UnknownCounters(_)
                 | CountingError::Impossible(_)
                 | CountingError::Passes { .. }
+                | CountingError::RangePasses { .. }
                 | CountingError::System { .. }
         )
     }
@@ -96,6 +97,7 @@ impl Attempt<'_> {
             set,
             mode,
             choice: None,
+            range: None,
         };
         request.check(&agent, self.possible.clone())?;
         match self.counting.can_configure(self.agent, &request)? {

@@ -67,6 +67,7 @@ impl Fake {
 impl Provider<CountingRequest> for Fake {
     fn configurations(&self) -> Vec<Countable> {
         vec![Countable {
+            range_passes: 1,
             architecture: self.architecture.clone(),
             dispatches: true,
             shortest_period: None,

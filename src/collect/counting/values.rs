@@ -7,19 +7,21 @@ use crate::counters::{
 };
 use crate::record::{
     ALL_INSTANCES, ALWAYS_SCHEDULED, AgentId, CorrelationId, CounterInvalid, CounterUsage,
-    CounterValue, DeviceTime, QueueId, WorkId,
+    CounterValue, DeviceTime, QueueId, StringId, WorkId,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The subject of values: a dispatch, or a span of time.
+/// The subject of values: a dispatch, a span of time, or a range of markers.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Subject {
     pub work: WorkId,
     pub correlation: CorrelationId,
     pub queue: QueueId,
-    /// The span; 0 for a dispatch.
+    /// The span; 0 for a dispatch, and in ticks of the host for a range.
     pub span: (DeviceTime, DeviceTime),
+    /// The name of the range; none for a dispatch or a span.
+    pub range: StringId,
     /// The duration in ns, if it is known.
     pub duration: Option<u64>,
 }
@@ -95,6 +97,7 @@ impl ValueRecords {
             record.correlation = subject.correlation;
             record.queue = subject.queue;
             (record.start, record.end) = subject.span;
+            record.range = subject.range;
             if let Definition::Basic { .. } = architecture.counter(*index).definition {
                 let found = readings
                     .iter()
@@ -144,6 +147,8 @@ impl ValueRecords {
         for (place, record) in records.iter_mut().enumerate() {
             (record.work, record.correlation) = (subject.work, subject.correlation);
             record.queue = subject.queue;
+            (record.start, record.end) = subject.span;
+            record.range = subject.range;
             match values.map(|values| values.get(place)) {
                 Ok(Some(value)) => *record = record.with_double(*value),
                 Ok(None) => record.invalid = CounterInvalid::MISSING,

@@ -244,6 +244,8 @@ impl Scope {
                     let period = Nanos(time(value)?.as_nanos() as u64);
                     scope.choose_counters().mode = CountingMode::Device { period };
                 }
+                "counters-ranges" => scope.choose_counters().mode = CountingMode::Range,
+                "counters-range" => scope.choose_counters().range = Some(name(value)?),
                 "counters-per-pass" => {
                     let limit = value.parse().map_err(|_| ScopeError::Count(value.into()))?;
                     scope.choose_counters().per_pass = Some(limit);
@@ -326,6 +328,12 @@ impl Scope {
             }
             if let CountingMode::Device { period } = counters.mode {
                 parts.push(format!("counters-period={period}ns"));
+            }
+            if counters.mode == CountingMode::Range {
+                parts.push("counters-ranges".to_owned());
+            }
+            if let Some(range) = &counters.range {
+                parts.push(format!("counters-range={range}"));
             }
             if let Some(limit) = counters.per_pass {
                 parts.push(format!("counters-per-pass={limit}"));
@@ -436,6 +444,10 @@ mod tests {
             (Some(2), Some(0))
         );
         assert_eq!(Scope::parse(&counted.to_text()), Ok(counted));
+        let ranges = "counter=A;counters-ranges;counters-range=step ?";
+        let counted = Scope::parse(ranges).unwrap();
+        assert_eq!(counted.to_text(), ranges);
+        assert_eq!(counted.counters.unwrap().mode, CountingMode::Range);
         let selected = "counter=A;counters-device=1;counters-kernel=gemm;counters-include=^a=b;counters-exclude=x|y;\
                         counters-dispatches=2-;counters-iterations=3";
         assert_eq!(Scope::parse(selected).unwrap().to_text(), selected);

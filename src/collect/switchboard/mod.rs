@@ -43,6 +43,7 @@ use crate::capture::names::Names;
 use crate::collect::agents::Claims;
 use crate::collect::correlation::Ids;
 use crate::collect::counting::Counting;
+use crate::collect::counting::ranges::CountedRanges;
 use crate::collect::sampling::Sampling;
 use crate::platform::sync::{PerProcess, QuietGuard, fence_heavy, lock_std};
 use crate::record::{KernelId, Kind, ModuleId, Operation, ThreadId};
@@ -100,6 +101,7 @@ pub struct Switchboard {
     agent_claims: Arc<Claims>,
     sampling: Sampling,
     counting: Counting,
+    ranges: Arc<CountedRanges>,
     /// The callback thread of buffers without one of their own.
     shared_thread: Mutex<SharedThread>,
     /// The thread numbers in use, a bit each.
@@ -253,6 +255,7 @@ impl Switchboard {
             narrowed: Narrowed::default(),
             sampling: Sampling::new(agent_claims.clone()),
             counting: Counting::new(agent_claims.clone()),
+            ranges: Arc::default(),
             agent_claims,
             shared_thread: Mutex::default(),
             thread_numbers: [const { AtomicU32::new(0) }; THREADS / 32],
@@ -333,6 +336,11 @@ impl Switchboard {
     /// The PC sampling service.
     pub fn sampling(&self) -> &Sampling {
         &self.sampling
+    }
+
+    /// The ranges that are counted.
+    pub(crate) fn ranges(&self) -> &Arc<CountedRanges> {
+        &self.ranges
     }
 
     /// The counter collection service.

@@ -416,16 +416,28 @@ impl Switchboard {
         request: CountingRequest,
         delivery: CountingDelivery,
     ) -> Result<(), CountingError> {
+        let is_range = request.mode == CountingMode::Range;
+        let request = match is_range {
+            true => self.ranges().assigned(agent, request),
+            false => request,
+        };
         let names = match request.choice {
-            Some(_) => "as a tool chooses".to_owned(),
-            None => request.set.names(),
+            Some(_) if !is_range => "as a tool chooses".to_owned(),
+            _ => request.set.names(),
         };
         let text = format!("agent {agent}: {names}, {}", request.mode);
         let what = match request.mode {
             CountingMode::Dispatch => NoteKind::COUNTERS,
-            CountingMode::Device { .. } => NoteKind::DEVICE_COUNTERS,
+            // Their values are of no dispatch, which would wait for them.
+            CountingMode::Device { .. } | CountingMode::Range => NoteKind::DEVICE_COUNTERS,
         };
-        self.counting().configure(key, agent, request, delivery)?;
+        self.counting()
+            .configure(key, agent, request.clone(), delivery)?;
+        if is_range {
+            let buffers = delivery.buffers;
+            self.ranges()
+                .configured(agent, &request, key, buffers, self.names());
+        }
         self.names().note(what, &text);
         Ok(())
     }

@@ -217,6 +217,8 @@ functions! {
         cuptiRangeProfilerDisable(*mut profiler::OfProfiler);
         cuptiRangeProfilerStart(*mut profiler::OfProfiler);
         cuptiRangeProfilerStop(*mut profiler::Stop);
+        cuptiRangeProfilerPushRange(*mut profiler::PushRange);
+        cuptiRangeProfilerPopRange(*mut profiler::OfProfiler);
         cuptiRangeProfilerSetConfig(*mut profiler::SetConfig);
         cuptiRangeProfilerDecodeData(*mut profiler::Decode);
         cuptiRangeProfilerGetCounterDataSize(*mut profiler::DataSize);

@@ -17,6 +17,7 @@ use crate::collect::correlation::HostThread;
 use crate::collect::counting::values::{Subject, ValueRecords};
 use crate::collect::counting::{
     Choice, Countable, CountingDelivery, CountingMode, CountingRequest, DispatchReadings, Reading,
+    ReadyValues,
 };
 use crate::collect::recorder::Recorder;
 use crate::counters::{self, Architecture, Block, Catalogue, Counted, Property, Sources};
@@ -80,6 +81,7 @@ pub(super) fn countable(name: &str) -> Countable {
         dispatches: true,
         shortest_period: Some(SHORTEST_PERIOD),
         passes: MAX_PASSES,
+        range_passes: MAX_PASSES,
         per_pass: None,
     }
 }
@@ -235,7 +237,7 @@ impl DeviceCounters {
         let (choice, records) = {
             let state = lock_std(&self.0);
             match &state.configured {
-                Some(configured) if configured.mode == CountingMode::Dispatch => {
+                Some(configured) if configured.mode.is_of_dispatches() => {
                     let choice = configured.choice.clone();
                     if choice.is_some() && state.delivery.is_none() {
                         return DispatchCounters::default();
@@ -268,7 +270,7 @@ impl DeviceCounters {
         let mut state = lock_std(&self.0);
         let configured = state.configured.as_ref()?;
         match configured.mode {
-            CountingMode::Dispatch => state.latest.replace(next),
+            CountingMode::Dispatch | CountingMode::Range => state.latest.replace(next),
             CountingMode::Device { .. } => None,
         }
     }
@@ -315,7 +317,7 @@ impl DeviceCounters {
         let period = match &state.configured {
             Some(configured) => match configured.mode {
                 CountingMode::Device { period } => Some(period),
-                CountingMode::Dispatch => None,
+                CountingMode::Dispatch | CountingMode::Range => None,
             },
             None => return,
         };
@@ -387,6 +389,8 @@ impl DeviceCounters {
                 readings,
                 properties: records.properties().clone(),
             });
+            let ready = choice.take_ready();
+            lock_std(&self.0).write_ready(ready);
         }
     }
 }
@@ -438,6 +442,17 @@ impl State {
         }
     }
 
+    /// Writes the values of ranges.
+    fn write_ready(&mut self, ready: ReadyValues) {
+        let Some((host, recorder)) = &mut self.host else {
+            return;
+        };
+        for (buffers, record) in ready {
+            keep_room(recorder.as_ref());
+            host.write_to(buffers, record);
+        }
+    }
+
     /// Writes the values of `subject`, and returns them.
     fn write(
         &mut self,
@@ -445,7 +460,12 @@ impl State {
         subject: &Subject,
         readings: &[(Counted, Reading)],
     ) -> Vec<CounterValue> {
-        let (Some(delivery), Some((host, recorder))) = (self.delivery, &mut self.host) else {
+        let is_of_range = |configured: &Configured| configured.mode == CountingMode::Range;
+        let (Some(delivery), Some((host, recorder)), false) = (
+            self.delivery,
+            &mut self.host,
+            self.configured.as_ref().is_some_and(is_of_range),
+        ) else {
             return Vec::new();
         };
         let values = records.of(subject, readings);

@@ -65,7 +65,6 @@ pub fn countable_as(name: &str) -> Option<Countable> {
     known.then(|| counters::countable(name))
 }
 
-use crate::capture::names::Names;
 use crate::collect::counting::Countable;
 use crate::collect::notify::Notifier;
 use crate::collect::operations::{OperationInfo, resource};
@@ -74,6 +73,7 @@ use crate::collect::recorder::Recorder;
 use crate::collect::sampling::{Configuration, Request};
 use crate::collect::scope;
 use crate::collect::source::Source;
+use crate::collect::switchboard::Switchboard;
 use crate::record::{
     Agent, AgentId, Context, CorrelationId, Domain, ExternalKind, Nanos, Process, ProcessId, Queue,
     ThreadId,
@@ -256,7 +256,7 @@ impl Demo {
         process::attach(&Simulated);
         let board = process::board().filter(|_| process::is_observed());
         let board = board.ok_or(SimulationError::NotRecorded)?;
-        self.name_steps(board.names());
+        self.name_steps(board);
         let recorder = process::recorder();
         let simulation = Simulation {
             steps: self.steps,
@@ -280,11 +280,13 @@ impl Demo {
         simulation.run()
     }
 
-    fn name_steps(&self, names: &Names) {
+    fn name_steps(&self, board: &Switchboard) {
+        let (names, ranges) = (board.names(), board.ranges());
         for step in 0..self.steps {
             let name = format!("step {}", step + 1);
             let id = training::step_id(step);
             names.external(ExternalKind::CUSTOM0, id, &name);
+            ranges.name_external(ExternalKind::CUSTOM0, id, &name);
         }
     }
 
@@ -304,6 +306,6 @@ impl Demo {
         process.configuration = names.string(&format!("virtual time{selected}"));
         process.main_thread = ThreadId(runtime::FIRST_THREAD);
         names.process(process);
-        self.name_steps(names);
+        self.name_steps(recorder.board());
     }
 }

@@ -66,6 +66,11 @@ pub struct CountingOptions {
     /// 1 for a value of each instance of a block in the place of their sum: the values of a counter follow each other, by
     /// the number of the instance. Not with `per_pass`.
     pub each_instance: u32,
+    /// Not null: the values of each range of markers whose name matches this pattern (`*` stands for any text, `?` for one
+    /// character), as a whole; an empty text stands for the outermost ranges, whatever their names. Ranges inside of such a
+    /// range belong to it. One range of the process is counted at a time: the values of a range of another thread that
+    /// begins meanwhile are invalid. The context has to trace or call back for markers. Not with a period or `per_pass`.
+    pub range: *const c_char,
 }
 sized!(CountingOptions, "gputrail_counting_options", 24);
 
@@ -177,7 +182,7 @@ pub unsafe extern "C" fn gputrail_counters_add(path: *const c_char, refused: *mu
 ///
 /// # Safety
 ///
-/// `options` is null or leads to options, whose text ends with a 0.
+/// `options` is null or leads to options, whose texts end with a 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_context_count(
     context: ContextHandle,
@@ -197,6 +202,20 @@ pub unsafe extern "C" fn gputrail_context_count(
                 Status::INVALID_ARGUMENT,
                 "counters: expected names with commas between them",
             ));
+        }
+        if !asked.range.is_null() {
+            if asked.period != 0 || asked.per_pass != 0 {
+                return Err(Failure::new(
+                    Status::INVALID_ARGUMENT,
+                    "range: expected no period and no per_pass",
+                ));
+            }
+            // SAFETY: the caller's promise.
+            let pattern = unsafe { given(asked.range, "range") }?;
+            return match pattern {
+                "" => Ok(context.count(&buffer, agent, &names, CountingMode::Range)?),
+                pattern => Ok(context.count_ranges(&buffer, agent, &names, pattern)?),
+            };
         }
         let mode = match asked.period {
             0 => CountingMode::Dispatch,

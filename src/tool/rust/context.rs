@@ -335,7 +335,7 @@ impl Context {
         names: &[&str],
         mode: CountingMode,
     ) -> Result<(), Error> {
-        self.count_with(buffer, agent, names, mode, CountingOptions::blank())
+        self.count_with(buffer, agent, names, mode, None, CountingOptions::blank())
     }
 
     /// [`Context::count`] with a value for each instance of a block in the place of their sum: the values of a counter
@@ -355,7 +355,27 @@ impl Context {
             each_instance: 1,
             ..CountingOptions::blank()
         };
-        self.count_with(buffer, agent, names, mode, options)
+        self.count_with(buffer, agent, names, mode, None, options)
+    }
+
+    /// [`Context::count`] for each range of markers whose name matches `pattern` (`*` stands for any text, `?` for one
+    /// character), as a whole. Ranges inside of such a range belong to it. One range of the process is counted at a time:
+    /// the values of a range of another thread that begins meanwhile are invalid. The context has to trace or call back for
+    /// markers, and for kernel dispatches. [`CountingMode::Range`] in [`Context::count`] counts the outermost ranges, whatever
+    /// their names.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::count`].
+    pub fn count_ranges(
+        &self,
+        buffer: &Buffer,
+        agent: AgentId,
+        names: &[&str],
+        pattern: &str,
+    ) -> Result<(), Error> {
+        let (mode, options) = (CountingMode::Range, CountingOptions::blank());
+        self.count_with(buffer, agent, names, mode, Some(pattern), options)
     }
 
     /// [`Context::count`] for each dispatch, with at most `per_pass` counters in a pass: a kernel runs once for each pass.
@@ -374,7 +394,8 @@ impl Context {
             per_pass: per_pass.get(),
             ..CountingOptions::blank()
         };
-        self.count_with(buffer, agent, names, CountingMode::Dispatch, options)
+        let mode = CountingMode::Dispatch;
+        self.count_with(buffer, agent, names, mode, None, options)
     }
 
     /// Has `choose` choose the counters of each kernel of `agent` while the context is started: the handle of a
@@ -443,15 +464,24 @@ impl Context {
         agent: AgentId,
         names: &[&str],
         mode: CountingMode,
+        range: Option<&str>,
         options: CountingOptions,
     ) -> Result<(), Error> {
+        let range = match mode {
+            CountingMode::Range => Some(range.unwrap_or_default()),
+            _ => None,
+        };
+        let range = range.map(|range| std::ffi::CString::new(range).unwrap_or_default());
         let names = std::ffi::CString::new(names.join(",")).unwrap_or_default();
         let options = CountingOptions {
             counters: names.as_ptr(),
             period: match mode {
-                CountingMode::Dispatch => 0,
+                CountingMode::Dispatch | CountingMode::Range => 0,
                 CountingMode::Device { period } => period.0,
             },
+            range: range
+                .as_ref()
+                .map_or(std::ptr::null(), |range| range.as_ptr()),
             ..options
         };
         // SAFETY: a structure of this size, with a text that ends with a 0.

@@ -6,7 +6,7 @@ use super::functions::{act, ask, c_string, call, check, list};
 use crate::record::{AgentId, CounterInvalid, CounterUsage, CounterValueType};
 use crate::tool::c::{
     CounterDefinition, CounterGroupHandle, CounterGroupOptions, CounterGroupValue,
-    CounterSetHandle, CounterSetOptions, SizedStruct,
+    CounterSetHandle, CounterSetOptions, SizedStruct, Status,
 };
 use core::ffi::{CStr, c_char};
 use core::num::NonZeroU32;
@@ -177,12 +177,20 @@ impl CounterGroup {
         names: &[&str],
         options: GroupOptions,
     ) -> Result<CounterGroup, Error> {
+        if options.mode == CountingMode::Range {
+            return Err(Error {
+                status: Status::INVALID_ARGUMENT,
+                text:
+                    "a group has a begin and an end of its own: it cannot count ranges of markers"
+                        .to_owned(),
+            });
+        }
         let names = CString::new(names.join(",")).unwrap_or_default();
         let asked = CounterGroupOptions {
             size: size_of::<CounterGroupOptions>(),
             counters: names.as_ptr(),
             period: match options.mode {
-                CountingMode::Dispatch => 0,
+                CountingMode::Dispatch | CountingMode::Range => 0,
                 CountingMode::Device { period } => period.0.max(1),
             },
             per_pass: options.per_pass.map_or(0, |limit| limit.get()),

@@ -1,4 +1,4 @@
-//! Values of counters: of dispatches and of spans of time.
+//! Values of counters: of dispatches, of spans of time, and of ranges of markers.
 //!
 //! The values of a dispatch come before or after its completion, on any lane. In a process that counts, a kernel is held
 //! back ([`Hold`]) until the last of its values has come, but no longer than [`MAX_HELD`] others. It is then passed on with
@@ -40,7 +40,8 @@ pub(super) struct Counters {
     /// Whether there are, or may be, values.
     active: bool,
     held: Hold<Found, Values>,
-    spans: NumberMap<AgentId, Values>,
+    /// By agent, and for ranges by their names.
+    spans: NumberMap<(AgentId, StringId), Values>,
     /// The number of values that are passed on with no dispatch and no span.
     left_out: u64,
 }
@@ -88,7 +89,7 @@ impl Counters {
         any
     }
 
-    /// Adds a value. Returns the values of a span whose last one it is; kernels that no longer wait are moved to `ready`.
+    /// Adds a value. Returns the values of a span or range whose last one it is; kernels that no longer wait are moved to `ready`.
     pub fn add(&mut self, value: &record::CounterValue, ready: &mut Counted) -> Option<Values> {
         debug_assert_eq!(value.header.kind, Kind::COUNTER_VALUE);
         self.active = true;
@@ -101,8 +102,10 @@ impl Counters {
             }
             return None;
         }
-        let values = self.spans.entry(value.agent).or_default();
-        if values.first().is_some_and(|first| first.end != value.end) {
+        let values = self.spans.entry((value.agent, value.range)).or_default();
+        let is_other =
+            |first: &record::CounterValue| (first.start, first.end) != (value.start, value.end);
+        if values.first().is_some_and(is_other) {
             // The rest of the span before is lost.
             self.left_out += values.len() as u64;
             values.clear();
@@ -226,6 +229,13 @@ impl CounterTracks {
                 left_out += of_block.len() as u64;
                 continue;
             };
+            // Ranges that were not counted overlap the one that was.
+            let is_counted = |value: &&record::CounterValue| {
+                value.range == StringId::NONE || value.invalid != CounterInvalid::OTHER_RANGE
+            };
+            if !of_block.iter().any(is_counted) {
+                continue;
+            }
             self.intervals.push(Interval {
                 place,
                 start,
@@ -286,9 +296,10 @@ impl CounterTracks {
         };
         let describe = |value: &&record::CounterValue| CounterDescription {
             name: name(metadata, value).into_owned(),
-            description: match value.work.is_some() {
-                true => "Counted while a kernel ran".to_owned(),
-                false => "Counted over time".to_owned(),
+            description: match (value.work.is_some(), value.range.is_some()) {
+                (true, _) => "Counted while a kernel ran".to_owned(),
+                (_, true) => "Counted in a range of markers".to_owned(),
+                (false, false) => "Counted over time".to_owned(),
             },
             unit: unit(value.usage),
         };
@@ -297,7 +308,9 @@ impl CounterTracks {
             process,
             agent,
             memory: is_of_memory(title),
-            over_time: values.first().is_some_and(|value| !value.work.is_some()),
+            over_time: values
+                .first()
+                .is_some_and(|value| !value.work.is_some() && !value.range.is_some()),
             counters: values.iter().map(describe).collect(),
         };
         stream.consumer.counters(index, &described)?;

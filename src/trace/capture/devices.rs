@@ -309,6 +309,29 @@ impl Devices {
         Ok(())
     }
 
+    /// Passes on the values of an agent's counters in a range of markers to the tracks of the counters. Returns the agent
+    /// in the trace, if it is known.
+    pub fn counted_range(
+        &mut self,
+        output: &mut Output<'_>,
+        metadata: &Metadata,
+        times: (Nanos, Nanos),
+        values: &[CounterValue],
+    ) -> io::Result<Option<AgentIndex>> {
+        output.report.count_values(counters::count(values));
+        let first = values.first();
+        let Some(view) = first.and_then(|first| self.agent(first.agent)) else {
+            output.report.left_out_counter_values += values.len() as u64;
+            return Ok(None);
+        };
+        let index = view.index;
+        let agent = (self.process, index);
+        output.report.left_out_counter_values +=
+            self.counters
+                .add(&mut output.stream, metadata, agent, times, values)?;
+        Ok(Some(index))
+    }
+
     /// Whether the time and the agent of a span are known.
     fn is_shown(&self, first: &CounterValue) -> bool {
         self.time(first.agent, first.start).is_some() && self.time(first.agent, first.end).is_some()

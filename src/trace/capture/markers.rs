@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::io;
 
 use super::Output;
+use super::counters;
 use super::process::{ProcessStream, known_or};
 use crate::capture::Metadata;
 use crate::record::{
-    CorrelationId, ExternalId, ExternalKind, Marker, MarkerKind, Nanos, PayloadKind, StringId,
-    ThreadId, count,
+    self, AgentId, CorrelationId, ExternalId, ExternalKind, Marker, MarkerKind, Nanos, PayloadKind,
+    StringId, ThreadId, count,
 };
 use crate::trace::model::{
     Argument, CounterUnit, CounterValue, Instant, Note, Parent, ProcessIndex, Slice, SliceEnd,
@@ -115,10 +116,19 @@ struct Started {
     fields: Vec<Marker>,
 }
 
+/// The ranges of a row.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum RowOf {
+    /// Started ranges of a domain.
+    Domain(StringId),
+    /// Ranges that were counted on an agent.
+    Counted(AgentId),
+}
+
 /// A row, and the time span of its ranges.
 #[derive(Debug)]
 struct Row {
-    domain: StringId,
+    of: RowOf,
     track: TrackIndex,
     from: Nanos,
     to: Nanos,
@@ -409,7 +419,8 @@ impl Ranges {
                 let (from, to) = (start.time, end.time.max(start.time));
                 self.moved += u64::from(start.marker.thread != end.marker.thread);
                 start.fields.extend(end.fields);
-                let track = self.row(stream, metadata, start.marker.domain, from, to)?;
+                let of = RowOf::Domain(start.marker.domain);
+                let track = self.row(stream, metadata, of, from, to)?;
                 start
                     .described(metadata)
                     .begin(stream, track, from, Some(to), false)
@@ -481,24 +492,58 @@ impl Ranges {
         open.sort_unstable_by_key(|one| (one.time, one.marker.id));
         for one in &open {
             let forever = Nanos(u64::MAX);
-            let track = self.row(stream, metadata, one.marker.domain, one.time, forever)?;
+            let of = RowOf::Domain(one.marker.domain);
+            let track = self.row(stream, metadata, of, one.time, forever)?;
             let described = one.described(metadata);
             described.begin(stream, track, one.time, None, false)?;
         }
         Ok(())
     }
 
-    /// A row of `domain` that is free from `from` to `to`.
+    /// Passes on a range that was counted on an agent, with its values.
+    pub(super) fn counted(
+        &mut self,
+        stream: &mut Stream<'_>,
+        metadata: &Metadata,
+        (start, end): (Nanos, Nanos),
+        values: &[record::CounterValue],
+    ) -> io::Result<()> {
+        let Some(first) = values.first() else {
+            return Ok(());
+        };
+        let track = self.row(stream, metadata, RowOf::Counted(first.agent), start, end)?;
+        let names = counters::Names::of(metadata, values);
+        let agent = Argument {
+            name: "agent",
+            value: Value::Text(agent_name(metadata, first.agent)),
+        };
+        let arguments: Vec<Argument<'_>> = std::iter::once(agent)
+            .chain(names.arguments(values))
+            .collect();
+        stream.consumer.slice(&Slice {
+            track,
+            name: metadata.string(first.range),
+            category: category::COUNTED_RANGE,
+            start,
+            end: Some(end),
+            open: false,
+            correlation: CorrelationId::NONE,
+            arguments: &arguments,
+            flows: &[],
+        })
+    }
+
+    /// A row of these ranges that is free from `from` to `to`.
     fn row(
         &mut self,
         stream: &mut Stream<'_>,
         metadata: &Metadata,
-        domain: StringId,
+        of: RowOf,
         from: Nanos,
         to: Nanos,
     ) -> io::Result<TrackIndex> {
         let full = self.rows.len() >= MAX_ROWS;
-        let free = |row: &&mut Row| row.domain == domain && (from >= row.to || to <= row.from);
+        let free = |row: &&mut Row| row.of == of && (from >= row.to || to <= row.from);
         let found = match self.rows.iter_mut().find(free) {
             Some(row) => Some(row),
             // Too many at once: overlapping ranges may look nested.
@@ -509,20 +554,32 @@ impl Ranges {
             (row.from, row.to) = (row.from.min(from), row.to.max(to));
             return Ok(row.track);
         }
+        let (name, kind) = match of {
+            RowOf::Domain(domain) => (track_name("ranges", metadata, domain), TrackKind::Ranges),
+            RowOf::Counted(agent) => {
+                let agent = agent_name(metadata, agent);
+                (format!("counted: {agent}").into(), TrackKind::Slices)
+            }
+        };
         let track = stream.new_track(&Track {
             parent: Parent::Process(self.process),
-            name: &track_name("ranges", metadata, domain),
-            kind: TrackKind::Ranges,
+            name: &name,
+            kind,
             order: None,
         })?;
         self.rows.push(Row {
-            domain,
+            of,
             track,
             from,
             to,
         });
         Ok(track)
     }
+}
+
+fn agent_name(metadata: &Metadata, agent: AgentId) -> &str {
+    let agent = metadata.agents.get(&agent);
+    agent.map_or("", |agent| metadata.string(agent.name))
 }
 
 /// The name of a track with the markers of a domain; readers of traces know it by `what`.

@@ -23,9 +23,9 @@ use crate::clock::{self, HostClock};
 use crate::record::number_map::NumberMap;
 use crate::record::{
     self, AgentId, Allocation, Arguments, Completion, CorrelationId, CounterValue, Dependency,
-    Environment, GraphChange, GraphNode, KernelDispatch, Kind, MemoryCopy, MemorySet, Nanos, Note,
-    Overhead, Preemption, ProcessId, QueueId, RecordRef, StringId, Synchronization, ThreadId,
-    UnifiedMemoryCounter, flags, queue_properties,
+    DeviceTime, Environment, GraphChange, GraphNode, KernelDispatch, Kind, MemoryCopy, MemorySet,
+    Nanos, Note, Overhead, Preemption, ProcessId, QueueId, RecordRef, StringId, Synchronization,
+    ThreadId, Ticks, UnifiedMemoryCounter, flags, queue_properties,
 };
 use crate::trace::model::nesting::Nesting;
 use crate::trace::model::{
@@ -558,9 +558,38 @@ impl<'a> ProcessStream<'a> {
     /// Reads a value of a counter. The last value of a span of time passes on all of them.
     fn counter_value(&mut self, output: &mut Output<'_>, value: &CounterValue) -> io::Result<()> {
         if let Some(values) = self.counters.add(value, &mut self.counted) {
-            self.devices.counted(output, &self.metadata, &values)?;
+            match value.range.is_some() {
+                true => self.counted_range(output, &values)?,
+                false => self.devices.counted(output, &self.metadata, &values)?,
+            }
         }
         self.pass_on_counted(output)
+    }
+
+    /// Passes on the values of an agent's counters in a range of markers.
+    fn counted_range(
+        &mut self,
+        output: &mut Output<'_>,
+        values: &[CounterValue],
+    ) -> io::Result<()> {
+        let Some(first) = values.first() else {
+            return Ok(());
+        };
+        let time = |time: DeviceTime| {
+            let time = self.host.to_boottime(Ticks(time.0));
+            self.time_or_latest(time)
+        };
+        let (start, end) = (time(first.start), time(first.end));
+        let times = (start, end.max(start));
+        let agent = self
+            .devices
+            .counted_range(output, &self.metadata, times, values)?;
+        match agent {
+            Some(_) => self
+                .ranges
+                .counted(&mut output.stream, &self.metadata, times, values),
+            None => Ok(()),
+        }
     }
 
     /// Passes on kernels that have waited for the values of their counters, with the other parts of their command buffers.

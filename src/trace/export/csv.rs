@@ -28,6 +28,15 @@ const AGENTS: &[&str] = &[
     "Product_Name",
     "Model_Name",
 ];
+const COUNTED_RANGES: &[&str] = &[
+    "Range_Name",
+    "Agent",
+    "Process_Id",
+    "Counter_Name",
+    "Counter_Value",
+    "Start_Timestamp",
+    "End_Timestamp",
+];
 const CALLS: &[&str] = &[
     "Domain",
     "Function",
@@ -309,6 +318,39 @@ impl CsvFolder {
         place.copied().unwrap_or_default()
     }
 
+    /// Adds a row for each value of a range that was counted.
+    fn write_counted_range(&mut self, slice: &Slice<'_>) -> io::Result<()> {
+        let (process, _) = self.place(slice.track);
+        let pid = self.pid(process);
+        let text = |value: Value<'_>| match value {
+            Value::Uint(value) => value.to_string(),
+            Value::Int(value) => value.to_string(),
+            Value::Double(value) => value.to_string(),
+            Value::Text(text) => text.to_owned(),
+            _ => String::new(),
+        };
+        let agent = slice.arguments.iter().find(|one| one.name == "agent");
+        let agent = agent.map_or_else(String::new, |one| text(one.value));
+        for argument in slice.arguments {
+            let Some(has_rows) = self.counters.get_mut(argument.name) else {
+                continue;
+            };
+            *has_rows = true;
+            let value = text(argument.value);
+            let fields = [
+                Field::Text(slice.name),
+                Field::Text(&agent),
+                Field::Number(pid.into()),
+                Field::Text(argument.name),
+                Field::Text(&value),
+                Field::Number(slice.start.0),
+                Field::Number(slice.end.map_or(0, |end| end.0)),
+            ];
+            self.row(pid, "range_counters", COUNTED_RANGES, &fields)?;
+        }
+        Ok(())
+    }
+
     fn write_kernel(&mut self, pid: u32, work: &Work<'_>) -> io::Result<()> {
         let agent = self.agent(pid, work.agent)?;
         let name = match work.stage.demangled {
@@ -519,6 +561,9 @@ impl Consumer for CsvFolder {
 
     fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
         self.left_out += slice.flows.len() as u64;
+        if slice.category == category::COUNTED_RANGE {
+            return self.write_counted_range(slice);
+        }
         match self.open.begin(Span::of_slice(slice), slice.open) {
             Some(span) => self.span(&span),
             None => Ok(()),

@@ -7,6 +7,8 @@ use crate::record::{CorrelationId, Nanos};
 pub mod category {
     /// Markers and ranges without a category of their own.
     pub const MARKER: &str = "marker";
+    /// Ranges of markers that were counted as a whole; their arguments are the agent and the values.
+    pub const COUNTED_RANGE: &str = "counted range";
     /// Time that recording itself took.
     pub const OVERHEAD: &str = "overhead";
     /// Facts about the recording itself.

@@ -2,10 +2,10 @@
  *
  * Metrics: dram__bytes_read, smsp__inst_executed, sm__threads_launched and dramc__cycles (counters), l1tex__hit_rate (a ratio),
  * gpu__compute_memory_throughput. The value of a metric is that of the kernel: the threads of its launch times 4, 1, 1, or a
- * constant. All take one pass together, a form with "per_second" one more, and a throughput four more.
+ * constant; of a range that is pushed and popped, those of all its kernels. All take one pass together, a form with "per_second" one more, and a throughput four more.
  *
  * STANDIN_FAULT: no_privileges (35 when a context is enabled), old_device (not supported), many_passes (300), lost_ranges
- * (the first kernel of a reading has no range), bad_decode (999). Before version 12.6 the interface is not there: that is
+ * (the first kernel or range of a reading has no values), bad_decode (999), no_push (7 when a range is pushed). Before version 12.6 the interface is not there: that is
  * decided when it is compiled, by WITHOUT_PROFILER. */
 #define PARAMS(name, ...) struct name { size_t size; void *private; __VA_ARGS__ }
 static int fits(const void *params, size_t size) { return *(const size_t *)params == size; }
@@ -127,7 +127,7 @@ static struct profiler {
     uintptr_t context;
     struct image *image;
     size_t most, passes;
-    int configured, started;
+    int configured, started, user, pushed;
     uint64_t count, threads[1024];
 } profilers[16];
 
@@ -173,9 +173,14 @@ PARAMS(set_config, struct profiler *profiler; size_t config_size; const uint64_t
        int range, replay; size_t most; uint16_t levels, first_level; size_t pass; uint16_t target;);
 int cuptiRangeProfilerSetConfig(struct set_config *params) {
     struct profiler *one = params->profiler;
-    if (!FITS(params, target) || params->config_size != 8 || !params->image->initialized || params->range != 1 ||
-        params->replay != 2 || params->levels != 1 || params->bytes < sizeof(struct image) + 8 * params->most)
+    int user = params->range == 2 && params->replay == 3;
+    if (!FITS(params, target) || params->config_size != 8 || !params->image->initialized ||
+        (!user && (params->range != 1 || params->replay != 2)) || params->levels != 1 || params->first_level != 1 ||
+        params->bytes < sizeof(struct image) + 8 * params->most)
         return 1;
+    /* Nothing runs again by itself. */
+    if (user && *params->config != 1) return 1;
+    one->user = user;
     one->image = params->image;
     one->most = params->most;
     one->passes = *params->config;
@@ -184,12 +189,26 @@ int cuptiRangeProfilerSetConfig(struct set_config *params) {
 int cuptiRangeProfilerStart(struct of_profiler *params) {
     struct profiler *one = params->profiler;
     if (!FITS(params, profiler) || !one->configured || one->started) return 7;
-    one->count = 0;
+    one->count = one->pushed = 0;
     return one->started = 1, 0;
+}
+PARAMS(push, struct profiler *profiler; const char *name;);
+int cuptiRangeProfilerPushRange(struct push *params) {
+    struct profiler *one = params->profiler;
+    if (!FITS(params, name) || !params->name || !*params->name) return 1;
+    /* One level, and as many ranges as the image has room for. */
+    if (!one->user || !one->started || one->pushed || one->count >= one->most || fault("no_push")) return 7;
+    one->threads[one->count++] = 0;
+    return one->pushed = 1, 0;
+}
+int cuptiRangeProfilerPopRange(struct of_profiler *params) {
+    struct profiler *one = params->profiler;
+    if (!FITS(params, profiler) || !one->started || !one->pushed) return 7;
+    return one->pushed = 0;
 }
 PARAMS(stop, struct profiler *profiler; size_t pass, level; uint8_t complete;);
 int cuptiRangeProfilerStop(struct stop *params) {
-    if (!FITS(params, complete) || !params->profiler->started) return 7;
+    if (!FITS(params, complete) || !params->profiler->started || params->profiler->pushed) return 7;
     params->profiler->started = 0;
     return params->complete = 1, 0;
 }
@@ -214,8 +233,9 @@ static void profile(uintptr_t context, const struct standin_work *work) {
     if (work->kind != WORK_KERNEL) return;
     for (int i = 0; i < 16; i++) {
         struct profiler *one = &profilers[i];
-        if (one->context != context || !one->started) continue;
-        if (one->count >= one->most) abort();
-        one->threads[one->count++] = (uint64_t)work->grid[0] * work->grid[1] * work->grid[2] * work->block[0] * work->block[1] * work->block[2];
+        if (one->context != context || !one->started || (one->user && !one->pushed)) continue;
+        if (!one->user && one->count >= one->most) abort();
+        if (!one->user) one->threads[one->count++] = 0;
+        one->threads[one->count - 1] += (uint64_t)work->grid[0] * work->grid[1] * work->grid[2] * work->block[0] * work->block[1] * work->block[2];
     }
 }

@@ -7,6 +7,7 @@
  *     program objects               a context, a stream and a module that come and go, and waits for both
  *     program streams               a kernel in each of two streams: one that does not wait for the default stream, with a priority
  *     program graphs                a graph of three kernels that is launched twice
+ *     program ranges                kernels in ranges of markers: nested, of two threads, without kernels, and one that is left open
  *     program sampled KERNELS       contexts and modules whose kernels are sampled
  *     program fork                  a child does nothing and exits, then as above with 2 kernels */
 #define _GNU_SOURCE
@@ -128,6 +129,32 @@ static void streams(void) {
     if (CU(cuCtxSynchronize)) exit(74);
 }
 
+static int (*push)(const char *), (*pop)(void);
+
+static void *in_thread(void *unused) {
+    (void)unused;
+    if (push("thread") || launch(128) || pop()) exit(81);
+    return NULL;
+}
+
+static void ranges(void) {
+    const char *path = getenv("CUDA_INJECTION64_PATH");
+    void *library = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    pthread_t thread;
+    push = library ? (int (*)(const char *))dlsym(library, "gputrail_range_push_name") : NULL;
+    pop = library ? (int (*)(void))dlsym(library, "gputrail_range_pop") : NULL;
+    if (!push || !pop) exit(82);
+    if (launch(128)) exit(83);
+    if (push("outer") || launch(128) || push("inner") || launch(128) || launch(64) || pop() || pop()) exit(84);
+    if (push("main") || launch(32)) exit(85);
+    if (pthread_create(&thread, NULL, in_thread, NULL) || pthread_join(thread, NULL)) exit(86);
+    if (launch(32) || pop()) exit(87);
+    if (push("empty") || pop() || launch(128)) exit(88);
+    for (int i = 0; i < 200; i++)
+        if (push("many") || launch(128) || pop()) exit(89);
+    if (push("left") || launch(128)) exit(90);
+}
+
 /* The first context is destroyed, the second one is not. */
 static void sampled(void) {
     static const char cubin[] = "function _Z5scalePff scale.cu\nfunction bare\n";
@@ -168,6 +195,7 @@ int main(int count, char **arguments) {
     if (count > 1 && !strcmp(arguments[1], "streams")) return streams(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "graphs")) return graphs(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "ids")) return ids(), puts("done"), 0;
+    if (count > 1 && !strcmp(arguments[1], "ranges")) return ranges(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "others")) return others(), puts("done"), 0;
     pthread_t started[64];
     for (int i = 1; i < threads; i++) pthread_create(&started[i], NULL, work, NULL);

@@ -494,9 +494,15 @@ pub struct Counting {
     #[arg(long, value_name = "FILE", conflicts_with = "pc_sampling")]
     pub counters_file: Vec<PathBuf>,
 
-    /// When counters are read: for each dispatch, one after the other, or of the device as a whole at a period
+    /// When counters are read: for each dispatch, one after the other; for each range of markers as a whole; or of the device
+    /// as a whole at a period
     #[arg(long, value_enum, value_name = "MODE")]
     pub counters_mode: Option<CountersMode>,
+
+    /// The ranges of markers that are counted with `--counters-mode range`: a pattern of their names [default: the outermost
+    /// ranges]
+    #[arg(long, value_name = "NAME", conflicts_with = "counters_period")]
+    pub counters_range: Option<String>,
 
     /// Time from one reading of a device's counters to the next [default: 1ms]
     #[arg(long, value_name = "TIME", value_parser = scope::time)]
@@ -534,6 +540,8 @@ pub enum Replay {
 pub enum CountersMode {
     /// For each dispatch
     Dispatch,
+    /// For each range of markers
+    Range,
     /// At a period
     Device,
 }

@@ -183,6 +183,7 @@ impl Counting {
                 if self.counters.is_empty()
                     && self.counters_file.is_empty()
                     && self.counters_mode.is_none()
+                    && self.counters_range.is_none()
                     && self.counters_per_pass.is_none()
                     && self.replay == Replay::Kernel =>
             {
@@ -208,8 +209,28 @@ impl Counting {
             }
             _ => {}
         }
+        let is_range = self.counters_mode == Some(CountersMode::Range)
+            || self.counters_mode.is_none() && self.counters_range.is_some();
+        if self.counters_range.is_some() && !is_range {
+            bail!("--counters-range is for --counters-mode range");
+        }
+        if is_range && !kernels.is_all() {
+            bail!(
+                "the file of --counters-file chooses kernels, which is for --counters-mode dispatch: a range has the values of \
+                 all its kernels"
+            );
+        }
+        if is_range && self.replay == Replay::Application {
+            bail!(
+                "--replay application is for --counters-mode dispatch: the values of ranges of several runs are not joined. Name \
+                 counters that fit one pass, and record the program once more for the others"
+            );
+        }
+        let range = self.counters_range.as_deref().map(scope::name);
+        let range = range.transpose().context("--counters-range")?;
         let period = self.counters_period.unwrap_or(DEFAULT_PERIOD);
         let mode = match is_device {
+            false if is_range => CountingMode::Range,
             false => CountingMode::Dispatch,
             true => CountingMode::Device {
                 period: Nanos(period.as_nanos() as u64),
@@ -218,6 +239,7 @@ impl Counting {
         Ok(Some(CounterChoice {
             names,
             mode,
+            range,
             per_pass: self.counters_per_pass,
             run: (self.replay == Replay::Application).then_some(0),
             kernels,

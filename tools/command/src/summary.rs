@@ -6,7 +6,8 @@ use crate::input;
 use crate::tables::{Cell, Column, Table};
 use crate::{Failure, say, stdout, tables};
 use gputrail::analysis::summary::{
-    CounterSummary, Distribution, InvalidCounter, PeriodSummary, Roofline, Summary, WorkSummary,
+    CounterSummary, Distribution, InvalidCounter, PeriodSummary, RangeCounterSummary, Roofline,
+    Summary, WorkSummary,
 };
 use gputrail::record::Nanos;
 use gputrail::source;
@@ -103,6 +104,7 @@ pub fn tables_of(summary: &Summary, problems: u64) -> Vec<Table> {
     tables.push(gaps(summary));
     tables.push(ranges(summary));
     tables.push(counters(summary));
+    tables.push(range_counters(summary));
     tables.push(invalid_counters(summary));
     tables.push(period_counters(summary));
     tables.push(rooflines(summary));
@@ -427,6 +429,33 @@ fn counters(summary: &Summary) -> Table {
     }
 }
 
+fn range_counters(summary: &Summary) -> Table {
+    let row = |counter: RangeCounterSummary| {
+        vec![
+            Cell::Text(counter.range),
+            Cell::Text(counter.counter),
+            Cell::Count(counter.ranges),
+            Cell::Number(counter.min),
+            Cell::Number(counter.median),
+            Cell::Number(counter.max),
+            counter.total.map_or(Cell::Nothing, Cell::Number),
+        ]
+    };
+    Table {
+        name: column("Counters and metrics of ranges", "range_counters"),
+        columns: vec![
+            column("Range", "range"),
+            column("Counter", "counter"),
+            column("Ranges", "ranges"),
+            column("Min", "min"),
+            column("Median", "median"),
+            column("Max", "max"),
+            column("Sum", "sum"),
+        ],
+        rows: summary.range_counters().into_iter().map(row).collect(),
+    }
+}
+
 fn invalid_counters(summary: &Summary) -> Table {
     let row = |invalid: InvalidCounter| {
         vec![
@@ -439,9 +468,9 @@ fn invalid_counters(summary: &Summary) -> Table {
     Table {
         name: column("Counters and metrics without a number", "invalid_counters"),
         columns: vec![
-            column("Kernel", "kernel"),
+            column("Kernel or range", "kernel"),
             column("Counter", "counter"),
-            column("Dispatches", "dispatches"),
+            column("Values", "dispatches"),
             column("Reason", "reason"),
         ],
         rows: summary.invalid_counters().into_iter().map(row).collect(),

@@ -272,9 +272,14 @@ fn uncounted(text: &mut String, report: &Report, choice: &CounterChoice, length:
             time(period),
             time(length)
         ),
-        CountingMode::Dispatch if report.kernels == 0 => {
+        CountingMode::Dispatch | CountingMode::Range if report.kernels == 0 => {
             writeln!(text, "nothing was counted: no kernel ran")
         }
+        CountingMode::Range => writeln!(
+            text,
+            "nothing was counted: no kernel was enqueued in a range of markers that is counted, or no agent that was used counts \
+             these"
+        ),
         _ => writeln!(
             text,
             "nothing was counted: no agent that was used counts these; `gputrail agents` tells which count, and `gputrail \
@@ -293,7 +298,7 @@ fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
     remark(
         report.counter_values,
         "value",
-        "of counters beside kernels and over time: `gputrail summary` has them",
+        "of counters beside kernels and ranges and over time: `gputrail summary` has them",
     );
     remark(
         report.invalid_counter_values,

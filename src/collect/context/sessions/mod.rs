@@ -16,7 +16,7 @@ pub use error::SessionError;
 use super::{BufferOptions, Context, Number, RecordBuffer, Selection, ToolError};
 use crate::collect::counting::values::{Subject, ValueRecords};
 use crate::collect::counting::{
-    CounterSet, CountingMode, DispatchCounting, DispatchReadings, is_choosing,
+    CounterSet, CountingMode, DispatchCounting, DispatchReadings, Sum, is_choosing,
 };
 use crate::collect::delivering::{is_delivering, is_notifying};
 use crate::collect::process;
@@ -27,7 +27,7 @@ use crate::record::{
     AgentId, CorrelationId, CounterInvalid, CounterValue, CounterValueType, KernelDispatch, Kind,
     QueueId, WorkId,
 };
-use samples::{Log, Sum};
+use samples::Log;
 use std::fmt::Write;
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -1,9 +1,8 @@
 //! Sessions, passes and samples, and what their kernels counted.
 
 use super::{KEPT_SESSIONS, SessionError};
-use crate::collect::counting::{CounterSet, DispatchReadings, Reading};
-use crate::counters::{Counted, Property};
-use crate::record::{CorrelationId, CounterInvalid, Nanos};
+use crate::collect::counting::{CounterSet, DispatchReadings, Reading, Sum};
+use crate::record::CorrelationId;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -60,45 +59,6 @@ struct Sample {
     /// Kernels that have not ended.
     pending: u32,
     sum: Sum,
-}
-
-/// The sum of the counts of several kernels.
-#[derive(Clone, Default)]
-pub(super) struct Sum {
-    pub readings: Vec<(Counted, Reading)>,
-    /// The time of all kernels; `None` if it is not known of each.
-    pub duration: Option<Nanos>,
-    pub properties: HashMap<Property, f64>,
-    kernels: u32,
-}
-
-impl Sum {
-    fn add(&mut self, dispatch: &DispatchReadings) {
-        let before = match self.kernels {
-            0 => Some(Nanos(0)),
-            _ => self.duration,
-        };
-        let both = before.zip(dispatch.duration);
-        self.duration = both.map(|(before, more)| Nanos(before.0.saturating_add(more.0)));
-        self.kernels += 1;
-        self.properties.clone_from(&dispatch.properties);
-        for (counted, reading) in &dispatch.readings {
-            let known = self.readings.iter_mut().find(|(of, _)| of == counted);
-            let Some((_, sum)) = known else {
-                self.readings.push((*counted, reading.clone()));
-                continue;
-            };
-            let instances = sum.instances.len().max(reading.instances.len());
-            sum.instances.resize(instances, 0);
-            for (sum, more) in sum.instances.iter_mut().zip(&reading.instances) {
-                *sum = sum.saturating_add(*more);
-            }
-            sum.scheduled = sum.scheduled.min(reading.scheduled);
-            if reading.invalid != CounterInvalid::NO {
-                sum.invalid = reading.invalid;
-            }
-        }
-    }
 }
 
 impl Session {

@@ -9,6 +9,9 @@ use core::mem::{offset_of, size_of};
 /// Values of [`SetConfig::range`] and [`SetConfig::replay`]: each kernel is a range, and runs once for each pass.
 pub(in crate::source::cuda) const AUTO_RANGE: u32 = 1;
 pub(in crate::source::cuda) const KERNEL_REPLAY: u32 = 2;
+/// Values of the same: ranges are pushed and popped, and nothing runs again by itself.
+pub(in crate::source::cuda) const USER_RANGE: u32 = 2;
+pub(in crate::source::cuda) const USER_REPLAY: u32 = 3;
 /// The value of [`DeviceSupported::supported`] of a device that can be profiled.
 pub(in crate::source::cuda) const SUPPORTED: u32 = 3;
 
@@ -117,8 +120,10 @@ structures! {
     Passes { bytes: usize, image: *const u8, passes: usize, }
     /// CUPTI: `CUpti_RangeProfiler_Enable_Params`.
     Enable { context: *mut c_void, profiler: *mut c_void, }
-    /// CUPTI: `CUpti_RangeProfiler_Start_Params`, `CUpti_RangeProfiler_Disable_Params`.
+    /// CUPTI: `CUpti_RangeProfiler_Start_Params`, `CUpti_RangeProfiler_Disable_Params`, `CUpti_RangeProfiler_PopRange_Params`.
     OfProfiler { profiler: *mut c_void, }
+    /// CUPTI: `CUpti_RangeProfiler_PushRange_Params`.
+    PushRange { profiler: *mut c_void, name: Text, }
     /// CUPTI: `CUpti_RangeProfiler_Stop_Params`.
     Stop { profiler: *mut c_void, pass: usize, level: usize, is_complete: u8, }
     /// CUPTI: `CUpti_RangeProfiler_SetConfig_Params`.

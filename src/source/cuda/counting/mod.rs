@@ -1,9 +1,12 @@
-//! Counters of each kernel of CUDA's devices, by CUPTI's range profiler.
+//! Counters of each kernel of CUDA's devices, and of ranges of markers, by CUPTI's range profiler.
 //!
 //! While an agent is counted, CUPTI lets kernels of a context run one after the other, and each as often as its metrics take
 //! passes. Its values come in the order in which kernels were launched. So launches are let through one at a time: a thread
 //! owns the counters from the enter of its launch to the exit. Values are read when [`MOST_RANGES`] kernels have been
 //! counted, at flushes, and at the end of the context or the counting.
+//!
+//! A range of markers that is counted becomes a range of CUPTI's in each context that launches a kernel within: it is pushed
+//! before the first launch, and popped and read when the range ends.
 //!
 //! As in `sampling`, CUPTI is called with the state locked, and callbacks wait no longer than [`PATIENCE`].
 
@@ -24,8 +27,9 @@ use super::objects::OBJECTS;
 use super::sampling::ffi::Resource;
 use super::session::{Session, current_session};
 use crate::collect::agents::{ConfigureError, Provider};
+use crate::collect::counting::ranges::RangeCounter;
 use crate::collect::counting::values::{Subject, ValueRecords};
-use crate::collect::counting::{Countable, CountingDelivery, CountingRequest};
+use crate::collect::counting::{Countable, CountingDelivery, CountingMode, CountingRequest};
 use crate::collect::process;
 use crate::counters::{Architecture, CounterLibrary, LibraryCounter, Usage};
 use crate::platform::inside::message;
@@ -34,7 +38,7 @@ use crate::platform::system::thread_id;
 use crate::record::{AgentId, CounterInvalid, NoteKind, count};
 use core::ffi::{CStr, c_void};
 use host::{ChipMetrics, Host, Unavailable, step};
-use range::{MOST_RANGES, RangeProfiler};
+use range::{MOST_RANGES, RangeProfiler, Ranges};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -67,6 +71,11 @@ struct State {
 }
 
 struct CountedAgent {
+    ranges: Ranges,
+    /// The name of the range that is counted now.
+    range: Option<CString>,
+    /// The values of contexts that were destroyed in this range.
+    ended: Vec<RangeValues>,
     records: Arc<ValueRecords>,
     names: Vec<CString>,
     chip: CString,
@@ -81,6 +90,9 @@ struct CountedContext {
     /// The kernels since the profiler began.
     launches: Vec<Subject>,
 }
+
+/// The values of a range, or why there are none.
+type RangeValues = Result<Vec<f64>, CounterInvalid>;
 
 /// Whether an agent of this process is counted.
 #[inline(always)]
@@ -161,13 +173,22 @@ pub(super) fn before(function: &Function, data: &CallbackData) {
     let Some(place) = state.context(session, data.context) else {
         return;
     };
-    if effect == Effect::LaunchGraph {
-        state.graphs += 1;
-        return state.read(session, place);
-    }
+    let agent = state.contexts[place].agent;
+    let Some(counted) = state.agents.get(&agent) else {
+        return;
+    };
+    let name = match (counted.ranges, &counted.range) {
+        (Ranges::Kernels, _) if effect == Effect::LaunchGraph => {
+            state.graphs += 1;
+            return state.read(session, place);
+        }
+        (Ranges::Kernels, _) => c"",
+        (Ranges::Pushed, Some(name)) => name,
+        (Ranges::Pushed, None) => return,
+    };
     let context = &mut state.contexts[place];
     if let Some(profiler) = context.profiler.as_mut().filter(|one| !one.is_begun)
-        && let Err(failed) = profiler.begin(&session.cupti)
+        && let Err(failed) = profiler.begin(&session.cupti, name)
     {
         state.contexts[place].profiler = None;
         state.complain(&failed.to_string());
@@ -190,7 +211,8 @@ pub(super) fn after(function: &Function, data: &CallbackData) {
         let is_kernel = function.effect != Effect::LaunchGraph;
         if let Some(place) = found.filter(|_| is_kernel && status == 0) {
             let context = &mut state.contexts[place];
-            if context.profiler.as_ref().is_some_and(|one| one.is_begun) {
+            let counts = |one: &RangeProfiler| one.is_begun && one.ranges() == Ranges::Kernels;
+            if context.profiler.as_ref().is_some_and(counts) {
                 let call = RECENT.get(data.correlation_id).unwrap_or_default();
                 context.launches.push(Subject {
                     work: call.work,
@@ -254,8 +276,8 @@ impl State {
             .agents
             .get(&agent)
             .filter(|one| one.started.is_some())?;
-        let names = counted.names.clone();
-        let profiler = RangeProfiler::enable(&session.cupti, handle, &counted.chip, names);
+        let (names, ranges) = (counted.names.clone(), counted.ranges);
+        let profiler = RangeProfiler::enable(&session.cupti, handle, &counted.chip, names, ranges);
         let profiler = match profiler {
             Ok(profiler) => Some(profiler),
             Err(failed) => {
@@ -288,6 +310,9 @@ impl State {
         let Some(counted) = self.agents.get(&context.agent) else {
             return;
         };
+        if counted.ranges == Ranges::Pushed {
+            return self.read_range(session, place);
+        }
         let launches = std::mem::take(&mut context.launches);
         let values = profiler.end(&session.cupti, &counted.chip);
         let values = match values {
@@ -317,6 +342,25 @@ impl State {
         if let Err(Some(failed)) = values {
             context.profiler = None;
             self.complain(&failed.to_string());
+        }
+    }
+
+    /// Ends the range of a context, whose profiler is begun, and keeps its values for the end of the range.
+    fn read_range(&mut self, session: &Session, place: usize) {
+        let context = &mut self.contexts[place];
+        let (Some(profiler), Some(counted)) =
+            (&mut context.profiler, self.agents.get_mut(&context.agent))
+        else {
+            return;
+        };
+        match profiler.end(&session.cupti, &counted.chip) {
+            Ok(mut values) if values.len() == 1 => counted.ended.extend(values.pop().map(Ok)),
+            Ok(_) => counted.ended.push(Err(CounterInvalid::PASS_FAILED)),
+            Err(failed) => {
+                counted.ended.push(Err(CounterInvalid::PASS_FAILED));
+                context.profiler = None;
+                self.complain(&failed.to_string());
+            }
         }
     }
 
@@ -389,6 +433,44 @@ pub(super) fn offer(agent: AgentId, device: &Device) {
         && let Err(error) = recorder.count(agent, &device.name)
     {
         report(&error.to_string());
+    }
+}
+
+/// The ranges of a device.
+struct RangesOf {
+    agent: AgentId,
+}
+
+impl RangeCounter for RangesOf {
+    fn begin(&self, name: &str) {
+        if let Some(counted) = STATE.lock().agents.get_mut(&self.agent) {
+            let name = name.replace('\0', "");
+            counted.range = Some(CString::new(name).unwrap_or_default());
+            counted.ended.clear();
+        }
+    }
+
+    fn end(&self) -> Vec<RangeValues> {
+        let Some(session) = current_session() else {
+            return Vec::new();
+        };
+        let _inside = Inside::begin();
+        // Launches in progress belong to the range.
+        acquire();
+        let mut state = STATE.lock();
+        for place in 0..state.contexts.len() {
+            if state.contexts[place].agent == self.agent {
+                state.read(session, place);
+            }
+        }
+        let counted = state.agents.get_mut(&self.agent);
+        let ended = counted.map(|counted| {
+            counted.range = None;
+            std::mem::take(&mut counted.ended)
+        });
+        drop(state);
+        release();
+        ended.unwrap_or_default()
     }
 }
 
@@ -479,6 +561,8 @@ impl CountedDevice {
                 dispatches: true,
                 shortest_period: None,
                 passes: MAX_PASSES,
+                // Nothing runs a range again.
+                range_passes: 1,
                 per_pass: None,
             };
             (countable, chip)
@@ -493,7 +577,8 @@ impl Provider<CountingRequest> for CountedDevice {
 
     fn configure(&self, request: &CountingRequest) -> Result<(), ConfigureError> {
         let text = |text: &str| ConfigureError::System(text.to_owned());
-        if request.choice.is_some() {
+        let is_range = request.mode == CountingMode::Range;
+        if request.choice.is_some() && !is_range {
             return Err(text(
                 "counters of CUDA's kernels are the same for all, and cannot be chosen for each",
             ));
@@ -508,6 +593,12 @@ impl Provider<CountingRequest> for CountedDevice {
             .iter()
             .map(|index| name(*index).unwrap_or_default());
         let counted = CountedAgent {
+            ranges: match is_range {
+                true => Ranges::Pushed,
+                false => Ranges::Kernels,
+            },
+            range: None,
+            ended: Vec::new(),
             names: wanted.collect(),
             records: Arc::new(ValueRecords::new(
                 set.clone(),
@@ -519,11 +610,20 @@ impl Provider<CountingRequest> for CountedDevice {
             started: None,
         };
         STATE.lock().agents.insert(self.agent, counted);
+        if let Some(board) = process::board().filter(|_| is_range) {
+            let ranges = RangesOf { agent: self.agent };
+            board
+                .ranges()
+                .count_by(self.agent, Some(Arc::new(ranges)), names);
+        }
         Ok(())
     }
 
     fn release(&self) {
         STATE.lock().agents.remove(&self.agent);
+        if let Some(board) = process::board() {
+            board.ranges().count_by(self.agent, None, board.names());
+        }
     }
 
     fn start(&self, to: CountingDelivery) {
@@ -544,6 +644,8 @@ impl Provider<CountingRequest> for CountedDevice {
         state.disable(session, |context| context.agent == self.agent);
         if let Some(counted) = state.agents.get_mut(&self.agent) {
             counted.started = None;
+            counted.range = None;
+            counted.ended.clear();
         }
         let any = state.agents.values().any(|one| one.started.is_some());
         IS_ACTIVE.store(any, Ordering::Relaxed);
@@ -561,7 +663,11 @@ impl Provider<CountingRequest> for CountedDevice {
         if acquire() {
             let mut state = STATE.lock();
             for place in 0..state.contexts.len() {
-                if state.contexts[place].agent == self.agent {
+                let context = &state.contexts[place];
+                let profiler = context.profiler.as_ref();
+                // A range ends with its marker.
+                let is_of_kernels = profiler.is_some_and(|one| one.ranges() == Ranges::Kernels);
+                if context.agent == self.agent && is_of_kernels {
                     state.read(session, place);
                 }
             }

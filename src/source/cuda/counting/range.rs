@@ -1,5 +1,5 @@
 //! CUPTI's range profiler of one context: each kernel is a range, which CUPTI counts in as many runs of the kernel as its
-//! metrics take passes.
+//! metrics take passes; or there is one range, which is pushed and popped and counted in one pass.
 
 use super::ffi as profiler;
 use super::host::{Failed, Host, step};
@@ -11,9 +11,29 @@ use std::ffi::CString;
 /// Kernels whose values are read at a time.
 pub(super) const MOST_RANGES: usize = 128;
 
+/// The ranges that a profiler counts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ranges {
+    /// Each kernel.
+    Kernels,
+    /// One range, of all kernels from the begin to the end.
+    Pushed,
+}
+
+impl Ranges {
+    /// The most ranges from begin to end.
+    fn most(self) -> usize {
+        match self {
+            Ranges::Kernels => MOST_RANGES,
+            Ranges::Pushed => 1,
+        }
+    }
+}
+
 /// The range profiler of a context. Between [`RangeProfiler::begin`] and [`RangeProfiler::end`] all kernels are counted.
 pub(super) struct RangeProfiler {
     object: *mut c_void,
+    ranges: Ranges,
     names: Vec<CString>,
     config: Vec<u8>,
     /// The values of the ranges, as CUPTI keeps them.
@@ -31,6 +51,7 @@ impl RangeProfiler {
         context: *mut c_void,
         chip: &CStr,
         names: Vec<CString>,
+        ranges: Ranges,
     ) -> Result<RangeProfiler, Failed> {
         let texts: Vec<Text> = names.iter().map(|name| name.as_ptr()).collect();
         let config = Host::new(cupti, chip)?.configure(&texts)?;
@@ -39,6 +60,7 @@ impl RangeProfiler {
         step!(cupti, cuptiRangeProfilerEnable, params)?;
         let mut enabled = RangeProfiler {
             object: params.profiler,
+            ranges,
             names,
             config,
             data: Vec::new(),
@@ -47,7 +69,7 @@ impl RangeProfiler {
         let mut size = profiler::DataSize::new();
         size.profiler = enabled.object;
         (size.names, size.count) = (texts.as_ptr(), texts.len());
-        (size.most_ranges, size.most_nodes) = (MOST_RANGES, MOST_RANGES as u32);
+        (size.most_ranges, size.most_nodes) = (ranges.most(), ranges.most() as u32);
         match step!(cupti, cuptiRangeProfilerGetCounterDataSize, size) {
             Ok(()) => enabled.data = vec![0; size.bytes],
             Err(failed) => {
@@ -58,8 +80,13 @@ impl RangeProfiler {
         Ok(enabled)
     }
 
-    /// Counts kernels from now on.
-    pub fn begin(&mut self, cupti: &Cupti) -> Result<(), Failed> {
+    /// The ranges that it counts.
+    pub fn ranges(&self) -> Ranges {
+        self.ranges
+    }
+
+    /// Counts kernels from now on. `name` is that of the range that is pushed.
+    pub fn begin(&mut self, cupti: &Cupti, name: &CStr) -> Result<(), Failed> {
         let mut params = profiler::InitializeData::new();
         params.profiler = self.object;
         (params.bytes, params.image) = (self.data.len(), self.data.as_mut_ptr());
@@ -68,20 +95,34 @@ impl RangeProfiler {
         params.profiler = self.object;
         (params.config_size, params.config) = (self.config.len(), self.config.as_ptr());
         (params.image_size, params.image) = (self.data.len(), self.data.as_mut_ptr());
-        (params.range, params.replay) = (profiler::AUTO_RANGE, profiler::KERNEL_REPLAY);
-        params.most_ranges = MOST_RANGES;
+        (params.range, params.replay) = match self.ranges {
+            Ranges::Kernels => (profiler::AUTO_RANGE, profiler::KERNEL_REPLAY),
+            Ranges::Pushed => (profiler::USER_RANGE, profiler::USER_REPLAY),
+        };
+        params.most_ranges = self.ranges.most();
         (params.levels, params.first_level) = (1, 1);
         step!(cupti, cuptiRangeProfilerSetConfig, params)?;
         let mut params = profiler::OfProfiler::new();
         params.profiler = self.object;
         step!(cupti, cuptiRangeProfilerStart, params)?;
         self.is_begun = true;
+        if self.ranges == Ranges::Pushed {
+            let mut params = profiler::PushRange::new();
+            (params.profiler, params.name) = (self.object, name.as_ptr());
+            step!(cupti, cuptiRangeProfilerPushRange, params)?;
+        }
         Ok(())
     }
 
-    /// Counts no kernels from now on. Returns the values of each kernel since the beginning, in the order of launches.
+    /// Counts no kernels from now on. Returns the values of the range that was pushed, or of each kernel since the beginning,
+    /// in the order of launches.
     pub fn end(&mut self, cupti: &Cupti, chip: &CStr) -> Result<Vec<Vec<f64>>, Failed> {
         self.is_begun = false;
+        if self.ranges == Ranges::Pushed {
+            let mut params = profiler::OfProfiler::new();
+            params.profiler = self.object;
+            step!(cupti, cuptiRangeProfilerPopRange, params)?;
+        }
         let mut params = profiler::Stop::new();
         params.profiler = self.object;
         step!(cupti, cuptiRangeProfilerStop, params)?;
@@ -93,7 +134,7 @@ impl RangeProfiler {
         step!(cupti, cuptiRangeProfilerGetCounterDataInfo, info)?;
         let host = Host::new(cupti, chip)?;
         let names: Vec<Text> = self.names.iter().map(|name| name.as_ptr()).collect();
-        let ranges = 0..info.ranges.min(MOST_RANGES);
+        let ranges = 0..info.ranges.min(self.ranges.most());
         ranges
             .map(|range| host.evaluate(&self.data, range, &names))
             .collect()

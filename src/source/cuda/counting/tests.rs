@@ -141,6 +141,16 @@ const STRUCTURES: &[(&str, &str, &[&str])] = &[
         &["pRangeProfilerObject"],
     ),
     (
+        "OfProfiler",
+        "CUpti_RangeProfiler_PopRange_Params",
+        &["pRangeProfilerObject"],
+    ),
+    (
+        "PushRange",
+        "CUpti_RangeProfiler_PushRange_Params",
+        &["pRangeProfilerObject", "pRangeName"],
+    ),
+    (
         "Stop",
         "CUpti_RangeProfiler_Stop_Params",
         &[
@@ -229,6 +239,8 @@ fn the_structures_are_those_of_the_headers_of_three_versions() {
         }
         ask("CUPTI_AutoRange", super::ffi::AUTO_RANGE as usize);
         ask("CUPTI_KernelReplay", super::ffi::KERNEL_REPLAY as usize);
+        ask("CUPTI_UserRange", super::ffi::USER_RANGE as usize);
+        ask("CUPTI_UserReplay", super::ffi::USER_REPLAY as usize);
         ask(
             "CUPTI_PROFILER_CONFIGURATION_SUPPORTED",
             super::ffi::SUPPORTED as usize,

@@ -163,6 +163,7 @@ impl HostCounters {
             dispatches: true,
             shortest_period: Some(SHORTEST_PERIOD),
             passes: MAX_PASSES,
+            range_passes: MAX_PASSES,
             per_pass: None,
         }
     }
@@ -420,8 +421,8 @@ impl HostCounters {
             _ => invalid(&records, CounterInvalid::NOT_SERIALIZED),
         };
         let values = match buffers {
-            Some(_) => records.of(subject, &readings),
-            None => Vec::new(),
+            Some(_) if counted.mode == CountingMode::Dispatch => records.of(subject, &readings),
+            _ => Vec::new(),
         };
         let readings = DispatchReadings {
             call: subject.correlation,
@@ -459,7 +460,9 @@ impl HostCounters {
         counted.threads.read();
         counted.machine.read();
         match counted.mode {
-            CountingMode::Dispatch => IS_ACTIVE.store(true, Ordering::Relaxed),
+            CountingMode::Dispatch | CountingMode::Range => {
+                IS_ACTIVE.store(true, Ordering::Relaxed);
+            }
             CountingMode::Device { period } => {
                 counted.reader = start;
                 counted.span_begin = sample_time();
@@ -494,9 +497,8 @@ impl HostCounters {
                 counted.delivery = None;
             }
         }
-        let counts = |counted: &CountedAgent| {
-            counted.delivery.is_some() && counted.mode == CountingMode::Dispatch
-        };
+        let counts =
+            |counted: &CountedAgent| counted.delivery.is_some() && counted.mode.is_of_dispatches();
         let any = state.agents.iter().any(counts);
         IS_ACTIVE.store(any, Ordering::Relaxed);
         drop(state);
@@ -680,12 +682,24 @@ impl CountedKernel {
             return;
         };
         if let Some(call) = self.abandoned {
-            return choice.abandoned(call, WorkId::NONE);
+            choice.abandoned(call, WorkId::NONE);
+        } else {
+            if !self.values.is_empty() {
+                choice.counted(&self.values);
+            }
+            choice.measured(&self.readings);
         }
-        if !self.values.is_empty() {
-            choice.counted(&self.values);
+        let ready = choice.take_ready();
+        if ready.is_empty() {
+            return;
         }
-        choice.measured(&self.readings);
+        if let Some(thread) = process::current() {
+            thread.with(|host| {
+                for (buffers, value) in ready {
+                    host.write_to(buffers, value);
+                }
+            });
+        }
     }
 }
 

@@ -22,11 +22,21 @@ pub(super) struct Run {
 }
 
 pub(super) fn run(names: &[&str], mode: CountingMode) -> Result<Run, SimulationError> {
+    run_ranges(names, mode, None)
+}
+
+/// [`run`], of ranges whose names match `range`.
+fn run_ranges(
+    names: &[&str],
+    mode: CountingMode,
+    range: Option<&str>,
+) -> Result<Run, SimulationError> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("demo.gputrail");
     let choice = CounterChoice {
         names: names.iter().map(|name| (*name).to_owned()).collect(),
         mode,
+        range: range.map(str::to_owned),
         ..CounterChoice::default()
     };
     let options = RecorderOptions {
@@ -49,7 +59,9 @@ pub(super) fn run(names: &[&str], mode: CountingMode) -> Result<Run, SimulationE
         for record in chunk.records() {
             match record.activity() {
                 // Kernels that kernels launch are counted with the device alone.
-                Activity::KernelDispatch(one) if mode != DISPATCH || one.work.stream.is_some() => {
+                Activity::KernelDispatch(one)
+                    if !mode.is_of_dispatches() || one.work.stream.is_some() =>
+                {
                     run.kernels.push(*one);
                 }
                 Activity::Completion(one) => drop(run.completions.insert(one.work, *one)),
@@ -61,6 +73,8 @@ pub(super) fn run(names: &[&str], mode: CountingMode) -> Result<Run, SimulationE
     for value in &run.values {
         let name = reader.metadata().string(value.counter);
         run.names.insert(value.counter.0, name.to_owned());
+        let range = reader.metadata().string(value.range);
+        run.names.insert(value.range.0, range.to_owned());
     }
     Ok(run)
 }
@@ -106,6 +120,67 @@ fn each_dispatch_has_its_own_waves_cycles_and_metrics() {
     }
     assert_eq!(run.values.len(), names.len() * run.kernels.len());
     assert!(run.values.iter().all(|value| value.remaining < 4));
+}
+
+/// The values of a counter by range and agent, with the ticks of the range.
+fn of_ranges<'r>(run: &'r Run, name: &str) -> Vec<(&'r str, &'r CounterValue)> {
+    let of_name = run
+        .values
+        .iter()
+        .filter(|value| run.names[&value.counter.0] == name);
+    of_name
+        .map(|value| (&*run.names[&value.range.0], value))
+        .collect()
+}
+
+#[test]
+fn a_range_has_the_sums_of_its_kernels_and_percentages_of_the_sums() {
+    let names = ["SQ_WAVES", "SQ_INSTS_VALU", "VALUInsts"];
+    let of_kernels = run(&names, DISPATCH).unwrap();
+    let valu = of_kernels.of("SQ_INSTS_VALU");
+    let shape = |kernel: &KernelDispatch| (kernel.kernel, kernel.grid, kernel.workgroup);
+    let mut instructions = HashMap::new();
+    for kernel in &of_kernels.kernels {
+        instructions.insert(shape(kernel), valu[&kernel.work.id]);
+    }
+    // The step is a range of several threads.
+    let counted = run_ranges(&names, CountingMode::Range, Some("step ?")).unwrap();
+    let all = of_ranges(&counted, "SQ_WAVES");
+    let valid = |value: &&(&str, &CounterValue)| value.1.invalid == CounterInvalid::NO;
+    assert!(all.iter().any(|value| valid(&value)) && !all.iter().all(|value| valid(&value)));
+    for (name, waves_of_range) in &all {
+        assert_eq!(*name, "step 1");
+        assert!(waves_of_range.start.0 < waves_of_range.end.0);
+        assert!(!waves_of_range.work.is_some());
+        if waves_of_range.invalid != CounterInvalid::NO {
+            assert_eq!(waves_of_range.invalid, CounterInvalid::OTHER_RANGE);
+            continue;
+        }
+        let (start, end) = (waves_of_range.start.0, waves_of_range.end.0);
+        let within = counted.kernels.iter().filter(|kernel| {
+            kernel.work.agent == waves_of_range.agent
+                && (start..end).contains(&kernel.work.enqueued.0)
+        });
+        let within: Vec<&KernelDispatch> = within.collect();
+        assert!(!within.is_empty());
+        let expected: u64 = within.iter().map(|kernel| waves(kernel)).sum();
+        assert_eq!(waves_of_range.number(), Some(expected as f64));
+        let same = |name: &str| {
+            let values = of_ranges(&counted, name);
+            let is_same = |value: &&(&str, &CounterValue)| {
+                (value.1.agent, value.1.start) == (waves_of_range.agent, waves_of_range.start)
+            };
+            values.iter().find(is_same).unwrap().1.number().unwrap()
+        };
+        let sum: f64 = within
+            .iter()
+            .map(|kernel| instructions[&shape(kernel)])
+            .sum();
+        assert_eq!(same("SQ_INSTS_VALU"), sum);
+        assert_eq!(same("VALUInsts"), sum / expected as f64);
+    }
+    let none = run_ranges(&names, CountingMode::Range, Some("another")).unwrap();
+    assert!(none.values.is_empty());
 }
 
 #[test]

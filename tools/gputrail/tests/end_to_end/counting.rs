@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use gputrail::capture::Reader;
 use gputrail::record::*;
 use gputrail_harness::machine::Need;
-use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
-use gputrail_harness::program::run;
+use gputrail_harness::program::{compile_with, run};
 use gputrail_harness::trace::Trace;
+use gputrail_harness::{needs, repository};
 use serde_json::Value;
 
 use crate::command::{TestDir, well};
@@ -577,5 +577,98 @@ fn a_program_does_not_notice_that_it_is_counted() {
                 dir.trace().assert_sound();
             }
         }
+    }
+}
+
+/// The table of counters of ranges: range and counter with the number of ranges, the least, the greatest value and the sum.
+fn of_ranges(dir: &TestDir, file: &str) -> HashMap<(String, String), (u64, f64, f64, f64)> {
+    let text = well(&mut dir.gputrail(["summary", file, "--format", "json"])).text();
+    let tables: Value = serde_json::from_str(&text).unwrap();
+    let rows = tables["range_counters"].as_array().expect("a table").iter();
+    let row = |row: &Value| {
+        let text = |key: &str| row[key].as_str().unwrap().to_owned();
+        let number = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
+        let ranges = row["ranges"].as_u64().unwrap();
+        (
+            (text("range"), text("counter")),
+            (ranges, number("min"), number("max"), number("sum")),
+        )
+    };
+    rows.map(row).collect()
+}
+
+#[test]
+fn ranges_of_the_demo_have_values_in_its_trace_tables_and_summary() {
+    needs!(ranges_of_the_demo_have_values_in_its_trace_tables_and_summary: Need::TraceProcessor);
+    let dir = TestDir::new();
+    let demo = ["demo", "-q", "--capture", "--steps", "2"];
+    let counters = ["--counters", "SQ_WAVES,VALUUtilization"];
+    let mode = ["--counters-mode", "range"];
+    well(&mut dir.gputrail([&demo[..], &counters[..], &mode[..]].concat()));
+    let of_trace = of_ranges(&dir, "demo.pftrace");
+    assert_eq!(
+        format!("{:?}", of_trace.len()),
+        format!("{:?}", of_ranges(&dir, "demo.gputrail").len())
+    );
+    let waves = of_trace[&("step 1".to_owned(), "SQ_WAVES".to_owned())];
+    assert!(
+        waves.0 >= 1 && waves.1 > 0.0 && waves.3 >= waves.2,
+        "{waves:?}"
+    );
+    let share = of_trace[&("step 1".to_owned(), "VALUUtilization".to_owned())];
+    // A percentage has no sum.
+    assert!(
+        share.1 > 0.0 && share.2 <= 100.0 && share.3.is_nan(),
+        "{share:?}"
+    );
+    let mut trace = Trace::open(dir.join("demo.pftrace"));
+    let beside: i64 = trace.assert_sound().value(
+        "select count(*) from slice where category = 'counted range' \
+         and extract_arg(arg_set_id, 'debug.SQ_WAVES') is not null",
+    );
+    let invalid: i64 = trace.value(
+        "select count(*) from slice where category = 'counted range' \
+         and extract_arg(arg_set_id, 'debug.SQ_WAVES') glob 'another range*'",
+    );
+    let ranges: u64 = of_trace
+        .iter()
+        .filter(|((_, counter), _)| counter == "SQ_WAVES")
+        .map(|(_, values)| values.0)
+        .sum();
+    assert_eq!(beside, ranges as i64 + invalid);
+    // The track has the value while the range lasts.
+    let drawn: i64 = trace.value(
+        "select count(*) from counter join gpu_counter_track on counter.track_id = gpu_counter_track.id \
+         join slice on slice.ts = counter.ts where gpu_counter_track.name glob '*SQ_WAVES*' and counter.value > 0 \
+         and slice.category = 'counted range'",
+    );
+    assert!(drawn > 0);
+    well(&mut dir.gputrail(["convert", "demo.gputrail", "-o", "tables.csv"]));
+    let files = std::fs::read_dir(dir.join("tables.csv")).unwrap();
+    let mut files = files.map(|file| file.unwrap().path());
+    let table = files.find(|file| file.to_string_lossy().ends_with("range_counters.csv"));
+    let table = std::fs::read_to_string(table.expect("a table of ranges")).unwrap();
+    assert_eq!(table.matches("SQ_WAVES").count() as i64, beside, "{table}");
+}
+
+#[test]
+fn ranges_of_markers_are_counted_on_pocl() {
+    needs!(ranges_of_markers_are_counted_on_pocl: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let include = format!("-I{}", repository("include").display());
+    let source = repository("tests/programs/kernels_in_ranges.c");
+    let program = compile_with(&[&include], &source, dir.path());
+    let count = |more: &[&str]| {
+        let counters = ["--counters", SOFTWARE, "--counters-mode", "range"];
+        let options = [&counters[..], more].concat();
+        let ended = well(&mut dir.record_with(&options, Driver::Threaded, &program, &[]));
+        let found = of_ranges(&dir, "run.pftrace");
+        assert_eq!(found.len(), 4, "{found:?}: {}", ended.stderr);
+        found
+    };
+    for (more, range) in [(&[][..], "epoch"), (&["--counters-range", "st?p"], "step")] {
+        let found = count(more);
+        let clock = found[&(range.to_owned(), "TASK_CLOCK".to_owned())];
+        assert!(clock.0 == 1 && clock.1 > 0.0, "{clock:?}");
     }
 }

@@ -323,3 +323,100 @@ fn values_of_kernels_that_nobody_records_have_ids_of_their_own() {
     }
     assert_eq!(ids.len(), 10);
 }
+
+/// By range and counter: the number of ranges, and the least and the greatest value.
+fn range_table(dir: &TestDir) -> BTreeMap<(String, String), (u64, f64, f64)> {
+    let text = well(&mut dir.gputrail(["summary", "run.pftrace", "--format", "json"])).text();
+    let tables: Value = serde_json::from_str(&text).expect("JSON");
+    let rows = tables["range_counters"].as_array().expect("a table").iter();
+    let row = |row: &Value| {
+        let text = |key: &str| row[key].as_str().expect("a text").to_owned();
+        let number = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key}: {row}"));
+        let ranges = row["ranges"].as_u64().expect("a number");
+        (
+            (text("range"), text("counter")),
+            (ranges, number("min"), number("max")),
+        )
+    };
+    rows.map(row).collect()
+}
+
+#[test]
+fn a_range_of_markers_is_a_range_of_cupti_and_one_is_counted_at_a_time() {
+    needs!(a_range_of_markers_is_a_range_of_cupti_and_one_is_counted_at_a_time:
+        Need::Program("cc"), Need::TraceProcessor);
+    let stand_ins = StandIns::new();
+    let dir = stand_ins.dir();
+    let record = |more: &[&str], fault: &str| {
+        let metrics = "sm__threads_launched,l1tex__hit_rate.pct";
+        let options = ["--counters", metrics, "--counters-mode", "range"];
+        let options = [&options[..], more].concat();
+        let ended = well(&mut stand_ins.record_with(&options, "1209", fault, &["ranges"]));
+        assert_eq!(ended.text(), "done\n", "{}", ended.stderr);
+        ended.stderr
+    };
+    let said = record(&[], "");
+    let threads = "sm__threads_launched.sum";
+    let of = |range: &str, counter: &str| {
+        let found = range_table(dir);
+        found.get(&(range.to_owned(), counter.to_owned())).copied()
+    };
+    // A launch has 8 blocks. The inner range is a part of the outer one; the range of the thread is not counted, and its kernel
+    // belongs to the one that is.
+    assert_eq!(of("outer", threads), Some((1, 2560.0, 2560.0)), "{said}");
+    assert_eq!(of("main", threads), Some((1, 1536.0, 1536.0)));
+    assert_eq!(of("main", "l1tex__hit_rate.pct"), Some((1, 62.5, 62.5)));
+    assert_eq!(of("many", threads), Some((200, 1024.0, 1024.0)));
+    assert_eq!(range_table(dir).len(), 6, "{:?}", range_table(dir));
+    for words in [
+        "1 range not counted, as another one was counted at that time",
+        "1 range without values, as their ends were not recorded",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let text = well(&mut dir.gputrail(["summary", "run.pftrace"])).text();
+    let words = "another range was counted at that time";
+    assert!(text.contains(words), "{text}");
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let beside = "select count(*) from slice where category = 'counted range' and name = 'many' and \
+                  extract_arg(arg_set_id, 'debug.sm__threads_launched_sum') is not null";
+    let slices: i64 = trace.value(beside);
+    assert_eq!(slices, 200);
+
+    record(&["--counters-range", "inn*"], "");
+    assert_eq!(of("inner", threads), Some((1, 1536.0, 1536.0)));
+    assert_eq!(range_table(dir).len(), 2);
+
+    // A range is counted in one pass.
+    let said = record(&["--counters", "smsp__inst_executed.sum.per_second"], "");
+    let words = "the counters need 2 passes, and agent 1";
+    assert!(said.contains(words), "{said}");
+    assert_eq!(of("many", threads), Some((200, 1024.0, 1024.0)));
+    for (fault, words) in [
+        ("no_push", "cuptiRangeProfilerPushRange"),
+        ("bad_decode", "cuptiRangeProfilerDecodeData"),
+        ("no_privileges", "NVreg_RestrictProfilingToAdminUsers=0"),
+    ] {
+        let said = record(&[], fault);
+        assert!(said.contains(words), "{fault}: {said}");
+        assert!(range_table(dir).is_empty(), "{fault}");
+    }
+    record(&[], "lost_ranges");
+    assert!(range_table(dir).is_empty());
+    let refused = [
+        (
+            &["--counters-range", "a", "--counters-mode", "dispatch"][..],
+            "--counters-range is for --counters-mode range",
+        ),
+        (
+            &["--counters-range", "a", "--replay", "application"],
+            "the values of ranges of several runs are not joined",
+        ),
+    ];
+    for (options, words) in refused {
+        let options = [&["--counters", "dram__bytes_read"], options].concat();
+        let ended = run(&mut stand_ins.record_with(&options, "1209", "", &["ranges"]));
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
+}

@@ -300,7 +300,7 @@ fn simulate(seen: &mut Seen, dir: &TestDir, tool: &str) {
     let counters = "SQ_WAVES,FetchSize,FETCH_SIZE,VALUUtilization,SQ_INST_CYCLES_SALU,VALUInsts";
     let sampled = ["--steps", "1", "--pc-sampling", "stochastic"];
     let instructions = [&sampled[..], &["--interval", "4096instructions"]].concat();
-    let runs: [&[&str]; 8] = [
+    let runs: [&[&str]; 9] = [
         &["--steps", "6"],
         &["--steps", "1", "--pc-sampling", "host-trap"],
         &sampled,
@@ -315,6 +315,14 @@ fn simulate(seen: &mut Seen, dir: &TestDir, tool: &str) {
             "instruction-count",
         ],
         &["--steps", "1", "--counters", counters],
+        &[
+            "--steps",
+            "1",
+            "--counters",
+            counters,
+            "--counters-mode",
+            "range",
+        ],
         &[
             "--steps",
             "1",

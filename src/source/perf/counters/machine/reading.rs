@@ -3,7 +3,7 @@
 use super::super::super::event::explain_machine;
 use super::super::group::{Group, GroupReading};
 use super::{Machine, MachineCounter, UnitEvent, Zone};
-use crate::collect::counting::{CountingMode, CountingRequest, Reading};
+use crate::collect::counting::{CountingRequest, Reading};
 use crate::counters::{Architecture, Counted};
 use crate::platform::sysfs;
 use crate::record::{ALWAYS_SCHEDULED, CounterInvalid};
@@ -43,7 +43,7 @@ impl MachineEvents {
     /// As for [`MachineEvents::open`]; a request for values of dispatches.
     pub fn of(request: &CountingRequest) -> Result<MachineEvents, String> {
         let (machine, architecture) = (Machine::this(), request.set.architecture());
-        if request.mode != CountingMode::Dispatch {
+        if !request.mode.is_of_dispatches() {
             return MachineEvents::open(machine, architecture, request.set.counted());
         }
         let name = |counted: Counted| &*architecture.counter(counted.0).name;

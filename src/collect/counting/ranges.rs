@@ -1,0 +1,542 @@
+//! Counting ranges of markers as a whole ([`CountingMode::Range`](super::CountingMode::Range)).
+//!
+//! A process has one [`CountedRanges`]. It is told of each marker of the threads, and finds the ranges that are to be counted:
+//! those whose names match a pattern, or all, without ranges inside of them. One is counted at a time, since an agent cannot
+//! tell which thread's range it works for: what all threads enqueue between its begin and its end belongs to it. A range
+//! of another thread that begins meanwhile gets values that are invalid for that reason.
+//!
+//! Agents that count dispatches have those of the range counted one by one, and added up here: the source asks a tool of this
+//! module for the counters of each dispatch ([`DispatchCounting`]). Values come when the last of its kernels has ended. Agents
+//! whose library counts ranges do that themselves ([`RangeCounter`]).
+
+use super::values::{Subject, ValueRecords};
+use super::{
+    CounterSet, CountingRequest, DispatchCounting, DispatchReadings, Reading, ReadyValues, Sum,
+};
+use crate::capture::names::Names;
+use crate::collect::switchboard::{Buffers, ContextKey, Switchboard};
+use crate::platform::sync::QuietMutex;
+use crate::record::{
+    AgentId, CorrelationId, CounterInvalid, CounterValue, DeviceTime, ExternalId, ExternalKind,
+    KernelDispatch, Marker, MarkerKind, NoteKind, StringId, ThreadId, Ticks, WorkId, count,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use wildmatch::WildMatch;
+
+/// The most names of external ids that are kept.
+const MAX_EXTERNAL_NAMES: usize = 4096;
+/// The most ended ranges whose kernels have not ended.
+const MAX_WAITING: usize = 4096;
+
+/// Whether ranges have been counted in this process. Forked children inherit it.
+static ARE_COUNTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether markers have to be passed to [`CountedRanges::follow`].
+#[inline(always)]
+pub(crate) fn are_counted() -> bool {
+    ARE_COUNTED.load(Ordering::Relaxed)
+}
+
+/// An agent that counts ranges itself. Called on threads of the program, on one at a time.
+pub(crate) trait RangeCounter: Send + Sync {
+    /// A range with this name begins.
+    fn begin(&self, name: &str);
+
+    /// The range ends. Returns the values in the order of the set: once for each context of the agent on which kernels were
+    /// launched in the range.
+    fn end(&self) -> Vec<Result<Vec<f64>, CounterInvalid>>;
+}
+
+/// The ranges of a process that are counted.
+#[derive(Default)]
+pub(crate) struct CountedRanges(QuietMutex<State>);
+
+#[derive(Default)]
+struct State {
+    agents: Vec<RangeAgent>,
+    /// The pattern and the context of a recording whose agents come later.
+    expected: Option<(Option<WildMatch>, ContextKey)>,
+    /// Agents that count ranges themselves.
+    counters: HashMap<AgentId, Arc<dyn RangeCounter>>,
+    /// Names of external ids.
+    externals: HashMap<(ExternalKind, ExternalId), Box<str>>,
+    /// The outermost range of each thread that is to be counted. One of them is.
+    open: Vec<OpenRange>,
+    /// Ranges that have ended, and whose kernels have not.
+    waiting: Vec<OpenRange>,
+    /// Kernels that have not ended, by their calls and agents: their range, and their number.
+    kernels: HashMap<(CorrelationId, AgentId), (u64, u32)>,
+    /// Values that the next caller writes.
+    ready: ReadyValues,
+    /// Whether agents are just beginning or ending a range.
+    is_changing: bool,
+    /// The number of the latest range.
+    latest: u64,
+    /// Ranges that were not counted, as another one was.
+    refused: u64,
+    /// Ranges whose end was not recorded, or whose kernels were too many.
+    unended: u64,
+}
+
+/// An agent that is configured to count ranges.
+struct RangeAgent {
+    agent: AgentId,
+    set: Arc<CounterSet>,
+    pattern: Option<WildMatch>,
+    buffers: Buffers,
+    context: ContextKey,
+    names: Names,
+}
+
+/// A place in the nesting of a thread's ranges.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Place {
+    /// Of a domain, or of none, and the level.
+    Pushed(StringId, u32),
+    /// External ids of a kind, and the number of those of this kind that were pushed within.
+    External(u16, u32),
+}
+
+struct OpenRange {
+    number: u64,
+    thread: ThreadId,
+    place: Place,
+    name: StringId,
+    start: Ticks,
+    end: Ticks,
+    /// What each agent has counted that ran kernels; `None` if another range is counted.
+    parts: Option<Vec<Part>>,
+}
+
+/// What the kernels of a range on an agent have counted.
+struct Part {
+    agent: AgentId,
+    /// Kernels that have not ended.
+    pending: u32,
+    sum: Sum,
+}
+
+impl OpenRange {
+    /// Whether the marker ends it.
+    fn is_ended_by(&mut self, marker: &Marker) -> bool {
+        match (&mut self.place, marker.what) {
+            (Place::Pushed(domain, level), MarkerKind::POP | MarkerKind::PUSH) => {
+                // A push of its level or below: it ended without a record.
+                *domain == domain_of(marker) && (1..=*level).contains(&marker.level())
+            }
+            (Place::External(kind, within), MarkerKind::EXTERNAL_PUSH) => {
+                *within += u32::from(*kind == marker.external_kind);
+                false
+            }
+            (Place::External(kind, within), MarkerKind::EXTERNAL_POP) => {
+                let is_of_kind = *kind == marker.external_kind;
+                let is_ended = is_of_kind && *within == 0;
+                *within -= u32::from(is_of_kind && *within > 0);
+                is_ended
+            }
+            _ => false,
+        }
+    }
+
+    fn part(&mut self, agent: AgentId) -> Option<&mut Part> {
+        let mut parts = self.parts.iter_mut().flatten();
+        parts.find(|part| part.agent == agent)
+    }
+
+    /// A kernel of the agent begins, which the range counts.
+    fn add_kernel(&mut self, agent: AgentId) {
+        let Some(parts) = &mut self.parts else {
+            return;
+        };
+        match parts.iter_mut().find(|part| part.agent == agent) {
+            Some(part) => part.pending += 1,
+            None => parts.push(Part {
+                agent,
+                pending: 1,
+                sum: Sum::default(),
+            }),
+        }
+    }
+
+    fn subject(&self) -> Subject {
+        Subject {
+            span: (DeviceTime(self.start.0), DeviceTime(self.end.0)),
+            range: self.name,
+            ..Subject::default()
+        }
+    }
+}
+
+/// The domain in which the ranges of a marker nest; none if they nest in those of all domains.
+fn domain_of(marker: &Marker) -> StringId {
+    match marker.nests_in_its_domain() {
+        true => marker.domain,
+        false => StringId::NONE,
+    }
+}
+
+impl RangeAgent {
+    /// The records of `subject` that this agent has counted as `sum`.
+    fn values(&self, mut subject: Subject, sum: &Sum) -> ReadyValues {
+        subject.duration = sum.duration.map(|duration| duration.0);
+        let records = self.records(sum.properties.clone());
+        self.to_buffers(records.of(&subject, &sum.readings))
+    }
+
+    /// The records of values without a number.
+    fn invalid(&self, subject: &Subject, reason: CounterInvalid) -> ReadyValues {
+        let invalid = |counted| (counted, Reading::invalid(reason));
+        let readings: Vec<_> = self.set.counted().map(invalid).collect();
+        let mut values = self.records(HashMap::new()).of(subject, &readings);
+        // Of metrics, too, the reason is this one.
+        values.iter_mut().for_each(|value| value.invalid = reason);
+        self.to_buffers(values)
+    }
+
+    fn records(&self, properties: HashMap<crate::counters::Property, f64>) -> ValueRecords {
+        ValueRecords::new(self.set.clone(), self.agent, properties, &self.names)
+    }
+
+    fn to_buffers(&self, values: Vec<CounterValue>) -> ReadyValues {
+        let each = values.into_iter();
+        each.map(|value| (self.buffers, value)).collect()
+    }
+}
+
+impl State {
+    /// The outermost range that begins with the marker, if it is to be counted.
+    fn begun(&self, board: &Switchboard, marker: &Marker) -> Option<(Place, StringId)> {
+        let (place, name, text) = match marker.what {
+            MarkerKind::PUSH if marker.name.is_some() => {
+                let place = Place::Pushed(domain_of(marker), marker.level());
+                (place, marker.name, board.names().text(marker.name)?)
+            }
+            MarkerKind::EXTERNAL_PUSH => {
+                let kind = ExternalKind(marker.external_kind.into());
+                let name = self.externals.get(&(kind, ExternalId(marker.id)))?;
+                let place = Place::External(marker.external_kind, 0);
+                (place, board.names().string(name), name.to_string())
+            }
+            _ => return None,
+        };
+        let is_counted = |pattern: Option<&WildMatch>, context| {
+            pattern.is_none_or(|pattern| pattern.matches(&text)) && board.is_started(context)
+        };
+        let of_agent = |agent: &RangeAgent| is_counted(agent.pattern.as_ref(), agent.context);
+        let expected = self.expected.as_ref();
+        let is_expected =
+            expected.is_some_and(|(pattern, context)| is_counted(pattern.as_ref(), *context));
+        (is_expected || self.agents.iter().any(of_agent)).then_some((place, name))
+    }
+
+    /// The values of the parts of a range whose kernels have all ended.
+    fn values_of(&self, range: &OpenRange) -> ReadyValues {
+        let mut values = Vec::new();
+        for agent in &self.agents {
+            let parts = range.parts.iter().flatten();
+            let mut parts = parts.filter(|part| part.agent == agent.agent && part.sum.kernels > 0);
+            if let Some(part) = parts.next() {
+                values.extend(agent.values(range.subject(), &part.sum));
+            }
+        }
+        values
+    }
+
+    /// A kernel of this call has ended, which has counted `sum`.
+    fn ended_kernel(
+        &mut self,
+        call: CorrelationId,
+        agent: AgentId,
+        sum: Option<&DispatchReadings>,
+    ) {
+        let Some((number, kernels)) = self.kernels.get_mut(&(call, agent)) else {
+            return;
+        };
+        let number = *number;
+        *kernels -= 1;
+        if *kernels == 0 {
+            self.kernels.remove(&(call, agent));
+        }
+        let mut ranges = self.open.iter_mut().chain(&mut self.waiting);
+        let range = ranges.find(|range| range.number == number);
+        let Some(part) = range.and_then(|range| range.part(agent)) else {
+            return;
+        };
+        part.pending = part.pending.saturating_sub(1);
+        if let Some(dispatch) = sum {
+            part.sum.add(dispatch);
+        }
+        let is_complete = |range: &OpenRange| {
+            let mut parts = range.parts.iter().flatten();
+            parts.all(|part| part.pending == 0)
+        };
+        let waits = |range: &OpenRange| range.number == number && is_complete(range);
+        if let Some(place) = self.waiting.iter().position(waits) {
+            let range = self.waiting.swap_remove(place);
+            let values = self.values_of(&range);
+            self.ready.extend(values);
+        }
+    }
+}
+
+impl CountedRanges {
+    /// The request of ranges that `agent` counts, whose dispatches are assigned to ranges.
+    pub fn assigned(self: &Arc<Self>, agent: AgentId, request: CountingRequest) -> CountingRequest {
+        let tool = RangeTool {
+            ranges: self.clone(),
+            agent,
+            set: request.set.clone(),
+        };
+        request.assigned_by(Arc::new(tool))
+    }
+
+    /// An agent has been configured to count ranges for `context`, into `buffers`.
+    pub fn configured(
+        &self,
+        agent: AgentId,
+        request: &CountingRequest,
+        context: ContextKey,
+        buffers: Buffers,
+        names: &Names,
+    ) {
+        let mut state = self.0.lock();
+        state.agents.retain(|known| known.agent != agent);
+        state.agents.push(RangeAgent {
+            agent,
+            set: request.set.clone(),
+            pattern: request.range.as_deref().map(WildMatch::new),
+            buffers,
+            context,
+            names: names.clone(),
+        });
+        ARE_COUNTED.store(true, Ordering::Relaxed);
+    }
+
+    /// Has `counter` count the ranges of an agent, or nobody any more.
+    pub fn count_by(&self, agent: AgentId, counter: Option<Arc<dyn RangeCounter>>, names: &Names) {
+        let Some(counter) = counter else {
+            self.0.lock().counters.remove(&agent);
+            return;
+        };
+        let mut state = self.0.lock();
+        let mut open = state.open.iter();
+        let range = open.find(|range| range.parts.is_some());
+        let range = range.map(|range| range.name);
+        state.counters.insert(agent, counter.clone());
+        drop(state);
+        // The range began before the process used the agent.
+        if let Some(name) = range {
+            counter.begin(&names.text(name).unwrap_or_default());
+        }
+    }
+
+    /// Follows ranges whose names match `pattern` from now on: `context` is going to count them on agents.
+    pub fn expect(&self, pattern: Option<&str>, context: ContextKey) {
+        self.0.lock().expected = Some((pattern.map(WildMatch::new), context));
+        ARE_COUNTED.store(true, Ordering::Relaxed);
+    }
+
+    /// An external id has a name.
+    pub fn name_external(&self, kind: ExternalKind, id: ExternalId, name: &str) {
+        let mut state = self.0.lock();
+        let known = state.externals.len();
+        if known < MAX_EXTERNAL_NAMES || state.externals.contains_key(&(kind, id)) {
+            state.externals.insert((kind, id), name.into());
+        }
+    }
+
+    /// A marker has been recorded, which may begin or end a range that is counted. Returns the values that are complete, for
+    /// the caller to write.
+    #[cold]
+    #[inline(never)]
+    pub fn follow(&self, board: &Switchboard, marker: &Marker) -> ReadyValues {
+        let thread = marker.thread;
+        let mut state = self.0.lock();
+        let is_idle = state.agents.is_empty() && state.expected.is_none();
+        if is_idle || marker.what == MarkerKind::POP && marker.id == u64::MAX {
+            return Vec::new();
+        }
+        let of_thread = state.open.iter().position(|range| range.thread == thread);
+        if let Some(place) = of_thread {
+            if !state.open[place].is_ended_by(marker) {
+                return Vec::new();
+            }
+            let mut range = state.open.swap_remove(place);
+            range.end = marker.time;
+            drop(state);
+            // Ended by another range's begin: nobody knows when.
+            self.end(range, marker.what != MarkerKind::PUSH);
+            state = self.0.lock();
+        }
+        if let Some((place, name)) = state.begun(board, marker) {
+            drop(state);
+            self.begin(board, marker, place, name);
+            state = self.0.lock();
+        }
+        std::mem::take(&mut state.ready)
+    }
+
+    fn begin(&self, board: &Switchboard, marker: &Marker, place: Place, name: StringId) {
+        let mut state = self.0.lock();
+        let is_counted = |range: &OpenRange| range.parts.is_some();
+        let is_free = !state.is_changing && !state.open.iter().any(is_counted);
+        state.latest += 1;
+        let number = state.latest;
+        state.open.push(OpenRange {
+            number,
+            thread: marker.thread,
+            place,
+            name,
+            start: marker.time,
+            end: marker.time,
+            parts: is_free.then(Vec::new),
+        });
+        if !is_free {
+            state.refused += 1;
+            return;
+        }
+        let counters: Vec<_> = state.counters.values().cloned().collect();
+        state.is_changing = !counters.is_empty();
+        drop(state);
+        if !counters.is_empty() {
+            let name = board.names().text(name).unwrap_or_default();
+            counters.iter().for_each(|counter| counter.begin(&name));
+            self.0.lock().is_changing = false;
+        }
+    }
+
+    fn end(&self, range: OpenRange, is_recorded: bool) {
+        let subject = range.subject();
+        let mut state = self.0.lock();
+        state.unended += u64::from(!is_recorded);
+        let state_ref = &mut *state;
+        if range.parts.is_none() {
+            for agent in state_ref.agents.iter().filter(|_| is_recorded) {
+                let values = agent.invalid(&subject, CounterInvalid::OTHER_RANGE);
+                state_ref.ready.extend(values);
+            }
+            return;
+        }
+        let counters: Vec<_> = state
+            .counters
+            .iter()
+            .map(|(of, one)| (*of, one.clone()))
+            .collect();
+        state.is_changing = !counters.is_empty();
+        drop(state);
+        let counted = counters
+            .iter()
+            .map(|(agent, counter)| (*agent, counter.end()));
+        let counted: Vec<_> = counted.collect();
+        let mut state = self.0.lock();
+        let state = &mut *state;
+        state.is_changing = false;
+        if !is_recorded {
+            return;
+        }
+        for (id, values) in counted {
+            let Some(agent) = state.agents.iter().find(|agent| agent.agent == id) else {
+                continue;
+            };
+            let records = agent.records(HashMap::new());
+            for values in values {
+                let values = values.as_deref().map_err(|reason| *reason);
+                let values = agent.to_buffers(records.of_numbers(&subject, values));
+                state.ready.extend(values);
+            }
+        }
+        let mut parts = range.parts.iter().flatten();
+        if parts.all(|part| part.pending == 0) {
+            let values = state.values_of(&range);
+            state.ready.extend(values);
+        } else if state.waiting.len() < MAX_WAITING {
+            state.waiting.push(range);
+        } else {
+            state.unended += 1;
+        }
+    }
+
+    /// The recording ends: ranges that have not ended have no values. Tells how many ranges were not counted.
+    pub fn finish(&self, names: &Names) {
+        let (open, counters, refused, unended) = {
+            let mut state = self.0.lock();
+            (
+                std::mem::take(&mut state.open),
+                state.counters.values().cloned().collect::<Vec<_>>(),
+                std::mem::take(&mut state.refused),
+                std::mem::take(&mut state.unended)
+                    + std::mem::take(&mut state.waiting).len() as u64,
+            )
+        };
+        if open.iter().any(|range| range.parts.is_some()) {
+            for counter in counters {
+                counter.end();
+            }
+        }
+        let mut told = Vec::new();
+        if refused > 0 {
+            told.push(format!(
+                "{} not counted, as another one was counted at that time",
+                count(refused, "range")
+            ));
+        }
+        let unended = unended + open.len() as u64;
+        if unended > 0 {
+            told.push(format!(
+                "{} without values, as their ends were not recorded",
+                count(unended, "range")
+            ));
+        }
+        for text in told {
+            crate::platform::inside::message(format_args!("{text}"));
+            names.note(NoteKind::OTHER, &format!("counters: {text}"));
+        }
+    }
+
+    fn forget(&self, agent: AgentId, set: &Arc<CounterSet>) {
+        let mut state = self.0.lock();
+        let is_that = |known: &RangeAgent| known.agent == agent && Arc::ptr_eq(&known.set, set);
+        state.agents.retain(|known| !is_that(known));
+    }
+}
+
+/// Assigns the kernels of one agent to the range that is counted when they are enqueued.
+struct RangeTool {
+    ranges: Arc<CountedRanges>,
+    agent: AgentId,
+    set: Arc<CounterSet>,
+}
+
+impl DispatchCounting for RangeTool {
+    fn choose(&self, dispatch: &KernelDispatch) -> Option<Arc<CounterSet>> {
+        let mut state = self.ranges.0.lock();
+        let mut open = state.open.iter_mut();
+        let range = open.find(|range| range.parts.is_some())?;
+        let number = range.number;
+        range.add_kernel(self.agent);
+        let call = (dispatch.work.correlation, self.agent);
+        state.kernels.entry(call).or_insert((number, 0)).1 += 1;
+        Some(self.set.clone())
+    }
+
+    fn measured(&self, dispatch: &DispatchReadings) {
+        let mut state = self.ranges.0.lock();
+        state.ended_kernel(dispatch.call, self.agent, Some(dispatch));
+    }
+
+    fn abandoned(&self, call: CorrelationId, _: WorkId) {
+        self.ranges.0.lock().ended_kernel(call, self.agent, None);
+    }
+
+    fn take_ready(&self) -> ReadyValues {
+        std::mem::take(&mut self.ranges.0.lock().ready)
+    }
+}
+
+impl Drop for RangeTool {
+    fn drop(&mut self) {
+        self.ranges.forget(self.agent, &self.set);
+    }
+}
