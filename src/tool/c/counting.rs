@@ -69,7 +69,8 @@ pub struct CountingOptions {
     /// Not null: the values of each range of markers whose name matches this pattern (`*` stands for any text, `?` for one
     /// character), as a whole; an empty text stands for the outermost ranges, whatever their names. Ranges inside of such a
     /// range belong to it. One range of the process is counted at a time: the values of a range of another thread that
-    /// begins meanwhile are invalid. The context has to trace or call back for markers. Not with a period or `per_pass`.
+    /// begins meanwhile are invalid. The context has to trace or call back for markers. Not with a period,
+    /// `per_pass` or `each_instance`.
     pub range: *const c_char,
 }
 sized!(CountingOptions, "gputrail_counting_options", 24);
@@ -204,10 +205,10 @@ pub unsafe extern "C" fn gputrail_context_count(
             ));
         }
         if !asked.range.is_null() {
-            if asked.period != 0 || asked.per_pass != 0 {
+            if asked.period != 0 || asked.per_pass != 0 || asked.each_instance != 0 {
                 return Err(Failure::new(
                     Status::INVALID_ARGUMENT,
-                    "range: expected no period and no per_pass",
+                    "range: expected no period, per_pass or each_instance",
                 ));
             }
             // SAFETY: the caller's promise.
