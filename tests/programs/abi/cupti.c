@@ -388,8 +388,10 @@ static void activity_statuses(void) {
     EXPECT(cuptiActivityEnableContext(NULL, CUPTI_ACTIVITY_KIND_COUNT), ERROR_INVALID_KIND);
     EXPECT(cuptiActivityDisableContext(NULL, CUPTI_ACTIVITY_KIND_COUNT), ERROR_INVALID_KIND);
     EXPECT(cuptiActivityEnableContext(NULL, CUPTI_ACTIVITY_KIND_KERNEL), ERROR_INVALID_CONTEXT);
-    for (of = 0; of < sizeof refused / sizeof *refused; of++)
+    for (of = 0; of < sizeof refused / sizeof *refused; of++) {
         EXPECT(cuptiActivityEnable(refused[of]), ERROR_NOT_COMPATIBLE);
+        EXPECT(cuptiActivityDisable(refused[of]), SUCCESS);
+    }
     EXPECT(cuptiActivityGetNumDroppedRecords(NULL, 0, NULL), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiActivityGetNextRecord(NULL, 64, &record), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiActivityGetNextRecord((uint8_t *)area, 64, NULL), ERROR_INVALID_PARAMETER);
@@ -425,6 +427,13 @@ static void activity_statuses(void) {
     EXPECT(cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_SIZE, 1), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_INVALID, &id), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &id), ERROR_QUEUE_EMPTY);
+    for (of = 0; of < 1024; of++)
+        EXPECT(cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_UNKNOWN, of), SUCCESS);
+    EXPECT(cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_UNKNOWN, of), ERROR_MAX_LIMIT_REACHED);
+    for (of = 1024; of > 0; of--) {
+        EXPECT(cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_UNKNOWN, &id), SUCCESS);
+        CHECK(id == of - 1);
+    }
     EXPECT(cuptiActivityConfigureUnifiedMemoryCounter(NULL, 1), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiActivityConfigureUnifiedMemoryCounter(&config, 0), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiActivityConfigureUnifiedMemoryCounter(&config, 1), SUCCESS);
@@ -578,14 +587,24 @@ static void limits(void) {
     forget();
     EXPECT(cuptiActivityEnableContext(CONTEXT, CUPTI_ACTIVITY_KIND_DRIVER), ERROR_NOT_COMPATIBLE);
     EXPECT(cuptiActivityEnableContext(CONTEXT, CUPTI_ACTIVITY_KIND_DEVICE), ERROR_NOT_COMPATIBLE);
+    EXPECT(cuptiActivityDisableContext(CONTEXT, CUPTI_ACTIVITY_KIND_DEVICE), ERROR_INVALID_KIND);
     EXPECT(cuptiActivityEnableContext(CONTEXT, CUPTI_ACTIVITY_KIND_KERNEL), SUCCESS);
+    EXPECT(cuptiActivityEnableContext(CONTEXT, CUPTI_ACTIVITY_KIND_MEMCPY), SUCCESS);
+    EXPECT(cuptiActivityDisableContext(CONTEXT, CUPTI_ACTIVITY_KIND_MEMCPY2), SUCCESS);
+    EXPECT(cuptiActivityEnableContext(CONTEXT, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION), SUCCESS);
+    EXPECT(cuptiActivityDisableContext(CONTEXT, CUPTI_ACTIVITY_KIND_CUDA_EVENT), SUCCESS);
     launch(2);
+    move();
+    EXPECT(cuptiActivityDisableContext(CONTEXT, CUPTI_ACTIVITY_KIND_MEMCPY), SUCCESS);
+    EXPECT(cuptiActivityDisableContext(CONTEXT, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION), SUCCESS);
+    move();
     EXPECT(cuptiActivityDisableContext(CONTEXT, CUPTI_ACTIVITY_KIND_KERNEL), SUCCESS);
     launch(1);
     EXPECT(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_KERNEL), SUCCESS);
     launch(1);
     EXPECT(cuptiActivityFlushAll(0), SUCCESS);
     CHECK(records[CUPTI_ACTIVITY_KIND_KERNEL] == 2);
+    CHECK(records[CUPTI_ACTIVITY_KIND_MEMCPY] == 3 && records[CUPTI_ACTIVITY_KIND_SYNCHRONIZATION] >= 1);
 }
 
 int main(void) {

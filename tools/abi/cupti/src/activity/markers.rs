@@ -3,10 +3,12 @@
 use super::kind::ActivityKind;
 use super::record::{ActivityRecord, Marker2, MarkerData, object};
 use super::sink;
-use super::translate::{is_wanted, nanos};
+use super::translate::nanos;
+use super::wanted::is_anywhere;
 use crate::text;
 use core::ffi::c_char;
 use gputrail::record::{Marker, MarkerKind, PayloadKind, StringId, ThreadId};
+use gputrail::tool::string;
 use std::collections::HashMap;
 
 /// `CUPTI_ACTIVITY_FLAG_MARKER_INSTANTANEOUS`, `_START` and `_END`
@@ -72,10 +74,10 @@ impl Markers {
             }
             _ => return,
         };
-        if is_wanted(ActivityKind::MARKER) {
+        if is_anywhere(ActivityKind::MARKER) {
             put_marker(marker, flags, id);
         }
-        if is_wanted(ActivityKind::MARKER_DATA) && flags != END {
+        if is_anywhere(ActivityKind::MARKER_DATA) && flags != END {
             put_data(marker, id);
         }
     }
@@ -109,7 +111,7 @@ fn put_data(marker: &Marker, id: u32) {
     // CUPTI_ACTIVITY_FLAG_MARKER_COLOR_NONE, or _ARGB
     record.flags = if marker.color == 0 { 1 } else { 2 };
     record.color = marker.color;
-    record.category = marker.category.0;
+    record.category = category(marker.category);
     // CUPTI_METRIC_VALUE_KIND_DOUBLE, _UINT64 and _INT64
     (record.payload_kind, record.payload) = match marker.payload_kind {
         PayloadKind::FLOAT => (0, marker.payload),
@@ -120,6 +122,13 @@ fn put_data(marker: &Marker, id: u32) {
     sink::put(&record);
 }
 
+/// The number of a category: the program's own where it has given it no name, or else that of its name.
+fn category(category: StringId) -> u32 {
+    let text = category.is_some().then(|| string(category)).flatten();
+    let number = text.and_then(|text| text.parse().ok());
+    number.unwrap_or(category.0)
+}
+
 /// A text as a number: where it is.
 fn address(text: *const c_char) -> u64 {
     text.expose_provenance() as u64
@@ -127,12 +136,11 @@ fn address(text: *const c_char) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::translate::WANTED;
+    use super::super::wanted;
     use super::*;
     use crate::objects::CUcontext;
     use gputrail_abi::lock;
     use std::sync::Mutex;
-    use std::sync::atomic::Ordering;
 
     /// The flags and numbers of the markers that the program got.
     static GOT: Mutex<Vec<(u32, u32)>> = Mutex::new(Vec::new());
@@ -163,7 +171,7 @@ mod tests {
     #[test]
     fn both_ends_of_a_range_have_one_number() {
         assert!(sink::register(request, complete));
-        WANTED.store(ActivityKind::MARKER.bit(), Ordering::Relaxed);
+        wanted::set(ActivityKind::MARKER, None, true);
         let mut markers = Markers::default();
         for one in [
             marker(MarkerKind::PUSH, 1, 1),
@@ -194,7 +202,7 @@ mod tests {
             (END, 2),
         ];
         assert_eq!(*lock(&GOT), wanted);
-        WANTED.store(0, Ordering::Relaxed);
+        wanted::forget();
         sink::reset();
     }
 }

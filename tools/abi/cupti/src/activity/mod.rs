@@ -13,6 +13,7 @@ pub mod record;
 mod service;
 mod sink;
 mod translate;
+mod wanted;
 
 pub use kind::ActivityKind;
 #[cfg(test)]

@@ -1,15 +1,13 @@
 //! The buffer of gputrail that activity records are made from, and which kinds of its records are on.
 
 use super::kind::ActivityKind;
-use super::translate::{Translator, WANTED};
-use super::{announce, extension, sink};
+use super::translate::Translator;
+use super::{announce, extension, sink, wanted};
 use crate::result::{Answer, CUptiResult};
 use gputrail::buffer::QueuePlace;
 use gputrail::record::{ContextId, Kind};
 use gputrail::tool::{self, Batch, Buffer, BufferOptions, Policy};
 use gputrail_abi::lock;
-use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -68,29 +66,13 @@ const OBJECTS: [ActivityKind; 9] = [
     ActivityKind::NVLINK,
 ];
 
-/// The kinds that are enabled.
-#[derive(Default)]
-struct Enabled {
-    /// In all contexts: bits of [`ActivityKind::bit`].
-    everywhere: u64,
-    /// In one context, which supersedes that.
-    within: HashMap<(ContextId, u32), bool>,
-}
-
-impl Enabled {
-    /// The kinds that are enabled anywhere.
-    fn anywhere(&self) -> u64 {
-        let within = self.within.iter().filter(|(_, on)| **on);
-        within.fold(self.everywhere, |all, ((_, kind), _)| all | 1 << kind)
-    }
-}
-
 /// The buffer, and the context that fills it.
 pub struct Service {
     context: tool::Context,
     buffer: Buffer,
     translator: Arc<Mutex<Translator>>,
-    enabled: Mutex<Enabled>,
+    /// Held while kinds are enabled or disabled.
+    enabling: Mutex<()>,
 }
 
 static SERVICE: Mutex<Option<Arc<Service>>> = Mutex::new(None);
@@ -115,7 +97,7 @@ pub fn existing() -> Option<Arc<Service>> {
 pub fn finish() {
     let service = lock(&SERVICE).take();
     drop(service);
-    WANTED.store(0, Ordering::Relaxed);
+    wanted::forget();
     announce::forget();
 }
 
@@ -136,7 +118,12 @@ pub fn enable(kind: ActivityKind, within: Option<ContextId>, on: bool) -> Answer
         None => has_records && (kind != ActivityKind::NVLINK || !on || announce::has_peers()),
     };
     if !possible {
-        return Err(CUptiResult::NOT_COMPATIBLE);
+        return match (on, within) {
+            (true, _) => Err(CUptiResult::NOT_COMPATIBLE),
+            (false, Some(_)) => Err(CUptiResult::INVALID_KIND),
+            // What cannot be enabled is disabled.
+            (false, None) => Ok(()),
+        };
     }
     if !on && existing().is_none() {
         return Ok(());
@@ -170,7 +157,7 @@ impl Service {
             context,
             buffer,
             translator,
-            enabled: Mutex::default(),
+            enabling: Mutex::default(),
         })
     }
 
@@ -179,34 +166,28 @@ impl Service {
             // What has been recorded is told as long as its kind is wanted.
             let _ = self.buffer.flush();
         }
-        let mut enabled = lock(&self.enabled);
-        match within {
-            Some(context) => {
-                enabled.within.insert((context, kind.0), on);
-            }
-            None if on => enabled.everywhere |= kind.bit(),
-            None => enabled.everywhere &= !kind.bit(),
-        }
+        let _enabling = lock(&self.enabling);
         // A kind is wanted before records of it come.
-        WANTED.store(enabled.anywhere(), Ordering::Relaxed);
+        let enabled = wanted::set(kind, within, on);
         self.apply(&enabled)?;
         if let Some(context) = within {
-            for (source, of) in SOURCES {
-                if of.contains(&kind) && source != Kind::CHILD_KERNEL {
-                    self.context
-                        .enable_kind_in(&self.buffer, context, source, Some(on))?;
-                }
+            let of_contexts = |(source, of): &(Kind, &[ActivityKind])| {
+                let has_contexts =
+                    !matches!(*source, Kind::CHILD_KERNEL | Kind::UNIFIED_MEMORY_COUNTER);
+                has_contexts && of.contains(&kind)
+            };
+            for (source, of) in SOURCES.into_iter().filter(of_contexts) {
+                let on = of.iter().any(|kind| enabled.has_in(*kind, context));
+                self.context
+                    .enable_kind_in(&self.buffer, context, source, Some(on))?;
             }
         }
         Ok(())
     }
 
     /// Switches the kinds of gputrail's records.
-    fn apply(&self, enabled: &Enabled) -> Answer {
-        let is_on = |kinds: &[ActivityKind]| {
-            let mut kinds = kinds.iter();
-            kinds.any(|kind| enabled.everywhere & kind.bit() != 0)
-        };
+    fn apply(&self, enabled: &wanted::Enabled) -> Answer {
+        let is_on = |kinds: &[ActivityKind]| kinds.iter().any(|kind| enabled.has(*kind));
         let calls = is_on(SOURCES[0].1);
         let external = calls && is_on(&[ActivityKind::EXTERNAL_CORRELATION]);
         let switch = |kind, on| self.context.enable_kind(&self.buffer, kind, on);
@@ -214,10 +195,9 @@ impl Service {
             switch(Kind::EXTERNAL_CORRELATION, false)?;
         }
         for (kind, of) in SOURCES {
-            // Children have the context of the kernel that launched them.
-            let anywhere = enabled.anywhere();
             let on = match kind {
-                Kind::CHILD_KERNEL => of.iter().any(|kind| anywhere & kind.bit() != 0),
+                // Records of these are told apart by the records that they belong to.
+                Kind::CHILD_KERNEL => of.iter().any(|kind| wanted::is_anywhere(*kind)),
                 _ => is_on(of),
             };
             switch(kind, on)?;
@@ -258,7 +238,7 @@ pub fn flush(forced: bool) -> Answer {
         service.flush(forced)?;
     }
     extension::flush(forced);
-    announce::new_objects(WANTED.load(Ordering::Relaxed), true);
+    announce::new_objects(wanted::anywhere(), true);
     sink::flush();
     Ok(())
 }
@@ -267,6 +247,6 @@ pub fn flush(forced: bool) -> Answer {
 pub fn last_words() {
     if sink::is_registered() {
         extension::flush(false);
-        announce::new_objects(WANTED.load(Ordering::Relaxed), true);
+        announce::new_objects(wanted::anywhere(), true);
     }
 }

@@ -7,6 +7,7 @@ use super::markers::Markers;
 use super::memory::Allocations;
 use super::record::{self, ActivityRecord, CdpKernel, Kernel4, object};
 use super::sink;
+use super::wanted::{self, is_anywhere, is_in};
 use crate::objects::{self, stream_id};
 use crate::{callback, text};
 use core::ffi::c_char;
@@ -18,20 +19,13 @@ use gputrail::record::{
 };
 use gputrail::tool::{Batch, WorkTimes, device_time_to_nanos, to_nanos};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `CUPTI_SYNCHRONIZATION_INVALID_VALUE`
 const INVALID: u32 = u32::MAX;
 
-/// The kinds whose records are put into the sink, bits of [`ActivityKind::bit`].
-pub static WANTED: AtomicU64 = AtomicU64::new(0);
 /// Whether kernels say when they were queued and submitted.
 pub static LATENCY: AtomicBool = AtomicBool::new(false);
-
-/// Whether records of `kind` are wanted.
-pub fn is_wanted(kind: ActivityKind) -> bool {
-    WANTED.load(Ordering::Relaxed) & kind.bit() != 0
-}
 
 /// Translates the batches of a buffer, one after the other.
 #[derive(Default)]
@@ -67,8 +61,7 @@ pub fn correlation(id: CorrelationId) -> u32 {
 impl Translator {
     /// Puts the records of a batch.
     pub fn add(&mut self, batch: Batch<'_>) {
-        let wanted = WANTED.load(Ordering::Relaxed);
-        announce::new_objects(wanted, false);
+        announce::new_objects(wanted::anywhere(), false);
         announce::thread(batch.thread());
         for record in batch.records() {
             self.put(record);
@@ -86,7 +79,7 @@ impl Translator {
             }
             Kind::MEMORY_SET => each(record, |set: &MemorySet| self.set(set, times(record))),
             Kind::MEMORY_ALLOCATION => each(record, |one: &Allocation| {
-                if is_wanted(ActivityKind::MEMORY) {
+                if is_in(ActivityKind::MEMORY, one.context) {
                     self.allocations.add(one);
                 }
             }),
@@ -98,7 +91,7 @@ impl Translator {
             Kind::OVERHEAD => each(record, |overhead: &Overhead| put_overhead(overhead)),
             Kind::MARKER => each(record, |marker: &Marker| self.markers.put(marker)),
             Kind::ENVIRONMENT => each(record, |reading: &Environment| {
-                if is_wanted(ActivityKind::ENVIRONMENT) {
+                if is_anywhere(ActivityKind::ENVIRONMENT) {
                     self.environments.add(reading);
                 }
             }),
@@ -125,7 +118,8 @@ impl Translator {
     fn kernel(&mut self, kernel: &KernelDispatch, times: WorkTimes) {
         let child = self.children.remove(&kernel.work.id);
         let kind = [ActivityKind::CONCURRENT_KERNEL, ActivityKind::KERNEL];
-        let Some(kind) = kind.into_iter().find(|kind| is_wanted(*kind)) else {
+        let context = kernel.work.context;
+        let Some(kind) = kind.into_iter().find(|kind| is_in(*kind, context)) else {
             return;
         };
         match child {
@@ -213,7 +207,7 @@ impl Translator {
         // CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC
         let flags = u8::from(is_asynchronous(copy.header));
         if copy.transfer == TransferKind::PEER_TO_PEER {
-            if !is_wanted(ActivityKind::MEMCPY2) {
+            if !is_in(ActivityKind::MEMCPY2, work.context) {
                 return;
             }
             let mut record = record::Memcpy2::blank();
@@ -231,7 +225,7 @@ impl Translator {
             record.dst_context_id = copy.destination_context.0;
             record.correlation_id = correlation(work.correlation);
             sink::put(&record);
-        } else if is_wanted(ActivityKind::MEMCPY) {
+        } else if is_in(ActivityKind::MEMCPY, work.context) {
             let mut record = record::Memcpy::blank();
             (record.copy_kind, record.flags) = (kind, flags);
             record.src_kind = copy.source_memory.0;
@@ -248,7 +242,7 @@ impl Translator {
 
     /// Pages of managed memory have moved.
     fn migration(&mut self, copy: &MemoryCopy, times: WorkTimes) {
-        if !is_wanted(ActivityKind::UNIFIED_MEMORY_COUNTER) {
+        if !is_anywhere(ActivityKind::UNIFIED_MEMORY_COUNTER) {
             return;
         }
         let mut record = record::UnifiedMemoryCounter2::blank();
@@ -269,7 +263,7 @@ impl Translator {
     }
 
     fn set(&mut self, set: &MemorySet, times: WorkTimes) {
-        if !is_wanted(ActivityKind::MEMSET) {
+        if !is_in(ActivityKind::MEMSET, set.work.context) {
             return;
         }
         let work = &set.work;
@@ -287,7 +281,7 @@ impl Translator {
     }
 
     fn counter(&mut self, counter: &UnifiedMemoryCounter) {
-        if !is_wanted(ActivityKind::UNIFIED_MEMORY_COUNTER) {
+        if !is_anywhere(ActivityKind::UNIFIED_MEMORY_COUNTER) {
             return;
         }
         let mut record = record::UnifiedMemoryCounter2::blank();
@@ -379,7 +373,7 @@ fn copy_kind(transfer: TransferKind) -> Option<u8> {
 fn put_call(call: &Api) {
     announce::thread(call.thread);
     let call_of = callback::activity(call.operation);
-    let Some((kind, cbid)) = call_of.filter(|(kind, _)| is_wanted(*kind)) else {
+    let Some((kind, cbid)) = call_of.filter(|(kind, _)| is_anywhere(*kind)) else {
         return;
     };
     let mut record = record::Api::blank();
@@ -394,7 +388,7 @@ fn put_call(call: &Api) {
 
 fn put_external(external: &ExternalCorrelation) {
     let is_known = (1..=5).contains(&external.kind.0);
-    if !is_wanted(ActivityKind::EXTERNAL_CORRELATION) || !is_known {
+    if !is_anywhere(ActivityKind::EXTERNAL_CORRELATION) || !is_known {
         return;
     }
     let mut record = record::ExternalCorrelation::blank();
@@ -409,7 +403,7 @@ fn put_wait(one: &Synchronization) {
     let work: &WorkHeader = &one.work;
     let stream = stream_id(work.stream, work.queue);
     match one.what {
-        SynchronizationType(what @ 1..=4) if is_wanted(ActivityKind::SYNCHRONIZATION) => {
+        SynchronizationType(what @ 1..=4) if is_in(ActivityKind::SYNCHRONIZATION, work.context) => {
             let mut record = record::Synchronization::blank();
             record.r#type = what.into();
             (record.start, record.end) = (nanos(work.enqueued), nanos(one.end));
@@ -422,7 +416,7 @@ fn put_wait(one: &Synchronization) {
             };
             sink::put(&record);
         }
-        SynchronizationType::MARKER if is_wanted(ActivityKind::CUDA_EVENT) => {
+        SynchronizationType::MARKER if is_in(ActivityKind::CUDA_EVENT, work.context) => {
             let mut record = record::CudaEvent::blank();
             record.correlation_id = correlation(work.correlation);
             (record.context_id, record.stream_id) = (work.context.0, stream);
@@ -434,7 +428,7 @@ fn put_wait(one: &Synchronization) {
 }
 
 fn put_overhead(overhead: &Overhead) {
-    if !is_wanted(ActivityKind::OVERHEAD) {
+    if !is_anywhere(ActivityKind::OVERHEAD) {
         return;
     }
     let mut record = record::Overhead::blank();
@@ -452,7 +446,7 @@ fn put_overhead(overhead: &Overhead) {
 }
 
 fn put_preemption(one: &Preemption) {
-    if !is_wanted(ActivityKind::PREEMPTION) {
+    if !is_anywhere(ActivityKind::PREEMPTION) {
         return;
     }
     let mut record = record::Preemption::blank();
