@@ -15,6 +15,7 @@ static gputrail_buffer values;
 static gputrail_counting_options options;
 static gputrail_counter_definition definitions[64];
 static gputrail_agent_id agent;
+static gputrail_metric_part parts[4];
 
 /* What came in a buffer. */
 typedef struct {
@@ -29,6 +30,7 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
     size_t count;
     /* A source may wait for the end of a callback. */
     EXPECT(gputrail_counters(agent, definitions, 64, &count), GPUTRAIL_BUSY);
+    EXPECT(gputrail_metric_parts(agent, "CPUS_UTILIZED", parts, 4, &count), GPUTRAIL_BUSY);
     EXPECT(gputrail_context_count(other, values, agent, &options), GPUTRAIL_BUSY);
     while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK) {
         if (record->kind == GPUTRAIL_KIND_COUNTER_VALUE) {
@@ -53,6 +55,31 @@ static void replayed(gputrail_callback *callback, void *user_data) {
     CHECK(callback->passes_done == 1 + (uint32_t)(passes_told % 2));
     passes_told++;
     last_passes_told += callback->passes_done == callback->passes;
+}
+
+/* What metrics are computed from, and their values by totals. */
+static void metrics(gputrail_agent_id of) {
+    gputrail_named_value given[2];
+    double value = 0;
+    size_t count = 0;
+    EXPECT(gputrail_metric_parts(of, "CPUS_UTILIZED", parts, 4, &count), GPUTRAIL_OK);
+    CHECK(count == 2 && strcmp(parts[0].name, "TASK_CLOCK") == 0 && parts[0].is_property == 0);
+    CHECK(strcmp(parts[1].name, "KERNEL_TIME") == 0 && parts[1].is_property == 1);
+    EXPECT(gputrail_metric_parts(of, "CPUS_UTILIZED", parts, 1, &count), GPUTRAIL_TOO_SMALL);
+    EXPECT(gputrail_metric_parts(of, "CPUS_UTILISED", parts, 4, &count), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_metric_parts(of, "TASK_CLOCK", parts, 4, &count), GPUTRAIL_INVALID_ARGUMENT);
+    EXPECT(gputrail_metric_parts(999, "CPUS_UTILIZED", parts, 4, &count), GPUTRAIL_NO_SUCH_AGENT);
+    EXPECT(gputrail_metric_parts(of, NULL, parts, 4, &count), GPUTRAIL_NULL_POINTER);
+    given[0].name = "TASK_CLOCK";
+    given[0].value = 3000;
+    given[1].name = "KERNEL_TIME";
+    given[1].value = 1500;
+    EXPECT(gputrail_metric_value(of, "CPUS_UTILIZED", given, 2, &value), GPUTRAIL_OK);
+    CHECK(value == 2);
+    EXPECT(gputrail_metric_value(of, "CPUS_UTILIZED", given, 1, &value), GPUTRAIL_NOT_FOUND);
+    EXPECT(gputrail_metric_value(of, "CPUS_UTILIZED", NULL, 2, &value), GPUTRAIL_NULL_POINTER);
+    given[1].value = 0;
+    EXPECT(gputrail_metric_value(of, "CPUS_UTILIZED", given, 2, &value), GPUTRAIL_NO_VALUE);
 }
 
 int main(void) {
@@ -85,6 +112,7 @@ int main(void) {
     options.counters = "TASK_CLOCK,PAGE_FAULTS";
     EXPECT(gputrail_counting_agents(agents, 4, &count), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_counters(1, definitions, 64, &count), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_metric_parts(1, "CPUS_UTILIZED", parts, 4, &count), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_context_count(context_of(1), buffer_of(1), 1, &options), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_initialise(), GPUTRAIL_OK);
     EXPECT(gputrail_observe_opencl(), GPUTRAIL_OK);
@@ -119,6 +147,7 @@ int main(void) {
     EXPECT(gputrail_counters(agent, definitions, 1, &count), GPUTRAIL_TOO_SMALL);
     EXPECT(gputrail_counters(999, definitions, 64, &count), GPUTRAIL_NO_SUCH_AGENT);
     EXPECT(gputrail_counters(agent, definitions, 64, NULL), GPUTRAIL_NULL_POINTER);
+    metrics(agent);
 
     options.counters = "TASK_CLOK";
     EXPECT(gputrail_context_count(counting, values, agent, &options), GPUTRAIL_NOT_FOUND);

@@ -223,6 +223,11 @@ impl DeviceCounters {
         lock_std(&self.0).configured.is_some()
     }
 
+    /// Whether a thread writes the records.
+    pub(super) fn has_writer(&self) -> bool {
+        lock_std(&self.0).host.is_some()
+    }
+
     /// Sets the thread that writes the records.
     pub(super) fn set_writer(&self, host: HostThread, recorder: Option<Recorder>) {
         lock_std(&self.0).host = Some((host, recorder));

@@ -312,6 +312,18 @@ impl Runtime {
         });
     }
 
+    /// Has the values of a device's counters written, from when they are first configured.
+    pub(super) fn serve_counters(&self, number: usize) {
+        let device = &self.devices[number];
+        if !device.counters.is_configured() || device.counters.has_writer() {
+            return;
+        }
+        self.machine.borrow_mut().watch(device.compute);
+        if let Some((host, _)) = self.new_thread(&format!("sim counters {number}")) {
+            device.counters.set_writer(host, self.recorder.clone());
+        }
+    }
+
     /// Runs the program to its end.
     pub(super) fn run(self: &Rc<Self>) -> Result<(), SimulationError> {
         for (number, device) in self.devices.iter().enumerate() {
@@ -321,12 +333,7 @@ impl Runtime {
                     device.sampler.set_writer(host, self.recorder.clone());
                 }
             }
-            if device.counters.is_configured() {
-                self.machine.borrow_mut().watch(device.compute);
-                if let Some((host, _)) = self.new_thread(&format!("sim counters {number}")) {
-                    device.counters.set_writer(host, self.recorder.clone());
-                }
-            }
+            self.serve_counters(number);
         }
         self.start_readings();
         for number in 0..self.devices.len() {

@@ -8,10 +8,10 @@ use super::groups::{EventGroup, Group, Mode, Table, table};
 use crate::result::{Answer, CUptiResult};
 use gputrail::record::{
     ALL_INSTANCES, AgentId, ContextId, CounterInvalid, CounterValue, KernelDispatch, Kind, Nanos,
-    Queue, QueueId, StringId,
+    StringId,
 };
 use gputrail::tool::counting::{CounterSet, CountingMode};
-use gputrail::tool::{self, Buffer, BufferOptions, Context, RecordFormat, Status, describe};
+use gputrail::tool::{self, Buffer, BufferOptions, Context, RecordFormat, Status};
 use gputrail_abi::lock;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -83,8 +83,12 @@ impl Engine {
                 Way::Kernels => {
                     let agent = *agent;
                     let choose = move |dispatch: &KernelDispatch| {
-                        let of = (agent, context_of(dispatch.work.queue)?);
-                        Some(table().chosen.get(&of)?.handle())
+                        let mut table = table();
+                        let work = &dispatch.work;
+                        let set = table.chosen.get(&(agent, work.context))?.handle();
+                        let calls = &mut table.calls;
+                        calls.entry(work.correlation).or_insert((work.context, 0)).1 += 1;
+                        Some(set)
                     };
                     context.count_chosen(&buffer, agent, choose, count_kernel)?;
                 }
@@ -140,10 +144,6 @@ fn failed(error: tool::Error) -> CUptiResult {
     }
 }
 
-fn context_of(queue: QueueId) -> Option<ContextId> {
-    describe::<Queue>(queue).ok().map(|queue| queue.context)
-}
-
 /// The name of a counter in records.
 fn name_of(counter: StringId) -> Option<Arc<str>> {
     static NAMES: Mutex<Option<HashMap<StringId, Arc<str>>>> = Mutex::new(None);
@@ -191,10 +191,10 @@ fn count_kernel(values: &[CounterValue]) {
     let Some(first) = values.first() else {
         return;
     };
-    let Some(context) = context_of(first.queue) else {
+    let mut table = table();
+    let Some(context) = table.ended(first.correlation) else {
         return;
     };
-    let mut table = table();
     if table.manner(context).mode != Mode::Kernel {
         return;
     }
@@ -343,6 +343,7 @@ pub fn disable(change: impl FnOnce(&mut Table) -> Answer) -> Answer {
     drop(before);
     if plan.ways.is_empty() {
         *engine = None;
+        table().calls.clear();
     }
     Ok(())
 }
@@ -397,6 +398,7 @@ pub fn finish() {
     let mut table = table();
     let chosen = std::mem::take(&mut table.chosen);
     table.groups.clear();
+    table.calls.clear();
     table.manners.clear();
     drop(table);
     drop(chosen);

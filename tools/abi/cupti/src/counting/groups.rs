@@ -7,7 +7,7 @@ use super::catalogue::{self, Family};
 use crate::objects::{self, CUcontext};
 use crate::result::{Answer, CUptiResult};
 use core::ffi::c_void;
-use gputrail::record::{AgentId, ContextId};
+use gputrail::record::{AgentId, ContextId, CorrelationId};
 use gputrail::tool::counting::CounterSet;
 use gputrail_abi::lock;
 use std::collections::{BTreeMap, HashMap};
@@ -145,6 +145,8 @@ pub struct Table {
     pub manners: HashMap<ContextId, Manner>,
     /// What is counted of kernels, by their device and context.
     pub chosen: HashMap<(AgentId, ContextId), Arc<CounterSet>>,
+    /// The contexts of calls, with the number of their kernels that are being counted: values have the call alone.
+    pub calls: HashMap<CorrelationId, (ContextId, u32)>,
     made: usize,
 }
 
@@ -179,6 +181,17 @@ impl Table {
     /// How a context counts.
     pub fn manner(&self, context: ContextId) -> Manner {
         self.manners.get(&context).copied().unwrap_or_default()
+    }
+
+    /// A kernel of `call` has ended: its context.
+    pub fn ended(&mut self, call: CorrelationId) -> Option<ContextId> {
+        let (context, kernels) = self.calls.get_mut(&call)?;
+        let context = *context;
+        *kernels -= 1;
+        if *kernels == 0 {
+            self.calls.remove(&call);
+        }
+        Some(context)
     }
 
     /// The group with this handle.
