@@ -4,10 +4,11 @@
 use gputrail::tool::program;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ffi::{CStr, CString, OsStr, c_char};
+use std::ffi::{CStr, CString, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// The file of gputrail's library, and its soname.
@@ -36,12 +37,7 @@ fn load(inside: *const ()) -> Result<(), String> {
     {
         return Ok(());
     }
-    // SAFETY: the text of the latest failure of this thread, or null.
-    let reason = unsafe { libc::dlerror().as_ref() };
-    // SAFETY: it ends with a 0, and is copied before another call of the loader.
-    let reason = reason.map_or(Cow::Borrowed("no reason given"), |reason| unsafe {
-        CStr::from_ptr(reason).to_string_lossy()
-    });
+    let reason = failure();
     Err(format!(
         "libgputrail.so.0 is not found ({reason}): write it beside this library with `gputrail library libgputrail.so.0`, \
          or name its folder in LD_LIBRARY_PATH"
@@ -52,6 +48,60 @@ fn load(inside: *const ()) -> Result<(), String> {
 fn open(name: &CStr, how: i32) -> bool {
     // SAFETY: a text that ends with a 0. The library's initialisation is gputrail's own.
     !unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | how) }.is_null()
+}
+
+/// Whether gputrail's library is in the process. Then it is loading this library as a tool, or the program's first call
+/// prepares it.
+pub fn is_loaded() -> bool {
+    open(LIBRARY, libc::RTLD_NOLOAD)
+}
+
+/// A function of gputrail's library, if that is in the process and has it.
+pub fn function(name: &CStr) -> Option<NonNull<c_void>> {
+    // SAFETY: asks for a library that is loaded already.
+    let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) };
+    NonNull::new(library).and_then(|library| UserLibrary(library).function(name))
+}
+
+/// A library of the user's, which stays loaded.
+pub struct UserLibrary(NonNull<c_void>);
+
+impl UserLibrary {
+    /// Opens the library `path`. It finds the functions of the library that `inside` is a function of, also if it is not
+    /// linked with that.
+    ///
+    /// # Errors
+    ///
+    /// The loader's reason.
+    pub fn open(path: &OsStr, inside: *const ()) -> Result<UserLibrary, String> {
+        if let Some(own) = file_of(inside)
+            && let Ok(own) = CString::new(own.as_os_str().as_bytes())
+        {
+            open(&own, libc::RTLD_NOLOAD | libc::RTLD_GLOBAL);
+        }
+        let name = CString::new(path.as_bytes()).map_err(|error| error.to_string())?;
+        // SAFETY: opens a library, whose constructors run; the user requests it.
+        let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        NonNull::new(library)
+            .map(UserLibrary)
+            .ok_or_else(|| failure().into_owned())
+    }
+
+    /// A function of the library.
+    pub fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
+        // SAFETY: an open library, and a name that ends with a 0.
+        NonNull::new(unsafe { libc::dlsym(self.0.as_ptr(), name.as_ptr()) })
+    }
+}
+
+/// The loader's reason for the latest failure of this thread.
+fn failure() -> Cow<'static, str> {
+    // SAFETY: the text of the latest failure, or null.
+    let reason = unsafe { libc::dlerror().as_ref() };
+    // SAFETY: it ends with a 0, and is copied before another call of the loader.
+    reason.map_or(Cow::Borrowed("no reason given"), |reason| unsafe {
+        CStr::from_ptr(reason).to_string_lossy().into_owned().into()
+    })
 }
 
 /// The file of the library that `address` lies in.

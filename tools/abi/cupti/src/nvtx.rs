@@ -5,8 +5,6 @@ use crate::load::prepared;
 use core::ffi::{CStr, c_int, c_void};
 use gputrail_abi::contained;
 
-const GPUTRAIL: &CStr = c"libgputrail.so.0";
-
 /// A function by which NVTX initialises a library: it answers 0 if the library takes no markers.
 type Initialise = unsafe extern "C" fn(*mut c_void) -> c_int;
 
@@ -18,21 +16,13 @@ type Initialise = unsafe extern "C" fn(*mut c_void) -> c_int;
 unsafe fn forward(name: &CStr, argument: *mut c_void) -> c_int {
     let function = contained(|| {
         prepared().ok()?;
-        // SAFETY: asks for a library that is loaded already.
-        let library =
-            unsafe { libc::dlopen(GPUTRAIL.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) };
-        if library.is_null() {
-            return None;
-        }
-        // SAFETY: an open library, and a name that ends with a 0.
-        let function = unsafe { libc::dlsym(library, name.as_ptr()) };
-        (!function.is_null()).then_some(function)
+        gputrail_abi::function(name)
     });
     let Some(function) = function.flatten() else {
         return 0;
     };
     // SAFETY: gputrail's functions of these names have this type.
-    let function = unsafe { core::mem::transmute::<*mut c_void, Initialise>(function) };
+    let function = unsafe { core::mem::transmute::<*mut c_void, Initialise>(function.as_ptr()) };
     // SAFETY: the caller's promise.
     unsafe { function(argument) }
 }

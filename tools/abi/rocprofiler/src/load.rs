@@ -7,9 +7,9 @@ use crate::types::{Answer, Failure, Settings, Status};
 use crate::{errors, rocprofiler_version_major, settings};
 use core::ffi::{CStr, c_void};
 use gputrail::tool::{Finaliser, Tool};
+use gputrail_abi::UserLibrary;
 use std::error::Error;
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 const TOOL_VARIABLE: &str = "ROCP_TOOL_LIB";
 /// Names a file with definitions of metrics.
 const METRICS_VARIABLE: &str = "ROCP_METRICS";
-const GPUTRAIL: &CStr = c"libgputrail.so.0";
 
 gputrail::tool!(c"librocprofiler64", initialise);
 
@@ -33,10 +32,7 @@ static LOADED: extern "C" fn() = loaded;
 
 extern "C" fn loaded() {
     gputrail_abi::contained(|| {
-        // SAFETY: asks for a library that is loaded already.
-        let found = unsafe { libc::dlopen(GPUTRAIL.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) };
-        // Where gputrail is in the process, it is loading this library as a tool, or the program's first call prepares it.
-        if found.is_null()
+        if !gputrail_abi::is_loaded()
             && let Err(failure) = prepared()
             && std::env::var_os(TOOL_VARIABLE).is_some()
         {
@@ -95,22 +91,17 @@ fn load_tool() -> bool {
     let Some(path) = std::env::var_os(TOOL_VARIABLE).filter(|path| !path.is_empty()) else {
         return false;
     };
-    let Ok(name) = CString::new(path.as_bytes()) else {
-        return false;
+    let tool = match UserLibrary::open(&path, rocprofiler_version_major as *const ()) {
+        Ok(tool) => tool,
+        Err(reason) => {
+            message(TOOL_VARIABLE, &reason);
+            return false;
+        }
     };
-    make_global();
-    // SAFETY: opens a library, whose constructors run; the user requests it.
-    let tool = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    if tool.is_null() {
-        // SAFETY: the text of the latest failure of this thread, or null.
-        let reason = unsafe { libc::dlerror().as_ref() };
-        // SAFETY: it ends with a 0, and is copied before another call of the loader.
-        let reason = reason.map(|reason| unsafe { CStr::from_ptr(reason) }.to_string_lossy());
-        message(TOOL_VARIABLE, &reason.unwrap_or_default());
-        return false;
-    }
-    // SAFETY: an open library, and names that end with a 0.
-    let find = |name: &CStr| unsafe { libc::dlsym(tool, name.as_ptr()) };
+    let find = |name: &CStr| {
+        let function = tool.function(name);
+        function.map_or(std::ptr::null_mut(), NonNull::as_ptr)
+    };
     UNLOAD.store(find(c"OnUnloadTool"), Ordering::Release);
     let (with_settings, without) = (find(c"OnLoadToolProp"), find(c"OnLoadTool"));
     if !with_settings.is_null() {
@@ -149,20 +140,6 @@ extern "C" fn unload() {
         let unload = unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(unload) };
         // SAFETY: the tool's function for this.
         unsafe { unload() };
-    }
-}
-
-/// Has tools find the functions of this library, also those that are not linked with it.
-fn make_global() {
-    // SAFETY: zeros are a valid value of this structure of pointers.
-    let mut own: libc::Dl_info = unsafe { std::mem::zeroed() };
-    let inside = rocprofiler_version_major as *const c_void;
-    // SAFETY: any address may be asked about, and there is a place for the answer; the name is the loader's, which lasts.
-    unsafe {
-        if libc::dladdr(inside, &mut own) != 0 && !own.dli_fname.is_null() {
-            let how = libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_GLOBAL;
-            libc::dlopen(own.dli_fname, how);
-        }
     }
 }
 
