@@ -501,6 +501,8 @@ impl Recorder {
     /// committed is written, or will be soon by the parent.
     pub(crate) fn exit(&self) {
         self.board.ranges().finish(self.names());
+        // Ends the periods in progress.
+        self.board.counting().flush();
         if self.outlives_exit() {
             self.buffer.mapping().exit();
         }

@@ -1,7 +1,7 @@
 //! Libraries that a program is linked with, or opens itself: they prepare gputrail's library, as such a program in C does.
 
 use super::Error;
-use super::functions::act;
+use super::functions::{act, value};
 
 /// Prepares the library for the program. A tool finds it prepared. May be called again, which changes nothing.
 ///
@@ -10,6 +10,11 @@ use super::functions::act;
 /// `NOT_AVAILABLE` if `libgputrail.so.0` is not in the process, or cannot work in it.
 pub fn initialise() -> Result<(), Error> {
     act!(gputrail_initialise())
+}
+
+/// Whether `libgputrail.so.0` is in the process, and is prepared for the program or for tools.
+pub fn is_initialised() -> bool {
+    value!(gputrail_is_initialised()).is_ok_and(|is: i32| is != 0)
 }
 
 /// Has the OpenCL loader put the library between the program and the runtimes, before the program's first OpenCL call.

@@ -336,6 +336,10 @@ impl CsvFolder {
                 continue;
             };
             *has_rows = true;
+            // The text of an invalid value is its reason.
+            if matches!(argument.value, Value::Text(_)) {
+                continue;
+            }
             let value = text(argument.value);
             let fields = [
                 Field::Text(slice.name),

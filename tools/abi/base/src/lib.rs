@@ -50,10 +50,9 @@ fn open(name: &CStr, how: i32) -> bool {
     !unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | how) }.is_null()
 }
 
-/// Whether gputrail's library is in the process. Then it is loading this library as a tool, or the program's first call
-/// prepares it.
-pub fn is_loaded() -> bool {
-    open(LIBRARY, libc::RTLD_NOLOAD)
+/// Whether gputrail is in the process and is initialised. Then it is loading this library as a tool.
+pub fn is_initialised() -> bool {
+    open(LIBRARY, libc::RTLD_NOLOAD) && program::is_initialised()
 }
 
 /// A function of gputrail's library, if that is in the process and has it.

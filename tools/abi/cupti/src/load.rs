@@ -32,7 +32,7 @@ static LOADED: extern "C" fn() = loaded;
 
 extern "C" fn loaded() {
     gputrail_abi::contained(|| {
-        if !gputrail_abi::is_loaded()
+        if !gputrail_abi::is_initialised()
             && prepared().is_err()
             && std::env::var_os(INJECTION_VARIABLE).is_some()
             && let Some(Err(text)) = PREPARED.get()

@@ -32,7 +32,7 @@ static LOADED: extern "C" fn() = loaded;
 
 extern "C" fn loaded() {
     gputrail_abi::contained(|| {
-        if !gputrail_abi::is_loaded()
+        if !gputrail_abi::is_initialised()
             && let Err(failure) = prepared()
             && std::env::var_os(TOOL_VARIABLE).is_some()
         {
