@@ -1,5 +1,5 @@
-/* Calls every function of CUPTI's Event and Metric APIs, and provokes every status that its text documents, as far as it can
-   happen here. It is linked with the library. Compiled as C and as C++. */
+/* Calls every function of CUPTI's Event and Metric APIs and that of PC sampling, and provokes every status that its text
+   documents, as far as it can happen here. It is linked with the library. Compiled as C and as C++. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include "cupti.h"
 #include <CL/cl.h>
@@ -658,6 +658,45 @@ static void metrics(void) {
         CUPTI_ERROR_INVALID_EVENT_VALUE);
 }
 
+/* Samples of the program counter, and source-level records. */
+static void samples(int is_counted) {
+    CUpti_ActivityPCSamplingConfig config;
+    memset(&config, 0, sizeof config);
+    config.size = sizeof config;
+    config.samplingPeriod = CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MID;
+    EXPECT(cuptiActivityConfigurePCSampling(context, NULL), CUPTI_ERROR_INVALID_PARAMETER);
+    EXPECT(cuptiActivityConfigurePCSampling(NULL, &config), CUPTI_ERROR_INVALID_PARAMETER);
+    EXPECT(cuptiActivityConfigurePCSampling((CUcontext)nowhere, &config), CUPTI_ERROR_INVALID_PARAMETER);
+    config.size = 4;
+    EXPECT(cuptiActivityConfigurePCSampling(context, &config), CUPTI_ERROR_INVALID_PARAMETER);
+    config.size = sizeof config;
+    config.samplingPeriod = CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_INVALID;
+    EXPECT(cuptiActivityConfigurePCSampling(context, &config), CUPTI_ERROR_INVALID_PARAMETER);
+    config.samplingPeriod = (CUpti_ActivityPCSamplingPeriod)6;
+    EXPECT(cuptiActivityConfigurePCSampling(context, &config), CUPTI_ERROR_INVALID_PARAMETER);
+    config.samplingPeriod = CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MID;
+    config.samplingPeriod2 = 4;
+    EXPECT(cuptiActivityConfigurePCSampling(context, &config), CUPTI_ERROR_INVALID_PARAMETER);
+    config.samplingPeriod2 = 32;
+    EXPECT(cuptiActivityConfigurePCSampling(context, &config), CUPTI_ERROR_INVALID_PARAMETER);
+    /* Processors are sampled by time. */
+    config.samplingPeriod2 = 5;
+    EXPECT(
+        cuptiActivityConfigurePCSampling(context, &config),
+        is_counted ? CUPTI_ERROR_INVALID_OPERATION : CUPTI_ERROR_NOT_SUPPORTED);
+    if (!is_counted) {
+        OK(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR));
+        OK(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION));
+        OK(cuptiActivityEnableContext(context, CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS));
+        launch(1);
+        OK(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR));
+        OK(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION));
+        OK(cuptiActivityDisableContext(context, CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS));
+    }
+    EXPECT(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_EVENT), CUPTI_ERROR_NOT_COMPATIBLE);
+    EXPECT(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_METRIC_INSTANCE), CUPTI_ERROR_NOT_COMPATIBLE);
+}
+
 int main(void) {
     static const char *text = "kernel void work(global int *data) { data[get_global_id(0)] += 1; }";
     cl_platform_id platform;
@@ -682,7 +721,9 @@ int main(void) {
     domains();
     events();
     group_attributes();
+    samples(0);
     kernels();
+    samples(1);
     continuously();
     sets();
     replays();

@@ -12,9 +12,9 @@ use crate::{text, with_gputrail};
 use gputrail::record::{
     AccessDirection, AgentId, ContextId, Domain, InstructionClass, InstructionCorrelation,
     InstructionCount, InstructionType, Kind, NotIssued, RecordRef, SampleAggregate, SamplingTotals,
-    SourceLocator, StallReason,
+    SamplingUnit, SourceLocator, StallReason,
 };
-use gputrail::tool::sampling::{Deliver, PeriodLevel, SamplingPeriod};
+use gputrail::tool::sampling::{Configuration, Deliver, PeriodLevel, SamplingPeriod};
 use gputrail::tool::{
     self, Batch, Buffer, BufferOptions, Callback, Context, Policy, RecordFormat, Status, Subscriber,
 };
@@ -290,20 +290,18 @@ pub unsafe extern "C" fn cuptiActivityConfigurePCSampling(
         if engine::is_set(of.id) {
             return Err(CUptiResult::INVALID_OPERATION);
         }
-        let possible = match tool::sampling::configurations(of.agent) {
-            Ok(possible) => possible,
-            Err(error) if error.status == Status::NO_SUCH_AGENT => Vec::new(),
-            Err(error) => return Err(failed(error)),
-        };
-        if possible.is_empty() {
-            return Err(CUptiResult::NOT_SUPPORTED);
-        }
         let period = SamplingPeriod {
             level: PeriodLevel(level),
             exponent,
         };
         let mut state = lock(&STATE);
         let state = state.get_or_insert_default();
+        // A device that is sampled offers no other period.
+        drop(state.recording.take());
+        if let Err(refused) = check(of.agent, exponent) {
+            let _ = state.update();
+            return Err(refused);
+        }
         let before = state.asked.periods.insert(of.agent, period);
         let updated = state.update();
         if updated.is_err() {
@@ -315,6 +313,23 @@ pub unsafe extern "C" fn cuptiActivityConfigurePCSampling(
         }
         updated
     })
+}
+
+/// Whether an agent can be sampled, if `exponent` is not 0 once in 2 to that many cycles.
+fn check(agent: AgentId, exponent: u32) -> Answer {
+    let possible = match tool::sampling::configurations(agent) {
+        Ok(possible) => possible,
+        Err(error) if error.status == Status::NO_SUCH_AGENT => Vec::new(),
+        Err(error) => return Err(failed(error)),
+    };
+    let fits = |one: &Configuration| {
+        let cycles = 1 << exponent;
+        one.unit == SamplingUnit::CYCLES && (one.min..=one.max).contains(&cycles)
+    };
+    match possible.is_empty() || exponent != 0 && !possible.iter().any(fits) {
+        true => Err(CUptiResult::NOT_SUPPORTED),
+        false => Ok(()),
+    }
 }
 
 /// Whether records of one of these kinds are wanted.
