@@ -137,7 +137,6 @@ impl ValueRecords {
 
     /// The records of `subject`, whose counters have these values in the order of the set, as its vendor's library has
     /// computed them; `Err` for all of them without values.
-    #[cfg(feature = "layer")]
     pub fn of_numbers(
         &self,
         subject: &Subject,
@@ -153,6 +152,23 @@ impl ValueRecords {
                 Ok(Some(value)) => *record = record.with_double(*value),
                 Ok(None) => record.invalid = CounterInvalid::MISSING,
                 Err(reason) => record.invalid = reason,
+            }
+        }
+        records
+    }
+
+    /// [`ValueRecords::of_numbers`], of values each of which may be invalid.
+    #[cfg(feature = "layer")]
+    pub fn of_results(
+        &self,
+        subject: &Subject,
+        values: &[Result<f64, CounterInvalid>],
+    ) -> Vec<CounterValue> {
+        let numbers: Vec<f64> = values.iter().map(|value| value.unwrap_or(0.0)).collect();
+        let mut records = self.of_numbers(subject, Ok(&numbers));
+        for (record, value) in records.iter_mut().zip(values) {
+            if let Err(reason) = value {
+                (record.value, record.invalid) = (0, *reason);
             }
         }
         records

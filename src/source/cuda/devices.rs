@@ -37,8 +37,8 @@ pub struct Device {
 /// The least compute capability that CUPTI samples, and whose kernels its range profiler counts: 7.0.
 const LEAST_SAMPLED: u32 = 70;
 const LEAST_COUNTED: u32 = 70;
-/// The interfaces that count on devices and with libraries that are too old for the range profiler.
-pub(super) const NOT_USED: &str = "The Event and Metric APIs, by which CUPTI before CUDA 13.0 counts on older devices, are not used";
+/// Which libcupti counts on devices that are too old for the range profiler.
+pub(super) const WHERE_USED: &str = "A libcupti before CUDA 13.0 counts on devices below compute capability 7.5 by its Event and Metric APIs; GPUTRAIL_CUPTI names one";
 
 impl Device {
     /// The ways in which it can be sampled.
@@ -57,20 +57,20 @@ impl Device {
     }
 
     /// How its kernels are counted.
-    ///
-    /// # Errors
-    ///
-    /// A sentence that says why they are not.
-    pub fn counting(&self) -> Result<&'static str, String> {
-        match self.capability {
-            LEAST_COUNTED.. => Ok(
-                "metrics of its chip (gputrail counters list --chip NAME), of each kernel, by libcupti of CUDA 12.6 or later",
-            ),
-            _ => Err(format!(
-                "nothing is counted on {}: its compute capability is below 7.0. {NOT_USED}",
-                self.architecture
-            )),
+    pub fn counting(&self) -> &'static str {
+        match self.is_counted_by_events() {
+            false => {
+                "metrics of its chip (gputrail counters list --chip NAME), of each kernel or range, by libcupti of CUDA 12.6 or later"
+            }
+            true => {
+                "its events and metrics (gputrail counters list --agent cuda:N), of each kernel, by libcupti before CUDA 13"
+            }
         }
+    }
+
+    /// Whether it is too old for the range profiler, so that CUPTI's Event and Metric APIs alone count on it.
+    pub fn is_counted_by_events(&self) -> bool {
+        self.capability < LEAST_COUNTED
     }
 }
 
@@ -169,22 +169,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_that_is_too_old_to_be_counted_says_which_interface_would() {
+    fn a_device_that_is_too_old_for_the_range_profiler_says_how_it_is_counted() {
         let of = |capability| Device {
             capability,
-            architecture: format!("sm_{capability}"),
             ..Device::default()
         };
-        assert!(
-            of(70)
-                .counting()
-                .is_ok_and(|how| how.contains("--chip NAME"))
-        );
-        let reason = of(61).counting().unwrap_err();
-        assert!(
-            reason.contains("sm_61: its compute capability is below 7.0"),
-            "{reason}"
-        );
-        assert!(reason.contains("The Event and Metric APIs"), "{reason}");
+        assert!(of(70).counting().contains("--chip NAME"));
+        assert!(of(61).counting().contains("its events and metrics"));
     }
 }

@@ -150,7 +150,7 @@ macro_rules! functions {
     ($(#[$meta:meta])* $table:ident { $($name:ident($($type:ty),*);)* }) => {
         $(#[$meta])*
         #[allow(non_snake_case)]
-        pub(super) struct $table {
+        pub(in crate::source::cuda) struct $table {
             $(pub $name: Option<unsafe extern "C" fn($($type),*) -> i32>,)*
         }
 
@@ -165,6 +165,8 @@ macro_rules! functions {
         }
     };
 }
+
+pub(super) use functions;
 
 #[cfg(feature = "layer")]
 functions! {
@@ -240,6 +242,7 @@ functions! {
         cuDeviceGetPCIBusId(*mut c_char, i32, i32);
         cuStreamGetCtx(*mut c_void, *mut *mut c_void);
         cuStreamIsCapturing(*mut c_void, *mut i32);
+        cuStreamSynchronize(*mut c_void);
     }
 }
 

@@ -20,6 +20,7 @@ mod counts;
 mod cupti;
 mod devices;
 mod environment;
+mod events;
 mod ffi;
 #[cfg(feature = "layer")]
 mod functions;
@@ -53,6 +54,7 @@ mod wheels;
 pub use cupti::{CuptiError, locate};
 pub use devices::{Device, EnumerateError, enumerate};
 pub use environment::{INJECTION_VARIABLE, NEXT_VARIABLE, SERIALIZE_VARIABLE};
+pub use events::event_counters;
 pub use library::CUPTI_VARIABLE;
 #[cfg(all(feature = "capi", feature = "layer"))]
 pub(super) use objects::{find_context, find_stream};

@@ -236,6 +236,7 @@ impl Translation<'_> {
 
     fn kernel(&mut self, record: Kernel) {
         let mut work = work!(record);
+        super::counting::note_time(record.correlation, record.end.saturating_sub(record.start));
         (work.times.queued, work.times.submitted) = (record.queued, record.submitted);
         let Some(mut origin) = self.begin(&work, Kind::KERNEL_DISPATCH) else {
             return;

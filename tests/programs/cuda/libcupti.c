@@ -211,6 +211,7 @@ static void external(uint32_t id) {
 }
 
 static void profile(uintptr_t context, const struct standin_work *work);
+static void count_events(const struct standin_work *work);
 
 /* The latest call that enqueued work. */
 static uint32_t latest_call;
@@ -219,6 +220,7 @@ static void work(const struct standin_work *work) {
     latest_call = work->id;
     sample(work);
     profile(1, work);
+    count_events(work);
     int untimed = fault("untimed");
     uint64_t start = untimed ? 0 : work->start, end = untimed ? 0 : work->end;
     pthread_mutex_lock(&lock);
@@ -848,6 +850,8 @@ int cuptiGetSassToSourceCorrelation(struct line *parameters) {
     return 999;
 }
 #endif
+
+#include "events.c"
 
 #ifdef WITHOUT_PROFILER
 static void profile(uintptr_t context, const struct standin_work *work) { (void)context, (void)work; }

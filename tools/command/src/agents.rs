@@ -79,9 +79,8 @@ fn describe_cuda(
         ),
     };
     let counted = match (cupti, device.counting()) {
-        (Ok(_), Ok(counted)) => counted.to_owned(),
-        (_, Err(reason)) => reason,
-        (Err(_), Ok(_)) => "nothing, without libcupti".to_owned(),
+        (Ok(_), counted) => counted.to_owned(),
+        (Err(_), _) => "nothing, without libcupti".to_owned(),
     };
     let attributes = [
         ("kind", "GPU".to_owned()),

@@ -305,22 +305,21 @@ impl Of {
     }
 }
 
-/// Why a device of CUDA has no list of counters of its own.
-fn about_cuda(number: &str) -> Result<anyhow::Error, anyhow::Error> {
+/// The events and metrics of a device of CUDA that is too old to have those of its chip.
+fn counters_of_cuda(number: &str) -> Result<Architecture, anyhow::Error> {
     let devices = cuda::enumerate().map_err(|error| anyhow!("{error}"))?;
-    let device = number
-        .parse()
-        .ok()
-        .and_then(|number: usize| devices.get(number));
-    let device = device
+    let found = number.parse().ok();
+    let found = found.and_then(|number: usize| Some((number, devices.get(number)?)));
+    let (place, device) = found
         .ok_or_else(|| anyhow!("there is no device cuda:{number}: `gputrail agents` lists them"))?;
-    Ok(match device.counting() {
-        Ok(_) => anyhow!(
+    if !device.is_counted_by_events() {
+        bail!(
             "cuda:{number} ({}) has the metrics of its chip: `gputrail counters list --chip NAME` lists them, such as gh100",
             device.name
-        ),
-        Err(reason) => anyhow!("cuda:{number} ({}): {reason}", device.name),
-    })
+        );
+    }
+    let counters = cuda::event_counters(place as i32, &device.name);
+    counters.map_err(|reason| anyhow!("cuda:{number} ({}): {reason}", device.name))
 }
 
 /// Sentences about counters that an agent of this machine lacks.
@@ -345,7 +344,7 @@ fn counters_of_agent(agent: &str) -> Result<Architecture, anyhow::Error> {
         return Ok((*countable.architecture).clone());
     }
     if let Some(number) = agent.strip_prefix("cuda:") {
-        return Err(about_cuda(number)?);
+        return counters_of_cuda(number);
     }
     let number: usize = agent.parse().map_err(|_| {
         anyhow!("{agent:?}: expected the number of an agent, cuda:0 or another of CUDA's, sim, or sim:gfx11")

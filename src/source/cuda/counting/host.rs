@@ -4,6 +4,7 @@
 use super::ffi::{self as profiler, Text};
 use crate::counters::{CounterLibrary, LibraryCounter, LibraryError, Usage, nearest};
 use crate::platform::sync::QuietMutex;
+use crate::source::cuda::events::Refusal;
 use crate::source::cuda::ffi::{Cupti, SUCCESS, Status, call};
 use crate::source::cuda::library;
 use crate::source::cuda::metrics::{LIBRARY, MetricKind};
@@ -19,6 +20,13 @@ use std::sync::Once;
 pub(in crate::source::cuda) struct Failed {
     pub step: &'static str,
     pub status: Status,
+}
+
+impl From<Refusal> for Failed {
+    fn from(refused: Refusal) -> Failed {
+        let Refusal { step, status } = refused;
+        Failed { step, status }
+    }
 }
 
 impl fmt::Display for Failed {

@@ -8,6 +8,10 @@
 //! A range of markers that is counted becomes a range of CUPTI's in each context that launches a kernel within: it is pushed
 //! before the first launch, and popped and read when the range ends.
 //!
+//! Devices that are too old for it are counted by the Event and Metric APIs (`events`): groups of events are enabled at the enter
+//! of a launch, and read at its exit, when the kernel has ended. CUPTI computes metrics from them, and rates from the time of the
+//! kernel, which comes later with its activity record ([`note_time`]).
+//!
 //! As in `sampling`, CUPTI is called with the state locked, and callbacks wait no longer than [`PATIENCE`].
 
 pub(super) mod ffi;
@@ -19,7 +23,10 @@ mod tests;
 use super::activity::RECENT;
 use super::callbacks::{self, Inside};
 use super::cupti;
-use super::devices::{Device, NOT_USED};
+use super::devices::{Device, WHERE_USED};
+use super::events::ffi::EventApi;
+use super::events::groups::{EventGroups, EventValues};
+use super::events::{self, Counted, DeviceEvents};
 use super::ffi::{CONTEXT_DESTROYED, CallbackData, Cuda, Cupti, SUCCESS, call};
 use super::functions::Function;
 use super::inner::{self, Effect};
@@ -53,6 +60,14 @@ const TOO_OLD: &str = "its architecture is older than compute capability 7.0 (7.
 const MAX_PASSES: usize = 256;
 
 static STATE: PerProcess<State> = PerProcess::new();
+/// The most kernels whose values wait for their times.
+const MOST_READ: usize = 4096;
+
+/// The times of kernels that were counted by events, by CUPTI's ids of their calls. Locked after the state, and never while CUPTI
+/// is called.
+static TIMES: PerProcess<HashMap<u32, u64>> = PerProcess::new();
+/// Whether a device is counted by events.
+static COUNTS_EVENTS: AtomicBool = AtomicBool::new(false);
 /// Whether an agent of this process is counted.
 static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
 /// The thread whose launch is in progress; 0 if there is none.
@@ -63,6 +78,8 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 struct State {
     agents: HashMap<AgentId, CountedAgent>,
     contexts: Vec<CountedContext>,
+    /// Kernels that were counted by events.
+    read: Vec<ReadKernel>,
     /// Launches of graphs, which were not counted.
     graphs: u64,
     /// Kernels whose values did not come.
@@ -78,15 +95,54 @@ struct CountedAgent {
     ended: Vec<RangeValues>,
     records: Arc<ValueRecords>,
     names: Vec<CString>,
-    chip: CString,
+    by: CountedBy,
     started: Option<CountingDelivery>,
+}
+
+/// The interface of CUPTI that counts on a device.
+#[derive(Clone)]
+enum CountedBy {
+    /// The range profiler, for metrics of this chip.
+    Ranges(CString),
+    /// The Event and Metric APIs.
+    Events(Arc<DeviceEvents>),
+    /// None.
+    Nothing,
+}
+
+impl CountedAgent {
+    /// The chip of a device that the range profiler counts on.
+    fn chip(&self) -> &CStr {
+        match &self.by {
+            CountedBy::Ranges(chip) => chip,
+            CountedBy::Events(_) | CountedBy::Nothing => c"",
+        }
+    }
+
+    /// What is counted, to the Event and Metric APIs; of each name in the order of the set.
+    fn counted(&self, device: &DeviceEvents) -> Vec<Counted> {
+        let names = self.names.iter().filter_map(|name| name.to_str().ok());
+        let found = names.filter_map(|name| device.find(name));
+        found.map(|found| found.counted.clone()).collect()
+    }
+}
+
+/// A kernel whose events have been read, and whose metrics wait for its time.
+struct ReadKernel {
+    /// CUPTI's id of the call.
+    call: u32,
+    agent: AgentId,
+    subject: Subject,
+    values: EventValues,
 }
 
 struct CountedContext {
     handle: usize,
     agent: AgentId,
-    /// `None` if CUPTI refuses.
+    /// `None` if CUPTI refuses, and where the groups count.
     profiler: Option<RangeProfiler>,
+    /// The groups of events of a device that is counted by them.
+    groups: Option<EventGroups>,
     /// The kernels since the profiler began.
     launches: Vec<Subject>,
 }
@@ -133,8 +189,8 @@ fn release() {
     let _ = OWNER.compare_exchange(thread_id(), 0, Ordering::Release, Ordering::Relaxed);
 }
 
-/// Whether a call launches a kernel into a stream that is being captured: it becomes a node of a graph, and does not run.
-fn is_captured(function: &Function, data: &CallbackData) -> bool {
+/// The functions of the driver.
+fn driver() -> Option<&'static Cuda> {
     static DRIVER: OnceLock<Option<Cuda>> = OnceLock::new();
     let driver = DRIVER.get_or_init(|| {
         let library = cupti::driver()?;
@@ -143,13 +199,28 @@ fn is_captured(function: &Function, data: &CallbackData) -> bool {
         let _ = library.into_raw();
         Some(driver)
     });
+    driver.as_ref()
+}
+
+/// Waits for the stream that a call has launched work into.
+fn wait_for_stream(function: &Function, data: &CallbackData) {
+    // SAFETY: CUPTI's description of a call of this function.
+    let stream = unsafe { inner::launch_stream(function, data) };
+    let stream = core::ptr::without_provenance_mut(stream as usize);
+    if let Some(driver) = driver() {
+        call!(driver, cuStreamSynchronize(stream));
+    }
+}
+
+/// Whether a call launches a kernel into a stream that is being captured: it becomes a node of a graph, and does not run.
+fn is_captured(function: &Function, data: &CallbackData) -> bool {
+    let driver = driver();
     // SAFETY: CUPTI's description of a call of this function.
     let stream = unsafe { inner::launch_stream(function, data) };
     let stream = core::ptr::without_provenance_mut(stream as usize);
     let mut status = 0;
-    let asked = driver
-        .as_ref()
-        .and_then(|driver| call!(driver, cuStreamIsCapturing(stream, &raw mut status)));
+    let asked =
+        driver.and_then(|driver| call!(driver, cuStreamIsCapturing(stream, &raw mut status)));
     asked == Some(SUCCESS) && status != 0
 }
 
@@ -187,6 +258,13 @@ pub(super) fn before(function: &Function, data: &CallbackData) {
         (Ranges::Pushed, None) => return,
     };
     let context = &mut state.contexts[place];
+    if let Some(groups) = &mut context.groups {
+        if let Err(refused) = groups.enable() {
+            context.groups = None;
+            state.complain(&host::Failed::from(refused).to_string());
+        }
+        return state.write_read(false);
+    }
     if let Some(profiler) = context.profiler.as_mut().filter(|one| !one.is_begun)
         && let Err(failed) = profiler.begin(&session.cupti, name)
     {
@@ -209,6 +287,15 @@ pub(super) fn after(function: &Function, data: &CallbackData) {
         let handle = data.context as usize;
         let found = state.contexts.iter().position(|one| one.handle == handle);
         let is_kernel = function.effect != Effect::LaunchGraph;
+        if let Some(place) = found
+            && state.contexts[place].groups.is_some()
+        {
+            // Work that is not counted does not run beside a kernel that is.
+            if status == 0 {
+                wait_for_stream(function, data);
+            }
+            state.read_groups(place, data.correlation_id, is_kernel && status == 0);
+        }
         if let Some(place) = found.filter(|_| is_kernel && status == 0) {
             let context = &mut state.contexts[place];
             let counts = |one: &RangeProfiler| one.is_begun && one.ranges() == Ranges::Kernels;
@@ -277,18 +364,28 @@ impl State {
             .get(&agent)
             .filter(|one| one.started.is_some())?;
         let (names, ranges) = (counted.names.clone(), counted.ranges);
-        let profiler = RangeProfiler::enable(&session.cupti, handle, &counted.chip, names, ranges);
-        let profiler = match profiler {
-            Ok(profiler) => Some(profiler),
-            Err(failed) => {
-                self.complain(&failed.to_string());
-                None
+        let (mut profiler, mut groups) = (None, None);
+        let made = match &counted.by {
+            CountedBy::Ranges(chip) => {
+                RangeProfiler::enable(&session.cupti, handle, chip, names, ranges)
+                    .map(|made| profiler = Some(made))
             }
+            CountedBy::Events(device) => {
+                let wanted = counted.counted(device);
+                EventGroups::create(device, handle, &wanted)
+                    .map(|made| groups = Some(made))
+                    .map_err(host::Failed::from)
+            }
+            CountedBy::Nothing => Ok(()),
         };
+        if let Err(failed) = made {
+            self.complain(&failed.to_string());
+        }
         self.contexts.push(CountedContext {
             handle: handle as usize,
             agent,
             profiler,
+            groups,
             launches: Vec::new(),
         });
         Some(self.contexts.len() - 1)
@@ -314,7 +411,7 @@ impl State {
             return self.read_range(session, place);
         }
         let launches = std::mem::take(&mut context.launches);
-        let values = profiler.end(&session.cupti, &counted.chip);
+        let values = profiler.end(&session.cupti, counted.chip());
         let values = match values {
             // Kernels that were launched unseen: nothing tells which.
             Ok(values) if values.len() == launches.len() => Ok(values),
@@ -345,6 +442,78 @@ impl State {
         }
     }
 
+    /// Reads the groups of a context after a call, which has launched a kernel or not.
+    fn read_groups(&mut self, place: usize, call: u32, is_kernel: bool) {
+        let context = &mut self.contexts[place];
+        let Some(groups) = context.groups.as_mut().filter(|one| one.is_enabled) else {
+            return;
+        };
+        let read = groups.read();
+        if !is_kernel {
+            return;
+        }
+        let recent = RECENT.get(call).unwrap_or_default();
+        let subject = Subject {
+            work: recent.work,
+            correlation: recent.correlation,
+            ..Subject::default()
+        };
+        match read {
+            Ok(values) => self.read.push(ReadKernel {
+                call,
+                agent: context.agent,
+                subject,
+                values,
+            }),
+            Err(refused) => {
+                context.groups = None;
+                self.missing += 1;
+                self.complain(&host::Failed::from(refused).to_string());
+            }
+        }
+    }
+
+    /// Writes the values of kernels whose times are known, or of all of them.
+    fn write_read(&mut self, all: bool) {
+        if self.read.is_empty() {
+            return;
+        }
+        let times = TIMES.lock();
+        let agents = &self.agents;
+        let mut ready = Vec::new();
+        let more = self.read.len() > MOST_READ;
+        self.read.retain(|kernel| {
+            let time = times.get(&kernel.call).copied();
+            let Some(counted) = agents
+                .get(&kernel.agent)
+                .filter(|_| time.is_some() || all || more)
+            else {
+                return agents.contains_key(&kernel.agent);
+            };
+            if let (CountedBy::Events(device), Some(delivery)) = (&counted.by, counted.started) {
+                let values: Vec<_> = counted
+                    .counted(device)
+                    .iter()
+                    .map(|one| EventGroups::value(device, one, &kernel.values, time))
+                    .collect();
+                let records = counted.records.of_results(&kernel.subject, &values);
+                ready.extend(records.into_iter().map(|record| (delivery.buffers, record)));
+            }
+            false
+        });
+        drop(times);
+        if self.read.is_empty() {
+            TIMES.lock().clear();
+        }
+        if let Some(thread) = process::current() {
+            thread.with(|host| {
+                for (buffers, record) in ready {
+                    host.write_to(buffers, record);
+                }
+            });
+        }
+    }
+
     /// Ends the range of a context, whose profiler is begun, and keeps its values for the end of the range.
     fn read_range(&mut self, session: &Session, place: usize) {
         let context = &mut self.contexts[place];
@@ -353,7 +522,7 @@ impl State {
         else {
             return;
         };
-        match profiler.end(&session.cupti, &counted.chip) {
+        match profiler.end(&session.cupti, counted.chip()) {
             Ok(mut values) if values.len() == 1 => counted.ended.extend(values.pop().map(Ok)),
             Ok(_) => counted.ended.push(Err(CounterInvalid::PASS_FAILED)),
             Err(failed) => {
@@ -377,6 +546,16 @@ impl State {
     }
 }
 
+/// Notes the time of a kernel, whose activity record has come: metrics that are rates wait for it.
+pub(super) fn note_time(call: u32, nanos: u64) {
+    if COUNTS_EVENTS.load(Ordering::Relaxed) && nanos > 0 {
+        let mut times = TIMES.lock();
+        if times.len() < 2 * MOST_READ {
+            times.insert(call, nanos);
+        }
+    }
+}
+
 /// Says in a message and in a note what the matter is.
 fn report(text: &str) {
     message(format_args!("{text}"));
@@ -389,8 +568,10 @@ fn report(text: &str) {
 pub(super) fn end(session: &Session) {
     let _inside = Inside::begin();
     acquire();
+    flush_times();
     let mut state = STATE.lock();
     state.disable(session, |_| true);
+    state.write_read(true);
     if state.graphs > 0 {
         let launches = count(state.graphs, "launch");
         report(&format!(
@@ -407,13 +588,23 @@ pub(super) fn end(session: &Session) {
     release();
 }
 
+/// Has CUPTI deliver the times of kernels that were counted by events. The state is not locked: records come on this thread.
+fn flush_times() {
+    if COUNTS_EVENTS.load(Ordering::Relaxed)
+        && let Some(session) = current_session()
+    {
+        call!(session.cupti, cuptiActivityFlushAll(0));
+    }
+}
+
 /// A device, as the counter collection service knows it.
 struct CountedDevice {
     agent: AgentId,
     name: String,
     number: u32,
+    capability: u32,
     /// Its counters, once they have been asked for.
-    possible: OnceLock<(Countable, CString)>,
+    possible: OnceLock<(Countable, CountedBy)>,
 }
 
 /// Offers a device to the counter collection service, and counts on it if the recording asks for that.
@@ -426,6 +617,7 @@ pub(super) fn offer(agent: AgentId, device: &Device) {
         agent,
         name: device.name.clone(),
         number,
+        capability: device.capability,
         possible: OnceLock::new(),
     });
     board.counting().offer(agent, &device.name, offered);
@@ -491,7 +683,7 @@ impl CountedDevice {
         if !has_functions(cupti) {
             return Err(format!(
                 "libcupti (API version {}) lacks the range profiler (cuptiRangeProfiler...), which CUDA 12.6 and later have; \
-                 name a later one with GPUTRAIL_CUPTI. {NOT_USED}",
+                 name a later one with GPUTRAIL_CUPTI. {WHERE_USED}",
                 session.version()
             ));
         }
@@ -515,7 +707,7 @@ impl CountedDevice {
             let why = found.map_or("CUPTI does not say why", |(_, why)| why);
             let hint = match params.architecture {
                 ffi::SUPPORTED => String::new(),
-                _ => format!(". {NOT_USED}"),
+                _ => format!(". {WHERE_USED}"),
             };
             return Err(format!("CUPTI cannot profile the device: {why}{hint}"));
         }
@@ -529,10 +721,29 @@ impl CountedDevice {
         Ok(unsafe { CStr::from_ptr(params.name) }.to_owned())
     }
 
-    fn possible(&self) -> &(Countable, CString) {
+    /// Its events and metrics, if the Event and Metric APIs count on it; else a sentence that says why not.
+    fn events(&self) -> Result<DeviceEvents, String> {
+        if self.capability >= events::TOO_NEW {
+            return Err("the Event and Metric APIs do not support it".to_owned());
+        }
+        let _inside = Inside::begin();
+        let library = cupti::open().map_err(|error| error.to_string())?.library;
+        let read = DeviceEvents::read(EventApi::of(&library), self.number as i32, &self.name);
+        let read = read.map_err(|refused| host::Failed::from(refused).to_string())?;
+        match read.definitions().is_empty() {
+            true => Err("the Event and Metric APIs tell no event of it".to_owned()),
+            false => Ok(read),
+        }
+    }
+
+    fn possible(&self) -> &(Countable, CountedBy) {
         self.possible.get_or_init(|| {
             let chip = self.chip();
-            let (architecture, chip) = match chip {
+            let events = match &chip {
+                Ok(_) => None,
+                Err(_) => Some(self.events()),
+            };
+            let (architecture, by) = match chip.map_err(|why| (why, events)) {
                 Ok(chip) => {
                     let names = current_session()
                         .and_then(|session| Host::new(&session.cupti, &chip).ok()?.names().ok());
@@ -545,14 +756,30 @@ impl CountedDevice {
                     let counters = names.unwrap_or_default().into_iter().map(plain).collect();
                     let metrics = ChipMetrics::new(self.name.clone(), chip.clone());
                     let library: Arc<dyn CounterLibrary> = Arc::new(metrics);
-                    (Architecture::of_library(counters, library), chip)
+                    (
+                        Architecture::of_library(counters, library),
+                        CountedBy::Ranges(chip),
+                    )
                 }
-                Err(reason) => {
+                Err((_, Some(Ok(events)))) => {
+                    let events = Arc::new(events);
+                    (
+                        Architecture::of_library(events.definitions(), events.clone()),
+                        CountedBy::Events(events),
+                    )
+                }
+                Err((why, events)) => {
                     let device = self.name.clone();
+                    let reason = match events {
+                        Some(Err(also)) if self.capability < events::TOO_NEW => {
+                            format!("{why}; and not by events: {also}")
+                        }
+                        _ => why,
+                    };
                     let library = Arc::new(Unavailable { device, reason });
                     (
                         Architecture::of_library(Vec::new(), library),
-                        CString::default(),
+                        CountedBy::Nothing,
                     )
                 }
             };
@@ -562,10 +789,13 @@ impl CountedDevice {
                 shortest_period: None,
                 passes: MAX_PASSES,
                 // Nothing runs a range again.
-                range_passes: 1,
+                range_passes: match by {
+                    CountedBy::Events(_) => 0,
+                    _ => 1,
+                },
                 per_pass: None,
             };
-            (countable, chip)
+            (countable, by)
         })
     }
 }
@@ -606,9 +836,11 @@ impl Provider<CountingRequest> for CountedDevice {
                 HashMap::new(),
                 names,
             )),
-            chip: self.possible().1.clone(),
+            by: self.possible().1.clone(),
             started: None,
         };
+        let is_by_events = matches!(counted.by, CountedBy::Events(_));
+        COUNTS_EVENTS.fetch_or(is_by_events, Ordering::Relaxed);
         STATE.lock().agents.insert(self.agent, counted);
         if let Some(board) = process::board().filter(|_| is_range) {
             let ranges = RangesOf { agent: self.agent };
@@ -640,8 +872,10 @@ impl Provider<CountingRequest> for CountedDevice {
         };
         let _inside = Inside::begin();
         acquire();
+        flush_times();
         let mut state = STATE.lock();
         state.disable(session, |context| context.agent == self.agent);
+        state.write_read(true);
         if let Some(counted) = state.agents.get_mut(&self.agent) {
             counted.started = None;
             counted.range = None;
@@ -661,7 +895,9 @@ impl Provider<CountingRequest> for CountedDevice {
         };
         let _inside = Inside::begin();
         if acquire() {
+            flush_times();
             let mut state = STATE.lock();
+            state.write_read(false);
             for place in 0..state.contexts.len() {
                 let context = &state.contexts[place];
                 let profiler = context.profiler.as_ref();

@@ -192,8 +192,8 @@ fn what_cannot_be_counted_is_said_and_disturbs_nothing() {
         (
             &["--counters", METRICS],
             "old_device",
-            "its architecture is older than compute capability 7.0 (7.5 with CUDA 13), which the range profiler takes. The \
-             Event and Metric APIs, by which CUPTI before CUDA 13.0 counts on older devices, are not used",
+            "its architecture is older than compute capability 7.0 (7.5 with CUDA 13), which the range profiler takes. A \
+             libcupti before CUDA 13.0 counts on devices below compute capability 7.5 by its Event and Metric APIs",
         ),
         (
             &["--counters", METRICS],
@@ -257,7 +257,7 @@ fn what_cannot_be_counted_is_said_and_disturbs_nothing() {
     let words = "lacks the range profiler (cuptiRangeProfiler...), which CUDA 12.6 and later have";
     assert!(ended.stderr.contains(words), "{}", ended.stderr);
     assert!(
-        ended.stderr.contains("The Event and Metric APIs"),
+        ended.stderr.contains("its Event and Metric APIs"),
         "{}",
         ended.stderr
     );
@@ -265,8 +265,8 @@ fn what_cannot_be_counted_is_said_and_disturbs_nothing() {
 }
 
 #[test]
-fn a_device_that_is_too_old_is_told_of_where_counters_are_listed() {
-    needs!(a_device_that_is_too_old_is_told_of_where_counters_are_listed: Need::Program("cc"));
+fn a_device_that_is_too_old_for_ranges_lists_its_events_and_metrics() {
+    needs!(a_device_that_is_too_old_for_ranges_lists_its_events_and_metrics: Need::Program("cc"));
     let stand_ins = StandIns::new();
     let ask = |arguments: &[&str], capability: &str| {
         let mut command = stand_ins.dir().gputrail(arguments);
@@ -274,12 +274,30 @@ fn a_device_that_is_too_old_is_told_of_where_counters_are_listed() {
         run(command.env("STANDIN_CAPABILITY", capability))
     };
     let list = ["counters", "list", "--agent", "cuda:0"];
-    let reason = "nothing is counted on sm_60: its compute capability is below 7.0. The Event and Metric APIs, by which CUPTI \
-                  before CUDA 13.0 counts on older devices, are not used";
-    let ended = ask(&list, "6");
-    assert_eq!(ended.code(), 125, "{}", ended.stderr);
-    assert!(ended.stderr.contains(reason), "{}", ended.stderr);
-    assert!(ask(&["agents"], "6").text().contains(reason));
+    let text = ask(&list, "6").well().text();
+    for words in [
+        "warps_launched",
+        "domain_l2",
+        "Bytes that were read in a second",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let how = "its events and metrics (gputrail counters list --agent cuda:N)";
+    assert!(ask(&["agents"], "6").text().contains(how));
+    let info = ["counters", "info", "--agent", "cuda:0", "SM_Percent"];
+    let text = ask(&info, "6").well().text();
+    assert!(text.contains("Share of instructions"), "{text}");
+    let check = [
+        "counters",
+        "check",
+        "--agent",
+        "cuda:0",
+        "warps_launched,l2_reads",
+    ];
+    ask(&check, "6").well();
+    let unknown = ["counters", "check", "--agent", "cuda:0", "warps_lunched"];
+    let ended = ask(&unknown, "6");
+    assert!(ended.stderr.contains("warps_launched"), "{}", ended.stderr);
     let ended = ask(&list, "9");
     assert!(
         ended.stderr.contains("gputrail counters list --chip NAME"),
@@ -419,4 +437,94 @@ fn a_range_of_markers_is_a_range_of_cupti_and_one_is_counted_at_a_time() {
         let ended = run(&mut stand_ins.record_with(&options, "1209", "", &["ranges"]));
         assert!(ended.stderr.contains(words), "{}", ended.stderr);
     }
+}
+
+#[test]
+fn kernels_of_an_older_device_are_counted_by_events_and_metrics() {
+    needs!(kernels_of_an_older_device_are_counted_by_events_and_metrics:
+        Need::Program("cc"), Need::TraceProcessor);
+    let stand_ins = StandIns::new();
+    let dir = stand_ins.dir();
+    let record = |counters: &str, fault: &str, version: &str| {
+        let options = ["--counters", counters];
+        let fault = format!("old_device {fault}");
+        let mut command = stand_ins.record_with(&options, version, &fault, &["20", "3"]);
+        let ended = well(command.env("STANDIN_CAPABILITY", "6"));
+        assert_eq!(ended.text(), "done\n", "{fault}: {}", ended.stderr);
+        let mut trace = dir.trace();
+        trace.assert_sound();
+        assert_eq!(kernels(&mut trace, "saxpy"), 60, "{fault}");
+        ended.stderr
+    };
+    let of = |kernel: &str, name: &str| {
+        let found = table(dir);
+        found.get(&(kernel.to_owned(), name.to_owned())).copied()
+    };
+    // One set of groups: 2 of 4 instances are read, and stand for the others.
+    for version in ["1201", "1209"] {
+        let said = record("WARPS_LAUNCHED,inst_per_warp,sm_level", "", version);
+        for (kernel, threads) in THREADS {
+            let warps = threads / 32.0;
+            assert_eq!(
+                of(kernel, "warps_launched"),
+                Some((60, warps, warps)),
+                "{said}"
+            );
+            assert_eq!(of(kernel, "inst_per_warp"), Some((60, 3.0, 3.0)));
+            assert_eq!(of(kernel, "sm_level"), Some((60, 5.0, 5.0)));
+        }
+    }
+    // Two sets: CUPTI runs each kernel twice. A rate takes the time of the kernel, which comes later.
+    let said = record("inst_executed,l2_reads,l2_read_throughput", "", "1209");
+    for (kernel, threads) in THREADS {
+        let (instructions, reads) = (3.0 * threads / 32.0, 6.0 * threads);
+        assert_eq!(
+            of(kernel, "inst_executed"),
+            Some((60, instructions, instructions)),
+            "{said}"
+        );
+        assert_eq!(of(kernel, "l2_reads"), Some((60, reads, reads)));
+        let (count, least, _) = of(kernel, "l2_read_throughput").unwrap_or_default();
+        assert!(count == 60 && least > 0.0, "{kernel}: {count} {least}");
+    }
+    let said = record("l2_read_throughput", "untimed", "1209");
+    assert_eq!(of("saxpy", "l2_read_throughput"), None, "{said}");
+
+    record(
+        "warps_launched,inst_executed,inst_per_warp",
+        "overflow",
+        "1209",
+    );
+    assert_eq!(of("saxpy", "inst_executed"), None);
+    assert_eq!(of("saxpy", "inst_per_warp"), None);
+    assert!(of("saxpy", "warps_launched").is_some());
+    let text = well(&mut dir.gputrail(["summary", "run.pftrace"])).text();
+    assert!(text.contains("overflow"), "{text}");
+    record("l2_reads,warps_launched", "invalid_event", "1209");
+    assert_eq!(of("saxpy", "l2_reads"), None);
+    assert!(of("saxpy", "warps_launched").is_some());
+
+    let cases = [
+        ("warps_launched", "no_group", "cuptiEventGroupEnable"),
+        ("warps_launched", "no_sets", "cuptiEventGroupSetsCreate"),
+        (
+            "warps_launched",
+            "no_events",
+            "the Event and Metric APIs tell no event of it",
+        ),
+        (
+            "warps_launched",
+            "no_privileges",
+            "NVreg_RestrictProfilingToAdminUsers=0",
+        ),
+        ("warps_lunched", "", "the nearest is warps_launched"),
+    ];
+    for (counters, fault, words) in cases {
+        let said = record(counters, fault, "1209");
+        assert!(said.contains(words), "{fault}: {said}");
+        assert!(table(dir).is_empty(), "{fault}");
+    }
+    // CUDA 13 has them no longer.
+    let said = record("warps_launched", "", "1305");
+    assert!(said.contains("and not by events"), "{said}");
 }
