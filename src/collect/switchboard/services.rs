@@ -426,10 +426,11 @@ impl Switchboard {
             _ => request.set.names(),
         };
         let text = format!("agent {agent}: {names}, {}", request.mode);
-        let what = match request.mode {
-            CountingMode::Dispatch => NoteKind::COUNTERS,
-            // Their values are of no dispatch, which would wait for them.
-            CountingMode::Device { .. } | CountingMode::Range => NoteKind::DEVICE_COUNTERS,
+        let (what, text) = match request.mode {
+            CountingMode::Dispatch => (NoteKind::COUNTERS, text),
+            CountingMode::Device { .. } => (NoteKind::DEVICE_COUNTERS, text),
+            // Their values are of no dispatch: a reader does not wait for them.
+            CountingMode::Range => (NoteKind::OTHER, format!("counters collected: {text}")),
         };
         self.counting()
             .configure(key, agent, request.clone(), delivery)?;

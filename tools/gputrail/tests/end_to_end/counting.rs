@@ -649,6 +649,11 @@ fn ranges_of_the_demo_have_values_in_its_trace_tables_and_summary() {
     let table = files.find(|file| file.to_string_lossy().ends_with("range_counters.csv"));
     let table = std::fs::read_to_string(table.expect("a table of ranges")).unwrap();
     assert_eq!(table.matches("SQ_WAVES").count() as i64, beside, "{table}");
+    // The other tables are read as ever.
+    well(&mut dir.gputrail(["convert", "tables.csv", "-o", "back.pftrace"]));
+    let info = well(&mut dir.gputrail(["info", "demo.gputrail"])).text();
+    let words = "counters collected: agent 1: SQ_WAVES, VALUUtilization, for each range of markers";
+    assert!(info.contains(words), "{info}");
 }
 
 #[test]
