@@ -28,6 +28,8 @@ pub struct Checks {
     pub deadline: Instant,
     /// libcupti, for CUPTI alone and for gputrail.
     pub cupti: Option<PathBuf>,
+    /// The only check that is done, if not all are.
+    pub only: Option<String>,
     /// The report.
     pub report: Report,
 }
@@ -44,15 +46,24 @@ struct Ended {
 impl Checks {
     /// Runs all checks.
     pub fn run(&mut self) {
-        for program in PROGRAMS {
+        let only = self.only.clone();
+        let is_wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+        for program in PROGRAMS.iter().filter(|program| is_wanted(program.name)) {
             self.program(program);
         }
-        self.overhead();
-        self.sampling();
-        self.counters();
-        self.opencl();
-        self.python("pytorch", PYTORCH);
-        self.python("cupy", CUPY);
+        let others: [(&str, fn(&mut Checks)); 8] = [
+            ("overhead", Checks::overhead),
+            ("samples", Checks::sampling),
+            ("counters", Checks::counters),
+            ("ranges", Checks::ranges),
+            ("events", Checks::events),
+            ("opencl", Checks::opencl),
+            ("pytorch", |checks| checks.python("pytorch", PYTORCH)),
+            ("cupy", |checks| checks.python("cupy", CUPY)),
+        ];
+        for (_, check) in others.iter().filter(|(name, _)| is_wanted(name)) {
+            check(self);
+        }
     }
 
     /// This executable, to run one of its programs.
@@ -392,6 +403,101 @@ impl Checks {
         match (value("min"), value("max")) == (threads, threads) {
             true => Ok(()),
             false => Err(format!("a kernel has {threads} threads")),
+        }
+    }
+
+    /// Counters of a range of markers, which is one of CUPTI's.
+    fn ranges(&mut self) {
+        let mut check = blank(
+            "ranges",
+            "Threads of 100 kernels in 4 streams, counted as one range of markers",
+        );
+        let result = self.compare_ranges(&mut check);
+        self.finish(check, result);
+    }
+
+    fn compare_ranges(&self, check: &mut Check) -> Result<(), String> {
+        const THREADS: &str = "sm__threads_launched.sum";
+        let program = self.own(&["program", "streams"]);
+        let options = ["--counters", THREADS, "--counters-range", "chain"];
+        let ended = self.ended(&mut self.recorded("ranges", &options, &program))?;
+        self.note_errors(check, &ended);
+        if ended.code != 0 {
+            let errors = ended.errors.trim();
+            return Err(format!("it ended with {}: {errors}", ended.code));
+        }
+        let summary = self.summary("ranges")?;
+        let mut rows = summary["range_counters"].as_array().into_iter().flatten();
+        let Some(row) = rows.find(|row| row["range"] == "chain") else {
+            check.verdict = Verdict::NotRun;
+            return Err("gputrail does not count ranges on this GPU".into());
+        };
+        check.lines.push(format!(
+            "{} of {}: {}, of {} ranges",
+            row["counter"], row["range"], row["max"], row["ranges"]
+        ));
+        let kernels = ended.values.get("kernels").copied().unwrap_or(f64::NAN);
+        let threads = kernels * COUNT as f64;
+        let found = row["max"].as_f64().unwrap_or(f64::NAN);
+        match row["ranges"] == 1 && found == threads {
+            true => Ok(()),
+            false => Err(format!("{found} threads instead of {threads}")),
+        }
+    }
+
+    /// Events of kernels, on a GPU that is too old for the range profiler.
+    fn events(&mut self) {
+        let mut check = blank(
+            "events",
+            "Warps of each of 100 kernels by CUPTI's Event API, on a GPU below compute capability 7.0",
+        );
+        let result = self.compare_events(&mut check);
+        self.finish(check, result);
+    }
+
+    fn compare_events(&self, check: &mut Check) -> Result<(), String> {
+        const WARPS: &str = "warps_launched";
+        let mut list = Command::new(&self.gputrail);
+        list.args(["counters", "list", "--agent", "cuda:0", "--format", "csv"]);
+        if let Some(cupti) = &self.cupti {
+            list.env("GPUTRAIL_CUPTI", cupti);
+        }
+        let listed = self.ended(&mut list)?;
+        if !listed.out.contains(WARPS) {
+            check.verdict = Verdict::NotRun;
+            let errors = listed.errors.trim();
+            return Err(format!("the GPU has no event {WARPS}: {errors}"));
+        }
+        let lines = listed.out.lines().count().saturating_sub(1);
+        check.lines.push(format!("{lines} events and metrics"));
+        let program = self.own(&["program", "streams"]);
+        let mut command = self.recorded("events", &["--counters", WARPS], &program);
+        let ended = self.ended(&mut command)?;
+        self.note_errors(check, &ended);
+        if ended.code != 0 {
+            let errors = ended.errors.trim();
+            return Err(format!("it ended with {}: {errors}", ended.code));
+        }
+        let summary = self.summary("events")?;
+        let mut rows = summary["counters"].as_array().into_iter().flatten();
+        let row = rows.find(|row| row["counter"] == WARPS);
+        let row = row.ok_or_else(|| format!("no kernel has a value of {WARPS}"))?;
+        let value = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
+        check.lines.push(format!(
+            "{WARPS} of {}: {} to {}, of {} kernels",
+            row["kernel"], row["min"], row["max"], row["dispatches"]
+        ));
+        let expected = ended.values.get("kernels").copied().unwrap_or(f64::NAN);
+        if value("dispatches") != expected {
+            let found = value("dispatches");
+            return Err(format!("values of {found} kernels instead of {expected}"));
+        }
+        // Instances that are not read are estimated from those that are.
+        let warps = COUNT as f64 / 32.0;
+        let is_near = |value: f64| (value - warps).abs() <= 0.05 * warps;
+        match is_near(value("min")) && is_near(value("max")) {
+            true => Ok(()),
+            false => Err(format!("a kernel has {warps} warps")),
         }
     }
 

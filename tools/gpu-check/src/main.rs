@@ -8,6 +8,7 @@ mod check;
 mod cuda;
 mod cupti;
 mod library;
+mod markers;
 mod opencl;
 mod programs;
 mod report;
@@ -22,11 +23,12 @@ use std::time::{Duration, Instant};
 const USAGE: &str = "\
 Checks gputrail on a machine with an NVIDIA GPU, and writes a report.
 
-Usage: gpu-check [--gputrail COMMAND] [--output FOLDER] [--limit SECONDS]
+Usage: gpu-check [--gputrail COMMAND] [--output FOLDER] [--limit SECONDS] [--only CHECK]
 
   --gputrail COMMAND  the command to check [default: gputrail beside gpu-check]
   --output FOLDER     for report.md, report.json and the traces [default: gpu-check-report]
   --limit SECONDS     the time after which no more checks begin [default: 540]
+  --only CHECK        one check alone, such as kernels, counters or events
 
 GPUTRAIL_CUPTI names the libcupti to use.
 
@@ -81,6 +83,7 @@ fn check(words: &[&str]) -> ExitCode {
     let mut gputrail = beside.with_file_name("gputrail");
     let mut folder = PathBuf::from("gpu-check-report");
     let mut limit = 540;
+    let mut only = None;
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let value = words.next();
@@ -90,6 +93,7 @@ fn check(words: &[&str]) -> ExitCode {
             ("--limit", Some(seconds)) if seconds.parse::<u64>().is_ok() => {
                 limit = seconds.parse().unwrap_or(limit).min(LONGEST);
             }
+            ("--only", Some(name)) => only = Some((*name).to_owned()),
             _ => {
                 eprint!("{USAGE}");
                 return ExitCode::from(WRONG);
@@ -118,6 +122,7 @@ fn check(words: &[&str]) -> ExitCode {
         folder,
         deadline: Instant::now() + Duration::from_secs(limit),
         cupti,
+        only,
         report,
     };
     checks.run();

@@ -3,6 +3,7 @@
 
 use crate::cuda::{Gpu, NOT_READY};
 use crate::library::Failed;
+use crate::markers::Range;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::time::Instant;
@@ -235,6 +236,7 @@ fn streams() -> Result {
         streams.push((gpu.stream()?, gpu.event()?));
     }
     // A chain through all streams: no two kernels run at a time.
+    let range = Range::push(c"chain");
     for _ in 0..ROUNDS {
         for place in 0..streams.len() {
             let (stream, event) = streams[place];
@@ -245,6 +247,7 @@ fn streams() -> Result {
         }
     }
     gpu.cuda.cuCtxSynchronize()?;
+    drop(range);
     let sum = sum(&gpu, y, 4.0 * ROUNDS as f32)?;
     Ok(values([
         ("kernels", f64::from(4 * ROUNDS)),

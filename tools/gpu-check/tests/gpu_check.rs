@@ -109,7 +109,7 @@ fn all_programs_pass_with_stand_ins_and_the_report_says_that_they_are_stand_ins(
     };
     let names = [
         "kernels", "copies", "streams", "graphs", "managed", "threads", "errors", "abort",
-        "overhead", "samples", "counters",
+        "overhead", "samples", "counters", "ranges",
     ];
     for name in names {
         assert_eq!(result(name)["result"], "passed", "{name}: {text}");
@@ -128,6 +128,8 @@ fn all_programs_pass_with_stand_ins_and_the_report_says_that_they_are_stand_ins(
     ] {
         assert!(lines.contains(metric), "{lines}");
     }
+    // The GPU of the stand-in has no events.
+    assert_eq!(result("events")["result"], "not run", "{text}");
     let cost = &result("cost of calls")["figures"];
     for way in ["alone", "CUPTI alone", "gputrail"] {
         assert!(
@@ -137,6 +139,21 @@ fn all_programs_pass_with_stand_ins_and_the_report_says_that_they_are_stand_ins(
     }
     let markdown = std::fs::read_to_string(report.join("report.md")).unwrap();
     assert!(markdown.contains("Stand-in") && markdown.contains("## kernels: passed"));
+
+    // The same with a GPU that is too old for the range profiler.
+    command.env("STANDIN_CAPABILITY", "6");
+    command.env("STANDIN_FAULT", "old_device");
+    command.args(["--only", "events"]);
+    run(&mut command).well();
+    let json = std::fs::read_to_string(report.join("report.json")).unwrap();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let mut checks = json["checks"].as_array().unwrap().iter();
+    let events = checks.find(|check| check["name"] == "events");
+    let events = events.expect("a check of events");
+    assert_eq!(events["result"], "passed", "{events}");
+    let lines = events["lines"].to_string();
+    assert!(lines.contains("7 events and metrics"), "{lines}");
+    assert!(lines.contains("of 100 kernels"), "{lines}");
 }
 
 #[test]
