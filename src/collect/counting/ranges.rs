@@ -462,6 +462,10 @@ impl CountedRanges {
     pub fn finish(&self, names: &Names) {
         let (open, counters, refused, unended) = {
             let mut state = self.0.lock();
+            if state.agents.is_empty() {
+                // Nothing counts ranges here, which is told elsewhere.
+                return;
+            }
             (
                 std::mem::take(&mut state.open),
                 state.counters.values().cloned().collect::<Vec<_>>(),
