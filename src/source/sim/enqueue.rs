@@ -255,7 +255,7 @@ impl Thread {
             let mut managed = self.runtime.managed.borrow_mut();
             managed.access(pointer, Some(module.device))
         });
-        self.runtime.serve_counters(module.device);
+        self.runtime.serve(module.device);
         let counters = self.runtime.devices[module.device].counters.clone();
         let mut demand = self.kernel_demand(module, index, launch);
         let mut record = self.kernel_record(module, index, launch);

@@ -312,9 +312,15 @@ impl Runtime {
         });
     }
 
-    /// Has the values of a device's counters written, from when they are first configured.
-    pub(super) fn serve_counters(&self, number: usize) {
+    /// Has a device's samples and the values of its counters written, from when they are first configured.
+    pub(super) fn serve(&self, number: usize) {
         let device = &self.devices[number];
+        if device.sampler.is_configured() && !device.sampler.has_writer() {
+            self.machine.borrow_mut().watch(device.compute);
+            if let Some((host, _)) = self.new_thread(&format!("sim sampling {number}")) {
+                device.sampler.set_writer(host, self.recorder.clone());
+            }
+        }
         if !device.counters.is_configured() || device.counters.has_writer() {
             return;
         }
@@ -326,14 +332,8 @@ impl Runtime {
 
     /// Runs the program to its end.
     pub(super) fn run(self: &Rc<Self>) -> Result<(), SimulationError> {
-        for (number, device) in self.devices.iter().enumerate() {
-            if device.sampler.is_configured() {
-                self.machine.borrow_mut().watch(device.compute);
-                if let Some((host, _)) = self.new_thread(&format!("sim sampling {number}")) {
-                    device.sampler.set_writer(host, self.recorder.clone());
-                }
-            }
-            self.serve_counters(number);
+        for number in 0..self.devices.len() {
+            self.serve(number);
         }
         self.start_readings();
         for number in 0..self.devices.len() {

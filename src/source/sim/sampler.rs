@@ -162,6 +162,11 @@ impl DeviceSampler {
         lock_std(&self.0).request.is_some()
     }
 
+    /// Whether a thread writes the records.
+    pub(super) fn has_writer(&self) -> bool {
+        lock_std(&self.0).host.is_some()
+    }
+
     /// Sets the thread that writes the records.
     pub(super) fn set_writer(&self, host: HostThread, recorder: Option<Recorder>) {
         lock_std(&self.0).host = Some((host, recorder));

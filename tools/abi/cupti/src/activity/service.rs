@@ -162,7 +162,7 @@ impl Service {
     }
 
     fn enable(&self, kind: ActivityKind, within: Option<ContextId>, on: bool) -> Answer {
-        if !on {
+        if !on && wanted::is_anywhere(kind) {
             // What has been recorded is told as long as its kind is wanted.
             let _ = self.buffer.flush();
         }
