@@ -43,6 +43,9 @@ struct Ended {
     errors: String,
 }
 
+/// Runs a check that is more than one program.
+type Run = fn(&mut Checks);
+
 impl Checks {
     /// Runs all checks.
     pub fn run(&mut self) {
@@ -51,7 +54,7 @@ impl Checks {
         for program in PROGRAMS.iter().filter(|program| is_wanted(program.name)) {
             self.program(program);
         }
-        let others: [(&str, fn(&mut Checks)); 8] = [
+        let others: [(&str, Run); 8] = [
             ("overhead", Checks::overhead),
             ("samples", Checks::sampling),
             ("counters", Checks::counters),
