@@ -35,10 +35,20 @@ fn every_function_for_events_and_metrics_of_cupti_answers_as_its_text_says() {
 
 /// Runs a program that knows nothing of CUPTI, 20 kernels called `work`, with an example of `examples/abi`.
 fn injected(dir: &TestDir, example: &str, environment: &[(&str, &str)]) -> String {
+    injected_into(dir, "lives", &["20"], example, environment)
+}
+
+fn injected_into(
+    dir: &TestDir,
+    program: &str,
+    arguments: &[&str],
+    example: &str,
+    environment: &[(&str, &str)],
+) -> String {
     let library = CUPTI.library(dir);
     let example = CUPTI.tool(dir, example);
-    let program = dir.program("lives");
-    let mut command = dir.untraced(Driver::Threaded, &program, &["20"]);
+    let program = dir.program(program);
+    let mut command = dir.untraced(Driver::Threaded, &program, arguments);
     command
         .env("LD_PRELOAD", library)
         .env("CUDA_INJECTION64_PATH", example)
@@ -220,6 +230,26 @@ fn the_samples_of_cuptis_records_add_up_for_each_kernel() {
     for word in ["line ", "function ", ": execution dependency", ": none"] {
         assert!(text.contains(word), "{word}");
     }
+}
+
+#[test]
+fn samples_of_processors_by_cupti_are_those_of_the_kernels() {
+    needs!(samples_of_processors_by_cupti_are_those_of_the_kernels:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let text = injected_into(&dir, "hot_loop", &["", "20"], "cupti_pc_sampling", &[]);
+    let (mut samples, mut kernels) = (HashMap::<u64, u64>::new(), HashMap::<u64, u64>::new());
+    for line in text.lines() {
+        let of = numbers(line);
+        if line.starts_with("samples of kernel ") {
+            *samples.entry(of[0]).or_default() += of[1];
+        } else if line.starts_with("kernel ") {
+            *kernels.entry(of[0]).or_default() += of[1] - of[2];
+        }
+    }
+    kernels.retain(|_, samples| *samples > 0);
+    assert!(!samples.is_empty() && samples == kernels, "{text}");
+    assert!(text.contains(": hot\n"), "{text}");
 }
 
 #[test]
