@@ -580,7 +580,12 @@ fn drops_of_work_are_counted_by_the_context_and_queue_that_it_names() {
         block_bytes: 4096,
         ..lazy()
     };
-    let buffer = RecordBuffer::on(&program.board, options, |_| ()).unwrap();
+    // No block becomes empty before all has been written.
+    let writing = Arc::new(Mutex::new(()));
+    let delivering = writing.clone();
+    let deliver = move |_: Batch<'_>| drop(delivering.lock());
+    let buffer = RecordBuffer::on(&program.board, options, deliver).unwrap();
+    let held = writing.lock().unwrap();
     let mut copy = MemoryCopy::blank();
     copy.work.context = ContextId(3);
     let mut dropped = [0; 2];
@@ -590,6 +595,7 @@ fn drops_of_work_are_counted_by_the_context_and_queue_that_it_names() {
         let written = program.host.write_to(buffer.key.buffers(), copy);
         dropped[queue] += u64::from(!written);
     }
+    drop(held);
     assert!(dropped[0] > 10, "{dropped:?}");
     let at = |context, queue| QueuePlace {
         context: ContextId(context),
