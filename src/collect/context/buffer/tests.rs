@@ -583,8 +583,8 @@ fn drops_of_work_are_counted_by_the_context_and_queue_that_it_names() {
     // No block becomes empty before all has been written.
     let writing = Arc::new(Mutex::new(()));
     let delivering = writing.clone();
-    let deliver = move |_: Batch<'_>| drop(delivering.lock());
-    let buffer = RecordBuffer::on(&program.board, options, deliver).unwrap();
+    let buffer =
+        RecordBuffer::on(&program.board, options, move |_| drop(delivering.lock())).unwrap();
     let held = writing.lock().unwrap();
     let mut copy = MemoryCopy::blank();
     copy.work.context = ContextId(3);
