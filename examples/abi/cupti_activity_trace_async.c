@@ -77,7 +77,11 @@ static void print(CUpti_Activity *record) {
     }
     case CUPTI_ACTIVITY_KIND_NAME: {
         CUpti_ActivityName *name = (CUpti_ActivityName *)record;
-        printf("NAME %d %u \"%s\"\n", (int)name->objectKind, name->objectId.dcs.deviceId, named(name->name));
+        if (name->objectKind == CUPTI_ACTIVITY_OBJECT_THREAD)
+            printf("NAME of thread %u of process %u: \"%s\"\n", name->objectId.pt.threadId, name->objectId.pt.processId,
+                   named(name->name));
+        else
+            printf("NAME of object %u of kind %d: \"%s\"\n", name->objectId.dcs.deviceId, (int)name->objectKind, named(name->name));
         break;
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY: {

@@ -26,8 +26,6 @@ mod open_calls;
 mod overwrite;
 mod pool;
 #[cfg(any(not(loom), test))]
-#[cfg_attr(loom, allow(dead_code))]
-// buffers of models have no place for it; it has models of its own
 mod queue_drops;
 #[cfg(any(loom, all(feature = "opencl", target_os = "linux")))]
 pub(crate) mod signal_ring;

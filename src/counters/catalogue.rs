@@ -249,7 +249,7 @@ pub struct Architecture {
     /// The meaning of a counter's name in its expressions.
     dialect: Dialect,
     library: Option<Arc<dyn CounterLibrary>>,
-    /// What is known of the agents, whatever they do.
+    /// The properties of its agents, as far as all of them have the same.
     properties: HashMap<Property, f64>,
 }
 

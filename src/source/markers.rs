@@ -1,7 +1,7 @@
 //! The source of the marker libraries, NVTX, ROCTx and CLPerfMarker, and of OpenMP and OpenACC. They are adapters, which turn
 //! the calls of a program or of its runtime into [markers](crate::collect::marker); this source gives them a recording in programs that use no runtime.
 
-use crate::collect::operations::OperationInfo;
+use crate::collect::operations::{self, OperationInfo};
 use crate::collect::process::{self, Attached};
 use crate::collect::source::Source;
 use crate::record::Domain;
@@ -49,8 +49,7 @@ impl Source for Markers {
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
-        // Those of markers are there without a source.
-        Vec::new()
+        operations::of(Domain::MARKER)
     }
 
     fn status_name(&self, _: i32) -> Option<&'static str> {

@@ -18,17 +18,16 @@ pub fn domains() -> &'static [(Domain, &'static str)] {
 /// Every operation of `domain`.
 pub fn of(domain: Domain) -> Vec<OperationInfo> {
     match of_domain(domain) {
-        // Those of markers are there without a source.
-        Some(source) if domain != Domain::MARKER => source.operations(),
-        _ => inside::of(domain),
+        Some(source) => source.operations(),
+        None => inside::of(domain),
     }
 }
 
 /// The description of `operation`.
 pub fn get(operation: Operation) -> Option<OperationInfo> {
     match of_domain(operation.domain) {
-        Some(source) if operation.domain != Domain::MARKER => source.operation(operation.number),
-        _ => inside::get(operation),
+        Some(source) => source.operation(operation.number),
+        None => inside::get(operation),
     }
 }
 

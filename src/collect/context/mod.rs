@@ -534,9 +534,8 @@ impl Context {
         names: &[impl AsRef<str>],
         mode: CountingMode,
     ) -> Result<(), ToolError> {
-        let slot = buffer.slot_on(&self.board)?;
         let request = self.board.counting().request(agent, names, mode, None)?;
-        Ok(self.board.count(self.key, slot, agent, request)??)
+        self.count_request(buffer, agent, request)
     }
 
     /// [`Context::count`] for each range of markers whose name matches `pattern` (`*` stands for any text, `?` for one
@@ -573,10 +572,9 @@ impl Context {
         names: &[impl AsRef<str>],
         per_pass: NonZeroU32,
     ) -> Result<(), ToolError> {
-        let slot = buffer.slot_on(&self.board)?;
         let (counting, mode) = (self.board.counting(), CountingMode::Dispatch);
         let request = counting.request(agent, names, mode, Some(per_pass))?;
-        Ok(self.board.count(self.key, slot, agent, request)??)
+        self.count_request(buffer, agent, request)
     }
 
     /// [`Context::count`] with a value for each instance of a block in the place of their sum: the values of a counter

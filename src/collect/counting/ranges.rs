@@ -106,11 +106,11 @@ struct OpenRange {
     name: StringId,
     start: Ticks,
     end: Ticks,
-    /// What each agent has counted that ran kernels; `None` if another range is counted.
+    /// The counts of each agent that ran kernels; `None` if another range is counted.
     parts: Option<Vec<Part>>,
 }
 
-/// What the kernels of a range on an agent have counted.
+/// The counts of a range's kernels on an agent.
 struct Part {
     agent: AgentId,
     /// Kernels that have not ended.

@@ -1,4 +1,4 @@
-//! What several kernels have counted together.
+//! The sum of the counts of several kernels.
 
 use super::{DispatchReadings, Reading};
 use crate::counters::{Counted, Property};

@@ -69,9 +69,8 @@ pub struct CountingOptions {
     /// Not null: the values of each range of markers whose name matches this pattern (`*` stands for any text, `?` for one
     /// character), as a whole; an empty text stands for the outermost ranges, whatever their names. Ranges inside of such a
     /// range belong to it. One range of the process is counted at a time: the values of a range of another thread that
-    /// begins meanwhile are invalid. The context has to trace or call back for markers and kernel
-    /// dispatches. Not with a period,
-    /// `per_pass` or `each_instance`.
+    /// begins meanwhile are invalid. The context has to trace or call back for markers and kernel dispatches. Not with a
+    /// period, `per_pass` or `each_instance`.
     pub range: *const c_char,
 }
 sized!(CountingOptions, "gputrail_counting_options", 24);

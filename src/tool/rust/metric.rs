@@ -6,7 +6,7 @@ use super::functions::{c_string, call, check, read_list};
 use crate::record::AgentId;
 use crate::tool::c::{MetricPart, NamedValue};
 
-/// What a metric is computed from.
+/// The parts that a metric is computed from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetricParts {
     /// Counters of the agent.
@@ -15,7 +15,7 @@ pub struct MetricParts {
     pub properties: Vec<&'static str>,
 }
 
-/// What a metric of an agent is computed from.
+/// The parts that a metric of an agent is computed from.
 ///
 /// # Errors
 ///

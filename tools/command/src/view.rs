@@ -26,9 +26,9 @@ pub const PORT: u16 = 9001;
 const UI: &str = "https://ui.perfetto.dev";
 /// Interval at which the server checks for signals and for its own end.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// A local UI fetches more of its own files after the trace. The server ends when it has received no request for this
-/// long.
-const QUIET_PERIOD: Duration = Duration::from_secs(10);
+/// A local UI fetches more of its own files after the trace, its engine among them, and may first wait for sites that cannot
+/// be reached. The server ends when it has received no request for this long.
+const QUIET_PERIOD: Duration = Duration::from_secs(30);
 /// Maximum number of requests that are answered at a time.
 const MAX_REQUESTS: usize = 64;
 

@@ -217,7 +217,7 @@ impl EventGroups {
             Counted::Event(event) => return of(*event).map(|value| value as f64),
             Counted::Metric { id, kind, events } => (*id, *kind, events),
         };
-        // What CUPTI divides by the time has no value without it.
+        // A metric that CUPTI divides by the time has no value without it.
         if kind == kind::THROUGHPUT && duration.is_none() {
             return Err(CounterInvalid::MISSING);
         }

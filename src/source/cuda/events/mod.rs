@@ -4,9 +4,6 @@
 //! An *event* is counted by a *domain* of the hardware, which has several instances; a *metric* is computed by CUPTI from events
 //! and from properties of the device. Both are known by numbers, which CUPTI tells with their names.
 
-// The command lists events, and does nothing else.
-#![cfg_attr(not(feature = "layer"), allow(dead_code))]
-
 pub(super) mod ffi;
 #[cfg(feature = "layer")]
 pub(super) mod groups;
@@ -68,7 +65,7 @@ pub(super) struct EventDomain {
     pub instances: u32,
 }
 
-/// What a counter is, to CUPTI.
+/// A counter, as CUPTI knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Counted {
     /// An event.
@@ -304,7 +301,7 @@ impl CounterLibrary for DeviceEvents {
     }
 }
 
-/// What a device counts by these APIs, of a process that has loaded the driver. Opens libcupti.
+/// The events and metrics that a device counts by these APIs, of a process that has loaded the driver. Opens libcupti.
 ///
 /// # Errors
 ///

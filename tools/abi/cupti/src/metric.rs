@@ -378,7 +378,7 @@ fn value(
 /// # Safety
 ///
 /// `ids` is null or leads to `id_size` bytes, `values` to `size` bytes; `result` is null or a place for the value.
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments)] // as the document declares it
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiMetricGetValue(
     device: CUdevice,
@@ -409,7 +409,7 @@ pub unsafe extern "C" fn cuptiMetricGetValue(
 ///
 /// `ids` is null or leads to `id_size` bytes, `values` to `size`, `property_ids` to `property_id_size` and `property_values`
 /// to `property_size` bytes; `result` is null or a place for the value.
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments)] // as the document declares it
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiMetricGetValue2(
     metric: u32,

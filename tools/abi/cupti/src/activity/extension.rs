@@ -33,7 +33,7 @@ pub fn has(kind: ActivityKind) -> bool {
 ///
 /// # Errors
 ///
-/// What `cuptiActivityEnable` and its like return.
+/// The results of `cuptiActivityEnable` and its like.
 pub fn enable(kind: ActivityKind, context: Option<ContextId>, on: bool) -> Answer {
     match kind {
         ActivityKind::SOURCE_LOCATOR
