@@ -2,7 +2,7 @@
 
 use super::callback::{Callback, ExternalRequest, Subscriber};
 use super::callee::{self, Callee, Held};
-use super::functions::{act, ask, call, check};
+use super::functions::{act, ask, c_string, call, check};
 use super::{Buffer, Error};
 use crate::collect::counting::CountingMode;
 use crate::collect::sampling::{Deliver, Request, SamplingPeriod};
@@ -471,8 +471,8 @@ impl Context {
             CountingMode::Range => Some(range.unwrap_or_default()),
             _ => None,
         };
-        let range = range.map(|range| std::ffi::CString::new(range).unwrap_or_default());
-        let names = std::ffi::CString::new(names.join(",")).unwrap_or_default();
+        let range = range.map(c_string).transpose()?;
+        let names = c_string(&names.join(","))?;
         let options = CountingOptions {
             counters: names.as_ptr(),
             period: match mode {

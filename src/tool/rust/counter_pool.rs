@@ -3,7 +3,7 @@
 
 use super::Error;
 use super::callee::{self, Callee, Held};
-use super::functions::{act, call, check};
+use super::functions::{act, c_string, call, check};
 use crate::collect::context::PoolOptions;
 use crate::record::{AgentId, CounterValue};
 use crate::tool::c::{
@@ -11,7 +11,6 @@ use crate::tool::c::{
 };
 use core::ffi::c_void;
 use core::num::NonZeroU32;
-use std::ffi::CString;
 
 type Handler = Box<dyn Fn(PoolEntry, &[CounterValue]) -> bool + Send + Sync>;
 
@@ -110,7 +109,7 @@ impl CounterPool {
             });
             is_done.into()
         }
-        let names = CString::new(names.join(",")).unwrap_or_default();
+        let names = c_string(&names.join(","))?;
         let handler: Handler = Box::new(handler);
         let held = Held::new(handler);
         let number = |limit: Option<NonZeroU32>| limit.map_or(0, NonZeroU32::get);

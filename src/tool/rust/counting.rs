@@ -10,7 +10,6 @@ use crate::tool::c::{
 };
 use core::ffi::{CStr, c_char};
 use core::num::NonZeroU32;
-use std::ffi::CString;
 
 pub use super::counter_pool::{CounterPool, PoolEntry};
 pub use super::counter_sessions::{CounterSessions, SessionCounter};
@@ -127,7 +126,7 @@ impl CounterSet {
     }
 
     fn with(agent: AgentId, names: &[&str], asked: CounterSetOptions) -> Result<CounterSet, Error> {
-        let names = CString::new(names.join(",")).unwrap_or_default();
+        let names = c_string(&names.join(","))?;
         let asked = CounterSetOptions {
             counters: names.as_ptr(),
             ..asked
@@ -185,7 +184,7 @@ impl CounterGroup {
                         .to_owned(),
             });
         }
-        let names = CString::new(names.join(",")).unwrap_or_default();
+        let names = c_string(&names.join(","))?;
         let asked = CounterGroupOptions {
             size: size_of::<CounterGroupOptions>(),
             counters: names.as_ptr(),

@@ -322,28 +322,25 @@ impl CsvFolder {
     fn write_counted_range(&mut self, slice: &Slice<'_>) -> io::Result<()> {
         let (process, _) = self.place(slice.track);
         let pid = self.pid(process);
-        let text = |value: Value<'_>| match value {
-            Value::Uint(value) => value.to_string(),
-            Value::Int(value) => value.to_string(),
-            Value::Double(value) => value.to_string(),
-            Value::Text(text) => text.to_owned(),
-            _ => String::new(),
-        };
-        let agent = slice.arguments.iter().find(|one| one.name == "agent");
-        let agent = agent.map_or_else(String::new, |one| text(one.value));
+        let agent = slice.arguments.iter().find_map(|one| match one.value {
+            Value::Text(agent) if one.name == "agent" => Some(agent),
+            _ => None,
+        });
         for argument in slice.arguments {
             let Some(has_rows) = self.counters.get_mut(argument.name) else {
                 continue;
             };
             *has_rows = true;
-            // The text of an invalid value is its reason.
-            if matches!(argument.value, Value::Text(_)) {
-                continue;
-            }
-            let value = text(argument.value);
+            let value = match argument.value {
+                Value::Uint(value) => value.to_string(),
+                Value::Int(value) => value.to_string(),
+                Value::Double(value) => value.to_string(),
+                // The text of an invalid value is its reason.
+                _ => continue,
+            };
             let fields = [
                 Field::Text(slice.name),
-                Field::Text(&agent),
+                Field::Text(agent.unwrap_or_default()),
                 Field::Number(pid.into()),
                 Field::Text(argument.name),
                 Field::Text(&value),

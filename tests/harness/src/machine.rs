@@ -115,6 +115,13 @@ pub fn has(test: &str, needs: &[Need]) -> bool {
     false
 }
 
+/// Says that `test` has left out a part, and why: this machine's hardware or kernel lacks what no installation brings.
+/// `tools/test` counts these lines.
+pub fn skipped(test: &str, why: &str) {
+    let line = format!("SKIPPED: {test}: {why}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
 /// Returns from the calling test if this machine does not meet one of the needs; see
 /// [`machine::has`](crate::machine::has).
 #[macro_export]

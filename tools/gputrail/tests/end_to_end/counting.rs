@@ -1,10 +1,11 @@
 //! `--counters`: values of counters of the simulated GPU and of PoCL, in traces, tables and summaries.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 
 use gputrail::capture::Reader;
 use gputrail::record::*;
-use gputrail_harness::machine::Need;
+use gputrail_harness::machine::{Need, skipped};
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::{compile_with, run};
 use gputrail_harness::trace::Trace;
@@ -525,14 +526,17 @@ fn each_kernel_on_pocl_has_the_events_of_the_threads_that_ran_it() {
         let (values, times) = counted(&dir);
         assert_eq!((times.len(), values.len()), (20, 80));
         let (mut clock, mut time) = (0.0, 0.0);
+        let mut nearest = f64::INFINITY;
         for (work, took) in &times {
             for name in SOFTWARE.split(',') {
                 let value = &values[&(*work, name.to_owned())];
                 assert_eq!(value.invalid, CounterInvalid::NO, "{name} {value:?}");
                 assert_eq!(value.scheduled, ALWAYS_SCHEDULED);
             }
-            clock += values[&(*work, "TASK_CLOCK".to_owned())].number().unwrap();
+            let value = |name: &str| values[&(*work, name.to_owned())].number().unwrap();
+            clock += value("TASK_CLOCK");
             time += *took as f64;
+            nearest = nearest.min((value("TASK_CLOCK") / *took as f64 - 1.0).abs());
         }
         // One thread runs each of them with the basic driver; the threads of the other one share the work.
         let most = match driver {
@@ -541,6 +545,11 @@ fn each_kernel_on_pocl_has_the_events_of_the_threads_that_ran_it() {
         };
         assert!(clock <= time * most, "{clock} ns in {time} ns");
         assert!(clock > 0.0, "{clock} ns in {time} ns");
+        // A kernel that nothing keeps from its processor has its time as the clock of its thread.
+        assert!(
+            matches!(driver, Driver::Threaded) || nearest < 0.05,
+            "{clock} ns in {time} ns, {nearest} apart at best"
+        );
         // Tables, and a trace that is made of them, have the same values.
         well(&mut dir.gputrail(["convert", "run.gputrail", "-o", "tables.csv"]));
         well(&mut dir.gputrail(["convert", "tables.csv", "-o", "back.pftrace"]));
@@ -550,30 +559,87 @@ fn each_kernel_on_pocl_has_the_events_of_the_threads_that_ran_it() {
     }
 }
 
-#[test]
-fn a_program_does_not_notice_that_it_is_counted() {
-    needs!(a_program_does_not_notice_that_it_is_counted: Need::Pocl, Need::OpenClToolchain, Need::Program("ffmpeg"));
+/// What `perf stat` counts of `event` in a run of hot_loop with this number of kernels. `None` where this machine does
+/// not count it.
+fn perf_stat(dir: &TestDir, program: &OsStr, event: &str, launches: &str) -> Option<f64> {
+    let report = dir.join("perf.txt");
+    let options = ["stat", "-x", ",", "-e", event, "-o"].map(OsStr::new);
+    let rest = ["--".as_ref(), program, "".as_ref(), launches.as_ref()];
+    let mut command = dir.untraced(Driver::Basic, "perf", &[]);
+    command.args(options).arg(&report).args(rest);
+    well(&mut command);
+    let report = std::fs::read_to_string(report).unwrap();
+    let line = report.lines().find(|line| line.contains(event));
+    let value = line.expect("a line of the event").split(',').next();
+    let value = value.filter(|value| !value.starts_with('<'));
+    value.map(|value| value.parse().expect("a number"))
+}
+
+/// The sum of `counter` over the kernels that a longer run of hot_loop has more than a shorter one, as a share of what
+/// `perf stat` counts of `event` more in it. `None` where this machine does not count it.
+fn share_of_perf_stat(counter: &str, event: &str) -> Option<f64> {
     let dir = TestDir::new();
     let program = dir.program("hot_loop");
-    let frames = ffmpeg(20, &["-f", "md5", "-"]);
+    let program = program.as_os_str();
+    well(&mut dir.untraced(Driver::Basic, program, &["", "1"])); // fills the kernel cache
+    let [few, many] = [20, 220].map(|launches: usize| {
+        let launches_text = launches.to_string();
+        let expected = perf_stat(&dir, program, event, &launches_text)?;
+        let options = ["-q", "--capture", "--counters", counter];
+        let arguments = ["", &launches_text];
+        well(&mut dir.record_with(&options, Driver::Basic, program, &arguments));
+        let (values, _) = counted(&dir);
+        assert_eq!(values.len(), launches);
+        std::fs::remove_file(dir.join("run.gputrail")).unwrap();
+        let sum: f64 = values.values().map(|value| value.number().unwrap()).sum();
+        Some((sum, expected))
+    });
+    let (few, many) = (few?, many?);
+    Some((many.0 - few.0) / (many.1 - few.1))
+}
+
+#[test]
+fn kernels_have_what_perf_stat_counts_of_them() {
+    needs!(kernels_have_what_perf_stat_counts_of_them: Need::Pocl, Need::OpenClToolchain, Need::Program("perf"));
+    match share_of_perf_stat("INSTRUCTIONS", "instructions") {
+        Some(share) => assert!((0.98..1.02).contains(&share), "{share} of the instructions"),
+        None => skipped(
+            "kernels_have_what_perf_stat_counts_of_them",
+            "this machine counts no instructions (`perf stat -e instructions true`)",
+        ),
+    }
+}
+
+#[test]
+fn a_program_does_not_notice_that_it_is_counted() {
+    needs!(a_program_does_not_notice_that_it_is_counted:
+        Need::Pocl, Need::OpenClToolchain, Need::Program("ffmpeg"), Need::Program("clpeak"));
+    let dir = TestDir::new();
+    let program = dir.program("hot_loop");
+    let frames = ffmpeg(5, &["-f", "md5", "-"]);
     let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
+    // The last line of hot_loop is the number of open files: events take some.
+    let as_it_is = |text: String| {
+        let lines = text.lines().filter(|line| !line.starts_with("files "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    // clpeak's results are times.
+    let without_numbers = |text: String| vec![text.replace(|c: char| c.is_ascii_digit(), "")];
+    type Shown = fn(String) -> Vec<String>;
+    let programs: [(&OsStr, &[&str], Shown); 3] = [
+        (program.as_os_str(), &[], as_it_is),
+        ("ffmpeg".as_ref(), &frames, as_it_is),
+        ("clpeak".as_ref(), &["--kernel-latency"], without_numbers),
+    ];
     for driver in [Driver::Basic, Driver::Threaded] {
-        for (program, arguments) in [
-            (program.as_os_str(), &[][..]),
-            ("ffmpeg".as_ref(), &frames[..]),
-        ] {
+        for (program, arguments, shown) in programs {
             run(&mut dir.untraced(driver, program, arguments));
             let alone = run(&mut dir.untraced(driver, program, arguments)).well();
-            for mode in ["dispatch", "device"] {
+            for mode in ["dispatch", "device", "range"] {
                 let options = ["-q", "--counters", SOFTWARE, "--counters-mode", mode];
                 let counted =
                     run(&mut dir.record_with(&options, driver, program, arguments)).well();
-                // The last line of hot_loop is the number of open files: events take some.
-                let but_files = |text: String| {
-                    let lines = text.lines().filter(|line| !line.starts_with("files "));
-                    lines.map(str::to_owned).collect::<Vec<_>>()
-                };
-                assert_eq!(but_files(alone.text()), but_files(counted.text()), "{mode}");
+                assert_eq!(shown(alone.text()), shown(counted.text()), "{mode}");
                 dir.trace().assert_sound();
             }
         }

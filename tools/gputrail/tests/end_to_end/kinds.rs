@@ -31,7 +31,6 @@ const EXCEPTIONS: &[(&[&str], &str)] = &[
     (
         &[
             "Domain: kernel dispatch",
-            "Domain: marker",
             "Domain: memory allocation",
             "Domain: memory copy",
             "Domain: resource",
