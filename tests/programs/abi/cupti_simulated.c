@@ -5,7 +5,8 @@
 #include <string.h>
 
 static int failures, records[CUPTI_ACTIVITY_KIND_COUNT], callbacks[CUPTI_CB_DOMAIN_SIZE], enters, exits;
-static int resources[32], waits[4], links;
+static int resources[32], waits[4], links, loads;
+static uint64_t diverged, sampled, total;
 
 static void check(const char *what, int line, int holds) {
     if (holds) return;
@@ -66,6 +67,58 @@ static void look(const CUpti_Activity *record) {
         CHECK(copy->srcContextId != 0 && copy->dstContextId != 0);
         break;
     }
+    case CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION: {
+        const CUpti_ActivityInstructionExecution *of = (const CUpti_ActivityInstructionExecution *)record;
+        CHECK(of->functionId != 0 && of->correlationId != 0 && of->executed > 0);
+        CHECK(of->threadsExecuted >= of->executed && of->notPredOffThreadsExecuted == of->threadsExecuted);
+        break;
+    }
+    case CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS: {
+        const CUpti_ActivityGlobalAccess3 *of = (const CUpti_ActivityGlobalAccess3 *)record;
+        const uint32_t bytes = of->flags & CUPTI_ACTIVITY_FLAG_GLOBAL_ACCESS_KIND_SIZE_MASK;
+        CHECK(of->functionId != 0 && of->correlationId != 0 && of->executed > 0 && of->threadsExecuted >= of->executed);
+        CHECK(bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16);
+        CHECK((of->flags & CUPTI_ACTIVITY_FLAG_GLOBAL_ACCESS_KIND_CACHED) == 0);
+        CHECK(of->l2_transactions >= of->theoreticalL2Transactions && of->theoreticalL2Transactions > 0);
+        loads += (of->flags & CUPTI_ACTIVITY_FLAG_GLOBAL_ACCESS_KIND_LOAD) != 0;
+        break;
+    }
+    case CUPTI_ACTIVITY_KIND_SHARED_ACCESS: {
+        const CUpti_ActivitySharedAccess *of = (const CUpti_ActivitySharedAccess *)record;
+        CHECK(of->functionId != 0 && of->correlationId != 0 && of->executed > 0 && of->threadsExecuted >= of->executed);
+        CHECK((of->flags & CUPTI_ACTIVITY_FLAG_SHARED_ACCESS_KIND_SIZE_MASK) != 0);
+        CHECK(of->sharedTransactions >= of->theoreticalSharedTransactions && of->theoreticalSharedTransactions > 0);
+        break;
+    }
+    case CUPTI_ACTIVITY_KIND_BRANCH: {
+        const CUpti_ActivityBranch2 *of = (const CUpti_ActivityBranch2 *)record;
+        CHECK(of->functionId != 0 && of->correlationId != 0 && of->executed > 0 && of->threadsExecuted >= of->executed);
+        CHECK(of->diverged <= of->executed);
+        diverged += of->diverged;
+        break;
+    }
+    case CUPTI_ACTIVITY_KIND_INSTRUCTION_CORRELATION: {
+        const CUpti_ActivityInstructionCorrelation *of = (const CUpti_ActivityInstructionCorrelation *)record;
+        CHECK(of->functionId != 0 && of->sourceLocatorId != 0);
+        break;
+    }
+    case CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR: {
+        const CUpti_ActivitySourceLocator *line = (const CUpti_ActivitySourceLocator *)record;
+        CHECK(line->id != 0 && line->lineNumber != 0 && line->fileName != NULL);
+        break;
+    }
+    case CUPTI_ACTIVITY_KIND_PC_SAMPLING: {
+        const CUpti_ActivityPCSampling3 *of = (const CUpti_ActivityPCSampling3 *)record;
+        CHECK(of->functionId != 0 && of->correlationId != 0 && of->samples > 0 && of->latencySamples <= of->samples);
+        sampled += of->samples;
+        break;
+    }
+    case CUPTI_ACTIVITY_KIND_PC_SAMPLING_RECORD_INFO: {
+        const CUpti_ActivityPCSamplingRecordInfo *of = (const CUpti_ActivityPCSamplingRecordInfo *)record;
+        CHECK(of->correlationId != 0 && of->samplingPeriodInCycles > 0);
+        total += of->totalSamples;
+        break;
+    }
     case CUPTI_ACTIVITY_KIND_PREEMPTION:
         CHECK(((const CUpti_ActivityPreemption *)record)->timestamp > 0);
         break;
@@ -121,6 +174,8 @@ static void end(void) {
     int of;
     CHECK(cuptiActivityFlushAll(0) == CUPTI_SUCCESS);
     CHECK(enters > 0 && enters == exits && links > 0);
+    CHECK(loads > 0 && loads < records[CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS]);
+    CHECK(diverged > 0 && sampled > 0 && sampled == total);
     for (of = 0; of < CUPTI_ACTIVITY_KIND_COUNT; of++)
         if (records[of] != 0) printf("kind %d: %d\n", of, records[of]);
     for (of = 0; of < CUPTI_CB_DOMAIN_SIZE; of++)
