@@ -258,7 +258,7 @@ typedef enum {
     ROCPROFILER_TIME_ID_CLOCK_MONOTONIC_RAW = 4
 } rocprofiler_time_id_t;
 
-/* `value_ns` and `error_ns`, the most by which that may be wrong, may be NULL. */
+/* `error_ns` says how exactly the value is known. Both places may be NULL. */
 hsa_status_t rocprofiler_get_time(rocprofiler_time_id_t time_id, uint64_t timestamp, uint64_t *value_ns, uint64_t *error_ns);
 #else
 typedef enum {

@@ -6,32 +6,31 @@ use crate::types::{Answer, Failure, TimeId};
 #[derive(Copy, Clone, Debug)]
 pub struct Converted {
     pub value: u64,
-    /// The most by which `value` may be wrong.
+    /// How exactly that is known: half the time that comparing the clocks took, and the resolution of the clock.
     pub error: u64,
 }
 
 /// The time `timestamp` on a clock.
 pub fn convert(time_id: TimeId, timestamp: u64) -> Answer<Converted> {
-    let clock = match time_id {
-        TimeId::CLOCK_REALTIME => libc::CLOCK_REALTIME,
-        TimeId::CLOCK_REALTIME_COARSE => libc::CLOCK_REALTIME_COARSE,
-        TimeId::CLOCK_MONOTONIC => libc::CLOCK_MONOTONIC,
-        TimeId::CLOCK_MONOTONIC_COARSE => libc::CLOCK_MONOTONIC_COARSE,
-        TimeId::CLOCK_MONOTONIC_RAW => libc::CLOCK_MONOTONIC_RAW,
+    // A coarse clock shows the time of the last tick of its fine one, which may be a while ago: the fine one is read.
+    let (clock, shown) = match time_id {
+        TimeId::CLOCK_REALTIME => (libc::CLOCK_REALTIME, libc::CLOCK_REALTIME),
+        TimeId::CLOCK_REALTIME_COARSE => (libc::CLOCK_REALTIME, libc::CLOCK_REALTIME_COARSE),
+        TimeId::CLOCK_MONOTONIC => (libc::CLOCK_MONOTONIC, libc::CLOCK_MONOTONIC),
+        TimeId::CLOCK_MONOTONIC_COARSE => (libc::CLOCK_MONOTONIC, libc::CLOCK_MONOTONIC_COARSE),
+        TimeId::CLOCK_MONOTONIC_RAW => (libc::CLOCK_MONOTONIC_RAW, libc::CLOCK_MONOTONIC_RAW),
         TimeId(other) => return Err(Failure::argument(format!("there is no clock {other}"))),
     };
-    // The other clock was read at some time between both readings of the API's clock.
-    let (before, there, after) = (
-        now(libc::CLOCK_BOOTTIME),
-        now(clock),
-        now(libc::CLOCK_BOOTTIME),
-    );
+    let before = now(libc::CLOCK_BOOTTIME);
+    let there = now(clock);
+    let after = now(libc::CLOCK_BOOTTIME);
+    // The clock was read between both readings of the API's own, at an unknown time.
     let half = (after - before) / 2;
     let time = i128::from(timestamp) + there - (before + half);
     let nanos = |time: i128| time.clamp(0, u64::MAX.into()) as u64;
     Ok(Converted {
         value: nanos(time),
-        error: nanos(half + 1 + resolution(clock)),
+        error: nanos(half + 1 + resolution(shown)),
     })
 }
 
