@@ -1,4 +1,4 @@
-/* Calls every function of ROCProfiler v1, and provokes every status that the library returns, as far as it can happen here.
+/* Calls every function of ROCProfiler v1 in the form of AMD's document, and provokes every status that the library returns, as far as it can happen here.
    It is linked with the library. Compiled as C and as C++. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include "../checks.h"
@@ -39,11 +39,11 @@ static void layouts(void) {
     AT(hsa_kernel_dispatch_packet_t, kernel_object, 32);
     AT(hsa_kernel_dispatch_packet_t, kernarg_address, 40);
     AT(hsa_kernel_dispatch_packet_t, completion_signal, 56);
-    SIZE(rocprofiler_settings_t, 24);
-    AT(rocprofiler_settings_t, timeout, 8);
-    AT(rocprofiler_settings_t, timestamp_on, 16);
+    SIZE(rocprofiler_settings_t, 56);
+    AT(rocprofiler_settings_t, timeout, 24);
+    AT(rocprofiler_settings_t, timestamp_on, 32);
     SIZE(rocprofiler_info_data_t, 56);
-    AT(rocprofiler_info_data_t, agent_index, 4);
+    AT(rocprofiler_info_data_t, kind, 4);
     AT(rocprofiler_info_data_t, metric.name, 8);
     AT(rocprofiler_info_data_t, metric.instances, 16);
     AT(rocprofiler_info_data_t, metric.expr, 24);
@@ -54,15 +54,16 @@ static void layouts(void) {
     AT(rocprofiler_info_data_t, trace.description, 16);
     AT(rocprofiler_info_data_t, trace.parameter_count, 24);
     SIZE(rocprofiler_feature_parameter_t, 8);
-    SIZE(rocprofiler_data_t, 24);
+    SIZE(rocprofiler_data_t, 32);
     AT(rocprofiler_data_t, result_int64, 8);
     AT(rocprofiler_data_t, result_bytes.size, 16);
     AT(rocprofiler_data_t, result_bytes.instances, 20);
-    SIZE(rocprofiler_feature_t, 56);
+    SIZE(rocprofiler_feature_t, 72);
+    AT(rocprofiler_feature_t, type, 0);
     AT(rocprofiler_feature_t, name, 8);
-    AT(rocprofiler_feature_t, parameters, 16);
-    AT(rocprofiler_feature_t, parameter_count, 24);
-    AT(rocprofiler_feature_t, data, 32);
+    AT(rocprofiler_feature_t, parameters, 24);
+    AT(rocprofiler_feature_t, parameter_count, 32);
+    AT(rocprofiler_feature_t, data, 40);
     SIZE(rocprofiler_group_t, 32);
     AT(rocprofiler_group_t, features, 8);
     AT(rocprofiler_group_t, feature_count, 16);
@@ -72,13 +73,13 @@ static void layouts(void) {
     AT(rocprofiler_properties_t, queue, 16);
     AT(rocprofiler_properties_t, queue_depth, 24);
     SIZE(rocprofiler_dispatch_record_t, 32);
-    SIZE(rocprofiler_callback_data_t, 56);
+    SIZE(rocprofiler_callback_data_t, 96);
     AT(rocprofiler_callback_data_t, agent_index, 8);
     AT(rocprofiler_callback_data_t, queue, 16);
     AT(rocprofiler_callback_data_t, queue_index, 24);
-    AT(rocprofiler_callback_data_t, packet, 32);
-    AT(rocprofiler_callback_data_t, kernel_name, 40);
-    AT(rocprofiler_callback_data_t, record, 48);
+    AT(rocprofiler_callback_data_t, packet, 48);
+    AT(rocprofiler_callback_data_t, kernel_name, 56);
+    AT(rocprofiler_callback_data_t, record, 88);
     SIZE(rocprofiler_queue_callbacks_t, 16);
     SIZE(rocprofiler_pool_entry_t, 16);
     SIZE(rocprofiler_pool_properties_t, 24);
@@ -106,16 +107,15 @@ static void await(const int *counter, int wanted) {
 }
 
 static rocprofiler_feature_t feature(const char *name) {
-    rocprofiler_feature_t made;
-    memset(&made, 0, sizeof made);
-    made.kind = ROCPROFILER_FEATURE_KIND_METRIC;
-    made.name = name;
+    /* In the order of the document's fields. */
+    const rocprofiler_feature_t made = {{ROCPROFILER_FEATURE_KIND_METRIC}, {name}, NULL, 0, {ROCPROFILER_DATA_KIND_UNINIT, {0}}};
     return made;
 }
 
 static void versions_and_errors(void) {
     CHECK(rocprofiler_error_string()[0] == 0);
     CHECK(rocprofiler_version_major() == ROCPROFILER_VERSION_MAJOR && rocprofiler_version_minor() == ROCPROFILER_VERSION_MINOR);
+    CHECK(rocprofiler_version_major() == 8 && rocprofiler_version_minor() == 0);
     CHECK(rocprofiler_major_version() == ROCPROFILER_VERSION_MAJOR && rocprofiler_minor_version() == ROCPROFILER_VERSION_MINOR);
     EXPECT(rocprofiler_close(NULL), ERROR_INVALID_ARGUMENT);
     CHECK(strcmp(rocprofiler_error_string(), "rocprofiler_close: the context is null") == 0);

@@ -1,5 +1,5 @@
-/* The types of HSA that ROCProfiler v1 is made of, for machines without HSA's own headers. Where hsa.h and
-   hsa_ven_amd_aqlprofile.h are there, include them before rocprofiler.h: then their types are used. */
+/* The types of HSA that ROCProfiler v1 is made of, for machines without HSA's own headers. Where hsa.h, hsa_ext_amd.h,
+   amd_hsa_kernel_code.h and hsa_ven_amd_aqlprofile.h are there, include them before rocprofiler.h: then their types are used. */
 #ifndef ROCPROFILER_HSA_H
 #define ROCPROFILER_HSA_H
 
@@ -27,8 +27,10 @@ typedef struct hsa_signal_s {
     uint64_t handle;
 } hsa_signal_t;
 
+typedef uint32_t hsa_queue_type32_t;
+
 typedef struct hsa_queue_s {
-    uint32_t type;
+    hsa_queue_type32_t type;
     uint32_t features;
     void *base_address;
     hsa_signal_t doorbell_signal;
@@ -50,6 +52,36 @@ typedef struct hsa_kernel_dispatch_packet_s {
     uint64_t reserved2;
     hsa_signal_t completion_signal;
 } hsa_kernel_dispatch_packet_t;
+
+typedef enum {
+    HSA_DEVICE_TYPE_CPU = 0,
+    HSA_DEVICE_TYPE_GPU = 1,
+    HSA_DEVICE_TYPE_DSP = 2
+} hsa_device_type_t;
+
+#endif
+
+#ifndef HSA_RUNTIME_EXT_AMD_H_
+
+typedef enum {
+    HSA_AMD_SEGMENT_GLOBAL = 0,
+    HSA_AMD_SEGMENT_READONLY = 1,
+    HSA_AMD_SEGMENT_PRIVATE = 2,
+    HSA_AMD_SEGMENT_GROUP = 3
+} hsa_amd_segment_t;
+
+typedef enum {
+    HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT = 1,
+    HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED = 2,
+    HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED = 4
+} hsa_amd_memory_pool_global_flag_t;
+
+#endif
+
+#ifndef AMD_HSA_KERNEL_CODE_H
+
+/* The machine code of a kernel for HSA. No kernel has any here. */
+typedef struct amd_kernel_code_s amd_kernel_code_t;
 
 #endif
 

@@ -17,14 +17,16 @@ pub struct Device {
 pub fn all() -> Answer<Vec<Device>> {
     let mut all = Vec::new();
     for (id, index) in counting::agents()?.into_iter().zip(0..) {
-        let handle = describe::<Agent>(id)?.handle;
-        all.push(Device {
-            id,
-            index,
-            handle: AgentHandle { handle },
-        });
+        let handle = handle(id)?;
+        all.push(Device { id, index, handle });
     }
     Ok(all)
+}
+
+/// The handle of a device.
+pub fn handle(id: AgentId) -> Answer<AgentHandle> {
+    let handle = describe::<Agent>(id)?.handle;
+    Ok(AgentHandle { handle })
 }
 
 /// The device with this handle.

@@ -6,10 +6,10 @@ use crate::handles::{Handles, handle};
 use crate::plan::Plan;
 use crate::pool::Pool;
 use crate::types::{
-    Answer, ContextCallback, Data, DataKind, DataUnion, Failure, Feature, FeatureKind, Group,
-    Handle, Status, mode,
+    AgentHandle, Answer, ContextHandler, Data, DataKind, DataUnion, Failure, Feature, FeatureKind,
+    Group, Handle, Status, mode,
 };
-use crate::{settings, within};
+use crate::{agents, settings, within};
 use core::ffi::c_void;
 use gputrail::record::{AgentId, CounterInvalid, CounterValue, CounterValueType, Nanos};
 use gputrail::tool::counting::{CounterGroup, CountingMode, GroupOptions, GroupValue, Number};
@@ -36,7 +36,7 @@ unsafe impl<T> Sync for Theirs<T> {}
 /// Who is told that the data of a group is ready.
 pub enum Told {
     Nobody,
-    Callback(ContextCallback, Theirs<c_void>),
+    Handler(ContextHandler, Theirs<c_void>),
     /// The pool that the context is an entry of, and its place there.
     Pool(Weak<Pool>, usize),
 }
@@ -135,7 +135,7 @@ pub unsafe fn names(features: *mut Feature, count: u32) -> Answer<Vec<String>> {
         let feature = unsafe { features.add(place).read() };
         match feature.kind {
             FeatureKind::METRIC => {}
-            FeatureKind::TRACE => {
+            FeatureKind(bits) if bits & FeatureKind::TRACE.0 != 0 => {
                 let text = format!("feature {place} is a trace: no device has any");
                 return Err(Failure::argument(text));
             }
@@ -145,7 +145,7 @@ pub unsafe fn names(features: *mut Feature, count: u32) -> Answer<Vec<String>> {
             }
         }
         // SAFETY: the caller's promise.
-        let name = unsafe { given(feature.name) };
+        let name = unsafe { given(feature.of.name) };
         let name = name.ok_or_else(|| Failure::null("the name of a feature"))?;
         match name.trim().is_empty() || name.contains(',') {
             true => Err(Failure::argument(format!("{name:?} is no name"))),
@@ -222,6 +222,11 @@ impl Context {
         &self.told
     }
 
+    /// The handle of its device.
+    pub fn agent(&self) -> Answer<AgentHandle> {
+        agents::handle(self.plan.agent)
+    }
+
     pub fn group_count(&self) -> u32 {
         self.groups.len() as u32
     }
@@ -283,11 +288,11 @@ impl Context {
         of.changed.notify_all();
         match &self.told {
             Told::Nobody => {}
-            Told::Callback(callback, arg) => {
+            Told::Handler(handler, arg) => {
                 if let Ok(group) = self.group(group as u32) {
                     let _within = within::enter();
                     // SAFETY: the program's function for this, with its argument.
-                    unsafe { callback(group, arg.0) };
+                    unsafe { handler(group, arg.0) };
                 }
             }
             Told::Pool(pool, place) => {
@@ -298,15 +303,19 @@ impl Context {
         }
     }
 
-    /// Waits for the data of a group.
-    pub fn wait(&self, index: u32) -> Answer {
+    /// Waits for the data of a group, and writes to its features the values that there are, as ROCm's library does.
+    pub fn data(&self, index: u32) -> Answer {
         let of = self.of(index)?;
         let limit = settings::timeout();
         let until = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut data = lock(&of.data);
         loop {
-            match data.state {
-                State::Ready(_) => return Ok(()),
+            match &data.state {
+                State::Ready(values) => {
+                    // `metrics` tells which features have no value.
+                    let _ = self.write(index as usize, values);
+                    return Ok(());
+                }
                 State::Empty => return Err(self.nothing(index)),
                 State::Running if within::is() => {
                     let text = "the kernel has not ended, and a callback cannot wait for it";
@@ -345,35 +354,36 @@ impl Context {
     pub fn metrics(&self) -> Answer {
         let mut failed = None;
         for (index, of) in self.groups.iter().enumerate() {
-            let data = lock(&of.data);
-            let values = match &data.state {
-                State::Ready(values) => values,
-                _ => {
-                    failed.get_or_insert_with(|| self.nothing(index as u32));
-                    continue;
-                }
+            let written = match &lock(&of.data).state {
+                State::Ready(values) => self.write(index, values),
+                _ => Err(self.nothing(index as u32)),
             };
-            let planned = &self.plan.groups[index];
-            for (place, feature) in planned.features.iter().zip(&of.features) {
-                let name = self.plan.counters[*place];
-                let counter = planned.counters.iter().position(|one| *one == name);
-                let value = counter.and_then(|counter| values.get(counter).copied());
-                let value = value.unwrap_or(Value::None(CounterInvalid::MISSING));
-                if let Value::None(reason) = value {
-                    let why = match values.is_empty() {
-                        true => "its kernel was not counted".to_owned(),
-                        false => reason
-                            .name()
-                            .unwrap_or("for a reason that is not known")
-                            .to_owned(),
-                    };
-                    failed.get_or_insert_with(|| {
-                        Failure::state(format!("{name} has no value: {why}"))
-                    });
-                }
-                // SAFETY: a feature of the program's, which keeps it until the context is closed.
-                unsafe { (&raw mut (*feature.0).data).write(value.data()) };
+            failed = failed.or(written.err());
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Writes the values of a group to its features, all that there are.
+    fn write(&self, index: usize, values: &[Value]) -> Answer {
+        let (of, planned) = (&self.groups[index], &self.plan.groups[index]);
+        let mut failed = None;
+        for (place, feature) in planned.features.iter().zip(&of.features) {
+            let name = self.plan.counters[*place];
+            let counter = planned.counters.iter().position(|one| *one == name);
+            let value = counter.and_then(|counter| values.get(counter).copied());
+            let value = value.unwrap_or(Value::None(CounterInvalid::MISSING));
+            if let Value::None(reason) = value {
+                let why = match values.is_empty() {
+                    true => "its kernel was not counted".to_owned(),
+                    false => reason
+                        .name()
+                        .unwrap_or("for a reason that is not known")
+                        .to_owned(),
+                };
+                failed.get_or_insert_with(|| Failure::state(format!("{name} has no value: {why}")));
             }
+            // SAFETY: a feature of the program's, which keeps it until the context is closed.
+            unsafe { (&raw mut (*feature.0).data).write(value.data()) };
         }
         failed.map_or(Ok(()), Err)
     }

@@ -28,8 +28,8 @@ pub fn count(agent: Option<AgentHandle>, kind: InfoKind) -> Answer<u32> {
             Ok(all as u32)
         }
         // No device has traces.
-        InfoKind::TRACE_COUNT => Ok(0),
-        InfoKind::METRIC | InfoKind::TRACE => Err(Failure::argument(
+        InfoKind::TRACE_COUNT | InfoKind::TRACE_PARAMETER_COUNT => Ok(0),
+        InfoKind::METRIC | InfoKind::TRACE | InfoKind::TRACE_PARAMETER => Err(Failure::argument(
             "metrics and traces are iterated, and their numbers are asked for",
         )),
         InfoKind(other) => Err(unknown(other)),
@@ -40,7 +40,7 @@ fn unknown(kind: i32) -> Failure {
     Failure::argument(format!("there is no information of the kind {kind}"))
 }
 
-/// The fields of a query; one that is null or 0 fits all metrics.
+/// The fields of a query in the document's form; one that is null or 0 fits all metrics.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Query<'a> {
     pub name: Option<&'a CStr>,
@@ -116,8 +116,8 @@ pub unsafe fn iterate(
     match kind {
         InfoKind::METRIC => {}
         // No device has traces.
-        InfoKind::TRACE => return Ok(()),
-        InfoKind::METRIC_COUNT | InfoKind::TRACE_COUNT => {
+        InfoKind::TRACE | InfoKind::TRACE_PARAMETER => return Ok(()),
+        InfoKind::METRIC_COUNT | InfoKind::TRACE_COUNT | InfoKind::TRACE_PARAMETER_COUNT => {
             return Err(Failure::argument("a number is asked for, and not iterated"));
         }
         InfoKind(other) => return Err(unknown(other)),
@@ -129,8 +129,8 @@ pub unsafe fn iterate(
                 continue;
             }
             let info = InfoData {
-                kind,
                 agent_index: device.index,
+                kind,
                 of: InfoUnion { metric },
             };
             // SAFETY: the caller's promise.

@@ -4,7 +4,8 @@ use crate::agents::{self, Device};
 use crate::context::{Context, Theirs};
 use crate::flight::{self, Flight};
 use crate::types::{
-    Answer, CallbackData, Failure, Group, Packet, Queue, QueueCallbacks, Signal, Status,
+    Answer, CallbackData, Failure, Group, Packet, Queue, QueueCallback, QueueCallbacks, Signal,
+    Status,
 };
 use crate::{errors, settings, within};
 use core::ffi::{CStr, c_void};
@@ -17,6 +18,7 @@ use gputrail::tool::{
 };
 use gputrail_abi::{kept, lock};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
 
 /// `HSA_PACKET_TYPE_KERNEL_DISPATCH`
@@ -28,8 +30,10 @@ const QUEUE_FEATURE: u32 = 1;
 struct Interception {
     callbacks: QueueCallbacks,
     data: Theirs<c_void>,
+    /// Whether the callback on dispatches is not called for the time being.
+    is_paused: AtomicBool,
     has_times: bool,
-    /// Told of devices, completions and queues.
+    /// Told of devices, kernels and queues.
     watching: Mutex<Option<(Subscriber, tool::Context)>>,
     /// Counts, on the devices that are known.
     counting: Mutex<Option<tool::Context>>,
@@ -40,7 +44,12 @@ static CURRENT: Mutex<Option<Arc<Interception>>> = Mutex::new(None);
 
 /// Has the callbacks called, in the place of those that were set before.
 pub fn set(callbacks: QueueCallbacks, data: *mut c_void) -> Answer {
-    if callbacks.dispatch.is_none() && callbacks.destroy.is_none() {
+    let QueueCallbacks {
+        dispatch,
+        create,
+        destroy,
+    } = callbacks;
+    if dispatch.is_none() && create.is_none() && destroy.is_none() {
         return Err(Failure::null("each callback"));
     }
     remove();
@@ -55,6 +64,7 @@ pub fn set(callbacks: QueueCallbacks, data: *mut c_void) -> Answer {
     let new = Arc::new(Interception {
         callbacks,
         data: Theirs(data),
+        is_paused: AtomicBool::new(false),
         has_times: settings.timestamp_on != 0,
         watching: Mutex::default(),
         counting: Mutex::default(),
@@ -78,6 +88,13 @@ pub fn remove() {
     }
 }
 
+/// Pauses the callback on dispatches, or has it called again. Kernels go on running one after the other meanwhile.
+pub fn pause(is_paused: bool) {
+    if let Some(current) = &*lock(&CURRENT) {
+        current.is_paused.store(is_paused, Ordering::Relaxed);
+    }
+}
+
 impl Interception {
     fn watch(self: &Arc<Self>) -> Answer {
         let named = |domain, name: &CStr| {
@@ -88,12 +105,19 @@ impl Interception {
             })
         };
         let agent_known = named(Domain::RESOURCE, c"agent known")?;
+        let queue_created = named(Domain::RESOURCE, c"queue created")?;
         let queue_destroyed = named(Domain::RESOURCE, c"queue destroyed")?;
         let enqueued = named(Domain::KERNEL_DISPATCH, c"kernel enqueue")?;
         let completed = named(Domain::KERNEL_DISPATCH, c"kernel complete")?;
         let of: Weak<Interception> = Arc::downgrade(self);
         let context = tool::Context::new()?;
-        let operations: [Operation; 4] = [agent_known, queue_destroyed, enqueued, completed];
+        let operations: [Operation; 5] = [
+            agent_known,
+            queue_created,
+            queue_destroyed,
+            enqueued,
+            completed,
+        ];
         let subscriber = context.call_back(&operations, move |callback: Callback<'_>, _| {
             let Some(this) = of.upgrade() else {
                 return;
@@ -111,9 +135,14 @@ impl Interception {
                 if let Some(kernel) = kernel {
                     flight::enqueued(kernel.work.correlation, kernel.work.id);
                 }
-            } else if operation == queue_destroyed {
-                if let Some(queue) = callback.record::<record::Queue>() {
-                    this.destroyed(queue);
+            } else if operation == queue_created || operation == queue_destroyed {
+                let callbacks = &this.callbacks;
+                let call = match operation == queue_created {
+                    true => callbacks.create,
+                    false => callbacks.destroy,
+                };
+                if let (Some(call), Some(queue)) = (call, callback.record::<record::Queue>()) {
+                    this.tell_of(queue, call);
                 }
             } else if let Err(failure) = this.count() {
                 errors::note(failure);
@@ -158,18 +187,30 @@ impl Interception {
         dispatch: &KernelDispatch,
     ) -> Option<tool::counting::PoolEntry> {
         let call = self.callbacks.dispatch?;
+        if self.is_paused.load(Ordering::Relaxed) {
+            return None;
+        }
         let work = &dispatch.work;
         let enqueued = to_nanos(work.enqueued).map_or(0, |time| time.0);
         let kernel = Flight::new(enqueued, self.has_times);
-        let (queue, queue_index) = next_in(work.queue);
+        let (queue, queue_index) = of_queue(work.queue, |known| {
+            known.kernels += 1;
+            known.kernels - 1
+        });
         let packet = packet(dispatch);
         let data = CallbackData {
             agent: device.handle,
             agent_index: device.index,
-            queue,
+            queue: queue.queue,
             queue_index,
+            queue_id: queue.number,
+            completion_signal: packet.completion_signal,
             packet: &raw const packet,
             kernel_name: name(dispatch.kernel).as_ptr(),
+            kernel_object: packet.kernel_object,
+            kernel_code: std::ptr::null(),
+            // SAFETY: a call of the system that has no conditions.
+            thread_id: unsafe { libc::gettid() } as u32,
             record: kernel.record(),
         };
         let mut group = Group {
@@ -198,28 +239,34 @@ impl Interception {
         }
     }
 
-    /// A queue is going to be destroyed.
-    fn destroyed(&self, queue: &record::Queue) {
-        if let Some(callback) = self.callbacks.destroy {
-            let (queue, _) = of_queue(queue.id, |_| {});
-            let _within = within::enter();
-            // SAFETY: the program's function for this, and a queue that lasts for ever.
-            unsafe { callback(queue, self.data.0) };
-        }
+    /// Calls the program's callback for a queue that was created, or that is going to be destroyed.
+    fn tell_of(&self, queue: &record::Queue, call: QueueCallback) {
+        let (known, ()) = of_queue(queue.id, |_| {});
+        let _within = within::enter();
+        // SAFETY: the program's function for this, and a queue that lasts for ever.
+        unsafe { call(known.queue, self.data.0) };
     }
 }
 
-/// A queue as the program sees it, and the number of the kernels that were put into it.
+/// A queue of which the program has been told.
 #[derive(Copy, Clone)]
-struct Known(*mut Queue, u64);
+struct Known {
+    /// The queue as the program sees it.
+    queue: *mut Queue,
+    /// Its number, in the order in which the program was told of queues.
+    number: u32,
+    /// The number of kernels that were put into it.
+    kernels: u64,
+}
 
 // SAFETY: queues that last for ever, which the library does not change.
 unsafe impl Send for Known {}
 
-/// A queue, after `change` of the number of its kernels; the number before.
-fn of_queue(id: QueueId, change: impl FnOnce(&mut u64)) -> (*mut Queue, u64) {
+/// A queue, and the result of `change`.
+fn of_queue<T>(id: QueueId, change: impl FnOnce(&mut Known) -> T) -> (Known, T) {
     static QUEUES: LazyLock<Mutex<HashMap<QueueId, Known>>> = LazyLock::new(Mutex::default);
     let mut queues = lock(&QUEUES);
+    let number = queues.len() as u32;
     let known = queues.entry(id).or_insert_with(|| {
         let handle = describe::<record::Queue>(id).map_or(0, |queue| queue.handle);
         let queue = Queue {
@@ -231,17 +278,14 @@ fn of_queue(id: QueueId, change: impl FnOnce(&mut u64)) -> (*mut Queue, u64) {
             reserved: 0,
             id: handle,
         };
-        Known(Box::into_raw(Box::new(queue)), 0)
+        Known {
+            queue: Box::into_raw(Box::new(queue)),
+            number,
+            kernels: 0,
+        }
     });
-    let before = known.1;
-    change(&mut known.1);
-    (known.0, before)
-}
-
-/// The queue of the next kernel, and the kernel's number there.
-fn next_in(queue: QueueId) -> (*const Queue, u64) {
-    let (queue, index) = of_queue(queue, |count| *count += 1);
-    (queue.cast_const(), index)
+    let result = change(known);
+    (*known, result)
 }
 
 /// The name of a kernel, which lasts for ever.

@@ -1,11 +1,12 @@
-//! ROCProfiler v1 for OpenCL and the simulated GPU, by its own names: AMD's "ROCProfiler Version 1 Library Specification" on
-//! the counters of gputrail.
+//! ROCProfiler v1 for OpenCL and the simulated GPU, by its own names: the interface of ROCm's `rocprofiler.h` 8.0 on the counters
+//! of gputrail, and the forms that AMD's "ROCProfiler Version 1 Library Specification" has of some functions (`document`).
 //!
 //! The library is a translation: a group of a context is a pool of gputrail while it counts kernels, and a group of counters
 //! between a start and a stop. `docs/apis.md` has the table of functions.
 
 mod agents;
 mod context;
+mod document;
 mod errors;
 mod flight;
 mod handles;
@@ -15,7 +16,9 @@ mod load;
 mod plan;
 mod pool;
 mod settings;
+mod time;
 mod types;
+mod unavailable;
 mod within;
 
 use context::{CONTEXTS, Context, Theirs, Told, names};
@@ -27,12 +30,12 @@ use pool::Pool;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use types::{
-    AgentHandle, Answer, DispatchCallback, Failure, Feature, Group, Handle, InfoCallback, InfoData,
-    InfoKind, PoolEntry, PoolProperties, PoolVisitor, Properties, QueueCallbacks, Status, TimeId,
+    AgentHandle, Answer, Failure, Feature, Group, Handle, InfoCallback, InfoKind, InfoQuery,
+    PoolEntry, PoolProperties, PoolVisitor, Properties, QueueCallbacks, Status, TimeId,
     TraceCallback, mode,
 };
 
-const MAJOR: u32 = 7;
+const MAJOR: u32 = 8;
 const MINOR: u32 = 0;
 
 /// Runs a function of the API that needs gputrail.
@@ -74,10 +77,20 @@ unsafe fn given<T: Copy>(from: *const T) -> Option<T> {
     (!from.is_null()).then(|| unsafe { from.read() })
 }
 
-/// The sentence of the last failed call of the calling thread; empty before one has failed.
+/// The sentence of the last failed call of the calling thread; empty before one has failed. It lasts until the next failure.
+///
+/// # Safety
+///
+/// `text` is null or a place for a pointer.
 #[unsafe(no_mangle)]
-pub extern "C" fn rocprofiler_error_string() -> *const c_char {
-    errors::last()
+pub unsafe extern "C" fn rocprofiler_error_string(text: *mut *const c_char) -> Status {
+    // The sentence is asked for first: it is another one if the call fails.
+    let last = errors::last();
+    api("rocprofiler_error_string", || {
+        // SAFETY: the caller's promise.
+        unsafe { Place::new(text, "str") }?.put(last);
+        Ok(())
+    })
 }
 
 /// The major version of the API that the library has.
@@ -89,18 +102,6 @@ pub extern "C" fn rocprofiler_version_major() -> u32 {
 /// The minor version of the API that the library has.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocprofiler_version_minor() -> u32 {
-    MINOR
-}
-
-/// As [`rocprofiler_version_major`].
-#[unsafe(no_mangle)]
-pub extern "C" fn rocprofiler_major_version() -> u32 {
-    MAJOR
-}
-
-/// As [`rocprofiler_version_minor`].
-#[unsafe(no_mangle)]
-pub extern "C" fn rocprofiler_minor_version() -> u32 {
     MINOR
 }
 
@@ -142,25 +143,29 @@ pub unsafe extern "C" fn rocprofiler_iterate_info(
     })
 }
 
-/// Calls `callback` for each metric or trace that fits the fields of `query` that are not null.
+/// Calls `callback` for what `query` asks for: no device has traces, so that only metrics are found.
 ///
 /// # Safety
 ///
-/// As for [`rocprofiler_iterate_info`]; the texts of `query` are null or end with a 0.
+/// As for [`rocprofiler_iterate_info`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocprofiler_query_info(
     agent: *const AgentHandle,
-    kind: InfoKind,
-    query: InfoData,
+    query: InfoQuery,
     callback: Option<InfoCallback>,
     data: *mut c_void,
 ) -> Status {
     with_gputrail("rocprofiler_query_info", || {
         let callback = callback.ok_or_else(|| Failure::null("the callback"))?;
-        // SAFETY: plain data; the caller's promises.
+        // SAFETY: both forms of a query have these bytes, and any number is a kind; the caller's promises.
         unsafe {
-            let query = Query::new(&query.of.metric);
-            info::iterate(given(agent), kind, query, callback, data)
+            info::iterate(
+                given(agent),
+                query.info_kind,
+                Query::default(),
+                callback,
+                data,
+            )
         }
     })
 }
@@ -194,10 +199,10 @@ pub unsafe extern "C" fn rocprofiler_open(
         let agent = agents::found(agent)?.id;
         let told = match properties {
             Some(Properties {
-                callback: Some(callback),
-                callback_arg,
+                handler: Some(handler),
+                handler_arg,
                 ..
-            }) => Told::Callback(callback, Theirs(callback_arg)),
+            }) => Told::Handler(handler, Theirs(handler_arg)),
             _ => Told::Nobody,
         };
         // SAFETY: the caller's promise.
@@ -235,6 +240,21 @@ pub extern "C" fn rocprofiler_close(context: Handle) -> Status {
         }
         CONTEXTS.remove(context);
         found.close();
+        Ok(())
+    })
+}
+
+/// The device of a context.
+///
+/// # Safety
+///
+/// `agent` is null or a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocprofiler_get_agent(context: Handle, agent: *mut AgentHandle) -> Status {
+    api("rocprofiler_get_agent", || {
+        // SAFETY: the caller's promise.
+        let place = unsafe { Place::new(agent, "agent") }?;
+        place.put(Context::found(context)?.agent()?);
         Ok(())
     })
 }
@@ -296,43 +316,28 @@ pub extern "C" fn rocprofiler_iterate_trace_data(
     })
 }
 
-/// Converts a time of the API to another clock.
+/// Converts a time of the API to another clock, and says how exact that is.
 ///
 /// # Safety
 ///
-/// `value` is null or a place for a number.
+/// `value` and `error` are null or places for numbers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocprofiler_get_time(
     time_id: TimeId,
     timestamp: u64,
     value: *mut u64,
+    error: *mut u64,
 ) -> Status {
     api("rocprofiler_get_time", || {
-        // SAFETY: the caller's promise.
-        let place = unsafe { Place::new(value, "value_ns") }?;
-        let clock = match time_id {
-            TimeId::CLOCK_REALTIME => libc::CLOCK_REALTIME,
-            TimeId::CLOCK_MONOTONIC => libc::CLOCK_MONOTONIC,
-            TimeId(other) => {
-                return Err(Failure::argument(format!("there is no clock {other}")));
+        let converted = time::convert(time_id, timestamp)?;
+        for (place, answer) in [(value, converted.value), (error, converted.error)] {
+            if !place.is_null() {
+                // SAFETY: the caller's promise.
+                unsafe { Place::new(place, "the place for a time") }?.put(answer);
             }
-        };
-        let offset = now(clock) - now(libc::CLOCK_BOOTTIME);
-        let time = i128::from(timestamp) + offset;
-        place.put(time.clamp(0, u64::MAX.into()) as u64);
+        }
         Ok(())
     })
-}
-
-/// The time of a clock, in nanoseconds.
-fn now(clock: libc::clockid_t) -> i128 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: a clock that there is, and a place for the time.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
 }
 
 macro_rules! of_group {
@@ -368,13 +373,19 @@ of_group! {
     rocprofiler_stop, rocprofiler_group_stop: stop;
     /// Takes the values of what has run since the start.
     rocprofiler_read, rocprofiler_group_read: read;
-    /// Waits for the values.
-    rocprofiler_get_data, rocprofiler_group_get_data: wait;
-    /// Forgets what has been counted. Not in the document.
-    rocprofiler_reset, rocprofiler_group_reset: reset;
+    /// Waits for the values, and writes them to the features of the group.
+    rocprofiler_get_data, rocprofiler_group_get_data: data;
 }
 
-/// Has callbacks called for kernels that are put into queues, and for queues that are destroyed.
+/// Forgets what has been counted.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocprofiler_reset(context: Handle, group_index: u32) -> Status {
+    api("rocprofiler_reset", || {
+        Context::found(context)?.reset(group_index)
+    })
+}
+
+/// Has callbacks called for kernels that are put into queues, and for queues that are created or destroyed.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocprofiler_set_queue_callbacks(
     callbacks: QueueCallbacks,
@@ -394,38 +405,21 @@ pub extern "C" fn rocprofiler_remove_queue_callbacks() -> Status {
     })
 }
 
-/// As [`rocprofiler_set_queue_callbacks`].
+/// The callback on dispatches is called again.
 #[unsafe(no_mangle)]
-pub extern "C" fn rocprofiler_set_intercepting(
-    callbacks: QueueCallbacks,
-    data: *mut c_void,
-) -> Status {
-    with_gputrail("rocprofiler_set_intercepting", || {
-        intercept::set(callbacks, data)
-    })
-}
-
-/// As [`rocprofiler_remove_queue_callbacks`].
-#[unsafe(no_mangle)]
-pub extern "C" fn rocprofiler_remove_intercepting() -> Status {
-    api("rocprofiler_remove_intercepting", || {
-        intercept::remove();
+pub extern "C" fn rocprofiler_start_queue_callbacks() -> Status {
+    api("rocprofiler_start_queue_callbacks", || {
+        intercept::pause(false);
         Ok(())
     })
 }
 
-/// As [`rocprofiler_set_queue_callbacks`], for kernels alone.
+/// The callback on dispatches is not called until it is started again, or callbacks are set.
 #[unsafe(no_mangle)]
-pub extern "C" fn rocprofiler_add_dispatch_callback(
-    callback: Option<DispatchCallback>,
-    data: *mut c_void,
-) -> Status {
-    with_gputrail("rocprofiler_add_dispatch_callback", || {
-        let callbacks = QueueCallbacks {
-            dispatch: Some(callback.ok_or_else(|| Failure::null("the callback"))?),
-            destroy: None,
-        };
-        intercept::set(callbacks, data)
+pub extern "C" fn rocprofiler_stop_queue_callbacks() -> Status {
+    api("rocprofiler_stop_queue_callbacks", || {
+        intercept::pause(true);
+        Ok(())
     })
 }
 

@@ -18,6 +18,7 @@ pub fn get() -> Settings {
             intercept_mode: u32::from(!is_off),
             timeout: u64::MAX,
             timestamp_on: 1,
+            ..Settings::default()
         }
     })
 }

@@ -1,4 +1,4 @@
-//! Types of the API, as `rocprofiler.h` has them, and those of HSA that they are made of.
+//! Types of the API, laid out as in ROCm's `rocprofiler.h` 8.0, and those of HSA that they are made of.
 
 use core::ffi::{c_char, c_int, c_void};
 use gputrail::tool::{self, Status as Of};
@@ -25,14 +25,18 @@ enumeration! {
         METRIC_COUNT = 1, "ROCPROFILER_INFO_KIND_METRIC_COUNT";
         TRACE = 2, "ROCPROFILER_INFO_KIND_TRACE";
         TRACE_COUNT = 3, "ROCPROFILER_INFO_KIND_TRACE_COUNT";
+        TRACE_PARAMETER = 4, "ROCPROFILER_INFO_KIND_TRACE_PARAMETER";
+        TRACE_PARAMETER_COUNT = 5, "ROCPROFILER_INFO_KIND_TRACE_PARAMETER_COUNT";
     }
 }
 
 enumeration! {
-    /// The kind of a feature (`rocprofiler_feature_kind_t`).
+    /// The kind of a feature (`rocprofiler_feature_kind_t`). The modifiers are bits beside that of a trace.
     FeatureKind {
         METRIC = 0, "ROCPROFILER_FEATURE_KIND_METRIC";
         TRACE = 1, "ROCPROFILER_FEATURE_KIND_TRACE";
+        SPM_MOD = 2, "ROCPROFILER_FEATURE_KIND_SPM_MOD";
+        PCSMP_MOD = 4, "ROCPROFILER_FEATURE_KIND_PCSMP_MOD";
     }
 }
 
@@ -52,7 +56,10 @@ enumeration! {
     /// A clock (`rocprofiler_time_id_t`).
     TimeId {
         CLOCK_REALTIME = 0, "ROCPROFILER_TIME_ID_CLOCK_REALTIME";
-        CLOCK_MONOTONIC = 1, "ROCPROFILER_TIME_ID_CLOCK_MONOTONIC";
+        CLOCK_REALTIME_COARSE = 1, "ROCPROFILER_TIME_ID_CLOCK_REALTIME_COARSE";
+        CLOCK_MONOTONIC = 2, "ROCPROFILER_TIME_ID_CLOCK_MONOTONIC";
+        CLOCK_MONOTONIC_COARSE = 3, "ROCPROFILER_TIME_ID_CLOCK_MONOTONIC_COARSE";
+        CLOCK_MONOTONIC_RAW = 4, "ROCPROFILER_TIME_ID_CLOCK_MONOTONIC_RAW";
     }
 }
 
@@ -112,13 +119,21 @@ pub struct Packet {
     pub completion_signal: Signal,
 }
 
-/// Global properties (`rocprofiler_settings_t`).
-#[derive(Copy, Clone, Debug)]
+/// Global properties (`rocprofiler_settings_t`). Those of HSA and of traces have no effect.
+#[derive(Copy, Clone, Debug, Default)]
 #[repr(C)]
 pub struct Settings {
     pub intercept_mode: u32,
+    pub code_obj_tracking: u32,
+    pub memcopy_tracking: u32,
+    pub trace_size: u32,
+    pub trace_local: u32,
     pub timeout: u64,
     pub timestamp_on: u32,
+    pub hsa_intercepting: u32,
+    pub k_concurrent: u32,
+    pub opt_mode: u32,
+    pub obj_dumping: u32,
 }
 
 /// A metric (`rocprofiler_info_data_t`, `metric`).
@@ -142,27 +157,46 @@ pub struct TraceInfo {
     pub parameter_count: u32,
 }
 
-/// A metric or a trace.
+/// A parameter of a trace (`rocprofiler_info_data_t`, `trace_parameter`).
+#[derive(Copy, Clone, Debug)]
+#[repr(C)]
+pub struct TraceParameterInfo {
+    pub code: u32,
+    pub trace_name: *const c_char,
+    pub parameter_name: *const c_char,
+    pub description: *const c_char,
+}
+
+/// A metric, a trace or a parameter of a trace.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub union InfoUnion {
     pub metric: MetricInfo,
     pub trace: TraceInfo,
+    pub trace_parameter: TraceParameterInfo,
 }
 
 /// Information (`rocprofiler_info_data_t`).
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct InfoData {
-    pub kind: InfoKind,
     pub agent_index: u32,
+    pub kind: InfoKind,
     pub of: InfoUnion,
+}
+
+/// The information that a program asks for (`rocprofiler_info_query_t`): a kind, or the parameters of a trace by its name.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub union InfoQuery {
+    pub info_kind: InfoKind,
+    pub trace_name: *const c_char,
 }
 
 /// A callback that gets information.
 pub type InfoCallback = unsafe extern "C" fn(info: InfoData, data: *mut c_void) -> Status;
 
-/// A parameter of a trace (`rocprofiler_feature_parameter_t`).
+/// A parameter of a trace (`rocprofiler_parameter_t`).
 #[derive(Copy, Clone, Debug)]
 #[repr(C)]
 pub struct Parameter {
@@ -176,7 +210,8 @@ pub struct Parameter {
 pub struct ResultBytes {
     pub ptr: *mut c_void,
     pub size: u32,
-    pub instances: u32,
+    pub instance_count: u32,
+    pub copy: bool,
 }
 
 /// The values that data can have.
@@ -196,12 +231,28 @@ pub struct Data {
     pub of: DataUnion,
 }
 
+/// A counter as the event of a block (`rocprofiler_feature_t`, `counter`).
+#[derive(Copy, Clone, Debug)]
+#[repr(C)]
+pub struct BlockEvent {
+    pub block: *const c_char,
+    pub event: u32,
+}
+
+/// What a feature is. Nothing tells both forms apart, and the name is what is read, as ROCm's library does.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub union FeatureUnion {
+    pub name: *const c_char,
+    pub counter: BlockEvent,
+}
+
 /// A feature (`rocprofiler_feature_t`): a counter or metric by name, and its value.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct Feature {
     pub kind: FeatureKind,
-    pub name: *const c_char,
+    pub of: FeatureUnion,
     pub parameters: *const Parameter,
     pub parameter_count: u32,
     pub data: Data,
@@ -220,17 +271,18 @@ pub struct Group {
     pub context: Handle,
 }
 
-/// A callback on a context whose data is ready (`rocprofiler_context_callback_t`).
-pub type ContextCallback = unsafe extern "C" fn(group: Group, arg: *mut c_void);
+/// A callback on a context whose data is ready (`rocprofiler_handler_t`). ROCm's returns a `bool` that means nothing, and the
+/// document's (`rocprofiler_context_callback_t`) returns nothing: no result is read, so that this is the type of both.
+pub type ContextHandler = unsafe extern "C" fn(group: Group, arg: *mut c_void);
 
 /// Properties of a context (`rocprofiler_properties_t`).
 #[derive(Copy, Clone, Debug)]
 #[repr(C)]
 pub struct Properties {
-    pub callback: Option<ContextCallback>,
-    pub callback_arg: *mut c_void,
     pub queue: *mut Queue,
     pub queue_depth: u32,
+    pub handler: Option<ContextHandler>,
+    pub handler_arg: *mut c_void,
 }
 
 /// The times of a dispatch (`rocprofiler_dispatch_record_t`), in nanoseconds of CLOCK_BOOTTIME.
@@ -251,8 +303,14 @@ pub struct CallbackData {
     pub agent_index: u32,
     pub queue: *const Queue,
     pub queue_index: u64,
+    pub queue_id: u32,
+    pub completion_signal: Signal,
     pub packet: *const Packet,
     pub kernel_name: *const c_char,
+    pub kernel_object: u64,
+    /// The machine code for HSA (`amd_kernel_code_t`): null, since no kernel has any.
+    pub kernel_code: *const c_void,
+    pub thread_id: u32,
     pub record: *const DispatchRecord,
 }
 
@@ -263,7 +321,7 @@ pub type DispatchCallback = unsafe extern "C" fn(
     group: *mut Group,
 ) -> Status;
 
-/// A callback on queues that are destroyed.
+/// A callback on queues that are created or destroyed.
 pub type QueueCallback = unsafe extern "C" fn(queue: *mut Queue, data: *mut c_void) -> Status;
 
 /// Callbacks on queues (`rocprofiler_queue_callbacks_t`).
@@ -271,6 +329,7 @@ pub type QueueCallback = unsafe extern "C" fn(queue: *mut Queue, data: *mut c_vo
 #[repr(C)]
 pub struct QueueCallbacks {
     pub dispatch: Option<DispatchCallback>,
+    pub create: Option<QueueCallback>,
     pub destroy: Option<QueueCallback>,
 }
 
@@ -347,4 +406,42 @@ impl From<tool::Error> for Failure {
         };
         Failure::new(status, error.text)
     }
+}
+
+/// Pins the size of a type and the places of its fields, as ROCm's header 8.0 has them on x86-64 and on aarch64.
+macro_rules! layout {
+    ($($type:ident: $size:literal { $($field:ident @ $place:literal),* })*) => {
+        $(const _: () = {
+            assert!(size_of::<$type>() == $size);
+            $(assert!(core::mem::offset_of!($type, $field) == $place);)*
+        };)*
+    };
+}
+
+layout! {
+    Queue: 40 { base_address @ 8, doorbell_signal @ 16, size @ 24, id @ 32 }
+    Packet: 64 { workgroup_size @ 4, grid_size @ 12, private_segment_size @ 24, kernel_object @ 32, completion_signal @ 56 }
+    Settings: 56 {
+        code_obj_tracking @ 4, memcopy_tracking @ 8, trace_size @ 12, trace_local @ 16, timeout @ 24, timestamp_on @ 32,
+        hsa_intercepting @ 36, k_concurrent @ 40, opt_mode @ 44, obj_dumping @ 48
+    }
+    MetricInfo: 48 { instances @ 8, expr @ 16, description @ 24, block_name @ 32, block_counters @ 40 }
+    TraceInfo: 24 { description @ 8, parameter_count @ 16 }
+    TraceParameterInfo: 32 { trace_name @ 8, parameter_name @ 16, description @ 24 }
+    InfoData: 56 { agent_index @ 0, kind @ 4, of @ 8 }
+    InfoQuery: 8 { info_kind @ 0, trace_name @ 0 }
+    ResultBytes: 24 { size @ 8, instance_count @ 12, copy @ 16 }
+    Data: 32 { kind @ 0, of @ 8 }
+    BlockEvent: 16 { event @ 8 }
+    Feature: 72 { of @ 8, parameters @ 24, parameter_count @ 32, data @ 40 }
+    Group: 32 { features @ 8, feature_count @ 16, context @ 24 }
+    Properties: 32 { queue @ 0, queue_depth @ 8, handler @ 16, handler_arg @ 24 }
+    DispatchRecord: 32 { begin @ 8, end @ 16, complete @ 24 }
+    CallbackData: 96 {
+        agent_index @ 8, queue @ 16, queue_index @ 24, queue_id @ 32, completion_signal @ 40, packet @ 48, kernel_name @ 56,
+        kernel_object @ 64, kernel_code @ 72, thread_id @ 80, record @ 88
+    }
+    QueueCallbacks: 24 { dispatch @ 0, create @ 8, destroy @ 16 }
+    PoolEntry: 16 { payload @ 8 }
+    PoolProperties: 24 { payload_bytes @ 4, handler @ 8, handler_arg @ 16 }
 }

@@ -160,6 +160,22 @@ fn every_function_of_rocprofiler_answers_as_its_document_says() {
 }
 
 #[test]
+fn programs_of_rocms_header_call_rocprofiler_as_it_declares() {
+    needs!(programs_of_rocms_header_call_rocprofiler_as_it_declares: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    for compiler in [C, CPP] {
+        let compiler = [compiler, &["-DROCPROFILER_PUBLISHED"]].concat();
+        let source = "tests/programs/abi/rocprofiler_published.c";
+        let program = ROCPROFILER.program(&dir, &compiler, source, true);
+        for driver in [Driver::Basic, Driver::Threaded] {
+            let ended = run(&mut dir.untraced(driver, &program, &[])).well();
+            assert_eq!(ended.text(), "passed\n");
+            assert_eq!(ended.stderr, "");
+        }
+    }
+}
+
+#[test]
 fn two_threads_use_gpuperfapi_and_rocprofiler() {
     needs!(two_threads_use_gpuperfapi_and_rocprofiler: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();
