@@ -193,6 +193,8 @@ pub(super) fn define(machine: &Machine) -> Architecture {
         },
         at: at.clone(),
     };
+    // A name that a thread's event has stands for that event.
+    let is_new = |counter: &&MachineCounter| EVENTS.iter().all(|event| event.name != counter.name);
     let mut blocks: Vec<Block> = [("SOFTWARE", u32::MAX), ("HARDWARE", hardware_capacity())]
         .map(block)
         .into();
@@ -212,12 +214,10 @@ pub(super) fn define(machine: &Machine) -> Architecture {
     let definitions = Definitions {
         dialect: Dialect::Sum,
         blocks,
-        // Of two with one name the later counts: those of the processes' own threads.
-        counters: machine
-            .counters
+        counters: EVENTS
             .iter()
-            .map(of_machine)
-            .chain(EVENTS.iter().map(event))
+            .map(event)
+            .chain(machine.counters.iter().filter(is_new).map(of_machine))
             .chain(METRICS.into_iter().filter_map(metric))
             .collect(),
     };
