@@ -838,7 +838,7 @@ pub struct View {
     #[arg(value_name = "TRACE")]
     pub trace: PathBuf,
 
-    /// Serve a local copy of the UI from this folder instead of opening ui.perfetto.dev
+    /// Serve a local copy of the UI from this folder, until Ctrl-C, instead of opening ui.perfetto.dev
     #[arg(long, value_name = "DIR")]
     pub ui: Option<PathBuf>,
 

@@ -12,23 +12,20 @@ use anyhow::{Context, Result, anyhow};
 use gputrail::trace::import::{Compression, Inputs};
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read as _, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
-use tiny_http::{Header, Method, Request, Response, Server};
+use std::time::Duration;
+use tiny_http::{Method, Request, Server};
 
 /// The only port of this machine that the UI at ui.perfetto.dev may fetch from.
 pub const PORT: u16 = 9001;
 const UI: &str = "https://ui.perfetto.dev";
 /// Interval at which the server checks for signals and for its own end.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// A local UI fetches more of its own files after the trace, its engine among them, and may first wait for sites that cannot
-/// be reached. The server ends when it has received no request for this long.
-const QUIET_PERIOD: Duration = Duration::from_secs(30);
 /// Maximum number of requests that are answered at a time.
 const MAX_REQUESTS: usize = 64;
 
@@ -80,7 +77,8 @@ struct Site {
     fetched: AtomicBool,
 }
 
-/// Serves `trace` and opens a browser, until the trace has been loaded or a signal arrives.
+/// Serves `trace` and opens a browser, until a signal arrives, or the UI at ui.perfetto.dev has fetched the trace. A local UI
+/// fetches files of its own at any time, and has them as long as its user wants.
 pub fn serve(trace: &Path, ui: Option<&Path>, port: u16, _signals: &Signals) -> Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
         anyhow!(
@@ -100,22 +98,20 @@ pub fn serve(trace: &Path, ui: Option<&Path>, port: u16, _signals: &Signals) -> 
     let server = Server::from_listener(listener, None).map_err(|error| anyhow!(error))?;
     let link = site.link();
     say!("{link}");
+    let ends = match site.ui {
+        Some(_) => "Ctrl-C ends the server",
+        None => "Ctrl-C ends the wait",
+    };
     if !open_browser(&link) {
-        say!("open this link in a browser of this machine; Ctrl-C ends the wait");
+        say!("open this link in a browser of this machine; {ends}");
+    } else if site.ui.is_some() {
+        say!("{ends}");
     }
     thread::scope(|scope| {
-        let quiet_period = match site.ui {
-            Some(_) => QUIET_PERIOD,
-            None => Duration::ZERO,
-        };
         let signals_before = signals::taken();
-        let mut last_request = Instant::now();
         while signals::taken() == signals_before {
             let request = server.recv_timeout(POLL_INTERVAL)?;
             let active = site.active.load(Ordering::Acquire);
-            if request.is_some() || active > 0 {
-                last_request = Instant::now();
-            }
             match request {
                 // A request that is dropped is answered with an error.
                 Some(request) if active < MAX_REQUESTS => {
@@ -124,8 +120,8 @@ pub fn serve(trace: &Path, ui: Option<&Path>, port: u16, _signals: &Signals) -> 
                 }
                 Some(_) => {}
                 None if active == 0
-                    && site.fetched.load(Ordering::Acquire)
-                    && last_request.elapsed() >= quiet_period =>
+                    && site.ui.is_none()
+                    && site.fetched.load(Ordering::Acquire) =>
                 {
                     break;
                 }
@@ -134,20 +130,6 @@ pub fn serve(trace: &Path, ui: Option<&Path>, port: u16, _signals: &Signals) -> 
         }
         Ok(())
     })
-}
-
-/// A file that counts how many of its bytes have not been sent.
-struct Body<'a> {
-    file: File,
-    unsent: &'a AtomicU64,
-}
-
-impl Read for Body<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read(buffer)?;
-        self.unsent.fetch_sub(count as u64, Ordering::Relaxed);
-        Ok(count)
-    }
 }
 
 impl Site {
@@ -185,59 +167,49 @@ impl Site {
                 .as_ref()
                 .is_some_and(|origin| !allowed_origins.contains(origin))
         {
-            return request.respond(Response::empty(403));
+            return answer(request, 403, &[], 0).map(drop);
         }
         let mut headers = Vec::new();
         if let Some(origin) = &origin {
-            headers.push(header("Access-Control-Allow-Origin", origin));
-            headers.push(header("Vary", "Origin"));
+            headers.push(("Access-Control-Allow-Origin", origin.as_str()));
+            headers.push(("Vary", "Origin"));
         }
         let status = match request.method() {
             Method::Get | Method::Head => {
                 let path = request.url().split(['?', '#']).next().unwrap_or_default();
                 match self.find(path) {
                     Some((file, kind)) => {
-                        headers.push(header("Content-Type", kind));
-                        headers.push(header("Cache-Control", "no-cache"));
-                        return self.send(request, file, headers);
+                        headers.push(("Content-Type", kind));
+                        headers.push(("Cache-Control", "no-cache"));
+                        return self.send(request, file, &headers);
                     }
                     None => 404,
                 }
             }
             Method::Options => {
                 // Browsers request the last one when a public site fetches from the user's own machine.
-                headers.push(header("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS"));
-                headers.push(header("Access-Control-Allow-Headers", "*"));
-                headers.push(header("Access-Control-Allow-Private-Network", "true"));
-                204
+                headers.push(("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS"));
+                headers.push(("Access-Control-Allow-Headers", "*"));
+                headers.push(("Access-Control-Allow-Private-Network", "true"));
+                200
             }
             _ => 405,
         };
-        let response = Response::empty(status);
-        request.respond(headers.into_iter().fold(response, Response::with_header))
+        answer(request, status, &headers, 0).map(drop)
     }
 
     /// Sends `file`, and notes whether the client has fetched all of the trace.
-    fn send(&self, request: Request, file: File, headers: Vec<Header>) -> io::Result<()> {
+    fn send(&self, request: Request, file: File, headers: &[(&str, &str)]) -> io::Result<()> {
         let length = file.metadata()?.len();
-        let unsent = AtomicU64::new(length);
         let is_trace = request.url().starts_with(&self.trace_path);
         let is_get = *request.method() == Method::Get;
-        let body = Body {
-            file,
-            unsent: &unsent,
-        };
-        let response = Response::new(
-            200.into(),
-            headers,
-            body,
-            usize::try_from(length).ok(),
-            None,
-        )
-        .with_chunked_threshold(usize::MAX);
-        request.respond(response)?;
-        if is_trace && is_get && unsent.into_inner() == 0 {
-            self.fetched.store(true, Ordering::Release);
+        let mut client = answer(request, 200, headers, length)?;
+        if is_get {
+            let sent = io::copy(&mut file.take(length), &mut client)?;
+            client.flush()?;
+            if is_trace && sent == length {
+                self.fetched.store(true, Ordering::Release);
+            }
         }
         Ok(())
     }
@@ -269,11 +241,25 @@ fn header_of(request: &Request, name: &'static str) -> Option<String> {
     Some(found.value.as_str().to_owned())
 }
 
-/// # Panics
-///
-/// If `value` is not ASCII.
-fn header(name: &str, value: &str) -> Header {
-    Header::from_bytes(name, value).expect("a name and a value in ASCII")
+/// Begins the answer to a request; the result takes its body of `length` bytes. The client closes the connection after it: the
+/// server has a thread for each connection, and connections that come at once wait for those that are kept open without a
+/// request.
+fn answer(
+    request: Request,
+    status: u16,
+    headers: &[(&str, &str)],
+    length: u64,
+) -> io::Result<Box<dyn Write + Send>> {
+    let mut head =
+        format!("HTTP/1.1 {status} \r\nConnection: close\r\nContent-Length: {length}\r\n");
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    head += "\r\n";
+    let mut client = request.into_writer();
+    client.write_all(head.as_bytes())?;
+    client.flush()?;
+    Ok(client)
 }
 
 /// The folder of a local copy of the UI.
