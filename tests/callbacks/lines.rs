@@ -65,7 +65,8 @@ fn sampled(small: &Small<'_>, kinds: &[Kind]) -> Seen {
     context.stop().unwrap();
     buffer.flush().unwrap();
     drop((context, buffer));
-    Arc::into_inner(seen).unwrap().into_inner().unwrap()
+    // The thread that samples may hold the buffer, and with it the closure, a moment longer.
+    std::mem::take(&mut *seen.lock().unwrap())
 }
 
 fn a_kernels_lines(opencl: &OpenCl) {
