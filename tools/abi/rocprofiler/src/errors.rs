@@ -5,23 +5,24 @@ use core::ffi::c_char;
 use gputrail_abi::contained;
 use std::cell::RefCell;
 use std::ffi::CString;
+use std::mem::ManuallyDrop;
 
 thread_local! {
-    static LAST: RefCell<CString> = RefCell::default();
+    /// Nothing frees the last one of a thread: `OnUnloadTool` asks for it after the thread's values have ended.
+    static LAST: RefCell<Option<ManuallyDrop<CString>>> = const { RefCell::new(None) };
 }
 
 /// Keeps the sentence of a failure for the calling thread.
 pub fn note(failure: Failure) {
     let text = failure.text.replace('\0', " ");
     let text = CString::new(text).unwrap_or_default();
-    // The thread may be ending.
-    let _ = LAST.try_with(|last| last.replace(text));
+    let before = LAST.replace(Some(ManuallyDrop::new(text)));
+    drop(before.map(ManuallyDrop::into_inner));
 }
 
 /// The sentence; it lasts until the next failure on this thread.
 pub fn last() -> *const c_char {
-    LAST.try_with(|last| last.borrow().as_ptr())
-        .unwrap_or(c"".as_ptr())
+    LAST.with_borrow(|last| last.as_ref().map_or(c"".as_ptr(), |last| last.as_ptr()))
 }
 
 /// Runs the function `name` of the API.

@@ -32,7 +32,6 @@ struct Interception {
     data: Theirs<c_void>,
     /// Whether the callback on dispatches is not called for the time being.
     is_paused: AtomicBool,
-    has_times: bool,
     /// Told of devices, kernels and queues.
     watching: Mutex<Option<(Subscriber, tool::Context)>>,
     /// Counts, on the devices that are known.
@@ -41,6 +40,11 @@ struct Interception {
 }
 
 static CURRENT: Mutex<Option<Arc<Interception>>> = Mutex::new(None);
+
+/// Whether the properties have callbacks called. A tool may set these before it changes that.
+fn is_on() -> bool {
+    settings::get().intercept_mode != 0
+}
 
 /// Has the callbacks called, in the place of those that were set before.
 pub fn set(callbacks: QueueCallbacks, data: *mut c_void) -> Answer {
@@ -53,10 +57,6 @@ pub fn set(callbacks: QueueCallbacks, data: *mut c_void) -> Answer {
         return Err(Failure::null("each callback"));
     }
     remove();
-    let settings = settings::get();
-    if settings.intercept_mode == 0 {
-        return Ok(());
-    }
     let options = BufferOptions {
         format: RecordFormat::Raw,
         ..BufferOptions::default()
@@ -65,7 +65,6 @@ pub fn set(callbacks: QueueCallbacks, data: *mut c_void) -> Answer {
         callbacks,
         data: Theirs(data),
         is_paused: AtomicBool::new(false),
-        has_times: settings.timestamp_on != 0,
         watching: Mutex::default(),
         counting: Mutex::default(),
         buffer: Buffer::new(options, |_| {})?,
@@ -155,7 +154,7 @@ impl Interception {
 
     /// Counts on all devices that are known now.
     fn count(self: &Arc<Self>) -> Answer {
-        if self.callbacks.dispatch.is_none() {
+        if self.callbacks.dispatch.is_none() || !is_on() {
             return Ok(());
         }
         let mut counting = lock(&self.counting);
@@ -192,7 +191,7 @@ impl Interception {
         }
         let work = &dispatch.work;
         let enqueued = to_nanos(work.enqueued).map_or(0, |time| time.0);
-        let kernel = Flight::new(enqueued, self.has_times);
+        let kernel = Flight::new(enqueued, settings::get().timestamp_on != 0);
         let (queue, queue_index) = of_queue(work.queue, |known| {
             known.kernels += 1;
             known.kernels - 1
@@ -241,6 +240,9 @@ impl Interception {
 
     /// Calls the program's callback for a queue that was created, or that is going to be destroyed.
     fn tell_of(&self, queue: &record::Queue, call: QueueCallback) {
+        if !is_on() {
+            return;
+        }
         let (known, ()) = of_queue(queue.id, |_| {});
         let _within = within::enter();
         // SAFETY: the program's function for this, and a queue that lasts for ever.

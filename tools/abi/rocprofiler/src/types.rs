@@ -239,7 +239,7 @@ pub struct BlockEvent {
     pub event: u32,
 }
 
-/// What a feature is. Nothing tells both forms apart, and the name is what is read, as ROCm's library does.
+/// The name of a feature, or its event of a block. Nothing tells them apart, and the name is read, as ROCm's library does.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub union FeatureUnion {

@@ -176,6 +176,37 @@ fn programs_of_rocms_header_call_rocprofiler_as_it_declares() {
 }
 
 #[test]
+fn properties_of_a_rocprofiler_tool_hold_for_callbacks_that_are_set() {
+    needs!(properties_of_a_rocprofiler_tool_hold_for_callbacks_that_are_set: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = ROCPROFILER.library(&dir);
+    let include = format!(
+        "-I{}",
+        repository("tools/abi/rocprofiler/include").display()
+    );
+    let source = repository("tests/programs/abi/rocprofiler_properties.c");
+    let options = ["-shared", "-fPIC", "-DROCPROFILER_PUBLISHED", &include];
+    let tool = compiled(&dir, C, &options, &source, "libproperties.so");
+    let program = dir.program("lives");
+    for (property, counts) in [
+        ("none", "20 dispatches, 20 records, 1 queues, "),
+        ("timestamp_on", "20 dispatches, 0 records, 1 queues, "),
+        ("intercept_mode", "0 dispatches, 0 records, 0 queues, "),
+    ] {
+        let mut command = dir.untraced(Driver::Threaded, &program, &["20"]);
+        command
+            .env("LD_PRELOAD", &library)
+            .env("ROCP_TOOL_LIB", &tool)
+            .env("PROPERTY", property);
+        let text = run(&mut command).well().text();
+        let sentence = text
+            .strip_prefix(counts)
+            .unwrap_or_else(|| panic!("{property}: {text}"));
+        assert!(sentence.starts_with("rocprofiler_group_count: "), "{text}");
+    }
+}
+
+#[test]
 fn two_threads_use_gpuperfapi_and_rocprofiler() {
     needs!(two_threads_use_gpuperfapi_and_rocprofiler: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();

@@ -559,7 +559,7 @@ fn each_kernel_on_pocl_has_the_events_of_the_threads_that_ran_it() {
     }
 }
 
-/// What `perf stat` counts of `event` in a run of hot_loop with this number of kernels. `None` where this machine does
+/// The count that `perf stat` has of `event` in a run of hot_loop with this number of kernels. `None` where this machine does
 /// not count it.
 fn perf_stat(dir: &TestDir, program: &OsStr, event: &str, launches: &str) -> Option<f64> {
     let report = dir.join("perf.txt");
