@@ -2,6 +2,7 @@
 //!
 //! The runtime stamps a command as queued during the enqueuing call, so every piece of work is a reading of both
 //! clocks; now and then one from a short call is kept. If clGetDeviceAndHostTimer works, it is called instead.
+//! A first reading from a long call may fit several clocks: the next one from a call of half its length is kept at once.
 
 use super::device::Device;
 use super::dispatch::{below, next};
@@ -19,10 +20,12 @@ const AGENTS: usize = 64;
 static LAST: [AtomicU64; AGENTS] = [const { AtomicU64::new(0) }; AGENTS];
 /// The earliest time of each agent's next pair, in ticks.
 static DUE: [AtomicU64; AGENTS] = [const { AtomicU64::new(0) }; AGENTS];
+/// The width of the window of each agent's latest pair, in ticks.
+static WIDTHS: [AtomicU64; AGENTS] = [const { AtomicU64::new(0) }; AGENTS];
 /// The device of each agent whose timer works, or 0.
 static TIMERS: [AtomicUsize; AGENTS] = [const { AtomicUsize::new(0) }; AGENTS];
 
-/// The minimum and maximum time between two pairs of an agent and the width of a narrow window, in ticks.
+/// The least time after a pair with a narrow window, the greatest after any pair, and the width of a narrow window, in ticks.
 struct Spans {
     shortest: u64,
     longest: u64,
@@ -71,24 +74,31 @@ pub(super) fn offer(agent: AgentId, window: (Ticks, Ticks), queued: DeviceTime) 
 #[cold]
 #[inline(never)]
 fn offer_due(agent: AgentId, window: (Ticks, Ticks), queued: DeviceTime) {
-    let (last, spans) = (&LAST[agent.0 as usize], spans());
-    let before = last.load(Ordering::Relaxed);
-    let age = window.0.0.saturating_sub(before);
-    if age < spans.longest && before != 0 && window.1 - window.0 > spans.narrow {
+    let (place, spans) = (agent.0 as usize, spans());
+    let before = LAST[place].load(Ordering::Relaxed);
+    let is_old = before == 0 || window.0.0.saturating_sub(before) >= spans.longest;
+    let width = window.1 - window.0;
+    let is_narrow = width <= spans.narrow;
+    let is_better = width <= WIDTHS[place].load(Ordering::Relaxed) / 2;
+    if !(is_old || is_narrow || is_better) {
         return;
     }
-    if last
+    if LAST[place]
         .compare_exchange(before, window.0.0, Ordering::Relaxed, Ordering::Relaxed)
         .is_err()
     {
         return;
     }
-    let due = window.0.0.saturating_add(spans.shortest);
-    DUE[agent.0 as usize].store(due, Ordering::Relaxed);
-    let device = TIMERS[agent.0 as usize].load(Ordering::Relaxed);
+    let device = TIMERS[place].load(Ordering::Relaxed);
     let timed = (device != 0)
         .then(|| read_timer(agent, cl_device_id(device as *mut c_void)))
         .flatten();
+    let pause = match is_narrow || timed.is_some() {
+        true => spans.shortest,
+        false => 0,
+    };
+    DUE[place].store(window.0.0.saturating_add(pause), Ordering::Relaxed);
+    WIDTHS[place].store(width, Ordering::Relaxed);
     keep(timed.unwrap_or_else(|| pair(agent, window, queued)));
 }
 
