@@ -8,10 +8,14 @@
 #include <string.h>
 
 /* Eight buckets to each power of two: a percentile is off by at most an eighth. */
-enum { FUNCTIONS = 512, BUCKETS = 64 * 8 };
+enum { FUNCTIONS = 1024, BUCKETS = 64 * 8 };
 
-static uint32_t calls[FUNCTIONS][BUCKETS];
-static uint64_t failed[FUNCTIONS];
+/* The functions that were called: of OpenCL, of CUDA's driver and runtime. */
+static struct {
+    gputrail_operation operation;
+    uint64_t calls, failed;
+    uint32_t took[BUCKETS];
+} functions[FUNCTIONS];
 
 static gputrail_context context;
 static gputrail_buffer buffer;
@@ -32,9 +36,16 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
     (void)user_data;
     while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK) {
         const gputrail_record_api *call = (const gputrail_record_api *)record;
-        if (record->kind != GPUTRAIL_KIND_API || call->operation.number >= FUNCTIONS || call->end < call->start) continue;
-        calls[call->operation.number][bucket_of(call->end - call->start)]++;
-        if (record->flags & GPUTRAIL_FLAG_FAILED) failed[call->operation.number]++;
+        size_t place = 0;
+        if (record->kind != GPUTRAIL_KIND_API || call->end < call->start) continue;
+        while (place < FUNCTIONS - 1 && functions[place].calls > 0 &&
+               (functions[place].operation.domain != call->operation.domain ||
+                functions[place].operation.number != call->operation.number))
+            place++;
+        functions[place].operation = call->operation;
+        functions[place].calls++;
+        functions[place].failed += (record->flags & GPUTRAIL_FLAG_FAILED) != 0;
+        functions[place].took[bucket_of(call->end - call->start)]++;
     }
 }
 
@@ -65,23 +76,18 @@ static double percentile(const uint32_t *buckets, uint64_t total, double share) 
 
 static void finalise(void *user_data) {
     double micros = 1e6 / (double)gputrail_ticks_per_second();
-    unsigned function, bucket;
+    size_t place;
     (void)user_data;
     gputrail_context_stop(context);
     gputrail_buffer_flush(buffer);
     fprintf(stderr, "%-40s %8s %8s %10s %10s %10s\n", "function", "calls", "failed", "50% us", "90% us", "99% us");
-    for (function = 0; function < FUNCTIONS; function++) {
-        gputrail_operation operation;
-        const char *name;
-        uint64_t total = 0;
-        for (bucket = 0; bucket < BUCKETS; bucket++) total += calls[function][bucket];
-        if (total == 0) continue;
-        operation.domain = GPUTRAIL_DOMAIN_OPENCL;
-        operation.number = (uint16_t)function;
-        name = gputrail_operation_name(operation);
-        fprintf(stderr, "%-40s %8llu %8llu %10.2f %10.2f %10.2f\n", name ? name : "?", (unsigned long long)total,
-                (unsigned long long)failed[function], percentile(calls[function], total, 0.5) * micros,
-                percentile(calls[function], total, 0.9) * micros, percentile(calls[function], total, 0.99) * micros);
+    for (place = 0; place < FUNCTIONS && functions[place].calls > 0; place++) {
+        const char *name = gputrail_operation_name(functions[place].operation);
+        uint64_t calls = functions[place].calls;
+        const uint32_t *took = functions[place].took;
+        fprintf(stderr, "%-40s %8llu %8llu %10.2f %10.2f %10.2f\n", name ? name : "?", (unsigned long long)calls,
+                (unsigned long long)functions[place].failed, percentile(took, calls, 0.5) * micros,
+                percentile(took, calls, 0.9) * micros, percentile(took, calls, 0.99) * micros);
     }
 }
 

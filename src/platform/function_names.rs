@@ -1,6 +1,8 @@
 //! Names of functions of the program, as its loader and its C++ runtime know them.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
+use libc::{RTLD_LAZY, RTLD_NOLOAD};
+use libloading::os::unix::Library;
 use std::path::Path;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -10,13 +12,23 @@ static DEMANGLE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 type Demangle =
     unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;
 
+/// The names of C++ runtimes. Python loads modules so that what they bring is found by its name only.
+const RUNTIMES: [&str; 2] = ["libstdc++.so.6", "libc++abi.so.1"];
+
 /// Finds the function that makes names readable, if the program has it. The loader's lock is taken: a source calls this
 /// once, when it begins.
 pub(crate) fn find_demangler() {
-    let this = libloading::os::unix::Library::this();
-    // SAFETY: a function of this name has this type.
-    if let Ok(demangle) = unsafe { this.get::<Demangle>("__cxa_demangle") } {
-        DEMANGLE.store(*demangle as *mut c_void, Ordering::Release);
+    // SAFETY: the library is in the process already, and stays: nothing is initialised.
+    let loaded = |name| unsafe { Library::open(Some(name), RTLD_NOLOAD | RTLD_LAZY) }.ok();
+    let runtimes = RUNTIMES.into_iter().filter_map(loaded);
+    for library in std::iter::once(Library::this()).chain(runtimes) {
+        // SAFETY: a function of this name has this type.
+        if let Ok(demangle) = unsafe { library.get::<Demangle>("__cxa_demangle") } {
+            DEMANGLE.store(*demangle as *mut c_void, Ordering::Release);
+            // The function is called later.
+            core::mem::forget(library);
+            return;
+        }
     }
 }
 

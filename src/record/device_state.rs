@@ -75,7 +75,7 @@ pub struct UnifiedMemoryCounter {
     pub start: Ticks,
     /// When the last one was handled.
     pub end: Ticks,
-    /// The number of events, or CUPTI's value of the counter.
+    /// The number of page faults, or CUPTI's value of the counter.
     pub value: u64,
     /// The address of the pages.
     pub address: u64,

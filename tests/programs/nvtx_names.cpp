@@ -20,16 +20,24 @@ static int cuda() {
     if (((int (*)(unsigned))dlsym(library, "cuInit"))(0)) return 2;
     auto launch = (int (*)(const char*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**,
                            void**))dlsym(library, "cuLaunchKernel");
+    auto create = (int (*)(CUstream*, unsigned))dlsym(library, "cuStreamCreate");
+    CUcontext context = nullptr;
+    if (((int (*)(CUcontext*, unsigned, int))dlsym(library, "cuCtxCreate_v2"))(&context, 0, 0)) return 9;
+    CUstream streams[3] = {};
+    for (auto& stream : streams)
+        if (create(&stream, 0)) return 10;
     // Work before the name, and after it.
-    if (launch("early", 1, 1, 1, 32, 1, 1, 0, (CUstream)0x20, nullptr, nullptr)) return 6;
-    if (((int (*)(CUstream))dlsym(library, "cuStreamSynchronize"))((CUstream)0x20)) return 7;
+    if (launch("early", 1, 1, 1, 32, 1, 1, 0, streams[0], nullptr, nullptr)) return 6;
+    if (((int (*)(CUstream))dlsym(library, "cuStreamSynchronize"))(streams[0])) return 7;
     nvtxNameCuDeviceA(0, "training device");
-    nvtxNameCuContextA((CUcontext)0x10, "training context");
-    nvtxNameCuStreamA((CUstream)0x20, "copy stream");
+    nvtxNameCuContextA(context, "training context");
+    nvtxNameCuStreamA(streams[0], "copy stream");
     nvtxNameCuEventA((CUevent)0x30, "copied");
-    nvtxNameCudaStreamW((cudaStream_t)0x40, L"compute stream");
+    nvtxNameCudaStreamW((cudaStream_t)streams[1], L"compute stream");
     nvtxNameCudaEventA((cudaEvent_t)0x50, "computed");
-    const CUstream streams[] = {(CUstream)0x20, (CUstream)0x40, (CUstream)0x60};
+    // Handles of nothing.
+    nvtxNameCuContextA((CUcontext)0x11, "no context");
+    nvtxNameCuStreamA((CUstream)0x21, "no stream");
     for (auto stream : streams)
         if (launch("late", 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr)) return 8;
     return 0;

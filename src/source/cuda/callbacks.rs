@@ -94,7 +94,8 @@ pub(super) unsafe extern "C" fn callback(
     number: u32,
     data: *const c_void,
 ) {
-    if Inside::is_set() {
+    // CUPTI says what it cannot do in calls of ours, too.
+    if Inside::is_set() && domain != ffi::STATE {
         return;
     }
     contain(|| {
@@ -122,8 +123,9 @@ pub(super) unsafe extern "C" fn callback(
                 if matches!(number, ffi::INITIALIZED | ffi::CONTEXT_CREATED) {
                     session::driver_changed();
                 }
-                // SAFETY: CUPTI's description of a context or module, which is valid during the callback.
+                // SAFETY: CUPTI's description of an object, which is valid during the callback.
                 unsafe {
+                    objects::resource(number, data);
                     sampling::resource(number, data);
                     counting::resource(number, data);
                     resources::notify(domain, number, data);
@@ -331,7 +333,9 @@ fn exit(operation: Operation, data: &CallbackData) {
             let noted = RECENT.get(data.correlation_id);
             noted.is_some_and(|noted| noted.correlation == call.correlation)
         };
-        if status == 0 && function.has_record && work.is_some() && is_its_own() {
+        // SAFETY: CUPTI's structure with the arguments of this function.
+        let has_record = || unsafe { function.has_record(data.parameters) };
+        if status == 0 && work.is_some() && has_record() && is_its_own() {
             let mut announcement = Dependency::blank();
             announcement.header = announcement.header.with(flags::LATE);
             (announcement.correlation, announcement.waited_for) = (call.correlation, work);

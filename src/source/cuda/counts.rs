@@ -67,7 +67,7 @@ pub(super) static MALFORMED: Count =
 pub(super) static UNKNOWN_SIZE: Count =
     Count::loss(RECORD, "of a size that the library does not state");
 pub(super) static BEFORE_START: Count = Count::note(RECORD, "from before the start left out");
-pub(super) static UNTIMED: Count = Count::note(RECORD, "without times, not drawn");
+pub(super) static UNTIMED: Count = Count::note(RECORD, "without times");
 pub(super) static WITHOUT_CALL: Count = Count::note(RECORD, "without a recorded call");
 pub(super) static FOREIGN: Count = Count::note(RECORD, "of a kind that is not recorded left out");
 

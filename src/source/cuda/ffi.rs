@@ -56,10 +56,12 @@ pub(super) const GRAPH_INSTANTIATED: u32 = 18;
 pub(super) const GRAPH_EXECUTABLE_DESTROYED: u32 = 19;
 pub(super) const GRAPH_NODE_CLONED: u32 = 20;
 /// The callbacks of the domain [`RESOURCE`] that the session itself needs.
-pub(super) const NEEDED: [u32; 5] = [
+pub(super) const NEEDED: [u32; 7] = [
     INITIALIZED,
     CONTEXT_CREATED,
     CONTEXT_DESTROYED,
+    STREAM_CREATED,
+    STREAM_DESTROYED,
     MODULE_LOADED,
     MODULE_UNLOADED,
 ];
@@ -181,7 +183,6 @@ functions! {
         cuptiActivityEnable(u32);
         cuptiActivityDisable(u32);
         cuptiActivityFlushAll(u32);
-        cuptiActivityFlushPeriod(u32);
         cuptiActivityGetNextRecord(*mut u8, usize, *mut *mut u8);
         cuptiActivityGetNumDroppedRecords(*mut c_void, u32, *mut usize);
         cuptiActivityGetStructSize(u32, u32, *mut usize);

@@ -7,7 +7,7 @@ use crate::collect::operations::OperationInfo;
 use crate::collect::switchboard::{ArgumentInfo, Observed};
 use crate::platform::sync::OnceBox;
 use crate::record::{ArgumentType, Domain, Operation, OperationGroup};
-use core::ffi::CStr;
+use core::ffi::{CStr, c_void};
 
 /// The largest callback number that is looked up, and that the switchboard has room for.
 const MAX_NUMBER: u32 = 1023;
@@ -19,10 +19,32 @@ pub(super) struct Function {
     pub info: OperationInfo,
     /// What it does inside of its call, for subscribers.
     pub effect: Effect,
-    /// Whether it enqueues work of which CUPTI makes a record.
-    pub has_record: bool,
+    /// Whether it enqueues work of which CUPTI makes a record, unless it copies or fills nothing.
+    enqueues: bool,
+    /// The place of the argument that says how much it copies or fills, if it is known.
+    size: Option<usize>,
     /// Where the values of its arguments lie in CUPTI's structure: offset and type.
     pub places: Vec<(usize, Type)>,
+}
+
+/// The names of arguments that say how much is copied or filled.
+const SIZES: [&str; 3] = ["ByteCount", "N", "count"];
+
+impl Function {
+    /// Whether CUPTI makes a record of what a call has enqueued.
+    ///
+    /// # Safety
+    ///
+    /// `parameters` is null or leads to the structure of this function.
+    #[inline]
+    pub unsafe fn has_record(&self, parameters: *const c_void) -> bool {
+        let is_empty = |at: usize| {
+            let size = parameters.cast::<u8>().wrapping_add(at).cast::<u64>();
+            // SAFETY: the caller's promise; the member lies where C puts it.
+            !parameters.is_null() && unsafe { size.read_unaligned() } == 0
+        };
+        self.enqueues && !self.size.is_some_and(is_empty)
+    }
 }
 
 /// The functions of both APIs, found once. Indexed by domain and number.
@@ -126,8 +148,13 @@ fn describe(domain: Domain, number: u16, name: &'static str) -> Function {
     };
     Function {
         effect,
+        size: places
+            .iter()
+            .zip(arguments)
+            .find(|(_, argument)| SIZES.contains(&argument.name))
+            .map(|((at, _), _)| *at),
         // CUPTI makes no record of what the host does in a stream, nor of a hint where memory is wanted.
-        has_record: group == OperationGroup::ENQUEUE
+        enqueues: group == OperationGroup::ENQUEUE
             && !["LaunchHostFunc", "MemPrefetch"]
                 .iter()
                 .any(|word| name.contains(word)),
@@ -227,7 +254,7 @@ pub(super) fn places(arguments: &[(&str, Type)]) -> Vec<(usize, Type)> {
 /// `parameters` is null or leads to the structure of this function.
 pub(super) unsafe fn arguments(
     function: &Function,
-    parameters: *const core::ffi::c_void,
+    parameters: *const c_void,
     values: &mut [u64; MAX_ARGUMENTS],
 ) -> usize {
     if parameters.is_null() {
@@ -276,6 +303,14 @@ pub(super) const ARGUMENTS: &[Arguments] = {
         ("cuMemcpyHtoDAsync_v2", &[("dstDevice", Pointer), ("srcHost", Pointer), ("ByteCount", Size), ("hStream", Pointer)]),
         ("cuMemcpyDtoHAsync_v2", &[("dstHost", Pointer), ("srcDevice", Pointer), ("ByteCount", Size), ("hStream", Pointer)]),
         ("cuMemcpyDtoDAsync_v2", &[("dstDevice", Pointer), ("srcDevice", Pointer), ("ByteCount", Size), ("hStream", Pointer)]),
+        ("cuMemcpyPeer", &[
+            ("dstDevice", Pointer), ("dstContext", Pointer), ("srcDevice", Pointer), ("srcContext", Pointer),
+            ("ByteCount", Size),
+        ]),
+        ("cuMemcpyPeerAsync", &[
+            ("dstDevice", Pointer), ("dstContext", Pointer), ("srcDevice", Pointer), ("srcContext", Pointer),
+            ("ByteCount", Size), ("hStream", Pointer),
+        ]),
         ("cuMemsetD8_v2", &[("dstDevice", Pointer), ("uc", U8), ("N", Size)]),
         ("cuMemsetD32_v2", &[("dstDevice", Pointer), ("ui", U32), ("N", Size)]),
         ("cuMemsetD8Async", &[("dstDevice", Pointer), ("uc", U8), ("N", Size), ("hStream", Pointer)]),
@@ -308,6 +343,10 @@ pub(super) const ARGUMENTS: &[Arguments] = {
         ("cudaFreeHost", &[("ptr", Pointer)]),
         ("cudaMemcpy", &[("dst", Pointer), ("src", Pointer), ("count", Size), ("kind", I32)]),
         ("cudaMemcpyAsync", &[("dst", Pointer), ("src", Pointer), ("count", Size), ("kind", I32), ("stream", Pointer)]),
+        ("cudaMemcpyPeer", &[("dst", Pointer), ("dstDevice", I32), ("src", Pointer), ("srcDevice", I32), ("count", Size)]),
+        ("cudaMemcpyPeerAsync", &[
+            ("dst", Pointer), ("dstDevice", I32), ("src", Pointer), ("srcDevice", I32), ("count", Size), ("stream", Pointer),
+        ]),
         ("cudaMemset", &[("devPtr", Pointer), ("value", I32), ("count", Size)]),
         ("cudaMemsetAsync", &[("devPtr", Pointer), ("value", I32), ("count", Size), ("stream", Pointer)]),
         ("cudaLaunchKernel", &[
@@ -390,5 +429,19 @@ mod tests {
         assert_eq!(values[..count], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
         assert_eq!(function.info.arguments.len(), count);
         assert!(ARGUMENTS.iter().all(|(_, all)| all.len() <= MAX_ARGUMENTS));
+    }
+
+    #[test]
+    fn nothing_is_recorded_of_a_copy_of_no_bytes() {
+        let has_record = |name, structure: &[u64]| {
+            let function = describe(Domain::CUDA_DRIVER, 1, name);
+            // SAFETY: the structure of this function, of members of 8 bytes.
+            unsafe { function.has_record(structure.as_ptr().cast()) }
+        };
+        assert!(has_record("cuMemcpyHtoD_v2", &[1, 2, 3]));
+        assert!(!has_record("cuMemcpyHtoD_v2", &[1, 2, 0]));
+        assert!(!has_record("cuMemcpyPeerAsync", &[1, 2, 3, 4, 0, 6]));
+        assert!(has_record("cuGraphLaunch", &[1, 0]));
+        assert!(!has_record("cuStreamSynchronize", &[1]));
     }
 }

@@ -5,8 +5,12 @@ use super::callbacks::Inside;
 use super::counting;
 use super::cupti;
 use super::devices::{self, Device};
-use super::ffi::{CallbackData, Cuda, SUCCESS, call};
+use super::ffi::{
+    CONTEXT_CREATED, CONTEXT_DESTROYED, CallbackData, Cuda, STREAM_CREATED, STREAM_DESTROYED,
+    SUCCESS, call,
+};
 use super::sampling;
+use super::sampling::ffi::Resource;
 use super::session::{Reading, Session, current_session};
 use crate::capture::names::Names;
 use crate::collect::process;
@@ -18,6 +22,7 @@ use crate::record::{
 };
 use core::ffi::{CStr, c_char, c_void};
 use foldhash::HashMap;
+use std::collections::BTreeSet;
 
 /// Kernels that are found by the address of their name.
 const CACHED: usize = 1024;
@@ -489,8 +494,37 @@ fn row_name(stream: &str, number: usize) -> String {
     }
 }
 
+/// The handles of the contexts and streams that exist. With others the driver and CUPTI crash.
+static LIVE: PerProcess<BTreeSet<u64>> = PerProcess::new();
+
+/// The handles of streams that always exist: the default stream, as the API calls it in its two ways.
+const DEFAULT_STREAMS: std::ops::RangeInclusive<u64> = 0..=2;
+
+/// A callback of CUPTI about a context or a stream.
+///
+/// # Safety
+///
+/// `data` is CUPTI's description of it.
+pub(super) unsafe fn resource(number: u32, data: *const c_void) {
+    // SAFETY: the caller's promise.
+    let Some(resource) = (unsafe { data.cast::<Resource>().as_ref() }) else {
+        return;
+    };
+    let (context, stream) = (resource.context as u64, resource.handle as u64);
+    match number {
+        CONTEXT_CREATED => drop(LIVE.lock().insert(context)),
+        CONTEXT_DESTROYED => drop(LIVE.lock().remove(&context)),
+        STREAM_CREATED => drop(LIVE.lock().insert(stream)),
+        STREAM_DESTROYED => drop(LIVE.lock().remove(&stream)),
+        _ => {}
+    }
+}
+
 /// CUPTI's number of a context that the program knows by `handle`. CUPTI is called: hold no lock.
 fn context_number(session: &Session, handle: u64) -> Option<u32> {
+    if !LIVE.lock().contains(&handle) {
+        return None;
+    }
     let _inside = Inside::begin();
     let (context, mut number) = (pointer(handle), 0);
     let status = call!(session.cupti, cuptiGetContextId(context, &raw mut number));
@@ -500,6 +534,9 @@ fn context_number(session: &Session, handle: u64) -> Option<u32> {
 /// CUPTI's numbers of a stream that the program knows by `handle`, and of its context. The driver and CUPTI are called: hold
 /// no lock.
 fn stream_numbers(session: &Session, handle: u64) -> Option<(u32, u32)> {
+    if !DEFAULT_STREAMS.contains(&handle) && !LIVE.lock().contains(&handle) {
+        return None;
+    }
     let library = cupti::driver()?;
     let _inside = Inside::begin();
     let driver = Cuda::of(&library);

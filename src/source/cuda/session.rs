@@ -12,6 +12,7 @@ use super::library::CUPTI_VARIABLE;
 use super::objects;
 use super::records::Strides;
 use super::resources;
+use super::rounds;
 use super::sampling;
 use crate::capture::names::Names;
 use crate::clock;
@@ -25,12 +26,11 @@ use crate::platform::sync::{OnceBox, QuietMutex};
 use crate::record::{
     Agent, AgentId, ClockPair, DeviceTime, Domain, Kind, NoteKind, Operation, Ticks,
 };
+use crate::source::opencl;
 use core::ffi::{CStr, c_void};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The interval at which CUPTI delivers completed records by itself, in milliseconds: what a killed process loses.
-const FLUSH_PERIOD: u32 = 200;
 /// Attempts at a narrow reading of the clock.
 const TRIES: usize = 4;
 
@@ -383,6 +383,7 @@ pub(super) fn begin(board: &Switchboard) -> io::Result<()> {
     let session = subscribe().map_err(io::Error::other)?;
     let session = SESSION.get_or_init(|| session);
     watch(board, session);
+    rounds::begin();
     Ok(())
 }
 
@@ -451,7 +452,6 @@ fn subscribe() -> Result<Session, String> {
     refused("cuptiActivityRegisterCallbacks", status)?;
     let latency = crate::collect::attributes::latency_times();
     call!(cupti, cuptiActivityEnableLatencyTimestamps(latency.into()));
-    call!(cupti, cuptiActivityFlushPeriod(FLUSH_PERIOD));
     functions::find(&cupti);
     function_names::find_demangler();
     let first_reading = read_clock(&cupti);
@@ -531,6 +531,7 @@ pub(super) fn end() {
     let Some(session) = current_session() else {
         return;
     };
+    rounds::end();
     sampling::end(session);
     counting::end(session);
     flush_with(ffi::FLUSH_FORCED);
@@ -549,6 +550,14 @@ pub(super) fn end() {
     }
     for (text, is_loss) in counts::describe() {
         note(names, &text, is_loss);
+    }
+    // NVIDIA's driver of OpenCL initialises CUDA.
+    if let Some(loader) = opencl::loader_without_layers() {
+        let loader = loader.display();
+        let text = format!(
+            "calls of OpenCL: {loader} does not support layers; ocl-icd does since version 2.3.0, Khronos' loader since 2021"
+        );
+        note(names, &text, true);
     }
 }
 

@@ -356,7 +356,12 @@ impl Translation<'_> {
                 return counts::UNTIMED.add(1);
             };
             let mut counter = record::UnifiedMemoryCounter::blank();
-            (counter.start, counter.value) = (start, record.value);
+            counter.start = start;
+            counter.value = match record.what {
+                // One fault. CUPTI's value is the address of the instruction.
+                3 => 1,
+                _ => record.value,
+            };
             counter.end = self.ticks(record.end).unwrap_or(start);
             counter.address = record.address;
             // The agents that CUPTI defines for each kind; thrashing has a mask of them.
@@ -506,7 +511,11 @@ impl Translation<'_> {
 
     /// An event that was recorded in a stream: a marker, which is work of the stream.
     fn event(&mut self, record: CudaEvent) {
-        // Versions before 12.9 do not say the device, those before 13.0 not the time.
+        if record.timestamp == 0 {
+            // Versions before 13.0 have such records if they are asked for waits: they say no more than the call.
+            return;
+        }
+        // Versions before 12.9 do not say the device.
         let known = self.objects.known_place((record.context, record.stream));
         let device = match known {
             Some((agent, _)) => self.objects.device(agent),

@@ -6,14 +6,13 @@
 use super::device::{self, Device};
 use super::ffi::*;
 use super::functions::{AnyFunction, Dispatch, FUNCTIONS, ask};
+use super::loader::LIBRARY;
 use crate::clock::{self, AgentClock, HostClock};
 use crate::platform::system::loader_reason;
 use crate::record::{AgentId, ClockPair, ClockSnapshot, DeviceTime, Ticks};
 use core::ptr;
 use libloading::os::unix::Library;
 
-/// The library in which programs find OpenCL.
-const LIBRARY: &str = "libOpenCL.so.1";
 /// Number of markers from which a device's clock is determined.
 const MARKERS: usize = 16;
 

@@ -17,6 +17,7 @@ mod ffi;
 mod functions;
 #[cfg(feature = "layer")]
 mod layer;
+mod loader;
 mod status;
 mod table;
 
@@ -26,6 +27,7 @@ pub use environment::{LAYERS_VARIABLE, can_name};
 pub use functions::Dispatch;
 #[cfg(feature = "layer")]
 pub use layer::{init_layer, layer_info};
+pub use loader::{inserts_layers, loader_without_layers};
 
 use crate::collect::operations::OperationInfo;
 use crate::collect::source::Source;

@@ -192,7 +192,8 @@ struct Block {
     latest: Nanos,
 }
 
-/// Values of the counters of a block, from the begin of a kernel or span to its end.
+/// Values of the counters of a block, from the begin of a kernel or span to its end. Those of a kernel without times last
+/// until the next ones.
 struct Interval {
     place: usize,
     start: Nanos,
@@ -259,7 +260,8 @@ impl CounterTracks {
         self.intervals.sort_by_key(|interval| interval.start);
         for interval in self.intervals.drain(..count) {
             let block = &mut self.blocks[interval.place];
-            if interval.start > block.latest {
+            let has_length = interval.end > interval.start;
+            if has_length && interval.start > block.latest {
                 let zeros = vec![CounterValue::Int(0); interval.numbers.len()];
                 consumer.derived_values(block.index, interval.start, &zeros)?;
             }

@@ -493,7 +493,9 @@ impl Devices {
         if !about.counters.is_empty() {
             let values = about.counters;
             output.report.count_values(counters::count(values));
-            if let (Some(view), Some(interval)) = (view, interval) {
+            // CUPTI has no times of kernels that it counts.
+            let moment = || start.map(|start| (start, start));
+            if let (Some(view), Some(interval)) = (view, interval.or_else(moment)) {
                 let agent = (self.process, view.index);
                 // Before the work: consumers tell counters among its arguments by their declarations.
                 let stream = &mut output.stream;

@@ -401,7 +401,6 @@ int cuStreamSynchronize(uintptr_t stream) {
     struct { uintptr_t stream; } parameters = {stream};
     CALL(DRIVER, 126, "cuStreamSynchronize", &parameters);
     other(OTHER_WAIT, call.id, 3, stream ? (uint32_t)stream : 7, 0, standin_now());
-    if (tool.flush) tool.flush();
     END(0);
 }
 
@@ -410,7 +409,6 @@ int cuCtxSynchronize(void) {
     CALL(DRIVER, 17, "cuCtxSynchronize", &parameters);
     if (faulted) END(700);
     other(OTHER_WAIT, call.id, 4, UINT32_MAX, UINT32_MAX, standin_now());
-    if (tool.flush) tool.flush();
     END(0);
 }
 

@@ -210,7 +210,7 @@ static void external(uint32_t id) {
     }
 }
 
-static void profile(uintptr_t context, const struct standin_work *work);
+static int profile(uintptr_t context, const struct standin_work *work);
 static void count_events(const struct standin_work *work);
 
 /* The latest call that enqueued work. */
@@ -219,9 +219,8 @@ static uint32_t latest_call;
 static void work(const struct standin_work *work) {
     latest_call = work->id;
     sample(work);
-    profile(1, work);
+    int untimed = profile(1, work) || fault("untimed");
     count_events(work);
-    int untimed = fault("untimed");
     uint64_t start = untimed ? 0 : work->start, end = untimed ? 0 : work->end;
     pthread_mutex_lock(&lock);
     external(work->id);
@@ -321,7 +320,8 @@ static void other(const struct standin_other *other) {
         break;
     case 25:
         PUT(record, 4, uint32_t, other->what);
-        PUT(record, 8, uint64_t, other->value);
+        /* Of a fault of the host it is the address of the instruction. */
+        PUT(record, 8, uint64_t, other->what == 3 ? 0x55f3aaf122f8 : other->value);
         PUT(record, 16, uint64_t, other->start);
         PUT(record, 24, uint64_t, other->what == 3 ? 0 : other->end);
         PUT(record, 32, uint64_t, other->address);
@@ -424,8 +424,6 @@ static void flush(int forced) {
     for (struct buffer *buffer = all; buffer; buffer = buffer->next) deliver(buffer);
     pthread_mutex_unlock(&lock);
 }
-
-static void flush_now(void) { flush(0); }
 
 struct callback_data {
     int site;
@@ -533,7 +531,8 @@ int cuptiGetDeviceId(uintptr_t context, uint32_t *device) {
 
 int cuptiGetContextId(uintptr_t context, uint32_t *id) { in_turn(); return context ? (*id = 1, 0) : 3; }
 int cuptiGetStreamIdEx(uintptr_t context, uintptr_t stream, uint8_t per_thread, uint32_t *id) {
-    if (stream == UNDEFINED) abort();
+    /* With a handle that is none of a stream the real one crashes. */
+    if (stream == UNDEFINED || stream == 0x21 || stream == 99) abort();
     (void)context, (void)per_thread;
     in_turn();
     return *id = stream ? (uint32_t)stream : 7, 0;
@@ -547,7 +546,7 @@ int cuptiSubscribe(void **subscriber, callback_function function, void *data) {
     *subscriber = &callback;
     void (*observe)(const struct standin_tool *) =
         (void (*)(const struct standin_tool *))dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "standin_observe");
-    observe(&(struct standin_tool){call, work, initialized, flush_now, memory, other, context, module, stream, graph});
+    observe(&(struct standin_tool){call, work, initialized, memory, other, context, module, stream, graph});
     return 0;
 }
 
@@ -854,7 +853,7 @@ int cuptiGetSassToSourceCorrelation(struct line *parameters) {
 #include "events.c"
 
 #ifdef WITHOUT_PROFILER
-static void profile(uintptr_t context, const struct standin_work *work) { (void)context, (void)work; }
+static int profile(uintptr_t context, const struct standin_work *work) { (void)context, (void)work; }
 #else
 #include "profiler.c"
 #endif

@@ -229,13 +229,17 @@ int cuptiRangeProfilerGetCounterDataInfo(struct data_info *params) {
 }
 
 /* A kernel of a context whose profiler is started has run. */
-static void profile(uintptr_t context, const struct standin_work *work) {
-    if (work->kind != WORK_KERNEL) return;
+/* Returns whether the kernel is counted by itself: the real library has no times of such a one. */
+static int profile(uintptr_t context, const struct standin_work *work) {
+    int counted = 0;
+    if (work->kind != WORK_KERNEL) return 0;
     for (int i = 0; i < 16; i++) {
         struct profiler *one = &profilers[i];
         if (one->context != context || !one->started || (one->user && !one->pushed)) continue;
         if (!one->user && one->count >= one->most) abort();
         if (!one->user) one->threads[one->count++] = 0;
         one->threads[one->count - 1] += (uint64_t)work->grid[0] * work->grid[1] * work->grid[2] * work->block[0] * work->block[1] * work->block[2];
+        counted |= !one->user;
     }
+    return counted;
 }

@@ -33,10 +33,12 @@ static int launch(unsigned block) {
                      void **))dlsym(cuda, "cuLaunchKernel"))("saxpy", 4, 2, 1, block, 1, 1, 0, 0, NULL, NULL);
 }
 
+/* The stream of all threads. */
+static uintptr_t stream;
+
 static void *work(void *unused) {
     static const char data[4096];
     uint64_t memory = 0;
-    uintptr_t stream = 13;
     (void)unused;
     if (CU(cuMemAlloc_v2, &memory, sizeof data)) exit(3);
     if (CU(cuMemcpyHtoD_v2, memory, data, sizeof data)) exit(4);
@@ -197,12 +199,15 @@ int main(int count, char **arguments) {
     if (count > 1 && !strcmp(arguments[1], "ids")) return ids(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "ranges")) return ranges(), puts("done"), 0;
     if (count > 1 && !strcmp(arguments[1], "others")) return others(), puts("done"), 0;
+    uint64_t context = 0;
+    if (CU(cuDevicePrimaryCtxRetain, &context, 0) || CU(cuStreamCreate, &stream, 0u)) exit(13);
     pthread_t started[64];
     for (int i = 1; i < threads; i++) pthread_create(&started[i], NULL, work, NULL);
     work(NULL);
     for (int i = 1; i < threads; i++) pthread_join(started[i], NULL);
     printf("done\n");
     fflush(stdout);
-    if (kills) raise(SIGKILL);
+    // Longer than gputrail leaves records with CUPTI.
+    if (kills) sleep(1), raise(SIGKILL);
     return 0;
 }

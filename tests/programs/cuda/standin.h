@@ -50,7 +50,6 @@ struct standin_tool {
     void (*call)(struct standin_call *call, int exits);
     void (*work)(const struct standin_work *work);
     void (*initialized)(void);
-    void (*flush)(void);
     void (*memory)(uint32_t id, int operation, uint64_t address, uint64_t bytes);
     void (*other)(const struct standin_other *other);
     /* A context is created or about to be destroyed, a module was loaded or is about to be unloaded. */

@@ -157,22 +157,18 @@ fn describe(number: usize, found: &Found) -> String {
     }
     attributes.push(("pc sampling", Possible(device.sampling()).to_string()));
     attributes.push(("counters", counters(device.countable())));
-    match &found.clock {
-        Ok(clock) => attributes.extend([
-            ("clock", clock.describe()),
-            (
-                "collected",
-                "calls, memory; kernels, copies, fills, maps, markers with their times".to_owned(),
-            ),
-        ]),
-        Err(why) => attributes.extend([
-            ("clock", format!("none: {why}")),
-            (
-                "collected",
-                "calls, memory; kernels, copies, fills, maps, markers without times".to_owned(),
-            ),
-        ]),
-    }
+    let (clock, times) = match &found.clock {
+        Ok(clock) => (clock.describe(), "with their times"),
+        Err(why) => (format!("none: {why}"), "without times"),
+    };
+    let collected = match opencl::loader_without_layers() {
+        Some(loader) => format!(
+            "nothing of programs that use {}: it does not support layers; ocl-icd does since version 2.3.0",
+            loader.display()
+        ),
+        None => format!("calls, memory; kernels, copies, fills, maps, markers {times}"),
+    };
+    attributes.extend([("clock", clock), ("collected", collected)]);
     table(number, &device.name, &attributes)
 }
 

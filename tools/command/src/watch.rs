@@ -189,7 +189,7 @@ impl Sighting {
         } else if self.cuda.is_some() {
             text += "it did not initialise CUDA (cuInit), or emptied its environment before";
         } else if let Some(loader) = &self.loader {
-            if knows_layers(loader) {
+            if opencl::inserts_layers(loader) {
                 text += "it called no OpenCL function, had emptied its environment before, or had no room left for \
                          our layer's thread-local variables, which GLIBC_TUNABLES=\
                          glibc.rtld.optional_static_tls=4096 gives";
@@ -299,14 +299,6 @@ fn libraries_of<'a>(environment: &'a [u8], variable: &str) -> impl Iterator<Item
         .filter_map(move |variable| variable.strip_prefix(prefix.as_bytes()))
         .flat_map(|value| value.split(|&byte| byte == b':'))
         .map(|layer| Path::new(OsStr::from_bytes(layer)))
-}
-
-/// Whether a loader supports layers: such a loader contains the name of the variable.
-fn knows_layers(loader: &Path) -> bool {
-    let name = opencl::LAYERS_VARIABLE.as_bytes();
-    std::fs::read(loader).map_or(true, |bytes| {
-        bytes.windows(name.len()).any(|window| window == name)
-    })
 }
 
 fn children(pid: u32) -> Vec<u32> {

@@ -229,10 +229,31 @@ impl Checks {
                 wrong.push("times of kernels beside those of events");
             }
         }
+        let findings = self.findings(name)?;
+        if let Some(finding) = findings.iter().find(|line| line.contains("support layers")) {
+            check.verdict = Verdict::NotRun;
+            return Err(finding.clone());
+        }
+        if !findings.is_empty() {
+            check.lines.extend(findings);
+            wrong.push("findings of `gputrail check`");
+        }
         match wrong.is_empty() {
             true => Ok(()),
             false => Err(format!("wrong: {}", wrong.join(", "))),
         }
+    }
+
+    /// What `gputrail check` finds in a trace: the first lines, none if nothing is wrong.
+    fn findings(&self, name: &str) -> Result<Vec<String>, String> {
+        let mut command = Command::new(&self.gputrail);
+        command.arg("check").arg(self.trace(name));
+        let ended = self.ended(&mut command)?;
+        let lines = ended.out.lines().chain(ended.errors.lines());
+        Ok(match ended.code {
+            0 => Vec::new(),
+            _ => lines.take(3).map(|line| format!("check: {line}")).collect(),
+        })
     }
 
     fn note_errors(&self, check: &mut Check, ended: &Ended) {

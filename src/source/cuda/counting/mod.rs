@@ -77,6 +77,8 @@ struct State {
     graphs: u64,
     /// Kernels whose values did not come.
     missing: u64,
+    /// Values of CUPTI's that cannot be assigned to a kernel.
+    unassigned: u64,
     has_complained: bool,
 }
 
@@ -408,7 +410,10 @@ impl State {
         let values = match values {
             // Kernels that were launched unseen: nothing tells which.
             Ok(values) if values.len() == launches.len() => Ok(values),
-            Ok(_) => Err(None),
+            Ok(values) => {
+                self.unassigned += values.len() as u64;
+                Err(None)
+            }
             Err(failed) => Err(Some(failed)),
         };
         if values.is_err() {
@@ -572,10 +577,12 @@ pub(super) fn end(session: &Session) {
         ));
     }
     if state.missing > 0 {
-        report(&format!(
-            "{} without values",
-            count(state.missing, "kernel")
-        ));
+        let kernels = count(state.missing, "kernel");
+        let values = match state.unassigned {
+            0 => "CUPTI had none".to_owned(),
+            values => format!("CUPTI had {values}, and does not say whose they are"),
+        };
+        report(&format!("{kernels} without values: {values}"));
     }
     drop(state);
     release();

@@ -1,9 +1,9 @@
 //! PC sampling of CUDA's devices: the hardware samples waves, CUPTI counts the samples by address and stall reason, and
-//! a thread of ours fetches the counts.
+//! the thread of [`rounds`](super::rounds) fetches the counts.
 //!
 //! CUPTI samples contexts. Sampling of a context is enabled when it is created, in the callback, or when sampling of its
-//! device starts; it is disabled before the context is destroyed, or when sampling stops. Samples are fetched every
-//! [`ROUND`], and before a module is unloaded, since another one may get its addresses.
+//! device starts; it is disabled before the context is destroyed, or when sampling stops. Samples are fetched in each
+//! round, and before a module is unloaded, since another one may get its addresses.
 //!
 //! In continuous mode, samples do not know their dispatch. With [`SERIALIZE_VARIABLE`] kernels run one after the other,
 //! and from CUDA 12.4 on samples have the call of theirs.
@@ -31,8 +31,7 @@ use super::session::{self, Session, current_session};
 use crate::collect::agents::{ConfigureError, Provider};
 use crate::collect::process;
 use crate::collect::sampling::{Configuration, Delivery, Request};
-use crate::platform::inside::{contain, message};
-use crate::platform::internal_thread;
+use crate::platform::inside::message;
 use crate::platform::sync::{PerProcess, QuietGuard};
 use crate::record::{AgentId, NoteKind};
 use context::{Handle, How, Sampled};
@@ -44,8 +43,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The pause between two fetches: what a killed process loses.
-const ROUND: Duration = Duration::from_millis(500);
 /// The longest time that a callback waits for the state.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -56,8 +53,6 @@ static STATE: PerProcess<State> = PerProcess::new();
 struct State {
     agents: HashMap<AgentId, OfAgent>,
     contexts: Vec<Context>,
-    /// Increased to end the thread that fetches; odd while it runs.
-    generation: u64,
     output: Output,
 }
 
@@ -207,7 +202,6 @@ impl State {
         }
         let sizes = Sizes::of(session.version());
         let serialized = std::env::var_os(SERIALIZE_VARIABLE).is_some_and(|value| value == "1");
-        let mut is_any = false;
         for context in &mut self.contexts {
             let Some(names) = process::names() else {
                 return;
@@ -227,16 +221,9 @@ impl State {
                 Ok(sampled) => {
                     self.output.begin(&sampled, request, delivery);
                     context.sampled = Some(sampled);
-                    is_any = true;
                 }
                 Err(refused) => self.output.refused(refused),
             }
-        }
-        if is_any && self.generation.is_multiple_of(2) {
-            self.generation += 1;
-            let generation = self.generation;
-            // If the thread cannot be created, flushes and the end fetch.
-            let _ = internal_thread::spawn(move || contain(|| run(generation)));
         }
     }
 
@@ -273,10 +260,6 @@ impl State {
             output.take(&session.cupti, &mut batch, fetched);
         });
         output.end(batch, disabled);
-        let is_sampled = |context: &Context| context.sampled.is_some();
-        if !self.contexts.iter().any(is_sampled) && !self.generation.is_multiple_of(2) {
-            self.generation += 1;
-        }
     }
 
     /// Disables sampling of the contexts of an agent.
@@ -295,18 +278,10 @@ fn batch(agents: &HashMap<AgentId, OfAgent>, sampled: &Sampled) -> Batch {
     Batch::of(sampled.agent, wanted)
 }
 
-/// The thread that fetches.
-fn run(generation: u64) {
-    loop {
-        std::thread::sleep(ROUND);
-        let Some(session) = current_session() else {
-            return;
-        };
-        let mut state = STATE.lock();
-        if state.generation != generation {
-            return;
-        }
-        let _inside = Inside::begin();
+/// Fetches the samples of all contexts.
+pub(super) fn fetch(session: &Session) {
+    let mut state = STATE.lock();
+    if !state.agents.is_empty() {
         state.fetch(session, |_| true);
     }
 }

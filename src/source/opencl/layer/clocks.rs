@@ -32,6 +32,21 @@ struct Spans {
     narrow: u64,
 }
 
+/// The latest pair of an agent: how long ago it was read, and the width of its window, in ticks.
+struct Latest {
+    age: u64,
+    width: u64,
+}
+
+impl Spans {
+    /// Whether a reading with a window of this width is to be kept.
+    fn want(&self, width: u64, latest: Option<Latest>) -> bool {
+        latest.is_none_or(|latest| {
+            latest.age >= self.longest || width <= self.narrow || width <= latest.width / 2
+        })
+    }
+}
+
 fn spans() -> &'static Spans {
     static SPANS: OnceBox<Spans> = OnceBox::new();
     SPANS.get_or_init(|| {
@@ -76,11 +91,12 @@ pub(super) fn offer(agent: AgentId, window: (Ticks, Ticks), queued: DeviceTime) 
 fn offer_due(agent: AgentId, window: (Ticks, Ticks), queued: DeviceTime) {
     let (place, spans) = (agent.0 as usize, spans());
     let before = LAST[place].load(Ordering::Relaxed);
-    let is_old = before == 0 || window.0.0.saturating_sub(before) >= spans.longest;
+    let latest = (before != 0).then(|| Latest {
+        age: window.0.0.saturating_sub(before),
+        width: WIDTHS[place].load(Ordering::Relaxed),
+    });
     let width = window.1 - window.0;
-    let is_narrow = width <= spans.narrow;
-    let is_better = width <= WIDTHS[place].load(Ordering::Relaxed) / 2;
-    if !(is_old || is_narrow || is_better) {
+    if !spans.want(width, latest) {
         return;
     }
     if LAST[place]
@@ -93,7 +109,7 @@ fn offer_due(agent: AgentId, window: (Ticks, Ticks), queued: DeviceTime) {
     let timed = (device != 0)
         .then(|| read_timer(agent, cl_device_id(device as *mut c_void)))
         .flatten();
-    let pause = match is_narrow || timed.is_some() {
+    let pause = match width <= spans.narrow || timed.is_some() {
         true => spans.shortest,
         false => 0,
     };
@@ -125,5 +141,31 @@ fn pair(agent: AgentId, window: (Ticks, Ticks), device: DeviceTime) -> ClockPair
 fn keep(pair: ClockPair) {
     if let Some(names) = process::names() {
         names.clock_pair(pair);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_from_a_long_call_is_kept_until_a_better_one_comes() {
+        let spans = Spans {
+            shortest: 100,
+            longest: 1000,
+            narrow: 5,
+        };
+        let wants = |width, latest: Option<(u64, u64)>| {
+            let latest = latest.map(|(age, width)| Latest { age, width });
+            spans.want(width, latest)
+        };
+        assert!(wants(240, None));
+        // The next call, at once: half as long, or short.
+        assert!(wants(120, Some((0, 240))));
+        assert!(wants(5, Some((0, 6))));
+        assert!(!wants(121, Some((0, 240))));
+        assert!(!wants(6, Some((999, 5))));
+        // Any after a while.
+        assert!(wants(240, Some((1000, 5))));
     }
 }

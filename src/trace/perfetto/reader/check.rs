@@ -15,7 +15,7 @@ use super::tracks::{TrackId, Tracks};
 use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
 use crate::collect::scope::is_selective;
 use crate::record::number_map::NumberMap;
-use crate::record::{Nanos, NoteKind, count};
+use crate::record::{Nanos, NoteKind, SynchronizationType, count};
 use crate::trace::model::{EventId, Slice, category};
 use crate::trace::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats};
 
@@ -246,6 +246,8 @@ impl Visitor for Check {
                 order(position, id, call.start, event.start, findings);
             }
             None if self.submitted.has(id) => drop(self.calls.insert(call_of(event, id))),
+            // CUPTI has no record of an event of CUDA's that is captured: no call names one.
+            None if SynchronizationType::MARKER.name() == Some(event.name.text) => {}
             None => {
                 let waiting = Waiting {
                     position,

@@ -569,7 +569,7 @@ fn waits_events_pools_managed_memory_and_the_state_of_devices_are_recorded() {
             .map(|one| (one.what, one.value))
             .collect();
         let expected = [
-            (UnifiedMemoryCounterKind::HOST_PAGE_FAULT, 3),
+            (UnifiedMemoryCounterKind::HOST_PAGE_FAULT, 1),
             (UnifiedMemoryCounterKind::DEVICE_PAGE_FAULT, 4),
         ];
         assert_eq!(faults, expected, "{version}");
