@@ -106,7 +106,7 @@ fn describe_cuda(
         ("collected", collected.to_owned()),
         (
             "tested",
-            "with stand-ins of the driver and of CUPTI only, never on a GPU (docs/cuda.md)"
+            "on an NVIDIA H200 with CUDA 13.0; other GPUs and versions with stand-ins (docs/cuda.md)"
                 .to_owned(),
         ),
     ];
