@@ -624,7 +624,8 @@ enum {
     GPUTRAIL_COUNTER_INVALID_UNKNOWN_ARGUMENT = 13, /* Several passes: an argument of the kernel was set before counting was configured, or in an unknown way. */
     GPUTRAIL_COUNTER_INVALID_NOT_SAVED = 14, /* Several passes: memory of the kernel could not be copied. */
     GPUTRAIL_COUNTER_INVALID_PASS_FAILED = 15, /* Several passes: a pass failed, or lasted too long. */
-    GPUTRAIL_COUNTER_INVALID_OTHER_RANGE = 16 /* Another range of markers was counted when this one began. */
+    GPUTRAIL_COUNTER_INVALID_OTHER_RANGE = 16, /* Another range of markers was counted when this one began. */
+    GPUTRAIL_COUNTER_INVALID_NOT_AWAITED = 17 /* The end of the dispatch could not be waited for: its work may wait for the program, or takes long. */
 };
 
 /* The unit of a counter's values (GPUPerfAPI: GpaUsageType). */

@@ -60,9 +60,9 @@ static int next(int *number) {
 
 static void complete(rocprofiler_group_t group, void *arg) {
     const struct counted *of = (const struct counted *)arg;
-    /* A kernel that another one could not be kept apart from has no values. */
+    /* A kernel that could not be waited for has no values. */
     if (rocprofiler_get_metrics(group.context) == HSA_STATUS_SUCCESS) CHECK(of->features[0].data.result_int64 > 0);
-    else CHECK(strstr(rocprofiler_error_string(), " has no value: the dispatch was not alone"));
+    else CHECK(strstr(rocprofiler_error_string(), " has no value: the dispatch could not be waited for"));
     CHECK(rocprofiler_close(group.context) == HSA_STATUS_SUCCESS);
     next(&completed);
 }
