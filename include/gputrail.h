@@ -4149,7 +4149,7 @@ gputrail_status gputrail_counters(gputrail_agent_id agent,
 
 /*
  * Adds the metrics of a file of definitions to those of the agents, for all counters that are asked for from now on
- * (ROCProfiler v1: ROCP_METRICS). An agent has the metrics of its architecture, or else those of <global>, as far as it
+ * (ROCProfiler v1: ROCP_METRICS). An agent has the metrics of its architecture and those of <global>, as far as it
  * has their counters; processors have the architecture host. Definitions that are refused are told on the standard error,
  * and refused, which may be null, gets their number.
  *

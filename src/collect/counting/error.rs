@@ -5,11 +5,13 @@ use crate::collect::agents::Refused;
 use crate::counters::{Impossible, the_nearest};
 use crate::record::{AgentId, Nanos};
 
-/// A name that no counter or metric has.
+/// A name that no counter or metric of the agent has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCounter {
     /// The name.
     pub counter: String,
+    /// Why the metric with this name, if one is defined, cannot be had here.
+    pub refused: Option<String>,
     /// The names that are most like it.
     pub nearest: Vec<String>,
 }
@@ -17,11 +19,14 @@ pub struct UnknownCounter {
 /// "there is no counter or metric "A"; the nearest is B".
 fn all_unknown(unknown: &[UnknownCounter]) -> String {
     let one = |unknown: &UnknownCounter| {
-        let nearest = the_nearest(&unknown.nearest);
-        format!(
-            "there is no counter or metric {:?}{nearest}",
-            unknown.counter
-        )
+        let name = &unknown.counter;
+        match &unknown.refused {
+            Some(why) => format!("the metric {name:?} is defined, and cannot be had here: {why}"),
+            None => {
+                let nearest = the_nearest(&unknown.nearest);
+                format!("there is no counter or metric {name:?}{nearest}")
+            }
+        }
     };
     let all: Vec<String> = unknown.iter().map(one).collect();
     all.join("; ")
