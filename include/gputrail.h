@@ -4177,6 +4177,15 @@ gputrail_status gputrail_context_count(gputrail_context context,
                                        const struct gputrail_counting_options *options);
 
 /*
+ * Reserves counter collection for the context, also before its agents are known: no other context of the process can count
+ * while this one is there.
+ *
+ * Errors: GPUTRAIL_CONTEXT_CONFLICT if another context counts or has reserved it, that of the recording say, or this one
+ * samples; GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NOT_INITIALISED. gputrail_last_error says which.
+ */
+gputrail_status gputrail_context_reserve_counters(gputrail_context context);
+
+/*
  * The counters and properties that a metric is computed from: the counters first. As gputrail_kinds.
  *
  * Errors: GPUTRAIL_NOT_FOUND for an unknown metric, with the nearest names; GPUTRAIL_INVALID_ARGUMENT for a counter, and

@@ -1,7 +1,7 @@
 //! Errors of counter collection.
 
 use super::{Countable, CountingMode, in_words};
-use crate::collect::agents::Refused;
+use crate::collect::agents::{HeldBy, Refused};
 use crate::counters::{Impossible, the_nearest};
 use crate::record::{AgentId, Nanos};
 
@@ -121,8 +121,8 @@ pub enum CountingError {
         agent: String,
     },
     /// Another context of the process counts.
-    #[error("another context of this process collects counters: only one can")]
-    OtherContext,
+    #[error("{0} collects counters: only one context can")]
+    OtherContext(HeldBy),
     /// The context or the agent is sampled, which cannot be done together.
     #[error("PC sampling is configured: PC sampling and counter collection exclude each other")]
     Sampling,
@@ -144,7 +144,7 @@ impl From<Refused<Countable>> for CountingError {
         match refused {
             Refused::UnknownAgent(agent) => CountingError::UnknownAgent(agent),
             Refused::Taken { agent, .. } => CountingError::Taken { agent },
-            Refused::OtherContext => CountingError::OtherContext,
+            Refused::OtherContext(by) => CountingError::OtherContext(by),
             Refused::OtherService(_) => CountingError::Sampling,
             Refused::Busy => CountingError::Busy,
             Refused::System { agent, reason } | Refused::Failed { agent, reason } => {

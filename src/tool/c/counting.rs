@@ -241,3 +241,13 @@ pub unsafe extern "C" fn gputrail_context_count(
         }
     })
 }
+
+/// Reserves counter collection for the context, also before its agents are known: no other context of the process can count
+/// while this one is there.
+///
+/// Errors: `GPUTRAIL_CONTEXT_CONFLICT` if another context counts or has reserved it, that of the recording say, or this one
+/// samples; `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`. `gputrail_last_error` says which.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_context_reserve_counters(context: ContextHandle) -> Status {
+    done(|| Ok(objects::context(context)?.reserve_counters()?))
+}
