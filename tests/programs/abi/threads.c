@@ -4,6 +4,7 @@
 #include <CL/cl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #ifdef OF_ROCPROFILER
 #include "rocprofiler.h"
@@ -89,7 +90,10 @@ static hsa_status_t see(const rocprofiler_info_data_t info, void *data) {
 
 static void begin(void) {
     uint32_t count;
-    CHECK(rocprofiler_get_info(NULL, ROCPROFILER_INFO_KIND_METRIC_COUNT, &count) == HSA_STATUS_SUCCESS);
+    hsa_status_t status = rocprofiler_get_info(NULL, ROCPROFILER_INFO_KIND_METRIC_COUNT, &count);
+    if (status == HSA_STATUS_SUCCESS) return;
+    printf("%#x %s\n", (unsigned)status, rocprofiler_error_string());
+    exit(1);
 }
 
 static void *work(void *arg) {
