@@ -624,7 +624,8 @@ enum {
     GPUTRAIL_COUNTER_INVALID_UNKNOWN_ARGUMENT = 13, /* Several passes: an argument of the kernel was set before counting was configured, or in an unknown way. */
     GPUTRAIL_COUNTER_INVALID_NOT_SAVED = 14, /* Several passes: memory of the kernel could not be copied. */
     GPUTRAIL_COUNTER_INVALID_PASS_FAILED = 15, /* Several passes: a pass failed, or lasted too long. */
-    GPUTRAIL_COUNTER_INVALID_OTHER_RANGE = 16 /* Another range of markers was counted when this one began. */
+    GPUTRAIL_COUNTER_INVALID_OTHER_RANGE = 16, /* Another range of markers was counted when this one began. */
+    GPUTRAIL_COUNTER_INVALID_NOT_AWAITED = 17 /* The end of the dispatch could not be waited for: its work may wait for the program, or takes long. */
 };
 
 /* The unit of a counter's values (GPUPerfAPI: GpaUsageType). */
@@ -4148,7 +4149,7 @@ gputrail_status gputrail_counters(gputrail_agent_id agent,
 
 /*
  * Adds the metrics of a file of definitions to those of the agents, for all counters that are asked for from now on
- * (ROCProfiler v1: ROCP_METRICS). An agent has the metrics of its architecture, or else those of <global>, as far as it
+ * (ROCProfiler v1: ROCP_METRICS). An agent has the metrics of its architecture and those of <global>, as far as it
  * has their counters; processors have the architecture host. Definitions that are refused are told on the standard error,
  * and refused, which may be null, gets their number.
  *
@@ -4174,6 +4175,15 @@ gputrail_status gputrail_context_count(gputrail_context context,
                                        gputrail_buffer buffer,
                                        gputrail_agent_id agent,
                                        const struct gputrail_counting_options *options);
+
+/*
+ * Reserves counter collection for the context, also before its agents are known: no other context of the process can count
+ * while this one is there.
+ *
+ * Errors: GPUTRAIL_CONTEXT_CONFLICT if another context counts or has reserved it, that of the recording say, or this one
+ * samples; GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NOT_INITIALISED. gputrail_last_error says which.
+ */
+gputrail_status gputrail_context_reserve_counters(gputrail_context context);
 
 /*
  * The counters and properties that a metric is computed from: the counters first. As gputrail_kinds.

@@ -209,6 +209,11 @@ impl Recorder {
         board
             .add_service(context, Consumer::Buffer(key.slot), recorded(scope))
             .map_err(|_| RecorderError::Contexts)?;
+        board.set_recording(context);
+        if scope.counters.is_some() {
+            // A tool that counts already goes on, and the recording says of each agent that it cannot.
+            let _ = board.reserve_counters(context);
+        }
         if scope.range_ids {
             marker::ids::give();
         }

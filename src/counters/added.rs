@@ -16,7 +16,7 @@ fn added() -> MutexGuard<'static, Option<Arc<Sources>>> {
 }
 
 /// Adds the metrics of a definition file to the devices of this process whose counters are asked for from now on. A device
-/// has the metrics of its architecture, or else those that all architectures have, as far as it has their counters. Returns
+/// has the metrics of its architecture and those that all architectures have, as far as it has their counters. Returns
 /// the definitions that were refused.
 ///
 /// # Errors
@@ -122,5 +122,9 @@ mod tests {
         // Another architecture has what all of them have.
         let elsewhere = extended("host", &own, &added);
         assert_eq!(names(&elsewhere), ["A", "B", "M", "HALF"]);
+        // What is refused is known all the same.
+        let why = here.refused("OF_C").unwrap();
+        assert_eq!(why, "there is no counter, metric or property \"C\"");
+        assert_eq!(elsewhere.refused("OF_C"), None);
     }
 }

@@ -249,6 +249,8 @@ pub struct Architecture {
     /// The meaning of a counter's name in its expressions.
     dialect: Dialect,
     library: Option<Arc<dyn CounterLibrary>>,
+    /// Why metrics that are defined for it were refused, by their names.
+    refused: HashMap<String, String>,
     /// The properties of its agents, as far as all of them have the same.
     properties: HashMap<Property, f64>,
 }
@@ -314,6 +316,11 @@ impl Architecture {
     /// The counter with this name, without regard to case.
     pub fn find_ignoring_case(&self, name: &str) -> Option<CounterIndex> {
         self.by_folded_name.get(&name.to_ascii_lowercase()).copied()
+    }
+
+    /// Why the metric with this name, which is defined, cannot be had: a counter that the agent lacks, say.
+    pub fn refused(&self, name: &str) -> Option<&str> {
+        self.refused.get(name).map(String::as_str)
     }
 
     /// The names that are most like `name`, at most three, the nearest first.
@@ -631,6 +638,8 @@ impl Resolver {
                             at: within,
                             problem,
                         }) => {
+                            let known = &mut self.architecture.refused;
+                            known.insert(defined.name.clone(), problem.clone());
                             let column = at.column.saturating_add(within as u32);
                             refused.push(Refused {
                                 at: Location {

@@ -50,6 +50,8 @@ open_enum! {
         PASS_FAILED = 15, "several passes: a pass failed or lasted too long";
         /// Another range of markers was counted when this one began.
         OTHER_RANGE = 16, "another range was counted at that time";
+        /// The end of the dispatch could not be waited for: its work may wait for the program, or takes long.
+        NOT_AWAITED = 17, "the dispatch could not be waited for, as after a user event";
     }
 }
 

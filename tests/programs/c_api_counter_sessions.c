@@ -439,7 +439,7 @@ static void of_own_kernels(void) {
     number = measure(1);
     EXPECT(gputrail_counter_sessions_uint64(opened, number, 1, clock_of, &one), GPUTRAIL_NO_VALUE);
     EXPECT(gputrail_counter_sessions_values(opened, number, 1, values, MOST, &count), GPUTRAIL_OK);
-    CHECK(count == 1 && values[0].invalid == GPUTRAIL_COUNTER_INVALID_NOT_SERIALIZED);
+    CHECK(count == 1 && values[0].invalid == GPUTRAIL_COUNTER_INVALID_NOT_AWAITED);
     clReleaseEvent(waits);
     EXPECT(gputrail_counter_sessions_close(opened), GPUTRAIL_OK);
     EXPECT(gputrail_counter_sessions_passes(opened, &passes), GPUTRAIL_NO_SUCH_COUNTER_SESSIONS);

@@ -149,6 +149,13 @@ int main(void) {
     EXPECT(gputrail_counters(agent, definitions, 64, NULL), GPUTRAIL_NULL_POINTER);
     metrics(agent);
 
+    /* Counting that is reserved is that of one context. */
+    EXPECT(gputrail_context_reserve_counters(other), GPUTRAIL_OK);
+    EXPECT(gputrail_context_reserve_counters(counting), GPUTRAIL_CONTEXT_CONFLICT);
+    options.counters = "TASK_CLOCK";
+    EXPECT(gputrail_context_count(counting, values, agent, &options), GPUTRAIL_CONTEXT_CONFLICT);
+    EXPECT(gputrail_context_destroy(other), GPUTRAIL_OK);
+    EXPECT(gputrail_context_create(&other), GPUTRAIL_OK);
     options.counters = "TASK_CLOK";
     EXPECT(gputrail_context_count(counting, values, agent, &options), GPUTRAIL_NOT_FOUND);
     gputrail_last_error(text, sizeof text);
@@ -170,6 +177,7 @@ int main(void) {
     EXPECT(gputrail_context_count(counting, values, agent, &options), GPUTRAIL_OK);
     EXPECT(gputrail_context_count(counting, values, agent, &options), GPUTRAIL_COUNTERS_NOT_AVAILABLE);
     EXPECT(gputrail_context_count(other, values, agent, &options), GPUTRAIL_CONTEXT_CONFLICT);
+    EXPECT(gputrail_context_reserve_counters(other), GPUTRAIL_CONTEXT_CONFLICT);
 
     EXPECT(gputrail_context_start(counting), GPUTRAIL_OK);
     for (launch = 0; launch < LAUNCHES; launch++)

@@ -130,6 +130,7 @@ static void not_initialised(void) {
     EXPECT(gputrail_sampling_configurations(1, &can, 1, &count), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_context_sample(context_of(1), buffer_of(1), 1, &sampling), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_context_collects_counters(context_of(1)), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_context_reserve_counters(context_of(1)), GPUTRAIL_NOT_INITIALISED);
 }
 
 static void null_pointers(gputrail_context context) {
@@ -221,6 +222,7 @@ static void unknown_ids(gputrail_context context, gputrail_buffer buffer) {
     EXPECT(gputrail_context_enable_operation(context, gone_buffer, mark, 1), GPUTRAIL_NO_SUCH_BUFFER);
     EXPECT(gputrail_context_enable_operation(context, buffer, mark, 1), GPUTRAIL_NO_SUCH_SERVICE);
     EXPECT(gputrail_context_collects_counters(gone), GPUTRAIL_NO_SUCH_CONTEXT);
+    EXPECT(gputrail_context_reserve_counters(gone), GPUTRAIL_NO_SUCH_CONTEXT);
     EXPECT(gputrail_subscribe(gone, NULL, 0, called_back, NULL, &subscriber), GPUTRAIL_NO_SUCH_CONTEXT);
     EXPECT(gputrail_subscribe(context, &NO_OPERATION, 1, called_back, NULL, &subscriber), GPUTRAIL_UNKNOWN_OPERATION);
     EXPECT(gputrail_subscribe(context, NULL, 0, called_back, NULL, &subscriber), GPUTRAIL_OK);

@@ -3,6 +3,7 @@
 use crate::collect::switchboard::ContextKey;
 use crate::platform::sync::QuietMutex;
 use crate::record::AgentId;
+use std::fmt;
 use std::sync::Arc;
 
 /// A service that an agent can have.
@@ -16,15 +17,41 @@ pub enum ServiceKind {
 
 /// The claims of a process.
 #[derive(Default)]
-pub struct Claims(QuietMutex<Vec<Holder>>);
+pub struct Claims(QuietMutex<Held>);
+
+#[derive(Default)]
+struct Held {
+    by: Vec<Holder>,
+    /// The context of the recording, for messages.
+    recording: Option<ContextKey>,
+}
 
 /// The holder of a claim.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) struct Holder {
     pub service: ServiceKind,
     pub context: ContextKey,
-    /// The agent; `None` if a tool does by its own means what the service does, on agents it does not name.
+    /// The agent; [`AgentId::NONE`] reserves the service before agents are known. `None` if a tool does by its own means what
+    /// the service does, on agents it does not name.
     pub agent: Option<AgentId>,
+}
+
+/// Whose context holds a service that only one context can have.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum HeldBy {
+    /// That of the recording.
+    Recording,
+    /// That of a tool.
+    Tool,
+}
+
+impl fmt::Display for HeldBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HeldBy::Recording => "the recording of this process",
+            HeldBy::Tool => "another context of this process",
+        })
+    }
 }
 
 /// A claim; dropping it ends it.
@@ -37,17 +64,21 @@ pub(crate) struct Claim {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Conflict {
     /// Another context holds this service: only one can.
-    Context,
+    Context(HeldBy),
     /// The context, or the agent, has this service, which excludes the one asked for.
     Service(ServiceKind),
 }
 
 impl Holder {
-    fn conflict(&self, held: &Holder) -> Option<Conflict> {
+    fn conflict(&self, held: &Holder, recording: Option<ContextKey>) -> Option<Conflict> {
         let same_context = self.context == held.context;
         let both_name_agents = self.agent.is_some() && held.agent.is_some();
         if self.service == held.service {
-            return (both_name_agents && !same_context).then_some(Conflict::Context);
+            let by = match recording == Some(held.context) {
+                true => HeldBy::Recording,
+                false => HeldBy::Tool,
+            };
+            return (both_name_agents && !same_context).then_some(Conflict::Context(by));
         }
         let same_agent = both_name_agents && self.agent == held.agent;
         (same_context || same_agent).then_some(Conflict::Service(held.service))
@@ -55,6 +86,11 @@ impl Holder {
 }
 
 impl Claims {
+    /// Notes that `context` is that of the recording.
+    pub(crate) fn set_recording(&self, context: ContextKey) {
+        self.0.lock().recording = Some(context);
+    }
+
     /// Claims `service` for `context`: of `agent`, if one is named.
     pub(crate) fn claim(
         self: &Arc<Claims>,
@@ -68,10 +104,11 @@ impl Claims {
             agent,
         };
         let mut held = self.0.lock();
-        if let Some(conflict) = held.iter().find_map(|held| holder.conflict(held)) {
+        let mut others = held.by.iter();
+        if let Some(conflict) = others.find_map(|other| holder.conflict(other, held.recording)) {
             return Err(conflict);
         }
-        held.push(holder);
+        held.by.push(holder);
         Ok(Claim {
             holder,
             claims: self.clone(),
@@ -89,8 +126,8 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         let mut held = self.claims.0.lock();
-        if let Some(place) = held.iter().position(|held| *held == self.holder) {
-            held.swap_remove(place);
+        if let Some(place) = held.by.iter().position(|held| *held == self.holder) {
+            held.by.swap_remove(place);
         }
     }
 }

@@ -11,5 +11,5 @@ mod service;
 mod tests;
 
 pub(crate) use claims::{Claim, Conflict};
-pub use claims::{Claims, ServiceKind};
+pub use claims::{Claims, HeldBy, ServiceKind};
 pub use service::{AgentRequest, AgentService, ConfigureError, Delivery, Provider, Refused};

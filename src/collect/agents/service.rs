@@ -4,7 +4,7 @@
 //! context that asked for it lives; another process may have taken the agent before; one context of a process has the
 //! service, for any number of agents.
 
-use super::{Claim, Claims, Conflict, ServiceKind};
+use super::{Claim, Claims, Conflict, HeldBy, ServiceKind};
 use crate::collect::delivering::is_delivering;
 use crate::collect::switchboard::{Buffers, ContextKey, Interest};
 use crate::platform::sync::{QuietGuard, QuietMutex};
@@ -114,7 +114,7 @@ pub enum Refused<C> {
         active: Vec<C>,
     },
     /// Another context of the process has the service.
-    OtherContext,
+    OtherContext(HeldBy),
     /// The context or the agent has another service, which excludes this one.
     OtherService(ServiceKind),
     /// The call was made from within a buffer's callback, which a provider may have to wait for.
@@ -133,6 +133,15 @@ pub enum Refused<C> {
         /// The cause.
         reason: String,
     },
+}
+
+impl<C> From<Conflict> for Refused<C> {
+    fn from(conflict: Conflict) -> Refused<C> {
+        match conflict {
+            Conflict::Context(by) => Refused::OtherContext(by),
+            Conflict::Service(other) => Refused::OtherService(other),
+        }
+    }
 }
 
 /// A service of a process: of its switchboard.
@@ -326,11 +335,8 @@ impl<R: AgentRequest> AgentService<R> {
         delivery: Delivery<R::Deliver>,
     ) -> Result<(), R::Error> {
         let turn = self.turn_of_tool()?;
-        let claim = match self.claims.claim(R::SERVICE, context, Some(agent)) {
-            Ok(claim) => claim,
-            Err(Conflict::Context) => return Err(Refused::OtherContext.into()),
-            Err(Conflict::Service(other)) => return Err(Refused::OtherService(other).into()),
-        };
+        let claim = self.claims.claim(R::SERVICE, context, Some(agent));
+        let claim = claim.map_err(Refused::<R::Configuration>::from)?;
         let (possible, name) = turn.configurations(agent)?;
         let provider = {
             let mut agents = self.agents.lock();

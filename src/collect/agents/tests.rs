@@ -193,7 +193,10 @@ fn a_request_that_is_refused_claims_nothing() {
     bench.count(0, ONE, 9).unwrap_err();
     bench.count(0, AgentId(9), 1).unwrap_err();
     bench.sample(0, ONE).unwrap();
-    assert!(matches!(bench.sample(1, TWO), Err(Refused::OtherContext)));
+    assert!(matches!(
+        bench.sample(1, TWO),
+        Err(Refused::OtherContext(HeldBy::Tool))
+    ));
 }
 
 #[test]

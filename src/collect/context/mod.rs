@@ -657,6 +657,16 @@ impl Context {
         Ok(self.board.collects_counters(self.key)??)
     }
 
+    /// Reserves counter collection for this context, also before its agents are known: no other context can count while this
+    /// one is there.
+    ///
+    /// # Errors
+    ///
+    /// [`CountingError::OtherContext`]; [`CountingError::Sampling`] if this one samples.
+    pub fn reserve_counters(&self) -> Result<(), ToolError> {
+        Ok(self.board.reserve_counters(self.key)??)
+    }
+
     fn change_operation(
         &self,
         consumer: Consumer,

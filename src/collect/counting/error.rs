@@ -1,15 +1,17 @@
 //! Errors of counter collection.
 
 use super::{Countable, CountingMode, in_words};
-use crate::collect::agents::Refused;
+use crate::collect::agents::{HeldBy, Refused};
 use crate::counters::{Impossible, the_nearest};
 use crate::record::{AgentId, Nanos};
 
-/// A name that no counter or metric has.
+/// A name that no counter or metric of the agent has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCounter {
     /// The name.
     pub counter: String,
+    /// Why the metric with this name, if one is defined, cannot be had here.
+    pub refused: Option<String>,
     /// The names that are most like it.
     pub nearest: Vec<String>,
 }
@@ -17,11 +19,14 @@ pub struct UnknownCounter {
 /// "there is no counter or metric "A"; the nearest is B".
 fn all_unknown(unknown: &[UnknownCounter]) -> String {
     let one = |unknown: &UnknownCounter| {
-        let nearest = the_nearest(&unknown.nearest);
-        format!(
-            "there is no counter or metric {:?}{nearest}",
-            unknown.counter
-        )
+        let name = &unknown.counter;
+        match &unknown.refused {
+            Some(why) => format!("the metric {name:?} is defined, and cannot be had here: {why}"),
+            None => {
+                let nearest = the_nearest(&unknown.nearest);
+                format!("there is no counter or metric {name:?}{nearest}")
+            }
+        }
     };
     let all: Vec<String> = unknown.iter().map(one).collect();
     all.join("; ")
@@ -116,8 +121,8 @@ pub enum CountingError {
         agent: String,
     },
     /// Another context of the process counts.
-    #[error("another context of this process collects counters: only one can")]
-    OtherContext,
+    #[error("{0} collects counters: only one context can")]
+    OtherContext(HeldBy),
     /// The context or the agent is sampled, which cannot be done together.
     #[error("PC sampling is configured: PC sampling and counter collection exclude each other")]
     Sampling,
@@ -139,7 +144,7 @@ impl From<Refused<Countable>> for CountingError {
         match refused {
             Refused::UnknownAgent(agent) => CountingError::UnknownAgent(agent),
             Refused::Taken { agent, .. } => CountingError::Taken { agent },
-            Refused::OtherContext => CountingError::OtherContext,
+            Refused::OtherContext(by) => CountingError::OtherContext(by),
             Refused::OtherService(_) => CountingError::Sampling,
             Refused::Busy => CountingError::Busy,
             Refused::System { agent, reason } | Refused::Failed { agent, reason } => {

@@ -46,6 +46,7 @@ impl CounterSet {
             let Some(index) = found else {
                 unknown.push(UnknownCounter {
                     counter: name.to_owned(),
+                    refused: architecture.refused(name).map(str::to_owned),
                     nearest: architecture.nearest(name),
                 });
                 continue;
@@ -90,6 +91,7 @@ impl CounterSet {
                 Ok(_) => {}
                 Err(LibraryError::Unknown(nearest)) => unknown.push(UnknownCounter {
                     counter: name.to_owned(),
+                    refused: None,
                     nearest,
                 }),
                 Err(LibraryError::Failed(reason)) => return Err(failed(reason)),

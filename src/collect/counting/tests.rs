@@ -1,7 +1,7 @@
 //! The service, with agents of the tests' own.
 
 use super::*;
-use crate::collect::agents::{ConfigureError, Provider};
+use crate::collect::agents::{ConfigureError, HeldBy, Provider};
 use crate::collect::context::{BufferOptions, Context, RecordBuffer, ToolError};
 use crate::collect::sampling::SamplingError;
 use crate::collect::switchboard::Switchboard;
@@ -155,7 +155,7 @@ fn counting_and_sampling_exclude_each_other_and_one_context_counts() {
     bench.count(&first, &["A"]).unwrap();
     assert_eq!(
         refused(bench.count(&second, &["A"])),
-        CountingError::OtherContext
+        CountingError::OtherContext(HeldBy::Tool)
     );
     assert!(matches!(
         refused(bench.count(&first, &["B"])),

@@ -1,7 +1,7 @@
 //! Errors of PC sampling.
 
 use super::{Configuration, Possible, Request, SamplingPeriod};
-use crate::collect::agents::Refused;
+use crate::collect::agents::{HeldBy, Refused};
 use crate::record::{AgentId, SamplingUnit};
 
 /// The reason why an agent cannot be sampled as requested. Messages name the possible configurations.
@@ -64,8 +64,8 @@ pub enum SamplingError {
         active: Possible,
     },
     /// Another context of the process samples.
-    #[error("another context of this process has the PC sampling service: only one can have it")]
-    OtherContext,
+    #[error("{0} has the PC sampling service: only one context can have it")]
+    OtherContext(HeldBy),
     /// The context collects counters, which cannot be done together.
     #[error("the context collects counters: PC sampling and counter collection exclude each other")]
     Counters,
@@ -114,7 +114,7 @@ impl From<Refused<Configuration>> for SamplingError {
                 agent,
                 active: Possible(active),
             },
-            Refused::OtherContext => SamplingError::OtherContext,
+            Refused::OtherContext(by) => SamplingError::OtherContext(by),
             Refused::OtherService(_) => SamplingError::Counters,
             Refused::Busy => SamplingError::Busy,
             Refused::System { agent, reason } => SamplingError::System { agent, reason },

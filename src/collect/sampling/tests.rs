@@ -1,7 +1,7 @@
 //! The constraints of the service, with a fake agent whose state the test sets.
 
 use super::*;
-use crate::collect::agents::{ConfigureError, Provider};
+use crate::collect::agents::{ConfigureError, HeldBy, Provider};
 use crate::collect::context::{BufferOptions, Context, RecordBuffer, ToolError};
 use crate::collect::correlation::HostThread;
 use crate::collect::switchboard::Switchboard;
@@ -200,7 +200,7 @@ fn one_context_has_the_service_for_several_agents() {
     bench.board.sampling().offer(free, "three", third);
     assert_eq!(
         refused(bench.sample(&second, free, EVERY_MS)),
-        SamplingError::OtherContext
+        SamplingError::OtherContext(HeldBy::Tool)
     );
     drop(first);
     bench.sample(&second, ONE, EVERY_MS).unwrap();

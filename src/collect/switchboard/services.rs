@@ -4,9 +4,9 @@ use super::external::{Consumers, ExternalContexts};
 use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
 use super::narrowed::Table;
 use super::{Buffers, Interest, KindSet, Observed, OperationSet, Selection, Switchboard, Wanted};
-use crate::collect::agents::{Claim, ServiceKind};
+use crate::collect::agents::{Claim, Refused, ServiceKind};
 use crate::collect::counting::{
-    CountingDelivery, CountingError, CountingMode, CountingRequest, is_choosing,
+    Countable, CountingDelivery, CountingError, CountingMode, CountingRequest, is_choosing,
 };
 use crate::collect::delivering::is_delivering;
 use crate::collect::operations::OperationInfo;
@@ -78,8 +78,8 @@ struct ContextState {
     samples: bool,
     /// Kinds that a buffer wants, or does not want, in one runtime context.
     narrowed: Vec<(usize, ContextId, Kind, bool)>,
-    /// Held while the tool itself collects counters.
-    counters: Option<Claim>,
+    /// Held while counters are reserved, or the tool itself collects some.
+    counters: Vec<Claim>,
 }
 
 impl Services {
@@ -331,7 +331,7 @@ impl Switchboard {
             own_ids: false,
             samples: false,
             narrowed: Vec::new(),
-            counters: None,
+            counters: Vec::new(),
         });
         let key = ContextKey { place, incarnation };
         self.external.begin(key);
@@ -464,11 +464,29 @@ impl Switchboard {
         let claim = self.agent_claims.claim(ServiceKind::Counters, key, None);
         Ok(match claim {
             Ok(claim) => {
-                context.counters = Some(claim);
+                context.counters.push(claim);
                 Ok(())
             }
             Err(_) => Err(SamplingError::Counters),
         })
+    }
+
+    /// Claims counting for the context, before its agents are known.
+    pub(crate) fn reserve_counters(
+        &self,
+        key: ContextKey,
+    ) -> Result<Result<(), CountingError>, ServiceError> {
+        let mut state = self.state();
+        let context = state.services.context(key)?;
+        let claims = &self.agent_claims;
+        let claim = claims.claim(ServiceKind::Counters, key, Some(AgentId::NONE));
+        let reserved = claim.map(|claim| context.counters.push(claim));
+        Ok(reserved.map_err(|conflict| Refused::<Countable>::from(conflict).into()))
+    }
+
+    /// Notes that the context is that of the recording.
+    pub(crate) fn set_recording(&self, key: ContextKey) {
+        self.agent_claims.set_recording(key);
     }
 
     /// Changes the selection of a service, also while it runs.

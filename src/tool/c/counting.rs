@@ -140,7 +140,7 @@ pub unsafe extern "C" fn gputrail_counters(
 }
 
 /// Adds the metrics of a file of definitions to those of the agents, for all counters that are asked for from now on
-/// (ROCProfiler v1: `ROCP_METRICS`). An agent has the metrics of its architecture, or else those of `<global>`, as far as it
+/// (ROCProfiler v1: `ROCP_METRICS`). An agent has the metrics of its architecture and those of `<global>`, as far as it
 /// has their counters; processors have the architecture `host`. Definitions that are refused are told on the standard error,
 /// and `refused`, which may be null, gets their number.
 ///
@@ -240,4 +240,14 @@ pub unsafe extern "C" fn gputrail_context_count(
             Some(per_pass) => Ok(context.count_in_passes(&buffer, agent, &names, per_pass)?),
         }
     })
+}
+
+/// Reserves counter collection for the context, also before its agents are known: no other context of the process can count
+/// while this one is there.
+///
+/// Errors: `GPUTRAIL_CONTEXT_CONFLICT` if another context counts or has reserved it, that of the recording say, or this one
+/// samples; `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`. `gputrail_last_error` says which.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_context_reserve_counters(context: ContextHandle) -> Status {
+    done(|| Ok(objects::context(context)?.reserve_counters()?))
 }

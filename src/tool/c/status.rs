@@ -130,7 +130,7 @@ fn sampling(error: &SamplingError) -> Status {
     match error {
         SamplingError::UnknownAgent(_) => Status::NO_SUCH_AGENT,
         SamplingError::Busy => Status::BUSY,
-        SamplingError::OtherContext | SamplingError::Counters => Status::CONTEXT_CONFLICT,
+        SamplingError::OtherContext(_) | SamplingError::Counters => Status::CONTEXT_CONFLICT,
         // rocprofiler-sdk: ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_KERNEL.
         SamplingError::System { .. } => Status::SAMPLING_INCOMPATIBLE_SYSTEM,
         // ROCPROFILER_STATUS_ERROR.
@@ -147,7 +147,7 @@ fn counting(error: &CountingError) -> Status {
         CountingError::UnknownAgent(_) => Status::NO_SUCH_AGENT,
         CountingError::UnknownCounters(_) => Status::NOT_FOUND,
         CountingError::Busy => Status::BUSY,
-        CountingError::OtherContext | CountingError::Sampling => Status::CONTEXT_CONFLICT,
+        CountingError::OtherContext(_) | CountingError::Sampling => Status::CONTEXT_CONFLICT,
         CountingError::NoNames
         | CountingError::Impossible(_)
         | CountingError::Passes { .. }

@@ -504,6 +504,16 @@ impl Context {
         act!(gputrail_context_collects_counters(self.0))
     }
 
+    /// Reserves counter collection for the context, also before its agents are known: no other context can count while this
+    /// one is there.
+    ///
+    /// # Errors
+    ///
+    /// `CONTEXT_CONFLICT` if another context counts or has reserved it, or this one samples.
+    pub fn reserve_counters(&self) -> Result<(), Error> {
+        act!(gputrail_context_reserve_counters(self.0))
+    }
+
     /// Whether the context is started.
     ///
     /// # Errors

@@ -365,6 +365,26 @@ static void simulated(void) {
     CHECK(gputrail_context_destroy(watching) == GPUTRAIL_OK);
 }
 
+/* A kernel after a user event has no values: nothing waits for it. */
+static void after_user_event(void) {
+    const cl_event event = clCreateUserEvent(context, NULL);
+    gpa_uint32 session, clock;
+    gpa_uint64 value;
+    EXPECT(GPA_OpenContext(queue), OK);
+    EXPECT(GPA_EnableCounterStr("TASK_CLOCK"), OK);
+    EXPECT(GPA_GetCounterIndex("TASK_CLOCK", &clock), OK);
+    EXPECT(GPA_BeginSession(&session), OK);
+    EXPECT(GPA_BeginPass(), OK);
+    EXPECT(GPA_BeginSample(0), OK);
+    launch(1);
+    EXPECT(GPA_EndSample(), OK);
+    EXPECT(GPA_EndPass(), OK);
+    EXPECT(GPA_EndSession(), OK);
+    EXPECT(GPA_GetSampleUInt64(session, 0, clock, &value), ERROR_READING_COUNTER_RESULT);
+    EXPECT(GPA_CloseContext(), OK);
+    clReleaseEvent(event);
+}
+
 int main(void) {
     static const char *source = "kernel void triple(global float *data) { data[get_global_id(0)] *= 3.0f; }\n";
     cl_platform_id platform;
@@ -395,6 +415,7 @@ int main(void) {
     results();
     several_contexts();
     simulated();
+    after_user_event();
 
     EXPECT(GPA_OpenContext(queue), OK);
     EXPECT(GPA_Destroy(), OK);

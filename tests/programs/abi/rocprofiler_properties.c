@@ -1,4 +1,4 @@
-/* A tool that sets callbacks and then changes a global property, and that has failed before it is unloaded. */
+/* A tool that sets callbacks, or says why it cannot, then changes a global property, and has failed before it is unloaded. */
 #include "rocprofiler.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,12 @@ static hsa_status_t queue_created(hsa_queue_t *queue, void *user) {
 void OnLoadToolProp(rocprofiler_settings_t *settings) {
     const char *property = getenv("PROPERTY");
     rocprofiler_queue_callbacks_t callbacks = {dispatched, queue_created, NULL};
-    if (rocprofiler_set_queue_callbacks(callbacks, NULL) != HSA_STATUS_SUCCESS) abort();
+    if (rocprofiler_set_queue_callbacks(callbacks, NULL) != HSA_STATUS_SUCCESS) {
+        const char *sentence = NULL;
+        rocprofiler_error_string(&sentence);
+        printf("%s\n", sentence);
+    }
+    if (!property) return;
     if (strcmp(property, "intercept_mode") == 0) settings->intercept_mode = 0;
     if (strcmp(property, "timestamp_on") == 0) settings->timestamp_on = 0;
     rocprofiler_close(NULL);

@@ -1,140 +1,46 @@
 /* Calls what ROCm's header of ROCProfiler v1 has in another form than AMD's document, or has alone: rocprofiler.c has the rest.
    It is linked with the library. Compiled as C and as C++, with ROCPROFILER_PUBLISHED. */
-#define CL_TARGET_OPENCL_VERSION 120
-#include "../checks.h"
-#include "gputrail.h"
-#include "rocprofiler.h"
-#include <CL/cl.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
+#include "rocprofiler_checks.h"
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
-static const char *last_error(void) {
-    const char *text = NULL;
-    CHECK(rocprofiler_error_string(&text) == HSA_STATUS_SUCCESS && text != NULL);
-    return text ? text : "";
-}
-
-static void expect(const char *what, hsa_status_t got, hsa_status_t wanted) {
-    if (got != wanted) {
-        printf("%s: %#x (%s), expected %#x\n", what, (unsigned)got, last_error(), (unsigned)wanted);
-        failures++;
-    } else if (wanted >= HSA_STATUS_ERROR && strstr(last_error(), "rocprofiler_") != last_error()) {
-        printf("%s: the error is told as %s\n", what, last_error());
-        failures++;
-    }
-}
-#define EXPECT(call, wanted) expect(#call, call, HSA_STATUS_##wanted)
-
-#define SIZE(type, size) CHECK(sizeof(type) == size)
-#define AT(type, field, place) CHECK(offsetof(type, field) == place)
-
-/* The numbers are those of ROCm's header 8.0 on x86-64. */
 static void layouts(void) {
-    SIZE(hsa_queue_t, 40);
-    SIZE(hsa_kernel_dispatch_packet_t, 64);
+    layouts_of_both();
     SIZE(hsa_ven_amd_aqlprofile_parameter_t, 8);
-    SIZE(rocprofiler_settings_t, 56);
     AT(rocprofiler_settings_t, code_obj_tracking, 4);
     AT(rocprofiler_settings_t, memcopy_tracking, 8);
     AT(rocprofiler_settings_t, trace_size, 12);
     AT(rocprofiler_settings_t, trace_local, 16);
-    AT(rocprofiler_settings_t, timeout, 24);
-    AT(rocprofiler_settings_t, timestamp_on, 32);
     AT(rocprofiler_settings_t, hsa_intercepting, 36);
     AT(rocprofiler_settings_t, k_concurrent, 40);
     AT(rocprofiler_settings_t, opt_mode, 44);
     AT(rocprofiler_settings_t, obj_dumping, 48);
     SIZE(rocprofiler_parameter_t, 8);
-    SIZE(rocprofiler_data_t, 32);
-    AT(rocprofiler_data_t, result_int64, 8);
-    AT(rocprofiler_data_t, result_bytes.ptr, 8);
-    AT(rocprofiler_data_t, result_bytes.size, 16);
     AT(rocprofiler_data_t, result_bytes.instance_count, 20);
     AT(rocprofiler_data_t, result_bytes.copy, 24);
-    SIZE(rocprofiler_feature_t, 72);
-    AT(rocprofiler_feature_t, name, 8);
     AT(rocprofiler_feature_t, counter.block, 8);
     AT(rocprofiler_feature_t, counter.event, 16);
-    AT(rocprofiler_feature_t, parameters, 24);
-    AT(rocprofiler_feature_t, parameter_count, 32);
-    AT(rocprofiler_feature_t, data, 40);
-    SIZE(rocprofiler_group_t, 32);
-    AT(rocprofiler_group_t, features, 8);
-    AT(rocprofiler_group_t, feature_count, 16);
-    AT(rocprofiler_group_t, context, 24);
-    SIZE(rocprofiler_properties_t, 32);
     AT(rocprofiler_properties_t, queue, 0);
     AT(rocprofiler_properties_t, queue_depth, 8);
     AT(rocprofiler_properties_t, handler, 16);
     AT(rocprofiler_properties_t, handler_arg, 24);
-    SIZE(rocprofiler_dispatch_record_t, 32);
-    SIZE(rocprofiler_callback_data_t, 96);
-    AT(rocprofiler_callback_data_t, agent_index, 8);
-    AT(rocprofiler_callback_data_t, queue, 16);
-    AT(rocprofiler_callback_data_t, queue_index, 24);
     AT(rocprofiler_callback_data_t, queue_id, 32);
     AT(rocprofiler_callback_data_t, completion_signal, 40);
-    AT(rocprofiler_callback_data_t, packet, 48);
-    AT(rocprofiler_callback_data_t, kernel_name, 56);
     AT(rocprofiler_callback_data_t, kernel_object, 64);
     AT(rocprofiler_callback_data_t, kernel_code, 72);
     AT(rocprofiler_callback_data_t, thread_id, 80);
-    AT(rocprofiler_callback_data_t, record, 88);
     SIZE(rocprofiler_queue_callbacks_t, 24);
     AT(rocprofiler_queue_callbacks_t, create, 8);
     AT(rocprofiler_queue_callbacks_t, destroy, 16);
     SIZE(rocprofiler_info_query_t, 8);
-    SIZE(rocprofiler_info_data_t, 56);
-    AT(rocprofiler_info_data_t, agent_index, 0);
-    AT(rocprofiler_info_data_t, kind, 4);
-    AT(rocprofiler_info_data_t, metric.block_counters, 48);
-    AT(rocprofiler_info_data_t, trace.parameter_count, 24);
     AT(rocprofiler_info_data_t, trace_parameter.code, 8);
     AT(rocprofiler_info_data_t, trace_parameter.trace_name, 16);
     AT(rocprofiler_info_data_t, trace_parameter.parameter_name, 24);
     AT(rocprofiler_info_data_t, trace_parameter.description, 32);
-    SIZE(rocprofiler_pool_entry_t, 16);
-    SIZE(rocprofiler_pool_properties_t, 24);
-    AT(rocprofiler_pool_properties_t, handler, 8);
-    AT(rocprofiler_pool_properties_t, handler_arg, 16);
     SIZE(rocprofiler_hsa_callback_data_t, 72);
     SIZE(rocprofiler_hsa_callbacks_t, 48);
     CHECK(ROCPROFILER_FEATURE_KIND_SPM_MOD == 2 && ROCPROFILER_FEATURE_KIND_PCSMP_MOD == 4);
     CHECK(ROCPROFILER_TIME_ID_CLOCK_MONOTONIC == 2 && ROCPROFILER_TIME_ID_CLOCK_MONOTONIC_RAW == 4);
     CHECK(ROCPROFILER_INFO_KIND_TRACE_PARAMETER == 4 && ROCPROFILER_INFO_KIND_TRACE_PARAMETER_COUNT == 5);
-}
-
-enum { ITEMS = 256 };
-static cl_context in;
-static cl_command_queue queue;
-static cl_kernel kernel;
-static hsa_agent_t agent;
-
-static void launch_in(cl_command_queue into, int times) {
-    size_t items = ITEMS;
-    while (times--) CHECK(clEnqueueNDRangeKernel(into, kernel, 1, NULL, &items, NULL, 0, NULL, NULL) == CL_SUCCESS);
-    CHECK(clFinish(into) == CL_SUCCESS);
-}
-
-static void launch(int times) { launch_in(queue, times); }
-
-/* Waits until so many have come: the end of a kernel may be told on another thread, after the program knows of it. */
-static void await(const int *counter, int wanted) {
-    int waited;
-    for (waited = 0; waited < 10000 && __atomic_load_n(counter, __ATOMIC_SEQ_CST) < wanted; waited++) usleep(1000);
-    CHECK(__atomic_load_n(counter, __ATOMIC_SEQ_CST) == wanted);
-}
-
-static rocprofiler_feature_t feature(const char *name) {
-    rocprofiler_feature_t made;
-    memset(&made, 0, sizeof made);
-    made.kind = ROCPROFILER_FEATURE_KIND_METRIC;
-    made.name = name;
-    return made;
 }
 
 static void versions_and_errors(void) {
@@ -248,12 +154,6 @@ static void hsa_callbacks(void) {
     CHECK(strstr(last_error(), "HSA"));
 }
 
-static uint64_t nanos(clockid_t clock) {
-    struct timespec now;
-    CHECK(clock_gettime(clock, &now) == 0);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void times(void) {
     static const struct {
         rocprofiler_time_id_t id;
@@ -345,10 +245,6 @@ static hsa_status_t queue_destroyed(hsa_queue_t *of, void *data) {
     CHECK(data == &arg && of == last_created);
     destroyed++;
     return HSA_STATUS_SUCCESS;
-}
-
-static cl_command_queue new_queue(void) {
-    return clCreateCommandQueue(in, (cl_device_id)(size_t)agent.handle, 0, NULL);
 }
 
 static void interception(void) {
@@ -462,7 +358,6 @@ static hsa_status_t fetch(const rocprofiler_callback_data_t *data, void *user_da
 
 static void pools(void) {
     rocprofiler_queue_callbacks_t callbacks;
-    gputrail_simulation_options simulation;
     int of;
     memset(&callbacks, 0, sizeof callbacks);
     callbacks.dispatch = fetch;
@@ -477,11 +372,7 @@ static void pools(void) {
     close_pool();
 
     EXPECT(rocprofiler_set_queue_callbacks(callbacks, NULL), SUCCESS);
-    memset(&simulation, 0, sizeof simulation);
-    simulation.size = sizeof simulation;
-    simulation.seed = 7;
-    simulation.steps = 1;
-    CHECK(gputrail_simulation_run(&simulation, NULL) == GPUTRAIL_OK);
+    simulate();
     EXPECT(rocprofiler_remove_queue_callbacks(), SUCCESS);
     CHECK(fetched > 10 && handled == fetched);
     close_pool();
@@ -524,16 +415,11 @@ static hsa_status_t simulated_queue(hsa_queue_t *of, void *data) {
 
 static void simulated(void) {
     rocprofiler_queue_callbacks_t callbacks;
-    gputrail_simulation_options simulation;
     memset(&callbacks, 0, sizeof callbacks);
     callbacks.dispatch = simulated_dispatch;
     callbacks.create = simulated_queue;
     EXPECT(rocprofiler_set_queue_callbacks(callbacks, &arg), SUCCESS);
-    memset(&simulation, 0, sizeof simulation);
-    simulation.size = sizeof simulation;
-    simulation.seed = 7;
-    simulation.steps = 1;
-    CHECK(gputrail_simulation_run(&simulation, NULL) == GPUTRAIL_OK);
+    simulate();
     CHECK(simulated_kernels > 20 && simulated_ends == simulated_kernels);
     /* Several queues, and more than one of them has kernels. */
     CHECK(simulated_queues > 1 && (queues_seen & (queues_seen - 1)) != 0);
@@ -541,25 +427,9 @@ static void simulated(void) {
 }
 
 int main(void) {
-    static const char *source = "kernel void triple(global float *data) { data[get_global_id(0)] *= 3.0f; }\n";
-    cl_platform_id platform;
-    cl_device_id device;
-    cl_program program;
-    cl_mem data;
-
     layouts();
     versions_and_errors();
-    CHECK(clGetPlatformIDs(1, &platform, NULL) == CL_SUCCESS);
-    CHECK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL) == CL_SUCCESS);
-    in = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
-    agent.handle = (uint64_t)(size_t)device;
-    queue = new_queue();
-    program = clCreateProgramWithSource(in, 1, &source, NULL, NULL);
-    CHECK(clBuildProgram(program, 1, &device, NULL, NULL, NULL) == CL_SUCCESS);
-    kernel = clCreateKernel(program, "triple", NULL);
-    data = clCreateBuffer(in, CL_MEM_READ_WRITE, ITEMS * sizeof(float), NULL, NULL);
-    clSetKernelArg(kernel, 0, sizeof data, &data);
-
+    set_up();
     information();
     contexts();
     hsa_callbacks();
@@ -567,11 +437,5 @@ int main(void) {
     interception();
     pools();
     simulated();
-    clReleaseMemObject(data);
-    clReleaseKernel(kernel);
-    clReleaseProgram(program);
-    clReleaseCommandQueue(queue);
-    clReleaseContext(in);
-    printf("%s\n", failures ? "failed" : "passed");
-    return failures > 0;
+    return tear_down();
 }

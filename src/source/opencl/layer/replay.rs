@@ -206,7 +206,7 @@ pub(super) fn run(
     let parts = Parts::of(&kernel)?;
     let turn = Turn::take();
     if !others_have_ended(queue) {
-        return Err(CounterInvalid::NOT_SERIALIZED);
+        return Err(CounterInvalid::NOT_AWAITED);
     }
     let saved = Saved::new(queue, &parts)?;
     for pass in 0..passes - 1 {

@@ -300,7 +300,7 @@ impl HostCounters {
             match run {
                 true => {
                     kernel.readings.call = call;
-                    kernel.readings.readings = invalid(&records, CounterInvalid::NOT_SERIALIZED);
+                    kernel.readings.readings = invalid(&records, CounterInvalid::NOT_AWAITED);
                 }
                 false => kernel.abandoned = Some(call),
             }
@@ -418,7 +418,7 @@ impl HostCounters {
             Some(measured) if measured.agent == agent && measured.pass.is_none() => {
                 measured.readings
             }
-            _ => invalid(&records, CounterInvalid::NOT_SERIALIZED),
+            _ => invalid(&records, CounterInvalid::NOT_AWAITED),
         };
         let values = match buffers {
             Some(_) if counted.mode == CountingMode::Dispatch => records.of(subject, &readings),

@@ -9,9 +9,10 @@ use crate::types::{
     AgentHandle, Answer, ContextHandler, Data, DataKind, DataUnion, Failure, Feature, FeatureKind,
     Group, Handle, Status, mode,
 };
-use crate::{agents, settings, within};
+use crate::{agents, intercept, settings, within};
 use core::ffi::c_void;
 use gputrail::record::{AgentId, CounterInvalid, CounterValue, CounterValueType, Nanos};
+use gputrail::tool;
 use gputrail::tool::counting::{CounterGroup, CountingMode, GroupOptions, GroupValue, Number};
 use gputrail_abi::{given, lock};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
@@ -153,6 +154,22 @@ pub unsafe fn names(features: *mut Feature, count: u32) -> Answer<Vec<String>> {
         }
     };
     (0..count as usize).map(name).collect()
+}
+
+/// Why something cannot be counted, where another use of counters is in the way: the tool's own, if it has one. The caller
+/// holds no lock of a context or of the callbacks.
+pub fn refused(error: tool::Error) -> Failure {
+    if error.status != tool::Status::CONTEXT_CONFLICT {
+        return error.into();
+    }
+    if intercept::counts() {
+        let text = "the callbacks on dispatches count: remove them before (rocprofiler_remove_queue_callbacks)";
+        return Failure::state(text);
+    }
+    if CONTEXTS.any(Context::is_started) {
+        return Failure::state("a context is started: stop it before (rocprofiler_stop)");
+    }
+    error.into()
 }
 
 impl Context {
@@ -405,7 +422,10 @@ impl Context {
             }
             none => none.insert(self.sampler(&planned.counters)?),
         };
-        group.start()?;
+        if let Err(error) = group.start() {
+            drop(sampling);
+            return Err(refused(error));
+        }
         sampling.is_started = true;
         *lock(&of.data) = GroupData::default();
         Ok(())
@@ -473,6 +493,11 @@ impl Context {
                 Ok(())
             }
         }
+    }
+
+    /// Whether a group is started.
+    fn is_started(&self) -> bool {
+        self.groups.iter().any(|of| lock(&of.sampling).is_started)
     }
 
     /// Whether a kernel of the context has not ended.

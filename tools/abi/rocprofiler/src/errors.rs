@@ -6,6 +6,7 @@ use gputrail_abi::contained;
 use std::cell::RefCell;
 use std::ffi::CString;
 use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 thread_local! {
     /// Nothing frees the last one of a thread: `OnUnloadTool` asks for it after the thread's values have ended.
@@ -23,6 +24,21 @@ pub fn note(failure: Failure) {
 /// The sentence; it lasts until the next failure on this thread.
 pub fn last() -> *const c_char {
     LAST.with_borrow(|last| last.as_ref().map_or(c"".as_ptr(), |last| last.as_ptr()))
+}
+
+/// Tells the user of a failure that no call answers.
+pub fn message(failure: Failure) {
+    eprintln!("librocprofiler64: {}", failure.text);
+    note(failure);
+}
+
+/// As [`message`], of what may come with each kernel: the first is printed.
+pub fn message_once(failure: Failure) {
+    static IS_TOLD: AtomicBool = AtomicBool::new(false);
+    match IS_TOLD.swap(true, Ordering::Relaxed) {
+        false => message(failure),
+        true => note(failure),
+    }
 }
 
 /// Runs the function `name` of the API.

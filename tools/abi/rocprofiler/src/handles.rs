@@ -31,6 +31,12 @@ impl<T> Handles<T> {
         lock(&self.0).get(&handle.addr()).cloned()
     }
 
+    /// Whether this `is` so of any object.
+    pub fn any(&self, is: impl Fn(&T) -> bool) -> bool {
+        let all: Vec<Arc<T>> = lock(&self.0).values().cloned().collect();
+        all.iter().any(|object| is(object))
+    }
+
     /// Removes the object of a handle.
     pub fn remove(&self, handle: Handle) -> Option<Arc<T>> {
         lock(&self.0).remove(&handle.addr())

@@ -1,7 +1,7 @@
 //! Kernels that are put into queues: the program's callback is called before, and returns the group that counts the kernel.
 
 use crate::agents::{self, Device};
-use crate::context::{Context, Theirs};
+use crate::context::{self, Context, Theirs};
 use crate::flight::{self, Flight};
 use crate::types::{
     Answer, CallbackData, Failure, Group, Packet, Queue, QueueCallback, QueueCallbacks, Signal,
@@ -94,6 +94,12 @@ pub fn pause(is_paused: bool) {
     }
 }
 
+/// Whether the callbacks on dispatches have the kernels counted.
+pub fn counts() -> bool {
+    let current = lock(&CURRENT).clone();
+    current.is_some_and(|current| lock(&current.counting).is_some())
+}
+
 impl Interception {
     fn watch(self: &Arc<Self>) -> Answer {
         let named = |domain, name: &CStr| {
@@ -144,7 +150,8 @@ impl Interception {
                     this.tell_of(queue, call);
                 }
             } else if let Err(failure) = this.count() {
-                errors::note(failure);
+                let text = format!("dispatches are not intercepted: {}", failure.text);
+                errors::message(Failure::new(failure.status, text));
             }
         })?;
         context.start()?;
@@ -154,19 +161,20 @@ impl Interception {
 
     /// Counts on all devices that are known now.
     fn count(self: &Arc<Self>) -> Answer {
-        if self.callbacks.dispatch.is_none() || !is_on() {
-            return Ok(());
-        }
         let mut counting = lock(&self.counting);
         // One context counts at a time.
         *counting = None;
-        let devices = agents::all()?;
-        if devices.is_empty() {
+        if self.callbacks.dispatch.is_none() || !is_on() {
             return Ok(());
         }
         let context = tool::Context::new()?;
+        // Whether the devices can be counted is known before they are.
+        if let Err(error) = context.reserve_counters() {
+            drop(counting);
+            return Err(context::refused(error));
+        }
         context.trace_to(&self.buffer, &[Kind::KERNEL_DISPATCH])?;
-        for device in devices {
+        for device in agents::all()? {
             let of = Arc::downgrade(self);
             let choose = move |dispatch: &KernelDispatch| {
                 let entry = of.upgrade()?.choose(&device, dispatch)?;
@@ -232,7 +240,12 @@ impl Interception {
         match begun {
             Ok(entry) => entry,
             Err(failure) => {
-                errors::note(failure);
+                let text = format!(
+                    "the group that the dispatch callback returned for the kernel {:?} does not count it: {}",
+                    name(dispatch.kernel),
+                    failure.text
+                );
+                errors::message_once(Failure::new(failure.status, text));
                 None
             }
         }

@@ -36,7 +36,7 @@ extern "C" fn loaded() {
             && let Err(failure) = prepared()
             && std::env::var_os(TOOL_VARIABLE).is_some()
         {
-            message(TOOL_VARIABLE, &failure.text);
+            message(&failure.text);
         }
     });
 }
@@ -68,7 +68,12 @@ fn define() {
         return;
     };
     if let Err(error) = gputrail::tool::counting::add(&file.to_string_lossy()) {
-        message(METRICS_VARIABLE, &error.text);
+        // As gputrail tells of a definition that it refuses: the file, and the reason.
+        eprintln!("gputrail: {}", error.text);
+        errors::note(Failure::state(format!(
+            "{METRICS_VARIABLE}: {}",
+            error.text
+        )));
     }
 }
 
@@ -94,7 +99,7 @@ fn load_tool() -> bool {
     let tool = match UserLibrary::open(&path, rocprofiler_version_major as *const ()) {
         Ok(tool) => tool,
         Err(reason) => {
-            message(TOOL_VARIABLE, &reason);
+            message(&reason);
             return false;
         }
     };
@@ -126,7 +131,7 @@ fn load_tool() -> bool {
             "{} has neither OnLoadTool nor OnLoadToolProp",
             path.display()
         );
-        message(TOOL_VARIABLE, &text);
+        message(&text);
         return false;
     }
     true
@@ -143,8 +148,7 @@ extern "C" fn unload() {
     }
 }
 
-/// Tells the user about a variable of the environment.
-fn message(variable: &str, text: &str) {
-    errors::note(Failure::state(format!("{variable}: {text}")));
-    eprintln!("librocprofiler64: {variable}: {text}");
+/// Tells the user that a tool is not loaded.
+fn message(text: &str) {
+    errors::message(Failure::state(format!("{TOOL_VARIABLE}: {text}")));
 }

@@ -2,7 +2,7 @@
 //! are counted. Contexts with the same features of one device share a plan, so that opening one for each kernel is cheap.
 
 use crate::flight;
-use crate::types::Answer;
+use crate::types::{Answer, Failure};
 use gputrail::collect::context::PoolOptions;
 use gputrail::record::AgentId;
 use gputrail::tool::Status as Of;
@@ -71,7 +71,13 @@ fn found(agent: AgentId, all: &[Counter], name: &str) -> Answer<&'static str> {
         return Ok(one.name);
     }
     // The library names the nearest ones. It may know more names than it lists.
-    CounterSet::new(agent, &[name], None)?;
+    CounterSet::new(agent, &[name], None).map_err(|error| match error.status {
+        Of::NOT_FOUND => Failure::argument(format!(
+            "{}; rocprofiler_iterate_info and `gputrail counters list --agent` list those of the device",
+            error.text
+        )),
+        _ => error.into(),
+    })?;
     Ok(gputrail_abi::kept(name).to_str().unwrap_or_default())
 }
 

@@ -402,6 +402,7 @@ impl From<tool::Error> for Failure {
             Of::NO_SUCH_AGENT => Status::INVALID_AGENT,
             Of::NOT_INITIALISED | Of::NOT_AVAILABLE | Of::TOO_LATE => Status::NOT_INITIALIZED,
             Of::OUT_OF_MEMORY | Of::TOO_MANY | Of::NO_THREAD => Status::OUT_OF_RESOURCES,
+            Of::BUSY => return Failure::state("a callback cannot wait for what is being counted"),
             _ => Status::ERROR,
         };
         Failure::new(status, error.text)

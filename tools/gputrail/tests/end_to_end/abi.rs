@@ -145,6 +145,22 @@ fn without_gputrails_library_gpuperfapi_says_what_to_do() {
 }
 
 #[test]
+fn without_gputrails_library_rocprofiler_is_not_initialized() {
+    needs!(without_gputrails_library_rocprofiler_is_not_initialized: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let compiler = [C, &["-DOF_ROCPROFILER"]].concat();
+    let program = ROCPROFILER.program(&dir, &compiler, "tests/programs/abi/threads.c", true);
+    std::fs::remove_file(dir.join("libgputrail.so.0")).unwrap();
+    let ended = run(dir
+        .untraced(Driver::Threaded, &program, &[])
+        .env("LD_LIBRARY_PATH", dir.path()));
+    assert_eq!(ended.code(), 1);
+    let text = ended.text();
+    let told = "0x100b rocprofiler_get_info: libgputrail.so.0 is not found (";
+    assert!(text.starts_with(told), "{text}");
+}
+
+#[test]
 fn every_function_of_rocprofiler_answers_as_its_document_says() {
     needs!(every_function_of_rocprofiler_answers_as_its_document_says: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();
@@ -154,7 +170,10 @@ fn every_function_of_rocprofiler_answers_as_its_document_says() {
         for driver in [Driver::Basic, Driver::Threaded] {
             let ended = run(&mut dir.untraced(driver, &program, &[])).well();
             assert_eq!(ended.text(), "passed\n");
-            assert_eq!(ended.stderr, "");
+            // The first of two groups that cannot be used.
+            let told = "librocprofiler64: the group that the dispatch callback returned for the kernel \"triple\" does not \
+                count it: this is no context that is open\n";
+            assert_eq!(ended.stderr, told);
         }
     }
 }
@@ -175,18 +194,46 @@ fn programs_of_rocms_header_call_rocprofiler_as_it_declares() {
     }
 }
 
+/// The tool that sets callbacks and changes properties.
+fn tool_of_properties(dir: &TestDir) -> PathBuf {
+    let include = repository("tools/abi/rocprofiler/include");
+    let include = format!("-I{}", include.display());
+    let source = repository("tests/programs/abi/rocprofiler_properties.c");
+    let options = ["-shared", "-fPIC", "-DROCPROFILER_PUBLISHED", &include];
+    compiled(dir, C, &options, &source, "libproperties.so")
+}
+
+#[test]
+fn either_the_recording_counts_or_a_tool_of_rocprofiler() {
+    needs!(either_the_recording_counts_or_a_tool_of_rocprofiler: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let (library, tool) = (ROCPROFILER.library(&dir), tool_of_properties(&dir));
+    let program = dir.program("lives");
+    let record = |options: &[&str]| {
+        let mut command = dir.record_with(options, Driver::Threaded, &program, &["20"]);
+        command.env("ROCP_TOOL_LIB", &tool);
+        command
+    };
+    let counters = ["--counters", "TASK_CLOCK"];
+    // The recording begins before its tools are loaded.
+    let options = [&counters[..], &["--tool", library.to_str().unwrap()]].concat();
+    let text = run(&mut record(&options)).well().text();
+    let refused = "rocprofiler_set_queue_callbacks: the recording of this process collects counters: only one context can\n\
+        0 dispatches, 0 records, 0 queues, ";
+    assert!(text.starts_with(refused), "{text}");
+    // What is preloaded is there before the recording begins.
+    let ended = run(record(&counters).env("LD_PRELOAD", &library)).well();
+    let text = ended.text();
+    assert!(text.contains("20 dispatches, 20 records, "), "{text}");
+    let refused = "another context of this process collects counters: only one context can. Nothing is counted on this device\n";
+    assert!(ended.stderr.contains(refused), "{}", ended.stderr);
+}
+
 #[test]
 fn properties_of_a_rocprofiler_tool_hold_for_callbacks_that_are_set() {
     needs!(properties_of_a_rocprofiler_tool_hold_for_callbacks_that_are_set: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();
-    let library = ROCPROFILER.library(&dir);
-    let include = format!(
-        "-I{}",
-        repository("tools/abi/rocprofiler/include").display()
-    );
-    let source = repository("tests/programs/abi/rocprofiler_properties.c");
-    let options = ["-shared", "-fPIC", "-DROCPROFILER_PUBLISHED", &include];
-    let tool = compiled(&dir, C, &options, &source, "libproperties.so");
+    let (library, tool) = (ROCPROFILER.library(&dir), tool_of_properties(&dir));
     let program = dir.program("lives");
     for (property, counts) in [
         ("none", "20 dispatches, 20 records, 1 queues, "),
@@ -329,6 +376,19 @@ fn rocprofilers_variables_of_the_environment_have_their_meaning() {
         "{text}"
     );
 
+    // A metric of the file whose counter the device lacks.
+    let features = [of_file[0], ("FEATURES", "TASK_CLOCK,WITHOUT")];
+    let told = preloaded(&dir, "rocprofiler_kernels", &features).stderr;
+    let why = "the metric \"WITHOUT\" is defined, and cannot be had here: there is no counter, metric or property \"SQ_WAVES\"";
+    assert!(told.contains(why), "{told}");
+    // A bad file is told as a missing one is.
+    let bad = dir.join("bad.xml");
+    std::fs::write(&bad, "<global>\n<metric name=BAD>\n</global>\n").unwrap();
+    let of_file = [("ROCP_METRICS", bad.to_str().unwrap())];
+    let told = preloaded(&dir, "rocprofiler_kernels", &of_file).stderr;
+    let expected = format!("gputrail: {}:2:", bad.display());
+    assert!(told.starts_with(&expected), "{told}");
+
     let ended = preloaded(&dir, "rocprofiler_kernels", &[("ROCP_HSA_INTERCEPT", "0")]);
     assert_eq!((ended.text(), ended.stderr.as_str()), (String::new(), ""));
     let nowhere = [
@@ -339,7 +399,7 @@ fn rocprofilers_variables_of_the_environment_have_their_meaning() {
     assert_eq!(ended.text(), "");
     for part in [
         "librocprofiler64: ROCP_TOOL_LIB: ",
-        "librocprofiler64: ROCP_METRICS: ",
+        "gputrail: /nowhere.xml: ",
     ] {
         assert!(ended.stderr.contains(part), "{}", ended.stderr);
     }

@@ -130,7 +130,7 @@ fn a_kernel_that_cannot_be_repeated_runs_once_and_its_values_say_why() {
             .map(|(kernel, (invalid, _))| (&**kernel, &invalid[..]))
             .collect();
         let expected: [(&str, &[CounterInvalid]); 9] = [
-            ("after_user_event", &[CounterInvalid::NOT_SERIALIZED]),
+            ("after_user_event", &[CounterInvalid::NOT_AWAITED]),
             ("host_pointer", &[CounterInvalid::HOST_POINTER]),
             ("indirect", &[CounterInvalid::SHARED_MEMORY]),
             ("mapped", &[CounterInvalid::MAPPED]),
