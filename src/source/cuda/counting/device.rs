@@ -87,7 +87,7 @@ impl RangeCounter for RangesOf {
         let mut state = STATE.lock();
         for place in 0..state.contexts.len() {
             if state.contexts[place].agent == self.agent {
-                state.read(session, place);
+                state.read_range(session, place);
             }
         }
         let counted = state.agents.get_mut(&self.agent);
@@ -325,24 +325,13 @@ impl Provider<CountingRequest> for CountedDevice {
 
     fn flush(&self) {
         // Not in a call of CUPTI's, which may wait for a lock that the caller holds, nor while a kernel is launched.
-        let Some(session) = current_session().filter(|_| !Inside::is_set()) else {
+        if Inside::is_set() {
             return;
-        };
+        }
         let _inside = Inside::begin();
         if acquire() {
             flush_times();
-            let mut state = STATE.lock();
-            state.write_read(false);
-            for place in 0..state.contexts.len() {
-                let context = &state.contexts[place];
-                let profiler = context.profiler.as_ref();
-                // A range ends with its marker.
-                let is_of_kernels = profiler.is_some_and(|one| one.ranges() == Ranges::Kernels);
-                if context.agent == self.agent && is_of_kernels {
-                    state.read(session, place);
-                }
-            }
-            drop(state);
+            STATE.lock().write_read(false);
             release();
         }
     }

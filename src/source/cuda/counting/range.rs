@@ -8,26 +8,16 @@ use core::ffi::{CStr, c_void};
 use profiler::Text;
 use std::ffi::CString;
 
-/// Kernels whose values are read at a time.
-pub(super) const MOST_RANGES: usize = 128;
+/// The room for ranges from begin to end: for the one that is counted, and for a kernel that nobody launched, which shows then.
+const MOST_RANGES: usize = 2;
 
 /// The ranges that a profiler counts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ranges {
-    /// Each kernel.
+    /// A kernel.
     Kernels,
-    /// One range, of all kernels from the begin to the end.
+    /// All kernels from the begin to the end.
     Pushed,
-}
-
-impl Ranges {
-    /// The most ranges from begin to end.
-    fn most(self) -> usize {
-        match self {
-            Ranges::Kernels => MOST_RANGES,
-            Ranges::Pushed => 1,
-        }
-    }
 }
 
 /// The range profiler of a context. Between [`RangeProfiler::begin`] and [`RangeProfiler::end`] all kernels are counted.
@@ -69,7 +59,7 @@ impl RangeProfiler {
         let mut size = profiler::DataSize::new();
         size.profiler = enabled.object;
         (size.names, size.count) = (texts.as_ptr(), texts.len());
-        (size.most_ranges, size.most_nodes) = (ranges.most(), ranges.most() as u32);
+        (size.most_ranges, size.most_nodes) = (MOST_RANGES, MOST_RANGES as u32);
         match step!(cupti, cuptiRangeProfilerGetCounterDataSize, size) {
             Ok(()) => enabled.data = vec![0; size.bytes],
             Err(failed) => {
@@ -99,7 +89,7 @@ impl RangeProfiler {
             Ranges::Kernels => (profiler::AUTO_RANGE, profiler::KERNEL_REPLAY),
             Ranges::Pushed => (profiler::USER_RANGE, profiler::USER_REPLAY),
         };
-        params.most_ranges = self.ranges.most();
+        params.most_ranges = MOST_RANGES;
         (params.levels, params.first_level) = (1, 1);
         step!(cupti, cuptiRangeProfilerSetConfig, params)?;
         let mut params = profiler::OfProfiler::new();
@@ -114,8 +104,7 @@ impl RangeProfiler {
         Ok(())
     }
 
-    /// Counts no kernels from now on. Returns the values of the range that was pushed, or of each kernel since the beginning,
-    /// in the order of launches.
+    /// Counts no kernels from now on. Returns the values of the range that was pushed, or of the kernel that was launched.
     pub fn end(&mut self, cupti: &Cupti, chip: &CStr) -> Result<Vec<Vec<f64>>, Failed> {
         self.is_begun = false;
         if self.ranges == Ranges::Pushed {
@@ -134,8 +123,7 @@ impl RangeProfiler {
         step!(cupti, cuptiRangeProfilerGetCounterDataInfo, info)?;
         let host = Host::new(cupti, chip)?;
         let names: Vec<Text> = self.names.iter().map(|name| name.as_ptr()).collect();
-        let ranges = 0..info.ranges.min(self.ranges.most());
-        ranges
+        (0..info.ranges.min(MOST_RANGES))
             .map(|range| host.evaluate(&self.data, range, &names))
             .collect()
     }
