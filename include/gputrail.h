@@ -2412,7 +2412,7 @@ typedef struct gputrail_record_unified_memory_counter {
   gputrail_ticks start;
   /* When the last one was handled. */
   gputrail_ticks end;
-  /* The number of events, or CUPTI's value of the counter. */
+  /* The number of page faults, or CUPTI's value of the counter. */
   uint64_t value;
   /* The address of the pages. */
   uint64_t address;

@@ -1135,3 +1135,22 @@ fn programs_that_a_program_starts_and_several_devices_are_recorded() {
         expected.map(|(name, gpu)| (name.to_owned(), gpu.to_owned()))
     );
 }
+
+/// Three steps of a training in PyTorch, recorded on an NVIDIA H200.
+#[test]
+fn a_trace_that_was_recorded_on_a_gpu_is_read() {
+    let trace = repository("tests/data/cuda/h200-pytorch.pftrace");
+    let dir = TestDir::new();
+    let checked = well(dir.gputrail(["check"]).arg(&trace)).text();
+    assert!(checked.contains("nothing wrong"), "{checked}");
+    let summary = well(dir.gputrail(["summary", "--format", "json"]).arg(&trace)).text();
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    let count = |table: &str, name: &str| -> u64 {
+        let rows = summary[table].as_array().unwrap().iter();
+        let named = rows.filter(|row| row["name"].as_str().unwrap().starts_with(name));
+        named.map(|row| row["count"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(count("kernels", ""), 156);
+    assert_eq!(count("operations", "copy host to device"), 6);
+    assert_eq!(summary["devices"][0]["name"], "NVIDIA H200");
+}
