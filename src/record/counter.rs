@@ -51,7 +51,7 @@ open_enum! {
         /// Another range of markers was counted when this one began.
         OTHER_RANGE = 16, "another range was counted at that time";
         /// The end of the dispatch could not be waited for: its work may wait for the program, or takes long.
-        NOT_AWAITED = 17, "the dispatch could not be waited for, as after a user event";
+        NOT_AWAITED = 17, "the dispatch could not be waited for, as after a user event, or on a thread that began late";
     }
 }
 

@@ -282,8 +282,8 @@ fn uncounted(text: &mut String, report: &Report, choice: &CounterChoice, length:
         ),
         _ => writeln!(
             text,
-            "nothing was counted: no agent that was used counts these; `gputrail agents` tells which count, and `gputrail \
-             counters list --agent` what"
+            "nothing was counted: no agent that was used counts these, or a tool counted instead, which was said; `gputrail \
+             agents` tells which count, and `gputrail counters list --agent` what"
         ),
     };
 }

@@ -98,7 +98,7 @@ const EXCEPTIONS: &[(&[&str], &str)] = &[
             "CounterInvalid: several passes: an argument of the kernel is not known",
             "CounterInvalid: several passes: memory of the kernel could not be saved",
             "CounterInvalid: several passes: a pass failed or lasted too long",
-            "CounterInvalid: the dispatch could not be waited for, as after a user event",
+            "CounterInvalid: the dispatch could not be waited for, as after a user event, or on a thread that began late",
         ],
         "the tests of kernels that run in several passes make it, whose recordings are not read here",
     ),
