@@ -2,8 +2,8 @@
 //!
 //! A tool opens the counters of an agent, or of one of its queues, enables some, and begins a session. It does its work
 //! once for each pass, and brackets the parts whose values it wants: the samples, which have the same ids in each pass.
-//! A sample has the kernels that are enqueued between its begin and its end, those of one call (a graph's) together; the values of its counters are computed from
-//! what all of them counted together.
+//! A sample has the kernels that are enqueued between its begin and its end, those of one call (a graph's) together; the
+//! values of its counters are computed from what all of them counted.
 //!
 //! A session uses the [counter collection service](crate::collect::counting): while it lasts, the agent's kernels run one
 //! after the other, and no other tool of the process counts or samples.
