@@ -516,11 +516,22 @@ struct RangeTool {
 impl DispatchCounting for RangeTool {
     fn choose(&self, dispatch: &KernelDispatch) -> Option<Arc<CounterSet>> {
         let mut state = self.ranges.0.lock();
-        let mut open = state.open.iter_mut();
-        let range = open.find(|range| range.parts.is_some())?;
-        let number = range.number;
-        range.add_kernel(self.agent);
         let call = (dispatch.work.correlation, self.agent);
+        // The kernels of one call (a graph's) belong to one range, since they may end in another order.
+        let number = match state.kernels.get(&call) {
+            Some((number, _)) => *number,
+            None => {
+                state
+                    .open
+                    .iter()
+                    .find(|range| range.parts.is_some())?
+                    .number
+            }
+        };
+        let state = &mut *state;
+        let mut ranges = state.open.iter_mut().chain(&mut state.waiting);
+        let range = ranges.find(|range| range.number == number)?;
+        range.add_kernel(self.agent);
         state.kernels.entry(call).or_insert((number, 0)).1 += 1;
         Some(self.set.clone())
     }

@@ -14,7 +14,7 @@ use super::thread::{Status, Thread};
 use crate::collect::correlation::CallInProgress;
 use crate::collect::operations::{kernel_dispatch, memory_copy, resource};
 use crate::record::*;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// A kernel in the source of a module.
@@ -51,6 +51,8 @@ pub(super) struct Module {
     kernels: Vec<Kernel>,
     /// The code of the kernels.
     executed: Rc<Loaded>,
+    /// Whether its bytes have been stored, which samples and counts of instructions need for their lines.
+    is_stored: Cell<bool>,
     /// Whether each kernel has been compiled for the device, which its first launch does.
     compiled: RefCell<Vec<bool>>,
 }
@@ -184,6 +186,7 @@ impl Thread {
             id: module,
             code,
             executed,
+            is_stored: Cell::new(sampled),
             device: self.device,
             compiled: RefCell::new(vec![false; kernels.len()]),
             kernels,
@@ -342,7 +345,13 @@ impl Thread {
         let Kernel { id, source } = &module.kernels[index];
         let groups = launch.all_groups();
         let external = self.host().external_of_samples();
+        let is_counted = !self.host().buffers_for(Kind::INSTRUCTION_COUNT).is_none();
         let device = &self.runtime.devices[module.device];
+        let is_wanted = is_counted || device.sampler.is_configured();
+        if is_wanted && !module.is_stored.replace(true) {
+            let names = self.runtime.names();
+            module.executed.store_bytes(names, module.code);
+        }
         let waves_per_group = source.workgroup.iter().product::<u32>().div_ceil(64);
         let resident = source.resident.min(groups.div_ceil(COMPUTE_UNITS));
         device.sampler.launched(enqueued.index, || Launched {
@@ -369,7 +378,7 @@ impl Thread {
                 resident,
                 demand: demand.amount,
             });
-        if !self.host().buffers_for(Kind::INSTRUCTION_COUNT).is_none() {
+        if is_counted {
             self.runtime.count_instructions(CountedInstructions {
                 code: module.executed.kernel(index),
                 code_object: module.code,

@@ -106,7 +106,7 @@ impl From<SessionError> for Failure {
             SessionError::OtherSamples { .. } => Status::SAMPLES_DIFFER,
             SessionError::NoSession(_) => Status::NO_SUCH_SESSION,
             SessionError::NotInAllPasses(_) => Status::NO_SUCH_SAMPLE,
-            SessionError::Invalid { .. } => Status::NO_VALUE,
+            SessionError::Invalid { .. } | SessionError::NoKernel(_) => Status::NO_VALUE,
             SessionError::Tool(error) => return error.into(),
         };
         Failure::new(status, error.to_string())

@@ -385,6 +385,24 @@ static void after_user_event(void) {
     clReleaseEvent(event);
 }
 
+/* A metric of a sample without kernels has no value, and the message says why. */
+static void without_kernels(void) {
+    gpa_uint32 session, metric;
+    gpa_float64 value;
+    EXPECT(GPA_OpenContext(queue), OK);
+    EXPECT(GPA_EnableCounterStr("CPUS_UTILIZED"), OK);
+    EXPECT(GPA_GetCounterIndex("CPUS_UTILIZED", &metric), OK);
+    EXPECT(GPA_BeginSession(&session), OK);
+    EXPECT(GPA_BeginPass(), OK);
+    EXPECT(GPA_BeginSample(0), OK);
+    EXPECT(GPA_EndSample(), OK);
+    EXPECT(GPA_EndPass(), OK);
+    EXPECT(GPA_EndSession(), OK);
+    EXPECT(GPA_GetSampleFloat64(session, 0, metric, &value), ERROR_READING_COUNTER_RESULT);
+    CHECK(strstr(last_error, "the sample had no kernel"));
+    EXPECT(GPA_CloseContext(), OK);
+}
+
 int main(void) {
     static const char *source = "kernel void triple(global float *data) { data[get_global_id(0)] *= 3.0f; }\n";
     cl_platform_id platform;
@@ -415,6 +433,7 @@ int main(void) {
     results();
     several_contexts();
     simulated();
+    without_kernels();
     after_user_event();
 
     EXPECT(GPA_OpenContext(queue), OK);

@@ -67,6 +67,9 @@ pub enum SessionError {
         /// The reason.
         reason: CounterInvalid,
     },
+    /// The value of a metric follows from what kernels counted, and there were none.
+    #[error("{0} has no value: the sample had no kernel")]
+    NoKernel(String),
     /// The service refused it.
     #[error(transparent)]
     Tool(#[from] ToolError),

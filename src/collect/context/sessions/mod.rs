@@ -2,8 +2,8 @@
 //!
 //! A tool opens the counters of an agent, or of one of its queues, enables some, and begins a session. It does its work
 //! once for each pass, and brackets the parts whose values it wants: the samples, which have the same ids in each pass.
-//! A sample has the kernels that are enqueued between its begin and its end; the values of its counters are computed from
-//! what all of them counted together.
+//! A sample has the kernels that are enqueued between its begin and its end, those of one call (a graph's) together; the
+//! values of its counters are computed from what all of them counted.
 //!
 //! A session uses the [counter collection service](crate::collect::counting): while it lasts, the agent's kernels run one
 //! after the other, and no other tool of the process counts or samples.
@@ -451,15 +451,22 @@ impl CounterSessions {
     /// # Errors
     ///
     /// [`SessionError::NoSession`] also before its end; [`SessionError::OutOfRange`], [`SessionError::NotEnabled`],
-    /// [`SessionError::NotInAllPasses`]; [`SessionError::Invalid`] if there is no value;
+    /// [`SessionError::NotInAllPasses`]; [`SessionError::Invalid`] and
+    /// [`SessionError::NoKernel`] if there is no value;
     /// [`ToolError::Busy`] in a callback if it would have to wait.
     pub fn value(&self, session: u32, sample: u32, counter: u32) -> Result<Number, SessionError> {
         self.check_index(counter)?;
-        let (enabled, values) = self.evaluated(session, sample)?;
+        let (enabled, values, kernels) = self.evaluated(session, sample)?;
         let place = enabled.iter().position(|of| *of == counter);
         let value = place.and_then(|place| values.get(place));
         let value = value.ok_or_else(|| SessionError::NotEnabled(self.name(counter)))?;
-        self.number(counter, value)
+        number(value).map_err(|reason| match kernels {
+            0 => SessionError::NoKernel(self.name(counter)),
+            _ => SessionError::Invalid {
+                counter: self.name(counter),
+                reason,
+            },
+        })
     }
 
     /// The values of all enabled counters for a sample, in ascending order of their indexes. Waits for the sample's kernels.
@@ -472,26 +479,19 @@ impl CounterSessions {
         session: u32,
         sample: u32,
     ) -> Result<Vec<(u32, SampleNumber)>, SessionError> {
-        let (enabled, values) = self.evaluated(session, sample)?;
+        let (enabled, values, _) = self.evaluated(session, sample)?;
         let each = enabled.into_iter().zip(values);
         Ok(each
             .map(|(counter, value)| (counter, number(&value)))
             .collect())
     }
 
-    fn number(&self, counter: u32, value: &CounterValue) -> Result<Number, SessionError> {
-        number(value).map_err(|reason| SessionError::Invalid {
-            counter: self.name(counter),
-            reason,
-        })
-    }
-
-    /// The records of the values of a sample, in the order of the enabled counters.
+    /// The records of the values of a sample, in the order of the enabled counters, and the number of its kernels.
     fn evaluated(
         &self,
         session: u32,
         sample: u32,
-    ) -> Result<(Vec<u32>, Vec<CounterValue>), SessionError> {
+    ) -> Result<(Vec<u32>, Vec<CounterValue>, u32), SessionError> {
         loop {
             let seen = self.shared.ended.value();
             let ready = {
@@ -509,7 +509,8 @@ impl CounterSessions {
             };
             if let Some((enabled, set, sum)) = ready {
                 self.settle();
-                return Ok((enabled, self.evaluate(set, sum)));
+                let kernels = sum.kernels;
+                return Ok((enabled, self.evaluate(set, sum), kernels));
             }
             if is_inside() {
                 return Err(ToolError::Busy.into());

@@ -103,6 +103,7 @@ impl Session {
         for part in self.parts(id).flatten() {
             all.readings.extend(part.sum.readings.iter().cloned());
             all.duration = part.sum.duration;
+            all.kernels = all.kernels.max(part.sum.kernels);
             if part.sum.kernels > 0 {
                 all.properties.clone_from(&part.sum.properties);
             }
@@ -240,21 +241,37 @@ impl Log {
         Ok(())
     }
 
-    /// The counters of a kernel that is about to be enqueued by `call`.
-    pub fn choose(&mut self, call: CorrelationId) -> Option<Arc<CounterSet>> {
+    /// The sample that has begun, with the number of its session.
+    fn open_sample(&mut self) -> Option<(u32, Part)> {
         let session = self.current().ok()?;
-        let pass = session.passes.len().checked_sub(1)?;
-        // Passes that are not needed are not counted.
-        let set = session.of_passes.get(pass)?.clone();
         if !session.is_sample_open {
             return None;
         }
-        let samples = &mut session.passes.last_mut()?.samples;
-        let place = samples.len().checked_sub(1)?;
-        samples.last_mut()?.pending += 1;
-        let number = session.number;
-        let kernels = self.pending.entry(call);
-        let (.., kernels) = kernels.or_insert((number, Part { pass, place }, 0));
+        let pass = session.passes.len().checked_sub(1)?;
+        let place = session.passes.last()?.samples.len().checked_sub(1)?;
+        Some((session.number, Part { pass, place }))
+    }
+
+    /// A sample of a session that is kept, and the counters of its pass. Passes that are not needed have none.
+    fn sample(&mut self, number: u32, part: Part) -> Option<(&mut Sample, &Arc<CounterSet>)> {
+        let mut sessions = self.sessions.iter_mut();
+        let session = sessions.find(|session| session.number == number)?;
+        let samples = &mut session.passes.get_mut(part.pass)?.samples;
+        let set = session.of_passes.get(part.pass)?;
+        Some((samples.get_mut(part.place)?, set))
+    }
+
+    /// The counters of a kernel that is about to be enqueued by `call`. The kernels of one call (a graph's) belong to one
+    /// sample, since they may end in another order.
+    pub fn choose(&mut self, call: CorrelationId) -> Option<Arc<CounterSet>> {
+        let (number, part) = match self.pending.get(&call) {
+            Some((number, part, _)) => (*number, *part),
+            None => self.open_sample()?,
+        };
+        let (sample, set) = self.sample(number, part)?;
+        sample.pending += 1;
+        let set = set.clone();
+        let (.., kernels) = self.pending.entry(call).or_insert((number, part, 0));
         *kernels += 1;
         Some(set)
     }
@@ -277,11 +294,8 @@ impl Log {
         if *kernels == 0 {
             self.pending.remove(&call);
         }
-        let mut sessions = self.sessions.iter_mut();
-        let session = sessions.find(|session| session.number == number)?;
-        let samples = &mut session.passes.get_mut(part.pass)?.samples;
-        let sample = samples.get_mut(part.place)?;
-        sample.pending = sample.pending.saturating_sub(1);
+        let (sample, _) = self.sample(number, part)?;
+        sample.pending -= 1;
         Some(sample)
     }
 }

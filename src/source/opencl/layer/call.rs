@@ -158,7 +158,10 @@ impl ObservedCall {
         if self.core.interest.has_inner_callbacks() {
             self.notify_begin(arguments);
         }
-        if self.core.start.is_some() {
+        // The callback may have added a consumer of the call's work, which needs the time.
+        let is_timed =
+            self.core.start.is_some() || process::interest(self.core.operation).is_timed();
+        if is_timed {
             self.core.start = clock::now();
         }
     }
@@ -421,7 +424,7 @@ impl ObservedCall {
         let written = if let Some(mut host) = self.borrow() {
             completion::write_parked(&mut host);
             let id = known.unwrap_or_else(|| host.new_work());
-            // Buffers that were added in the middle of an untimed call get no records.
+            // Buffers that were added in the middle of an untimed call, after its enter, get no records.
             let buffers = match call.start.is_some() {
                 true => work.wanted_by(&host, call.interest, info.context),
                 false => Buffers::NONE,

@@ -4,7 +4,7 @@ use super::tests::{DISPATCH, run};
 use crate::capture::Writer;
 use crate::clock::TickSource;
 use crate::collect::context::{
-    Context, CounterSessions, Number, OperationSet, Payload, Phase, SessionOptions,
+    Context, CounterSessions, Number, OperationSet, Payload, Phase, SessionOptions, Subscriber,
 };
 use crate::collect::operations::kernel_dispatch;
 use crate::collect::recorder::{Recorder, RecorderOptions};
@@ -12,6 +12,8 @@ use crate::record::{AgentId, KernelDispatch};
 use crate::source::sim::Demo;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 const DEMO: Demo = Demo { seed: 5, steps: 1 };
@@ -71,6 +73,38 @@ impl Progress {
     }
 }
 
+/// A recorder whose file is in `directory`.
+fn recorder(directory: &Path) -> Recorder {
+    let options = RecorderOptions {
+        ticks: TickSource::Virtual,
+        ..RecorderOptions::default()
+    };
+    let header = Recorder::file_header(options.ticks, Demo::PROCESS);
+    let writer = Writer::create(&directory.join("demo.gputrail"), &header).unwrap();
+    Recorder::start(&options, None, writer).unwrap()
+}
+
+/// Has `act` called for each kernel of the agent that is enqueued.
+fn on_kernels(
+    recorder: &Recorder,
+    act: impl Fn(&KernelDispatch) + Send + Sync + 'static,
+) -> (Context, Subscriber) {
+    let context = Context::on(recorder.board()).unwrap();
+    let mut enqueues = OperationSet::default();
+    enqueues.set(kernel_dispatch::ENQUEUE, true);
+    let subscriber = context.call_back(enqueues, move |callback| {
+        if let (Phase::Enter, Payload::Record(record)) = (callback.phase, callback.payload)
+            && let Some(kernel) = record.read::<KernelDispatch>()
+            && kernel.work.agent == AGENT
+        {
+            act(&kernel);
+        }
+    });
+    let subscriber = subscriber.unwrap();
+    context.start().unwrap();
+    (context, subscriber)
+}
+
 #[test]
 fn a_sample_of_several_passes_is_the_sum_of_its_kernels() {
     // The counts of each kernel, counted one by one in another run.
@@ -84,13 +118,7 @@ fn a_sample_of_several_passes_is_the_sum_of_its_kernels() {
     }
 
     let directory = tempfile::tempdir().unwrap();
-    let options = RecorderOptions {
-        ticks: TickSource::Virtual,
-        ..RecorderOptions::default()
-    };
-    let header = Recorder::file_header(options.ticks, Demo::PROCESS);
-    let writer = Writer::create(&directory.path().join("demo.gputrail"), &header).unwrap();
-    let recorder = Recorder::start(&options, None, writer).unwrap();
+    let recorder = recorder(directory.path());
     let simulation = DEMO.prepare(&recorder);
     let limit = NonZeroU32::new(2);
     let asked = SessionOptions {
@@ -113,21 +141,11 @@ fn a_sample_of_several_passes_is_the_sum_of_its_kernels() {
         passes: vec![Default::default()],
         has_ended: false,
     }));
-    let context = Context::on(recorder.board()).unwrap();
-    let mut enqueues = OperationSet::default();
-    enqueues.set(kernel_dispatch::ENQUEUE, true);
     let (counted, into) = (sessions.clone(), progress.clone());
-    let subscriber = context.call_back(enqueues, move |callback| {
-        if let (Phase::Enter, Payload::Record(record)) = (callback.phase, callback.payload)
-            && let Some(kernel) = record.read::<KernelDispatch>()
-            && kernel.work.agent == AGENT
-        {
-            let mut progress = into.lock().unwrap();
-            progress.enqueued(&counted, &kernel, passes);
-        }
+    let (_context, subscriber) = on_kernels(&recorder, move |kernel| {
+        let mut progress = into.lock().unwrap();
+        progress.enqueued(&counted, kernel, passes);
     });
-    let subscriber = subscriber.unwrap();
-    context.start().unwrap();
     simulation.run().unwrap();
     assert!(subscriber.is_subscribed(), "its callback did not panic");
     let progress = progress.lock().unwrap();
@@ -156,6 +174,47 @@ fn a_sample_of_several_passes_is_the_sum_of_its_kernels() {
     }
     let waves = sessions.find("SQ_WAVES").unwrap();
     assert!(sessions.value(1, 10, waves).unwrap() != Number::Uint(0));
+    drop(subscriber);
+    recorder.finish().unwrap();
+}
+
+#[test]
+fn samples_that_change_within_a_launch_of_a_graph_become_ready() {
+    let alone = run(&["SQ_WAVES"], DISPATCH).unwrap();
+    let of_each = alone.of("SQ_WAVES");
+    let of_agent = |kernel: &&KernelDispatch| kernel.work.agent == AGENT;
+    let kernels = alone.kernels.iter().filter(of_agent);
+    let expected: f64 = kernels.map(|kernel| of_each[&kernel.work.id]).sum();
+
+    let directory = tempfile::tempdir().unwrap();
+    let recorder = recorder(directory.path());
+    let simulation = DEMO.prepare(&recorder);
+    let asked = SessionOptions::default();
+    let sessions = Arc::new(CounterSessions::on(recorder.board(), AGENT, asked).unwrap());
+    let waves = sessions.find("SQ_WAVES").unwrap();
+    sessions.enable(waves).unwrap();
+    sessions.begin().unwrap();
+    sessions.begin_pass().unwrap();
+    sessions.begin_sample(0).unwrap();
+    let counted = sessions.clone();
+    let changes = AtomicU32::new(0);
+    let (_context, subscriber) = on_kernels(&recorder, move |_| {
+        let before = changes.fetch_add(1, Ordering::Relaxed);
+        counted.end_sample().unwrap();
+        counted.begin_sample(before + 1).unwrap();
+    });
+    simulation.run().unwrap();
+    assert!(subscriber.is_subscribed(), "its callback did not panic");
+    sessions.end_sample().unwrap();
+    sessions.end_pass().unwrap();
+    sessions.end().unwrap();
+    assert!(sessions.is_ready(1).unwrap());
+    let of_sample = |sample| match sessions.value(1, sample, waves).unwrap() {
+        Number::Uint(value) => value as f64,
+        Number::Double(value) => value,
+    };
+    let samples = sessions.samples(1).unwrap();
+    assert_eq!((0..samples).map(of_sample).sum::<f64>(), expected);
     drop(subscriber);
     recorder.finish().unwrap();
 }

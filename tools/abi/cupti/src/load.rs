@@ -32,25 +32,41 @@ static LOADED: extern "C" fn() = loaded;
 
 extern "C" fn loaded() {
     gputrail_abi::contained(|| {
-        if !gputrail_abi::is_initialised()
-            && prepared().is_err()
-            && std::env::var_os(INJECTION_VARIABLE).is_some()
-            && let Some(Err(text)) = PREPARED.get()
-        {
-            message(text);
+        if gputrail_abi::is_initialised() {
+            return;
+        }
+        match prepare() {
+            Ok(()) => {
+                inject();
+            }
+            Err(text) if std::env::var_os(INJECTION_VARIABLE).is_some() => refuse(text),
+            // Told when the program calls a function.
+            Err(_) => {}
         }
     });
 }
 
-/// Prepares gputrail, before the program's first call of OpenCL, and loads the injected library.
+/// Prepares gputrail, before the program's first call of OpenCL.
+fn prepare() -> &'static Result<(), String> {
+    PREPARED.get_or_init(|| gputrail_abi::prepare(cuptiGetVersion as *const ()))
+}
+
+/// Prepares gputrail, and loads the injected library. The reason why it cannot be prepared is told once.
 pub fn prepared() -> Answer {
-    let inside = cuptiGetVersion as *const ();
-    let prepared = PREPARED.get_or_init(|| gputrail_abi::prepare(inside));
-    if prepared.is_err() {
+    if let Err(text) = prepare() {
+        refuse(text);
         return Err(CUptiResult::NOT_INITIALIZED);
     }
     inject();
     Ok(())
+}
+
+/// Tells the user, once, why gputrail is not prepared: no function answers with a text.
+fn refuse(text: &str) {
+    static IS_TOLD: AtomicBool = AtomicBool::new(false);
+    if !IS_TOLD.swap(true, Ordering::Relaxed) {
+        eprintln!("libcupti: {text}");
+    }
 }
 
 /// gputrail has loaded the library as a tool.

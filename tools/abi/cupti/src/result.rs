@@ -16,7 +16,7 @@ enumeration! {
         INVALID_EVENT_NAME = 6, "no event has this name";
         INVALID_OPERATION = 7, "the operation is not possible in this state";
         OUT_OF_MEMORY = 8, "there is not enough memory";
-        HARDWARE = 9, "the hardware that measures has failed";
+        HARDWARE = 9, "the hardware that measures has failed, or this machine does not have the event";
         PARAMETER_SIZE_NOT_SUFFICIENT = 10, "the memory for the answer is too small";
         API_NOT_IMPLEMENTED = 11, "the function is not implemented";
         MAX_LIMIT_REACHED = 12, "the limit is reached";

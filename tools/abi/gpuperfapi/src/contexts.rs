@@ -56,7 +56,8 @@ pub fn open(handle: usize) -> Result<(), Failure> {
     }
     let queue = tool::queue_of(handle as u64).ok_or_else(|| {
         unsupported(
-            "this is no command queue that gputrail has seen: GPA_Initialize has to be called before the first call of OpenCL",
+            "this is no command queue that gputrail knows: give the cl_command_queue, or queue->id of ROCProfiler's \
+             callbacks; it is known if GPA_Initialize was called before the first call of OpenCL",
         )
     })?;
     let agent = describe::<Queue>(queue)?.agent;

@@ -65,10 +65,15 @@ impl Abi {
 
     /// Compiles a tool of `examples/abi`, which the library loads.
     pub fn tool(&self, dir: &TestDir, name: &str) -> PathBuf {
+        self.tool_of(dir, "examples/abi", name)
+    }
+
+    /// A tool of the library whose source is in `folder`.
+    pub fn tool_of(&self, dir: &TestDir, folder: &str, name: &str) -> PathBuf {
         let include = repository("tools/abi").join(self.name).join("include");
         let include = format!("-I{}", include.display());
         let options = ["-shared", "-fPIC", "-Wl,--as-needed", &include];
-        let source = repository("examples/abi").join(name).with_extension("c");
+        let source = repository(folder).join(name).with_extension("c");
         compiled(dir, C, &options, &source, &format!("lib{name}.so"))
     }
 }

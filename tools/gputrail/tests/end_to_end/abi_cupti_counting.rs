@@ -277,3 +277,24 @@ fn two_threads_count_with_cupti() {
     assert_eq!(ended.text(), "passed\n");
     assert_eq!(ended.stderr, "");
 }
+
+#[test]
+fn what_cupti_is_asked_in_the_first_launch_holds_for_its_kernel() {
+    needs!(what_cupti_is_asked_in_the_first_launch_holds_for_its_kernel:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = CUPTI.library(&dir);
+    let tool = CUPTI.tool_of(&dir, "tests/programs/abi", "cupti_first_launch");
+    let program = dir.program("lives");
+    for driver in [Driver::Basic, Driver::Threaded] {
+        let mut command = dir.untraced(driver, &program, &["5"]);
+        command
+            .env("LD_PRELOAD", &library)
+            .env("CUDA_INJECTION64_PATH", &tool);
+        assert_eq!(run(&mut command).well().text(), "counted, passed\n");
+    }
+    let options = ["demo", "-q", "--steps", "1", "--tool"];
+    let mut command = dir.gputrail(options);
+    command.arg(library).env("CUDA_INJECTION64_PATH", tool);
+    assert_eq!(run(&mut command).well().text(), "sampled, passed\n");
+}
