@@ -122,7 +122,7 @@ mod tests {
         // Another architecture has what all of them have.
         let elsewhere = extended("host", &own, &added);
         assert_eq!(names(&elsewhere), ["A", "B", "M", "HALF"]);
-        // What is refused is known all the same.
+        // A metric that is refused is known all the same.
         let why = here.refused("OF_C").unwrap();
         assert_eq!(why, "there is no counter, metric or property \"C\"");
         assert_eq!(elsewhere.refused("OF_C"), None);

@@ -62,7 +62,7 @@ mod here {
     }
 
     /// Path of the library or program that `code` lies in, as the dynamic loader opened it.
-    #[cfg(any(feature = "capi", not(feature = "symbols")))]
+    #[cfg(any(feature = "capi", feature = "opencl", not(feature = "symbols")))]
     pub fn library_of(code: *const ()) -> Option<std::path::PathBuf> {
         use std::ffi::{CStr, OsStr};
         use std::os::unix::ffi::OsStrExt;

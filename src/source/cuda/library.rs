@@ -1,12 +1,10 @@
 //! Opening libcupti and the libraries beside it.
 
 use super::places::Surroundings;
+#[cfg(feature = "layer")]
+use crate::platform::system::library_of;
 use libloading::os::unix::Library;
 use std::ffi::OsStr;
-#[cfg(feature = "layer")]
-use std::os::unix::ffi::OsStrExt;
-#[cfg(feature = "layer")]
-use std::path::Path;
 use std::path::PathBuf;
 
 /// The environment variable that names the libcupti to use, or the folder that it is in.
@@ -29,17 +27,7 @@ pub(super) fn open_beside_cupti(file: &str) -> Option<Library> {
 /// The folder of the library that `function` belongs to.
 #[cfg(feature = "layer")]
 pub(super) fn beside(function: *const core::ffi::c_void) -> Option<PathBuf> {
-    // SAFETY: numbers and pointers, which may be null.
-    let mut found: libc::Dl_info = unsafe { core::mem::zeroed() };
-    // SAFETY: any address may be asked for.
-    let is_found = unsafe { libc::dladdr(function, &raw mut found) } != 0;
-    if !is_found || found.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: the loader's text, which lives as long as the library is loaded.
-    let path = unsafe { core::ffi::CStr::from_ptr(found.dli_fname) };
-    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
-    Some(path.parent()?.to_owned())
+    Some(library_of(function.cast())?.parent()?.to_owned())
 }
 
 /// Whether a library is gputrail's own with the names of CUPTI (`tools/abi/cupti`), which is not to be taken for NVIDIA's.

@@ -3,8 +3,9 @@
 //! The driver calls [`initialize_injection`] of the library that `CUDA_INJECTION64_PATH` names when a program
 //! initialises CUDA. `cupti` then finds libcupti in one of the `places`; it is never linked: a program without CUDA opens nothing.
 //! `session` subscribes to what is wanted, and `callbacks` records calls. `activity` takes the buffers of records that
-//! CUPTI delivers later, in `rounds` of ours at the latest, and `translation` makes our records of them, which find their calls in `recent`. `records` has
-//! the layouts, which only grow from version to version. `inner` and `resources` tell subscribers what happens in calls. `sampling` has the hardware sample the program counter.
+//! CUPTI delivers later, in `rounds` of ours at the latest, and `translation` makes our records of them, which find their
+//! calls in `recent`. `records` has the layouts, which only grow from version to version. `inner` and `resources` tell
+//! subscribers what happens in calls. `sampling` has the hardware sample the program counter.
 //! `counting` has it count for each kernel, and `metrics` tells what chips can count.
 //!
 //! CUPTI has one subscriber in a process. If that is somebody else, the program goes on and is not observed.

@@ -497,7 +497,7 @@ fn row_name(stream: &str, number: usize) -> String {
 /// The handles of the contexts and streams that exist. With others the driver and CUPTI crash.
 static LIVE: PerProcess<BTreeSet<u64>> = PerProcess::new();
 
-/// The handles of streams that always exist: the default stream, as the API calls it in its two ways.
+/// The handles of streams that always exist: null, the default stream of all threads, and that of each thread.
 const DEFAULT_STREAMS: std::ops::RangeInclusive<u64> = 0..=2;
 
 /// A callback of CUPTI about a context or a stream.
@@ -506,6 +506,13 @@ const DEFAULT_STREAMS: std::ops::RangeInclusive<u64> = 0..=2;
 ///
 /// `data` is CUPTI's description of it.
 pub(super) unsafe fn resource(number: u32, data: *const c_void) {
+    if !matches!(
+        number,
+        CONTEXT_CREATED | CONTEXT_DESTROYED | STREAM_CREATED | STREAM_DESTROYED
+    ) {
+        // Others have another description, or none.
+        return;
+    }
     // SAFETY: the caller's promise.
     let Some(resource) = (unsafe { data.cast::<Resource>().as_ref() }) else {
         return;
@@ -515,8 +522,7 @@ pub(super) unsafe fn resource(number: u32, data: *const c_void) {
         CONTEXT_CREATED => drop(LIVE.lock().insert(context)),
         CONTEXT_DESTROYED => drop(LIVE.lock().remove(&context)),
         STREAM_CREATED => drop(LIVE.lock().insert(stream)),
-        STREAM_DESTROYED => drop(LIVE.lock().remove(&stream)),
-        _ => {}
+        _ => drop(LIVE.lock().remove(&stream)),
     }
 }
 

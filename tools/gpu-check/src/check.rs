@@ -244,7 +244,7 @@ impl Checks {
         }
     }
 
-    /// What `gputrail check` finds in a trace: the first lines, none if nothing is wrong.
+    /// The findings of `gputrail check` in a trace: the first lines, none if nothing is wrong.
     fn findings(&self, name: &str) -> Result<Vec<String>, String> {
         let mut command = Command::new(&self.gputrail);
         command.arg("check").arg(self.trace(name));

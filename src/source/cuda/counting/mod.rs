@@ -297,7 +297,8 @@ pub(super) fn after(function: &Function, data: &CallbackData) {
                 correlation: call.correlation,
                 ..Subject::default()
             };
-            state.read_kernel(session, place, Some(kernel).filter(|_| status == 0));
+            let has_run = is_kernel && status == 0;
+            state.read_kernel(session, place, has_run.then_some(kernel));
         }
     }
     release();

@@ -226,7 +226,7 @@ fn either_the_recording_counts_or_a_tool_of_rocprofiler() {
     let refused = "rocprofiler_set_queue_callbacks: the recording of this process collects counters: only one context can\n\
         0 dispatches, 0 records, 0 queues, ";
     assert!(text.starts_with(refused), "{text}");
-    // What is preloaded is there before the recording begins.
+    // A preloaded library is there before the recording begins.
     let ended = run(record(&counters).env("LD_PRELOAD", &library)).well();
     let text = ended.text();
     assert!(text.contains("20 dispatches, 20 records, "), "{text}");
