@@ -7,8 +7,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use bytemuck::bytes_of;
-use gputrail::code::aggregate::Aggregates;
-use gputrail::record::*;
+use gputrail_code::aggregate::Aggregates;
+use gputrail_record::*;
 use rustix::time::{ClockId, clock_gettime};
 
 const ROUNDS: usize = 15;

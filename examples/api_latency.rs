@@ -5,13 +5,13 @@
 //! gputrail record --tool target/release/examples/libapi_latency.so -- PROGRAM
 //! ```
 
-use gputrail::record::{Api, Kind, Operation, flags};
-use gputrail::tool::{self, Buffer, Context, Finaliser, Tool};
+use gputrail_record::{Api, Kind, Operation, flags};
+use gputrail_tool::{self as tool, Buffer, Context, Finaliser, Tool};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 
-gputrail::tool!(c"api-latency", initialise);
+gputrail_tool::tool!(c"api-latency", initialise);
 
 #[derive(Default)]
 struct Calls {

@@ -6,14 +6,14 @@
 //! gputrail record --tool target/release/examples/libcopy_bandwidth.so -- PROGRAM
 //! ```
 
-use gputrail::record::{Kind, MemoryCopy, TransferKind};
-use gputrail::tool::{Buffer, BufferOptions, Context, Finaliser, Tool, WorkTimes};
+use gputrail_record::{Kind, MemoryCopy, TransferKind};
+use gputrail_tool::{Buffer, BufferOptions, Context, Finaliser, Tool, WorkTimes};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-gputrail::tool!(c"copy-bandwidth", initialise);
+gputrail_tool::tool!(c"copy-bandwidth", initialise);
 
 #[derive(Copy, Clone, Default)]
 struct Sums {

@@ -5,13 +5,13 @@
 //! gputrail record --tool target/release/examples/libkernel_times.so -- PROGRAM
 //! ```
 
-use gputrail::record::{KernelDispatch, KernelId, Kind};
-use gputrail::tool::{self, Buffer, Context, Finaliser, Tool, WorkTimes};
+use gputrail_record::{KernelDispatch, KernelId, Kind};
+use gputrail_tool::{self as tool, Buffer, Context, Finaliser, Tool, WorkTimes};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 
-gputrail::tool!(c"kernel-times", initialise);
+gputrail_tool::tool!(c"kernel-times", initialise);
 
 #[derive(Default)]
 struct Runs {

@@ -6,11 +6,11 @@
 //! gputrail record --tool target/release/examples/libslow_calls.so -- PROGRAM
 //! ```
 
-use gputrail::tool::{Finaliser, FlightOptions, FlightRecorder, Tool};
+use gputrail_tool::{Finaliser, FlightOptions, FlightRecorder, Tool};
 use std::error::Error;
 use std::time::Duration;
 
-gputrail::tool!(c"slow-calls", initialise);
+gputrail_tool::tool!(c"slow-calls", initialise);
 
 fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
     let micros = match std::env::var("SLOW_CALL_MICROS") {

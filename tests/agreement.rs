@@ -4,12 +4,12 @@
 
 use std::process::Command;
 
-use gputrail::trace::model::{
+use gputrail_trace::model::{
     AgentIndex, CounterBlock, CounterDescription, CounterIndex, CounterUnit, CounterValue, EventId,
     Launch, Machine, ProcessIndex, Resources, Stage, StageId, SystemClocks, Value, WorkKind,
 };
-use gputrail::trace::perfetto::schema::GpuApi;
-use gputrail::trace::perfetto::{
+use gputrail_trace::perfetto::schema::GpuApi;
+use gputrail_trace::perfetto::{
     Annotation, ContextApi, Detail, DetailValue, Event, Label, QueueDescription, RenderStageEvent,
     TraceWriter,
 };

@@ -1,10 +1,10 @@
 //! Sources that attach from several threads at once, while one of them begins the recording.
 
-use gputrail::collect::operations::OperationInfo;
-use gputrail::collect::process::{self, Attached};
-use gputrail::collect::source::Source;
-use gputrail::collect::switchboard::Switchboard;
-use gputrail::record::Domain;
+use gputrail_collect::operations::OperationInfo;
+use gputrail_collect::process::{self, Attached};
+use gputrail_collect::source::Source;
+use gputrail_collect::switchboard::Switchboard;
+use gputrail_record::Domain;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, OnceLock};
 

@@ -1,8 +1,8 @@
 //! Attributes of the process, tested in a process of its own.
 
-use gputrail::collect::context::{Attributes, BufferOptions, Context, ThreadIds, ToolError};
-use gputrail::collect::switchboard::Switchboard;
-use gputrail::record::Nanos;
+use gputrail_collect::context::{Attributes, BufferOptions, Context, ThreadIds, ToolError};
+use gputrail_collect::switchboard::Switchboard;
+use gputrail_record::Nanos;
 
 #[test]
 fn attributes_hold_for_what_comes_and_are_locked_by_the_first_start() {

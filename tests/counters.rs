@@ -1,7 +1,6 @@
 //! The definitions that AMD publishes: all of them are read, and evaluate to what a few lines of Python make of them.
 
-use gputrail::counters::{
-    self, Catalogue, CounterIndex, Definition, Invalid, Measured, Property, Resolution, Sources,
+use gputrail_counters::{self as counters, Catalogue, CounterIndex, Definition, Invalid, Measured, Property, Resolution, Sources,
 };
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -16,7 +15,7 @@ fn root() -> PathBuf {
 fn read(file: &str) -> Catalogue {
     let mut sources = Sources::default();
     counters::read(
-        &root().join("schemas/counters/amd").join(file),
+        &root().join("src/definitions/amd").join(file),
         &mut sources,
     )
     .unwrap();
@@ -79,7 +78,7 @@ fn agrees(format: &str, file: &str) -> usize {
     let script = Command::new("python3")
         .arg(root().join("tests/counters/evaluate.py"))
         .args([format, file])
-        .current_dir(root().join("schemas/counters/amd"))
+        .current_dir(root().join("src/definitions/amd"))
         .output()
         .expect("python3");
     assert!(
@@ -130,7 +129,7 @@ fn the_hardware_counters_of_gpuperfapi_are_all_read() {
     for (generation, count) in [(7, 11_000), (8, 15_000)] {
         let text = |name: &str| {
             let file = root().join(format!(
-                "schemas/counters/amd/gpuperfapi-2.20/{name}CLGfx{generation}.txt"
+                "src/definitions/amd/gpuperfapi-2.20/{name}CLGfx{generation}.txt"
             ));
             std::fs::read_to_string(file).unwrap()
         };

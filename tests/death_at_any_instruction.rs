@@ -14,10 +14,10 @@ fn main() {
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod stepped {
-    use gputrail::buffer::{Buffer, Collector, CollectorOptions, Layout, Mapping, Policy};
-    use gputrail::capture::{CaptureSink, Cause, FileHeader, Reader, Writer, recover};
-    use gputrail::clock::TickSource;
-    use gputrail::record::*;
+    use gputrail_buffer::{Buffer, Collector, CollectorOptions, Layout, Mapping, Policy};
+    use gputrail_capture::{CaptureSink, Cause, FileHeader, Reader, Writer, recover};
+    use gputrail_buffer::clock::TickSource;
+    use gputrail_record::*;
     use std::fs::{File, OpenOptions};
     use std::path::Path;
     use std::process::Command;
@@ -76,7 +76,7 @@ mod stepped {
         let mut lane = buffer.lane(ThreadId(7)).unwrap();
         let counts = counts(directory);
         let mut number = 0;
-        let mut write = |lane: &mut gputrail::buffer::Lane, records: u64| {
+        let mut write = |lane: &mut gputrail_buffer::Lane, records: u64| {
             for _ in 0..records {
                 number += 1;
                 counts.begun.store(number, Ordering::SeqCst);

@@ -4,13 +4,13 @@
 
 use std::path::PathBuf;
 
-use gputrail::trace::model::{
+use gputrail_trace::model::{
     Agent, AgentIndex, CounterBlock, CounterDescription, CounterIndex, CounterUnit, CounterValue,
     EventId, Launch, Machine, ProcessIndex, Resources, Stage, StageId, SystemClocks, Value,
     WorkKind,
 };
-use gputrail::trace::perfetto::schema::GpuApi;
-use gputrail::trace::perfetto::{
+use gputrail_trace::perfetto::schema::GpuApi;
+use gputrail_trace::perfetto::{
     Annotation, ContextApi, Detail, DetailValue, Event, Label, QueueDescription, RenderStageEvent,
     TraceWriter,
 };

@@ -1,6 +1,6 @@
 //! The layouts in the documents of `schemas/` are those of the code.
 
-use gputrail::record::*;
+use gputrail_record::*;
 
 const RECORDS: &str = include_str!("../schemas/records.md");
 const CAPTURE: &str = include_str!("../schemas/capture.md");
@@ -259,7 +259,7 @@ fn all_documents_describe_this_version() {
 
 #[test]
 fn a_real_capture_has_the_documented_headers() {
-    use gputrail::capture::{FileHeader, Writer};
+    use gputrail_capture::{FileHeader, Writer};
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.gputrail");
     let header = FileHeader::new(4, ProcessId(77), 1_000_000_000, 5, [9; 16]);

@@ -1,26 +1,26 @@
 //! Markers and external ids of a program, from its calls to the trace and to a tool.
 #![cfg(feature = "perfetto")]
 
-use gputrail::analysis::summary::Summary;
-use gputrail::capture::{Reader, Writer};
-use gputrail::clock;
-use gputrail::collect::context::{
+use gputrail_analysis::summary::Summary;
+use gputrail_capture::{Reader, Writer};
+use gputrail_buffer::clock;
+use gputrail_collect::context::{
     BufferOptions, Context, OperationSet, Payload, RecordBuffer, Selection,
 };
-use gputrail::collect::correlation::Extra;
-use gputrail::collect::external::{self, ExternalError};
-use gputrail::collect::marker::{self, Mark, Unbalanced};
-use gputrail::collect::operations::OperationInfo;
-use gputrail::collect::process;
-use gputrail::collect::recorder::{Recorder, RecorderOptions};
-use gputrail::collect::source::Source;
-use gputrail::collect::switchboard::Observed;
-use gputrail::record::*;
-use gputrail::trace::capture::Options;
-use gputrail::trace::convert;
-use gputrail::trace::model::Producer;
-use gputrail::trace::perfetto::Exporter;
-use gputrail::trace::perfetto::reader::Replay;
+use gputrail_collect::correlation::Extra;
+use gputrail_collect::external::{self, ExternalError};
+use gputrail_collect::marker::{self, Mark, Unbalanced};
+use gputrail_collect::operations::OperationInfo;
+use gputrail_collect::process;
+use gputrail_collect::recorder::{Recorder, RecorderOptions};
+use gputrail_collect::source::Source;
+use gputrail_collect::switchboard::Observed;
+use gputrail_record::*;
+use gputrail_trace::capture::Options;
+use gputrail_trace::convert;
+use gputrail_trace::model::Producer;
+use gputrail_trace::perfetto::Exporter;
+use gputrail_trace::perfetto::reader::Replay;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::trace::Trace;
@@ -117,8 +117,8 @@ fn markers_and_external_ids_reach_the_trace_and_tools() {
     external::push(ExternalKind::CUSTOM1, ExternalId(8)).unwrap();
     assert_eq!(external::current(), ExternalId(8));
     {
-        gputrail::range!("outer", domain: "lib", category: "io", color: 0xff00_ff00, payload: -5_i64);
-        gputrail::range!("inner");
+        gputrail_collect::range!("outer", domain: "lib", category: "io", color: 0xff00_ff00, payload: -5_i64);
+        gputrail_collect::range!("inner");
         call();
         marker::mark(Mark::named("now").payload(2.5));
     }
@@ -196,7 +196,7 @@ fn tool(
 ) -> (
     Context,
     RecordBuffer,
-    gputrail::collect::context::Subscriber,
+    gputrail_collect::context::Subscriber,
 ) {
     let context = Context::new().unwrap();
     let into = kinds.clone();

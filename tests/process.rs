@@ -1,14 +1,14 @@
 //! One process, its threads and its forked children: each records to its own capture, and no call is recorded twice.
 
-use gputrail::capture::{Reader, Writer};
-use gputrail::clock;
-use gputrail::collect::correlation::Extra;
-use gputrail::collect::operations::OperationInfo;
-use gputrail::collect::process::{self, Attached};
-use gputrail::collect::recorder::{Recorder, RecorderOptions};
-use gputrail::collect::source::Source;
-use gputrail::collect::switchboard::{Observed, Switchboard};
-use gputrail::record::{Api, Domain, Operation, OperationGroup, ProcessId};
+use gputrail_capture::{Reader, Writer};
+use gputrail_buffer::clock;
+use gputrail_collect::correlation::Extra;
+use gputrail_collect::operations::OperationInfo;
+use gputrail_collect::process::{self, Attached};
+use gputrail_collect::recorder::{Recorder, RecorderOptions};
+use gputrail_collect::source::Source;
+use gputrail_collect::switchboard::{Observed, Switchboard};
+use gputrail_record::{Api, Domain, Operation, OperationGroup, ProcessId};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 

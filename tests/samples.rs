@@ -4,17 +4,17 @@
 use std::path::PathBuf;
 
 use bytemuck::bytes_of;
-use gputrail::analysis::hotspots::Hotspots;
-use gputrail::buffer::BlockView;
-use gputrail::capture::code::{CodeOffset, pieces};
-use gputrail::capture::names::Names;
-use gputrail::capture::{FileHeader, Reader, Writer};
-use gputrail::clock::{TickSource, virtual_snapshot};
-use gputrail::code::symbols::{Line, listing};
-use gputrail::record::*;
-use gputrail::trace::capture::{MAX_SAMPLES_SHOWN, Options, Report};
-use gputrail::trace::perfetto::Exporter;
-use gputrail::trace::{Converted, convert};
+use gputrail_analysis::hotspots::Hotspots;
+use gputrail_buffer::BlockView;
+use gputrail_capture::code::{CodeOffset, pieces};
+use gputrail_capture::names::Names;
+use gputrail_capture::{FileHeader, Reader, Writer};
+use gputrail_buffer::clock::{TickSource, virtual_snapshot};
+use gputrail_code::symbols::{Line, listing};
+use gputrail_record::*;
+use gputrail_trace::capture::{MAX_SAMPLES_SHOWN, Options, Report};
+use gputrail_trace::perfetto::Exporter;
+use gputrail_trace::{Converted, convert};
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::trace::{Trace, packet_kinds};

@@ -1,10 +1,10 @@
 //! Code objects made by a compiler: symbols, inlined functions, lines and instructions are found, and damaged files are
 //! distinguished from complete ones.
 
-use gputrail::capture::Metadata;
-use gputrail::capture::code::CodeOffset;
-use gputrail::code::symbols::{Missing, Resolved, Symbols};
-use gputrail::record::{CodeObjectId, Records};
+use gputrail_capture::Metadata;
+use gputrail_capture::code::CodeOffset;
+use gputrail_code::symbols::{Missing, Resolved, Symbols};
+use gputrail_record::{CodeObjectId, Records};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn library(options: &[&str]) -> Vec<u8> {
 
 fn metadata(code: &[u8]) -> Metadata {
     let mut metadata = Metadata::default();
-    for piece in gputrail::capture::code::pieces(ID, code, 0) {
+    for piece in gputrail_capture::code::pieces(ID, code, 0) {
         Records::new(&piece).for_each(|record| metadata.add(&record));
     }
     metadata

@@ -2,7 +2,7 @@
 
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
-use gputrail::trace::perfetto::wire::Encoder;
+use gputrail_trace::perfetto::wire::Encoder;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use std::io::Write;
 

@@ -2,7 +2,7 @@
 #![no_main]
 
 use gputrail::tool::c::*;
-use gputrail::record::Header;
+use gputrail_record::Header;
 use libfuzzer_sys::arbitrary::Unstructured;
 use libfuzzer_sys::fuzz_target;
 use std::ffi::c_void;

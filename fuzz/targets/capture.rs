@@ -1,8 +1,8 @@
 //! A capture of any bytes, or of any chunks.
 #![no_main]
 
-use gputrail::capture::Reader;
-use gputrail::record::*;
+use gputrail_capture::Reader;
+use gputrail_record::*;
 use gputrail_fuzz::{capture_of, file_of};
 use libfuzzer_sys::fuzz_target;
 

@@ -1,10 +1,10 @@
 //! Code objects of any bytes: ELF files and their DWARF, as they come from disk, and listings.
 #![no_main]
 
-use gputrail::capture::Metadata;
-use gputrail::record::{CodeObjectId, Records};
-use gputrail::capture::code::{CodeOffset, pieces};
-use gputrail::code::symbols::Symbols;
+use gputrail_capture::Metadata;
+use gputrail_record::{CodeObjectId, Records};
+use gputrail_capture::code::{CodeOffset, pieces};
+use gputrail_code::symbols::Symbols;
 use libfuzzer_sys::fuzz_target;
 
 /// A shared library with functions and lines, to be damaged.

@@ -1,13 +1,13 @@
 //! A capture of any chunks, converted to a trace.
 #![no_main]
 
-use gputrail::capture::Reader;
-use gputrail::trace::perfetto::reader::check;
-use gputrail::trace::perfetto::schema::Trace;
-use gputrail::trace::capture::Options;
-use gputrail::trace::convert;
-use gputrail::trace::perfetto::Exporter;
-use gputrail::analysis::hotspots::Hotspots;
+use gputrail_capture::Reader;
+use gputrail_trace::perfetto::reader::check;
+use gputrail_trace::perfetto::schema::Trace;
+use gputrail_trace::capture::Options;
+use gputrail_trace::convert;
+use gputrail_trace::perfetto::Exporter;
+use gputrail_analysis::hotspots::Hotspots;
 use gputrail_fuzz::{capture_of, file_of};
 use libfuzzer_sys::fuzz_target;
 use prost::Message;

@@ -1,7 +1,7 @@
 //! Definitions of counters and files that name them: any text, or pieces of the formats in any order; then all metrics are evaluated and planned.
 #![no_main]
 
-use gputrail::counters::{self, Catalogue, CounterIndex, Measured, Sources};
+use gputrail_counters::{self as counters, Catalogue, CounterIndex, Measured, Sources};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 

@@ -1,9 +1,9 @@
 //! A file of trace events: any bytes, or events with any fields.
 #![no_main]
 
-use gputrail::trace::export::ChromeWriter;
-use gputrail::trace::import::{Format, Inputs};
-use gputrail::trace::model::Producer;
+use gputrail_convert::export::ChromeWriter;
+use gputrail_convert::import::{Format, Inputs};
+use gputrail_trace::model::Producer;
 use gputrail_fuzz::file_of;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;

@@ -1,9 +1,9 @@
 //! A file of CLPerfMarker: any bytes, or lines of any words.
 #![no_main]
 
-use gputrail::analysis::summary::Summary;
-use gputrail::trace::import::{Format, Inputs};
-use gputrail::trace::model::Producer;
+use gputrail_analysis::summary::Summary;
+use gputrail_convert::import::{Format, Inputs};
+use gputrail_trace::model::Producer;
 use gputrail_fuzz::file_of;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;

@@ -1,9 +1,9 @@
 //! The memory of a dead process: a valid pool with any bytes written over it, or any bytes.
 #![no_main]
 
-use gputrail::buffer::{Layout, Mapping};
-use gputrail::capture::{Cause, FileHeader, Reader, Writer, recover};
-use gputrail::record::{NoteKind, ProcessId};
+use gputrail_buffer::{Layout, Mapping};
+use gputrail_capture::{Cause, FileHeader, Reader, Writer, recover};
+use gputrail_record::{NoteKind, ProcessId};
 use gputrail_fuzz::file_of;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;

@@ -1,7 +1,7 @@
 //! A run of any bytes as records.
 #![no_main]
 
-use gputrail::record::*;
+use gputrail_record::*;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -1,7 +1,7 @@
 //! The ring of a perf event with any contents.
 #![no_main]
 
-use gputrail::source::perf::{RingRecord, RingRecords};
+use gputrail_sources::perf::{RingRecord, RingRecords};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

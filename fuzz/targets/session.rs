@@ -1,8 +1,8 @@
 //! Messages on the session's socket, and its environment variables.
 #![no_main]
 
-use gputrail::buffer::Policy;
-use gputrail::collect::session::{
+use gputrail_buffer::Policy;
+use gputrail_collect::session::{
     BLOCK_VARIABLE, BUFFERS_VARIABLE, CAPTURE_VARIABLE, POLICY_VARIABLE, Pattern, SESSION_VARIABLE,
     Size, Start, Values, decode_messages,
 };

@@ -2,8 +2,8 @@
 //! formats, in place of `/sys`.
 #![no_main]
 
-use gputrail::source::perf::HostCounters;
-use gputrail::source::processors::ProcessorReadings;
+use gputrail_sources::perf::HostCounters;
+use gputrail_sources::processors::ProcessorReadings;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;

@@ -1,11 +1,11 @@
 //! Tables of other profilers: CSV and JSON of any bytes or of any fields, and databases of any bytes or of any values.
 #![no_main]
 
-use gputrail::analysis::hotspots::Hotspots;
-use gputrail::analysis::summary::Summary;
-use gputrail::trace::import::Inputs;
-use gputrail::trace::model::Producer;
-use gputrail::trace::perfetto::Exporter;
+use gputrail_analysis::hotspots::Hotspots;
+use gputrail_analysis::summary::Summary;
+use gputrail_convert::import::Inputs;
+use gputrail_trace::model::Producer;
+use gputrail_trace::perfetto::Exporter;
 use gputrail_fuzz::file_of;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;

@@ -1,10 +1,10 @@
 //! A trace of any bytes, or of packets of any fields.
 #![no_main]
 
-use gputrail::trace::model::Producer;
-use gputrail::trace::perfetto::reader::{PacketPosition, Replay, check, info};
-use gputrail::analysis::hotspots::{Hotspots, Sample};
-use gputrail::analysis::summary::Summary;
+use gputrail_trace::model::Producer;
+use gputrail_trace::perfetto::reader::{PacketPosition, Replay, check, info};
+use gputrail_analysis::hotspots::{Hotspots, Sample};
+use gputrail_analysis::summary::Summary;
 use gputrail_fuzz::traces::trace_of;
 use libfuzzer_sys::fuzz_target;
 

@@ -1,18 +1,18 @@
 //! Where kernels spend their time: samples by kernel, source line and instruction, and how often instructions were executed.
 //!
-//! [`Hotspots`] consumes the [model of a trace](crate::trace::model) and returns a [`Report`] at the end. Traces may be
+//! [`Hotspots`] consumes the [model of a trace](gputrail_trace::model) and returns a [`Report`] at the end. Traces may be
 //! hostile: memory is bounded, and entries beyond the bound are counted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use crate::code::aggregate::Outcome;
-use crate::record::number_map::NumberMap;
-use crate::record::{
+use gputrail_code::aggregate::Outcome;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{
     AgentId, CodeObjectId, InstructionType, KernelId, Nanos, NotIssued, ProcessId, SamplingMethod,
     SamplingUnit, StallReason,
 };
-use crate::trace::model::{
+use gputrail_trace::model::{
     self, CodeAddress, Consumer, Executions, Note, Process, ProcessIndex, RawSample, SamplerIndex,
     Samples,
 };

@@ -61,7 +61,7 @@ impl<'a> Batch<'a> {
 
     /// Adds the arguments of a call: `head` followed by `values`.
     #[inline(always)]
-    pub(crate) fn put_arguments(&mut self, head: ArgumentsHead, values: &[u64]) {
+    pub fn put_arguments(&mut self, head: ArgumentsHead, values: &[u64]) {
         let bytes = size_of::<ArgumentsHead>() + size_of_val(values);
         let head_address = self.address(bytes).cast::<ArgumentsHead>();
         // SAFETY: as in `put`, with room for the values behind the head.

@@ -222,7 +222,7 @@ struct Found {
 
 /// Blocks found by a scan, kept between scans so that scanning does not allocate.
 #[derive(Default)]
-pub(crate) struct Scan {
+pub struct Scan {
     found: Vec<Found>,
     again: Vec<Found>,
 }
@@ -232,7 +232,7 @@ pub(crate) struct Scan {
 /// Calls `emptied` for each block that is empty afterwards.
 ///
 /// Only one thread at a time may do this to a mapping.
-pub(crate) fn deliver_in_order(
+pub fn deliver_in_order(
     mapping: &Mapping,
     watermark: u32,
     scan: &mut Scan,
@@ -322,7 +322,7 @@ pub(crate) fn deliver_each(
 ///
 /// Only one thread at a time may do this, or [`deliver_in_order`], to a mapping.
 #[cfg(not(loom))]
-pub(crate) fn show_filling(mapping: &Mapping, mut show: impl FnMut(&[u8])) {
+pub fn show_filling(mapping: &Mapping, mut show: impl FnMut(&[u8])) {
     for block in 0..mapping.layout().blocks() {
         if mapping.block_state(block) == BlockState::Filling {
             let committed = mapping.block(block).committed();
@@ -336,7 +336,7 @@ pub(crate) fn show_filling(mapping: &Mapping, mut show: impl FnMut(&[u8])) {
 /// Records in the blocks of a mapping.
 #[cfg(not(loom))]
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Undelivered {
+pub struct Undelivered {
     /// Their number.
     pub records: u64,
     /// Their bytes.

@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 /// Minimum size of a client's block: space for any record, and for reports of losses.
 pub const SMALLEST_CLIENT_BLOCK: usize = 1024;
 /// Maximum number of a client's blocks that the buffer holds at a time.
-pub(crate) const CLIENT_BLOCKS: u32 = 1024;
+pub const CLIENT_BLOCKS: u32 = 1024;
 /// Bytes of empty blocks that are requested ahead of need at most, unless the client sets the number of blocks.
 const MAX_BYTES_AHEAD: usize = 1 << 20;
 
@@ -92,7 +92,7 @@ impl ClientBlock {
     }
 
     /// Its memory, and how many records it is for at most.
-    pub(crate) fn into_parts(self) -> (ClientMemory, u32) {
+    pub fn into_parts(self) -> (ClientMemory, u32) {
         (self.memory, self.max_records)
     }
 

@@ -62,7 +62,7 @@ const AHEAD: u32 = 48;
 
 /// The sequence number, in lane 0, of the block of losses that no lane reported. The end of the session writes this
 /// block, and so does the recovery of a process that dies in between: readers that find both take the first.
-pub(crate) const FINAL_LOSSES: u32 = u32::MAX - 1;
+pub const FINAL_LOSSES: u32 = u32::MAX - 1;
 
 /// Delivers the committed records of one buffer's lanes to the sinks.
 #[derive(Clone)]
@@ -89,7 +89,7 @@ pub(super) struct Inner {
 
 /// A change in the process whose lanes a collector reads.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SessionEvent {
+pub enum SessionEvent {
     /// The process has asked for a dump.
     Triggered,
     /// The process has ended its session or begins to exit. What was committed by then has been delivered.
@@ -181,7 +181,7 @@ impl Collector {
     /// A collector with a thread in this process for `buffer`, whose lanes belong to another process, with the `ticks`
     /// of that process. The other process begins and ends the recording, and requests dumps. The thread ends soon after
     /// [`finish`](Collector::finish) or [`stop`](Collector::stop), and uses the mapping until then.
-    pub(crate) fn of_process(
+    pub fn of_process(
         buffer: Buffer,
         sinks: Vec<Box<dyn Sink>>,
         options: CollectorOptions,
@@ -212,7 +212,7 @@ impl Collector {
     /// Takes the blocks of the buffer from `client`, which gets their records, and requests the first ones. `ahead` blocks
     /// are requested ahead of need; 0: as many as turn out to be needed. The buffer is
     /// [`Mapping::for_client`](super::Mapping).
-    pub(crate) fn with_client(self, client: Box<dyn BlockClient>, ahead: u32) -> Collector {
+    pub fn with_client(self, client: Box<dyn BlockClient>, ahead: u32) -> Collector {
         let mapping = self.inner.buffer.mapping();
         let mut client = ClientBlocks::new(client, ahead, mapping);
         client.request(mapping);
@@ -221,7 +221,7 @@ impl Collector {
     }
 
     /// Stops all delivery. Undelivered records stay in the mapping.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.inner.ended.store(true, Ordering::SeqCst);
         lock_std(&self.inner.receivers).stopped = true;
         self.inner.buffer.wake_collector();
@@ -254,7 +254,7 @@ impl Collector {
 
     /// The records in the memory of another process that have not been delivered, under [`Policy::Overwrite`] those that are
     /// kept. Lanes continue meanwhile; blocks that they begin to overwrite are left out.
-    pub(crate) fn undelivered(&self) -> Undelivered {
+    pub fn undelivered(&self) -> Undelivered {
         assert!(!self.inner.is_own, "its lanes may write what is read here");
         // Nothing is delivered meanwhile.
         let _receivers = lock_std(&self.inner.receivers);

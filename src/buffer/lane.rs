@@ -216,7 +216,7 @@ impl Lane {
 
     /// The lane's open-call stack.
     #[cfg(not(loom))]
-    pub(crate) fn open_calls(&self) -> OpenCalls {
+    pub fn open_calls(&self) -> OpenCalls {
         OpenCalls::new(self.slot(), self.shared.clone())
     }
 
@@ -378,7 +378,7 @@ impl Lane {
 
     /// Counts a record that was dropped, and counted by kind, by the place that it names.
     #[cfg(not(loom))]
-    pub(crate) fn count_drop_of(&self, place: QueuePlace) {
+    pub fn count_drop_of(&self, place: QueuePlace) {
         self.shared.queue_drops.count(place);
     }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::compiler_fence;
 
 /// Proof that the lock for opening and removing lanes is held.
-pub(crate) struct Opening(());
+pub struct Opening(());
 
 impl Opening {
     /// # Safety
@@ -31,7 +31,7 @@ impl Opening {
 }
 
 /// The lanes of one thread; see the module.
-pub(crate) struct Lanes<const N: usize>([Slot; N]);
+pub struct Lanes<const N: usize>([Slot; N]);
 
 /// There is no lane.
 const CLOSED: u32 = 0;
@@ -61,7 +61,7 @@ struct Slot {
 unsafe impl<const N: usize> Sync for Lanes<N> {}
 
 /// The thread's own side of its [`Lanes`].
-pub(crate) struct OwnLanes<const N: usize>(Arc<Lanes<N>>);
+pub struct OwnLanes<const N: usize>(Arc<Lanes<N>>);
 
 impl<const N: usize> OwnLanes<N> {
     /// An empty set of lanes.
@@ -141,7 +141,7 @@ impl Slot {
 }
 
 /// A lane that its thread uses.
-pub(crate) struct Using<'a> {
+pub struct Using<'a> {
     in_use: &'a AtomicU32,
     /// `Some` until the use ends; cleared before other threads may see the end.
     lane: Option<MutPtr<Option<Lane>>>,
@@ -242,7 +242,7 @@ impl<const N: usize> Lanes<N> {
 
 /// A lane that its thread is kept out of for a moment.
 #[must_use = "the thread waits for it"]
-pub(crate) struct Paused {
+pub struct Paused {
     slot: usize,
     state: u32,
 }
@@ -250,4 +250,4 @@ pub(crate) struct Paused {
 /// A thread is in the middle of a write that does not end: it was jumped out of by a signal handler, or has
 /// lost its processor for long.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StillInUse;
+pub struct StillInUse;

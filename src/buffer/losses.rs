@@ -74,7 +74,7 @@ impl LaneSlot {
 
 /// Reports of all drops in `mapping` that no lane has reported. Drops without a lane end at `last`.
 #[cfg(not(loom))]
-pub(crate) fn unreported(mapping: &Mapping, last: Ticks) -> Vec<Loss> {
+pub fn unreported(mapping: &Mapping, last: Ticks) -> Vec<Loss> {
     let mut losses = Vec::new();
     for index in 0..mapping.layout().lanes() {
         let slot = mapping.slot(index);
@@ -97,7 +97,7 @@ pub(crate) fn unreported(mapping: &Mapping, last: Ticks) -> Vec<Loss> {
 
 /// Shows the [`unreported`] drops, if there are any: as a block of lane 0, and one by one.
 #[cfg(not(loom))]
-pub(crate) fn show_unreported(
+pub fn show_unreported(
     mapping: &Mapping,
     last: Ticks,
     show: impl FnOnce(&BlockView<'_>, &[Loss]),
@@ -120,8 +120,8 @@ pub(crate) fn show_unreported(
 }
 
 /// Forgets all drops: they have been delivered. No lane uses the mapping any more.
-#[cfg(all(any(feature = "capi", doc), not(loom)))]
-pub(crate) fn forget_drops(mapping: &Mapping) {
+#[cfg(not(loom))]
+pub fn forget_drops(mapping: &Mapping) {
     for kind in 0..KINDS {
         for slot in 0..mapping.layout().lanes() {
             mapping.slot(slot).end_report(kind);

@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 
 /// Number of calls on a lane's open-call stack; deeper ones are recorded without being on it.
-pub(crate) const MAX_OPEN_CALLS: usize = 16;
+pub const MAX_OPEN_CALLS: usize = 16;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"GPUTPOOL");
 const HEADER_BYTES: usize = 4096;
@@ -147,7 +147,7 @@ impl SessionState {
     }
 
     /// Whether the process has ended its recording or begins to exit.
-    pub(crate) fn is_over(self) -> bool {
+    pub fn is_over(self) -> bool {
         !matches!(self, SessionState::New | SessionState::Recording)
     }
 }
@@ -179,17 +179,17 @@ struct MappingHeader {
 #[repr(C)]
 #[derive(Default)]
 pub struct OpenCall {
-    pub(crate) start: PlainU64,
-    pub(crate) correlation: PlainU64,
+    pub start: PlainU64,
+    pub correlation: PlainU64,
     _reserved: PlainU64,
     /// domain | number << 16
-    pub(crate) operation: PlainU32,
+    pub operation: PlainU32,
     _reserved2: PlainU32,
 }
 
 /// The header of one lane in the mapping. Only its lane writes it, except for `lane` and `thread`.
 #[repr(C, align(64))]
-pub(crate) struct LaneSlot {
+pub struct LaneSlot {
     /// Id of the lane that uses the slot, 0 when it is free.
     pub lane: PlainU32,
     pub thread: PlainU32,
@@ -292,7 +292,7 @@ impl Mapping {
     }
 
     /// Memory of this process for up to `blocks` blocks of a client, without any block yet.
-    pub(crate) fn for_client(blocks: u32, lanes: u32) -> Result<Mapping, MappingError> {
+    pub fn for_client(blocks: u32, lanes: u32) -> Result<Mapping, MappingError> {
         let layout = Layout {
             lanes: lanes.clamp(1, MAX_LANES),
             blocks,
@@ -316,7 +316,7 @@ impl Mapping {
     }
 
     /// Whether a client supplies the blocks.
-    pub(crate) fn is_of_client(&self) -> bool {
+    pub fn is_of_client(&self) -> bool {
         self.lent.is_some()
     }
 
@@ -400,7 +400,7 @@ impl Mapping {
 
     /// Populates the pages of some blocks. The collector does this ahead of need, so that neither the program's start
     /// nor a lane's first writes to a block cost page faults.
-    pub(crate) fn populate(&self, blocks: std::ops::Range<u32>) {
+    pub fn populate(&self, blocks: std::ops::Range<u32>) {
         if blocks.is_empty() || self.lent.is_some() {
             return;
         }
@@ -454,7 +454,7 @@ impl Mapping {
         self.memory.header()
     }
 
-    pub(crate) fn slot(&self, index: u32) -> &LaneSlot {
+    pub fn slot(&self, index: u32) -> &LaneSlot {
         assert!(index < self.layout.lanes);
         let offset = HEADER_BYTES + index as usize * size_of::<LaneSlot>();
         // SAFETY: within the mapping by the layout, aligned to 64, atomics only.
@@ -539,13 +539,13 @@ impl Mapping {
     }
 
     /// Begins the session, unless it is already over.
-    pub(crate) fn begin(&self) {
+    pub fn begin(&self) {
         self.change_state(&[SessionState::New], SessionState::Recording);
     }
 
     /// The process begins to exit. Its lanes go on.
     #[cfg(not(loom))]
-    pub(crate) fn exit(&self) {
+    pub fn exit(&self) {
         use SessionState::*;
         self.change_state(&[New, Recording], Exiting);
     }

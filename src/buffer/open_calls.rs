@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The open-call stack of a lane. Only the lane's thread uses it, and only while the thread has the lane.
-pub(crate) struct OpenCalls {
+pub struct OpenCalls {
     slot: *const LaneSlot,
     /// Keeps `slot` mapped.
     _shared: Arc<Shared>,

@@ -42,7 +42,7 @@ impl QueuePlace {
 #[cfg(not(loom))]
 impl QueuePlace {
     /// Whether records of `kind` name a place.
-    pub(crate) const fn is_in(kind: Kind) -> bool {
+    pub const fn is_in(kind: Kind) -> bool {
         matches!(
             kind,
             Kind::KERNEL_DISPATCH
@@ -54,7 +54,7 @@ impl QueuePlace {
     }
 
     /// The place that a record of `kind` with these bytes names.
-    pub(crate) fn of(kind: Kind, bytes: &[u8]) -> QueuePlace {
+    pub fn of(kind: Kind, bytes: &[u8]) -> QueuePlace {
         let word = |offset: usize| {
             let bytes = bytes.get(offset..offset + 4);
             bytes.map_or(0, bytemuck::pod_read_unaligned::<u32>)

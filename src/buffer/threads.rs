@@ -108,7 +108,7 @@ impl CallbackThread {
     }
 
     /// The thread in `shared`, or a new one that is stored there.
-    pub(crate) fn shared(shared: &Mutex<SharedThread>) -> io::Result<CallbackThread> {
+    pub fn shared(shared: &Mutex<SharedThread>) -> io::Result<CallbackThread> {
         let mut shared = lock_std(shared);
         if let Some(handle) = shared.0.upgrade() {
             return Ok(CallbackThread { handle });
@@ -140,7 +140,7 @@ impl std::fmt::Debug for CallbackThread {
 
 /// The thread for buffers without one of their own, while there are any.
 #[derive(Default)]
-pub(crate) struct SharedThread(Weak<Handle>);
+pub struct SharedThread(Weak<Handle>);
 
 impl Service {
     fn run(&self) {

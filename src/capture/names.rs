@@ -110,7 +110,7 @@ impl Names {
     }
 
     /// Writes all kept names and readings of agents' clocks to `writer`.
-    pub(crate) fn write_all_to(&self, writer: &Writer) {
+    pub fn write_all_to(&self, writer: &Writer) {
         let state = self.state.lock();
         state.write_kept(writer);
     }
@@ -213,7 +213,7 @@ impl Names {
     }
 
     /// Calls `read` with each kept piece of a code object.
-    pub(crate) fn read_code(&self, id: CodeObjectId, mut read: impl FnMut(&RecordRef<'_>)) {
+    pub fn read_code(&self, id: CodeObjectId, mut read: impl FnMut(&RecordRef<'_>)) {
         let state = self.state.lock();
         Records::new(&state.code)
             .filter(|piece| {
@@ -250,7 +250,7 @@ impl Names {
     }
 
     /// Names many operations at once.
-    pub(crate) fn operations<'a>(
+    pub fn operations<'a>(
         &self,
         operations: impl IntoIterator<Item = (Operation, &'a str, String, OperationGroup)>,
     ) {

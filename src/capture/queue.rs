@@ -21,7 +21,7 @@ const RING: u64 = 1 << 20;
 /// Bytes in front of the ring.
 const HEADER: usize = 4096;
 /// Bytes of a queue.
-pub(crate) const QUEUE_BYTES: usize = HEADER + RING as usize;
+pub const QUEUE_BYTES: usize = HEADER + RING as usize;
 
 /// Longest wait for room in the ring while the reader shows no sign of life.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -38,7 +38,7 @@ const PAUSE: Duration = Duration::from_micros(200);
 ///   16  chunks that found no room, which the recorded process counts
 /// 4096  the ring
 /// ```
-pub(crate) struct ChunkQueue(MmapRaw);
+pub struct ChunkQueue(MmapRaw);
 
 impl ChunkQueue {
     /// The queue at `offset` in `file`, whose memory was zeros at first.
@@ -90,7 +90,7 @@ impl ChunkQueue {
 }
 
 /// The recorded process's end of a queue.
-pub(crate) struct QueueWriter {
+pub struct QueueWriter {
     queue: ChunkQueue,
     /// Bytes put so far.
     put: u64,
@@ -166,7 +166,7 @@ impl QueueWriter {
 }
 
 /// The end of a queue in the process that writes the capture.
-pub(crate) struct QueueReader {
+pub struct QueueReader {
     queue: ChunkQueue,
     /// Bytes taken so far.
     taken: u64,

@@ -5,7 +5,6 @@
 use super::format::{CHUNK_MAGIC, ChunkHeader, ChunkKind, FILE_MAGIC, FileHeader};
 use super::metadata::Metadata;
 use crate::buffer::FINAL_LOSSES;
-#[cfg(feature = "perfetto")]
 use crate::record::RecordRef;
 use crate::record::{FORMAT_VERSION, Malformed, Records, ThreadId, count};
 use std::collections::HashMap;
@@ -119,8 +118,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// The bytes of the records.
-    #[cfg(feature = "perfetto")]
-    pub(crate) fn bytes(&self) -> &'a [u8] {
+    pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 }
@@ -335,8 +333,7 @@ impl Chunks<'_> {
 
     /// Calls `take` with each remaining record and the thread of its lane. Unlike [`Chunks::next`]
     /// it parses each record once.
-    #[cfg(feature = "perfetto")]
-    pub(crate) fn each<E>(
+    pub fn each<E>(
         &mut self,
         mut take: impl FnMut(ThreadId, &RecordRef<'_>) -> Result<(), E>,
     ) -> Result<(), E> {

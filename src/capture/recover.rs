@@ -70,7 +70,7 @@ pub fn recover(mapping: &Mapping, writer: &Writer, cause: &Cause) -> Recovered {
 
 /// Appends to `writer` unfinished API records of the calls that were in progress in a process that has ended.
 #[cfg(target_os = "linux")]
-pub(crate) fn write_open_calls(mapping: &Mapping, writer: &Writer) {
+pub fn write_open_calls(mapping: &Mapping, writer: &Writer) {
     let mut own = OwnRecords::default();
     own.open_calls(mapping, &calls_that_ended_last(mapping));
     own.write(writer, OPEN_CALLS);
@@ -78,7 +78,7 @@ pub(crate) fn write_open_calls(mapping: &Mapping, writer: &Writer) {
 
 /// Unfinished API records of the calls in progress on the lanes of `mapping`, except those in `ended`. The
 /// process may be running.
-pub(crate) fn open_calls(mapping: &Mapping, ended: &HashSet<CorrelationId>) -> Vec<u8> {
+pub fn open_calls(mapping: &Mapping, ended: &HashSet<CorrelationId>) -> Vec<u8> {
     let mut own = OwnRecords::default();
     own.open_calls(mapping, ended);
     own.bytes
@@ -176,7 +176,7 @@ impl OwnRecords {
 }
 
 /// Appends a note from outside the process. Its string id comes from a range that no process uses.
-pub(crate) fn note(writer: &Writer, what: NoteKind, text: &str) {
+pub fn note(writer: &Writer, what: NoteKind, text: &str) {
     let id = StringId(0xffff_0000 | crc32fast::hash(text.as_bytes()) & 0xffff);
     let mut payload = crate::capture::names::string_record(id, text);
     let mut note = Note::blank();

@@ -84,7 +84,7 @@ impl Writer {
 
     /// A writer of metadata to a capture that another process writes.
     #[cfg(target_os = "linux")]
-    pub(crate) fn to_queue(queue: QueueWriter) -> Writer {
+    pub fn to_queue(queue: QueueWriter) -> Writer {
         Writer::new(Output::Queue(queue))
     }
 
@@ -328,7 +328,7 @@ impl Sink for CaptureSink {
 
 /// The size of the capture `file` up to the end of its last complete chunk, while another process
 /// may be appending.
-pub(crate) fn complete_bytes(file: &mut File) -> io::Result<u64> {
+pub fn complete_bytes(file: &mut File) -> io::Result<u64> {
     let length = file.metadata()?.len();
     let mut complete = size_of::<FileHeader>() as u64;
     loop {

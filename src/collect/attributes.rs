@@ -14,7 +14,7 @@ static NO_LATENCY: AtomicBool = AtomicBool::new(false);
 static ENVIRONMENT_PERIOD: AtomicU64 = AtomicU64::new(0);
 
 /// The id by which records call the calling thread, whose id the system gives as `system`.
-pub(crate) fn thread_id(system: u32) -> u32 {
+pub fn thread_id(system: u32) -> u32 {
     match has_pthread_ids() {
         // SAFETY: it has no conditions.
         true => unsafe { libc::pthread_self() as u32 },
@@ -28,7 +28,7 @@ pub(super) fn has_pthread_ids() -> bool {
 }
 
 /// Whether completions say when work was queued and submitted.
-pub(crate) fn latency_times() -> bool {
+pub fn latency_times() -> bool {
     !NO_LATENCY.load(Ordering::Relaxed)
 }
 
@@ -40,7 +40,7 @@ pub(super) fn environment_period_of_tools() -> Option<Nanos> {
 
 /// The period at which the environment of agents is read: the shorter one of the recording's, whose scope is given, and
 /// the tools'; `None` if nobody has set one.
-pub(crate) fn environment_period(scope: Option<&Scope>) -> Option<Nanos> {
+pub fn environment_period(scope: Option<&Scope>) -> Option<Nanos> {
     let of_scope = scope.and_then(|scope| scope.environment_period);
     let of_scope =
         of_scope.map(|period| Nanos(u64::try_from(period.as_nanos()).unwrap_or(u64::MAX)));

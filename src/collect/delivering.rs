@@ -8,7 +8,7 @@ thread_local! {
 }
 
 /// Marks the calling thread as being in a buffer's callback while this lives.
-pub(crate) struct Delivering(bool);
+pub struct Delivering(bool);
 
 impl Delivering {
     pub fn begin() -> Delivering {

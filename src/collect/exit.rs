@@ -16,7 +16,7 @@ use crate::platform::inside::{Uncancelled, contain};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 /// The room of tools, which lies above this one.
-pub(crate) struct Tools {
+pub struct Tools {
     /// Loads and initialises the tools that the environment names, at most once in a process.
     pub load: fn(),
     /// Delivers everything to the tools, and finalises them.
@@ -27,8 +27,7 @@ pub(crate) struct Tools {
 static TOOLS: AtomicPtr<Tools> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Has tools loaded when a source attaches, and finalised when the process ends.
-#[cfg(feature = "capi")]
-pub(crate) fn set_tools(tools: &'static Tools) {
+pub fn set_tools(tools: &'static Tools) {
     TOOLS.store(std::ptr::from_ref(tools).cast_mut(), Ordering::Release);
 }
 

@@ -18,15 +18,14 @@
 //! recorded is not added later.
 
 pub(crate) mod ids;
-pub(crate) mod nesting;
+pub mod nesting;
 mod registry;
 mod text;
 
-pub(crate) use text::{CText, Text};
+pub use text::{CText, Text};
 
 // The sources of markers.
-#[cfg(feature = "layer")]
-pub(crate) use {
+pub use {
     nesting::{MarkerDomain, NoLevel},
     registry::Registry,
     text::{KeptText, WideText},
@@ -77,11 +76,11 @@ impl From<f64> for Value {
 /// The attributes of a marker or range. A string converts to its name.
 #[derive(Copy, Clone, Default, PartialEq, Debug)]
 pub struct Mark<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) domain: &'a str,
-    pub(crate) category: &'a str,
-    pub(crate) color: u32,
-    pub(crate) payload: Option<Value>,
+    pub name: &'a str,
+    pub domain: &'a str,
+    pub category: &'a str,
+    pub color: u32,
+    pub payload: Option<Value>,
 }
 
 impl<'a> Mark<'a> {
@@ -129,7 +128,7 @@ impl<'a> From<&'a str> for Mark<'a> {
 
 /// A marker as its record has it.
 #[derive(Copy, Clone, Debug, Default)]
-pub(crate) struct Event<'a> {
+pub struct Event<'a> {
     pub name: Text<'a>,
     pub domain: Text<'a>,
     pub category: Text<'a>,
@@ -143,7 +142,7 @@ pub(crate) struct Event<'a> {
 
 /// The payload of a marker, or a named value beside it.
 #[derive(Copy, Clone, Debug, Default)]
-pub(crate) enum EventValue<'a> {
+pub enum EventValue<'a> {
     /// No value.
     #[default]
     None,
@@ -262,7 +261,7 @@ pub fn start<'a>(mark: impl Into<Mark<'a>>) -> RangeId {
 }
 
 /// [`start`] for sources of markers.
-pub(crate) fn start_event(event: &Event<'_>) -> RangeId {
+pub fn start_event(event: &Event<'_>) -> RangeId {
     let range = RANGES.fetch_add(1, Ordering::Relaxed) + 1;
     report(MarkerKind::START, range, event);
     RangeId(range)
@@ -278,7 +277,7 @@ pub fn end(range: RangeId) -> Result<(), Unbalanced> {
 }
 
 /// [`end`] for sources of markers.
-pub(crate) fn end_event(range: RangeId, event: &Event<'_>) -> Result<(), Unbalanced> {
+pub fn end_event(range: RangeId, event: &Event<'_>) -> Result<(), Unbalanced> {
     match range.0 {
         // No range has this number, so that programs use it where they have started none.
         0 => Err(Unbalanced::End(0)),
@@ -455,7 +454,7 @@ pub fn name_thread(name: &str) {
 }
 
 /// Names any thread of this process, by its id in the system.
-pub(crate) fn name_thread_of(id: u32, name: &str) {
+pub fn name_thread_of(id: u32, name: &str) {
     if id == crate::platform::system::thread_id() {
         return name_thread(name);
     }
@@ -488,8 +487,7 @@ pub fn name_process(name: &str) {
 }
 
 /// Names a device by its runtime and its handle there, such as a `cl_device_id` or a number of CUDA's.
-#[cfg(feature = "layer")]
-pub(crate) fn name_agent_of(runtime: Domain, handle: u64, name: &str) {
+pub fn name_agent_of(runtime: Domain, handle: u64, name: &str) {
     let agents = process::board().map(|board| board.names().all::<Agent>());
     let mut known = agents.into_iter().flatten();
     let agent = known.rfind(|agent| (agent.domain, agent.handle) == (runtime, handle));

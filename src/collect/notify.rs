@@ -12,7 +12,7 @@ use super::switchboard::{
 use crate::record::*;
 
 /// The subscribers that are called back when a piece of work completes, and the words that they left at its enqueue.
-pub(crate) struct Followers {
+pub struct Followers {
     operation: Operation,
     subscribers: SubscriberSet,
     kernel: KernelId,
@@ -47,7 +47,7 @@ impl Followers {
 
 /// A place from which subscribers are called back.
 #[derive(Copy, Clone)]
-pub(crate) struct Notifier<'a> {
+pub struct Notifier<'a> {
     pub board: &'a Switchboard,
     /// The calling thread.
     pub state: &'a ThreadState,
@@ -182,7 +182,7 @@ impl<'a> Notifier<'a> {
 
 /// Calls back, on the calling thread, which `state` is of, the followers of work that has completed. Nothing happens on
 /// a thread that is in a callback.
-pub(crate) fn completed(
+pub fn completed(
     board: &Switchboard,
     state: &ThreadState,
     followers: &mut Followers,

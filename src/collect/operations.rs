@@ -41,7 +41,7 @@ pub struct OperationInfo {
 
 impl OperationInfo {
     /// The arguments that records keep, as `name:type,name:type`.
-    pub(crate) fn signature(&self) -> String {
+    pub fn signature(&self) -> String {
         let mut signature = String::new();
         if !self.keeps_arguments {
             return signature;
@@ -203,7 +203,7 @@ pub const fn of_graph_change(what: GraphOperation) -> Operation {
 }
 
 /// Every operation of `domain`; none of an API's.
-pub(crate) fn of(domain: Domain) -> Vec<OperationInfo> {
+pub fn of(domain: Domain) -> Vec<OperationInfo> {
     match domain {
         Domain::MARKER => MarkerKind::ALL
             .iter()
@@ -217,13 +217,12 @@ pub(crate) fn of(domain: Domain) -> Vec<OperationInfo> {
 }
 
 /// The description of `operation`, which is none of an API's.
-pub(crate) fn get(operation: Operation) -> Option<OperationInfo> {
+pub fn get(operation: Operation) -> Option<OperationInfo> {
     let mut all = of(operation.domain).into_iter();
     all.find(|info| info.operation == operation)
 }
 
 /// The name of `operation`, which is none of an API's. Without allocating: callbacks have it.
-#[cfg(any(feature = "layer", feature = "sim"))]
 pub(crate) fn name(operation: Operation) -> &'static str {
     let mut all = operations_of(operation.domain).iter();
     all.find(|(one, _)| *one == operation)

@@ -77,7 +77,7 @@ struct Slot {
 
 /// A piece of work that has not completed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OutstandingWork {
+pub struct OutstandingWork {
     /// The word by which the source finds the work.
     pub key: u64,
     pub work: WorkId,
@@ -91,7 +91,7 @@ pub(crate) struct OutstandingWork {
 
 /// Index and generation of a slot, as a source hands them to its callback.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket(pub u64);
+pub struct Ticket(pub u64);
 
 impl Ticket {
     fn index(self) -> usize {
@@ -104,7 +104,7 @@ impl Ticket {
 }
 
 /// The slab of one source, with state of type `S` that it keeps for each thread.
-pub(crate) struct Outstanding<S: 'static> {
+pub struct Outstanding<S: 'static> {
     slots: AtomicPtr<Slot>,
     /// Slots used so far; those below are in use or in the free list.
     fresh: AtomicUsize,
@@ -118,11 +118,11 @@ pub(crate) struct Outstanding<S: 'static> {
 }
 
 /// Threads with state of their own; others share it.
-pub(crate) const THREADS: usize = 1024;
+pub const THREADS: usize = 1024;
 
 /// State that a thread keeps for itself, by plain loads and stores.
 #[repr(align(64))]
-pub(crate) struct OfThread<S> {
+pub struct OfThread<S> {
     /// A free slot: index and 1, or 0.
     slot: AtomicU32,
     /// The time while the thread sets a callback, or 0. A callback that is called right then needs no clock.
@@ -137,13 +137,13 @@ pub(crate) struct OfThread<S> {
 const PATIENCE: u32 = 100_000;
 
 /// A slot that was taken, whose callback is being set.
-pub(crate) struct Taken<'a> {
+pub struct Taken<'a> {
     slot: &'a Slot,
     pub ticket: Ticket,
 }
 
 /// A slot that was claimed: it must be freed, parked or put back.
-pub(crate) struct Claim<'a> {
+pub struct Claim<'a> {
     slot: &'a Slot,
     ticket: Ticket,
 }
@@ -495,7 +495,7 @@ impl<S> Outstanding<S> {
 
 /// The header of a completion with these fields.
 #[inline(always)]
-pub(crate) fn completion_header(status: i32, unfinished: Unfinished) -> Header {
+pub fn completion_header(status: i32, unfinished: Unfinished) -> Header {
     let of_unfinished = match unfinished {
         Unfinished::AT_END | Unfinished::AT_FLUSH => flags::UNFINISHED,
         Unfinished::NO_TIMES => flags::TIME_UNKNOWN,

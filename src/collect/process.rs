@@ -14,8 +14,7 @@ mod beginning;
 mod thread;
 
 pub use beginning::{Attached, BeginRecording, attach, attach_with, begin, begin_for_tool};
-#[cfg(any(feature = "layer", feature = "sim"))]
-pub(crate) use thread::Borrowed;
+pub use thread::Borrowed;
 pub(crate) use thread::is_in_callback;
 pub use thread::{Current, current, interrupted};
 
@@ -142,14 +141,14 @@ fn new_process(operation: Operation) -> Interest {
 /// ([`flush_due`]).
 #[cold]
 #[inline(never)]
-pub(crate) fn pass_gate(operation: Operation) -> (Interest, Due) {
+pub fn pass_gate(operation: Operation) -> (Interest, Due) {
     let due = gate().map_or_else(Due::default, |gate| gate.pass(operation));
     (wanted().operation(operation).without_gate(), due)
 }
 
 /// Ends the recording or has it dumped, as its gate has found due.
 #[cold]
-pub(crate) fn flush_due(due: Due) {
+pub fn flush_due(due: Due) {
     let Some(recorder) = recorder() else {
         return;
     };

@@ -246,12 +246,12 @@ impl Recorder {
     }
 
     /// Whether programs are to be built with line information.
-    pub(crate) fn wants_kernel_debug_info(&self) -> bool {
+    pub fn wants_kernel_debug_info(&self) -> bool {
         self.kernel_debug_info
     }
 
     /// Whether the source text of programs is kept: where there are samples to be shown in it.
-    pub(crate) fn keeps_source(&self) -> bool {
+    pub fn keeps_source(&self) -> bool {
         self.sampling.is_some() || self.kernel_debug_info
     }
 
@@ -260,7 +260,7 @@ impl Recorder {
     /// # Errors
     ///
     /// [`SamplingError`], which says what the agent can do.
-    pub(crate) fn sample(&self, agent: AgentId, name: &str) -> Result<(), SamplingError> {
+    pub fn sample(&self, agent: AgentId, name: &str) -> Result<(), SamplingError> {
         let Some(request) = self.sampling else {
             return Ok(());
         };
@@ -289,7 +289,7 @@ impl Recorder {
     /// # Errors
     ///
     /// [`CountingError`], which says what the agent can do.
-    pub(crate) fn count(&self, agent: AgentId, name: &str) -> Result<(), CountingError> {
+    pub fn count(&self, agent: AgentId, name: &str) -> Result<(), CountingError> {
         let Some(choice) = &self.counters else {
             return Ok(());
         };
@@ -422,7 +422,7 @@ impl Recorder {
     }
 
     /// The gate, which switches the recording on and off.
-    pub(crate) fn gate(&self) -> &Gate {
+    pub fn gate(&self) -> &Gate {
         &self.gate
     }
 
@@ -438,7 +438,7 @@ impl Recorder {
     }
 
     /// A kernel has got its name: whether its dispatches are recorded is decided now.
-    pub(crate) fn kernel_named(&self, kernel: KernelId, name: &str) {
+    pub fn kernel_named(&self, kernel: KernelId, name: &str) {
         if !self.gate.scope().has_kernel(name) {
             self.board.leave_out(kernel, self.gate.buffer());
         }

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 
 /// The enabled counters, as bits by their numbers: of all agents, and of those that differ.
 #[derive(Debug)]
-pub(crate) struct Enabled {
+pub struct Enabled {
     pub all: u32,
     pub of_agents: BTreeMap<AgentId, u32>,
 }
@@ -39,7 +39,6 @@ impl Enabled {
         }
     }
 
-    #[cfg(any(feature = "sim", test))]
     fn is_enabled(&self, agent: AgentId, counter: UnifiedMemoryCounterKind) -> bool {
         let mask = self.of_agents.get(&agent).unwrap_or(&self.all);
         mask & 1 << (counter.0 & 31) != 0
@@ -65,8 +64,7 @@ pub fn configure(
 }
 
 /// Whether events of `counter` are recorded that `source` caused, and that concern `destination`.
-#[cfg(feature = "sim")]
-pub(crate) fn is_enabled(
+pub fn is_enabled(
     (source, destination): (AgentId, AgentId),
     counter: UnifiedMemoryCounterKind,
 ) -> bool {
@@ -79,7 +77,7 @@ pub(crate) fn is_enabled(
 }
 
 /// Calls `with` with what is enabled.
-pub(crate) fn with_enabled<R>(with: impl FnOnce(&Enabled) -> R) -> R {
+pub fn with_enabled<R>(with: impl FnOnce(&Enabled) -> R) -> R {
     with(&lock_std(&ENABLED))
 }
 

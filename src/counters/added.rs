@@ -21,11 +21,21 @@ fn added() -> MutexGuard<'static, Option<Arc<Sources>>> {
 ///
 /// # Errors
 ///
-/// As for [`read`](super::read).
+/// As for [`read_file`](super::read_file).
 pub fn add_metrics(file: &Path) -> io::Result<Vec<Refused>> {
     let mut added = added();
     let mut sources = Sources::clone(&added.clone().unwrap_or_default());
-    super::read(file, &mut sources)?;
+    super::read_file(file, &mut sources, |name, _, sources| {
+        sources.refused.push(Refused {
+            at: Location {
+                file: name.into(),
+                line: 1,
+                column: 1,
+            },
+            problem: "expected definitions of ROCProfiler v1 or GPUPerfAPI; a recorded program reads no YAML"
+                .to_owned(),
+        });
+    })?;
     let refused = std::mem::take(&mut sources.refused);
     *added = Some(Arc::new(sources));
     Ok(refused)

@@ -256,7 +256,7 @@ pub struct Architecture {
 }
 
 /// At most three of `names` that are like `wanted`, the nearest first. Upper and lower case are alike.
-pub(crate) fn nearest<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Vec<String> {
+pub fn nearest<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let wanted = wanted.to_ascii_lowercase();
     let limit = wanted.len() / 3 + 1;
     let distance = |name| {

@@ -65,7 +65,7 @@ impl Arguments {
 /// The fixed part of an [`Arguments`] record, before the values.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct ArgumentsHead {
+pub struct ArgumentsHead {
     header: Header,
     correlation: CorrelationId,
     operation: Operation,

@@ -36,7 +36,7 @@ pub struct RecordRef<'a> {
 }
 
 /// Room for a copy of any record with an external id of the call or work that it is about.
-pub(crate) type RecordCopy = [u64; 24];
+pub type RecordCopy = [u64; 24];
 
 const _: () = assert!(
     size_of::<RecordCopy>() >= size_of::<KernelDispatch>()
@@ -110,7 +110,7 @@ impl<'a> RecordRef<'a> {
     }
 
     /// The record with `external` as its external id: a copy in `copy` unless it has that id already, or has none.
-    pub(crate) fn with_external<'b>(
+    pub fn with_external<'b>(
         self,
         external: ExternalId,
         copy: &'b mut RecordCopy,
@@ -167,9 +167,8 @@ impl<'a> RecordRef<'a> {
 
     /// The record as an `R`, or `None` if it is of another kind: a reference if possible, otherwise a copy as by
     /// [`read`](RecordRef::read).
-    #[cfg(feature = "perfetto")]
     #[inline]
-    pub(crate) fn view<R: Record>(&self) -> Option<Cow<'a, R>> {
+    pub fn view<R: Record>(&self) -> Option<Cow<'a, R>> {
         match self.get() {
             Some(record) => Some(Cow::Borrowed(record)),
             None => self.read().map(Cow::Owned),

@@ -57,7 +57,7 @@ impl RecordLayout {
 }
 
 /// The type of a field.
-pub(crate) trait FieldType {
+pub trait FieldType {
     const VALUES: FieldValues = FieldValues::Number;
 }
 

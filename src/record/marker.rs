@@ -66,7 +66,7 @@ open_enum! {
 
 impl ExternalKind {
     /// The name of the registered kind of the ids that pushed ranges have.
-    pub(crate) const RANGES: &str = "range";
+    pub const RANGES: &str = "range";
 }
 
 /// A marker, or one end of a range. 56 bytes.
@@ -108,7 +108,7 @@ record!(Marker, Kind::MARKER, 56);
 
 impl Marker {
     /// In [`Marker::id`]: ranges of all domains nest in each other.
-    pub(crate) const OF_ALL_DOMAINS: u32 = 1 << 31;
+    pub const OF_ALL_DOMAINS: u32 = 1 << 31;
 
     /// The level of a range that is pushed or popped, from 1; 0 if it is not known.
     pub fn level(&self) -> u32 {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 /// A table with keys made of numbers.
-pub(crate) type NumberMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+pub type NumberMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 #[cfg(test)]
 mod tests {

@@ -1,285 +1,152 @@
-//! When work ran, in nanoseconds of the host: the enqueue records and completions of batches put together, with their
-//! times converted.
-//!
-//! For histograms of kernels or the bandwidth of copies, while the program runs. A [`Timeline`] gets every batch of a
-//! buffer and tells of each piece of work once.
+//! Timelines: enqueue records and completions put together.
 
-use super::joined::WorkTimes;
-use crate::capture::names::Names;
-use crate::clock::NoSnapshot;
-use crate::collect::times::Times;
-use crate::record::*;
-use crate::trace::model::join::{Enqueue, Found, Join};
+use super::functions::{ask, call, check};
+use super::{Batch, Error};
+use gputrail_buffer::CompletedBlock;
+use gputrail_record::*;
+pub use gputrail_inject::c::{Batch as BatchData, SizedStruct, TimelineHandle, WorkData};
+use core::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The enqueue record of a piece of work.
-#[derive(Copy, Clone, Debug)]
-pub enum EnqueueRecord {
-    /// A kernel.
-    Kernel(KernelDispatch),
-    /// A transfer.
-    Copy(MemoryCopy),
-    /// A fill.
-    Set(MemorySet),
-    /// A marker or barrier.
-    Synchronization(Synchronization),
-}
+/// A piece of work: a kernel, a copy, a fill, a marker or barrier.
+#[derive(Copy, Clone)]
+pub struct Work<'a>(&'a WorkData);
 
-/// A piece of work.
-#[derive(Copy, Clone, Debug)]
-pub struct TimedWork {
-    /// Its enqueue record. `None`: that was dropped, or has not been among the batches.
-    pub enqueued: Option<EnqueueRecord>,
-    /// Its completion. `None`: it has not completed, or that was dropped.
-    pub completion: Option<Completion>,
-    /// When the call that enqueued it was entered; none if that is not known.
-    pub enqueue_time: Nanos,
-    /// When the runtime took it; none if that is not known.
-    pub queued: Nanos,
-    /// When the runtime handed it to the agent; none if that is not known.
-    pub submitted: Nanos,
-    /// When it began to run; none if that is not known.
-    pub start: Nanos,
-    /// When it ended; none if that is not known.
-    pub end: Nanos,
-    /// When the host learnt of its completion; none if that is not known.
-    pub completed: Nanos,
-}
+impl Work<'_> {
+    /// Its enqueue record, if it is an `R`: that says what it is.
+    pub fn record<R: Record>(&self) -> Option<&R> {
+        // SAFETY: null or the library's record, all of it.
+        let header = unsafe { self.0.record.as_ref() }?;
+        let whole = header.kind == R::KIND && header.bytes() >= size_of::<R>();
+        // SAFETY: of this kind and at least this size, and borrowed no longer than the callback.
+        whole.then(|| unsafe { &*self.0.record.cast::<R>() })
+    }
 
-impl TimedWork {
+    /// Its completion.
+    pub fn completion(&self) -> Option<&Completion> {
+        // SAFETY: null or the library's record.
+        unsafe { self.0.completion.as_ref() }
+    }
+
+    /// When the call that enqueued it was entered, on CLOCK_BOOTTIME.
+    pub fn enqueued(&self) -> Nanos {
+        self.0.enqueued
+    }
+
+    /// When it began to run, on CLOCK_BOOTTIME; none if that is not known.
+    pub fn start(&self) -> Nanos {
+        self.0.start
+    }
+
+    /// When it ended.
+    pub fn end(&self) -> Nanos {
+        self.0.end
+    }
+
     /// How long it ran, if that is known.
     pub fn duration(&self) -> Option<Nanos> {
-        self.times().duration()
-    }
-
-    /// The work of a joined record.
-    fn joined(record: RecordRef<'_>, times: WorkTimes) -> TimedWork {
-        let kernel = record.read().map(EnqueueRecord::Kernel);
-        let copy = || record.read().map(EnqueueRecord::Copy);
-        let set = || record.read().map(EnqueueRecord::Set);
-        let other = || record.read().map(EnqueueRecord::Synchronization);
-        TimedWork {
-            enqueued: kernel.or_else(copy).or_else(set).or_else(other),
-            completion: None,
-            enqueue_time: times.enqueued,
-            queued: times.queued,
-            submitted: times.submitted,
-            start: times.start,
-            end: times.end,
-            completed: times.completed,
-        }
-    }
-
-    /// Its times.
-    pub fn times(&self) -> WorkTimes {
-        let completion = self.completion.as_ref();
-        WorkTimes {
-            enqueued: self.enqueue_time,
-            queued: self.queued,
-            submitted: self.submitted,
-            start: self.start,
-            end: self.end,
-            completed: self.completed,
-            status: completion.map_or(0, |completion| completion.status),
-            unfinished: completion
-                .map_or(Unfinished::default(), |completion| completion.unfinished),
-            reserved: [0; 3],
-        }
+        let known = self.0.start.is_some() && self.0.end.is_some();
+        known.then(|| Nanos(self.0.end.0.saturating_sub(self.0.start.0)))
     }
 }
 
-/// See the module.
-pub struct Timeline {
-    times: Times,
-    join: Join<Joined>,
-    found: Vec<Found<Joined>>,
-}
+/// Puts the enqueue records and completions of batches together, see [`crate::timeline`].
+#[derive(Debug)]
+pub struct Timeline(TimelineHandle);
 
 impl Timeline {
-    /// The timeline of the process whose agents `names` names.
-    pub fn new(names: Names) -> Result<Timeline, NoSnapshot> {
-        Ok(Timeline {
-            times: Times::new(names)?,
-            join: Join::default(),
-            found: Vec::new(),
+    /// An empty one.
+    ///
+    /// # Errors
+    ///
+    /// `NOT_INITIALISED` after the tool's end.
+    pub fn new() -> Result<Timeline, Error> {
+        ask!(gputrail_timeline_create()).map(Timeline)
+    }
+
+    /// Takes in a batch, and tells `callback` of the work that is known in full by it.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_TIMELINE` after the tool's end.
+    pub fn add(
+        &mut self,
+        batch: Batch<'_>,
+        mut callback: impl FnMut(Work<'_>),
+    ) -> Result<(), Error> {
+        let function = of(&callback);
+        // SAFETY: a batch of the library's, and a function with what it is given, which lasts as long as the call.
+        check(unsafe {
+            call!(gputrail_timeline_add(
+                self.0,
+                batch.0,
+                Some(function),
+                (&raw mut callback).cast()
+            ))
         })
     }
 
-    /// Adds records, and calls `deliver` with each piece of work whose enqueue record and completion are both known
-    /// now.
-    pub fn add(&mut self, records: Records<'_>, mut deliver: impl FnMut(&TimedWork)) {
-        for record in records {
-            if let Some(times) = WorkTimes::of(record) {
-                deliver(&TimedWork::joined(record, times));
-                continue;
-            }
-            let Timeline { join, found, .. } = self;
-            match record.kind() {
-                Kind::KERNEL_DISPATCH => {
-                    enqueue(join, record.read().map(EnqueueRecord::Kernel), found)
-                }
-                Kind::MEMORY_COPY => enqueue(join, record.read().map(EnqueueRecord::Copy), found),
-                Kind::MEMORY_SET => enqueue(join, record.read().map(EnqueueRecord::Set), found),
-                Kind::SYNCHRONIZATION => {
-                    // Waits of the host are no work.
-                    let marker = record
-                        .read::<Synchronization>()
-                        .filter(|record| record.work.id.is_some());
-                    enqueue(join, marker.map(EnqueueRecord::Synchronization), found);
-                }
-                Kind::COMPLETION => {
-                    if let Some(completion) = record.read() {
-                        let work = join.complete(&completion, found);
-                        found.extend(work.map(|work| Found::Both(work, completion)));
-                    }
-                }
-                _ => {}
-            }
-        }
-        self.deliver_found(&mut deliver);
-    }
-
-    /// Calls `deliver` with the work of which only the enqueue record or only the completion is known, and forgets it.
-    pub fn finish(&mut self, mut deliver: impl FnMut(&TimedWork)) {
-        self.join.finish(&mut self.found);
-        self.deliver_found(&mut deliver);
-    }
-
-    fn deliver_found(&mut self, deliver: &mut impl FnMut(&TimedWork)) {
-        for found in std::mem::take(&mut self.found) {
-            let (enqueued, completion) = found.parts();
-            let (enqueued, completion) = (enqueued.map(|one| one.what), completion.copied());
-            let entered = enqueued.map_or(Ticks::NONE, |one| one.work().enqueued);
-            let mut device = |time: fn(&Completion) -> DeviceTime| {
-                let completion = completion.as_ref()?;
-                self.times.device(completion.agent, time(completion))
-            };
-            let start = device(|completion| completion.start).unwrap_or_default();
-            let end = device(|completion| completion.end).unwrap_or_default();
-            let queued = device(|completion| completion.queued).unwrap_or_default();
-            let submitted = device(|completion| completion.submitted).unwrap_or_default();
-            let completed = completion
-                .as_ref()
-                .map_or(Ticks::NONE, |completion| completion.completed);
-            deliver(&TimedWork {
-                enqueued,
-                completion,
-                enqueue_time: self.times.host(entered),
-                queued,
-                submitted,
-                start,
-                end,
-                completed: self.times.host(completed),
-            });
-        }
-    }
-}
-
-fn enqueue(join: &mut Join<Joined>, what: Option<EnqueueRecord>, found: &mut Vec<Found<Joined>>) {
-    if let Some(what) = what {
-        join.enqueue(Joined { what, serial: 0 }, found);
-    }
-}
-
-/// An enqueue record that waits for its completion.
-#[derive(Copy, Clone, Debug)]
-struct Joined {
-    what: EnqueueRecord,
-    serial: u32,
-}
-
-impl EnqueueRecord {
-    fn header(&self) -> &Header {
-        match self {
-            EnqueueRecord::Kernel(record) => &record.header,
-            EnqueueRecord::Copy(record) => &record.header,
-            EnqueueRecord::Set(record) => &record.header,
-            EnqueueRecord::Synchronization(record) => &record.header,
-        }
-    }
-
-    /// The fields that all work records share.
-    pub fn work(&self) -> &WorkHeader {
-        match self {
-            EnqueueRecord::Kernel(record) => &record.work,
-            EnqueueRecord::Copy(record) => &record.work,
-            EnqueueRecord::Set(record) => &record.work,
-            EnqueueRecord::Synchronization(record) => &record.work,
-        }
-    }
-
-    /// Its record, as bytes.
-    pub fn bytes(&self) -> &[u8] {
-        match self {
-            EnqueueRecord::Kernel(record) => bytemuck::bytes_of(record),
-            EnqueueRecord::Copy(record) => bytemuck::bytes_of(record),
-            EnqueueRecord::Set(record) => bytemuck::bytes_of(record),
-            EnqueueRecord::Synchronization(record) => bytemuck::bytes_of(record),
-        }
-    }
-}
-
-impl Enqueue for Joined {
-    fn work(&self) -> WorkId {
-        self.what.work().id
-    }
-
-    fn is_untracked(&self) -> bool {
-        self.what.header().has(flags::UNTRACKED)
-    }
-
-    fn is_shared(&self) -> bool {
-        self.what.header().has(flags::SHARED)
-    }
-
-    fn serial(&self) -> u32 {
-        self.serial
-    }
-
-    fn set_serial(&mut self, serial: u32) {
-        self.serial = serial;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::{self, SystemClock};
-
-    #[test]
-    fn a_kernel_is_delivered_once_with_its_times() {
-        let names = Names::new();
-        let mut times = Timeline::new(names.clone()).unwrap();
-        let agent = AgentId(1);
-        for _ in 0..20 {
-            let mut pair = ClockPair::blank();
-            pair.agent = agent;
-            pair.before = clock::now_ordered();
-            pair.device = DeviceTime(SystemClock::MonotonicRaw.read().0);
-            pair.after = clock::now_ordered();
-            names.clock_pair(pair);
-        }
-        let mut kernel = KernelDispatch::blank();
-        let work = &mut kernel.work;
-        (work.id, work.agent, work.enqueued) = (WorkId(7), agent, clock::now());
-        let mut done = Completion::blank();
-        (done.work, done.agent) = (kernel.work.id, agent);
-        done.start = DeviceTime(SystemClock::MonotonicRaw.read().0);
-        done.end = DeviceTime(done.start.0 + 5000);
-        let mut delivered = Vec::new();
-        times.add(Records::new(bytemuck::bytes_of(&done)), |work| {
-            delivered.push(*work)
-        });
-        assert!(delivered.is_empty());
-        times.add(Records::new(bytemuck::bytes_of(&kernel)), |work| {
-            delivered.push(*work)
-        });
-        times.finish(|work| delivered.push(*work));
-        let [work] = delivered[..] else {
-            panic!("{delivered:?}")
+    /// Takes in the records of a block of the tool's own ([`Buffer::of_client`](super::Buffer::of_client)), as
+    /// [`Timeline::add`] does with a batch.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_TIMELINE` after the tool's end.
+    pub fn add_block(
+        &mut self,
+        block: &CompletedBlock,
+        callback: impl FnMut(Work<'_>),
+    ) -> Result<(), Error> {
+        let records = block.bytes();
+        let batch = BatchData {
+            records: records.as_ptr(),
+            bytes: records.len(),
+            ..BatchData::blank()
         };
-        assert!(matches!(work.enqueued, Some(EnqueueRecord::Kernel(_))));
-        // Within what two conversions round.
-        assert!(work.duration().unwrap().0.abs_diff(5000) <= 10);
-        assert!(work.enqueue_time.is_some());
+        self.add(Batch(&batch), callback)
+    }
+
+    /// Ends it, and tells `callback` of the work of which only a part is known.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_TIMELINE` after the tool's end.
+    pub fn finish(self, mut callback: impl FnMut(Work<'_>)) -> Result<(), Error> {
+        let function = of(&callback);
+        let handle = std::mem::ManuallyDrop::new(self).0;
+        // SAFETY: a function with what it is given, which lasts as long as the call.
+        check(unsafe {
+            call!(gputrail_timeline_destroy(
+                handle,
+                Some(function),
+                (&raw mut callback).cast()
+            ))
+        })
+    }
+}
+
+/// The function that calls one like this.
+fn of<F: FnMut(Work<'_>)>(_: &F) -> unsafe extern "C" fn(*const WorkData, *mut c_void) {
+    unsafe extern "C" fn trampoline<F: FnMut(Work<'_>)>(
+        work: *const WorkData,
+        user_data: *mut c_void,
+    ) {
+        // SAFETY: the library's structure, and what is given beside this.
+        let (work, callback) = unsafe { (&*work, &mut *user_data.cast::<F>()) };
+        let _ = catch_unwind(AssertUnwindSafe(|| callback(Work(work))));
+    }
+    trampoline::<F>
+}
+
+impl Drop for Timeline {
+    fn drop(&mut self) {
+        // SAFETY: no function, and no user data.
+        let _ = unsafe {
+            call!(gputrail_timeline_destroy(
+                self.0,
+                None,
+                std::ptr::null_mut()
+            ))
+        };
     }
 }

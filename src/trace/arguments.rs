@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use crate::trace::model::{Argument, Value};
+use crate::model::{Argument, Value};
 
 /// A list of named values. All texts are in one string, so that a list takes two allocations.
 #[derive(Clone, Debug, Default)]
-pub(in crate::trace) struct Arguments {
+pub(crate) struct Arguments {
     texts: String,
     list: Vec<(Range<usize>, Stored)>,
 }

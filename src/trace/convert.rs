@@ -7,7 +7,7 @@ use super::filter::Filter;
 use super::model::{Consumer, Producer};
 use super::perfetto::Exporter;
 use super::selection::{Selection, TimeBound};
-use crate::capture::Reader;
+use gputrail_capture::Reader;
 
 /// The trace could not be written.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 
-use crate::record::number_map::NumberMap;
+use gputrail_record::number_map::NumberMap;
 
 /// Keys repeat: so many are found without hashing.
 const RECENT: usize = 64;

@@ -12,8 +12,8 @@ use std::io;
 
 use super::arguments::Arguments;
 use super::selection::{Pattern, Selection, Wanted};
-use crate::record::{AgentId, CorrelationId, KernelId, Nanos, ThreadId};
-use crate::trace::model::{
+use gputrail_record::{AgentId, CorrelationId, KernelId, Nanos, ThreadId};
+use crate::model::{
     Agent, AgentIndex, Argument, Call, Consumer, CounterBlock, CounterIndex, CounterValue,
     FlowPoint, Instant, Loss, Note, Parent, Process, ProcessIndex, Queue, QueueIndex, SamplerIndex,
     Samples, Slice, SliceEnd, StackFrame, StackIndex, StackSamples, SystemClocks, TraceHeader,

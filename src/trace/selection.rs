@@ -4,8 +4,8 @@ use std::io;
 
 use wildmatch::WildMatch;
 
-use crate::record::Nanos;
-use crate::trace::model::{Call, Consumer, Instant, Slice, TrackIndex};
+use gputrail_record::Nanos;
+use crate::model::{Call, Consumer, Instant, Slice, TrackIndex};
 
 /// A time in a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl TimeBound {
     }
 
     /// The name of a call, slice or marker whose time is to be found.
-    pub(super) fn name(&self) -> Option<&str> {
+    pub fn name(&self) -> Option<&str> {
         match self {
             TimeBound::Name(name) => Some(name),
             _ => None,
@@ -258,7 +258,7 @@ impl Consumer for Markers {
 mod tests {
     use super::*;
     use crate::convert::Conversion;
-    use crate::trace::conversion::OutputFormat;
+    use crate::conversion::OutputFormat;
 
     #[test]
     fn a_bound_may_be_the_name_of_a_call() {

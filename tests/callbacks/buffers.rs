@@ -2,12 +2,12 @@
 //! context, and dumps of a flight recorder.
 
 use crate::opencl::{COUNT, Handle, OpenCl, Small, on_layer};
-use gputrail::buffer::BlockView;
-use gputrail::capture::Reader;
-use gputrail::collect::context::{
+use gputrail_buffer::BlockView;
+use gputrail_capture::Reader;
+use gputrail_collect::context::{
     BufferOptions, Context, FlightOptions, FlightRecorder, RecordBuffer, Selection,
 };
-use gputrail::record::{Activity, Completion, KernelDispatch, Kind, Retirement, Unfinished, flags};
+use gputrail_record::{Activity, Completion, KernelDispatch, Kind, Retirement, Unfinished, flags};
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;

@@ -2,13 +2,13 @@
 
 use crate::api;
 use crate::opencl::{OpenCl, Small, on_layer};
-use gputrail::buffer::BlockView;
-use gputrail::collect::context::{
+use gputrail_buffer::BlockView;
+use gputrail_collect::context::{
     BufferOptions, Context, OperationSet, Payload, RecordBuffer, Selection, Subscriber,
 };
-use gputrail::collect::external::{self, ExternalError};
-use gputrail::collect::operations::{kernel_dispatch, memory_copy};
-use gputrail::record::{
+use gputrail_collect::external::{self, ExternalError};
+use gputrail_collect::operations::{kernel_dispatch, memory_copy};
+use gputrail_record::{
     Activity, Api, CorrelationId, ExternalCorrelation, ExternalId, ExternalKind, KernelDispatch,
     Kind, MemoryCopy, Operation, Synchronization,
 };
@@ -69,7 +69,7 @@ fn ids_are_supplied(opencl: &OpenCl) {
         .supply_external_ids(OperationSet::all(), move |asked| {
             assert_eq!(
                 Some(asked.name),
-                gputrail::source::operations::name(asked.operation)
+                gputrail_sources::operations::name(asked.operation)
             );
             (asked.operation == launch).then(|| of_the_first(asked.correlation))
         })

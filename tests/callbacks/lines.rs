@@ -1,11 +1,11 @@
 //! Source lines with counted samples of a kernel on PoCL, for tools that request them.
 
 use crate::opencl::{OpenCl, Small, on_layer};
-use gputrail::buffer::BlockView;
-use gputrail::collect::context::{BufferOptions, Context, RecordBuffer, Selection};
-use gputrail::collect::process;
-use gputrail::collect::sampling::{Deliver, Request};
-use gputrail::record::{
+use gputrail_buffer::BlockView;
+use gputrail_collect::context::{BufferOptions, Context, RecordBuffer, Selection};
+use gputrail_collect::process;
+use gputrail_collect::sampling::{Deliver, Request};
+use gputrail_record::{
     Activity, InstructionCorrelation, Kind, SampleAggregate, SamplingMethod, SamplingUnit,
     SourceLocator, SourceLocatorId,
 };

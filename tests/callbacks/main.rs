@@ -9,18 +9,18 @@ mod opencl;
 #[cfg(all(feature = "sim", feature = "perfetto"))]
 mod sources;
 
-use gputrail::collect::context::{
+use gputrail_collect::context::{
     CallArguments, Callback, Context, OperationSet, Payload, Phase, Subscriber,
 };
-use gputrail::collect::operations::{
+use gputrail_collect::operations::{
     kernel_dispatch, memory_allocation, memory_copy, resource, synchronization,
 };
-use gputrail::collect::process;
-use gputrail::record::{
+use gputrail_collect::process;
+use gputrail_record::{
     Allocation, Completion, Context as ContextRecord, Domain, KernelDispatch, KernelSymbol,
     MemoryCopy, MemorySet, Module, Operation, Queue, Record, Synchronization, WorkHeader,
 };
-use gputrail::source::operations;
+use gputrail_sources::operations;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
@@ -70,14 +70,14 @@ impl ReceivedCallback {
     }
 
     fn read<R: Record>(&self) -> R {
-        let mut records = gputrail::record::Records::new(&self.record);
+        let mut records = gputrail_record::Records::new(&self.record);
         records.next().unwrap().read().unwrap()
     }
 }
 
 fn texts(arguments: &CallArguments<'_>) -> Vec<(&'static str, String)> {
     let text =
-        |argument: gputrail::collect::context::Argument<'_>| (argument.info.name, argument.text(2));
+        |argument: gputrail_collect::context::Argument<'_>| (argument.info.name, argument.text(2));
     arguments.iter().map(text).collect()
 }
 

@@ -1,6 +1,6 @@
 //! OpenCL as a program uses it, with the layer in this process.
 
-use gputrail::source::opencl;
+use gputrail_sources::opencl;
 use gputrail_harness::pocl::{Driver, on_pocl};
 use gputrail_harness::{program, repository};
 use std::ffi::{CStr, CString, c_char, c_void};

@@ -1,15 +1,15 @@
 //! Two sources in one process: OpenCL on PoCL, and the simulated runtime, both called by one thread.
 
 use crate::opencl::{COUNT, OpenCl, Small, on_layer};
-use gputrail::capture::Reader;
-use gputrail::collect::{external, process};
-use gputrail::record::{
+use gputrail_capture::Reader;
+use gputrail_collect::{external, process};
+use gputrail_record::{
     Api, Completion, Domain, ExternalId, ExternalKind, KernelDispatch, ThreadId,
 };
-use gputrail::source::sim::Demo;
-use gputrail::trace::capture::Options;
-use gputrail::trace::convert;
-use gputrail::trace::perfetto::Exporter;
+use gputrail_sources::sim::Demo;
+use gputrail_trace::capture::Options;
+use gputrail_trace::convert;
+use gputrail_trace::perfetto::Exporter;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
@@ -80,7 +80,7 @@ fn of_two_sources(opencl: &OpenCl) {
 
     let trace = folder.path().join("run.pftrace");
     let out = std::fs::File::create(&trace).unwrap();
-    let mut summary = gputrail::analysis::summary::Summary::default();
+    let mut summary = gputrail_analysis::summary::Summary::default();
     let (exporter, options) = (Exporter::new(out), Options::default());
     convert(&[reader], exporter, &options, &mut summary).unwrap();
     let mut trace = Trace::open(trace);

@@ -1,9 +1,9 @@
-//! A tool that uses every part of `gputrail::tool` on a program that builds a kernel and launches it repeatedly
+//! A tool that uses every part of `gputrail_tool` on a program that builds a kernel and launches it repeatedly
 //! (`hot_loop`). At its end it prints how many launches it has counted, and every deviation from the expectation.
 
-use gputrail::record::*;
-use gputrail::tool::sampling::{self, Deliver, PeriodLevel, Request, SamplingPeriod};
-use gputrail::tool::{
+use gputrail_record::*;
+use gputrail_tool::sampling::{self, Deliver, PeriodLevel, Request, SamplingPeriod};
+use gputrail_tool::{
     self, Attributes, BlockClient, BlockView, Buffer, BufferOptions, Callback, CallbackThread,
     ClientBlock, CompletedBlock, Context, Error, Finaliser, FlightOptions, FlightRecorder,
     InternalThread, InternalThreadWatch, QueuePlace, Status, Subscriber, Timeline, Tool, external,
@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
-gputrail::tool!(c"whole-tool", initialise);
+gputrail_tool::tool!(c"whole-tool", initialise);
 
 /// The number of launches after which the tool disables their callbacks.
 const ENOUGH: u64 = 10;

@@ -3,16 +3,16 @@
 
 mod tool;
 
-use gputrail::capture::Writer;
-use gputrail::clock;
-use gputrail::collect::correlation::Extra;
-use gputrail::collect::operations::OperationInfo;
-use gputrail::collect::process;
-use gputrail::collect::recorder::{Recorder, RecorderOptions};
-use gputrail::collect::source::Source;
-use gputrail::collect::switchboard::{Observed, Switchboard};
-use gputrail::record::ExternalKind;
-use gputrail::record::{Domain, ExternalId, Operation, OperationGroup, ProcessId};
+use gputrail_capture::Writer;
+use gputrail_buffer::clock;
+use gputrail_collect::correlation::Extra;
+use gputrail_collect::operations::OperationInfo;
+use gputrail_collect::process;
+use gputrail_collect::recorder::{Recorder, RecorderOptions};
+use gputrail_collect::source::Source;
+use gputrail_collect::switchboard::{Observed, Switchboard};
+use gputrail_record::ExternalKind;
+use gputrail_record::{Domain, ExternalId, Operation, OperationGroup, ProcessId};
 use std::ffi::{CStr, OsStr, c_char};
 use std::hint::black_box;
 use std::os::unix::ffi::OsStrExt;

@@ -1,11 +1,11 @@
 //! A tool that is an OpenCL layer itself, as Rust tools are. By [`TOOL_VARIABLE`] it subscribes to `clSetKernelArg`, or
 //! records everything except that.
 
-use gputrail::collect::context::{
+use gputrail_collect::context::{
     BufferOptions, Context, OperationSet, RecordBuffer, Selection, ToolError,
 };
-use gputrail::record::{Domain, Kind, Operation};
-use gputrail::source::opencl::{self, Dispatch};
+use gputrail_record::{Domain, Kind, Operation};
+use gputrail_sources::opencl::{self, Dispatch};
 use std::ffi::c_void;
 
 /// The environment variable with the value `subscribed` or `disabled`.

@@ -1,9 +1,9 @@
 //! The size of a trace per call and per kernel.
 
 use crate::Outcome;
-use gputrail::trace::perfetto::schema::TracePacket;
-use gputrail::trace::perfetto::schema::trace_packet::Data;
-use gputrail::trace::perfetto::schema::track_event::Type;
+use gputrail_trace::perfetto::schema::TracePacket;
+use gputrail_trace::perfetto::schema::trace_packet::Data;
+use gputrail_trace::perfetto::schema::track_event::Type;
 use prost::Message;
 use std::path::Path;
 

@@ -5,10 +5,10 @@
 //! measured nor filled.
 
 use crate::Outcome;
-use gputrail::buffer::Policy;
-use gputrail::capture::Writer;
-use gputrail::record::{Api, CorrelationId, ProcessId, ThreadId};
-use gputrail::collect::recorder::{Recorder, RecorderOptions};
+use gputrail_buffer::Policy;
+use gputrail_capture::Writer;
+use gputrail_record::{Api, CorrelationId, ProcessId, ThreadId};
+use gputrail_collect::recorder::{Recorder, RecorderOptions};
 use rustix::fs::{FallocateFlags, OFlags};
 use std::fs::File;
 use std::io::{IoSlice, Write};

@@ -48,7 +48,7 @@ impl Ring {
     fn push(call: u64) {
         RING.with_borrow_mut(|ring| {
             if let Some((producer, _)) = ring {
-                let time = gputrail::clock::now().0;
+                let time = gputrail_buffer::clock::now().0;
                 black_box(producer.push([time, call, 0, 0, 0, 0, 0, 0]).is_ok());
             }
         });

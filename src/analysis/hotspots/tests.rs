@@ -1,8 +1,8 @@
 //! Reports about samples that are generated here.
 
 use super::*;
-use crate::record::{Absent, CorrelationId, ExternalId, HardwareId, WorkId};
-use crate::trace::model::{CodeFrame, OutcomeCount, SampleCount, SampleTotals, SourceText};
+use gputrail_record::{Absent, CorrelationId, ExternalId, HardwareId, WorkId};
+use gputrail_trace::model::{CodeFrame, OutcomeCount, SampleCount, SampleTotals, SourceText};
 
 fn not_issued(reason: NotIssued, samples: u64, latency: u64) -> OutcomeCount {
     let outcome = Outcome {

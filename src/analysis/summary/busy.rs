@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::distribution::Distribution;
 
-use crate::record::Nanos;
+use gputrail_record::Nanos;
 
 /// Maximum number of intervals in the window.
 const MAX_INTERVALS: usize = 1 << 15;

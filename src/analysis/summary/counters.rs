@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Distribution;
-use crate::trace::model::{
+use gputrail_trace::model::{
     AgentIndex, Argument, CounterBlock, CounterIndex, CounterUnit, CounterValue, Slice, Value,
     Work, WorkKind,
 };

@@ -1,6 +1,6 @@
 //! Summary of a recording: the time of calls and kernels, and the load of the devices.
 //!
-//! A [`Summary`] consumes the [model of a trace](crate::trace::model) in memory that depends on the number of functions
+//! A [`Summary`] consumes the [model of a trace](gputrail_trace::model) in memory that depends on the number of functions
 //! and kernels, not on how often they run.
 
 mod busy;
@@ -12,9 +12,9 @@ mod roofline;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use crate::record::number_map::NumberMap;
-use crate::record::{Domain, Nanos, OperationGroup, ThreadId, Unfinished};
-use crate::trace::model::{
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{Domain, Nanos, OperationGroup, ThreadId, Unfinished};
+use gputrail_trace::model::{
     Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, CounterValue, FunctionIndex,
     Instant, Loss, Note, ProcessIndex, Slice, StageId, Track, TrackIndex, TrackKind, Work,
     WorkKind, category,
@@ -578,8 +578,8 @@ impl Consumer for Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{CorrelationId, ExternalId};
-    use crate::trace::model::{
+    use gputrail_record::{CorrelationId, ExternalId};
+    use gputrail_trace::model::{
         Argument, CounterDescription, CounterUnit, EventId, Function, QueueIndex, Resources, Stage,
         Value,
     };

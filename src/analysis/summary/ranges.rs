@@ -3,9 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::Distribution;
-use crate::record::number_map::NumberMap;
-use crate::record::{Nanos, ThreadId};
-use crate::trace::model::{ProcessIndex, TrackIndex};
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{Nanos, ThreadId};
+use gputrail_trace::model::{ProcessIndex, TrackIndex};
 
 /// Maximum number of names of ranges that are distinguished.
 const MAX_NAMES: usize = 1 << 14;

@@ -1,10 +1,9 @@
-//! Code objects that are ELF files, read by the crate `gputrail-symbols`: linked if the feature `symbols` is on, and
-//! otherwise opened as `libgputrail-symbols.so.0` beside the library that contains this code.
+//! Code objects that are ELF files, read by the [`reader`](crate::reader).
 
 use super::{Frame, Missing, Resolved, Symbol, function_name};
 use crate::capture::code::CodeOffset;
 use crate::record::CodeObjectId;
-use gputrail_symbols::{File, Functions, LineStatus, Text};
+use crate::reader::{self, File, Functions, LineStatus, Text};
 use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -133,81 +132,5 @@ impl Drop for ElfCode {
     fn drop(&mut self) {
         // SAFETY: the file is open, and is not used again.
         unsafe { (self.functions.close)(self.file.as_ptr()) };
-    }
-}
-
-#[cfg(feature = "symbols")]
-mod reader {
-    use gputrail_symbols::{Functions, GPUTRAIL_SYMBOLS};
-
-    /// The reader that this library is linked with.
-    pub fn functions() -> Option<&'static Functions> {
-        Some(&GPUTRAIL_SYMBOLS)
-    }
-}
-
-#[cfg(not(feature = "symbols"))]
-mod reader {
-    use crate::platform::system;
-    use gputrail_symbols::{EXPORT, Functions, VERSION};
-    use libloading::os::unix::Library;
-    use std::io::Write;
-    use std::ptr;
-    use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-
-    /// Name of the library with the reader.
-    const LIBRARY: &str = "libgputrail-symbols.so.0";
-
-    // No lock: a forked child would inherit it locked. Two threads may open the library at once, which does no harm.
-    static OPENED: AtomicPtr<Functions> = AtomicPtr::new(ptr::null_mut());
-    static FAILED: AtomicBool = AtomicBool::new(false);
-
-    /// The reader of the library beside this one. A failure to open it is printed once.
-    pub fn functions() -> Option<&'static Functions> {
-        let opened = OPENED.load(Ordering::Acquire);
-        if !opened.is_null() {
-            // SAFETY: a table of a library that is never closed.
-            return Some(unsafe { &*opened });
-        }
-        if FAILED.load(Ordering::Relaxed) {
-            return None;
-        }
-        match open() {
-            Ok(functions) => {
-                OPENED.store(ptr::from_ref(functions).cast_mut(), Ordering::Release);
-                Some(functions)
-            }
-            Err(error) => {
-                if !FAILED.swap(true, Ordering::Relaxed) {
-                    let _ = writeln!(
-                        std::io::stderr(),
-                        "gputrail: tools get no source lines of sampled code: {error}"
-                    );
-                }
-                None
-            }
-        }
-    }
-
-    fn open() -> Result<&'static Functions, String> {
-        let own = system::library_of(functions as *const ()).ok_or("own path is unknown")?;
-        let path = own.with_file_name(LIBRARY);
-        // SAFETY: the constructors of the library do nothing.
-        let library =
-            unsafe { Library::new(&path) }.map_err(|error| system::loader_reason(&error))?;
-        // SAFETY: the library's symbol of this name has this type.
-        let functions = unsafe { library.get::<*const Functions>(EXPORT) };
-        let functions = *functions
-            .map_err(|error| format!("{}: {}", path.display(), system::loader_reason(&error)))?;
-        let _ = library.into_raw();
-        // SAFETY: the table of a library that is never closed; its first field is the version in all versions.
-        let functions = unsafe { &*functions };
-        match functions.version {
-            VERSION => Ok(functions),
-            other => Err(format!(
-                "{}: version {other} of the reader's functions, expected {VERSION}",
-                path.display()
-            )),
-        }
     }
 }

@@ -15,7 +15,7 @@ use crate::capture::Metadata;
 use crate::capture::code::{CodeOffset, NoCode, pocl_kernel};
 use crate::record::{CodeObjectId, ModuleId};
 use elf::{ElfCode, OpenError};
-use gputrail_symbols::{MAX_INSTRUCTIONS, truncated};
+use crate::reader::{MAX_INSTRUCTIONS, truncated};
 use listing::Listing;
 use std::collections::HashMap;
 use std::fmt;

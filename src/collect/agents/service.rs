@@ -175,7 +175,7 @@ struct Turn<'a, R: AgentRequest> {
 }
 
 /// A started or stopped agent: its provider, and where its records go.
-type Changed<R> = (Arc<dyn Provider<R>>, Delivery<<R as AgentRequest>::Deliver>);
+pub type Changed<R> = (Arc<dyn Provider<R>>, Delivery<<R as AgentRequest>::Deliver>);
 
 impl<R: AgentRequest> Agent<R> {
     fn text(&self) -> String {

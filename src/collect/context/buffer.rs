@@ -380,7 +380,7 @@ impl RecordBuffer {
     }
 
     /// Delivers what has been recorded, and ends the buffer: nothing is recorded to it any more.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         if self.board.remove_buffer(self.key).is_some() {
             self.collector.finish();
         }

@@ -103,7 +103,6 @@ impl GroupValue {
 
 /// Why a group could not be used as asked.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum GroupError {
     /// The group is started already.
     #[error("the group of counters is started already")]

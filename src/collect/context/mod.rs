@@ -125,7 +125,6 @@ use std::sync::Arc;
 
 /// An error of the tool API. The library continues to work.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ToolError {
     /// The process has forked, the library is being finalised, or memory is exhausted.
     #[error("gputrail is not available in this process now")]
@@ -747,7 +746,7 @@ const WITH_CALLS: [Kind; 3] = [
 ];
 
 /// Kinds that completions belong to.
-pub(crate) const WORK: [Kind; 4] = [
+pub const WORK: [Kind; 4] = [
     Kind::KERNEL_DISPATCH,
     Kind::MEMORY_COPY,
     Kind::MEMORY_SET,

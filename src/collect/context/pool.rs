@@ -48,7 +48,6 @@ impl PoolEntry {
 
 /// Why a pool could not be used as asked. Nothing has changed then.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum PoolError {
     /// A number of entries that no pool can have.
     #[error("a pool has 1 to {MAX_POOL_ENTRIES} entries, not {0}")]

@@ -46,7 +46,7 @@ impl HostThread {
 
     /// The external id that the consumers of `contexts` get with records of the call in progress, or of its work.
     #[inline(always)]
-    pub(crate) fn external_of(&self, contexts: ContextSet, within: Within) -> ExternalId {
+    pub fn external_of(&self, contexts: ContextSet, within: Within) -> ExternalId {
         let place = (self.depth.saturating_sub(1), within);
         // SAFETY: a `HostThread` is used by its thread alone, as is this part of its state.
         unsafe { self.state.external(&self.board, contexts, place) }
@@ -54,7 +54,7 @@ impl HostThread {
 
     /// The external id of samples of the kernel that is being enqueued.
     #[cold]
-    pub(crate) fn external_of_samples(&self) -> ExternalId {
+    pub fn external_of_samples(&self) -> ExternalId {
         self.external_of(self.board.external().of_samples(), Within::Work)
     }
 

@@ -35,9 +35,9 @@ pub struct CallInProgress {
     /// The function.
     pub operation: Operation,
     /// Number of calls below it on the stack.
-    pub(crate) depth: u32,
+    pub depth: u32,
     /// The consumers at its enter: they get its record, whatever is started or stopped meanwhile.
-    pub(crate) interest: Interest,
+    pub interest: Interest,
 }
 
 impl CallInProgress {
@@ -385,8 +385,7 @@ impl HostThread {
     }
 
     /// Writes the record of a change of a graph within the innermost call in progress, and returns the call's depth.
-    #[cfg(any(feature = "layer", feature = "sim"))]
-    pub(crate) fn graph_changed(&mut self, change: &mut GraphChange) -> u32 {
+    pub fn graph_changed(&mut self, change: &mut GraphChange) -> u32 {
         let (correlation, depth) = self.innermost();
         (change.correlation, change.thread) = (correlation, self.thread());
         self.write_late(self.buffers_for(Kind::GRAPH_CHANGE), *change);
@@ -394,8 +393,7 @@ impl HostThread {
     }
 
     /// The innermost call in progress and its depth; none and 0 outside of calls.
-    #[cfg(any(feature = "layer", feature = "sim"))]
-    pub(crate) fn innermost(&self) -> (CorrelationId, u32) {
+    pub fn innermost(&self) -> (CorrelationId, u32) {
         match self.depth.checked_sub(1) {
             None => (CorrelationId::NONE, 0),
             Some(depth) => {
@@ -492,7 +490,7 @@ impl HostThread {
     }
 
     /// The part of its state that other threads may use.
-    pub(crate) fn state(&self) -> &Arc<ThreadState> {
+    pub fn state(&self) -> &Arc<ThreadState> {
         &self.state
     }
 
@@ -550,5 +548,5 @@ impl Drop for HostThread {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;

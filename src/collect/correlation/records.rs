@@ -24,7 +24,7 @@ impl HostThread {
     /// [`HostThread::write_to`] for a record that `fill` builds where it stays. Records of calls and of work get the
     /// external id that the contexts of each buffer have at present.
     #[inline(always)]
-    pub(crate) fn fill<R: Record>(&mut self, buffers: Buffers, fill: impl Fn(&mut R)) -> bool {
+    pub fn fill<R: Record>(&mut self, buffers: Buffers, fill: impl Fn(&mut R)) -> bool {
         let when_full = WhenFull::Drop(R::KIND);
         let put = |batch: &mut Batch<'_>, external: ExternalId| {
             batch.put(|record: &mut R| {
@@ -44,7 +44,7 @@ impl HostThread {
 
     /// Writes a record about a call of another thread, with the external id that it has, to `buffers`. Does not wait, and
     /// counts it as dropped where there is no room. For callbacks of runtimes that report work after its call.
-    pub(crate) fn write_late<R: Record>(&mut self, buffers: Buffers, record: R) {
+    pub fn write_late<R: Record>(&mut self, buffers: Buffers, record: R) {
         self.write_at_once(buffers, record);
     }
 
@@ -77,7 +77,7 @@ impl HostThread {
     /// Writes a record that `fill` builds where it stays to those of `buffers` whose lane has room without waiting, and
     /// returns the others.
     #[inline(always)]
-    pub(crate) fn try_fill<R: Record>(
+    pub fn try_fill<R: Record>(
         &mut self,
         buffers: Buffers,
         fill: impl Fn(&mut R),

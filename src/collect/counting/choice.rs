@@ -74,7 +74,7 @@ pub struct DispatchReadings {
 
 /// The tool of a request, which is called until it panics or the request ends.
 #[derive(Clone)]
-pub(crate) struct Choice {
+pub struct Choice {
     /// Locked for reading during a call.
     tool: Arc<RwLock<Option<Arc<dyn DispatchCounting>>>>,
     has_failed: Arc<AtomicBool>,
@@ -87,7 +87,7 @@ thread_local! {
 }
 
 /// Whether the calling thread is in a function of a tool that chooses counters, which the end of its request waits for.
-pub(crate) fn is_choosing() -> bool {
+pub fn is_choosing() -> bool {
     IS_CHOOSING.get()
 }
 
@@ -107,7 +107,6 @@ impl Choice {
     }
 
     /// Tells the tool the work of the kernel for which it has chosen counters.
-    #[cfg(feature = "sim")]
     pub fn enqueued(&self, call: CorrelationId, work: WorkId) {
         self.call(|tool| tool.enqueued(call, work));
     }

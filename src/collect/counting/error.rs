@@ -34,7 +34,6 @@ fn all_unknown(unknown: &[UnknownCounter]) -> String {
 
 /// The reason why counters cannot be collected as requested.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum CountingError {
     /// No agent has this id, or none whose source knows its counters.
     #[error("no agent with counters has the id {0}; `gputrail agents` lists the agents")]

@@ -11,16 +11,16 @@
 mod choice;
 mod error;
 mod possible;
-pub(crate) mod ranges;
+pub mod ranges;
 mod reading;
 mod selected;
 mod set;
 mod sum;
 #[cfg(test)]
 mod tests;
-pub(crate) mod values;
+pub mod values;
 
-pub(crate) use choice::{Choice, is_choosing};
+pub use choice::{Choice, is_choosing};
 pub use choice::{DispatchCounting, DispatchReadings, ReadyValues};
 pub use error::{CountingError, UnknownCounter};
 pub(crate) use possible::run_note;
@@ -86,7 +86,7 @@ pub struct CountingRequest {
     /// When they are read.
     pub mode: CountingMode,
     /// A tool that chooses the counters of each dispatch instead; `set` is empty then, unless ranges are counted.
-    pub(crate) choice: Option<Choice>,
+    pub choice: Option<Choice>,
     /// The pattern of the names of ranges that are counted; `None` for the outermost ones, whatever their names.
     pub(crate) range: Option<String>,
 }

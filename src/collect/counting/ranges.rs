@@ -40,7 +40,7 @@ pub(crate) fn are_counted() -> bool {
 }
 
 /// An agent that counts ranges itself. Called on threads of the program, on one at a time.
-pub(crate) trait RangeCounter: Send + Sync {
+pub trait RangeCounter: Send + Sync {
     /// A range with this name begins.
     fn begin(&self, name: &str);
 
@@ -51,7 +51,7 @@ pub(crate) trait RangeCounter: Send + Sync {
 
 /// The ranges of a process that are counted.
 #[derive(Default)]
-pub(crate) struct CountedRanges(QuietMutex<State>);
+pub struct CountedRanges(QuietMutex<State>);
 
 #[derive(Default)]
 struct State {

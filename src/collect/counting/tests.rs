@@ -207,7 +207,6 @@ fn impossible_sets_are_refused_with_what_is_in_the_way() {
     ));
 }
 
-#[cfg(any(feature = "opencl", feature = "sim"))]
 #[test]
 fn values_of_metrics_are_computed_from_the_readings() {
     use super::values::{Subject, ValueRecords};

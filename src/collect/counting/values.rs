@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The subject of values: a dispatch, a span of time, or a range of markers.
 #[derive(Copy, Clone, Debug, Default)]
-pub(crate) struct Subject {
+pub struct Subject {
     pub work: WorkId,
     pub correlation: CorrelationId,
     pub queue: QueueId,
@@ -27,7 +27,7 @@ pub(crate) struct Subject {
 }
 
 /// Makes the records of one set of counters of one agent.
-pub(crate) struct ValueRecords {
+pub struct ValueRecords {
     set: Arc<CounterSet>,
     properties: HashMap<Property, f64>,
     /// The records of the set's counters and metrics, without values.
@@ -73,7 +73,6 @@ impl ValueRecords {
     }
 
     /// The properties of the agent.
-    #[cfg(feature = "sim")]
     pub fn properties(&self) -> &HashMap<Property, f64> {
         &self.properties
     }
@@ -158,7 +157,6 @@ impl ValueRecords {
     }
 
     /// [`ValueRecords::of_numbers`], of values each of which may be invalid.
-    #[cfg(feature = "layer")]
     pub fn of_results(
         &self,
         subject: &Subject,
@@ -234,7 +232,7 @@ fn invalid(reason: Invalid) -> CounterInvalid {
     }
 }
 
-pub(crate) fn usage(usage: Usage) -> CounterUsage {
+pub fn usage(usage: Usage) -> CounterUsage {
     match usage {
         Usage::Items => CounterUsage::ITEMS,
         Usage::Percentage => CounterUsage::PERCENTAGE,

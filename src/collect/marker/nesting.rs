@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A domain of markers. It lives for ever.
 #[derive(Debug)]
-pub(crate) struct MarkerDomain {
+pub struct MarkerDomain {
     name: KeptText,
     number: u32,
 }
 
 /// Why a push or pop has no level.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum NoLevel {
+pub enum NoLevel {
     /// Levels are not counted: the recording has ended, or there are too many domains or threads.
     Uncounted,
     /// A pop, and no range is pushed.
@@ -125,7 +125,7 @@ impl MarkerDomain {
 
 /// The ranges that are pushed on a thread and nest in each other: those of a domain, or of all that nest together.
 #[derive(Debug)]
-pub(crate) struct PushedRanges {
+pub struct PushedRanges {
     /// Their number.
     now: Cell<u32>,
     /// Their number after the latest marker that was recorded.
@@ -136,7 +136,7 @@ pub(crate) struct PushedRanges {
 
 /// A push or pop.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Changed {
+pub struct Changed {
     /// The level of the range, from 0.
     pub level: u32,
     /// The number of ranges that ended without a record before it.

@@ -11,7 +11,7 @@ const MAX_ENTRIES: usize = 1 << 18;
 
 /// A map whose entries live for ever. A later entry with the key of an earlier one replaces it for lookups. No lock is
 /// taken, so that a forked child can use what it has inherited.
-pub(crate) struct Registry<K, V> {
+pub struct Registry<K, V> {
     chains: [AtomicPtr<Entry<K, V>>; CHAINS],
     length: AtomicUsize,
 }

@@ -15,7 +15,7 @@ const MAX_WIDE: usize = 1 << 16;
 
 /// A text that ends with a zero byte. Its length is unknown until it is read.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct CText<'a>(NonNull<c_char>, PhantomData<&'a CStr>);
+pub struct CText<'a>(NonNull<c_char>, PhantomData<&'a CStr>);
 
 impl<'a> CText<'a> {
     /// # Safety
@@ -49,7 +49,7 @@ impl<'a> CText<'a> {
 
 /// A text of wide characters, 32 bits each, that ends with a zero.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct WideText<'a>(NonNull<u32>, PhantomData<&'a [u32]>);
+pub struct WideText<'a>(NonNull<u32>, PhantomData<&'a [u32]>);
 
 impl WideText<'_> {
     /// # Safety
@@ -73,7 +73,7 @@ impl WideText<'_> {
 
 /// A text that is kept for ever, with its id in the names store of the process that used it last.
 #[derive(Debug)]
-pub(crate) struct KeptText {
+pub struct KeptText {
     text: Cow<'static, str>,
     /// The process's generation in the upper half, the id in the lower half.
     id: AtomicU64,
@@ -112,7 +112,7 @@ impl KeptText {
 
 /// A text of a marker.
 #[derive(Copy, Clone, Debug, Default)]
-pub(crate) enum Text<'a> {
+pub enum Text<'a> {
     /// No text.
     #[default]
     None,

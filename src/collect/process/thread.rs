@@ -120,7 +120,7 @@ impl Current {
     /// The thread's state, for as long as the result lives; `None` as in [`Current::with`]. For work that is to be
     /// compiled into its surroundings.
     #[inline(always)]
-    pub(crate) fn borrow(self) -> Option<Borrowed> {
+    pub fn borrow(self) -> Option<Borrowed> {
         let cell = self.cell();
         if cell.busy.get() {
             count_interrupted();
@@ -140,7 +140,7 @@ impl Current {
 
     /// The switchboard of its process, if that has not ended.
     #[inline]
-    pub(crate) fn board(self) -> Option<&'static Arc<Switchboard>> {
+    pub fn board(self) -> Option<&'static Arc<Switchboard>> {
         let process = self.cell().process;
         let lasts = self.is_current() && process.ended.load(Ordering::Acquire) == 0;
         lasts.then_some(&process.board)
@@ -158,7 +158,7 @@ impl Current {
 
     /// The part of the thread's state that other threads share.
     #[inline]
-    pub(crate) fn state(&self) -> &Arc<ThreadState> {
+    pub fn state(&self) -> &Arc<ThreadState> {
         &self.cell().state
     }
 
@@ -179,7 +179,7 @@ fn count_interrupted() {
 }
 
 /// A thread's state, borrowed.
-pub(crate) struct Borrowed {
+pub struct Borrowed {
     cell: NonNull<ThreadCell>,
 }
 

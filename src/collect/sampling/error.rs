@@ -6,7 +6,6 @@ use crate::record::{AgentId, SamplingUnit};
 
 /// The reason why an agent cannot be sampled as requested. Messages name the possible configurations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum SamplingError {
     /// No agent has this id, or none that a source knows to sample.
     #[error(

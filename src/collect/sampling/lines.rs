@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 
 /// The lines of a process that have been written.
 #[derive(Default)]
-pub(crate) struct Lines {
+pub struct Lines {
     metadata: Metadata,
     symbols: Symbols,
     /// Code objects whose bytes are in `metadata`.
@@ -29,7 +29,7 @@ pub(crate) struct Lines {
 
 /// The place of an instruction.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Place {
+pub struct Place {
     pub code_object: CodeObjectId,
     /// From the load base of the code object.
     pub offset: u64,

@@ -7,8 +7,7 @@
 mod configuration;
 mod debugger;
 mod error;
-#[cfg(any(feature = "opencl", feature = "sim"))]
-pub(crate) mod lines;
+pub mod lines;
 #[cfg(test)]
 mod tests;
 

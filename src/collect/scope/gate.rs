@@ -77,7 +77,7 @@ struct Named {
 
 /// The actions that are due once the call or name at the gate has been recorded.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
-pub(crate) struct Due {
+pub struct Due {
     /// The recording ends.
     pub close: bool,
     /// The flight recorder is dumped.

@@ -10,6 +10,7 @@ pub(crate) use gate::Due;
 pub use gate::Gate;
 
 use crate::buffer::Policy;
+use crate::capture::description::SELECTED;
 use crate::clock::SystemClock;
 use crate::collect::counting::{CounterChoice, CountingMode};
 use crate::collect::sampling::Request;
@@ -22,28 +23,17 @@ use wildmatch::WildMatch;
 /// The variable that holds a scope, as [`Scope::to_text`] writes it.
 pub const SCOPE_VARIABLE: &str = "GPUTRAIL_SCOPE";
 
-/// Precedes the text of a scope in the description of a process's recording.
-const SELECTED: &str = "; selected: ";
-
 /// Describes a recording by this policy, made in this `manner`.
 pub(crate) fn configuration(manner: &str, policy: Policy, scope: &Scope) -> String {
     format!("{manner}, {policy} policy{}", selected(scope))
 }
 
 /// The end of a description: what the scope selects, or nothing if that is everything.
-pub(crate) fn selected(scope: &Scope) -> String {
+pub fn selected(scope: &Scope) -> String {
     match scope.is_everything() {
         true => String::new(),
         false => format!("{SELECTED}{}", scope.to_text()),
     }
-}
-
-/// Returns whether a recording with this description holds only a part of the calls and work: those that the scope
-/// selects, or the latest ones.
-#[cfg(feature = "perfetto")]
-pub(crate) fn is_selective(configuration: &str) -> bool {
-    configuration.contains(SELECTED)
-        || configuration.contains(&format!(", {} policy", Policy::Overwrite))
 }
 
 /// The scope of a recording: what to record, and when. The default is everything, always.

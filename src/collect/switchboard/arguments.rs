@@ -54,7 +54,7 @@ pub struct Argument<'a> {
 
 impl<'a> CallArguments<'a> {
     /// The arguments of a call in progress: `values` correspond to `infos`, as raw bits.
-    pub(crate) fn in_progress(
+    pub fn in_progress(
         infos: &'static [ArgumentInfo],
         values: &'a [u64],
     ) -> CallArguments<'a> {
@@ -66,7 +66,7 @@ impl<'a> CallArguments<'a> {
     }
 
     /// Stored arguments: `values` are those among `infos` that records store.
-    pub(crate) fn kept(infos: &'static [ArgumentInfo], values: &'a [u64]) -> CallArguments<'a> {
+    pub fn kept(infos: &'static [ArgumentInfo], values: &'a [u64]) -> CallArguments<'a> {
         CallArguments {
             infos,
             values,

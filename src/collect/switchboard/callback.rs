@@ -23,7 +23,6 @@ pub enum Phase {
 
 /// The data of a callback besides its operation.
 #[derive(Copy, Clone, Debug)]
-#[non_exhaustive]
 pub enum Payload<'a> {
     /// A call.
     Call(CallArguments<'a>),
@@ -44,7 +43,6 @@ pub enum Payload<'a> {
 
 /// The arguments of a callback, which runs on the thread of the event.
 #[derive(Clone)]
-#[non_exhaustive]
 pub struct Callback<'a> {
     /// The operation.
     pub operation: Operation,
@@ -83,7 +81,7 @@ pub struct Callback<'a> {
 impl<'a> Callback<'a> {
     /// A callback without further data.
     #[inline]
-    pub(crate) fn new(operation: Operation, name: &'static str, phase: Phase) -> Callback<'a> {
+    pub fn new(operation: Operation, name: &'static str, phase: Phase) -> Callback<'a> {
         Callback {
             kernel: KernelId::NONE,
             external: ExternalId::NONE,
@@ -105,7 +103,7 @@ impl<'a> Callback<'a> {
 
     /// Sets the kernel, and the store with its name.
     #[inline]
-    pub(crate) fn with_kernel(self, kernel: KernelId, names: &'a Names) -> Callback<'a> {
+    pub fn with_kernel(self, kernel: KernelId, names: &'a Names) -> Callback<'a> {
         Callback {
             kernel,
             names: Some(names),

@@ -21,7 +21,7 @@ const MAX_PUSHED: usize = 1024;
 
 /// Contexts with external ids of their own, a bit each.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct ContextSet(u64);
+pub struct ContextSet(u64);
 
 impl ContextSet {
     #[inline(always)]
@@ -36,7 +36,7 @@ impl ContextSet {
 
 /// The consumers that a pushed id is for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum ExternalScope {
+pub enum ExternalScope {
     /// The consumers whose contexts have no id.
     Process,
     /// The consumers of one context.
@@ -44,7 +44,7 @@ pub(crate) enum ExternalScope {
 }
 
 /// The contexts with external ids of their own, by consumer, and the ids that threads inherit.
-pub(crate) struct ExternalContexts {
+pub struct ExternalContexts {
     /// The latest id that the main thread has pushed for the process.
     main: AtomicU64,
     /// The contexts with ids of their own.
@@ -199,7 +199,7 @@ impl ExternalContexts {
 
 /// An id on a thread's stack.
 #[derive(Copy, Clone)]
-pub(crate) struct Pushed {
+pub struct Pushed {
     pub scope: ExternalScope,
     pub kind: ExternalKind,
     pub id: ExternalId,
@@ -226,7 +226,7 @@ struct Supplied {
 
 /// The external ids of one thread.
 #[derive(Default)]
-pub(crate) struct ExternalStacks {
+pub struct ExternalStacks {
     pushed: Vec<Pushed>,
     /// The latest of each scope and kind in `pushed`, in the same order.
     latest: Vec<Pushed>,

@@ -45,8 +45,7 @@ impl Interest {
     pub(crate) const WORK: Interest = Interest(1 << 62);
     pub(crate) const OBSERVED: Interest = Interest(1 << 61);
 
-    #[cfg(feature = "layer")]
-    pub(crate) const fn of(buffers: Buffers) -> Interest {
+    pub const fn of(buffers: Buffers) -> Interest {
         Interest(buffers.0 as u64)
     }
 
@@ -107,7 +106,7 @@ impl Interest {
 
     /// The subscribers among the consumers.
     #[inline]
-    pub(crate) fn subscribers(self) -> SubscriberSet {
+    pub fn subscribers(self) -> SubscriberSet {
         SubscriberSet((self.0 >> BUFFERS) as u32 & ((1 << SUBSCRIBERS) - 1))
     }
 
@@ -119,7 +118,7 @@ impl Interest {
 
     /// Whether subscribers are called back for the call or inside it.
     #[inline]
-    pub(crate) fn has_callbacks(self) -> bool {
+    pub fn has_callbacks(self) -> bool {
         const ALL: u64 = ((1 << SUBSCRIBERS) - 1) << BUFFERS | Interest::INSIDE.0;
         self.0 & ALL != 0
     }
@@ -133,7 +132,7 @@ impl Interest {
 
     /// Whether subscribers are called back inside the call.
     #[inline]
-    pub(crate) fn has_inner_callbacks(self) -> bool {
+    pub fn has_inner_callbacks(self) -> bool {
         self.0 & Interest::INSIDE.0 != 0
     }
 
@@ -157,19 +156,19 @@ impl Interest {
 
     /// Whether a consumer wants the call's times.
     #[inline(always)]
-    pub(crate) fn is_timed(self) -> bool {
+    pub fn is_timed(self) -> bool {
         !self.buffers().is_none() || !self.has_only_callbacks() || self.is_noticed()
     }
 
     /// Whether a buffer wants the call's arguments.
     #[inline(always)]
-    pub(crate) fn has_arguments(self) -> bool {
+    pub fn has_arguments(self) -> bool {
         self.0 & Interest::ARGUMENTS.0 != 0
     }
 
     /// Whether the call has to pass the gate of a recording.
     #[inline]
-    pub(crate) fn is_gated(self) -> bool {
+    pub fn is_gated(self) -> bool {
         self.0 & Interest::GATED.0 != 0
     }
 
@@ -180,14 +179,14 @@ impl Interest {
 
     /// Whether the recording has ended.
     #[inline]
-    pub(crate) fn is_late(self) -> bool {
+    pub fn is_late(self) -> bool {
         self.0 & Interest::LATE.0 != 0
     }
 }
 
 /// A set of buffers of one process.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub struct Buffers(pub(crate) u32);
+pub struct Buffers(pub u32);
 
 impl Buffers {
     /// No buffer.
@@ -234,7 +233,7 @@ impl Buffers {
 
 /// A set of subscribers, a bit each.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct SubscriberSet(pub u32);
+pub struct SubscriberSet(pub u32);
 
 impl SubscriberSet {
     /// No subscriber.

@@ -25,17 +25,16 @@ mod thread;
 
 pub use arguments::{Argument, ArgumentInfo, CallArguments};
 pub use callback::{Callback, Payload, Phase};
-pub(crate) use external::{ContextSet, ExternalContexts, ExternalScope, ExternalStacks, Pushed};
+pub use external::{ContextSet, ExternalContexts, ExternalScope, ExternalStacks, Pushed};
 pub use flush::Flush;
 pub use interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS};
 pub(crate) use interest::{SubscriberSet, Wanted};
 pub use selection::{KindSet, OperationSet, Selection};
 pub(crate) use services::{CONTEXTS, Consumer, ContextKey, ServiceError};
 pub(crate) use slow::SlowCalls;
-#[cfg(any(feature = "layer", feature = "sim"))]
 pub(crate) use subscriber::UserData;
 pub(crate) use subscriber::{ExternalIds, SubscriberKey, Subscription};
-pub(crate) use thread::{ThreadState, Within};
+pub use thread::{ThreadState, Within};
 
 use crate::buffer::lanes::Opening;
 use crate::buffer::{Buffer, CallbackThread, Lane, QueuePlace, SharedThread};
@@ -289,7 +288,7 @@ impl Switchboard {
 
     /// The buffers that want records of `kind`, also those of stopped contexts.
     #[inline]
-    pub(crate) fn selected(&self, kind: Kind) -> Buffers {
+    pub fn selected(&self, kind: Kind) -> Buffers {
         self.wanted().selected(kind)
     }
 
@@ -316,7 +315,7 @@ impl Switchboard {
 
     /// The buffers that exclude `kernel`.
     #[inline]
-    pub(crate) fn left_out(&self, kernel: KernelId) -> Buffers {
+    pub fn left_out(&self, kernel: KernelId) -> Buffers {
         let buffers = Buffers(self.kernels.buffers.load(Ordering::Relaxed));
         if buffers.is_none() {
             return buffers;
@@ -339,7 +338,7 @@ impl Switchboard {
     }
 
     /// The ranges that are counted.
-    pub(crate) fn ranges(&self) -> &Arc<CountedRanges> {
+    pub fn ranges(&self) -> &Arc<CountedRanges> {
         &self.ranges
     }
 
@@ -515,7 +514,7 @@ impl Switchboard {
     }
 
     /// Counts a record of `kind` as dropped because there was no lane.
-    pub(crate) fn count_unlaned(&self, buffers: Buffers, kind: Kind) {
+    pub fn count_unlaned(&self, buffers: Buffers, kind: Kind) {
         let state = self.state();
         for slot in buffers.slots() {
             if let Some((_, buffer)) = &state.buffers[slot] {

@@ -1,7 +1,6 @@
 //! Kinds per runtime context: what a buffer wants in one context, regardless of others (CUPTI:
 //! `cuptiActivityEnableContext`, which overrides `cuptiActivityEnable`).
 
-#[cfg(feature = "layer")]
 use super::Interest;
 use super::{Buffers, Switchboard};
 use crate::platform::sync::QuietMutex;
@@ -64,9 +63,8 @@ impl Switchboard {
 
     /// The buffers that want records of `kind` in `context` from a call with this interest. Buffers that wanted the call
     /// get them even if their contexts were stopped in the middle of it.
-    #[cfg(feature = "layer")]
     #[inline]
-    pub(crate) fn buffers_of(&self, interest: Interest, kind: Kind, context: ContextId) -> Buffers {
+    pub fn buffers_of(&self, interest: Interest, kind: Kind, context: ContextId) -> Buffers {
         let now = self.buffers_in(kind, context);
         match self.narrowed.any.load(Ordering::Relaxed) {
             true => now,

@@ -598,7 +598,7 @@ impl Switchboard {
     }
 
     /// Declares the operations that a source observes.
-    pub(crate) fn observe(&self, operations: &[OperationInfo]) {
+    pub fn observe(&self, operations: &[OperationInfo]) {
         let mut state = self.state();
         let services = &mut state.services;
         for info in operations {

@@ -30,7 +30,7 @@ pub(crate) struct Subscription {
 
 /// The user data of subscribers: kept from the enter of a call to its exit, and from an enqueue to its completion.
 #[derive(Copy, Clone)]
-pub(crate) struct UserData {
+pub struct UserData {
     /// The newest subscription at the enter. Later ones do not see the rest: they may reuse the slot of an earlier one.
     newest: u64,
     /// The subscribers that have seen the enter but not the exit.
@@ -234,7 +234,7 @@ impl Switchboard {
     /// Notifies `subscribers` of a phase of an activity within the call at `depth`, on `thread`, the calling one. The
     /// user data set at the enter is passed to later phases.
     #[inline(always)]
-    pub(crate) fn notify_within(
+    pub fn notify_within(
         &self,
         thread: &ThreadState,
         place: (u32, Within),

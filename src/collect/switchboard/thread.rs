@@ -14,7 +14,7 @@ const DEPTHS: usize = 256;
 
 /// The parts of a call that are reported to subscribers; each has user data of its own.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Within {
+pub enum Within {
     /// The call itself.
     Call = 0,
     /// The work that it enqueues, or the memory that it allocates or frees.
@@ -44,7 +44,7 @@ const IN_TOOL: u32 = u32::MAX;
 type OfCall = [UserData; 3];
 
 /// The shared part of one thread's state.
-pub(crate) struct ThreadState {
+pub struct ThreadState {
     lanes: Arc<Lanes<BUFFERS>>,
     /// The slot of the subscriber that the thread is calling and 1, or 0.
     calling: AtomicU32,

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::capture::Metadata;
-use crate::record::{self, AgentAttributeKind, AgentId, AgentKind};
-use crate::trace::model::{self, Agent, AgentIndex};
+use gputrail_capture::Metadata;
+use gputrail_record::{self as record, AgentAttributeKind, AgentId, AgentKind};
+use crate::model::{self, Agent, AgentIndex};
 
 /// The properties by which agents of two processes are the same device. Devices with equal properties are distinguished
 /// by their order.
@@ -62,7 +62,7 @@ impl Agents {
 }
 
 /// The short name of an agent.
-pub(super) fn title(kind: AgentKind, index: AgentIndex) -> String {
+pub fn title(kind: AgentKind, index: AgentIndex) -> String {
     model::agent_title(kind.name().unwrap_or_default(), index)
 }
 

@@ -1,7 +1,7 @@
 //! Work that calls have announced, until its records come: a runtime that delivers records of work late may never do so.
 
-use crate::record::WorkId;
-use crate::record::number_map::NumberMap;
+use gputrail_record::WorkId;
+use gputrail_record::number_map::NumberMap;
 
 /// Maximum number of announcements that are kept.
 const MAX_ANNOUNCED: usize = 1 << 20;

@@ -7,10 +7,10 @@ use std::io;
 use super::agents::Agents;
 use super::process::ProcessStream;
 use super::{Output, Report};
-use crate::capture::{FileHeader, Finding, Metadata, Reader};
-use crate::clock::{HostClock, TickSource};
-use crate::record::{AgentId, ClockSnapshot, ProcessId};
-use crate::trace::model::{
+use gputrail_capture::{FileHeader, Finding, Metadata, Reader};
+use gputrail_buffer::clock::{HostClock, TickSource};
+use gputrail_record::{AgentId, ClockSnapshot, ProcessId};
+use crate::model::{
     AgentIndex, Consumer, Machine, ProcessIndex, Producer, Stream, SystemClocks, TraceHeader,
 };
 
@@ -27,8 +27,8 @@ pub struct Options {
     pub raw_samples: bool,
     /// The machine of the captures, if more than its name is known.
     pub machine: Machine,
-    /// The time before which nothing is kept: [`convert`](crate::trace::convert) leaves out what ended earlier.
-    pub from: Option<crate::record::Nanos>,
+    /// The time before which nothing is kept: [`convert`](crate::convert) leaves out what ended earlier.
+    pub from: Option<gputrail_record::Nanos>,
 }
 
 /// The captures of one recording: the processes of one machine.

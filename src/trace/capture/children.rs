@@ -3,10 +3,10 @@
 use std::io;
 
 use super::stages::short_name;
-use crate::capture::Metadata;
-use crate::record::number_map::NumberMap;
-use crate::record::{ChildKernel, KernelId, Nanos, Preemption, WorkId};
-use crate::trace::model::{
+use gputrail_capture::Metadata;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{ChildKernel, KernelId, Nanos, Preemption, WorkId};
+use crate::model::{
     Argument, Instant, Parent, ProcessIndex, Stream, Track, TrackIndex, TrackKind, Value,
 };
 

@@ -9,14 +9,13 @@ use std::borrow::Cow;
 use std::io;
 
 use super::join::{EnqueueFields, Found};
-use crate::capture::Metadata;
-use crate::record::number_map::NumberMap;
-use crate::record::{
-    self, AgentId, CounterInvalid, CounterUsage, CounterValueType, Kind, Nanos, NoteKind, StringId,
+use gputrail_capture::Metadata;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{self as record, AgentId, CounterInvalid, CounterUsage, CounterValueType, Kind, Nanos, NoteKind, StringId,
 };
-use crate::trace::model::hold::Hold;
-use crate::trace::model::join::Enqueue as _;
-use crate::trace::model::{
+use crate::model::hold::Hold;
+use gputrail_capture::join::Enqueue as _;
+use crate::model::{
     AgentIndex, Argument, Consumer, CounterBlock, CounterDescription, CounterIndex, CounterUnit,
     CounterValue, ProcessIndex, Stream, Value,
 };

@@ -13,18 +13,17 @@ use super::report::End;
 use super::stages::Stages;
 use super::times::{AgentView, Times};
 use super::waits::Waits;
-use crate::capture::Metadata;
-use crate::clock::{self, HostClock};
-use crate::record::number_map::NumberMap;
-use crate::record::{
-    self, AgentId, ClockPair, Completion, ContextId, CorrelationId, CounterValue, DeviceTime,
+use gputrail_capture::Metadata;
+use gputrail_buffer::clock::{self, HostClock};
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{self as record, AgentId, ClockPair, Completion, ContextId, CorrelationId, CounterValue, DeviceTime,
     Domain, GraphNode, Kind, Nanos, Preemption, QueueId, StreamId, StringId, ThreadId, Unfinished,
     WorkId, queue_properties,
 };
-use crate::trace::directory::Directory;
-use crate::trace::model::gauges::{Gauges, Running};
-use crate::trace::model::join::Enqueue;
-use crate::trace::model::{
+use crate::directory::Directory;
+use crate::model::gauges::{Gauges, Running};
+use gputrail_capture::join::Enqueue;
+use crate::model::{
     AgentIndex, Argument, Consumer, EventId, Launch, ProcessIndex, Queue, QueueIndex, Resources,
     Stage, Stream, Value, Work, WorkKind, WorkSamples,
 };

@@ -8,8 +8,8 @@ use std::collections::btree_map::Entry;
 use std::io;
 
 use super::devices::Devices;
-use crate::record::{AgentId, Environment, EnvironmentKind, Nanos, UnifiedMemoryCounter};
-use crate::trace::model::{
+use gputrail_record::{AgentId, Environment, EnvironmentKind, Nanos, UnifiedMemoryCounter};
+use crate::model::{
     CounterUnit, CounterValue, Parent, ProcessIndex, Stream, Track, TrackIndex, TrackKind,
 };
 

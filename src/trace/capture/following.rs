@@ -14,10 +14,10 @@ use super::agents::Agents;
 use super::captures::{Options, Snapshots, attributes, identity, machine};
 use super::process::ProcessStream;
 use super::{Output, Report};
-use crate::capture::{FileHeader, Follower, Metadata, Step};
-use crate::clock::{self, Domain, HostClock};
-use crate::record::{AgentId, ClockSnapshot, Kind, RecordRef, Records, ThreadId};
-use crate::trace::model::{AgentIndex, Consumer, Indices, ProcessIndex, Stream, TraceHeader};
+use gputrail_capture::{FileHeader, Follower, Metadata, Step};
+use gputrail_buffer::clock::{self, Domain, HostClock};
+use gputrail_record::{AgentId, ClockSnapshot, Kind, RecordRef, Records, ThreadId};
+use crate::model::{AgentIndex, Consumer, Indices, ProcessIndex, Stream, TraceHeader};
 
 /// Minimum time between two readings of the clocks; it grows in long recordings.
 const SPACING: Duration = Duration::from_millis(20);
@@ -405,19 +405,19 @@ fn host(header: &FileHeader, metadata: &Metadata, own: &[ClockSnapshot]) -> Opti
 mod tests {
     use super::super::Captures;
     use super::*;
-    use crate::analysis::summary::Summary;
-    use crate::capture::{Reader, Writer};
-    use crate::clock::SystemClock;
-    use crate::collect::recorder::{Recorder, RecorderOptions};
-    use crate::record::*;
-    use crate::trace::model::Producer;
+    use gputrail_analysis::summary::Summary;
+    use gputrail_capture::{Reader, Writer};
+    use gputrail_buffer::clock::SystemClock;
+    use gputrail_collect::recorder::{Recorder, RecorderOptions};
+    use gputrail_record::*;
+    use crate::model::Producer;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     const OPERATION: Operation = Operation {
         domain: Domain::SIM,
         number: 1,
     };
-    use crate::record::Domain;
+    use gputrail_record::Domain;
 
     /// The device's clock.
     fn device_now() -> DeviceTime {
@@ -454,7 +454,7 @@ mod tests {
                 &call,
                 clock::now(),
                 0,
-                crate::collect::correlation::Extra::NONE,
+                gputrail_collect::correlation::Extra::NONE,
             );
             host.write(completion);
             if n % 100 == 0 {
@@ -549,7 +549,7 @@ mod tests {
                         &call,
                         clock::now(),
                         0,
-                        crate::collect::correlation::Extra::NONE,
+                        gputrail_collect::correlation::Extra::NONE,
                     );
                     recorder.flush();
                 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use super::devices::event_of_launch;
-use crate::record::{
+use gputrail_record::{
     AgentId, ContextId, CorrelationId, Domain, GraphChange, GraphNodeType, Nanos, ThreadId,
 };
-use crate::trace::model::{
+use crate::model::{
     AgentIndex, Argument, Instant, Parent, ProcessIndex, Queue, QueueIndex, Resources, Stage,
     StageId, Stream, Track, TrackIndex, TrackKind, Value, Work, WorkKind,
 };

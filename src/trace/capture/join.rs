@@ -1,11 +1,11 @@
-//! The fields of an enqueue record that are kept until its completion comes ([`crate::trace::model::join`]).
+//! The fields of an enqueue record that are kept until its completion comes ([`gputrail_capture::join`]).
 
-use crate::record::{
+use gputrail_record::{
     KernelDispatch, KernelId, LaunchType, MemoryCopy, MemorySet, Nanos, Synchronization,
     SynchronizationType, TransferKind, WorkHeader, WorkId, WorkRecord, flags,
 };
-use crate::trace::model::join::Enqueue;
-use crate::trace::model::{Launch, Resources};
+use gputrail_capture::join::Enqueue;
+use crate::model::{Launch, Resources};
 
 /// The kind of a piece of work, with its properties.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -168,21 +168,20 @@ impl Enqueue for EnqueueFields {
 }
 
 /// The records of a piece of work that have been found.
-pub(super) type Found = crate::trace::model::join::Found<EnqueueFields>;
+pub(super) type Found = gputrail_capture::join::Found<EnqueueFields>;
 
-impl Found {
-    pub fn is_kernel(&self) -> bool {
-        self.parts().0.is_some_and(EnqueueFields::is_kernel)
-    }
+/// Whether the enqueue record was found and is that of a kernel.
+pub(super) fn is_kernel(found: &Found) -> bool {
+    found.parts().0.is_some_and(EnqueueFields::is_kernel)
 }
 
 /// The records that wait for their partner.
-pub(super) type Join = crate::trace::model::join::Join<EnqueueFields>;
+pub(super) type Join = gputrail_capture::join::Join<EnqueueFields>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Completion, Unfinished};
+    use gputrail_record::{Completion, Unfinished};
 
     fn enqueued(work: u64) -> EnqueueFields {
         let mut record = MemorySet::blank();

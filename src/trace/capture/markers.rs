@@ -9,12 +9,11 @@ use std::io;
 use super::Output;
 use super::counters;
 use super::process::{ProcessStream, known_or};
-use crate::capture::Metadata;
-use crate::record::{
-    self, AgentId, CorrelationId, ExternalId, ExternalKind, Marker, MarkerKind, Nanos, PayloadKind,
+use gputrail_capture::Metadata;
+use gputrail_record::{self as record, AgentId, CorrelationId, ExternalId, ExternalKind, Marker, MarkerKind, Nanos, PayloadKind,
     StringId, ThreadId, count,
 };
-use crate::trace::model::{
+use crate::model::{
     Argument, CounterUnit, CounterValue, Instant, Note, Parent, ProcessIndex, Slice, SliceEnd,
     Stream, Track, TrackIndex, TrackKind, Value, category,
 };

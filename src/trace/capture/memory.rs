@@ -6,9 +6,9 @@ use std::collections::BinaryHeap;
 use std::io;
 
 use super::devices::Devices;
-use crate::record::number_map::NumberMap;
-use crate::record::{AgentId, Allocation, AllocationOperation, MemoryKind, Nanos};
-use crate::trace::model::{
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{AgentId, Allocation, AllocationOperation, MemoryKind, Nanos};
+use crate::model::{
     CounterUnit, CounterValue, Parent, ProcessIndex, Stream, Track, TrackIndex, TrackKind,
 };
 

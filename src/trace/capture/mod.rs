@@ -1,7 +1,7 @@
 //! Captures as producers of the [model](super::model).
 //!
 //! [`Captures`] reads the captures of a recording, [`Following`] the capture of a process that still runs. The names
-//! and clocks of a capture are known before its records (opening a [`Reader`](crate::capture::Reader) reads them), so
+//! and clocks of a capture are known before its records (opening a [`Reader`](gputrail_capture::Reader) reads them), so
 //! that the records can be streamed: memory is bounded by the number of names, threads and queues and by the work in
 //! flight, not by the length of the recording.
 //!
@@ -37,8 +37,7 @@ pub use captures::{Captures, Options};
 pub use following::{Ahead, Following};
 pub use report::Report;
 pub use sampling::MAX_SHOWN as MAX_SAMPLES_SHOWN;
-#[cfg(feature = "import")]
-pub(crate) use stages::short_name;
+pub use stages::short_name;
 
 use super::model::Stream;
 

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::record::{CorrelationId, Nanos, Note, NoteKind, StringId};
-use crate::trace::model::{
+use gputrail_record::{CorrelationId, Nanos, Note, NoteKind, StringId};
+use crate::model::{
     Argument, Parent, ProcessIndex, Slice, Stream, Track, TrackIndex, TrackKind, Value, category,
 };
 

@@ -11,24 +11,23 @@ use super::counters::{Counted, Counters};
 use super::devices::{About, Devices, Source};
 use super::environment::Environments;
 use super::functions::Functions;
-use super::join::{At, EnqueueFields, Found, Join, Shown, What};
+use super::join::{At, EnqueueFields, Found, Join, Shown, What, is_kernel};
 use super::links::{Links, LinksOfCall};
 use super::markers::{Ranges, ThreadMarkers};
 use super::memory::Memory;
 use super::off::OffTimes;
 use super::sampling::{Ready, Sampling};
 use super::waits::Entering;
-use crate::capture::Metadata;
-use crate::clock::{self, HostClock};
-use crate::record::number_map::NumberMap;
-use crate::record::{
-    self, AgentId, Allocation, Arguments, Completion, CorrelationId, CounterValue, Dependency,
+use gputrail_capture::Metadata;
+use gputrail_buffer::clock::{self, HostClock};
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{self as record, AgentId, Allocation, Arguments, Completion, CorrelationId, CounterValue, Dependency,
     DeviceTime, Environment, GraphChange, GraphNode, KernelDispatch, Kind, MemoryCopy, MemorySet,
     Nanos, Note, Overhead, Preemption, ProcessId, QueueId, RecordRef, StringId, Synchronization,
     ThreadId, Ticks, UnifiedMemoryCounter, flags, queue_properties,
 };
-use crate::trace::model::nesting::Nesting;
-use crate::trace::model::{
+use crate::model::nesting::Nesting;
+use crate::model::{
     AgentIndex, Argument, Parent, Process, ProcessIndex, Slice, Track, TrackIndex, TrackKind,
     Value, category,
 };
@@ -544,7 +543,7 @@ impl<'a> ProcessStream<'a> {
                 host: &self.host,
             };
             let about = About {
-                samples: samples.as_ref().filter(|_| found.is_kernel()),
+                samples: samples.as_ref().filter(|_| is_kernel(&found)),
                 counters: &[],
             };
             self.devices
@@ -601,7 +600,7 @@ impl<'a> ProcessStream<'a> {
             };
             let about = About {
                 samples: None,
-                counters: if found.is_kernel() { &counters } else { &[] },
+                counters: if is_kernel(&found) { &counters } else { &[] },
             };
             self.devices
                 .pass_on(output, source, found.parts(), about, None)?;
@@ -665,6 +664,6 @@ pub(super) fn known_or(named: ThreadId, lane: ThreadId) -> ThreadId {
 }
 
 #[inline]
-pub(super) fn read<'r, R: crate::record::Record>(record: &RecordRef<'r>) -> Cow<'r, R> {
+pub(super) fn read<'r, R: gputrail_record::Record>(record: &RecordRef<'r>) -> Cow<'r, R> {
     record.view().expect("the kind was looked at")
 }

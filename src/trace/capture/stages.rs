@@ -1,10 +1,10 @@
 //! Names of device work.
 
 use super::join::{EnqueueFields, What};
-use crate::capture::Metadata;
-use crate::record::KernelId;
-use crate::trace::directory::Directory;
-use crate::trace::model::{Stage, StageId, WorkKind};
+use gputrail_capture::Metadata;
+use gputrail_record::KernelId;
+use crate::directory::Directory;
+use crate::model::{Stage, StageId, WorkKind};
 
 /// A kernel's names.
 #[derive(Debug, Default)]
@@ -95,7 +95,7 @@ impl Stages {
 
 /// The name of a function without its return type and parameters: `nn::gelu<half, 8>` of `void nn::gelu<half, 8>(half*,
 /// long)`.
-pub(crate) fn short_name(demangled: &str) -> &str {
+pub fn short_name(demangled: &str) -> &str {
     let mut depth = 0;
     let opens = |(_, letter): &(usize, char)| {
         depth += match letter {

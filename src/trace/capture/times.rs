@@ -3,12 +3,12 @@
 use super::Report;
 use super::agents::title;
 use super::join::EnqueueFields;
-use crate::capture::Metadata;
-use crate::clock::{AgentClock, Causality, HostClock, clamp};
-use crate::record::{
+use gputrail_capture::Metadata;
+use gputrail_buffer::clock::{AgentClock, Causality, HostClock, clamp};
+use gputrail_record::{
     Agent, AgentId, ClockPair, Completion, DeviceTime, Domain, Nanos, Ticks, Unfinished,
 };
-use crate::trace::model::AgentIndex;
+use crate::model::AgentIndex;
 
 /// An agent as one process sees it.
 #[derive(Debug)]
@@ -173,8 +173,8 @@ impl Times {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{TickSource, virtual_snapshot};
-    use crate::record::MemorySet;
+    use gputrail_buffer::clock::{TickSource, virtual_snapshot};
+    use gputrail_record::MemorySet;
 
     /// The times of work whose call began at `began`, and whose end at 900 of an unknown clock the host learnt of at
     /// 1100.

@@ -1,10 +1,10 @@
 //! Tests of selections.
 
 use super::*;
-use crate::code::aggregate::Outcome;
-use crate::record::{ProcessId, SamplingMethod};
-use crate::trace::model::{OutcomeCount, RawSample, SampleCount, SampleTotals};
-use crate::trace::selection::TimeBound;
+use gputrail_code::aggregate::Outcome;
+use gputrail_record::{ProcessId, SamplingMethod};
+use crate::model::{OutcomeCount, RawSample, SampleCount, SampleTotals};
+use crate::selection::TimeBound;
 
 /// The agents, kernels and numbers of the counts that pass, and the times of single samples.
 #[derive(Default)]
@@ -113,7 +113,7 @@ fn passed(selection: Selection) -> (Passed, u64, u64) {
                 kernel,
                 work: Default::default(),
                 correlation: Default::default(),
-                external: crate::record::ExternalId::NONE,
+                external: gputrail_record::ExternalId::NONE,
                 exec_mask: 0,
                 hardware: Default::default(),
                 workgroup: [0; 3],
@@ -272,12 +272,12 @@ fn ranges(steps: &[(&str, u64)]) -> (Vec<String>, u64, u64) {
         };
         filter.track(TrackIndex(index as u32), &track).unwrap();
     }
-    let function = crate::trace::model::Function {
-        index: crate::trace::model::FunctionIndex(0),
+    let function = crate::model::Function {
+        index: crate::model::FunctionIndex(0),
         name: "f".into(),
-        domain: crate::record::Domain::OPENCL,
+        domain: gputrail_record::Domain::OPENCL,
         category: None,
-        group: crate::record::OperationGroup::OTHER,
+        group: gputrail_record::OperationGroup::OTHER,
         parameters: Vec::new(),
     };
     for (what, time) in steps {
@@ -286,7 +286,7 @@ fn ranges(steps: &[(&str, u64)]) -> (Vec<String>, u64, u64) {
             Some(name) => {
                 let argument = Argument {
                     name: "value",
-                    value: crate::trace::model::Value::Text(name),
+                    value: crate::model::Value::Text(name),
                 };
                 let slice = Slice {
                     track,

@@ -1,7 +1,7 @@
 //! Agents (devices) and their queues.
 
 use super::{AgentIndex, ProcessIndex};
-use crate::record::{ContextId, Domain};
+use gputrail_record::{ContextId, Domain};
 
 /// An agent. Unknown properties are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,14 +23,12 @@ pub struct Agent {
 }
 
 /// The words with which short names of agents begin.
-#[cfg(feature = "perfetto")]
-pub(crate) const TITLES: [&str; 3] = ["GPU", "CPU", "Acc"];
+pub const TITLES: [&str; 3] = ["GPU", "CPU", "Acc"];
 
 /// The short name of an agent, by which its tracks and the command's output call it: "GPU 0". `kind` is the name of an
-/// [`AgentKind`](crate::record::AgentKind), or empty.
-#[cfg(feature = "perfetto")]
-pub(crate) fn title(kind: &str, index: AgentIndex) -> String {
-    use crate::record::AgentKind;
+/// [`AgentKind`](gputrail_record::AgentKind), or empty.
+pub fn title(kind: &str, index: AgentIndex) -> String {
+    use gputrail_record::AgentKind;
 
     let [gpu, cpu, accelerator] = TITLES;
     let short = match AgentKind::ALL.iter().find(|(_, name)| *name == kind) {
@@ -42,13 +40,10 @@ pub(crate) fn title(kind: &str, index: AgentIndex) -> String {
 }
 
 /// The attribute that holds the short name of an agent in a trace, where it differs from [`title`] of its kind and index.
-#[cfg(feature = "perfetto")]
-pub(crate) const TITLE: &str = "title";
+pub const TITLE: &str = "title";
 /// The attribute that holds the kind of an agent.
-#[cfg(feature = "perfetto")]
-pub(crate) const KIND: &str = "kind";
+pub const KIND: &str = "kind";
 
-#[cfg(feature = "perfetto")]
 impl Agent {
     /// Its short name as an attribute, unless it follows from its kind and index.
     pub(crate) fn own_title(&self, index: AgentIndex) -> Option<(&'static str, &str)> {
@@ -79,7 +74,7 @@ pub struct Queue<'a> {
     pub out_of_order: bool,
 }
 
-#[cfg(all(test, feature = "perfetto"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,8 +1,8 @@
 //! API calls.
 
 use super::{EventId, FlowPoint, FunctionIndex, ProcessIndex, TrackIndex, Value};
-use crate::record::ThreadId;
-use crate::record::{ArgumentType, CorrelationId, Domain, ExternalId, Nanos, OperationGroup};
+use gputrail_record::ThreadId;
+use gputrail_record::{ArgumentType, CorrelationId, Domain, ExternalId, Nanos, OperationGroup};
 
 /// A function of an API.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use super::{Parent, ProcessIndex, StackFrame, StackIndex, StackSamples, Stream, Track, TrackKind};
-use crate::code::aggregate::Address;
-use crate::record::{KernelId, Nanos, QueueId, WorkId};
+use gputrail_code::aggregate::Address;
+use gputrail_record::{KernelId, Nanos, QueueId, WorkId};
 
 /// Maximum number of samples of one process that are shown.
 pub const MAX_SHOWN: usize = 1 << 19;
@@ -20,7 +20,7 @@ const BATCH: usize = 200;
 
 /// The queue of a sample's dispatch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum SampledQueue {
+pub enum SampledQueue {
     /// The queue, if it is known.
     Known(QueueId),
     /// The queue of this dispatch, which is known when its enqueue record comes.
@@ -29,7 +29,7 @@ pub(crate) enum SampledQueue {
 
 /// The properties that determine the stack of a sample.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Stack {
+pub struct Stack {
     pub queue: SampledQueue,
     pub kernel: KernelId,
     /// `None` if there are too many.
@@ -46,7 +46,7 @@ struct Shown {
 
 /// The samples of one process that are to be shown.
 #[derive(Debug, Default)]
-pub(crate) struct Flame {
+pub struct Flame {
     shown: Vec<Shown>,
     stacks: Vec<Stack>,
     numbers: HashMap<Stack, u32>,
@@ -189,7 +189,7 @@ fn lot(number: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::CodeObjectId;
+    use gputrail_record::CodeObjectId;
 
     fn stack(offset: u64) -> Stack {
         Stack {

@@ -12,8 +12,8 @@ use super::{
     AgentIndex, Consumer, CounterBlock, CounterDescription, CounterIndex, CounterUnit,
     CounterValue, ProcessIndex, Stream,
 };
-use crate::record::Nanos;
-use crate::trace::directory::Directory;
+use gputrail_record::Nanos;
+use crate::directory::Directory;
 
 /// Maximum number of begins and ends that are held back.
 const MAX_HELD: usize = 1 << 16;
@@ -24,7 +24,7 @@ const MAX_EXACT: usize = 2;
 
 /// Work that the counters count.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Running {
+pub enum Running {
     /// A kernel and its number of workgroups, if known.
     Kernel(Option<u64>),
     /// A copy and its number of bytes.
@@ -48,7 +48,7 @@ enum Counted {
 
 /// The counters of a process.
 #[derive(Debug)]
-pub(crate) struct Gauges {
+pub struct Gauges {
     process: ProcessIndex,
     edges: Vec<Edge>,
     /// The time up to which values have been passed on.

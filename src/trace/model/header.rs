@@ -1,6 +1,6 @@
 //! The machine and the clocks of a trace.
 
-use crate::record::Nanos;
+use gputrail_record::Nanos;
 
 /// The beginning of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

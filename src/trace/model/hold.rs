@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::WorkId;
+use gputrail_record::WorkId;
 
 /// Data about one piece of work.
 #[derive(Debug, Default)]

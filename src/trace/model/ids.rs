@@ -35,7 +35,6 @@ ids! {
     EventId(u64);
 }
 
-#[cfg(feature = "perfetto")]
 impl EventId {
     /// The bits of an id that belong to the process's own number.
     pub(crate) const OWN_BITS: u32 = 40;

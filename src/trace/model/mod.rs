@@ -1,9 +1,9 @@
 //! The model of a trace: a typed stream of what happened, joined and in nanoseconds.
 //!
 //! A [`Producer`] reads some form of a recording and passes it, event by event, to a [`Consumer`]. Captures
-//! ([`Captures`](crate::trace::capture::Captures)) and Perfetto traces
-//! ([`Replay`](crate::trace::perfetto::reader::Replay)) are producers; the Perfetto writer
-//! ([`Exporter`](crate::trace::perfetto::Exporter)), the summary and hotspots ([`analysis`](crate::analysis)) are
+//! ([`Captures`](gputrail_capture::Captures)) and Perfetto traces
+//! ([`Replay`](crate::perfetto::reader::Replay)) are producers; the Perfetto writer
+//! ([`Exporter`](crate::perfetto::Exporter)), the summary and hotspots ([`analysis`](crate::analysis)) are
 //! consumers. Neither side knows the other: a new importer implements [`Producer`], a new exporter implements
 //! [`Consumer`], and each then works with all that exists.
 //!
@@ -56,30 +56,23 @@
 mod agent;
 mod call;
 mod counter;
-#[cfg(feature = "perfetto")]
-pub(crate) mod flame;
-#[cfg(feature = "perfetto")]
-pub(crate) mod gauges;
+pub mod flame;
+pub mod gauges;
 mod header;
-#[cfg(feature = "perfetto")]
 pub(crate) mod hold;
 mod ids;
-pub(crate) mod join;
-#[cfg(feature = "perfetto")]
 pub(crate) mod nesting;
 mod note;
 mod samples;
 mod slice;
-#[cfg(feature = "perfetto")]
-pub(crate) mod stalls;
+pub mod stalls;
 mod track;
 mod work;
 
 use std::io;
 
 pub use agent::{Agent, LINK, Queue};
-#[cfg(feature = "perfetto")]
-pub(crate) use agent::{KIND, TITLE, TITLES as AGENT_TITLES, title as agent_title};
+pub use agent::{KIND, TITLE, TITLES as AGENT_TITLES, title as agent_title};
 pub use call::{Call, Function, Parameter};
 pub use counter::{CounterBlock, CounterDescription, CounterUnit, CounterValue};
 pub use header::{Machine, SharedEvent, SystemClocks, TraceHeader};
@@ -96,7 +89,7 @@ pub use slice::{Argument, FlowPoint, Instant, Slice, SliceEnd, Value, category};
 pub use track::{Parent, Process, Track, TrackKind};
 pub use work::{Launch, Resources, Stage, Work, WorkKind, WorkSamples};
 
-use crate::record::Nanos;
+use gputrail_record::Nanos;
 
 /// Reads a recording and passes it to a consumer.
 pub trait Producer {
@@ -342,6 +335,7 @@ impl<'a> Stream<'a> {
 }
 
 /// Calls one method of several consumers, or of one behind a reference.
+#[macro_export]
 macro_rules! forward {
     ($self:ident, $($to:expr),+) => {
         fn begin(&mut $self, header: &TraceHeader) -> io::Result<()> {
@@ -469,9 +463,6 @@ macro_rules! forward {
         }
     };
 }
-
-#[cfg(feature = "import")]
-pub(crate) use forward;
 
 /// A consumer behind a reference.
 impl<C: Consumer + ?Sized> Consumer for &mut C {

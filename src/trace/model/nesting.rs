@@ -5,7 +5,7 @@
 //! ties by order. So inner slices wait until their outer slice has come. If too many wait, they are passed on before
 //! it, and the begin of the outer slice comes late.
 
-use crate::record::Nanos;
+use gputrail_record::Nanos;
 
 /// Maximum number of inner slices that wait for their outermost one.
 const MAX_WAITING: usize = 4096;

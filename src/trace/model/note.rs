@@ -1,7 +1,7 @@
 //! Losses of records, and notes about the recording.
 
 use super::{Argument, ProcessIndex, TrackIndex, Value};
-use crate::record::{Kind, Nanos, NoteKind, ThreadId};
+use gputrail_record::{Kind, Nanos, NoteKind, ThreadId};
 
 /// A loss of records.
 #[derive(Copy, Clone, Debug)]

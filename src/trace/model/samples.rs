@@ -5,8 +5,8 @@
 //! an earlier one.
 
 use super::{ProcessIndex, SamplerIndex, StackIndex, TrackIndex};
-use crate::code::aggregate::Outcome;
-use crate::record::{
+use gputrail_code::aggregate::Outcome;
+use gputrail_record::{
     Absent, AgentId, CodeObjectId, CorrelationId, ExternalId, HardwareId, KernelId, Nanos,
     SamplingMethod, SamplingUnit, WorkId,
 };
@@ -233,13 +233,11 @@ pub struct StackSamples<'a> {
 }
 
 /// Leading reasons that are shown beside a kernel.
-#[cfg(feature = "perfetto")]
 const LEADING: usize = 3;
 
-#[cfg(feature = "perfetto")]
 impl super::WorkSamples {
     /// The samples of a dispatch, by what they say of their waves. `dropped` further ones are missing.
-    pub(crate) fn of(dropped: u64, outcomes: &[(Outcome, u64)]) -> Self {
+    pub fn of(dropped: u64, outcomes: &[(Outcome, u64)]) -> Self {
         let samples: u64 = outcomes.iter().map(|(_, count)| count).sum();
         Self {
             samples: samples.saturating_add(dropped),
@@ -250,7 +248,6 @@ impl super::WorkSamples {
 }
 
 /// The most frequent states of the waves, as text; empty if unknown.
-#[cfg(feature = "perfetto")]
 fn leading(outcomes: &[(Outcome, u64)]) -> String {
     let mut ways: Vec<(&'static str, u64)> = Vec::new();
     for (outcome, count) in outcomes {

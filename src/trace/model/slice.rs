@@ -1,7 +1,7 @@
 //! Slices that are no API calls, markers, and the arguments of both.
 
 use super::{FlowId, TrackIndex};
-use crate::record::{CorrelationId, Nanos};
+use gputrail_record::{CorrelationId, Nanos};
 
 /// Categories of slices.
 pub mod category {

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::{CounterUnit, CounterValue, Parent, ProcessIndex, Stream, Track, TrackKind};
-use crate::code::aggregate::Outcome;
-use crate::record::number_map::NumberMap;
-use crate::record::{AgentId, Nanos, NotIssued};
+use gputrail_code::aggregate::Outcome;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{AgentId, Nanos, NotIssued};
 
 /// Length of the first spans, ns.
 const SPAN: u64 = 100_000;
@@ -86,7 +86,7 @@ fn put(spans: &mut BTreeMap<u64, Counts>, span: u64, counts: &Counts) {
 
 /// The stalls of one process's agents.
 #[derive(Debug, Default)]
-pub(crate) struct Stalls {
+pub struct Stalls {
     agents: NumberMap<AgentId, AgentSpans>,
 }
 
@@ -183,8 +183,8 @@ fn name(way: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{InstructionType, SamplingMethod, StallReason};
-    use crate::trace::model::{Consumer, TrackIndex};
+    use gputrail_record::{InstructionType, SamplingMethod, StallReason};
+    use crate::model::{Consumer, TrackIndex};
 
     #[test]
     fn spans_become_longer_and_lose_nothing() {

@@ -1,7 +1,7 @@
 //! Processes, and tracks of slices, counters and samples.
 
 use super::{CounterUnit, ProcessIndex, TrackIndex};
-use crate::record::{ProcessId, ThreadId};
+use gputrail_record::{ProcessId, ThreadId};
 
 /// A process.
 #[derive(Copy, Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Work of agents: kernels, copies, fills, barriers.
 
 use super::{AgentIndex, Argument, EventId, ProcessIndex, QueueIndex, StageId};
-use crate::record::{CorrelationId, Nanos, ThreadId};
+use gputrail_record::{CorrelationId, Nanos, ThreadId};
 
 /// The kind of a piece of work.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]

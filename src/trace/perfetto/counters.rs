@@ -15,7 +15,7 @@ use super::schema::trace_packet::Data;
 use super::schema::{
     GpuCounterDescriptor, GpuCounterEvent, TracePacket, TracePacketDefaults, field,
 };
-use crate::trace::model::{CounterBlock, CounterDescription, CounterUnit, CounterValue};
+use crate::model::{CounterBlock, CounterDescription, CounterUnit, CounterValue};
 
 /// A block of counters, and its packet sequence.
 #[derive(Debug)]

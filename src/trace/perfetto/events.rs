@@ -9,7 +9,7 @@ use super::names::{Name, Names, Sent};
 use super::packets::{NEEDS_STATE, Packets, Sequence};
 use super::schema::{TracePacketDefaults, TrackEventDefaults, field, track_event};
 use super::wire::{Encoder, Open, ShortFields, Start};
-use crate::trace::model::{CounterValue, EventId, FlowPoint, Value};
+use crate::model::{CounterValue, EventId, FlowPoint, Value};
 
 /// The name of an event.
 #[derive(Copy, Clone, Debug)]

@@ -14,9 +14,9 @@ use super::schema::trace_packet::Data;
 use super::stacks::StackTrack;
 use super::work::{GpuContext, HardwareQueue, QueueDescription};
 use super::writer::{Device, ProcessTrack, SampleSequence, TraceWriter, Track};
-use crate::record::{ContextId, CorrelationId, Nanos, ProcessId};
-use crate::trace::model;
-use crate::trace::model::{
+use gputrail_record::{ContextId, CorrelationId, Nanos, ProcessId};
+use crate::model;
+use crate::model::{
     Agent, AgentIndex, Argument, Call, Consumer, CounterBlock, CounterDescription, CounterIndex,
     CounterValue, FlowPoint, Instant, Loss, Note, Parent, Process, ProcessIndex, Queue, QueueIndex,
     SamplerIndex, Samples, Slice, SliceEnd, StackFrame, StackIndex, StackSamples, SystemClocks,

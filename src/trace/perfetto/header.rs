@@ -6,7 +6,7 @@ use super::schema::{
     BuiltinClock, ClockSnapshot, DescriptorProto, EnumDescriptorProto, EnumValueDescriptorProto,
     ExtensionDescriptor, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet, GpuApi,
 };
-use crate::trace::model::SystemClocks;
+use crate::model::SystemClocks;
 
 /// A snapshot of the system clocks.
 pub(super) fn snapshot(clocks: &SystemClocks) -> ClockSnapshot {

@@ -23,8 +23,7 @@ mod writer;
 pub use events::{Annotation, Event, Label};
 pub use exporter::Exporter;
 pub use names::Name;
-#[cfg(feature = "import")]
-pub(in crate::trace) use packets::CompressedGroups;
+pub use packets::CompressedGroups;
 pub use work::{
     ContextApi, Detail, DetailValue, GpuContext, HardwareQueue, QueueDescription, RenderStageEvent,
 };

@@ -73,7 +73,7 @@ impl Groups {
 
 /// A file of compressed groups: each buffer that is written to it holds whole packets, and becomes a group.
 #[derive(Debug)]
-pub(in crate::trace) struct CompressedGroups<W> {
+pub struct CompressedGroups<W> {
     out: W,
     groups: Groups,
 }

@@ -5,12 +5,12 @@ use super::schema::pc_samples::address::Frame;
 use super::schema::pc_samples::{
     Address, Agent, CodeObject, Configuration, Count, Execution, Kernel, Line, Raw, Text, Totals,
 };
-use crate::code::aggregate::Outcome;
-use crate::record::{
+use gputrail_code::aggregate::Outcome;
+use gputrail_record::{
     Absent, AgentId, CodeObjectId, CorrelationId, ExternalId, HardwareId, KernelId, Nanos,
     SamplingMethod, SamplingUnit, WorkId,
 };
-use crate::trace::model::{
+use crate::model::{
     self, CodeAddress, CodeFrame, ExecutionCount, Executions, OutcomeCount, RawSample, SampleCount,
     SampleTotals, Samples, SourceText,
 };

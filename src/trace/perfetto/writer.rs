@@ -22,7 +22,7 @@ use super::work::{
     ContextApi, GpuContext, HardwareQueue, QueueDescription, Queues, RenderStageEvent, Submission,
     WorkTrack,
 };
-use crate::trace::model::{
+use crate::model::{
     Agent, AgentIndex, CounterBlock, CounterIndex, CounterUnit, CounterValue, FlowPoint, Machine,
     SystemClocks,
 };

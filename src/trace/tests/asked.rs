@@ -6,11 +6,11 @@ use gputrail_harness::needs;
 use gputrail_harness::trace::Trace;
 
 use super::making::{HELPER, MAIN, Making, call};
-use crate::capture::Reader;
-use crate::record::*;
-use crate::trace::capture::Options;
-use crate::trace::convert;
-use crate::trace::perfetto::Exporter;
+use gputrail_capture::Reader;
+use gputrail_record::*;
+use gputrail_capture::Options;
+use crate::convert;
+use crate::perfetto::Exporter;
 
 /// Opens the trace of some captures. It exists as long as the first of them.
 fn opened(captures: &[&Making]) -> Trace {

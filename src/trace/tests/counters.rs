@@ -4,9 +4,9 @@ use bytemuck::bytes_of;
 
 use super::Reader as TraceReader;
 use super::making::{HELPER, MAIN, Making, call, converted};
-use crate::record::*;
-use crate::trace::capture::{Options, Report};
-use crate::trace::perfetto::schema::trace_packet::Data;
+use gputrail_record::*;
+use gputrail_capture::{Options, Report};
+use crate::perfetto::schema::trace_packet::Data;
 
 /// Values of two counters of one block, and of a metric.
 fn values(making: &Making, about: CounterValue) -> [CounterValue; 3] {

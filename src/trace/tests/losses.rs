@@ -4,15 +4,15 @@ use bytemuck::bytes_of;
 use proptest::prelude::*;
 
 use super::making::*;
-use crate::capture::{FileHeader, Reader, Writer};
-use crate::clock::TickSource;
-use crate::record::*;
-use crate::trace::capture::Options;
-use crate::trace::convert;
-use crate::trace::model::WorkKind;
-use crate::trace::perfetto::schema::trace_packet::Data;
-use crate::trace::perfetto::schema::trace_stats;
-use crate::trace::perfetto::{Exporter, reader};
+use gputrail_capture::{FileHeader, Reader, Writer};
+use gputrail_buffer::clock::TickSource;
+use gputrail_record::*;
+use gputrail_capture::Options;
+use crate::convert;
+use crate::model::WorkKind;
+use crate::perfetto::schema::trace_packet::Data;
+use crate::perfetto::schema::trace_stats;
+use crate::perfetto::{Exporter, reader};
 
 #[test]
 fn losses_reach_the_thread_the_statistics_and_the_report() {

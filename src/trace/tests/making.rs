@@ -4,16 +4,16 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use super::Reader as TraceReader;
-use crate::buffer::BlockView;
-use crate::capture::names::Names;
-use crate::capture::{FileHeader, Reader, Writer};
-use crate::clock::{TickSource, virtual_snapshot};
-use crate::record::*;
-use crate::trace::capture::{Options, Report};
-use crate::trace::perfetto::Exporter;
-use crate::trace::perfetto::schema::trace_packet::Data;
-use crate::trace::perfetto::schema::{GpuRenderStageEvent, InternedData, TrackEvent};
-use crate::trace::{Converted, convert};
+use gputrail_buffer::BlockView;
+use gputrail_capture::names::Names;
+use gputrail_capture::{FileHeader, Reader, Writer};
+use gputrail_buffer::clock::{TickSource, virtual_snapshot};
+use gputrail_record::*;
+use gputrail_capture::{Options, Report};
+use crate::perfetto::Exporter;
+use crate::perfetto::schema::trace_packet::Data;
+use crate::perfetto::schema::{GpuRenderStageEvent, InternedData, TrackEvent};
+use crate::{Converted, convert};
 
 pub(super) const CALL: Operation = Operation {
     domain: Domain::OPENCL,

@@ -130,7 +130,7 @@ impl Reader {
 }
 
 fn name_of(event: &TrackEvent, interned: &InternedData) -> String {
-    use crate::trace::perfetto::schema::track_event::NameField;
+    use crate::perfetto::schema::track_event::NameField;
     match &event.name_field {
         Some(NameField::NameIid(iid)) => {
             let mut names = interned.event_names.iter();

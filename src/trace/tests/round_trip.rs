@@ -6,21 +6,21 @@ use std::io;
 use proptest::prelude::*;
 use prost::Message;
 
-use crate::code::aggregate::Outcome;
-use crate::record::{
+use gputrail_code::aggregate::Outcome;
+use gputrail_record::{
     AgentId, ArgumentType, CodeObjectId, ContextId, CorrelationId, Domain, ExternalId, KernelId,
     Kind, Nanos, NoteKind, OperationGroup, ProcessId, SamplingMethod, SamplingUnit, ThreadId,
 };
-use crate::trace::model::*;
-use crate::trace::perfetto::Exporter;
-use crate::trace::perfetto::merge;
-use crate::trace::perfetto::reader::{Replay, Replayed, check, info};
-use crate::trace::perfetto::schema::trace_packet::Data;
-use crate::trace::perfetto::schema::{
+use crate::model::*;
+use crate::perfetto::Exporter;
+use crate::perfetto::merge;
+use crate::perfetto::reader::{Replay, Replayed, check, info};
+use crate::perfetto::schema::trace_packet::Data;
+use crate::perfetto::schema::{
     ClockSnapshot, CounterDescriptor, DebugAnnotation, TracePacket, TrackDescriptor, TrackEvent,
     clock_snapshot, debug_annotation, track_event,
 };
-use crate::trace::perfetto::wire::Encoder;
+use crate::perfetto::wire::Encoder;
 
 /// Writes every event down as a line. Ids that only hold in one stream are replaced by names.
 #[derive(Default)]
@@ -1004,14 +1004,12 @@ fn nested(consumer: &mut dyn Consumer, list: &[(usize, Happening, u64)]) -> io::
 }
 
 /// The slices of a stream, each with the number of slices around it and with the number that its arguments say.
-#[cfg(feature = "import")]
 #[derive(Default)]
 struct Depths {
     open: HashMap<TrackIndex, usize>,
     found: Vec<(String, String, String)>,
 }
 
-#[cfg(feature = "import")]
 impl Consumer for Depths {
     fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
         let open = self.open.entry(slice.track).or_default();
@@ -1036,7 +1034,6 @@ impl Consumer for Depths {
     }
 }
 
-#[cfg(feature = "import")]
 proptest! {
     #[test]
     fn json_keeps_the_nesting_of_slices_that_take_time(
@@ -1067,13 +1064,13 @@ proptest! {
             follows_end = is_end;
             true
         });
-        let mut json = crate::trace::export::ChromeWriter::new(Vec::new());
+        let mut json = crate::export::ChromeWriter::new(Vec::new());
         let mut written = Depths::default();
         nested(&mut (&mut written, &mut json), &list).expect("a vector takes all");
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         io::Write::write_all(&mut file, &json.into_inner()).expect("room");
         let mut read = Depths::default();
-        let inputs = crate::trace::import::Inputs::open(&[file.path()]).expect("JSON");
+        let inputs = crate::import::Inputs::open(&[file.path()]).expect("JSON");
         let report = inputs.produce(&mut read).expect("it takes all");
         prop_assert!(report.is_sound() && report.unrepresented.is_empty(), "{:?}", report.unrepresented);
         for (name, depth, said) in &read.found {

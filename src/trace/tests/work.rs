@@ -3,12 +3,12 @@
 use bytemuck::bytes_of;
 
 use super::making::*;
-use crate::record::*;
-use crate::trace::capture::Options;
-use crate::trace::perfetto::Exporter;
-use crate::trace::perfetto::schema::GpuRenderStageEvent;
-use crate::trace::perfetto::schema::trace_packet::Data;
-use crate::trace::{convert, model};
+use gputrail_record::*;
+use gputrail_capture::Options;
+use crate::perfetto::Exporter;
+use crate::perfetto::schema::GpuRenderStageEvent;
+use crate::perfetto::schema::trace_packet::Data;
+use crate::{convert, model};
 
 #[test]
 fn a_call_its_kernel_and_their_tie_are_in_the_trace() {
@@ -281,7 +281,7 @@ fn concurrent_work_is_counted() {
             return;
         };
         described += usize::from(event.counter_descriptor.is_some());
-        use crate::trace::perfetto::schema::gpu_counter_event::gpu_counter::Value;
+        use crate::perfetto::schema::gpu_counter_event::gpu_counter::Value;
         told.extend(event.counters.iter().map(|counter| match counter.value {
             Some(Value::IntValue(value)) => (time, value as f64),
             Some(Value::DoubleValue(value)) => (time, value),
@@ -311,7 +311,7 @@ fn a_summary_has_what_the_trace_shows() {
             bytes_of(&making.completion(5, 1300, 1400)),
         ],
     );
-    let mut summary = crate::analysis::summary::Summary::default();
+    let mut summary = gputrail_analysis::summary::Summary::default();
     convert(
         &[making.capture()],
         Exporter::new(std::io::sink()),

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use bytemuck::bytes_of;
-use gputrail::buffer::BlockView;
-use gputrail::capture::{FileHeader, Writer};
-use gputrail::clock::{TickSource, virtual_snapshot};
-use gputrail::capture::names::Names;
-use gputrail::record::*;
+use gputrail_buffer::BlockView;
+use gputrail_capture::{FileHeader, Writer};
+use gputrail_buffer::clock::{TickSource, virtual_snapshot};
+use gputrail_capture::names::Names;
+use gputrail_record::*;
 
 /// The function of each of the five calls around an enqueue.
 const FUNCTIONS: [&str; 5] = [

@@ -3,17 +3,17 @@
 
 use std::hint::black_box;
 
-use gputrail::trace::perfetto::schema::gpu_render_stage_event::{ComputeKernelLaunch, Dim3, ExtraData};
-use gputrail::trace::perfetto::schema::trace_packet::Data;
-use gputrail::trace::perfetto::schema::track_event::NameField;
-use gputrail::trace::perfetto::schema::{
+use gputrail_trace::perfetto::schema::gpu_render_stage_event::{ComputeKernelLaunch, Dim3, ExtraData};
+use gputrail_trace::perfetto::schema::trace_packet::Data;
+use gputrail_trace::perfetto::schema::track_event::NameField;
+use gputrail_trace::perfetto::schema::{
     DebugAnnotation, GpuApi, GpuCorrelation, GpuRenderStageEvent, TracePacket, TrackEvent,
     debug_annotation,
 };
-use gputrail::trace::model::{
+use gputrail_trace::model::{
     EventId, Launch, Machine, Resources, Stage, StageId, SystemClocks, WorkKind,
 };
-use gputrail::trace::perfetto::{
+use gputrail_trace::perfetto::{
     ContextApi, Detail, DetailValue, Event, Label, QueueDescription, TraceWriter, RenderStageEvent,
 };
 use prost::Message;

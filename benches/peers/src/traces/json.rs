@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use gputrail::trace::model::{Call, Consumer, Work};
-use gputrail::record::Nanos;
+use gputrail_trace::model::{Call, Consumer, Work};
+use gputrail_record::Nanos;
 
 /// Writes one complete event, and a comma.
 fn event(

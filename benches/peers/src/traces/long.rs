@@ -5,8 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use gputrail::capture::Reader;
-use gputrail::collect::recorder::DEFAULT_POOL_BYTES;
+use gputrail_capture::Reader;
+use gputrail_collect::recorder::DEFAULT_POOL_BYTES;
 
 use crate::{Outcome, Row};
 

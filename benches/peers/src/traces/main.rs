@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use gputrail::capture::Reader;
-use gputrail::trace::capture::Options;
-use gputrail::trace::convert;
-use gputrail::trace::model::{Consumer, Producer};
-use gputrail::trace::perfetto::reader::{self, Replay};
-use gputrail::trace::perfetto::Exporter;
-use gputrail::analysis::summary::Summary;
+use gputrail_capture::Reader;
+use gputrail_trace::capture::Options;
+use gputrail_trace::convert;
+use gputrail_trace::model::{Consumer, Producer};
+use gputrail_trace::perfetto::reader::{self, Replay};
+use gputrail_trace::perfetto::Exporter;
+use gputrail_analysis::summary::Summary;
 
 use json::LayerLines;
 use rounds::medians;

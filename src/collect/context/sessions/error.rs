@@ -5,7 +5,6 @@ use crate::record::CounterInvalid;
 
 /// Why a session of counters could not be used as asked. Nothing has changed then.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum SessionError {
     /// No counter has this index.
     #[error("there is no counter {counter}: they are numbered from 0, and there are {counters}")]

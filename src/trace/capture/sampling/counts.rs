@@ -6,13 +6,13 @@
 use std::collections::{HashMap, HashSet};
 
 use super::places::{Places, kernel_name};
-use crate::capture::Metadata;
-use crate::code::aggregate::{Address, KernelSamples};
-use crate::code::symbols::{self, Resolved, SourceLines};
-use crate::record::number_map::NumberMap;
-use crate::record::{AgentId, CodeObjectId, KernelId, SamplingTotals};
-use crate::trace::capture::devices::Devices;
-use crate::trace::model::{
+use gputrail_capture::Metadata;
+use gputrail_code::aggregate::{Address, KernelSamples};
+use gputrail_code::symbols::{self, Resolved, SourceLines};
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{AgentId, CodeObjectId, KernelId, SamplingTotals};
+use crate::capture::devices::Devices;
+use crate::model::{
     CodeAddress, CodeFrame, Configuration, ExecutionCount, Executions, OutcomeCount, ProcessIndex,
     RawSample, SampleCount, SampleTotals, SamplerIndex, Samples, SourceText,
 };

@@ -1,7 +1,7 @@
 //! The samples of a process: counts, stacks for a flame graph, counters of why waves waited, and the leading reasons
 //! beside each kernel.
 //!
-//! Samples are folded as they stream by ([`aggregate`](crate::code::aggregate)). A kernel is passed on when its
+//! Samples are folded as they stream by ([`aggregate`](gputrail_code::aggregate)). A kernel is passed on when its
 //! completion is known; in a process that is sampled it is held back ([`Hold`]) until the totals of its samples have
 //! come, too, but no longer than [`MAX_HELD`] others. All memory here is bounded.
 
@@ -18,23 +18,23 @@ use super::devices::Devices;
 use super::join::{EnqueueFields, Found, What};
 use super::process::read;
 use super::stages::short_name;
-use crate::capture::Metadata;
-use crate::code::aggregate::{Address, Aggregates, DispatchSamples, Kernels, Outcome};
-use crate::record::number_map::NumberMap;
-use crate::record::{
+use gputrail_capture::Metadata;
+use gputrail_code::aggregate::{Address, Aggregates, DispatchSamples, Kernels, Outcome};
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{
     AgentId, CodeBytes, CodeObjectId, DeviceTime, HostTrapSample, InstructionCount, KernelId, Kind,
     Nanos, QueueId, RecordRef, SampleAggregate, SamplingTotals, StochasticSample, WorkId,
 };
-use crate::trace::model::flame::{Flame, SampledQueue, Stack};
-use crate::trace::model::hold::Hold;
-use crate::trace::model::join::Enqueue as _;
-use crate::trace::model::stalls::Stalls;
-use crate::trace::model::{ProcessIndex, RawSample, Samples, StackFrame, WorkSamples};
+use crate::model::flame::{Flame, SampledQueue, Stack};
+use crate::model::hold::Hold;
+use gputrail_capture::join::Enqueue as _;
+use crate::model::stalls::Stalls;
+use crate::model::{ProcessIndex, RawSample, Samples, StackFrame, WorkSamples};
 use counts::{Counts, Names};
 use executions::ExecutionSums;
 use places::{Places, kernel_name, line_name};
 
-pub use crate::trace::model::flame::MAX_SHOWN;
+pub use crate::model::flame::MAX_SHOWN;
 
 /// Maximum number of kernels that are held back until the totals of their samples come.
 const MAX_HELD: usize = 1 << 15;

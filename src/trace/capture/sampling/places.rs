@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::capture::Metadata;
-use crate::capture::code::CodeOffset;
-use crate::code::aggregate::Address;
-use crate::code::symbols::{Resolved, Symbols};
-use crate::record::{CodeObjectId, KernelId};
+use gputrail_capture::Metadata;
+use gputrail_capture::code::CodeOffset;
+use gputrail_code::aggregate::Address;
+use gputrail_code::symbols::{Resolved, Symbols};
+use gputrail_record::{CodeObjectId, KernelId};
 
 /// Resolves addresses, each once.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ pub(super) fn kernel_name(metadata: &Metadata, kernel: KernelId) -> String {
     let symbol = metadata.kernels.get(&kernel);
     let name = symbol.map_or("", |symbol| match metadata.string(symbol.demangled) {
         "" => metadata.string(symbol.name),
-        demangled => crate::trace::capture::stages::short_name(demangled),
+        demangled => crate::capture::stages::short_name(demangled),
     });
     match (name, kernel) {
         ("", KernelId::NONE) => "code outside of kernels".to_owned(),

@@ -24,7 +24,7 @@ use super::schema::field::{gpu_counter_event as counter, gpu_render_stage_event 
 use super::schema::{BuiltinClock, GpuInfo, TracePacket, field, gpu_info, trace_packet};
 use super::wire::Encoder;
 use super::writer::loss_statistics;
-use crate::record::number_map::NumberMap;
+use gputrail_record::number_map::NumberMap;
 use rewrite::{
     interned, is_sound, of_machine, raw_fields, renamed, rewrite, shift_snapshot, shifted, track_of,
 };

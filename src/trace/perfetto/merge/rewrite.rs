@@ -5,7 +5,7 @@ use super::super::schema::field::clock_snapshot::clock;
 use super::super::schema::field::{self, interned_gpu_render_stage_specification as queue};
 use super::super::wire::Encoder;
 use super::{BOOTTIME, Part};
-use crate::trace::model::AGENT_TITLES;
+use crate::model::AGENT_TITLES;
 
 /// The fields of a message, each with all of its bytes.
 pub(super) fn raw_fields(message: &[u8]) -> impl Iterator<Item = (Field<'_>, &[u8])> {
@@ -160,7 +160,7 @@ fn rename(part: &Part, name: &str) -> Option<String> {
 mod tests {
     use super::super::{Placement, Trust};
     use super::*;
-    use crate::record::number_map::NumberMap;
+    use gputrail_record::number_map::NumberMap;
 
     #[test]
     fn queues_and_counters_are_named_after_their_devices_new_number() {

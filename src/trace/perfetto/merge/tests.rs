@@ -1,9 +1,9 @@
 use std::io::Cursor;
 
 use super::*;
-use crate::trace::model::{Machine, SystemClocks};
-use crate::trace::perfetto::TraceWriter;
-use crate::trace::perfetto::reader::{Known, Packet, Visitor, read};
+use crate::model::{Machine, SystemClocks};
+use crate::perfetto::TraceWriter;
+use crate::perfetto::reader::{Known, Packet, Visitor, read};
 
 /// A trace with clock snapshots only, one a second from `first` to `last`.
 fn readings(first: u64, last: u64) -> Vec<u8> {

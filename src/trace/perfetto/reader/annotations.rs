@@ -2,9 +2,9 @@
 
 use super::events::{AnnotationValue, Resolving, Text};
 use super::fields::{FieldValue, Fields};
-use crate::trace::export::json::{quote, write_value};
-use crate::trace::model::Value;
-use crate::trace::perfetto::schema::field::{debug_annotation, interned_data as table};
+use crate::json::{quote, write_value};
+use crate::model::Value;
+use crate::perfetto::schema::field::{debug_annotation, interned_data as table};
 
 /// Maximum nesting of annotations that is followed.
 const DEEPEST: u32 = 32;

@@ -13,11 +13,11 @@ use super::id_set::IdSet;
 use super::samples::SampleReferences;
 use super::tracks::{TrackId, Tracks};
 use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
-use crate::collect::scope::is_selective;
-use crate::record::number_map::NumberMap;
-use crate::record::{Nanos, NoteKind, SynchronizationType, count};
-use crate::trace::model::{EventId, Slice, category};
-use crate::trace::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats};
+use gputrail_capture::description::is_selective;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{Nanos, NoteKind, SynchronizationType, count};
+use crate::model::{EventId, Slice, category};
+use crate::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats};
 
 /// Maximum number of slices that are open at the same time, on all tracks.
 const MAX_OPEN: usize = 1 << 22;
@@ -47,7 +47,7 @@ pub(super) fn our_version(packet: &Packet<'_>) -> Option<String> {
 
 /// Decodes a message of an infrequent kind. Messages larger than any useful one are not read: decoded, they take more
 /// memory than their bytes.
-pub(in crate::trace::perfetto) fn rare<M: Message + Default>(data: &[u8]) -> Option<M> {
+pub(in crate::perfetto) fn rare<M: Message + Default>(data: &[u8]) -> Option<M> {
     if data.len() > MAX_RARE_PACKET_BYTES {
         return None;
     }

@@ -6,9 +6,9 @@ use super::findings::{Findings, PacketPosition};
 use super::sequences::{Entry, Sequence, name_of_table};
 use super::texts::{TextId, Texts};
 use super::tracks::{Track, TrackId};
-use crate::record::{Nanos, ProcessId, Unfinished};
-use crate::trace::model::{CounterValue, FlowId, FlowPoint, StackFrame, Value};
-use crate::trace::perfetto::schema::field::{
+use gputrail_record::{Nanos, ProcessId, Unfinished};
+use crate::model::{CounterValue, FlowId, FlowPoint, StackFrame, Value};
+use crate::perfetto::schema::field::{
     self, debug_annotation, gpu_correlation, gpu_render_stage_event as stage,
     interned_data as table, track_event,
 };

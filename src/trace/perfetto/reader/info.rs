@@ -8,10 +8,10 @@ use super::findings::{Findings, PacketPosition};
 use super::replay;
 use super::tracks::{TrackId, TrackOf};
 use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
-use crate::record::number_map::NumberMap;
-use crate::record::{Nanos, NoteKind, ProcessId};
-use crate::trace::model::{self, AgentIndex};
-use crate::trace::perfetto::schema::{
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{Nanos, NoteKind, ProcessId};
+use crate::model::{self, AgentIndex};
+use crate::perfetto::schema::{
     BuiltinClock, ClockSnapshot, GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats,
     gpu_info, trace_attributes,
 };

@@ -4,7 +4,7 @@
 //! [`Visitor`] with its contents: all references are resolved and all times are in CLOCK_BOOTTIME. Any bytes are
 //! accepted: those that cannot be read become a [`Finding`] with the packet's position, and the rest is read.
 //!
-//! [`check`] looks for defects, [`info`] lists the contents, and [`Replay`] produces the [model](crate::trace::model)
+//! [`check`] looks for defects, [`info`] lists the contents, and [`Replay`] produces the [model](crate::model)
 //! of the recording, as if the trace had just been made.
 
 mod annotations;
@@ -37,8 +37,8 @@ pub use tracks::{CounterProperties, Track, TrackId, TrackOf, Tracks};
 
 use super::schema::field;
 use super::schema::trace_packet::SequenceFlags;
-use crate::record::Nanos;
-use crate::trace::model::StackFrame;
+use gputrail_record::Nanos;
+use crate::model::StackFrame;
 use events::Resolving;
 use fields::key;
 use packets::Packets;
@@ -128,7 +128,7 @@ pub struct Outcome {
 }
 
 /// The input of a trace. A trait object, so that the readers of traces are compiled once, with the library.
-pub(in crate::trace::perfetto) type Input<'a> = Box<dyn Read + 'a>;
+pub(in crate::perfetto) type Input<'a> = Box<dyn Read + 'a>;
 
 /// The packets of a trace as bytes.
 pub(super) fn packets_of<R: Read>(source: R) -> Packets<R> {

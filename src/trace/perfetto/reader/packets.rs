@@ -10,9 +10,9 @@ use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use super::fields::{Field, FieldValue, Fields, key, varint};
 use super::findings::{Findings, PacketPosition};
 use super::window::Window;
-use crate::record::count;
-use crate::trace::perfetto::schema::field::trace;
-use crate::trace::perfetto::schema::field::trace_packet::{
+use gputrail_record::count;
+use crate::perfetto::schema::field::trace;
+use crate::perfetto::schema::field::trace_packet::{
     COMPRESSED_PACKETS as COMPRESSED, TRUSTED_PACKET_SEQUENCE_ID as SEQUENCE,
     ZSTD_COMPRESSED_PACKETS as ZSTD,
 };
@@ -31,7 +31,7 @@ const PACKET: u8 = key::bytes(trace::PACKET);
 
 /// The bytes of a packet.
 #[derive(Copy, Clone, Debug)]
-pub(in crate::trace::perfetto) struct RawPacket<'a> {
+pub(in crate::perfetto) struct RawPacket<'a> {
     pub position: PacketPosition,
     pub bytes: &'a [u8],
 }
@@ -56,7 +56,7 @@ impl<R: Read> Read for Source<R> {
 
 /// The packets of a trace.
 #[derive(Debug)]
-pub(in crate::trace::perfetto) struct Packets<R> {
+pub(in crate::perfetto) struct Packets<R> {
     window: Window<Source<R>>,
     gzipped: bool,
     /// Size of the packet that was returned last.

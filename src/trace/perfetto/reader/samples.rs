@@ -3,8 +3,8 @@
 
 use super::id_set::IdSet;
 use super::{Findings, PacketPosition};
-use crate::record::number_map::NumberMap;
-use crate::trace::perfetto::schema::PcSamples;
+use gputrail_record::number_map::NumberMap;
+use crate::perfetto::schema::PcSamples;
 
 /// Maximum number of sequences with samples.
 const MAX_SEQUENCES: usize = 1 << 12;
@@ -131,7 +131,7 @@ impl DescribedIds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::perfetto::schema::pc_samples::{Address, Count, Kernel, Raw, Text};
+    use crate::perfetto::schema::pc_samples::{Address, Count, Kernel, Raw, Text};
 
     fn findings(packets: &[(u32, PcSamples)]) -> Vec<String> {
         let (mut references, mut findings) = (SampleReferences::default(), Findings::default());

@@ -3,10 +3,10 @@
 use super::fields::{FieldValue, Fields};
 use super::findings::{Findings, PacketPosition};
 use super::texts::{TextId, Texts};
-use crate::record::number_map::NumberMap;
-use crate::trace::perfetto::schema::BuiltinClock;
-use crate::trace::perfetto::schema::field::clock_snapshot::{self, clock};
-use crate::trace::perfetto::schema::field::{
+use gputrail_record::number_map::NumberMap;
+use crate::perfetto::schema::BuiltinClock;
+use crate::perfetto::schema::field::clock_snapshot::{self, clock};
+use crate::perfetto::schema::field::{
     event_name, interned_data as table, interned_gpu_render_stage_specification as specification,
     interned_graphics_context,
 };

@@ -9,16 +9,16 @@ use super::check::MAX_WAITING;
 use super::{
     EventKind, Findings, HostEvent, Outcome, PacketPosition, Replay, Visitor, check, info, read,
 };
-use crate::trace::model;
-use crate::trace::model::{
+use crate::model;
+use crate::model::{
     Agent, Call, Consumer, EventId, Launch, Machine, Producer, Resources, Stage, StageId,
     SystemClocks, Value, WorkKind,
 };
-use crate::trace::perfetto::schema::trace_packet::Data;
-use crate::trace::perfetto::schema::{
+use crate::perfetto::schema::trace_packet::Data;
+use crate::perfetto::schema::{
     Trace, TracePacket, TraceStats, TrackDescriptor, trace_stats,
 };
-use crate::trace::perfetto::{
+use crate::perfetto::{
     Annotation, ContextApi, Event, Label, QueueDescription, RenderStageEvent, TraceWriter,
 };
 
@@ -524,7 +524,7 @@ fn a_trace_reads_the_same_when_it_is_compressed() {
     let gzipped = gzip.finish().unwrap();
     let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     zlib.write_all(&trace).unwrap();
-    let mut grouped = crate::trace::perfetto::wire::Encoder::default();
+    let mut grouped = crate::perfetto::wire::Encoder::default();
     let packet = grouped.open(1);
     grouped.raw(50, &zlib.finish().unwrap());
     grouped.close(packet);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::trace::perfetto::names::CORRELATION;
+use crate::perfetto::names::CORRELATION;
 
 /// Maximum number and maximum total size of the texts that are held.
 const MAX_TEXTS: usize = 1 << 20;

@@ -3,11 +3,11 @@
 use super::fields::{FieldValue, Fields};
 use super::findings::{Findings, PacketPosition};
 use super::texts::{TextId, Texts};
-use crate::record::number_map::NumberMap;
-use crate::record::{ProcessId, ThreadId};
-use crate::trace::model::CounterUnit;
-use crate::trace::perfetto::schema::counter_descriptor::Unit;
-use crate::trace::perfetto::schema::field::{
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{ProcessId, ThreadId};
+use crate::model::CounterUnit;
+use crate::perfetto::schema::counter_descriptor::Unit;
+use crate::perfetto::schema::field::{
     counter_descriptor, process_descriptor, thread_descriptor, track_descriptor,
 };
 

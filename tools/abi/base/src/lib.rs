@@ -1,7 +1,7 @@
 //! What the libraries with the names of other profilers' APIs have in common: they find gputrail's library, answer in C,
 //! and let no panic out.
 
-use gputrail::tool::program;
+use gputrail_tool::program;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};
@@ -22,7 +22,7 @@ const LIBRARY: &CStr = c"libgputrail.so.0";
 /// A sentence that says what failed, and what to do.
 pub fn prepare(inside: *const ()) -> Result<(), String> {
     load(inside)?;
-    let failed = |error: gputrail::tool::Error| error.to_string();
+    let failed = |error: gputrail_tool::Error| error.to_string();
     program::initialise().map_err(failed)?;
     program::observe_opencl().map_err(failed)
 }

@@ -2,8 +2,8 @@
 
 use crate::result::{Answer, CUptiResult};
 use core::ffi::CStr;
-use gputrail::record::{Domain, Operation};
-use gputrail::tool;
+use gputrail_record::{Domain, Operation};
+use gputrail_tool;
 use std::sync::LazyLock;
 
 /// `CUpti_CallbackDomain`

@@ -12,7 +12,7 @@ use crate::place::{Place, write_attribute};
 use crate::result::{Answer, CUptiResult};
 use crate::with_gputrail;
 use core::ffi::{c_char, c_int, c_void};
-use gputrail::tool::{now, to_nanos};
+use gputrail_tool::{now, to_nanos};
 use gputrail_abi::{given, kept};
 use groups::Mode;
 

@@ -23,7 +23,7 @@ mod sampling;
 mod text;
 
 use core::ffi::c_char;
-use gputrail::tool::{now, to_nanos};
+use gputrail_tool::{now, to_nanos};
 use load::prepared;
 use objects::{CUcontext, CUstream};
 use place::Place;
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn cuptiGetDeviceId(context: CUcontext, device: *mut u32) 
                     .id
             }
         };
-        let context = gputrail::tool::describe::<gputrail::record::Context>(id);
+        let context = gputrail_tool::describe::<gputrail_record::Context>(id);
         let context = context.map_err(|_| CUptiResult::INVALID_DEVICE)?;
         place.put(objects::device_of(context.agent)?);
         Ok(())

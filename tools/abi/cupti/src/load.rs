@@ -6,7 +6,7 @@
 use crate::cuptiGetVersion;
 use crate::result::{Answer, CUptiResult};
 use core::ffi::{c_int, c_void};
-use gputrail::tool::{Finaliser, Tool};
+use gputrail_tool::{Finaliser, Tool};
 use gputrail_abi::UserLibrary;
 use std::error::Error;
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Names a library, whose `InitializeInjection` is called.
 const INJECTION_VARIABLE: &str = "CUDA_INJECTION64_PATH";
 
-gputrail::tool!(c"libcupti", initialise);
+gputrail_tool::tool!(c"libcupti", initialise);
 
 /// Tells gputrail's CUDA source that this library is not NVIDIA's.
 #[unsafe(no_mangle)]

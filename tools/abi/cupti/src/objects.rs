@@ -2,8 +2,8 @@
 
 use crate::result::{Answer, CUptiResult};
 use core::ffi::{c_int, c_void};
-use gputrail::record::{Agent, AgentId, Context, ContextId, Queue, QueueId, Stream, StreamId};
-use gputrail::tool::{agents, context_of, describe, queue_of, stream_of};
+use gputrail_record::{Agent, AgentId, Context, ContextId, Queue, QueueId, Stream, StreamId};
+use gputrail_tool::{agents, context_of, describe, queue_of, stream_of};
 use std::cell::Cell;
 
 /// `CUdevice`: the number of a device in the order in which the process has come to know its agents.

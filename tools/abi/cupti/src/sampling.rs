@@ -9,13 +9,13 @@ use crate::counting::engine;
 use crate::objects::{self, CUcontext};
 use crate::result::{Answer, CUptiResult};
 use crate::{text, with_gputrail};
-use gputrail::record::{
+use gputrail_record::{
     AccessDirection, AgentId, ContextId, Domain, InstructionClass, InstructionCorrelation,
     InstructionCount, InstructionType, Kind, NotIssued, RecordRef, SampleAggregate, SamplingTotals,
     SamplingUnit, SourceLocator, StallReason,
 };
-use gputrail::tool::sampling::{Configuration, Deliver, PeriodLevel, SamplingPeriod};
-use gputrail::tool::{
+use gputrail_tool::sampling::{Configuration, Deliver, PeriodLevel, SamplingPeriod};
+use gputrail_tool::{
     self, Batch, Buffer, BufferOptions, Callback, Context, Policy, RecordFormat, Status, Subscriber,
 };
 use gputrail_abi::lock;
@@ -64,7 +64,7 @@ impl Asked {
         let mut agents = BTreeMap::new();
         for agent in tool::sampling::agents()? {
             let of_context = |(context, kinds): (&ContextId, &u64)| {
-                let context = tool::describe::<gputrail::record::Context>(*context);
+                let context = tool::describe::<gputrail_record::Context>(*context);
                 kinds & SAMPLES != 0 && context.is_ok_and(|context| context.agent == agent)
             };
             let is_sampled = self.everywhere & SAMPLES != 0 || self.within.iter().any(of_context);

@@ -1,8 +1,8 @@
 //! Names of kernels and strings, for C. They last for ever.
 
 use core::ffi::{CStr, c_char};
-use gputrail::record::{KernelId, StringId};
-use gputrail::tool;
+use gputrail_record::{KernelId, StringId};
+use gputrail_tool;
 use gputrail_abi::{kept, lock};
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,9 +1,9 @@
 //! The opened contexts, one of which is selected.
 
 use crate::types::{Failure, Status};
-use gputrail::record::{AgentId, Queue};
-use gputrail::tool::counting::{CounterSessions, SessionCounter, SessionOptions};
-use gputrail::tool::{self, describe};
+use gputrail_record::{AgentId, Queue};
+use gputrail_tool::counting::{CounterSessions, SessionCounter, SessionOptions};
+use gputrail_tool::{self as tool, describe};
 use gputrail_abi::lock;
 use std::sync::{Arc, Mutex};
 

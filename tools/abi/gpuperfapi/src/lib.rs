@@ -1,7 +1,7 @@
 //! GPUPerfAPI 2 for OpenCL, by its own names: AMD's "GPUPerfAPI User Guide" on the counters of gputrail.
 //!
 //! The library is a translation: contexts, sessions, passes and samples are those of
-//! [`gputrail::tool::counting::CounterSessions`]. `docs/apis.md` has the table of functions.
+//! [`gputrail_tool::counting::CounterSessions`]. `docs/apis.md` has the table of functions.
 
 // The names are the API's.
 #![allow(non_snake_case)]
@@ -12,8 +12,8 @@ mod types;
 
 use contexts::{Opened, selected};
 use core::ffi::{c_char, c_void};
-use gputrail::record::AgentAttributeKind;
-use gputrail::tool;
+use gputrail_record::AgentAttributeKind;
+use gputrail_tool;
 use gputrail_abi::{contained, given, kept};
 use logging::{LoggingCallback, log};
 use std::ptr::NonNull;

@@ -1,7 +1,7 @@
 //! Types of the API. The guide names the enumerators; their numbers are those of version 2.
 
-use gputrail::record::{CounterUsage, CounterValueType};
-use gputrail::tool::{self, Status as Of};
+use gputrail_record::{CounterUsage, CounterValueType};
+use gputrail_tool::{self as tool, Status as Of};
 use gputrail_abi::enumeration;
 
 enumeration! {

@@ -2,8 +2,8 @@
 //! runtime.
 
 use crate::types::{AgentHandle, Answer, Failure, Status};
-use gputrail::record::{Agent, AgentId};
-use gputrail::tool::{counting, describe};
+use gputrail_record::{Agent, AgentId};
+use gputrail_tool::{counting, describe};
 
 /// A device.
 #[derive(Copy, Clone, Debug)]

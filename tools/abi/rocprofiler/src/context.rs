@@ -11,9 +11,9 @@ use crate::types::{
 };
 use crate::{agents, intercept, settings, within};
 use core::ffi::c_void;
-use gputrail::record::{AgentId, CounterInvalid, CounterValue, CounterValueType, Nanos};
-use gputrail::tool;
-use gputrail::tool::counting::{CounterGroup, CountingMode, GroupOptions, GroupValue, Number};
+use gputrail_record::{AgentId, CounterInvalid, CounterValue, CounterValueType, Nanos};
+use gputrail_tool;
+use gputrail_tool::counting::{CounterGroup, CountingMode, GroupOptions, GroupValue, Number};
 use gputrail_abi::{given, lock};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -272,7 +272,7 @@ impl Context {
         self: &Arc<Self>,
         index: u32,
         kernel: &Arc<Flight>,
-    ) -> Answer<Option<gputrail::tool::counting::PoolEntry>> {
+    ) -> Answer<Option<gputrail_tool::counting::PoolEntry>> {
         let (of, planned) = (self.of(index)?, &self.plan.groups);
         let planned = &planned[index as usize];
         let mut data = lock(&of.data);

@@ -5,7 +5,7 @@ use crate::types::{
     AgentHandle, Answer, Failure, InfoCallback, InfoData, InfoKind, InfoUnion, MetricInfo, Status,
 };
 use core::ffi::{CStr, c_char, c_void};
-use gputrail::tool::counting::{self, Counter};
+use gputrail_tool::counting::{self, Counter};
 use gputrail_abi::kept;
 
 /// The device of an argument, or all of them.

@@ -9,10 +9,9 @@ use crate::types::{
 };
 use crate::{errors, settings, within};
 use core::ffi::{CStr, c_void};
-use gputrail::record::{
-    self, Completion, Domain, KernelDispatch, KernelId, Kind, Operation, QueueId,
+use gputrail_record::{self as record, Completion, Domain, KernelDispatch, KernelId, Kind, Operation, QueueId,
 };
-use gputrail::tool::{
+use gputrail_tool::{
     self, Buffer, BufferOptions, Callback, RecordFormat, Subscriber, describe, kernel_name,
     to_nanos,
 };

@@ -6,7 +6,7 @@
 use crate::types::{Answer, Failure, Settings, Status};
 use crate::{errors, rocprofiler_version_major, settings};
 use core::ffi::{CStr, c_void};
-use gputrail::tool::{Finaliser, Tool};
+use gputrail_tool::{Finaliser, Tool};
 use gputrail_abi::UserLibrary;
 use std::error::Error;
 use std::ptr::NonNull;
@@ -18,7 +18,7 @@ const TOOL_VARIABLE: &str = "ROCP_TOOL_LIB";
 /// Names a file with definitions of metrics.
 const METRICS_VARIABLE: &str = "ROCP_METRICS";
 
-gputrail::tool!(c"librocprofiler64", initialise);
+gputrail_tool::tool!(c"librocprofiler64", initialise);
 
 /// Whether gputrail is prepared, or why it is not.
 static PREPARED: OnceLock<Result<(), String>> = OnceLock::new();
@@ -67,7 +67,7 @@ fn define() {
     let Some(file) = std::env::var_os(METRICS_VARIABLE).filter(|file| !file.is_empty()) else {
         return;
     };
-    if let Err(error) = gputrail::tool::counting::add(&file.to_string_lossy()) {
+    if let Err(error) = gputrail_tool::counting::add(&file.to_string_lossy()) {
         // As gputrail tells of a definition that it refuses: the file, and the reason.
         eprintln!("gputrail: {}", error.text);
         errors::note(Failure::state(format!(

@@ -3,10 +3,10 @@
 
 use crate::flight;
 use crate::types::{Answer, Failure};
-use gputrail::collect::context::PoolOptions;
-use gputrail::record::AgentId;
-use gputrail::tool::Status as Of;
-use gputrail::tool::counting::{self, Counter, CounterPool, CounterSet, PoolEntry};
+use gputrail_collect::context::PoolOptions;
+use gputrail_record::AgentId;
+use gputrail_tool::Status as Of;
+use gputrail_tool::counting::{self, Counter, CounterPool, CounterSet, PoolEntry};
 use gputrail_abi::lock;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};

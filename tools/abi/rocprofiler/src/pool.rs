@@ -8,7 +8,7 @@ use crate::types::{
 use crate::within;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use gputrail::record::AgentId;
+use gputrail_record::AgentId;
 use gputrail_abi::lock;
 use std::sync::{Arc, Mutex};
 

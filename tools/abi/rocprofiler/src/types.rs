@@ -1,7 +1,7 @@
 //! Types of the API, laid out as in ROCm's `rocprofiler.h` 8.0, and those of HSA that they are made of.
 
 use core::ffi::{c_char, c_int, c_void};
-use gputrail::tool::{self, Status as Of};
+use gputrail_tool::{self as tool, Status as Of};
 use gputrail_abi::enumeration;
 
 enumeration! {

@@ -2,18 +2,18 @@
 
 use std::io;
 
-use crate::record::Nanos;
-use crate::record::ProcessId;
-use crate::record::number_map::NumberMap;
-use crate::trace::model::ProcessIndex;
-use crate::trace::model::{
+use gputrail_record::Nanos;
+use gputrail_record::ProcessId;
+use gputrail_record::number_map::NumberMap;
+use crate::model::ProcessIndex;
+use crate::model::{
     AgentIndex, CounterBlock, CounterDescription, CounterIndex, CounterValue, Parent, Stream,
     Track, TrackIndex, TrackKind,
 };
-use crate::trace::perfetto::counters::{OVER_TIME, described};
-use crate::trace::perfetto::schema::gpu_counter_descriptor::{GpuCounterGroup, GpuCounterSpec};
-use crate::trace::perfetto::schema::gpu_counter_event::gpu_counter::Value;
-use crate::trace::perfetto::schema::{GpuCounterDescriptor, GpuCounterEvent};
+use crate::perfetto::counters::{OVER_TIME, described};
+use crate::perfetto::schema::gpu_counter_descriptor::{GpuCounterGroup, GpuCounterSpec};
+use crate::perfetto::schema::gpu_counter_event::gpu_counter::Value;
+use crate::perfetto::schema::{GpuCounterDescriptor, GpuCounterEvent};
 
 /// Maximum number of counters.
 const MAX_COUNTERS: usize = 1 << 16;

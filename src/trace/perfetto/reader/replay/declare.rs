@@ -4,13 +4,13 @@ use std::io;
 
 use super::slices::{Content, Lane};
 use super::{MAX_NAME_BYTES, MAX_PROCESSES, Replaying};
-use crate::record::number_map::NumberMap;
-use crate::record::{ProcessId, ThreadId};
-use crate::trace::model::{Parent, Process, ProcessIndex, Track, TrackIndex, TrackKind};
-use crate::trace::perfetto::reader::check::rare;
-use crate::trace::perfetto::reader::tracks::{self, TrackId, TrackOf};
-use crate::trace::perfetto::reader::{Fields, Known, field};
-use crate::trace::perfetto::schema::{ProcessTree, TrackDescriptor};
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{ProcessId, ThreadId};
+use crate::model::{Parent, Process, ProcessIndex, Track, TrackIndex, TrackKind};
+use crate::perfetto::reader::check::rare;
+use crate::perfetto::reader::tracks::{self, TrackId, TrackOf};
+use crate::perfetto::reader::{Fields, Known, field};
+use crate::perfetto::schema::{ProcessTree, TrackDescriptor};
 
 /// Maximum number of tracks.
 const MAX_LANES: usize = 1 << 18;
@@ -313,7 +313,7 @@ const NOTES: &str = "gputrail";
 const CALL_ROWS: [&str; 2] = ["calls", "overlapping"];
 
 /// Whether a track is one of all domains or of one domain of markers: "markers", "markers: NCCL".
-pub(in crate::trace::perfetto::reader) fn is_own_track(name: &str, of: &str) -> bool {
+pub(in crate::perfetto::reader) fn is_own_track(name: &str, of: &str) -> bool {
     let rest = name.strip_prefix(of);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
 }

@@ -6,11 +6,11 @@ use super::declare::thread_of;
 use super::slices::{Content, Details, Form, OWN, Span, end, pass_on};
 use super::work::Enqueuing;
 use super::{MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_IDS, MAX_OPEN, Replaying, TOO_MANY_ARGUMENTS};
-use crate::record::{CorrelationId, ExternalId, Nanos};
-use crate::trace::arguments::Arguments;
-use crate::trace::model::{CounterValue, EventId, Value};
-use crate::trace::perfetto::reader::tracks::{TrackId, TrackOf};
-use crate::trace::perfetto::reader::{
+use gputrail_record::{CorrelationId, ExternalId, Nanos};
+use crate::arguments::Arguments;
+use crate::model::{CounterValue, EventId, Value};
+use crate::perfetto::reader::tracks::{TrackId, TrackOf};
+use crate::perfetto::reader::{
     AnnotationValue, EventKind, HostEvent, Known, PacketPosition, Text, TextId,
 };
 

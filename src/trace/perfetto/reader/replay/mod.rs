@@ -1,4 +1,4 @@
-//! Perfetto traces as producers of the [model](crate::trace::model).
+//! Perfetto traces as producers of the [model](crate::model).
 //!
 //! This works for all traces. Traces of gputrail come back as they were before they were written. In traces of other
 //! programs, slices of threads are calls, and render stages are work; their events are brought into the order of their
@@ -31,15 +31,15 @@ use super::findings::{Findings, PacketPosition};
 use super::texts::TextId;
 use super::tracks::TrackId;
 use super::{HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
-use crate::record::number_map::NumberMap;
-use crate::record::{Kind, Nanos, ProcessId, ThreadId};
-use crate::trace::model::{
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{Kind, Nanos, ProcessId, ThreadId};
+use crate::model::{
     self, Agent, AgentIndex, Consumer, Loss, ProcessIndex, Producer, QueueIndex, SamplerIndex,
     StackFrame, Stream, SystemClocks, TraceHeader,
 };
-use crate::trace::perfetto::samples;
-use crate::trace::perfetto::schema::gpu_counter_event::GpuCounter;
-use crate::trace::perfetto::schema::{
+use crate::perfetto::samples;
+use crate::perfetto::schema::gpu_counter_event::GpuCounter;
+use crate::perfetto::schema::{
     BuiltinClock, ClockSnapshot, GpuCounterEvent, GpuInfo, PcSamples, SystemInfo, ThreadDescriptor,
     TraceAttributes, TraceStats, TraceUuid, gpu_info, trace_attributes,
 };
@@ -73,7 +73,7 @@ const MAX_PROCESSES: usize = 1 << 16;
 /// Bytes of events of other programs that wait for earlier ones.
 const WINDOW_BYTES: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 /// The title of a device that a recording does not describe.
-pub(in crate::trace::perfetto) const UNKNOWN_DEVICE: &str = "unknown device";
+pub(in crate::perfetto) const UNKNOWN_DEVICE: &str = "unknown device";
 
 /// A queue: its process, its agent and its name in the trace.
 type QueueKey = (ProcessIndex, AgentIndex, TextId);
@@ -547,7 +547,7 @@ fn packets_of_kind(kind: u32) -> String {
 }
 
 /// The short name of a device of the trace.
-pub(super) fn title(gpu: &gpu_info::Gpu, index: u32) -> String {
+pub fn title(gpu: &gpu_info::Gpu, index: u32) -> String {
     let value = |key: &str| {
         let mut more = gpu.extra_info.iter();
         let found = more.find(|entry| entry.key.as_deref() == Some(key));

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::WINDOW_BYTES;
 use super::host::Moment;
-use crate::record::Nanos;
+use gputrail_record::Nanos;
 
 /// Events that wait for earlier ones. Events with equal times keep their order.
 #[derive(Debug, Default)]

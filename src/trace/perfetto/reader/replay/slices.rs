@@ -3,15 +3,15 @@
 use std::io;
 
 use super::labels::Labels;
-use crate::record::number_map::NumberMap;
-use crate::record::{CorrelationId, ExternalId, Kind, Nanos, ThreadId};
-use crate::trace::arguments::Arguments;
-use crate::trace::model::nesting::{Nested, Nesting, Step};
-use crate::trace::model::{
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{CorrelationId, ExternalId, Kind, Nanos, ThreadId};
+use crate::arguments::Arguments;
+use crate::model::nesting::{Nested, Nesting, Step};
+use crate::model::{
     Argument, Call, Consumer, CounterValue, EventId, FlowPoint, Instant, Loss, Note, ProcessIndex,
     Slice, SliceEnd, TrackIndex, Value,
 };
-use crate::trace::perfetto::reader::tracks::CounterProperties;
+use crate::perfetto::reader::tracks::CounterProperties;
 
 /// The category of instants about the recording.
 pub(super) const OWN: &str = "gputrail";

@@ -2,16 +2,16 @@
 
 use std::io;
 
-use crate::record::number_map::NumberMap;
-use crate::record::{Nanos, ProcessId};
-use crate::trace::model::{
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{Nanos, ProcessId};
+use crate::model::{
     Parent, ProcessIndex, StackFrame, StackIndex, StackSamples, Stream, Track, TrackIndex,
     TrackKind,
 };
-use crate::trace::perfetto::reader::{Fields, field};
-use crate::trace::perfetto::schema::ThreadDescriptor;
-use crate::trace::perfetto::schema::field::streaming_profile_packet as profile;
-use crate::trace::perfetto::stacks::INVENTED;
+use crate::perfetto::reader::{Fields, field};
+use crate::perfetto::schema::ThreadDescriptor;
+use crate::perfetto::schema::field::streaming_profile_packet as profile;
+use crate::perfetto::stacks::INVENTED;
 
 /// Maximum number of sequences with samples.
 const MAX_SEQUENCES: usize = 1 << 12;

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::MAX_NAME_BYTES;
-use crate::record::{SynchronizationType, TransferKind};
-use crate::trace::arguments::Arguments;
-use crate::trace::model::{Launch, Resources, StageId, Value, WorkKind};
-use crate::trace::perfetto::reader::{FieldValue, Fields, Text, WorkEvent};
-use crate::trace::perfetto::schema::field::gpu_render_stage_event::{
+use gputrail_record::{SynchronizationType, TransferKind};
+use crate::arguments::Arguments;
+use crate::model::{Launch, Resources, StageId, Value, WorkKind};
+use crate::perfetto::reader::{FieldValue, Fields, Text, WorkEvent};
+use crate::perfetto::schema::field::gpu_render_stage_event::{
     self as stage, compute_kernel_launch, dim3, extra_compute_arg,
 };
-use crate::trace::perfetto::schema::field::{
+use crate::perfetto::schema::field::{
     interned_compute_kernel as kernel, interned_gpu_render_stage_specification as specification,
 };
 

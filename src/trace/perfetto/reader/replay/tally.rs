@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::trace::perfetto::reader::PacketPosition;
+use crate::perfetto::reader::PacketPosition;
 
 /// Maximum number of reasons that are distinguished.
 const MAX_REASONS: usize = 128;

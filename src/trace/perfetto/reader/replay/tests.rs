@@ -5,26 +5,26 @@ use std::io;
 use prost::Message;
 
 use super::{MAX_NAME_BYTES, Replay, Replayed};
-use crate::record::Nanos;
-use crate::trace::model::{
+use gputrail_record::Nanos;
+use crate::model::{
     Consumer, CounterValue, Instant, Process, ProcessIndex, Producer, Slice, StackFrame,
     StackIndex, StackSamples, Track, TrackIndex, Work,
 };
-use crate::trace::perfetto::schema::debug_annotation::{self, Value};
-use crate::trace::perfetto::schema::field::{
+use crate::perfetto::schema::debug_annotation::{self, Value};
+use crate::perfetto::schema::field::{
     self, debug_annotation as annotation, track_event as event,
 };
-use crate::trace::perfetto::schema::gpu_counter_descriptor::GpuCounterSpec;
-use crate::trace::perfetto::schema::gpu_counter_event::{GpuCounter, gpu_counter};
-use crate::trace::perfetto::schema::gpu_render_stage_event::ExtraData;
-use crate::trace::perfetto::schema::trace_packet::Data;
-use crate::trace::perfetto::schema::{
+use crate::perfetto::schema::gpu_counter_descriptor::GpuCounterSpec;
+use crate::perfetto::schema::gpu_counter_event::{GpuCounter, gpu_counter};
+use crate::perfetto::schema::gpu_render_stage_event::ExtraData;
+use crate::perfetto::schema::trace_packet::Data;
+use crate::perfetto::schema::{
     DebugAnnotation, GpuCounterDescriptor, GpuCounterEvent, GpuRenderStageEvent, InternedData,
     InternedString, ProcessDescriptor, StreamingProfilePacket, ThreadDescriptor, Trace,
     TracePacket, TrackDescriptor, TrackEvent, track_event,
 };
-use crate::trace::perfetto::stacks::INVENTED;
-use crate::trace::perfetto::wire::Encoder;
+use crate::perfetto::stacks::INVENTED;
+use crate::perfetto::wire::Encoder;
 
 /// The sequence of all packets.
 const SEQUENCE: u32 = 1;
@@ -62,7 +62,7 @@ impl Consumer for Lines {
         let name = slice.name.split_at(slice.name.len().min(8)).0;
         self.lines.push(format!("slice {name}"));
         for argument in slice.arguments {
-            if let crate::trace::model::Value::Text(text) = argument.value {
+            if let crate::model::Value::Text(text) = argument.value {
                 self.argument_bytes += text.len();
             }
         }
@@ -231,7 +231,7 @@ fn samples_of_stacks_without_a_time_are_counted() {
         ..ThreadDescriptor::default()
     };
     let interned = InternedData {
-        callstacks: vec![crate::trace::perfetto::schema::Callstack {
+        callstacks: vec![crate::perfetto::schema::Callstack {
             iid: Some(1),
             frame_ids: Vec::new(),
         }],

@@ -8,16 +8,16 @@ use super::{
     MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_IDS, MAX_WAITING, Replaying, TOO_MANY_ARGUMENTS,
     UNKNOWN_DEVICE,
 };
-use crate::record::{ContextId, CorrelationId, Domain, Nanos, ProcessId, ThreadId};
-use crate::trace::arguments::Arguments;
-use crate::trace::model;
-use crate::trace::model::{
+use gputrail_record::{ContextId, CorrelationId, Domain, Nanos, ProcessId, ThreadId};
+use crate::arguments::Arguments;
+use crate::model;
+use crate::model::{
     Agent, AgentIndex, Argument, EventId, Launch, ProcessIndex, Queue, QueueIndex, Stage, Value,
     Work, WorkSamples,
 };
-use crate::trace::perfetto::reader::{FieldValue, Fields, WorkEvent};
-use crate::trace::perfetto::schema::field::gpu_render_stage_event::{self as stage, extra_data};
-use crate::trace::perfetto::schema::field::{
+use crate::perfetto::reader::{FieldValue, Fields, WorkEvent};
+use crate::perfetto::schema::field::gpu_render_stage_event::{self as stage, extra_data};
+use crate::perfetto::schema::field::{
     interned_gpu_render_stage_specification as specification, interned_graphics_context as context,
 };
 

@@ -4,7 +4,7 @@ use super::record::{ActivityRecord, Environment as Record};
 use super::sink;
 use super::translate::nanos;
 use crate::objects;
-use gputrail::record::{AgentId, Environment, EnvironmentKind, Ticks};
+use gputrail_record::{AgentId, Environment, EnvironmentKind, Ticks};
 
 /// The readings of one agent at one time.
 struct Readings {

@@ -4,7 +4,7 @@ use super::kind::ActivityKind;
 use crate::counting::engine;
 use crate::result::{Answer, CUptiResult};
 use crate::sampling;
-use gputrail::record::ContextId;
+use gputrail_record::ContextId;
 
 /// Whether records of `kind` come from there.
 pub fn has(kind: ActivityKind) -> bool {

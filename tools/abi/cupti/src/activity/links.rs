@@ -3,8 +3,8 @@
 use super::record::{ActivityRecord, NvLink3, Pcie, PcieAttributes};
 use super::sink;
 use crate::objects;
-use gputrail::record::{Agent, Link, LinkKind};
-use gputrail::tool::{agent_links, describe, string};
+use gputrail_record::{Agent, Link, LinkKind};
+use gputrail_tool::{agent_links, describe, string};
 
 /// A device of [`NvLink3`] is a GPU (`CUPTI_DEV_TYPE_GPU`).
 const GPU: u32 = 1;

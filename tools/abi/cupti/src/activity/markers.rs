@@ -7,8 +7,8 @@ use super::translate::nanos;
 use super::wanted::is_anywhere;
 use crate::text;
 use core::ffi::c_char;
-use gputrail::record::{Marker, MarkerKind, PayloadKind, StringId, ThreadId};
-use gputrail::tool::string;
+use gputrail_record::{Marker, MarkerKind, PayloadKind, StringId, ThreadId};
+use gputrail_tool::string;
 use std::collections::HashMap;
 
 /// `CUPTI_ACTIVITY_FLAG_MARKER_INSTANTANEOUS`, `_START` and `_END`

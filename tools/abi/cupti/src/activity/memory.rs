@@ -4,8 +4,8 @@ use super::record::{ActivityRecord, Memory};
 use super::sink;
 use super::translate::nanos;
 use crate::objects;
-use gputrail::record::{Allocation, AllocationOperation, Context, ContextId};
-use gputrail::tool::describe;
+use gputrail_record::{Allocation, AllocationOperation, Context, ContextId};
+use gputrail_tool::describe;
 use std::collections::HashMap;
 
 /// An allocation in the units of records: gputrail may have ended when its record is put.

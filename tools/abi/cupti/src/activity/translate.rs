@@ -11,13 +11,13 @@ use super::wanted::{self, is_anywhere, is_in};
 use crate::objects::{self, stream_id};
 use crate::{callback, text};
 use core::ffi::c_char;
-use gputrail::record::{
+use gputrail_record::{
     AgentId, Allocation, Api, ChildKernel, CorrelationId, DeviceTime, Environment,
     ExternalCorrelation, Header, KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind,
     MemorySet, Nanos, Overhead, OverheadKind, Preemption, RecordRef, Synchronization,
     SynchronizationType, Ticks, TransferKind, UnifiedMemoryCounter, WorkHeader, WorkId,
 };
-use gputrail::tool::{Batch, WorkTimes, device_time_to_nanos, to_nanos};
+use gputrail_tool::{Batch, WorkTimes, device_time_to_nanos, to_nanos};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -306,7 +306,7 @@ impl Translator {
 }
 
 /// Calls `put` with the record, if it is an `R`.
-fn each<R: gputrail::record::Record>(record: RecordRef<'_>, put: impl FnOnce(&R)) {
+fn each<R: gputrail_record::Record>(record: RecordRef<'_>, put: impl FnOnce(&R)) {
     if let Some(record) = record.read::<R>() {
         put(&record);
     }
@@ -326,7 +326,7 @@ fn latency(times: WorkTimes) -> (u64, u64) {
 }
 
 fn is_asynchronous(header: Header) -> bool {
-    header.flags & gputrail::record::flags::ASYNCHRONOUS != 0
+    header.flags & gputrail_record::flags::ASYNCHRONOUS != 0
 }
 
 fn signed(number: u32) -> i32 {

@@ -1,7 +1,7 @@
 //! The kinds of records that the program has enabled: everywhere, and in single contexts, which supersedes that.
 
 use super::kind::ActivityKind;
-use gputrail::record::ContextId;
+use gputrail_record::ContextId;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -4,9 +4,9 @@
 
 use crate::objects::{self, CUdevice};
 use crate::result::{Answer, CUptiResult};
-use gputrail::record::{AgentId, CounterUsage};
-use gputrail::tool::counting::{Counter, counters, metric_parts};
-use gputrail::tool::{self, Status};
+use gputrail_record::{AgentId, CounterUsage};
+use gputrail_tool::counting::{Counter, counters, metric_parts};
+use gputrail_tool::{self as tool, Status};
 use gputrail_abi::lock;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

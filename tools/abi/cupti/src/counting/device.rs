@@ -3,8 +3,8 @@
 use super::catalogue;
 use crate::objects::{self, CUdevice};
 use crate::result::{Answer, CUptiResult};
-use gputrail::record::{AgentAttributeKind, AgentId, Link, LinkKind};
-use gputrail::tool::{agent_attribute, agent_links};
+use gputrail_record::{AgentAttributeKind, AgentId, Link, LinkKind};
+use gputrail_tool::{agent_attribute, agent_links};
 
 /// The value of an attribute.
 pub enum Attribute {

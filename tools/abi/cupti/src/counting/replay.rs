@@ -2,8 +2,8 @@
 
 use crate::result::{Answer, CUptiResult};
 use core::ffi::{CStr, c_char, c_int, c_void};
-use gputrail::record::Domain;
-use gputrail::tool::{Callback, Context, Subscriber, operation};
+use gputrail_record::Domain;
+use gputrail_tool::{Callback, Context, Subscriber, operation};
 use gputrail_abi::{kept, lock};
 use std::sync::Mutex;
 

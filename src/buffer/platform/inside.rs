@@ -1,0 +1,102 @@
+//! Protection of the recorded program: its threads are cancelled, interrupted by signals and forked, and a panic in our
+//! code must not reach it.
+
+use std::cell::Cell;
+use std::fmt::{Arguments, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+
+/// Runs `work` and contains any panic in it.
+#[inline(always)]
+pub fn contain(work: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+        // The payload may panic when it is dropped.
+        std::mem::forget(panic);
+    }
+}
+
+/// A reader of messages: returns whether it has taken one.
+pub(crate) type MessageReader = fn(&str) -> bool;
+
+/// The reader that is asked before a message is written.
+static READER: OnceLock<MessageReader> = OnceLock::new();
+
+/// Has `reader` asked for each message from now on. There is one in the process; a second one is not taken.
+pub fn set_message_reader(reader: MessageReader) {
+    let _ = READER.set(reader);
+}
+
+/// Writes a line to the program's standard error, unless a tool reads messages. Unlike `eprintln` it takes no lock: a forked
+/// child may have inherited that lock from a thread that does not exist in it.
+pub fn message(text: Arguments<'_>) {
+    let mut line = String::from("gputrail: ");
+    let start = line.len();
+    let _ = writeln!(line, "{text}");
+    let _uncancelled = Uncancelled::begin();
+    if let Some(reader) = READER.get()
+        && reader(&line[start..])
+    {
+        return;
+    }
+    // Errors are ignored: standard error may be closed.
+    // SAFETY: the buffer is valid for its length.
+    let _ = unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
+}
+
+/// Disables cancellation of the calling thread while it lives: a pthread_cancel takes effect at the next
+/// cancellation point after the last of them was dropped, in any order.
+///
+/// The system calls that we make are cancellation points, and cancellation unwinds the stack. Unwinding our frames
+/// would leave locks held, and unwinding through `catch_unwind` ends the program.
+pub struct Uncancelled {
+    /// Not `Send`: it belongs to its thread.
+    _here: std::marker::PhantomData<*const ()>,
+}
+
+thread_local! {
+    /// How many of them the thread has, and its state before the first.
+    static UNCANCELLED: Cell<(u32, i32)> = const { Cell::new((0, 0)) };
+}
+
+#[cfg(target_os = "linux")]
+unsafe extern "C" {
+    // <pthread.h>
+    fn pthread_setcancelstate(state: i32, before: *mut i32) -> i32;
+}
+
+/// Sets whether the calling thread may be cancelled, and returns what held before.
+fn set_cancellation(state: i32) -> i32 {
+    let mut before = state;
+    #[cfg(target_os = "linux")]
+    // SAFETY: a state that there is, and a place for the one before.
+    unsafe {
+        pthread_setcancelstate(state, &mut before)
+    };
+    before
+}
+
+impl Uncancelled {
+    #[inline]
+    pub fn begin() -> Uncancelled {
+        const PTHREAD_CANCEL_DISABLE: i32 = 1;
+        let (depth, before) = UNCANCELLED.get();
+        UNCANCELLED.set(match depth {
+            0 => (1, set_cancellation(PTHREAD_CANCEL_DISABLE)),
+            _ => (depth + 1, before),
+        });
+        Uncancelled {
+            _here: std::marker::PhantomData,
+        }
+    }
+}
+
+impl Drop for Uncancelled {
+    #[inline]
+    fn drop(&mut self) {
+        let (depth, before) = UNCANCELLED.get();
+        UNCANCELLED.set((depth - 1, before));
+        if depth == 1 {
+            set_cancellation(before);
+        }
+    }
+}

@@ -1,4 +1,0 @@
-//! Machine code of devices: code objects, symbols and source lines, and samples counted by address.
-
-pub mod aggregate;
-pub mod symbols;

@@ -1,0 +1,47 @@
+//! The recorded process: its threads, who wants what, and where records go.
+//!
+//! A source calls this room at each API call. [`process`] finds the calling thread's state, [`switchboard`] says who
+//! wants the call, [`correlation`] gives it ids, and a lane of [`buffer`](crate::buffer) takes its records. Tools
+//! configure services through [`context`]; `gputrail record` reaches the process through [`session`].
+
+#[allow(unused_imports)]
+pub(crate) use crate as collect;
+#[allow(unused_imports)]
+pub(crate) use gputrail_record as record;
+#[allow(unused_imports)]
+pub(crate) use gputrail_buffer as buffer;
+#[allow(unused_imports)]
+pub(crate) use gputrail_buffer::clock;
+#[allow(unused_imports)]
+pub(crate) use gputrail_buffer::platform;
+#[allow(unused_imports)]
+pub(crate) use gputrail_capture as capture;
+#[allow(unused_imports)]
+pub(crate) use gputrail_code as code;
+#[allow(unused_imports)]
+pub(crate) use gputrail_counters as counters;
+
+pub mod agents;
+pub mod attributes;
+pub mod context;
+pub mod correlation;
+pub mod counting;
+pub mod delivering;
+pub mod exit;
+pub mod external;
+pub mod marker;
+pub mod notify;
+pub mod operations;
+pub mod outstanding;
+pub mod process;
+mod rank;
+pub mod recorder;
+pub mod sampling;
+pub mod scope;
+#[cfg(target_os = "linux")]
+pub mod session;
+pub(crate) mod session_switch;
+pub mod source;
+pub mod switchboard;
+pub mod times;
+pub mod unified_memory;

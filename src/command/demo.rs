@@ -1,0 +1,239 @@
+//! `gputrail demo`: records a workload on the simulated GPU.
+//!
+//! Without tools it is simulated here, in virtual time. Tools talk to the injected library, so that with tools the workload
+//! runs there, in a process of its own that is recorded like any other program.
+
+use crate::cli::{Cli, Command, Demo, Replay, RunDemo};
+use crate::figures::count;
+use crate::library::{Carried, FILE_NAME};
+use crate::output::{Output, WORKSHOP_PREFIX, folder_of, refuse_older};
+use crate::ranks::Job;
+use crate::signals::Signals;
+use crate::summary_text::Known;
+use crate::trace::{self, Order};
+use crate::{Failure, private_dir, record, say, summary_text};
+use anyhow::{Context, anyhow};
+use clap::Parser;
+use gputrail_capture::Writer;
+use gputrail_buffer::clock::TickSource;
+use gputrail_collect::recorder::{Recorder, RecorderOptions};
+use gputrail_collect::scope::{self, Scope};
+use gputrail_collect::session::SESSION_VARIABLE;
+use gputrail_convert::deliver_tables;
+use gputrail_sources::sim;
+use libloading::os::unix::Library;
+use std::ffi::{CStr, OsStr, c_char, c_void};
+use std::path::Path;
+
+/// Runs the command; the result is the exit code.
+pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
+    if !arguments.tool.is_empty() || arguments.counting.replay == Replay::Application {
+        if arguments.second_device != sim::ARCHITECTURE {
+            return Err(anyhow!(
+                "--second-device: {} is not for --replay application",
+                arguments.second_device
+            )
+            .into());
+        }
+        if arguments.time_slice.is_some() {
+            return Err(anyhow!("--time-slice is not for --replay application").into());
+        }
+        return run_with_tools(arguments, carried);
+    }
+    if let Some(ranks) = arguments.ranks {
+        return write_ranks(&arguments, ranks);
+    }
+    let output = Output::named(&arguments.output)?;
+    let signals = Signals::take().context("cannot take signals")?;
+    let workshop = output.workshop()?;
+    output.ends_at_once(signals, workshop.path());
+    let path = output.path(std::process::id())?;
+    let capture = workshop.path().join("demo.gputrail");
+    record_here(&capture, &arguments)?;
+    let made = Order {
+        captures: std::slice::from_ref(&capture),
+        output: &output,
+        path: &path,
+        workshop: workshop.path(),
+        contents: arguments.contents,
+        captures_may_go: !arguments.capture,
+    }
+    .make()
+    .context("the trace could not be made")?;
+    if arguments.capture {
+        let kept = trace::keep_file(&capture, &made.path.with_extension("gputrail"))?;
+        if !arguments.quiet {
+            say!("capture kept in {}", kept.display());
+        }
+    }
+    if !arguments.quiet {
+        let choice = arguments.counting.choice()?;
+        let known = Known {
+            counters: choice.as_ref(),
+            ..Known::default()
+        };
+        summary_text::print(&made, &known);
+    }
+    Ok(0)
+}
+
+/// Writes profiles of many ranks.
+fn write_ranks(arguments: &Demo, ranks: u64) -> Result<u8, Failure> {
+    let job = Job {
+        ranks,
+        steps: arguments.steps,
+        seed: arguments.seed,
+    };
+    // The default name is that of a trace.
+    let path = match Path::new(&arguments.output) {
+        path if path.extension() == Some("pftrace".as_ref()) => Path::new("job"),
+        path => path,
+    };
+    if path.is_dir() {
+        let is_profile = |name: &str| name.starts_with("rank") && name.ends_with(".json.gz");
+        let names: Vec<String> = (0..ranks).map(|rank| job.file_name(rank)).collect();
+        refuse_older(path, is_profile, |old| {
+            names.iter().any(|name| old == &**name)
+        })?;
+    }
+    let (signals, beside) = (
+        Signals::take().context("cannot take signals")?,
+        folder_of(path),
+    );
+    let workshop = private_dir::create_in(beside, WORKSHOP_PREFIX)
+        .with_context(|| format!("the directory {} cannot be written", beside.display()))?;
+    let ends_at_once = signals.end_at_once(workshop.path());
+    let made = workshop.path().join("profiles");
+    std::fs::create_dir(&made).context("the profiles cannot be written")?;
+    job.write(&made).context("the profiles cannot be written")?;
+    drop(ends_at_once);
+    deliver_tables(&made, path).with_context(|| format!("cannot write {}", path.display()))?;
+    if !arguments.quiet {
+        for (rank, why) in job.slow() {
+            say!("rank {rank} is slow: {why}");
+        }
+        say!("profiles of {}: {}", count(ranks, "rank"), path.display());
+    }
+    Ok(0)
+}
+
+/// Records the workload in a process with the tools.
+fn run_with_tools(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
+    let ourselves = std::env::current_exe().context("cannot find this command again")?;
+    let numbers = [arguments.seed, arguments.steps].map(|number| number.to_string());
+    let words = [
+        OsStr::new("gputrail"),
+        OsStr::new("record"),
+        OsStr::new("--"),
+    ];
+    let words = words
+        .into_iter()
+        .chain([ourselves.as_os_str(), OsStr::new("run-demo")]);
+    let words = words.chain(numbers.iter().map(OsStr::new));
+    let Ok(Cli {
+        command: Command::Record(mut record),
+    }) = Cli::try_parse_from(words)
+    else {
+        unreachable!("these are a program and its arguments");
+    };
+    record.is_demo = true;
+    if let Some(request) = arguments.sampling() {
+        record.sampling.pc_sampling = Some(request.method);
+        record.sampling.interval = Some((request.interval, request.unit));
+    }
+    record.counting = arguments.counting;
+    record.environment_period = arguments.environment_period;
+    record.scope.kinds = arguments.kinds;
+    record.output = Some(arguments.output);
+    record.tool = arguments.tool;
+    record.capture = arguments.capture;
+    record.contents = arguments.contents;
+    record.quiet = arguments.quiet;
+    record::run(*record, carried)
+}
+
+type Run = unsafe extern "C" fn(*const Options, *mut c_void) -> i32;
+type LastError = unsafe extern "C" fn(*mut c_char, usize) -> i32;
+
+/// `gputrail_simulation_options`.
+#[repr(C)]
+struct Options {
+    size: usize,
+    seed: u64,
+    steps: u64,
+}
+
+/// `gputrail run-demo`: runs the workload by the injected library of the recording that this process is in.
+pub fn run_here(arguments: &RunDemo) -> Result<u8, Failure> {
+    let session = std::env::var_os(SESSION_VARIABLE).context("this process is not recorded")?;
+    let path = Path::new(&session).join(FILE_NAME);
+    // SAFETY: the injected library, which is never unloaded.
+    let library = unsafe { Library::open(Some(&path), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+    let library = library.with_context(|| format!("cannot open {}", path.display()))?;
+    // SAFETY: the library's functions of these names have these types.
+    let functions = unsafe {
+        let run = library.get::<Run>("gputrail_simulation_run");
+        run.and_then(|run| Ok((run, library.get::<LastError>("gputrail_last_error")?)))
+    };
+    let (run, last_error) = functions.context("the library is of another version")?;
+    let options = Options {
+        size: size_of::<Options>(),
+        seed: arguments.seed,
+        steps: arguments.steps,
+    };
+    // SAFETY: a structure of this size; no report is wanted.
+    if unsafe { run(&options, std::ptr::null_mut()) } != 0 {
+        let mut text = [0; 1024];
+        // SAFETY: room for that many bytes.
+        unsafe { last_error(text.as_mut_ptr(), text.len()) };
+        // SAFETY: the function ends its text with a 0.
+        let text = unsafe { CStr::from_ptr(text.as_ptr()) };
+        return Err(anyhow!("{}", text.to_string_lossy()).into());
+    }
+    Ok(0)
+}
+
+/// A sampling configuration of the simulated devices by another process, to try out that case: `host-trap,20us`.
+const ELSEWHERE: &str = "GPUTRAIL_DEMO_SAMPLED_ELSEWHERE";
+
+fn record_here(capture: &std::path::Path, arguments: &Demo) -> Result<(), Failure> {
+    let options = RecorderOptions {
+        ticks: TickSource::Virtual,
+        scope: Scope {
+            kinds: arguments.kinds.clone(),
+            sampling: arguments.sampling(),
+            counters: arguments.counting.choice()?,
+            environment_period: arguments.environment_period,
+            ..Scope::default()
+        },
+        aggregate_samples: arguments.aggregate_samples,
+        ..RecorderOptions::default()
+    };
+    let header = Recorder::file_header(options.ticks, sim::Demo::PROCESS);
+    let writer = Writer::create(capture, &header)
+        .with_context(|| format!("cannot write {}", capture.display()))?;
+    let recorder = Recorder::start(&options, None, writer).map_err(|error| anyhow!(error))?;
+    let demo = sim::Demo {
+        seed: arguments.seed,
+        steps: arguments.steps,
+    };
+    let simulation = demo.prepare(&recorder);
+    recorder.open_gate();
+    if let Ok(text) = std::env::var(ELSEWHERE) {
+        let request = scope::sampling(&text).with_context(|| format!("{ELSEWHERE} is wrong"))?;
+        for agent in simulation.agents() {
+            simulation.sampled_elsewhere(agent, Some(request));
+        }
+    }
+    if let Some(second) = simulation.agents().get(1) {
+        simulation.counts_as(*second, &arguments.second_device);
+    }
+    if let Some(slice) = arguments.time_slice {
+        simulation.time_slice(slice);
+    }
+    simulation.run().map_err(|error| anyhow!(error))?;
+    recorder
+        .finish()
+        .map_err(|(error, lost)| anyhow!("{error}; lost: {}", count(lost, "record")))?;
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! Formatting of numbers for people.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gputrail_record::Nanos;
+pub use gputrail_record::{count, grouped};
+
+/// The time with three digits and a unit.
+pub fn time(time: Nanos) -> String {
+    let nanos = time.0 as f64;
+    let (value, unit) = match time.0 {
+        0..1_000 => return format!("{} ns", time.0),
+        1_000..1_000_000 => (nanos / 1e3, "us"),
+        1_000_000..1_000_000_000 => (nanos / 1e6, "ms"),
+        _ => (nanos / 1e9, "s"),
+    };
+    let decimals = if value < 9.995 {
+        2
+    } else {
+        usize::from(value < 99.95)
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+pub fn bytes(number: u64) -> String {
+    let value = number as f64;
+    match number {
+        0..1_000 => count(number, "byte"),
+        1_000..1_000_000 => format!("{:.0} kB", value / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", value / 1e6),
+        _ => format!("{:.2} GB", value / 1e9),
+    }
+}
+
+/// The name, shortened in the middle to at most `most` characters.
+pub fn shortened(name: &str, most: usize) -> String {
+    let characters: Vec<char> = name.chars().collect();
+    if characters.len() <= most {
+        return name.to_owned();
+    }
+    let tail = (most - 2) / 2;
+    let head = most - 2 - tail;
+    let part = |characters: &[char]| characters.iter().collect::<String>();
+    format!(
+        "{}..{}",
+        part(&characters[..head]),
+        part(&characters[characters.len() - tail..])
+    )
+}
+
+/// The names, each shortened to at most `most` characters. Names that differ stay different: those that would look the same
+/// show the part by which they differ, and a number if that does not suffice.
+pub fn shortened_apart<'n>(names: impl IntoIterator<Item = &'n str>, most: usize) -> Vec<String> {
+    let names: Vec<&str> = names.into_iter().collect();
+    let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for name in names.iter().copied().collect::<BTreeSet<_>>() {
+        alike.entry(shortened(name, most)).or_default().push(name);
+    }
+    let mut taken: BTreeSet<String> = alike.keys().cloned().collect();
+    let mut known = BTreeMap::new();
+    for (short, group) in &alike {
+        if let [only] = group[..] {
+            known.insert(only, short.clone());
+            continue;
+        }
+        let same = group.windows(2).map(|two| same_beginning(two[0], two[1]));
+        let same = same.min().unwrap_or(0);
+        for name in group {
+            let wanted = shortened_around(name, same, most);
+            let numbered = (2..).map(|number| {
+                let end = format!("~{number}");
+                shortened(&wanted, most - end.len()) + &end
+            });
+            let mut texts = std::iter::once(wanted.clone()).chain(numbered);
+            let free = texts.find(|text| !taken.contains(text));
+            let free = free.unwrap_or(wanted);
+            taken.insert(free.clone());
+            known.insert(*name, free);
+        }
+    }
+    let texts = names.iter().map(|name| known.get(name).cloned());
+    texts.map(Option::unwrap_or_default).collect()
+}
+
+/// The number of characters with which both names begin.
+fn same_beginning(one: &str, other: &str) -> usize {
+    let pairs = one.chars().zip(other.chars());
+    pairs.take_while(|(one, other)| one == other).count()
+}
+
+/// The name, shortened to at most `most` characters: its beginning, the part from the character `place` on, and its end.
+fn shortened_around(name: &str, place: usize, most: usize) -> String {
+    /// Characters ahead of the place.
+    const AHEAD: usize = 3;
+    let characters: Vec<char> = name.chars().collect();
+    let part = most.saturating_sub(4) / 3;
+    let from = place.saturating_sub(AHEAD).max(part);
+    let text = |characters: &[char]| characters.iter().collect::<String>();
+    let head = text(&characters[..part.min(characters.len())]);
+    let rest = characters.get(from..).unwrap_or_default();
+    if rest.len() <= 2 * part + 2 {
+        return format!("{head}..{}", text(rest));
+    }
+    let tail = text(&rest[rest.len() - part..]);
+    format!("{head}..{}..{tail}", text(&rest[..part]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_for_people() {
+        assert_eq!(
+            ["0", "999", "1 000", "1 234 567"],
+            [0, 999, 1000, 1_234_567].map(grouped)[..]
+        );
+        let times = [
+            0,
+            999,
+            1_000,
+            12_345,
+            999_949,
+            1_500_000_000,
+            120_000_000_000,
+        ];
+        let expected = [
+            "0 ns", "999 ns", "1.00 us", "12.3 us", "1000 us", "1.50 s", "120 s",
+        ];
+        assert_eq!(times.map(|nanos| time(Nanos(nanos))), expected);
+        assert_eq!(
+            [1, 659, 577_343, 14_000_000].map(bytes),
+            ["1 byte", "659 bytes", "577 kB", "14.0 MB"]
+        );
+    }
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(shortened("short", 8), "short");
+        assert_eq!(shortened("a_very_long_kernel_name", 10), "a_ve..name");
+    }
+
+    #[test]
+    fn shortened_names_that_differ_stay_different() {
+        let long =
+            |middle: &str| format!("gemm_{}{middle}{}_kernel", "a".repeat(40), "b".repeat(40));
+        let names = [long("f16"), long("f32"), "short".to_owned(), long("f16")];
+        let texts = shortened_apart(names.iter().map(String::as_str), 26);
+        assert!(
+            texts.iter().all(|text| text.chars().count() <= 26),
+            "{texts:?}"
+        );
+        assert_eq!(texts[0], texts[3]);
+        assert!(
+            texts[0].contains("f16") && texts[1].contains("f32"),
+            "{texts:?}"
+        );
+        assert_eq!(texts[2], "short");
+        // Different in several places, and in one that no window shows.
+        let many: Vec<String> = (0..300)
+            .map(|number| {
+                format!(
+                    "{}{}{}{}",
+                    "a".repeat(40),
+                    number / 20,
+                    "b".repeat(40),
+                    number % 20
+                )
+            })
+            .map(|name| name + &"c".repeat(40))
+            .collect();
+        let texts = shortened_apart(many.iter().map(String::as_str), 26);
+        let different: BTreeSet<&String> = texts.iter().collect();
+        assert_eq!(different.len(), many.len());
+        assert!(
+            texts.iter().all(|text| text.chars().count() <= 26),
+            "{texts:?}"
+        );
+    }
+}

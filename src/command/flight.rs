@@ -1,0 +1,185 @@
+//! `gputrail record --flight-recorder`: how much is kept, the triggers that have it written out, and the traces that
+//! are made of these dumps while the program goes on.
+
+use crate::cli::{Contents, Record};
+use crate::figures::{count, time};
+use crate::output::Output;
+use crate::say;
+use crate::trace::{Made, Order};
+use gputrail_collect::scope;
+use gputrail_collect::session::{Flight, FlightDump, Size};
+use gputrail_record::Nanos;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// How much is kept.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// The latest records of each process, of this size.
+    Bytes(Size),
+    /// The records of this latest period, as far as the memory reaches.
+    Time(Duration),
+}
+
+impl FromStr for Keep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Keep, String> {
+        // A minute is `min` here, since `64m` is a size.
+        let keep = match text.ends_with('s') || text.ends_with("min") {
+            true => scope::time(text).ok().map(Keep::Time),
+            false => text.parse().ok().map(Keep::Bytes),
+        };
+        keep.ok_or_else(|| {
+            format!("`{text}` is neither a size, such as 64M, nor a time, such as 30s or 5min")
+        })
+    }
+}
+
+/// The signal that triggers a dump.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Trigger(pub libc::c_int);
+
+impl FromStr for Trigger {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Trigger, String> {
+        match text.strip_prefix("SIG").unwrap_or(text) {
+            "USR1" => Ok(Trigger(libc::SIGUSR1)),
+            "USR2" => Ok(Trigger(libc::SIGUSR2)),
+            _ => Err(format!("`{text}` is neither USR1 nor USR2")),
+        }
+    }
+}
+
+/// The flight recorder that the command line requests.
+pub struct Asked<'a> {
+    /// The settings of the session.
+    pub flight: Flight,
+    /// The maker of traces from its dumps.
+    pub traces: Traces<'a>,
+}
+
+/// Makes traces of dumps.
+pub struct Traces<'a> {
+    dumps: Receiver<FlightDump>,
+    output: &'a Output,
+    /// A private directory on the output's disk.
+    workshop: &'a Path,
+    contents: Contents,
+    keep: Option<Duration>,
+    quiet: bool,
+}
+
+impl<'a> Asked<'a> {
+    /// The flight recorder that `arguments` request, if any.
+    pub fn of(arguments: &Record, output: &'a Output, workshop: &'a Path) -> Option<Asked<'a>> {
+        let (sender, dumps) = channel();
+        let keep = match arguments.flight_recorder? {
+            Keep::Bytes(_) => None,
+            Keep::Time(time) => Some(time),
+        };
+        Some(Asked {
+            flight: Flight {
+                keep,
+                slow_call: arguments.slower_than,
+                max_dumps: arguments.dumps,
+                dumps: sender,
+            },
+            traces: Traces {
+                dumps,
+                output,
+                workshop,
+                contents: arguments.contents,
+                keep,
+                quiet: arguments.quiet,
+            },
+        })
+    }
+}
+
+impl Traces<'_> {
+    /// Makes a trace of each dump of the program `pid`, until the session has ended.
+    pub fn make(self, pid: u32) {
+        for dump in &self.dumps {
+            if let Some(failed) = &dump.failed {
+                say!("what was kept could not be written out: {failed}");
+            }
+            if let (Some(reach), Some(keep)) = (dump.reach, self.keep) {
+                let [reach, keep] = [reach, keep]
+                    .map(|span| time(Nanos(span.as_nanos().try_into().unwrap_or(u64::MAX))));
+                say!(
+                    "the memory reaches back {reach} of the {keep} that are asked for; --buffers makes more"
+                );
+            }
+            if dump.captures.is_empty() {
+                continue;
+            }
+            match self.trace(pid, &dump) {
+                Ok(made) if !self.quiet => {
+                    let older = match made.left_out {
+                        0 => String::new(),
+                        older => format!(" ({} left out)", count(older, "older event")),
+                    };
+                    say!("what happened last is in {}{older}", made.path.display());
+                }
+                Ok(_) => {}
+                Err(error) => say!(
+                    "the trace of dump {} could not be made: {error:#}",
+                    dump.number
+                ),
+            }
+            for capture in &dump.captures {
+                // If this fails, the directory is removed at the end.
+                let _ = std::fs::remove_file(capture);
+            }
+        }
+    }
+
+    fn trace(&self, pid: u32, dump: &FlightDump) -> anyhow::Result<Made> {
+        let of_all = match self.output.is_file() {
+            true => self.output.path(pid)?,
+            // No file can be put beside a device or a pipe.
+            false => PathBuf::from(format!("gputrail-{pid}.pftrace")),
+        };
+        let mut name = of_all.file_stem().unwrap_or_default().to_owned();
+        name.push(format!("-flight-{}.pftrace", dump.number));
+        let output = Output::beside(&of_all.with_file_name(name), "pftrace")?;
+        let path = output.path(pid)?;
+        let order = Order {
+            captures: &dump.captures,
+            output: &output,
+            path: &path,
+            workshop: self.workshop,
+            contents: self.contents,
+            captures_may_go: true,
+        };
+        order.make_from(dump.since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_much_is_kept_is_a_size_or_a_time() {
+        let keep = |text: &str| text.parse::<Keep>();
+        assert_eq!(keep("64M"), Ok(Keep::Bytes(Size(64 << 20))));
+        assert_eq!(keep("64m"), Ok(Keep::Bytes(Size(64 << 20))));
+        assert_eq!(keep("30s"), Ok(Keep::Time(Duration::from_secs(30))));
+        assert_eq!(keep("500ms"), Ok(Keep::Time(Duration::from_millis(500))));
+        assert_eq!(keep("5min"), Ok(Keep::Time(Duration::from_secs(300))));
+        assert!(keep("five").unwrap_err().contains("such as 64M"));
+        assert!(keep("5 weeks").is_err());
+    }
+
+    #[test]
+    fn signals_have_their_names() {
+        assert_eq!("USR2".parse(), Ok(Trigger(libc::SIGUSR2)));
+        assert_eq!("SIGUSR1".parse(), Ok(Trigger(libc::SIGUSR1)));
+        assert!("KILL".parse::<Trigger>().is_err());
+    }
+}

@@ -1,0 +1,655 @@
+//! `gputrail record`: runs a program with our OpenCL layer, and makes a trace of its recording.
+
+use crate::ahead::{Ahead, Running};
+use crate::cli::{Contents, Record, Replay, Sampling};
+use crate::control;
+use crate::figures::count;
+use crate::flight::{Asked, Keep};
+use crate::library::{self, Unpacked};
+use crate::output::Output;
+use crate::private_dir;
+use crate::program::{self, Program};
+use crate::signals::{self, Signals};
+use crate::summary_text::Known;
+use crate::trace::{self, Order, Parts};
+use crate::watch::Watch;
+use crate::{Carried, Failure, replay, sampling, say, summary_text, tools, view};
+use anyhow::{Context, anyhow};
+use gputrail_buffer::{Layout, Policy};
+use gputrail_collect::scope::{SCOPE_VARIABLE, Scope};
+use gputrail_collect::session::{
+    End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size, signal_name,
+};
+use gputrail_sources::{cuda, markers};
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Maximum number of processes recorded at a time; each takes memory for its pool.
+const PROCESSES: usize = 128;
+/// Maximum number of processes without a trace that are explained.
+const MAX_FINDINGS: usize = 5;
+/// Space kept free on the output's disk, so that a capture that has filled the disk can still note that. A disk without
+/// this space has none for a trace.
+const RESERVE: u64 = 256 << 10;
+
+/// The result of a recording.
+struct Recorded {
+    pid: u32,
+    status: ExitStatus,
+    /// The trace, if it was made while the program ran.
+    ahead: Option<(PathBuf, Parts)>,
+    finished: Finished,
+    /// The reasons why processes with OpenCL were not traced.
+    findings: Vec<String>,
+    /// Whether threads waited for memory.
+    lossless: bool,
+}
+
+/// Runs the command with the `carried` libraries; the result is the exit code.
+pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
+    let (buffers, policy) = match arguments.flight_recorder {
+        Some(Keep::Bytes(size)) => (size, Policy::Overwrite),
+        Some(Keep::Time(_)) => (arguments.buffers, Policy::Overwrite),
+        None => (arguments.buffers, arguments.policy),
+    };
+    let layout = Size::layout(buffers, arguments.buffer_size)
+        .map_err(|error| anyhow!("--buffers and --buffer-size: {error}"))?;
+    let words = std::mem::take(&mut arguments.program);
+    let program = Program::find(words.clone())?;
+    let input = program::input_place();
+    let output = match &arguments.output {
+        Some(name) => Output::named(name)?,
+        None => Output::of_program(&program.name)?,
+    };
+    let signals = Signals::take().context("cannot take signals")?;
+    output.mention_abandoned();
+    let workshop = output.workshop()?;
+    let _lock = private_dir::Lock::take(workshop.path());
+    let reserve = Reserve::new(workshop.path())?;
+    let flight = Asked::of(&arguments, &output, workshop.path());
+    if flight.is_some() {
+        let taken = signals.trigger_by(arguments.trigger.0);
+        taken.context("cannot take the signal that triggers")?;
+    }
+    let markers = Markers::of(&arguments)?;
+    let of_runs = markers.without_file();
+    let mut scope = Scope::from(arguments.scope);
+    arguments.sampling.add_to(&mut scope);
+    scope.counters = arguments.counting.choice()?;
+    scope.dump_on = arguments.dump_on;
+    scope.range_ids = arguments.range_ids;
+    scope.environment_period = arguments.environment_period;
+    // Arguments that are neither shown nor kept need not be recorded.
+    scope.no_enqueue_arguments = !(arguments.contents.arguments || arguments.capture);
+    let tools = tools::paths(&arguments.tool)?;
+    mention_other_libraries();
+    let early = EarlyTrace {
+        output: &output,
+        workshop: workshop.path(),
+        contents: arguments.contents,
+        path: Mutex::default(),
+    };
+    let mut recorded = record(
+        &program,
+        carried,
+        &tools,
+        markers,
+        &scope,
+        &arguments.sampling,
+        &signals,
+        workshop.path(),
+        reserve,
+        layout,
+        policy,
+        flight,
+        &early,
+        arguments.paused,
+        arguments.is_demo,
+    )?;
+    for capture in &recorded.finished.processes {
+        if let Err(error) = capture.note_early_end() {
+            say!("{}: {error}", capture.path.display());
+        }
+    }
+    if arguments.counting.replay == Replay::Application {
+        if let Some((file, _)) = recorded.ahead.take() {
+            // It has the counters of the first run alone.
+            let _ = std::fs::remove_file(file);
+        }
+        let program = Program::find(words)?.again(input);
+        let mut again = |run| {
+            if signals::taken() > 0 {
+                return Ok(None);
+            }
+            let folder = workshop.path().join(format!("run-{run}"));
+            std::fs::create_dir(&folder).context("no room for another run")?;
+            let mut scope = scope.clone();
+            if let Some(choice) = &mut scope.counters {
+                choice.run = Some(run);
+            }
+            let recorded = record(
+                &program,
+                carried,
+                &[],
+                of_runs.without_file(),
+                &scope,
+                &arguments.sampling,
+                &signals,
+                &folder,
+                Reserve::new(&folder)?,
+                layout,
+                policy,
+                None,
+                &early,
+                arguments.paused,
+                arguments.is_demo,
+            )?;
+            Ok(Some(recorded.as_run()))
+        };
+        replay::replay(&recorded.as_run(), &mut again)?;
+    }
+
+    let captures = recorded.captures();
+    let (replaced, path) = early.destination(recorded.pid)?;
+    let order = Order {
+        captures: &captures,
+        output: replaced.as_ref().unwrap_or(&output),
+        path: &path,
+        workshop: workshop.path(),
+        contents: arguments.contents,
+        captures_may_go: !arguments.capture,
+    };
+    let made = match recorded.ahead.take() {
+        Some((file, parts)) => order.deliver(&file, parts),
+        None => order.make(),
+    };
+    recorded.say_what_went_wrong();
+    let made = match made {
+        Ok(made) => made,
+        Err(error) => {
+            let kept = keep(&captures, workshop);
+            return Err(Failure::from(
+                error.context(format!("the trace could not be made{kept}")),
+            ));
+        }
+    };
+    if arguments.capture {
+        keep_captures(&recorded.finished.processes, &made.path, arguments.quiet)?;
+    } else if made.cut {
+        say!("the trace ends early{}", keep(&captures, workshop));
+    }
+    let report = &made.report;
+    if arguments.contents.raw_samples && report.samples > 0 && report.single_samples == 0 {
+        say!("--raw-samples: there is no sample by itself, only counts: CUDA gives no more");
+    }
+    if !arguments.quiet {
+        summary_text::print(&made, &recorded.known(&scope));
+    }
+    if arguments.open
+        && let Err(error) = view::serve(&made.path, None, view::PORT, &signals)
+    {
+        // The caller waits for the program's exit code.
+        say!("{error:#}");
+    }
+    Ok(program::exit_code(recorded.status))
+}
+
+/// Runs the program, and records it and its children into `captures`.
+#[expect(clippy::too_many_arguments, reason = "what the command line says")]
+fn record(
+    program: &Program,
+    carried: Carried,
+    tools: &[PathBuf],
+    markers: Markers,
+    scope: &Scope,
+    sampled: &Sampling,
+    signals: &Signals,
+    captures: &Path,
+    reserve: Reserve,
+    layout: Layout,
+    policy: Policy,
+    flight: Option<Asked<'_>>,
+    early: &EarlyTrace<'_>,
+    paused: bool,
+    is_demo: bool,
+) -> Result<Recorded, Failure> {
+    let unpacked = library::unpack(carried)?;
+    tools::probe(tools, &unpacked.library)?;
+    let (flight, traces) = flight.map(|asked| (asked.flight, asked.traces)).unzip();
+    if !is_demo {
+        sampling::probe(scope, sampled.sampling_source.into())?;
+    }
+    let server = Server::start(ServerOptions {
+        directory: unpacked.directory.path().to_owned(),
+        captures: captures.to_owned(),
+        layout,
+        policy,
+        watermark: u32::MAX,
+        processes: PROCESSES,
+        flight,
+        paused,
+    })
+    .map_err(|error| anyhow!(error))?;
+    let listener = control::Listener::bind(unpacked.directory.path())?;
+    let mut variables = variables(&unpacked, tools, scope, sampled);
+    variables.extend(markers.variables(&unpacked.library));
+    let mut child = program.start(&variables)?;
+    let pid = child.id();
+    let mut watch = Watch::new(pid, &unpacked.library);
+    let mut ahead = Ahead::new(captures, early.contents);
+    let mut reserve = Some(reserve);
+    let make_trace = |captures: &[PathBuf]| early.make(pid, captures);
+    let recording = control::Recording {
+        program: program.name.to_string_lossy().into_owned(),
+        pid,
+        output: early.destination(pid)?.1,
+        controls: server.controls(),
+        make_trace: &make_trace,
+    };
+    let (outcome, mut known, finished, status) = {
+        let making = ahead.making(server.arrivals());
+        std::thread::scope(|scope| {
+            let mut making = making.start(scope);
+            if let Some(traces) = traces {
+                scope.spawn(move || traces.make(pid));
+            }
+            scope.spawn(|| listener.serve(&recording));
+            let waited = wait(
+                &child,
+                signals,
+                &server,
+                &mut watch,
+                &mut making,
+                &mut reserve,
+            );
+            // The session ends first: it finds out how a process died while that has not been reaped yet.
+            let known = server.attached();
+            let finished = server.finish();
+            listener.end();
+            waited?;
+            let status = program::reap(&mut child)?;
+            Ok::<_, Failure>((making.finish(), known, finished, status))
+        })?
+    };
+    known.extend(finished.refused.iter().map(|(pid, _)| pid));
+    Ok(Recorded {
+        pid,
+        status,
+        ahead: ahead.deliver(outcome, &finished),
+        finished,
+        findings: watch.findings(&known),
+        lossless: policy == Policy::Lossless,
+    })
+}
+
+/// Sources of markers that the program has to be asked for.
+struct Markers {
+    /// The name of CLPerfMarker's file.
+    file: Option<OsString>,
+    openmp: bool,
+    openacc: bool,
+}
+
+impl Markers {
+    fn of(arguments: &Record) -> Result<Markers, Failure> {
+        Ok(Markers {
+            file: markers_file(arguments.clperfmarker.as_deref())?,
+            openmp: arguments.openmp,
+            openacc: arguments.openacc,
+        })
+    }
+
+    /// Those of another run of the program, whose markers are not written to a file.
+    fn without_file(&self) -> Markers {
+        Markers {
+            file: None,
+            ..*self
+        }
+    }
+
+    /// The variables by which the program has them.
+    fn variables(self, library: &Path) -> impl Iterator<Item = (&'static str, OsString)> {
+        let libraries = |name, separator| {
+            let value = markers::libraries(library, std::env::var_os(name), separator);
+            (name, value)
+        };
+        let openmp = || libraries(markers::OPENMP_VARIABLE, ':');
+        let openacc = || libraries(markers::OPENACC_VARIABLE, ';');
+        let file = self.file.map(|base| (markers::CLPERFMARKER_VARIABLE, base));
+        let all = [file, self.openmp.then(openmp), self.openacc.then(openacc)];
+        all.into_iter().flatten()
+    }
+}
+
+/// The value of the variable that asks for a file of CLPerfMarker's markers. A file of an earlier run is removed.
+fn markers_file(base: Option<&Path>) -> Result<Option<OsString>, Failure> {
+    let Some(base) = base else {
+        return Ok(None);
+    };
+    let base = std::path::absolute(base).context("--clperfmarker")?;
+    let mut file = base.clone().into_os_string();
+    file.push(format!(".{}", markers::CLPERFMARKER_EXTENSION));
+    match std::fs::remove_file(&file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            let context = format!("--clperfmarker: cannot replace {}", file.display());
+            Err(Failure::from(anyhow!(error).context(context)))
+        }
+        _ => Ok(Some(base.into_os_string())),
+    }
+}
+
+/// Prints which libraries of markers programs find before ours.
+fn mention_other_libraries() {
+    let folders = std::env::var_os(markers::LIBRARIES_VARIABLE);
+    // An empty value names no folder; an empty part of a value is the current directory.
+    let Some(folders) = folders.filter(|folders| !folders.is_empty()) else {
+        return;
+    };
+    for folder in std::env::split_paths(&folders) {
+        let is_ours = folder.file_name() == Some(markers::LIBRARIES_FOLDER.as_ref());
+        let there = markers::LIBRARIES.map(|name| folder.join(name));
+        let there = there.iter().find(|path| !is_ours && path.exists());
+        if let Some(path) = there {
+            say!(
+                "{} in {} goes before gputrail's library of that name: its markers are not recorded",
+                path.display(),
+                markers::LIBRARIES_VARIABLE,
+            );
+        }
+    }
+}
+
+/// The trace of what has been recorded so far, made while the program runs. The whole trace replaces it.
+struct EarlyTrace<'a> {
+    output: &'a Output,
+    /// A private directory on the output's disk.
+    workshop: &'a Path,
+    contents: Contents,
+    /// Where the trace is, if one was made.
+    path: Mutex<Option<PathBuf>>,
+}
+
+impl EarlyTrace<'_> {
+    /// Makes the trace of `captures`, which may still grow, for program `pid`.
+    fn make(&self, pid: u32, captures: &[PathBuf]) -> anyhow::Result<PathBuf> {
+        let workshop = private_dir::create_in(self.workshop, "early-")?;
+        let mut captures = captures.to_owned();
+        let own = format!("{pid}-");
+        captures.sort_by_key(|path| {
+            let name = path.file_name().unwrap_or_default();
+            !name.as_encoded_bytes().starts_with(own.as_bytes())
+        });
+        let (replaced, path) = self.destination(pid)?;
+        let order = Order {
+            captures: &captures,
+            output: replaced.as_ref().unwrap_or(self.output),
+            path: &path,
+            workshop: workshop.path(),
+            contents: self.contents,
+            captures_may_go: false,
+        };
+        let path = order.make()?.path;
+        *self.path.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.clone());
+        Ok(path)
+    }
+
+    /// The path of the next trace, and its output if it is to replace an earlier one.
+    fn destination(&self, pid: u32) -> anyhow::Result<(Option<Output>, PathBuf)> {
+        let made = self.path.lock().unwrap_or_else(PoisonError::into_inner);
+        match made.as_ref().filter(|_| self.output.is_file()) {
+            Some(path) => Ok((Some(Output::replacing(path)?), path.clone())),
+            None => Ok((None, self.output.path(pid)?)),
+        }
+    }
+}
+
+/// The variables that are added to the program's environment.
+fn variables(
+    unpacked: &Unpacked,
+    tools: &[PathBuf],
+    scope: &Scope,
+    sampled: &Sampling,
+) -> Vec<(&'static str, OsString)> {
+    let outer = std::env::var_os(SESSION_VARIABLE).map(PathBuf::from);
+    let mut variables = gputrail_sources::environment(&unpacked.library, outer.as_deref());
+    variables.extend([
+        (SESSION_VARIABLE, unpacked.directory.path().into()),
+        (SCOPE_VARIABLE, scope.to_text().into()),
+    ]);
+    let source = sampling::variable(sampled.sampling_source.into());
+    let serialize = sampled
+        .serialize_kernels
+        .then_some((cuda::SERIALIZE_VARIABLE, "1"));
+    let of_sampling = source.into_iter().chain(serialize);
+    variables.extend(of_sampling.map(|(name, value)| (name, value.into())));
+    if !tools.is_empty() {
+        variables.push((tools::VARIABLE, tools::value(tools)));
+    }
+    variables
+}
+
+/// Waits until the program has ended, without reaping it. `reserve` is released as soon as it is no longer needed.
+fn wait(
+    child: &Child,
+    signals: &Signals,
+    server: &Server,
+    watch: &mut Watch,
+    trace: &mut Running<'_, '_>,
+    reserve: &mut Option<Reserve>,
+) -> Result<(), Failure> {
+    let pid = Pid::from_child(child);
+    let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())
+        .context("cannot watch the program")?;
+    let mut killed = false;
+    loop {
+        let more = trace.advance();
+        if !more && trace.is_taken_over() && server.attached().len() == 1 {
+            // Nothing is being recorded any more. There is time for this while the program is torn down.
+            trace.settle();
+            drop(reserve.take());
+        }
+        let pause = match more {
+            true => Duration::ZERO,
+            false => watch.pause().max(Duration::from_millis(1)),
+        };
+        let mut files = vec![
+            PollFd::new(&pidfd, PollFlags::IN),
+            PollFd::from_borrowed_fd(signals.wake(), PollFlags::IN),
+        ];
+        let ending = trace.ending();
+        files.extend(ending.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN)));
+        // A signal that interrupts the wait has made the other descriptor readable.
+        let _ = rustix::event::poll(
+            &mut files,
+            Some(&pause.try_into().expect("a second at most")),
+        );
+        let happened: Vec<bool> = files
+            .iter()
+            .map(|file| !file.revents().is_empty())
+            .collect();
+        if happened[0] {
+            return Ok(());
+        }
+        if happened.get(2) == Some(&true) {
+            trace.take_over();
+        }
+        let (interrupts, forward) = signals.news();
+        for signal in forward {
+            // This fails only if the process has ended meanwhile, which the next iteration notices.
+            let _ = rustix::process::pidfd_send_signal(&pidfd, signal);
+        }
+        if interrupts >= 2 && !killed {
+            killed = true;
+            server.kill();
+            let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
+        }
+        if signals.has_triggered() {
+            server.dump();
+        }
+        watch.look(&server.attached());
+    }
+}
+
+impl Recorded {
+    /// The captures; the program's own comes first.
+    fn captures(&self) -> Vec<PathBuf> {
+        let mut processes: Vec<_> = self.finished.processes.iter().collect();
+        processes.sort_by_key(|capture| (capture.pid != self.pid, capture.process));
+        processes
+            .into_iter()
+            .map(|capture| capture.path.clone())
+            .collect()
+    }
+
+    fn as_run(&self) -> replay::Run {
+        replay::Run {
+            captures: self.captures(),
+            status: self.status,
+        }
+    }
+
+    fn say_what_went_wrong(&self) {
+        let Recorded {
+            pid,
+            status,
+            finished,
+            findings,
+            ..
+        } = self;
+        if let Some(death) = program::death(*status) {
+            say!("the program was {death}");
+        }
+        for capture in &finished.processes {
+            let who = if capture.pid == *pid {
+                "the program".into()
+            } else {
+                format!("process {}", capture.pid)
+            };
+            if let Some((errno, bytes)) = capture.capture_error {
+                let reason = std::io::Error::from_raw_os_error(errno);
+                say!("what {who} did is recorded up to byte {bytes} of its capture only: {reason}");
+            }
+            // A capture that was already full could not take this either.
+            if let (Some(lost), None) = (&capture.lost, capture.capture_error) {
+                say!("what {who} had not written when it ended is lost: {lost}");
+            }
+            if capture.pid != *pid
+                && let End::Died(Some(signal)) = capture.end
+            {
+                let signal = signal_name(signal);
+                say!("{who} was killed by {signal}: the trace has what it did until then");
+            }
+            if capture.end == End::Running {
+                say!("{who} was still running at the end: the trace has what it did until then");
+            }
+        }
+        for (pid, refusal) in &finished.refused {
+            say!("process {pid} was not recorded: {refusal}");
+        }
+        for finding in findings.iter().take(MAX_FINDINGS) {
+            say!("{finding}");
+        }
+        if findings.len() > MAX_FINDINGS {
+            say!(
+                "and {} like these",
+                count((findings.len() - MAX_FINDINGS) as u64, "more process")
+            );
+        }
+    }
+
+    /// The facts that the summary needs from the recording.
+    fn known<'s>(&self, scope: &'s Scope) -> Known<'s> {
+        let unseen = "neither an OpenCL library nor the driver of CUDA (libcuda.so.1) was seen in the program or its \
+                      children: they use neither, or were gone too soon to look, or went on without the program, as \
+                      daemons do, or do not have our library in their environment (`gputrail library --help`)";
+        let processes = &self.finished.processes;
+        let refused = !self.finished.refused.is_empty();
+        let nothing = processes.is_empty() && self.findings.is_empty() && !refused;
+        let short =
+            |capture: &ProcessCapture| capture.capture_error.is_some() || capture.lost.is_some();
+        Known {
+            unseen: match nothing {
+                true => Some(unseen),
+                false if self.finished.was_never_on => {
+                    Some("it was never switched on (--paused, `gputrail start`)")
+                }
+                // The event that starts the recording may not have occurred.
+                false if scope.waits() => {
+                    Some("what it was to begin with did not come (--start-on, --delay)")
+                }
+                false => None,
+            },
+            incomplete: refused || processes.iter().any(short),
+            lossless: self.lossless,
+            counters: scope.counters.as_ref(),
+        }
+    }
+}
+
+/// Moves the captures to the directory of the trace.
+fn keep_captures(processes: &[ProcessCapture], trace: &Path, quiet: bool) -> Result<(), Failure> {
+    for capture in processes {
+        let name = match processes {
+            [_] => trace.with_extension("gputrail"),
+            _ => {
+                let mut name = trace.file_stem().unwrap_or_default().to_owned();
+                name.push(format!("-{}.gputrail", capture.pid));
+                trace.with_file_name(name)
+            }
+        };
+        let path = trace::keep_file(&capture.path, &name)
+            .with_context(|| format!("the capture cannot be kept as {}", name.display()))?;
+        if !quiet {
+            say!("capture kept in {}", path.display());
+        }
+    }
+    Ok(())
+}
+
+/// Leaves the captures in place, and returns a message about what to do with them.
+fn keep(captures: &[PathBuf], workshop: TempDir) -> String {
+    if captures.is_empty() {
+        return String::new();
+    }
+    let directory = workshop.keep();
+    format!(
+        "; what was recorded is kept: gputrail convert {}/*.gputrail -o OTHER-PLACE.pftrace",
+        directory.display()
+    )
+}
+
+/// A file that occupies space on the output's disk until it is dropped.
+struct Reserve(PathBuf);
+
+impl Reserve {
+    fn new(directory: &Path) -> Result<Reserve, Failure> {
+        let path = directory.join("reserve");
+        let parent = directory.parent().unwrap_or(directory);
+        let take = || {
+            let file = File::create_new(&path)?;
+            match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, RESERVE) {
+                // A file system that cannot allocate space without writing.
+                Err(Errno::OPNOTSUPP) => (&file).write_all(&vec![0; RESERVE as usize]),
+                taken => taken.map_err(std::io::Error::from),
+            }
+        };
+        take().with_context(|| format!("no room for a trace in {}", parent.display()))?;
+        Ok(Reserve(path))
+    }
+}
+
+impl Drop for Reserve {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,300 @@
+//! Tables on standard output, as aligned text, JSON, CSV and Markdown.
+
+use crate::figures::{bytes, grouped, shortened_apart, time};
+use clap::ValueEnum;
+use gputrail_record::Nanos;
+use serde::{Serialize, Serializer};
+use std::fmt::Write;
+
+/// Maximum width of a text in an aligned table.
+const WIDEST: usize = 60;
+
+/// The format of tables.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For reading, with units
+    Table,
+    /// One object; times in nanoseconds
+    Json,
+    /// Comma-separated values; times in nanoseconds
+    Csv,
+    /// For documents, with units
+    Markdown,
+}
+
+/// The value of one cell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// A text, which is shortened where it is too wide for an aligned table.
+    Text(String),
+    /// A text that is of use as a whole only, such as a name that people give to other commands: never shortened.
+    Name(String),
+    /// A number of things.
+    Count(u64),
+    /// A time.
+    Time(Nanos),
+    /// A number of bytes.
+    Bytes(u64),
+    /// A share, 0 to 1.
+    Share(f64),
+    /// A number without a unit.
+    Number(f64),
+    /// The value is unknown.
+    Nothing,
+}
+
+impl Cell {
+    pub fn for_people(&self) -> String {
+        match self {
+            Cell::Text(text) | Cell::Name(text) => text.clone(),
+            Cell::Count(count) => grouped(*count),
+            Cell::Time(nanos) => time(*nanos),
+            Cell::Bytes(count) => bytes(*count),
+            Cell::Share(share) => format!("{:.1} %", 100.0 * share),
+            Cell::Number(number) if number.fract() == 0.0 && *number >= 0.0 => {
+                grouped(*number as u64)
+            }
+            Cell::Number(number) => format!("{number:.3}"),
+            Cell::Nothing => "-".into(),
+        }
+    }
+
+    fn for_csv(&self) -> String {
+        match self {
+            Cell::Text(text) | Cell::Name(text) if text.contains([',', '"', '\n', '\r']) => {
+                format!("\"{}\"", text.replace('"', "\"\""))
+            }
+            Cell::Text(text) | Cell::Name(text) => text.clone(),
+            Cell::Count(number) | Cell::Bytes(number) | Cell::Time(Nanos(number)) => {
+                number.to_string()
+            }
+            Cell::Share(share) => format!("{share:.6}"),
+            Cell::Number(number) => number.to_string(),
+            Cell::Nothing => String::new(),
+        }
+    }
+}
+
+impl Serialize for Cell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Cell::Text(text) | Cell::Name(text) => serializer.serialize_str(text),
+            Cell::Count(number) | Cell::Bytes(number) | Cell::Time(Nanos(number)) => {
+                serializer.serialize_u64(*number)
+            }
+            Cell::Number(number) => serializer.serialize_f64(*number),
+            Cell::Share(share) => serializer.serialize_f64((share * 1e6).round() / 1e6),
+            Cell::Nothing => serializer.serialize_unit(),
+        }
+    }
+}
+
+/// A column: its title for people, and its key for programs.
+#[derive(Copy, Clone, Debug)]
+pub struct Column {
+    pub title: &'static str,
+    pub key: &'static str,
+}
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Its title for people, and its key for programs.
+    pub name: Column,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// Writes tables. In formats for people, tables without rows are left out.
+pub fn write(tables: &[Table], format: Format) -> String {
+    let filled = tables.iter().filter(|table| !table.rows.is_empty());
+    match format {
+        Format::Table => filled.map(plain).collect::<Vec<_>>().join("\n"),
+        Format::Markdown => filled.map(markdown).collect::<Vec<_>>().join("\n"),
+        Format::Csv => tables.iter().map(csv).collect::<Vec<_>>().join("\n"),
+        Format::Json => {
+            let text = serde_json::to_string_pretty(&Tables(tables));
+            text.expect("texts and numbers are JSON") + "\n"
+        }
+    }
+}
+
+fn plain(table: &Table) -> String {
+    let titles = table.columns.iter().map(|column| column.title.to_owned());
+    let mut lines: Vec<Vec<String>> = vec![titles.collect()];
+    lines.resize(table.rows.len() + 1, Vec::new());
+    for column in 0..table.columns.len() {
+        let cells: Vec<String> = table
+            .rows
+            .iter()
+            .map(|row| row[column].for_people())
+            .collect();
+        let is_name = |row: &Vec<Cell>| matches!(row[column], Cell::Name(_));
+        let widest = match table.rows.iter().any(is_name) {
+            true => usize::MAX,
+            false => WIDEST,
+        };
+        let cells = shortened_apart(cells.iter().map(String::as_str), widest);
+        for (line, cell) in lines[1..].iter_mut().zip(cells) {
+            line.push(cell);
+        }
+    }
+    let width = |column: usize| {
+        let widths = lines.iter().map(|line| line[column].chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
+    let mut text = format!("{}\n", table.name.title);
+    for line in &lines {
+        let mut row = String::new();
+        for (place, (cell, width)) in line.iter().zip(&widths).enumerate() {
+            let _ = match table.is_text(place) {
+                true => write!(row, "  {cell:<width$}"),
+                false => write!(row, "  {cell:>width$}"),
+            };
+        }
+        text += row.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn markdown(table: &Table) -> String {
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let titles = table.columns.iter().map(|column| column.title.to_owned());
+    let rules = (0..table.columns.len()).map(|place| match table.is_text(place) {
+        true => "---".to_owned(),
+        false => "---:".to_owned(),
+    });
+    let mut text = format!("## {}\n\n", table.name.title);
+    text += &line(titles.collect());
+    text += &line(rules.collect());
+    for row in &table.rows {
+        let cell = |cell: &Cell| {
+            let text = cell.for_people().replace(['\n', '\r'], " ");
+            text.replace('\\', "\\\\")
+                .replace('|', "\\|")
+                .replace('<', "&lt;")
+        };
+        text += &line(row.iter().map(cell).collect());
+    }
+    text
+}
+
+/// Each line begins with the name of its table, by which rows can be selected.
+fn csv(table: &Table) -> String {
+    let keys = table.columns.iter().map(|column| column.key.to_owned());
+    let mut text = format!("table,{}\n", keys.collect::<Vec<_>>().join(","));
+    for row in &table.rows {
+        text += table.name.key;
+        for cell in row {
+            text.push(',');
+            text += &cell.for_csv();
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Tables as one JSON object: the rows of each under its key.
+struct Tables<'a>(&'a [Table]);
+
+impl Serialize for Tables<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|table| (table.name.key, Rows(table))))
+    }
+}
+
+struct Rows<'a>(&'a Table);
+
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.rows.iter().map(|row| Row(&self.0.columns, row)))
+    }
+}
+
+struct Row<'a>(&'a [Column], &'a [Cell]);
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let keys = self.0.iter().map(|column| column.key);
+        serializer.collect_map(keys.zip(self.1))
+    }
+}
+
+impl Table {
+    /// Whether a column contains texts.
+    fn is_text(&self, place: usize) -> bool {
+        let texts = |row: &Vec<Cell>| matches!(row[place], Cell::Text(_) | Cell::Name(_));
+        self.rows.iter().any(texts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let column = |title, key| Column { title, key };
+        Table {
+            name: column("Things", "things"),
+            columns: vec![
+                column("Name", "name"),
+                column("Time", "time_ns"),
+                column("Share", "share"),
+            ],
+            rows: vec![
+                vec![
+                    Cell::Text("a|b, \"c\"".into()),
+                    Cell::Time(Nanos(1500)),
+                    Cell::Share(0.25),
+                ],
+                vec![Cell::Text("d".into()), Cell::Nothing, Cell::Share(1.0)],
+            ],
+        }
+    }
+
+    #[test]
+    fn people_read_units() {
+        let text = write(&[table()], Format::Table);
+        assert_eq!(
+            text,
+            "Things\n  Name         Time    Share\n  a|b, \"c\"  1.50 us   25.0 %\n  d               -  100.0 %\n"
+        );
+        let text = write(&[table()], Format::Markdown);
+        assert!(
+            text.contains("| a\\|b, \"c\" | 1.50 us | 25.0 % |"),
+            "{text}"
+        );
+        assert!(text.contains("| --- | ---: | ---: |"), "{text}");
+    }
+
+    #[test]
+    fn programs_read_nanoseconds() {
+        let text = write(&[table()], Format::Csv);
+        assert_eq!(
+            text,
+            "table,name,time_ns,share\nthings,\"a|b, \"\"c\"\"\",1500,0.250000\nthings,d,,1.000000\n"
+        );
+        let text = write(&[table()], Format::Json);
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["things"][0]["name"], "a|b, \"c\"");
+        assert_eq!(value["things"][0]["time_ns"], 1500);
+        assert!(value["things"][1]["time_ns"].is_null());
+    }
+
+    #[test]
+    fn tables_without_rows_are_there_for_programs_only() {
+        let empty = Table {
+            rows: Vec::new(),
+            ..table()
+        };
+        let write = |format| write(std::slice::from_ref(&empty), format);
+        assert_eq!(
+            (write(Format::Table), write(Format::Markdown)),
+            (String::new(), String::new())
+        );
+        assert_eq!(write(Format::Csv), "table,name,time_ns,share\n");
+        assert_eq!(write(Format::Json), "{\n  \"things\": []\n}\n");
+    }
+}

@@ -1,0 +1,333 @@
+//! `gputrail view`: opens a trace in Perfetto's UI, which fetches it from this command.
+//!
+//! The server listens on loopback only, and serves one file (and the UI's own files, where a local copy of it is used).
+//! The UI at ui.perfetto.dev may fetch from this port of the user's own machine and from no other; requests that other
+//! sites cause are refused.
+
+use crate::cli::View;
+use crate::input::{Input, unpacked};
+use crate::signals::{self, Signals};
+use crate::{Failure, convert, private_dir, say};
+use anyhow::{Context, Result, anyhow};
+use gputrail_convert::import::{Compression, Inputs};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read as _, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+use tiny_http::{Method, Request, Server};
+
+/// The only port of this machine that the UI at ui.perfetto.dev may fetch from.
+pub const PORT: u16 = 9001;
+const UI: &str = "https://ui.perfetto.dev";
+/// Interval at which the server checks for signals and for its own end.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Maximum number of requests that are answered at a time.
+const MAX_REQUESTS: usize = 64;
+
+/// Runs the command; the result is the exit code.
+pub fn run(arguments: &View) -> Result<u8, Failure> {
+    let input = Input::open(&arguments.trace)?;
+    let signals = Signals::take().context("cannot take signals")?;
+    let ui = arguments.ui.as_deref();
+    let port = arguments.port.unwrap_or(PORT);
+    let inputs = match &input {
+        // The UI unpacks gzip itself.
+        Input::Trace(trace) if trace.compression() != Compression::Zstd => {
+            serve(&arguments.trace, ui, port, &signals)?;
+            return Ok(0);
+        }
+        Input::Trace(_) => None,
+        Input::Capture(_) | Input::Foreign(_) => {
+            Some(Inputs::open(&[&arguments.trace]).map_err(|error| anyhow!(error))?)
+        }
+    };
+    let folder = private_dir::create_in(&std::env::temp_dir(), ".gputrail-")
+        .context("cannot make a temporary folder")?;
+    let name = arguments.trace.file_name().unwrap_or(OsStr::new("trace"));
+    let trace = folder.path().join(name).with_extension("pftrace");
+    let mut code = 0;
+    if let Some(inputs) = inputs {
+        let report = convert::to_trace(inputs, &trace).context("the trace could not be made")?;
+        code = convert::problems(&report);
+    } else if let Input::Trace(packed) = &input {
+        let copied = File::create_new(&trace)
+            .map_err(anyhow::Error::from)
+            .and_then(|mut file| Ok(io::copy(&mut unpacked(packed)?, &mut file)?));
+        copied.context("cannot unpack the trace")?;
+    }
+    serve(&trace, ui, port, &signals)?;
+    Ok(code)
+}
+
+/// The files that are served, and the state of the requests for them.
+struct Site {
+    trace: PathBuf,
+    /// Path of the trace in links.
+    trace_path: String,
+    ui: Option<PathBuf>,
+    port: u16,
+    /// Number of requests that are being answered.
+    active: AtomicUsize,
+    /// Whether a client has fetched the whole trace.
+    fetched: AtomicBool,
+}
+
+/// Serves `trace` and opens a browser, until a signal arrives, or the UI at ui.perfetto.dev has fetched the trace. A local UI
+/// fetches files of its own at any time, and has them as long as its user wants.
+pub fn serve(trace: &Path, ui: Option<&Path>, port: u16, _signals: &Signals) -> Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
+        anyhow!(
+            "cannot listen on 127.0.0.1:{port}: {error}; end the program that uses the port (another `gputrail view`, trace_processor), or open {} in {UI} by hand",
+            trace.display()
+        )
+    })?;
+    let port = listener.local_addr()?.port();
+    let site = Site {
+        trace: trace.to_owned(),
+        trace_path: format!("/{}", link_name(trace)),
+        ui: ui.map(local_ui).transpose()?,
+        port,
+        active: AtomicUsize::new(0),
+        fetched: AtomicBool::new(false),
+    };
+    let server = Server::from_listener(listener, None).map_err(|error| anyhow!(error))?;
+    let link = site.link();
+    say!("{link}");
+    let ends = match site.ui {
+        Some(_) => "Ctrl-C ends the server",
+        None => "Ctrl-C ends the wait",
+    };
+    if !open_browser(&link) {
+        say!("open this link in a browser of this machine; {ends}");
+    } else if site.ui.is_some() {
+        say!("{ends}");
+    }
+    thread::scope(|scope| {
+        let signals_before = signals::taken();
+        while signals::taken() == signals_before {
+            let request = server.recv_timeout(POLL_INTERVAL)?;
+            let active = site.active.load(Ordering::Acquire);
+            match request {
+                // A request that is dropped is answered with an error.
+                Some(request) if active < MAX_REQUESTS => {
+                    site.active.fetch_add(1, Ordering::AcqRel);
+                    scope.spawn(|| site.answer(request));
+                }
+                Some(_) => {}
+                None if active == 0
+                    && site.ui.is_none()
+                    && site.fetched.load(Ordering::Acquire) =>
+                {
+                    break;
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    })
+}
+
+impl Site {
+    fn own_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    fn link(&self) -> String {
+        let own = self.own_url();
+        let site = match self.ui {
+            Some(_) => &own,
+            None => UI,
+        };
+        format!("{site}/#!/?url={own}{}&referrer=gputrail", self.trace_path)
+    }
+
+    fn answer(&self, request: Request) {
+        // An error means that the client has gone.
+        let _ = self.respond(request);
+        self.active.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    fn respond(&self, request: Request) -> io::Result<()> {
+        // A foreign host name that resolves to this machine is refused.
+        let hosts = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{}", self.port));
+        let host = header_of(&request, "Host").unwrap_or_default();
+        let allowed_origins = [
+            UI.to_owned(),
+            self.own_url(),
+            format!("http://localhost:{}", self.port),
+        ];
+        let origin = header_of(&request, "Origin");
+        if !hosts.contains(&host)
+            || origin
+                .as_ref()
+                .is_some_and(|origin| !allowed_origins.contains(origin))
+        {
+            return answer(request, 403, &[], 0).map(drop);
+        }
+        let mut headers = Vec::new();
+        if let Some(origin) = &origin {
+            headers.push(("Access-Control-Allow-Origin", origin.as_str()));
+            headers.push(("Vary", "Origin"));
+        }
+        let status = match request.method() {
+            Method::Get | Method::Head => {
+                let path = request.url().split(['?', '#']).next().unwrap_or_default();
+                match self.find(path) {
+                    Some((file, kind)) => {
+                        headers.push(("Content-Type", kind));
+                        headers.push(("Cache-Control", "no-cache"));
+                        return self.send(request, file, &headers);
+                    }
+                    None => 404,
+                }
+            }
+            Method::Options => {
+                // Browsers request the last one when a public site fetches from the user's own machine.
+                headers.push(("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS"));
+                headers.push(("Access-Control-Allow-Headers", "*"));
+                headers.push(("Access-Control-Allow-Private-Network", "true"));
+                200
+            }
+            _ => 405,
+        };
+        answer(request, status, &headers, 0).map(drop)
+    }
+
+    /// Sends `file`, and notes whether the client has fetched all of the trace.
+    fn send(&self, request: Request, file: File, headers: &[(&str, &str)]) -> io::Result<()> {
+        let length = file.metadata()?.len();
+        let is_trace = request.url().starts_with(&self.trace_path);
+        let is_get = *request.method() == Method::Get;
+        let mut client = answer(request, 200, headers, length)?;
+        if is_get {
+            let sent = io::copy(&mut file.take(length), &mut client)?;
+            client.flush()?;
+            if is_trace && sent == length {
+                self.fetched.store(true, Ordering::Release);
+            }
+        }
+        Ok(())
+    }
+
+    /// The file at `path`, and its media type.
+    fn find(&self, path: &str) -> Option<(File, &'static str)> {
+        if path == self.trace_path {
+            return Some((File::open(&self.trace).ok()?, "application/octet-stream"));
+        }
+        let ui = self.ui.as_ref()?;
+        let relative = match path.trim_start_matches('/') {
+            "" => "index.html",
+            path => path,
+        };
+        // A path that leads out of the folder, by dots or by a link, is not found.
+        let found = ui.join(relative).canonicalize().ok()?;
+        if !found.starts_with(ui) || !found.is_file() {
+            return None;
+        }
+        Some((File::open(&found).ok()?, media_type(&found)))
+    }
+}
+
+fn header_of(request: &Request, name: &'static str) -> Option<String> {
+    let found = request
+        .headers()
+        .iter()
+        .find(|header| header.field.equiv(name))?;
+    Some(found.value.as_str().to_owned())
+}
+
+/// Begins the answer to a request; the result takes its body of `length` bytes. The client closes the connection after it: the
+/// server has a thread for each connection, and connections that come at once wait for those that are kept open without a
+/// request.
+fn answer(
+    request: Request,
+    status: u16,
+    headers: &[(&str, &str)],
+    length: u64,
+) -> io::Result<Box<dyn Write + Send>> {
+    let mut head =
+        format!("HTTP/1.1 {status} \r\nConnection: close\r\nContent-Length: {length}\r\n");
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    head += "\r\n";
+    let mut client = request.into_writer();
+    client.write_all(head.as_bytes())?;
+    client.flush()?;
+    Ok(client)
+}
+
+/// The folder of a local copy of the UI.
+fn local_ui(folder: &Path) -> Result<PathBuf> {
+    let cannot = || format!("cannot serve {} as the UI", folder.display());
+    let folder = folder.canonicalize().with_context(cannot)?;
+    if !folder.join("index.html").is_file() {
+        return Err(anyhow!("it has no index.html")).with_context(cannot);
+    }
+    Ok(folder)
+}
+
+/// A trace's name as it can stand in a link without any escape, which the UI would show.
+fn link_name(trace: &Path) -> String {
+    let name = trace.file_name().unwrap_or_default().to_string_lossy();
+    let plain = |letter: char| match letter {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '-' | '_' => letter,
+        _ => '_',
+    };
+    name.chars().map(plain).collect()
+}
+
+/// The media type of a file of the UI, by its extension.
+fn media_type(path: &Path) -> &'static str {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("html") => "text/html",
+        Some("js") => "text/javascript",
+        Some("css") => "text/css",
+        Some("json") => "application/json",
+        Some("wasm") => "application/wasm",
+        Some("png") => "image/png",
+        Some("svg") => "image/svg+xml",
+        Some("woff2") => "font/woff2",
+        _ => "application/octet-stream",
+    }
+}
+
+/// Opens the user's browser, if there seems to be one.
+fn open_browser(link: &str) -> bool {
+    let set = |variable| std::env::var_os(variable).filter(|value| !value.is_empty());
+    let program = match set("BROWSER") {
+        Some(program) => program,
+        None if set("DISPLAY").is_some() || set("WAYLAND_DISPLAY").is_some() => "xdg-open".into(),
+        None => return false,
+    };
+    let mut command = Command::new(program);
+    command
+        .arg(link)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let Ok(mut browser) = command.spawn() else {
+        return false;
+    };
+    // It may stay as long as the browser does.
+    thread::spawn(move || drop(browser.wait()));
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_links_need_no_escape() {
+        assert_eq!(
+            link_name(Path::new("/a/run 1&2#%.pftrace")),
+            "run_1_2__.pftrace"
+        );
+    }
+}

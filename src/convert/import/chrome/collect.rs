@@ -1,0 +1,732 @@
+//! First pass: events as sorted records, and what the file says about processes, threads and devices.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::Path;
+
+use serde_json::value::RawValue;
+
+use super::arguments::SEPARATOR;
+use super::decimal::{self, Decimal};
+use super::event::{Event, text};
+use super::record::{Head, Kind, NONE, flag, name_length};
+use super::scan::Visitor;
+use super::strings::Strings;
+use gputrail_record::number_map::NumberMap;
+use crate::export::chrome::DERIVED;
+use crate::import::Report;
+use crate::import::shared::Operations;
+use crate::import::sorter::{Key, Sorter};
+
+/// Most lanes; further ones are put together.
+const MAX_LANES: usize = 1 << 16;
+/// Longest duration, ns: 30 days. Longer ones are known errors of clocks.
+const MAX_DURATION: i128 = 30 * 24 * 3600 * 1_000_000_000;
+
+/// Second part of the keys of counters.
+const COUNTER: u64 = 2 << 62;
+
+/// A process or thread id: trace events have numbers and texts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Id {
+    Number(i64),
+    /// A text, by its number.
+    Text(u32),
+}
+
+/// The purpose of a lane.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum LaneKey {
+    /// Slices and instants of a thread. Those of a device have a lane for each category.
+    Thread { pid: Id, tid: Id, category: u32 },
+    /// Slices that belong to no thread, by their name.
+    Async { pid: Id, name: u32 },
+    /// All events for which there were too many lanes.
+    Rest,
+}
+
+/// Names and order of a process or thread, from the file's metadata.
+#[derive(Debug, Default)]
+pub(super) struct Described {
+    pub name: Option<String>,
+    pub labels: Option<String>,
+    pub order: Option<i32>,
+}
+
+/// The subject of the events of a process.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Activity {
+    /// Calls of device APIs, and operators.
+    pub host: u64,
+    /// Work of devices.
+    pub device: u64,
+    /// Other events.
+    pub other: u64,
+}
+
+/// The work that one call caused: the first and the latest, from where the chain leads on.
+#[derive(Copy, Clone, Debug)]
+struct Chain {
+    first: u32,
+    last: u32,
+}
+
+/// The work that calls caused, by correlation id: 24 bytes for each piece of work.
+#[derive(Debug, Default)]
+pub(super) struct Correlations {
+    chains: NumberMap<u64, Chain>,
+    /// The next work of the same correlation id, by event id.
+    next: Vec<u32>,
+}
+
+impl Correlations {
+    /// A new event id for work with this correlation id.
+    fn add(&mut self, correlation: Option<u64>) -> u32 {
+        let id = self.next.len() as u32;
+        self.next.push(u32::MAX);
+        if let Some(correlation) = correlation {
+            let chain = self.chains.entry(correlation).or_insert(Chain {
+                first: id,
+                last: id,
+            });
+            if chain.last != id {
+                self.next[chain.last as usize] = id;
+                chain.last = id;
+            }
+        }
+        id
+    }
+
+    /// The event ids of the work with this correlation id.
+    pub fn work(&self, correlation: u64) -> impl Iterator<Item = u32> {
+        let first = self.chains.get(&correlation).map(|chain| chain.first);
+        std::iter::successors(first, |id| match self.next[*id as usize] {
+            u32::MAX => None,
+            next => Some(next),
+        })
+    }
+}
+
+/// Everything that the first pass finds.
+pub(super) struct Collected<'a> {
+    pub file: &'a Path,
+    pub report: &'a mut Report,
+    pub strings: Strings,
+    pub events: Sorter,
+    pub pairs: Sorter,
+    lane_numbers: HashMap<LaneKey, u32>,
+    pub lanes: Vec<LaneKey>,
+    pub processes: BTreeMap<Id, Described>,
+    pub threads: HashMap<(Id, Id), Described>,
+    pub activity: BTreeMap<Id, Activity>,
+    pub correlations: Correlations,
+    /// Whether the file was read to the end of its content.
+    pub is_whole: bool,
+    /// Collective operations.
+    pub operations: Operations,
+    /// Fields beside the events.
+    pub fields: Vec<(String, String)>,
+    /// Correlation ids at which arrows begin.
+    pub begun_flows: NumberSet,
+    /// Earliest time, ns.
+    pub first: Option<i64>,
+    /// Whether a call of HIP is among the events.
+    pub has_hip: bool,
+    /// Whether the file has the counters that are made of other events.
+    pub has_derived: bool,
+    /// Buffer for arguments that are made of fields.
+    extra: String,
+}
+
+/// A set of numbers that a file chooses.
+pub(super) type NumberSet = HashSet<u64, foldhash::fast::RandomState>;
+
+/// The category of launches of graphs, as `gputrail convert` writes it. Their nodes are the work of the call.
+pub(super) const GRAPH: &str = "gpu_graph";
+
+/// Categories of device work.
+pub(super) fn is_work(category: &str) -> bool {
+    matches!(
+        category,
+        "kernel"
+            | "gpu_memcpy"
+            | "gpu_memset"
+            | "Kernel"
+            | "Memcpy"
+            | "Memset"
+            | "concurrent_kernel"
+            // As `gputrail convert` writes barriers, launches of graphs, and work whose kind is not known.
+            | "gpu_sync"
+            | GRAPH
+            | "gpu_work"
+    )
+}
+
+/// Categories of API calls.
+pub(super) fn is_call(category: &str) -> bool {
+    matches!(
+        category,
+        "cuda_runtime"
+            | "cuda_driver"
+            | "hip_runtime"
+            | "hip_driver"
+            | "rocm_runtime"
+            | "mtia_runtime"
+            | "xpu_runtime"
+            | "xpu_driver"
+            | "glow_runtime"
+            | "privateuse1_runtime"
+            | "privateuse1_driver"
+            | "Runtime"
+            // As `gputrail convert` writes calls of other APIs.
+            | "opencl"
+            | "hip"
+            | "hsa"
+            | "sim"
+    )
+}
+
+/// Categories that stand on the rows of devices and are no work.
+fn is_beside_work(category: &str) -> bool {
+    matches!(
+        category,
+        "gpu_user_annotation"
+            | "cuda_sync"
+            | "cuda_event"
+            | "cuda_profiler_range"
+            | "gpu_pm_counter"
+            | "mtia_ccp_events"
+            | "mtia_insight"
+            | "collective_comm"
+            | "xpu_scope_profiler"
+            | "hpu_op"
+    )
+}
+
+/// Arrows from calls to work, which correlation ids give too.
+fn is_call_to_work(category: &str) -> bool {
+    matches!(category, "ac2g" | "async_gpu" | "async_cpu_to_gpu")
+}
+
+/// Arguments of device work that decide where it belongs.
+#[derive(Debug, Default)]
+struct Place {
+    correlation: Option<u64>,
+    has_stream: bool,
+}
+
+fn place(args: &str) -> Place {
+    let mut place = Place::default();
+    super::arguments::each(args, |name, value: &RawValue| match name {
+        "correlation" => place.correlation = super::arguments::number(value),
+        "stream" | "device" => place.has_stream = true,
+        _ => {}
+    });
+    place
+}
+
+impl<'a> Collected<'a> {
+    pub fn new(file: &'a Path, budget: usize, report: &'a mut Report) -> Collected<'a> {
+        let mut strings = Strings::default();
+        // No name, and no category.
+        strings.number("");
+        Collected {
+            file,
+            report,
+            strings,
+            events: Sorter::new(budget / 4 * 3),
+            pairs: Sorter::new(budget / 4),
+            lane_numbers: HashMap::from([(LaneKey::Rest, 0)]),
+            lanes: vec![LaneKey::Rest],
+            processes: BTreeMap::new(),
+            threads: HashMap::new(),
+            activity: BTreeMap::new(),
+            correlations: Correlations::default(),
+            is_whole: true,
+            operations: Operations::default(),
+            fields: Vec::new(),
+            begun_flows: NumberSet::default(),
+            first: None,
+            has_hip: false,
+            has_derived: false,
+            extra: String::new(),
+        }
+    }
+
+    fn lost(&mut self, reason: impl Into<Cow<'static, str>>, offset: u64) {
+        self.report.unrepresented(self.file, reason, Some(offset));
+    }
+
+    fn lane(&mut self, key: LaneKey, offset: u64) -> u32 {
+        if let Some(lane) = self.lane_numbers.get(&key) {
+            return *lane;
+        }
+        if self.lanes.len() >= MAX_LANES {
+            let reason = "event of a thread beyond the first 65,536, put on one row";
+            self.report.remark(self.file, reason, Some(offset));
+            return 0;
+        }
+        self.lanes.push(key);
+        let lane = self.lanes.len() as u32 - 1;
+        self.lane_numbers.insert(key, lane);
+        lane
+    }
+
+    fn id(&mut self, raw: Option<&str>) -> Id {
+        let text = raw.map_or(Cow::Borrowed(""), text);
+        match text.parse() {
+            Ok(number) => Id::Number(number),
+            Err(_) => Id::Text(self.strings.number(&text).unwrap_or(0)),
+        }
+    }
+
+    /// The number of a category or name of a lane; that of the empty text if there are too many.
+    fn number(&mut self, text: &str) -> u32 {
+        self.strings.number(text).unwrap_or(0)
+    }
+
+    /// The time of an event, ns.
+    fn time(&mut self, raw: Option<&str>, offset: u64) -> Option<i64> {
+        let Some(raw) = raw else {
+            self.lost("event without a time (ts)", offset);
+            return None;
+        };
+        let Some(Decimal { nanos, exact }) = decimal::microseconds(raw) else {
+            self.lost("event whose time (ts) is no number", offset);
+            return None;
+        };
+        let Ok(time) = i64::try_from(nanos) else {
+            self.lost("event whose time (ts) is beyond 292 years", offset);
+            return None;
+        };
+        if !exact {
+            self.report
+                .remark(self.file, "time finer than 1 ns, rounded", Some(offset));
+        }
+        self.first = Some(self.first.map_or(time, |first| first.min(time)));
+        Some(time)
+    }
+
+    /// Adds a record with its name and arguments.
+    fn add(
+        &mut self,
+        to_pairs: bool,
+        key: Key,
+        mut head: Head,
+        name: &str,
+        args: &[&str],
+    ) -> io::Result<()> {
+        let length = name_length(name);
+        let mut own: [&[u8]; 2] = [&[], &[]];
+        match self.strings.number(name) {
+            Some(number) => head.name = number,
+            None => {
+                head.flags |= flag::OWN_NAME;
+                own = [&length, name.as_bytes()];
+            }
+        }
+        let [first, second] = [0, 1].map(|place| args.get(place).map_or("", |args| args));
+        let between: &[u8] = if second.is_empty() {
+            b""
+        } else {
+            &[SEPARATOR as u8]
+        };
+        let parts = [
+            bytemuck::bytes_of(&head),
+            own[0],
+            own[1],
+            first.as_bytes(),
+            between,
+            second.as_bytes(),
+        ];
+        match to_pairs {
+            true => self.pairs.add(key, &parts),
+            false => self.events.add(key, &parts),
+        }
+    }
+
+    /// Fields that only some events have, as an object of arguments.
+    fn extra(&mut self, event: &Event<'_>, fields: &[(&str, Option<&str>)]) -> String {
+        let mut extra = std::mem::take(&mut self.extra);
+        extra.clear();
+        let own = fields
+            .iter()
+            .filter_map(|(name, value)| Some((*name, (*value)?)));
+        let further = event.further.iter().map(|(name, value)| (&**name, *value));
+        for (name, value) in own.chain(further) {
+            extra.push(if extra.is_empty() { '{' } else { ',' });
+            extra += &serde_json::to_string(name).expect("a text becomes JSON");
+            extra.push(':');
+            extra += value;
+        }
+        if !extra.is_empty() {
+            extra.push('}');
+        }
+        extra
+    }
+
+    /// A slice with its begin and duration.
+    fn complete(&mut self, offset: u64, event: &Event<'_>) -> io::Result<()> {
+        let Some(start) = self.time(event.ts, offset) else {
+            return Ok(());
+        };
+        let category = event.cat.map_or(Cow::Borrowed(""), text);
+        let name = event.name.map_or(Cow::Borrowed(""), text);
+        let args = event.args.unwrap_or("");
+        let duration = event.dur.map(decimal::microseconds);
+        let mut flags = 0;
+        let duration = match duration {
+            None => NONE,
+            Some(Some(Decimal { nanos, exact })) if (0..=MAX_DURATION).contains(&nanos) => {
+                if !exact {
+                    let reason = "duration finer than 1 ns, rounded";
+                    self.report.remark(self.file, reason, Some(offset));
+                }
+                nanos as u64
+            }
+            Some(_) => {
+                let reason = "impossible duration: shown without an end, and not part of sums";
+                self.report.remark(self.file, reason, Some(offset));
+                flags |= flag::IMPOSSIBLE;
+                NONE
+            }
+        };
+        let (pid, tid) = (self.id(event.pid), self.id(event.tid));
+        let activity = self.activity.entry(pid).or_default();
+        let known = match is_work(&category) {
+            true => place(args),
+            false => Place::default(),
+        };
+        let is_work = known.has_stream || known.correlation.is_some();
+        match &*category {
+            _ if is_work => activity.device += 1,
+            "cpu_op" | "Operator" | "user_annotation" | "python_function" => activity.host += 1,
+            category if is_call(category) => activity.host += 1,
+            category if is_beside_work(category) => {}
+            _ => activity.other += 1,
+        }
+        if is_work && start == 0 && matches!(duration, 0 | NONE) {
+            self.lost(
+                "device work without times (its start and end are 0)",
+                offset,
+            );
+            return Ok(());
+        }
+        let number = self.number(&category);
+        let own_lane = is_work || is_beside_work(&category);
+        let key = LaneKey::Thread {
+            pid,
+            tid,
+            category: if own_lane { number } else { 0 },
+        };
+        let mut head = Head::new(Kind::Slice, self.lane(key, offset), offset);
+        if is_work {
+            if name.starts_with("nccl") && duration != NONE {
+                self.operation(args, (start, start.saturating_add_unsigned(duration)));
+            }
+            head = head.with_kind(Kind::Work);
+            let correlation = known.correlation.filter(|_| category != GRAPH);
+            head.id = self.correlations.add(correlation).into();
+        } else if is_call(&category) {
+            self.has_hip |= name.starts_with("hip");
+            flags |= flag::CALL;
+            head.id = place(args).correlation.unwrap_or(NONE);
+        }
+        head.category = number;
+        head.duration = duration;
+        head.flags = flags;
+        let impossible = event.dur.filter(|_| flags & flag::IMPOSSIBLE != 0);
+        let fields = [("id", event.id), ("impossible duration (us)", impossible)];
+        let extra = self.extra(event, &fields);
+        // Longer slices first, so that an outer one comes before those in it.
+        let key = super::pairs::key(start, duration, 0);
+        self.add(false, key, head, &name, &[args, &extra])?;
+        self.extra = extra;
+        if category == "cuda_profiler_range" {
+            self.range_values(head, (start, duration), args)?;
+        }
+        Ok(())
+    }
+
+    /// A kernel of a collective operation, which other ranks have, too.
+    fn operation(&mut self, args: &str, times: (i64, i64)) {
+        let (mut sequence, mut texts) = (None, [const { String::new() }; 3]);
+        super::arguments::each(args, |name, value: &RawValue| {
+            let place = match name {
+                "Collective name" => 0,
+                "Process Group Name" => 1,
+                "Process Group Ranks" => 2,
+                "Seq" => {
+                    sequence = super::arguments::number(value);
+                    return;
+                }
+                _ => return,
+            };
+            texts[place] = text(value.get()).into_owned();
+        });
+        let [name, group, ranks] = &texts;
+        self.operations.add(name, (group, ranks), sequence, times);
+    }
+
+    /// The numbers among the arguments of a profiler range, as counters that hold until the end of the range.
+    fn range_values(
+        &mut self,
+        slice: Head,
+        (start, duration): (i64, u64),
+        args: &str,
+    ) -> io::Result<()> {
+        let (mut values, mut zeros) = (String::new(), String::new());
+        super::arguments::each(args, |name, value: &RawValue| {
+            if value
+                .get()
+                .starts_with(|c: char| c == '-' || c.is_ascii_digit())
+            {
+                let name = serde_json::to_string(name).expect("a text becomes JSON");
+                for (object, value) in [(&mut values, value.get()), (&mut zeros, "0")] {
+                    object.push(if object.is_empty() { '{' } else { ',' });
+                    object.extend([&*name, ":", value]);
+                }
+            }
+        });
+        if values.is_empty() || duration == NONE {
+            return Ok(());
+        }
+        values.push('}');
+        zeros.push('}');
+        let mut head = Head::new(Kind::Counter, slice.lane, slice.offset);
+        head.flags = flag::DERIVED;
+        let end = start.saturating_add_unsigned(duration);
+        // Values of a range that begins where this one ends come behind its zeros.
+        self.add(false, (start, COUNTER + 1), head, "", &[&values])?;
+        self.add(false, (end, COUNTER), head, "", &[&zeros])
+    }
+
+    /// The begin or the end of a slice, or an instant of a slice that has an id.
+    fn part(&mut self, offset: u64, event: &Event<'_>, kind: Kind, has_id: bool) -> io::Result<()> {
+        let Some(time) = self.time(event.ts, offset) else {
+            return Ok(());
+        };
+        let category = event.cat.map_or(Cow::Borrowed(""), text);
+        let name = event.name.map_or(Cow::Borrowed(""), text);
+        let (pid, tid) = (self.id(event.pid), self.id(event.tid));
+        self.activity.entry(pid).or_default().other += 1;
+        let key = match has_id {
+            true => LaneKey::Async {
+                pid,
+                name: self.number(&name),
+            },
+            false => LaneKey::Thread {
+                pid,
+                tid,
+                category: 0,
+            },
+        };
+        let mut head = Head::new(kind, self.lane(key, offset), offset);
+        head.category = self.number(&category);
+        let fields: &[(&str, Option<&str>)] = match has_id {
+            true => {
+                head.id = async_id(pid, &category, &name, event);
+                &[("id", event.id), ("id2", event.id2), ("tid", event.tid)]
+            }
+            false => &[("id", event.id)],
+        };
+        let extra = match kind {
+            Kind::End => String::new(),
+            _ => self.extra(event, fields),
+        };
+        let args = [event.args.unwrap_or(""), &extra];
+        self.add(true, (time, 0), head, &name, &args)
+    }
+
+    fn instant(&mut self, offset: u64, event: &Event<'_>) -> io::Result<()> {
+        let Some(time) = self.time(event.ts, offset) else {
+            return Ok(());
+        };
+        let category = event.cat.map_or(Cow::Borrowed(""), text);
+        let name = event.name.map_or(Cow::Borrowed(""), text);
+        let (pid, tid) = (self.id(event.pid), self.id(event.tid));
+        self.activity.entry(pid).or_default().other += 1;
+        let lane = LaneKey::Thread {
+            pid,
+            tid,
+            category: 0,
+        };
+        let mut head = Head::new(Kind::Instant, self.lane(lane, offset), offset);
+        head.category = self.number(&category);
+        let extra = self.extra(event, &[("id", event.id), ("scope", event.s)]);
+        let args = [event.args.unwrap_or(""), &extra];
+        self.add(false, (time, 1 << 62), head, &name, &args)
+    }
+
+    fn counter(&mut self, offset: u64, event: &Event<'_>) -> io::Result<()> {
+        let Some(time) = self.time(event.ts, offset) else {
+            return Ok(());
+        };
+        let name = event.name.map_or(Cow::Borrowed(""), text);
+        let name = match event.id.map(text) {
+            Some(id) => Cow::Owned(format!("{name} [{id}]")),
+            None => name,
+        };
+        let pid = self.id(event.pid);
+        self.activity.entry(pid).or_default().other += 1;
+        let tid = Id::Number(0);
+        let lane = LaneKey::Thread {
+            pid,
+            tid,
+            category: 0,
+        };
+        let mut head = Head::new(Kind::Counter, self.lane(lane, offset), offset);
+        if event.cat.is_some_and(|category| text(category) == DERIVED) {
+            self.has_derived = true;
+            head.flags = flag::DERIVED;
+        }
+        self.add(
+            false,
+            (time, COUNTER),
+            head,
+            &name,
+            &[event.args.unwrap_or("")],
+        )
+    }
+
+    fn flow(&mut self, offset: u64, event: &Event<'_>, last: bool) -> io::Result<()> {
+        let category = event.cat.map_or(Cow::Borrowed(""), text);
+        let Some(time) = self.time(event.ts, offset) else {
+            return Ok(());
+        };
+        let name = event.name.map_or(Cow::Borrowed(""), text);
+        let (pid, tid) = (self.id(event.pid), self.id(event.tid));
+        let lane = LaneKey::Thread {
+            pid,
+            tid,
+            category: 0,
+        };
+        let mut head = Head::new(Kind::Flow, self.lane(lane, offset), offset);
+        let correlation = event.id.and_then(|id| text(id).parse().ok());
+        head.id = match correlation {
+            Some(correlation) if is_call_to_work(&category) => {
+                head.flags |= flag::BY_CORRELATION;
+                if !last {
+                    self.begun_flows.insert(correlation);
+                }
+                correlation
+            }
+            _ => async_id(pid, &category, &name, event),
+        };
+        if last {
+            head.flags |= flag::LAST;
+        }
+        if !last || event.bp == Some("\"e\"") {
+            head.flags |= flag::ENCLOSING;
+        }
+        // Behind the slices that begin at this time: the innermost of them is meant.
+        self.add(false, (time, 3 << 62), head, &name, &[])
+    }
+
+    fn metadata(&mut self, offset: u64, event: &Event<'_>) {
+        let (pid, tid) = (self.id(event.pid), self.id(event.tid));
+        let name = event.name.map_or(Cow::Borrowed(""), text);
+        let args = event.args.unwrap_or("");
+        let argument = |wanted: &str| {
+            let mut found = None;
+            super::arguments::each(args, |name, value| {
+                if name == wanted {
+                    found = Some(text(value.get()).into_owned());
+                }
+            });
+            found
+        };
+        let order = |value: Option<String>| value?.parse::<i64>().ok().map(saturate);
+        match &*name {
+            "process_name" => self.processes.entry(pid).or_default().name = argument("name"),
+            "process_labels" => self.processes.entry(pid).or_default().labels = argument("labels"),
+            "process_sort_index" => {
+                let order = order(argument("sort_index"));
+                self.processes.entry(pid).or_default().order = order;
+            }
+            "thread_name" => {
+                self.threads.entry((pid, tid)).or_default().name = argument("name");
+            }
+            "thread_sort_index" => {
+                let order = order(argument("sort_index"));
+                self.threads.entry((pid, tid)).or_default().order = order;
+            }
+            other => {
+                let reason = format!("metadata event {other:?}");
+                self.lost(reason, offset);
+            }
+        }
+    }
+}
+
+fn saturate(number: i64) -> i32 {
+    number.clamp(i32::MIN.into(), i32::MAX.into()) as i32
+}
+
+/// The id of a flow, or of slices with ids: ids count for one category, and flows for one name too.
+fn async_id(pid: Id, category: &str, name: &str, event: &Event<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    category.hash(&mut hasher);
+    event.scope.hash(&mut hasher);
+    match (event.id2, event.id) {
+        (Some(id2), _) => {
+            id2.hash(&mut hasher);
+            if id2.contains("local") {
+                pid.hash(&mut hasher);
+            }
+        }
+        (None, Some(id)) => text(id).hash(&mut hasher),
+        (None, None) => name.hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+impl Visitor for Collected<'_> {
+    fn event(&mut self, offset: u64, event: &Event<'_>) -> io::Result<()> {
+        let Some(ph) = event.ph.map(text) else {
+            self.lost("object that is no event: it has no phase (ph)", offset);
+            return Ok(());
+        };
+        match &*ph {
+            "X" => self.complete(offset, event),
+            "B" => self.part(offset, event, Kind::Begin, false),
+            "E" => self.part(offset, event, Kind::End, false),
+            "b" | "S" => self.part(offset, event, Kind::Begin, true),
+            "e" | "F" => self.part(offset, event, Kind::End, true),
+            "n" | "T" | "p" => self.part(offset, event, Kind::Instant, true),
+            "i" | "I" | "R" | "c" | "N" | "O" | "D" | "P" | "v" | "V" => {
+                self.instant(offset, event)
+            }
+            "C" => self.counter(offset, event),
+            "s" | "t" => self.flow(offset, event, false),
+            "f" => self.flow(offset, event, true),
+            "M" => {
+                self.metadata(offset, event);
+                Ok(())
+            }
+            other => {
+                let reason = format!("event of phase {other:?}");
+                self.lost(reason, offset);
+                Ok(())
+            }
+        }
+    }
+
+    fn field(&mut self, name: &str, value: &str) {
+        self.fields.push((name.to_owned(), value.to_owned()));
+    }
+
+    fn long_field(&mut self, name: &str, offset: u64) {
+        self.lost(
+            format!("field {name:?} beside the events, longer than 1 MiB"),
+            offset,
+        );
+    }
+
+    fn damage(&mut self, offset: u64, found: String, expected: &'static str) {
+        self.report
+            .finding(self.file, Some(offset), found, expected);
+    }
+}

@@ -1,0 +1,565 @@
+//! Second pass: records in the order of time, passed on as events of the model.
+
+mod declare;
+mod lane;
+mod work;
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::io;
+use std::path::Path;
+
+use super::arguments::{self, Arguments, OwnedValue};
+use super::collect::{Collected, Correlations, LaneKey, NumberSet, is_call};
+use super::record::{Head, Kind, NONE, Record, flag};
+use super::strings::Strings;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{ArgumentType, CorrelationId, Domain, ExternalId, Nanos, OperationGroup};
+use crate::import::sorter::Sorter;
+use crate::import::{Report, Source};
+use gputrail_trace::model::{
+    Call, Consumer, CounterUnit, CounterValue, EventId, FlowId, FlowPoint, Function, Instant,
+    Parameter, Slice, SliceEnd, Stream, Track, TrackIndex, TrackKind, Value,
+};
+use declare::Declared;
+use lane::{Held, Lane, Open};
+use work::DeviceWork;
+
+/// Most counters of a file.
+const MAX_COUNTERS: usize = 1 << 16;
+/// Most rows of a lane.
+const MAX_ROWS: usize = 1 << 10;
+
+/// Passes everything that was collected to `consumer`.
+pub(super) fn emit(
+    source: &Source,
+    mut collected: Collected<'_>,
+    consumer: &mut dyn Consumer,
+) -> io::Result<()> {
+    let events = std::mem::replace(&mut collected.events, Sorter::new(0));
+    let stream = Stream::new(consumer);
+    let (stream, declared) = declare::declare(source, &mut collected, stream)?;
+    let Collected {
+        file,
+        report,
+        strings,
+        correlations,
+        lanes,
+        begun_flows,
+        has_derived,
+        ..
+    } = collected;
+    let mut emitter = Emitter {
+        file,
+        report,
+        strings,
+        correlations,
+        lanes: lanes.iter().map(|_| Lane::default()).collect(),
+        declared,
+        stream,
+        functions: NumberMap::default(),
+        function_list: Vec::new(),
+        counters: HashMap::new(),
+        work: DeviceWork::default(),
+        begun_flows,
+        has_derived,
+        beside: beside(&lanes),
+        events: Vec::new(),
+    };
+    events.drain(|(time, _), bytes| emitter.record(time, Record::read(bytes)))?;
+    emitter.finish()
+}
+
+/// Passes records on.
+pub(super) struct Emitter<'a> {
+    file: &'a Path,
+    report: &'a mut Report,
+    strings: Strings,
+    correlations: Correlations,
+    lanes: Vec<Lane>,
+    declared: Declared,
+    stream: Stream<'a>,
+    /// Places in `function_list`, by category, name and names of arguments.
+    functions: NumberMap<u64, usize>,
+    function_list: Vec<Function>,
+    counters: HashMap<(u32, Box<str>, Box<str>), TrackIndex>,
+    work: DeviceWork,
+    /// Correlation ids at which arrows begin.
+    begun_flows: NumberSet,
+    /// Whether the file has the counters that are made of other events.
+    has_derived: bool,
+    /// Lanes of the same thread id that hold other categories.
+    beside: HashMap<u32, Vec<usize>>,
+    /// Buffer for ids of work.
+    events: Vec<EventId>,
+}
+
+impl Emitter<'_> {
+    fn lost(&mut self, reason: &'static str, head: &Head) {
+        let offset = Some(head.offset);
+        self.report.unrepresented(self.file, reason, offset);
+    }
+
+    fn record(&mut self, time: i64, record: Record<'_>) -> io::Result<()> {
+        match record.head.kind() {
+            Kind::Slice => self.slice(time, record),
+            Kind::Work => self.device_work(time, record),
+            Kind::Instant => self.instant(time, record),
+            Kind::Counter => self.counter(time, record),
+            Kind::Flow => self.flow(time, record.head),
+            // Pairs have been put together.
+            Kind::Begin | Kind::End => Ok(()),
+        }
+    }
+
+    /// A slice takes its place, and the one before it on its lane goes on.
+    fn slice(&mut self, start: i64, record: Record<'_>) -> io::Result<()> {
+        let number = record.head.lane as usize;
+        let end = match record.head.duration {
+            NONE => i64::MAX,
+            duration => start.saturating_add_unsigned(duration),
+        };
+        self.pass_held(number, start)?;
+        let mut id = record.head.id;
+        if record.head.has(flag::CALL) {
+            if let Some(thread) = self.declared.thread(number) {
+                let count = self.correlations.work(id).count();
+                self.work
+                    .called(id, thread, self.declared.time(start), count);
+            }
+            // A correlation id does not decide on the row.
+            id = 0;
+        }
+        let inner = record.head.has(flag::INNER);
+        let place = self.place(number, (start, end), (id, inner))?;
+        let Some(row) = place else {
+            self.lost("slice that overlaps more than 1,000 others", &record.head);
+            return Ok(());
+        };
+        let lane = &mut self.lanes[number];
+        let flows = std::mem::take(&mut lane.pending);
+        let mut bytes = std::mem::take(&mut lane.spare);
+        bytes.clear();
+        record.write(&mut bytes);
+        lane.held = Some(Held {
+            row,
+            start,
+            end,
+            bytes,
+            flows,
+        });
+        Ok(())
+    }
+
+    /// The row for a slice: the first one in which it nests. Slices with an id share a row with slices of that id only.
+    fn place(
+        &mut self,
+        number: usize,
+        (start, end): (i64, i64),
+        (id, inner): (u64, bool),
+    ) -> io::Result<Option<usize>> {
+        let rows = self.lanes[number].rows.len();
+        for row in 0..rows {
+            self.close(number, row, start)?;
+            let row_of = &self.lanes[number].rows[row];
+            let fits = match (row_of.open.first(), row_of.open.last()) {
+                (Some(outer), Some(last)) => {
+                    (id == 0 || (inner && outer.id == id)) && end <= last.end
+                }
+                _ => true,
+            };
+            if fits {
+                return Ok(Some(row));
+            }
+        }
+        if rows >= MAX_ROWS {
+            return Ok(None);
+        }
+        let track = self.declared.row(&mut self.stream, number, rows)?;
+        self.lanes[number].add_row(track);
+        Ok(Some(rows))
+    }
+
+    /// Ends the slices of a row that end by `time`.
+    fn close(&mut self, number: usize, row: usize, time: i64) -> io::Result<()> {
+        loop {
+            let row = &mut self.lanes[number].rows[row];
+            match row.open.last() {
+                Some(open) if open.end <= time && open.end != i64::MAX => {}
+                _ => return Ok(()),
+            }
+            let track = row.track;
+            let open = row.open.pop().expect("it was just looked at");
+            let end = self.declared.time(open.end);
+            match open.flows.is_empty() {
+                true => self.stream.consumer.end(track, end)?,
+                false => self.stream.consumer.end_slice(&SliceEnd {
+                    track,
+                    time: end,
+                    arguments: &[],
+                    flows: &open.flows,
+                })?,
+            }
+        }
+    }
+
+    /// Passes on the slice that a lane holds back, now that something else begins at `next`.
+    fn pass_held(&mut self, number: usize, next: i64) -> io::Result<()> {
+        let Some(held) = self.lanes[number].held.take() else {
+            return Ok(());
+        };
+        let is_open = held.end > next || held.end == i64::MAX;
+        let record = Record::read(&held.bytes);
+        self.write_slice(number, &held, &record, is_open)?;
+        let lane = &mut self.lanes[number];
+        if is_open {
+            lane.rows[held.row].open.push(Open {
+                end: held.end,
+                id: record.head.id,
+                flows: Vec::new(),
+            });
+        }
+        lane.spare = held.bytes;
+        Ok(())
+    }
+
+    fn write_slice(
+        &mut self,
+        number: usize,
+        held: &Held,
+        record: &Record<'_>,
+        open: bool,
+    ) -> io::Result<()> {
+        let track = self.lanes[number].rows[held.row].track;
+        let start = self.declared.time(held.start);
+        let end = match record.head.duration {
+            NONE => None,
+            _ => Some(self.declared.time(held.end)),
+        };
+        let mut list = Vec::new();
+        arguments::parse(record.args, &mut list);
+        let category = self.strings.text(record.head.category);
+        let thread = self.declared.thread(number);
+        if let Some((process, thread)) = thread
+            && is_call(category)
+        {
+            let mut correlation = None;
+            list.retain(|(name, value)| match (&**name, value) {
+                ("correlation", OwnedValue::Plain(Value::Uint(id))) => {
+                    correlation = Some(*id);
+                    false
+                }
+                _ => true,
+            });
+            let mut submitted = std::mem::take(&mut self.events);
+            submitted.clear();
+            let work = correlation
+                .into_iter()
+                .flat_map(|id| self.correlations.work(id));
+            submitted.extend(work.map(work::event_id));
+            let function = self.function(record, &list);
+            let values: Vec<Value<'_>> = arguments::borrowed(&list)
+                .iter()
+                .map(|argument| argument.value)
+                .collect();
+            self.stream.consumer.call(&Call {
+                process,
+                thread,
+                track,
+                function: &self.function_list[function],
+                start,
+                end,
+                open,
+                nested: !self.lanes[number].rows[held.row].open.is_empty(),
+                correlation: CorrelationId(correlation.unwrap_or(0)),
+                external: ExternalId::NONE,
+                error: None,
+                submitted: &submitted,
+                waited: &[],
+                arguments: &values,
+                flows: &held.flows,
+            })?;
+            self.events = submitted;
+            return Ok(());
+        }
+        let name = name_of(&self.strings, record);
+        let arguments = arguments::borrowed(&list);
+        self.stream.consumer.slice(&Slice {
+            track,
+            name,
+            category,
+            start,
+            end,
+            open,
+            correlation: CorrelationId::NONE,
+            arguments: &arguments,
+            flows: &held.flows,
+        })
+    }
+
+    /// The place of a function in the list. Calls with other arguments are of another function.
+    fn function(&mut self, record: &Record<'_>, list: &Arguments<'_>) -> usize {
+        let mut hasher = self.functions.hasher().build_hasher();
+        let name = name_of(&self.strings, record);
+        (record.head.category, name).hash(&mut hasher);
+        list.iter().for_each(|(name, _)| name.hash(&mut hasher));
+        let key = hasher.finish();
+        if let Some(place) = self.functions.get(&key) {
+            return *place;
+        }
+        let category = self.strings.text(record.head.category);
+        let function = Function {
+            index: self.stream.new_function(),
+            name: name.into(),
+            domain: domain(category, name),
+            category: Some(category.into()),
+            group: OperationGroup::OTHER,
+            parameters: list
+                .iter()
+                .map(|(name, _)| Parameter {
+                    name: (**name).into(),
+                    kind: ArgumentType::STRING,
+                })
+                .collect(),
+        };
+        self.function_list.push(function);
+        let place = self.function_list.len() - 1;
+        self.functions.insert(key, place);
+        place
+    }
+
+    fn instant(&mut self, time: i64, record: Record<'_>) -> io::Result<()> {
+        let number = record.head.lane as usize;
+        let id = record.head.id;
+        let rows = &self.lanes[number].rows;
+        let own = rows
+            .iter()
+            .position(|row| id != 0 && row.open.first().is_some_and(|open| open.id == id));
+        let row = match (own, rows.is_empty()) {
+            (Some(row), _) => row,
+            (None, false) => 0,
+            (None, true) => {
+                let track = self.declared.row(&mut self.stream, number, 0)?;
+                self.lanes[number].add_row(track);
+                0
+            }
+        };
+        let mut list = Vec::new();
+        arguments::parse(record.args, &mut list);
+        let name = name_of(&self.strings, &record);
+        let arguments = arguments::borrowed(&list);
+        let time = self.declared.time(time);
+        self.stream.consumer.instant(&Instant {
+            track: self.lanes[number].rows[row].track,
+            name,
+            category: self.strings.text(record.head.category),
+            time,
+            arguments: &arguments,
+            flows: &[],
+        })?;
+        if name == "[memory]" && !self.has_derived {
+            self.memory(number, time, &list)?;
+        }
+        Ok(())
+    }
+
+    /// The counters of a memory event of PyTorch.
+    fn memory(&mut self, number: usize, time: Nanos, list: &Arguments<'_>) -> io::Result<()> {
+        let whole = |wanted: &str| {
+            let found = list.iter().find(|(name, _)| name == wanted);
+            match found.map(|(_, value)| value) {
+                Some(OwnedValue::Plain(Value::Uint(value))) => i64::try_from(*value).ok(),
+                Some(OwnedValue::Plain(Value::Int(value))) => Some(*value),
+                _ => None,
+            }
+        };
+        let device = match (whole("Device Type"), whole("Device Id")) {
+            (Some(0), _) | (None, None) => "CPU".to_owned(),
+            (_, id) => format!("GPU {}", id.unwrap_or(0)),
+        };
+        for (argument, what) in [
+            ("Total Allocated", "allocated"),
+            ("Total Reserved", "reserved"),
+        ] {
+            if let Some(value) = whole(argument) {
+                let name = format!("{device} memory {what}");
+                let track = self.counter_track(number, &name, "", CounterUnit::Bytes)?;
+                if let Some(track) = track {
+                    let value = CounterValue::Int(value);
+                    self.stream.consumer.derived_value(track, time, value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn counter_track(
+        &mut self,
+        number: usize,
+        name: &str,
+        series: &str,
+        unit: CounterUnit,
+    ) -> io::Result<Option<TrackIndex>> {
+        let key = (number as u32, name.into(), series.into());
+        if let Some(track) = self.counters.get(&key) {
+            return Ok(Some(*track));
+        }
+        if self.counters.len() >= MAX_COUNTERS {
+            return Ok(None);
+        }
+        let title = match (name, series) {
+            (one, "") | ("", one) => one.to_owned(),
+            (name, series) => format!("{name} · {series}"),
+        };
+        let parent = self.declared.parent(number);
+        let track = self.stream.new_track(&Track {
+            parent,
+            name: &title,
+            kind: TrackKind::Counter(unit),
+            order: None,
+        })?;
+        self.counters.insert(key, track);
+        Ok(Some(track))
+    }
+
+    fn counter(&mut self, time: i64, record: Record<'_>) -> io::Result<()> {
+        let number = record.head.lane as usize;
+        let mut list = Vec::new();
+        arguments::parse(record.args, &mut list);
+        let name = name_of(&self.strings, &record).to_owned();
+        let is_derived = record.head.has(flag::DERIVED);
+        if is_derived && self.has_derived && name.is_empty() {
+            // Values of a range, which the file has as counters, too.
+            return Ok(());
+        }
+        let single = list.len() == 1;
+        let time = self.declared.time(time);
+        for (series, value) in &list {
+            let value = match value {
+                OwnedValue::Plain(Value::Uint(value)) => match i64::try_from(*value) {
+                    Ok(value) => CounterValue::Int(value),
+                    Err(_) => CounterValue::Double(*value as f64),
+                },
+                OwnedValue::Plain(Value::Int(value)) => CounterValue::Int(*value),
+                OwnedValue::Plain(Value::Double(value)) => CounterValue::Double(*value),
+                OwnedValue::Text(text) if text.parse::<f64>().is_ok_and(f64::is_finite) => {
+                    CounterValue::Double(text.parse().expect("it was just parsed"))
+                }
+                _ => {
+                    self.lost("value of a counter that is no number", &record.head);
+                    continue;
+                }
+            };
+            let series = match single && !name.is_empty() {
+                true => "",
+                false => series,
+            };
+            match self.counter_track(number, &name, series, CounterUnit::Unspecified)? {
+                Some(track) if is_derived => {
+                    self.stream.consumer.derived_value(track, time, value)?;
+                }
+                Some(track) => self.stream.consumer.value(track, time, value)?,
+                None => self.lost("value of a counter beyond the first 65,536", &record.head),
+            }
+        }
+        Ok(())
+    }
+
+    /// A point of a flow: on the innermost slice around it, or on the next one.
+    fn flow(&mut self, time: i64, head: Head) -> io::Result<()> {
+        if head.has(flag::BY_CORRELATION) {
+            if self.correlations.work(head.id).next().is_some() {
+                // The work names its call.
+                self.report.arrows += 1;
+                return Ok(());
+            }
+            if !self.begun_flows.contains(&head.id) {
+                // Kineto writes them for calls that enqueue nothing, too.
+                self.report.loose_arrows += 1;
+                return Ok(());
+            }
+        }
+        let point = FlowPoint {
+            flow: FlowId(head.id),
+            last: head.has(flag::LAST),
+        };
+        let number = head.lane as usize;
+        let beside = self.beside.get(&head.lane).cloned().unwrap_or_default();
+        for lane in std::iter::once(number).chain(beside) {
+            if let Some(flows) = self.around(lane, time)? {
+                flows.push(point);
+                return Ok(());
+            }
+        }
+        match head.has(flag::ENCLOSING) {
+            false => self.lanes[number].pending.push(point),
+            true => self.lost("end of an arrow that is in no slice", &head),
+        }
+        Ok(())
+    }
+
+    /// The flows of the innermost slice of a lane around `time`.
+    fn around(&mut self, number: usize, time: i64) -> io::Result<Option<&mut Vec<FlowPoint>>> {
+        let held = self.lanes[number].held.as_ref();
+        if held.is_some_and(|held| time > held.end) {
+            self.pass_held(number, time)?;
+        }
+        let lane = &mut self.lanes[number];
+        if let Some(held) = &mut lane.held {
+            return Ok(Some(&mut held.flows));
+        }
+        let rows = lane.rows.iter_mut();
+        let around = rows.filter_map(|row| row.open.iter_mut().rfind(|open| open.end >= time));
+        let innermost = around.min_by_key(|open| open.end);
+        Ok(innermost.map(|open| &mut open.flows))
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        for number in 0..self.lanes.len() {
+            self.pass_held(number, i64::MAX)?;
+            for row in 0..self.lanes[number].rows.len() {
+                self.close(number, row, i64::MAX)?;
+            }
+        }
+        self.stream.consumer.finish()
+    }
+}
+
+/// For each lane of a thread without a category, the lanes of the same thread with one.
+fn beside(lanes: &[LaneKey]) -> HashMap<u32, Vec<usize>> {
+    let mut all: HashMap<_, (Option<u32>, Vec<usize>)> = HashMap::new();
+    for (number, lane) in lanes.iter().enumerate() {
+        if let LaneKey::Thread { pid, tid, category } = lane {
+            let (plain, others) = all.entry((*pid, *tid)).or_default();
+            match category {
+                0 => *plain = Some(number as u32),
+                _ => others.push(number),
+            }
+        }
+    }
+    all.into_values()
+        .filter_map(|(plain, others)| Some((plain?, others)))
+        .filter(|(_, others)| !others.is_empty())
+        .collect()
+}
+
+/// The name of a record.
+fn name_of<'r>(strings: &'r Strings, record: &Record<'r>) -> &'r str {
+    match record.head.has(flag::OWN_NAME) {
+        true => record.own_name,
+        false => strings.text(record.head.name),
+    }
+}
+
+/// The API of a call.
+fn domain(category: &str, name: &str) -> Domain {
+    match category {
+        _ if name.starts_with("hip") => Domain::HIP,
+        _ if name.starts_with("hsa_") => Domain::HSA,
+        "opencl" => Domain::OPENCL,
+        "sim" => Domain::SIM,
+        "cuda_driver" => Domain::CUDA_DRIVER,
+        "cuda_runtime" | "Runtime" => Domain::CUDA_RUNTIME,
+        _ => Domain(0),
+    }
+}

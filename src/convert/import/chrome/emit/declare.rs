@@ -1,0 +1,446 @@
+//! Declarations ahead of all events: the trace, processes, devices; and the tracks of lanes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+
+use serde_json::Value as Json;
+
+use gputrail_record::{Nanos, ProcessId, ThreadId};
+use crate::import::chrome::collect::{Collected, Described, Id, LaneKey};
+use crate::import::chrome::strings::Strings;
+use crate::import::{Format, Source};
+use gputrail_trace::model::{
+    Agent, AgentIndex, Machine, Parent, Process, ProcessIndex, Stream, SystemClocks, TraceHeader,
+    Track, TrackIndex, TrackKind,
+};
+
+/// Ids of processes and threads that the file gives none the system could have.
+const INVENTED: u32 = 0x6000_0000;
+/// Most devices.
+const MAX_DEVICES: i64 = 1 << 10;
+/// Times after this are those of day, ns: 2001-09-09.
+const TIME_OF_DAY: i128 = 1_000_000_000_000_000_000;
+/// Longest value of a field that becomes an attribute of the trace.
+const MAX_ATTRIBUTE: usize = 4096;
+
+/// The threads and rows that lanes stand for, and the tracks that have been declared.
+#[derive(Debug)]
+pub(super) struct Declared {
+    /// Offset that is added to the times of the file.
+    shift: i128,
+    lanes: Vec<Declaration>,
+    processes: BTreeMap<Id, ProcessIndex>,
+    /// Tracks of processes that have a text for their id.
+    groups: HashMap<Id, TrackIndex>,
+    /// The process of device work whose call is not in the file.
+    pub main: Option<ProcessIndex>,
+    pub has_hip: bool,
+    /// Number of agents.
+    pub agents: u32,
+}
+
+/// A lane.
+#[derive(Debug)]
+struct Declaration {
+    parent: Parent,
+    /// The thread, of lanes of threads.
+    thread: Option<(ProcessIndex, ThreadId)>,
+    name: String,
+    order: Option<i32>,
+    /// The device and stream, of lanes of devices.
+    device: Option<(i64, i64)>,
+    /// The first row.
+    track: Option<TrackIndex>,
+}
+
+/// A time of the file, in the clock of the trace.
+fn nanos(time: i64, shift: i128) -> Nanos {
+    Nanos((i128::from(time) + shift).clamp(0, u64::MAX.into()) as u64)
+}
+
+impl Declared {
+    /// A time of the file, in the clock of the trace.
+    pub fn time(&self, time: i64) -> Nanos {
+        nanos(time, self.shift)
+    }
+
+    /// The process and thread of a lane, if it is one of a thread.
+    pub fn thread(&self, lane: usize) -> Option<(ProcessIndex, ThreadId)> {
+        self.lanes[lane].thread
+    }
+
+    /// The process of a lane, if it has one.
+    pub fn process(&self, lane: usize) -> Option<ProcessIndex> {
+        match (self.lanes[lane].thread, self.lanes[lane].parent) {
+            (Some((process, _)), _) | (None, Parent::Process(process)) => Some(process),
+            _ => None,
+        }
+    }
+
+    /// The device and stream of a lane.
+    pub fn device(&self, lane: usize) -> Option<(i64, i64)> {
+        self.lanes[lane].device
+    }
+
+    /// The parent of the tracks beside the lane.
+    pub fn parent(&self, lane: usize) -> Parent {
+        self.lanes[lane].parent
+    }
+
+    /// Declares the track of row `row` of a lane.
+    pub fn row(
+        &mut self,
+        stream: &mut Stream<'_>,
+        lane: usize,
+        row: usize,
+    ) -> io::Result<TrackIndex> {
+        let lane = &mut self.lanes[lane];
+        let track = match (lane.thread, lane.track) {
+            (Some((process, thread)), None) => Track {
+                parent: Parent::Process(process),
+                name: &lane.name,
+                kind: TrackKind::Thread(process, thread),
+                order: lane.order,
+            },
+            (Some(_), Some(first)) => Track {
+                parent: Parent::Track(first),
+                name: "overlapping",
+                kind: TrackKind::Slices,
+                order: None,
+            },
+            (None, _) => Track {
+                parent: lane.parent,
+                name: &lane.name,
+                kind: TrackKind::Slices,
+                order: lane.order,
+            },
+        };
+        let track = stream.new_track(&track)?;
+        if row == 0 {
+            lane.track = Some(track);
+        }
+        Ok(track)
+    }
+}
+
+/// Declares the trace, its processes and its devices.
+pub(super) fn declare<'s>(
+    source: &Source,
+    collected: &mut Collected<'_>,
+    mut stream: Stream<'s>,
+) -> io::Result<(Stream<'s>, Declared)> {
+    let fields = parsed(&collected.fields);
+    let field = |name: &str| fields.iter().find(|(known, _)| *known == name);
+    let field = |name: &str| field(name).map(|(_, value)| value);
+    let base = field("baseTimeNanoseconds").and_then(whole);
+    let first = i128::from(collected.first.unwrap_or(0)) + base.unwrap_or(0);
+    let is_object = source.head().trim_ascii_start().starts_with(b"{");
+    if !collected.is_whole && is_object && base.is_none() && first <= TIME_OF_DAY {
+        let reason = "file that is cut: its end, where PyTorch writes the base of all times (baseTimeNanoseconds), is missing; times count from an unknown begin, and are not placed beside other files";
+        collected.report.remark(collected.file, reason, None);
+    }
+    let base = base.unwrap_or(0);
+    let shift = match first {
+        0.. => base,
+        // The clock of a trace has no negative times.
+        _ => {
+            let reason = format!("file with negative times: all are moved by {} ns", -first);
+            collected.report.remark(collected.file, reason, None);
+            base - first
+        }
+    };
+    let start = u64::try_from(first.max(0)).unwrap_or(u64::MAX);
+    let mut hasher = DefaultHasher::new();
+    (source.head(), source.length()).hash(&mut hasher);
+    let host = ["host_name", "hostname"].into_iter().find_map(field);
+    stream.consumer.begin(&TraceHeader {
+        identity: hasher.finish(),
+        clocks: SystemClocks {
+            boottime: start,
+            realtime: if first > TIME_OF_DAY { start } else { 0 },
+            ..SystemClocks::default()
+        },
+        machine: Machine {
+            host: host.and_then(Json::as_str).unwrap_or("").to_owned(),
+            ..Machine::default()
+        },
+        shared: std::mem::take(&mut collected.operations).shared(|time| nanos(time, shift)),
+    })?;
+    let short = collected.fields.iter();
+    let short = short.filter(|(_, value)| value.len() <= MAX_ATTRIBUTE);
+    let mut attributes: Vec<_> = short.cloned().collect();
+    for (name, _) in collected
+        .fields
+        .iter()
+        .filter(|(_, value)| value.len() > MAX_ATTRIBUTE)
+    {
+        if name != "deviceProperties" {
+            let reason = format!("field {name:?} beside the events, longer than 4 KiB");
+            collected.report.unrepresented(collected.file, reason, None);
+        }
+    }
+    attributes.extend([
+        ("format".to_owned(), Format::ChromeTrace.name().to_owned()),
+        ("source".to_owned(), source.name().display().to_string()),
+    ]);
+    stream.consumer.attributes(&attributes)?;
+
+    let agents = agents(collected, field("deviceProperties"));
+    stream.consumer.agents(AgentIndex(0), &agents)?;
+    let rank = field("distributedInfo")
+        .and_then(|info| info.get("rank"))
+        .and_then(whole);
+    let rank = rank.map_or(String::new(), |rank| format!("rank {rank}"));
+
+    let mut declared = Declared {
+        shift,
+        lanes: Vec::new(),
+        processes: BTreeMap::new(),
+        groups: HashMap::new(),
+        main: None,
+        has_hip: collected.has_hip,
+        agents: agents.len() as u32,
+    };
+    declare_processes(collected, &mut declared, &mut stream, &rank)?;
+    for number in 0..collected.lanes.len() {
+        let declaration = declaration(number, collected, &mut declared, &mut stream)?;
+        declared.lanes.push(declaration);
+    }
+    Ok((stream, declared))
+}
+
+/// The fields beside the events that are JSON.
+fn parsed(fields: &[(String, String)]) -> Vec<(&str, Json)> {
+    fields
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_str(), serde_json::from_str(value).ok()?)))
+        .collect()
+}
+
+fn whole(value: &Json) -> Option<i128> {
+    match value {
+        Json::String(text) => text.parse().ok(),
+        value => value.as_i64().map(i128::from),
+    }
+}
+
+/// Whether a process of the file is a device: it has work, and no calls.
+fn is_device(collected: &Collected<'_>, pid: Id) -> bool {
+    let activity = collected.activity.get(&pid).copied().unwrap_or_default();
+    let labels = collected
+        .processes
+        .get(&pid)
+        .and_then(|one| one.labels.as_deref());
+    let labelled = labels.is_some_and(|labels| labels.starts_with("GPU"));
+    matches!(pid, Id::Number(0..)) && activity.host == 0 && (activity.device > 0 || labelled)
+}
+
+/// The devices: those that the file describes, and all that have work.
+fn agents(collected: &Collected<'_>, properties: Option<&Json>) -> Vec<Agent> {
+    let described = properties.and_then(Json::as_array);
+    let described: BTreeMap<i64, &Json> = described
+        .into_iter()
+        .flatten()
+        .filter_map(|device| Some((device.get("id")?.as_i64()?, device)))
+        .collect();
+    let working = collected.activity.keys().filter_map(|pid| match pid {
+        Id::Number(number) if is_device(collected, *pid) => Some(*number),
+        _ => None,
+    });
+    let ids = described.keys().copied().chain(working);
+    let count = ids.filter(|id| (0..MAX_DEVICES).contains(id)).max();
+    let count = count.map_or(0, |last| last + 1);
+    let agent = |id: i64| {
+        let properties = described.get(&id).and_then(|device| device.as_object());
+        let text = |value: &Json| match value {
+            Json::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        let name = properties.and_then(|all| all.get("name")).map(text);
+        let name = name.unwrap_or_default();
+        let attributes = properties.into_iter().flatten();
+        let attributes = attributes.filter(|(key, _)| *key != "name" && *key != "id");
+        Agent {
+            title: format!("GPU {id}"),
+            attributes: attributes
+                .map(|(key, value)| (key.clone(), text(value)))
+                .collect(),
+            model: name.clone(),
+            name,
+            ..Agent::default()
+        }
+    };
+    (0..count).map(agent).collect()
+}
+
+/// Declares the processes that have events, in the order that the file gives.
+fn declare_processes(
+    collected: &Collected<'_>,
+    declared: &mut Declared,
+    stream: &mut Stream<'_>,
+    rank: &str,
+) -> io::Result<()> {
+    let none = Described::default();
+    let described = |pid: &Id| collected.processes.get(pid).unwrap_or(&none);
+    let mut pids: Vec<Id> = collected.activity.keys().copied().collect();
+    pids.retain(|pid| matches!(pid, Id::Number(_)) && !is_device(collected, *pid));
+    if pids.is_empty() {
+        // Work of devices only: it needs a process all the same.
+        let first = collected
+            .activity
+            .keys()
+            .find(|pid| is_device(collected, **pid));
+        pids.extend(first.copied());
+    }
+    pids.sort_by_key(|pid| (described(pid).order.unwrap_or(0), *pid));
+    for (place, pid) in (0..).zip(&pids) {
+        let Id::Number(number) = *pid else { continue };
+        let described = described(pid);
+        let known = u32::try_from(number).ok();
+        let known = known.filter(|id| (1..INVENTED).contains(id));
+        let index = ProcessIndex(place);
+        let is_rank = |labels: &&str| labels.starts_with("rank ");
+        let own_rank = described.labels.as_deref().filter(is_rank);
+        let name = match (&described.name, &described.labels) {
+            (Some(name), Some(labels)) if labels != "CPU" && own_rank.is_none() => {
+                format!("{name} {labels}")
+            }
+            (Some(name), _) => name.clone(),
+            (None, Some(labels)) => labels.clone(),
+            (None, None) => format!("process {number}"),
+        };
+        stream.consumer.process(
+            index,
+            &Process {
+                pid: ProcessId(known.unwrap_or(INVENTED + place)),
+                name: &name,
+                rank: own_rank.unwrap_or(rank),
+                command: &[],
+                order: described.order,
+            },
+        )?;
+        declared.processes.insert(*pid, index);
+    }
+    let most = pids.iter().max_by_key(|pid| collected.activity[*pid].host);
+    declared.main = most.map(|pid| declared.processes[pid]);
+    Ok(())
+}
+
+/// The track below which lanes of a process stand that has a text for its id.
+fn group(
+    pid: Id,
+    collected: &Collected<'_>,
+    declared: &mut Declared,
+    stream: &mut Stream<'_>,
+) -> io::Result<Parent> {
+    let Id::Text(text) = pid else {
+        return Ok(Parent::Trace);
+    };
+    let described = collected.processes.get(&pid);
+    let name = match described.and_then(|process| process.name.as_deref()) {
+        Some(name) => name,
+        None => collected.strings.text(text),
+    };
+    if name.is_empty() {
+        return Ok(Parent::Trace);
+    }
+    if let Some(track) = declared.groups.get(&pid) {
+        return Ok(Parent::Track(*track));
+    }
+    let track = stream.new_track(&Track {
+        parent: Parent::Trace,
+        name,
+        kind: TrackKind::Slices,
+        order: None,
+    })?;
+    declared.groups.insert(pid, track);
+    Ok(Parent::Track(track))
+}
+
+fn show(id: Id, strings: &Strings) -> String {
+    match id {
+        Id::Number(number) => number.to_string(),
+        Id::Text(text) => strings.text(text).to_owned(),
+    }
+}
+
+/// The declaration of a lane, with the parent of its tracks.
+fn declaration(
+    number: usize,
+    collected: &Collected<'_>,
+    declared: &mut Declared,
+    stream: &mut Stream<'_>,
+) -> io::Result<Declaration> {
+    let strings = &collected.strings;
+    let mut declaration = Declaration {
+        parent: Parent::Trace,
+        thread: None,
+        name: String::new(),
+        order: None,
+        device: None,
+        track: None,
+    };
+    match collected.lanes[number] {
+        LaneKey::Rest => declaration.name = "further threads".to_owned(),
+        LaneKey::Async { pid, name } => {
+            declaration.parent = match declared.processes.get(&pid) {
+                Some(process) => Parent::Process(*process),
+                None => group(pid, collected, declared, stream)?,
+            };
+            declaration.name = strings.text(name).to_owned();
+        }
+        LaneKey::Thread { pid, tid, category } => {
+            let described = collected.threads.get(&(pid, tid));
+            declaration.order = described.and_then(|thread| thread.order);
+            let name = described.and_then(|thread| thread.name.clone());
+            let name = name.map(|name| name.trim_end().to_owned());
+            if let (Id::Number(device), true) = (pid, is_device(collected, pid)) {
+                let main = declared.main.map(Parent::Process);
+                declaration.parent = main.unwrap_or(Parent::Trace);
+                let stream = name.unwrap_or_else(|| format!("stream {}", show(tid, strings)));
+                let category = strings.text(category);
+                declaration.name = match tid {
+                    Id::Number(..0) => format!("GPU {device} · {category}"),
+                    _ => format!("GPU {device} · {stream} · {category}"),
+                };
+                let tid = match tid {
+                    Id::Number(tid) => tid,
+                    Id::Text(_) => -1,
+                };
+                declaration.device = Some((device, tid));
+                declaration.order = None;
+                return Ok(declaration);
+            }
+            match declared.processes.get(&pid) {
+                Some(process) => {
+                    let known = match tid {
+                        Id::Number(tid) => u32::try_from(tid)
+                            .or_else(|_| i32::try_from(tid).map(|tid| tid as u32))
+                            .ok(),
+                        Id::Text(_) => None,
+                    };
+                    let known = known.filter(|tid| *tid != 0);
+                    let is_own = matches!(tid, Id::Number(1..));
+                    let name = match (name, known) {
+                        (Some(name), _) => name,
+                        (None, Some(_)) if is_own => String::new(),
+                        (None, _) => format!("thread {}", show(tid, strings)),
+                    };
+                    let tid = known.unwrap_or(INVENTED + number as u32);
+                    declaration.parent = Parent::Process(*process);
+                    declaration.thread = Some((*process, ThreadId(tid)));
+                    declaration.name = name;
+                }
+                None => {
+                    declaration.parent = group(pid, collected, declared, stream)?;
+                    declaration.name = name.unwrap_or_else(|| show(tid, strings));
+                    if declaration.name.is_empty() {
+                        declaration.name = "events of no thread".to_owned();
+                    }
+                }
+            }
+        }
+    }
+    Ok(declaration)
+}

@@ -1,0 +1,58 @@
+//! Lanes while their slices are passed on.
+
+use gputrail_trace::model::{FlowPoint, TrackIndex};
+
+/// A lane: slices in one or more rows, so that those of one row nest.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    pub rows: Vec<Row>,
+    /// The slice that comes next. It waits, since the flows that pass through it and whether others are inside it is known
+    /// from the event behind it.
+    pub held: Option<Held>,
+    /// Flows that belong to the next slice.
+    pub pending: Vec<FlowPoint>,
+    /// A buffer for a slice that waits.
+    pub spare: Vec<u8>,
+}
+
+impl Lane {
+    /// Adds a row, which stands on `track`.
+    pub fn add_row(&mut self, track: TrackIndex) {
+        self.rows.push(Row {
+            track,
+            open: Vec::new(),
+        });
+    }
+}
+
+/// A row of slices.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub track: TrackIndex,
+    /// The slices that have begun, the innermost one last.
+    pub open: Vec<Open>,
+}
+
+/// A slice that has begun.
+#[derive(Debug)]
+pub(super) struct Open {
+    /// When it ends; `i64::MAX` if it does not.
+    pub end: i64,
+    /// Its id, or 0.
+    pub id: u64,
+    /// Flows that pass through it and became known since it began.
+    pub flows: Vec<FlowPoint>,
+}
+
+/// A slice that waits.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// The row that it takes.
+    pub row: usize,
+    pub start: i64,
+    /// `i64::MAX` if it does not end.
+    pub end: i64,
+    /// Its record.
+    pub bytes: Vec<u8>,
+    pub flows: Vec<FlowPoint>,
+}

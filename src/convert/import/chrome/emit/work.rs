@@ -1,0 +1,336 @@
+//! Device work: kernels, copies and fills, tied to their calls.
+
+use std::collections::HashMap;
+use std::io;
+
+use super::Emitter;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{ContextId, CorrelationId, Domain, Nanos, ThreadId};
+use crate::import::chrome::arguments::{self, Arguments, OwnedValue};
+use crate::import::chrome::collect::GRAPH;
+use crate::import::chrome::record::{NONE, Record, flag};
+use gputrail_trace::model::{
+    AgentIndex, EventId, Launch, ProcessIndex, Queue, QueueIndex, Resources, Stage, StageId, Value,
+    Work, WorkKind,
+};
+
+/// Most calls whose work has not come.
+const MAX_WAITING: usize = 1 << 20;
+/// Most names of work that stand in the records themselves.
+const MAX_OWN_NAMES: usize = 1 << 16;
+
+/// A queue, as the file tells queues apart: streams, and graphs, whose many streams have no meaning of their own.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+enum QueueKey {
+    Stream(i64),
+    Graph(u64),
+    /// Launches of graphs, in this row of the file.
+    Launches(usize),
+}
+
+/// A call whose work has not all come.
+#[derive(Copy, Clone, Debug)]
+struct Caller {
+    thread: ThreadId,
+    start: Nanos,
+    /// Pieces of work that are still to come.
+    left: usize,
+}
+
+/// Device work while it is passed on.
+#[derive(Debug, Default)]
+pub(super) struct DeviceWork {
+    queues: HashMap<(ProcessIndex, i64, QueueKey), QueueIndex>,
+    callers: NumberMap<u64, (ProcessIndex, Caller)>,
+    own_names: HashMap<Box<str>, u64>,
+}
+
+/// The id of work in the stream.
+pub(super) fn event_id(id: u32) -> EventId {
+    EventId(u64::from(id) + 1)
+}
+
+impl DeviceWork {
+    /// A call that causes `count` pieces of work.
+    pub fn called(
+        &mut self,
+        correlation: u64,
+        (process, thread): (ProcessIndex, ThreadId),
+        start: Nanos,
+        count: usize,
+    ) {
+        if count > 0 && self.callers.len() < MAX_WAITING {
+            let caller = Caller {
+                thread,
+                start,
+                left: count,
+            };
+            self.callers.insert(correlation, (process, caller));
+        }
+    }
+
+    /// The call that caused work.
+    fn caller(&mut self, correlation: u64) -> Option<(ProcessIndex, Caller)> {
+        let (process, caller) = self.callers.get_mut(&correlation)?;
+        caller.left -= 1;
+        let found = (*process, *caller);
+        if caller.left == 0 {
+            self.callers.remove(&correlation);
+        }
+        Some(found)
+    }
+
+    /// The call that launched a graph, whose nodes are still to come.
+    fn caller_of_launch(&self, correlation: u64) -> Option<(ProcessIndex, Caller)> {
+        self.callers.get(&correlation).copied()
+    }
+}
+
+/// Arguments of work that have a place in the model.
+#[derive(Debug, Default)]
+struct Known {
+    correlation: u64,
+    device: Option<i64>,
+    stream: Option<i64>,
+    context: u64,
+    graph: u64,
+    grid: Option<[u64; 3]>,
+    block: Option<[u32; 3]>,
+    resources: Resources,
+    bytes: u64,
+    /// Why it did not end, as `gputrail convert` writes it.
+    unfinished: Option<String>,
+}
+
+fn signed(value: &OwnedValue<'_>) -> Option<i64> {
+    match value {
+        OwnedValue::Plain(Value::Uint(number)) => i64::try_from(*number).ok(),
+        OwnedValue::Plain(Value::Int(number)) => Some(*number),
+        OwnedValue::Text(text) => match text.strip_prefix("0x") {
+            Some(digits) => i64::from_str_radix(digits, 16).ok(),
+            None => text.parse().ok(),
+        },
+        _ => None,
+    }
+}
+
+fn sizes<T: TryFrom<u64> + Copy + Default>(value: &OwnedValue<'_>) -> Option<[T; 3]> {
+    let OwnedValue::Json(text) = value else {
+        return None;
+    };
+    let list: Vec<u64> = serde_json::from_str(text).ok()?;
+    let mut sizes = [T::try_from(1).ok()?; 3];
+    if list.is_empty() || list.len() > 3 {
+        return None;
+    }
+    for (size, given) in sizes.iter_mut().zip(list) {
+        *size = T::try_from(given).ok()?;
+    }
+    Some(sizes)
+}
+
+impl Known {
+    /// Takes known values out of `list`. Those that another form does not hold exactly stay.
+    fn take(list: &mut Arguments<'_>) -> Known {
+        let mut known = Known::default();
+        list.retain(|(name, value)| {
+            let number = signed(value);
+            let unsigned = number.and_then(|number| u64::try_from(number).ok());
+            let small = unsigned.and_then(|number| u32::try_from(number).ok());
+            match &**name {
+                "correlation" => known.correlation = number.map_or(0, |number| number as u64),
+                "device" => known.device = number,
+                "stream" => known.stream = number,
+                "registers per thread" => known.resources.registers = small.unwrap_or(0),
+                "bytes" => known.bytes = unsigned.unwrap_or(0),
+                "grid" => known.grid = sizes(value),
+                "block" => known.block = sizes(value),
+                // The sum of static and dynamic memory.
+                "shared memory" => known.resources.static_local = small.unwrap_or(0),
+                "context" => known.context = unsigned.unwrap_or(0),
+                "graph id" => known.graph = unsigned.unwrap_or(0),
+                "unfinished" => {
+                    if let OwnedValue::Text(why) = value {
+                        known.unfinished = Some(why.to_string());
+                    }
+                }
+                _ => return true,
+            }
+            let is_whole = match &**name {
+                "registers per thread" => small.is_some(),
+                "bytes" => unsigned.is_some(),
+                "grid" => known.grid.is_some(),
+                "block" => known.block.is_some(),
+                "correlation" | "device" | "stream" => number.is_some(),
+                "unfinished" => known.unfinished.is_some(),
+                _ => false,
+            };
+            !is_whole
+        });
+        known
+    }
+
+    fn launch(&self) -> Option<Launch> {
+        let (grid, block) = (self.grid?, self.block?);
+        let mut items = grid;
+        for (items, size) in items.iter_mut().zip(block) {
+            *items = items.saturating_mul(u64::from(size));
+        }
+        Some(Launch {
+            grid: items,
+            workgroup: block,
+        })
+    }
+}
+
+impl Emitter<'_> {
+    pub(super) fn device_work(&mut self, start: i64, record: Record<'_>) -> io::Result<()> {
+        let number = record.head.lane as usize;
+        let mut list = Vec::new();
+        arguments::parse(record.args, &mut list);
+        let known = Known::take(&mut list);
+        let kind = match self.strings.text(record.head.category) {
+            "gpu_memcpy" | "Memcpy" => WorkKind::Copy,
+            "gpu_memset" | "Memset" => WorkKind::Set,
+            "gpu_sync" => WorkKind::Synchronization,
+            GRAPH => WorkKind::Graph,
+            "gpu_work" => WorkKind::Unknown,
+            _ => WorkKind::Kernel,
+        };
+        let (lane_device, lane_stream) = self.declared.device(number).unwrap_or((0, 0));
+        let device = known.device.unwrap_or(lane_device);
+        let stream = known.stream.unwrap_or(lane_stream);
+        let caller = match kind {
+            WorkKind::Graph => self.work.caller_of_launch(known.correlation),
+            _ => self.work.caller(known.correlation),
+        };
+        let process = caller.map(|(process, _)| process);
+        let process = process
+            .or(self.declared.process(number))
+            .or(self.declared.main);
+        let Some(process) = process else {
+            self.lost("device work without a process", &record.head);
+            return Ok(());
+        };
+        let caller = caller.map(|(_, caller)| caller);
+        let key = match (kind, known.graph) {
+            (WorkKind::Graph, _) => QueueKey::Launches(number),
+            (_, 0) => QueueKey::Stream(stream),
+            (_, graph) => QueueKey::Graph(graph),
+        };
+        let queue = self.queue(process, device, key, known.context)?;
+        let id = match record.head.has(flag::OWN_NAME) {
+            false => u64::from(record.head.name),
+            true => self.work.own_name(record.own_name),
+        };
+        let begin = self.declared.time(start);
+        let end = match record.head.duration {
+            NONE => None,
+            0 if known.unfinished.is_some() => None,
+            duration => Some(self.declared.time(start.saturating_add_unsigned(duration))),
+        };
+        let unfinished = match (&known.unfinished, end) {
+            (Some(why), _) => Some(&**why),
+            (None, Some(_)) => None,
+            (None, None) if record.head.has(flag::IMPOSSIBLE) => Some("its duration is impossible"),
+            (None, None) => Some("the file has no duration"),
+        };
+        let arguments = arguments::borrowed(&list);
+        self.stream.consumer.work(&Work {
+            process,
+            thread: caller.map_or(ThreadId::NONE, |caller| caller.thread),
+            correlation: CorrelationId(known.correlation),
+            event: u32::try_from(record.head.id).ok().map(event_id),
+            agent: self.declared.agent(device),
+            queue,
+            stream: stream as u32,
+            stage: Stage {
+                id: StageId((kind as u64) << 40 | id),
+                kind,
+                name: super::name_of(&self.strings, &record),
+                demangled: "",
+                architecture: "",
+            },
+            enqueued: caller
+                .filter(|_| kind != WorkKind::Graph)
+                .map(|caller| caller.start),
+            queued: None,
+            submitted: None,
+            interval: end.filter(|_| unfinished.is_none()).map(|end| (begin, end)),
+            start: Some(begin),
+            duration: end.map(|end| end.0 - begin.0),
+            unfinished,
+            launch: known.launch(),
+            resources: known.resources,
+            bytes: known.bytes,
+            status: 0,
+            waits: &[],
+            samples: None,
+            arguments: &arguments,
+        })
+    }
+
+    fn queue(
+        &mut self,
+        process: ProcessIndex,
+        device: i64,
+        key: QueueKey,
+        context: u64,
+    ) -> io::Result<QueueIndex> {
+        if let Some(queue) = self.work.queues.get(&(process, device, key)) {
+            return Ok(*queue);
+        }
+        let name = match key {
+            QueueKey::Stream(stream) => format!("stream {stream}"),
+            QueueKey::Graph(graph) => format!("graph {graph}"),
+            QueueKey::Launches(_) => {
+                let is_other = |(of, on, key): &&(ProcessIndex, i64, QueueKey)| {
+                    (*of, *on) == (process, device) && matches!(key, QueueKey::Launches(_))
+                };
+                match self.work.queues.keys().filter(is_other).count() {
+                    0 => "graph launches".to_owned(),
+                    others => format!("graph launches ({})", others + 1),
+                }
+            }
+        };
+        let queue = self.stream.new_queue(&Queue {
+            process,
+            agent: self.declared.agent(device),
+            context: ContextId(context as u32),
+            domain: match self.declared.has_hip {
+                true => Domain::HIP,
+                false => Domain::CUDA_RUNTIME,
+            },
+            name: &name,
+            out_of_order: false,
+        })?;
+        self.work.queues.insert((process, device, key), queue);
+        Ok(queue)
+    }
+}
+
+impl DeviceWork {
+    /// A number for a name that has none among the names of the file.
+    fn own_name(&mut self, name: &str) -> u64 {
+        // Behind the numbers of all others.
+        const FIRST: u64 = 1 << 32;
+        if let Some(number) = self.own_names.get(name) {
+            return *number;
+        }
+        let number = FIRST + self.own_names.len() as u64;
+        if self.own_names.len() < MAX_OWN_NAMES {
+            self.own_names.insert(name.into(), number);
+        }
+        number
+    }
+}
+
+impl super::Declared {
+    /// The agent of a device.
+    pub(super) fn agent(&self, device: i64) -> AgentIndex {
+        match u32::try_from(device) {
+            Ok(device) if device < self.agents => AgentIndex(device),
+            _ => AgentIndex::UNKNOWN,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Chrome trace events: what PyTorch's profiler (Kineto) writes, and any other program's JSON of this format.
+//!
+//! Events stand in a file in any order, and what names their processes stands behind them. So a file is read once, into
+//! records that are sorted by time in bounded memory (runs go to a temporary file), and then passed on:
+//!
+//! 1. [`scan`] finds the events in the bytes, and contains damage.
+//! 2. [`collect`] makes a record of each event, and learns what the file says about processes, threads and devices.
+//! 3. [`pairs`] puts begins and ends (B/E, b/e) together.
+//! 4. [`emit`] passes the records on in the order of time: device work as work, calls of device APIs as calls with the work
+//!    that they caused, everything else as slices, instants, counters and flows. What overlaps without nesting gets rows of
+//!    its own.
+//!
+//! Memory: the budget for sorting (128 MiB), the window of the file, each name once (up to a limit), a few hundred bytes for
+//! each thread, and 24 bytes for each piece of device work.
+
+mod arguments;
+mod collect;
+mod decimal;
+mod emit;
+mod event;
+mod pairs;
+mod record;
+mod scan;
+mod strings;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use super::{Report, Source};
+use gputrail_trace::model::Consumer;
+use collect::Collected;
+
+/// Passes the events of a file to `consumer`. Sorting takes about `budget` bytes of memory.
+pub(super) fn read(
+    source: &Source,
+    budget: usize,
+    consumer: &mut dyn Consumer,
+    report: &mut Report,
+) -> io::Result<()> {
+    let mut collected = Collected::new(source.name(), budget, report);
+    collected.is_whole = scan::scan(source.reader()?, &mut collected)?;
+    pairs::join(&mut collected)?;
+    emit::emit(source, collected, consumer)
+}

@@ -1,0 +1,138 @@
+//! Begins and ends of slices, put together.
+
+use std::collections::HashMap;
+use std::io;
+
+use super::arguments::SEPARATOR;
+use super::collect::Collected;
+use super::record::{Head, Kind, NONE, Record, flag};
+use crate::import::sorter::{Key, Sorter};
+
+/// Most slices that are open at a time; further ones stay without an end.
+const MAX_OPEN: usize = 1 << 20;
+
+/// An open slice.
+struct Open {
+    start: i64,
+    head: Head,
+    /// The record without its fixed fields.
+    rest: Box<[u8]>,
+}
+
+/// The lane and the id within which begins and ends nest.
+type Scope = (u32, u64);
+
+/// Puts begins and ends together, and adds them to the events as whole slices.
+pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
+    if collected.pairs.is_empty() {
+        return Ok(());
+    }
+    let pairs = std::mem::replace(&mut collected.pairs, Sorter::new(0));
+    let mut stacks: HashMap<Scope, Vec<Open>> = HashMap::new();
+    let mut count = 0;
+    pairs.drain(|(time, _), bytes| {
+        let record = Record::read(bytes);
+        let rest = &bytes[size_of::<Head>()..];
+        let head = record.head;
+        // Ids count for all threads of a process; the lane is that of the outermost slice with the id.
+        let scope = match head.id {
+            0 => (head.lane, 0),
+            id => (0, id),
+        };
+        match head.kind() {
+            Kind::Begin => {
+                let stack = stacks.entry(scope).or_default();
+                let mut open = Open {
+                    start: time,
+                    head: head.with_kind(Kind::Slice),
+                    rest: rest.into(),
+                };
+                if head.id != 0
+                    && let Some(outer) = stack.first()
+                {
+                    open.head.lane = outer.head.lane;
+                    open.head.flags |= flag::INNER;
+                }
+                if count >= MAX_OPEN {
+                    return add(collected, &open, (NONE, stack.len()), &[]);
+                }
+                count += 1;
+                stack.push(open);
+                Ok(())
+            }
+            Kind::End => {
+                let Some(stack) = stacks.get_mut(&scope) else {
+                    return lost(collected, head);
+                };
+                let Some(open) = stack.pop() else {
+                    return lost(collected, head);
+                };
+                count -= 1;
+                let depth = stack.len();
+                if stack.is_empty() {
+                    stacks.remove(&scope);
+                }
+                let duration = time.abs_diff(open.start);
+                add(collected, &open, (duration, depth), record.args.as_bytes())
+            }
+            _ => {
+                let mut head = head.with_kind(Kind::Instant);
+                if let Some(outer) = stacks.get(&scope).and_then(|stack| stack.first()) {
+                    head.lane = outer.head.lane;
+                }
+                let key = (time, 1 << 62);
+                collected
+                    .events
+                    .add(key, &[bytemuck::bytes_of(&head), rest])
+            }
+        }
+    })?;
+    let mut open: Vec<Open> = stacks.into_values().flatten().collect();
+    open.sort_by_key(|open| (open.start, open.head.offset));
+    for open in &open {
+        let reason = "slice that begins and does not end: shown without an end";
+        let offset = Some(open.head.offset);
+        collected.report.remark(collected.file, reason, offset);
+        add(collected, open, (NONE, 0), &[])?;
+    }
+    Ok(())
+}
+
+fn lost(collected: &mut Collected<'_>, head: Head) -> io::Result<()> {
+    let reason = "end of a slice that did not begin";
+    let offset = Some(head.offset);
+    collected
+        .report
+        .unrepresented(collected.file, reason, offset);
+    Ok(())
+}
+
+fn add(
+    collected: &mut Collected<'_>,
+    open: &Open,
+    (duration, depth): (u64, usize),
+    args: &[u8],
+) -> io::Result<()> {
+    let head = Head {
+        duration,
+        ..open.head
+    };
+    let between: &[u8] = if args.is_empty() {
+        b""
+    } else {
+        &[SEPARATOR as u8]
+    };
+    let parts = [bytemuck::bytes_of(&head), &open.rest, between, args];
+    let key = key(open.start, duration, depth);
+    collected.events.add(key, &parts)
+}
+
+/// Where a slice stands among others: longer ones first, and of equal ones the outer one, so that it comes before those in it.
+pub(super) fn key(start: i64, duration: u64, depth: usize) -> Key {
+    const LONGEST: u64 = (1 << 53) - 1;
+    let longer_first = match duration {
+        NONE => 0,
+        duration => LONGEST.saturating_sub(duration).max(1),
+    };
+    (start, longer_first << 8 | depth.min(255) as u64)
+}

@@ -1,0 +1,436 @@
+//! The files of a command line, opened and put into recordings.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::joined::Joined;
+use super::{
+    Aligned, Format, ReadProgress, Report, Source, chrome, clperfmarker, format, parallel,
+    rocprofv3,
+};
+use gputrail_capture::{ReadError, Reader};
+use gputrail_record::Nanos;
+use gputrail_trace::capture::{Captures, Options};
+#[cfg(not(feature = "sqlite"))]
+use gputrail_trace::model::TraceHeader;
+use gputrail_trace::model::{Consumer, Producer};
+use gputrail_trace::perfetto::reader::Replay;
+
+/// Input that cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The system cannot read it.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A capture is damaged from its beginning.
+    #[error(transparent)]
+    Capture(#[from] ReadError),
+    /// It has no known format.
+    #[error("{} is {found}; expected {}", path.display(), supported())]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// A description of its content.
+        found: String,
+    },
+    /// No file of a folder has a known format.
+    #[error("{}: none of the {files} files of this folder has a known format; expected {}", path.display(), supported())]
+    NothingKnown {
+        /// The folder.
+        path: PathBuf,
+        /// How many files it has.
+        files: usize,
+    },
+}
+
+fn supported() -> String {
+    let names = Format::ALL.map(Format::name).join(", ");
+    format!("one of: {names}")
+}
+
+/// Memory for sorting, of all recordings that are read at the same time.
+const SORTING: usize = 128 << 20;
+
+/// Files that belong together: one run in one format.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    format: Format,
+    sources: Vec<Source>,
+}
+
+impl Recording {
+    /// Its format.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Its files.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// Passes the recording to `consumer`.
+    fn produce(
+        &self,
+        (options, budget): (&Options, usize),
+        consumer: &mut dyn Consumer,
+        report: &mut Report,
+    ) -> io::Result<()> {
+        match self.format {
+            Format::Capture => captures(&self.sources, options, consumer, report),
+            Format::Perfetto => perfetto(&self.sources[0], consumer, report),
+            Format::ChromeTrace => chrome::read(&self.sources[0], budget, consumer, report),
+            Format::ClPerfMarker => clperfmarker::read(&self.sources[0], consumer, report),
+            Format::RocprofCsv => rocprofv3::read_csv(&self.sources, budget, consumer, report),
+            Format::RocprofJson => rocprofv3::read_json(&self.sources, budget, consumer, report),
+            Format::Rocpd | Format::NsightSystems => {
+                databases(&self.sources, budget, consumer, report)
+            }
+        }
+    }
+}
+
+/// All inputs of a conversion.
+#[derive(Debug)]
+pub struct Inputs {
+    recordings: Vec<Recording>,
+    /// Files and folders in folders that are not read, each with a description of its content.
+    unread: Vec<(PathBuf, String)>,
+    /// Files and folders that were named and have no known format, each with a description of its content.
+    unknown: Vec<(PathBuf, String)>,
+    options: Options,
+    jobs: usize,
+    aligns: bool,
+    readings: Arc<AtomicU64>,
+}
+
+impl Inputs {
+    /// Opens files and folders; `-` is standard input. Files of a folder that have no known format are not read, and named in
+    /// the [`Report`]. A file of `paths` that has none is a finding of the report, and an error if no other input has one.
+    pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Inputs, OpenError> {
+        let mut inputs = Inputs {
+            recordings: Vec::new(),
+            unread: Vec::new(),
+            unknown: Vec::new(),
+            options: Options::default(),
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            aligns: true,
+            readings: Arc::default(),
+        };
+        let mut refused = None;
+        for path in paths {
+            let path = path.as_ref();
+            let added = match path.is_dir() {
+                true => inputs.add_folder(path),
+                false => inputs.add_file(path),
+            };
+            let Err(error) = added else { continue };
+            let found = match &error {
+                OpenError::Unknown { found, .. } => found.clone(),
+                OpenError::NothingKnown { files, .. } => {
+                    format!("a folder of {files} files, none of which has a known format")
+                }
+                _ => return Err(error),
+            };
+            inputs.unknown.push((path.to_owned(), found));
+            refused.get_or_insert(error);
+        }
+        match refused {
+            Some(error) if inputs.recordings.is_empty() => Err(error),
+            _ => Ok(inputs),
+        }
+    }
+
+    fn add_file(&mut self, path: &Path) -> Result<(), OpenError> {
+        let source = open(path)?;
+        match Format::recognise(source.head()) {
+            Some(format) => {
+                self.add(format, source);
+                Ok(())
+            }
+            None => Err(OpenError::Unknown {
+                path: path.to_owned(),
+                found: format::describe(source.head()),
+            }),
+        }
+    }
+
+    /// Whether each file that was named has a known format.
+    pub fn are_known(&self) -> bool {
+        self.unknown.is_empty()
+    }
+
+    /// How captures are passed on.
+    pub fn with_options(self, options: Options) -> Inputs {
+        Inputs { options, ..self }
+    }
+
+    /// How many recordings are read at the same time, at most; the number of processors if it is not set. Memory for sorting
+    /// is divided among them.
+    pub fn with_jobs(self, jobs: usize) -> Inputs {
+        Inputs { jobs, ..self }
+    }
+
+    /// Whether the clocks of ranks are aligned by the collective operations that they share; they are if this is not set.
+    pub fn with_alignment(self, aligns: bool) -> Inputs {
+        Inputs { aligns, ..self }
+    }
+
+    /// The recordings, in the order of the stream.
+    pub fn recordings(&self) -> &[Recording] {
+        &self.recordings
+    }
+
+    /// How much of the inputs has been read.
+    pub fn progress(&self) -> ReadProgress {
+        let sources = self.recordings.iter().flat_map(Recording::sources);
+        let (lengths, files): (Vec<u64>, Vec<_>) = sources
+            .map(|source| (source.length(), source.progress()))
+            .unzip();
+        ReadProgress {
+            total: lengths.iter().sum(),
+            files,
+            readings: Arc::clone(&self.readings),
+        }
+    }
+
+    /// All inputs are about to be read from their beginnings.
+    pub(crate) fn begin_reading(&self) {
+        for source in self.recordings.iter().flat_map(Recording::sources) {
+            source.progress().store(0, Ordering::Relaxed);
+        }
+        self.readings.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The recordings for which `wanted` is true, as inputs of their own.
+    pub(crate) fn of_recordings(&self, wanted: impl Fn(&Recording) -> bool) -> Inputs {
+        let recordings = self.recordings.iter().filter(|recording| wanted(recording));
+        Inputs {
+            recordings: recordings.cloned().collect(),
+            unread: Vec::new(),
+            unknown: Vec::new(),
+            options: self.options.clone(),
+            jobs: self.jobs,
+            aligns: self.aligns,
+            readings: Arc::clone(&self.readings),
+        }
+    }
+
+    fn add_folder(&mut self, path: &Path) -> Result<(), OpenError> {
+        let failed = |source| OpenError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let entries = fs::read_dir(path).map_err(failed)?;
+        let entries: io::Result<Vec<_>> = entries.collect();
+        let mut files: Vec<PathBuf> = entries
+            .map_err(failed)?
+            .into_iter()
+            .map(|entry| entry.path())
+            .collect();
+        files.sort();
+        let before = self.recordings.len();
+        for file in &files {
+            if !file.is_file() {
+                let found = match file.is_dir() {
+                    true => "a folder in a folder",
+                    false => "no file",
+                };
+                self.unread.push((file.clone(), found.to_owned()));
+                continue;
+            }
+            let source = open(file)?;
+            match Format::recognise(source.head()) {
+                Some(format) => self.add(format, source),
+                None => {
+                    let found = format::describe(source.head());
+                    self.unread.push((file.clone(), found));
+                }
+            }
+        }
+        if self.recordings.len() == before {
+            return Err(OpenError::NothingKnown {
+                path: path.to_owned(),
+                files: files.len(),
+            });
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, format: Format, source: Source) {
+        let folder = |source: &Source| source.name().parent().map(Path::to_owned);
+        let belongs = |recording: &&mut Recording| {
+            recording.format == format
+                && format.is_in_parts()
+                // All captures of a command line are of one machine.
+                && (format == Format::Capture
+                    || folder(&recording.sources[0]) == folder(&source))
+        };
+        match self.recordings.iter_mut().find(belongs) {
+            Some(recording) => recording.sources.push(source),
+            None => self.recordings.push(Recording {
+                format,
+                sources: vec![source],
+            }),
+        }
+    }
+}
+
+impl Producer for Inputs {
+    type Outcome = Report;
+
+    fn produce(self, consumer: &mut dyn Consumer) -> io::Result<Report> {
+        (&self).produce(consumer)
+    }
+}
+
+/// Inputs can be read several times.
+impl Producer for &Inputs {
+    type Outcome = Report;
+
+    fn produce(self, consumer: &mut dyn Consumer) -> io::Result<Report> {
+        let mut report = Report::default();
+        self.begin_reading();
+        for recording in &self.recordings {
+            for source in &recording.sources {
+                let file = (source.name().to_owned(), recording.format, source.length());
+                report.files.push(file);
+            }
+        }
+        for (path, found) in &self.unread {
+            report.not_read(path.clone(), found.clone());
+        }
+        for (path, found) in &self.unknown {
+            report.finding(path, None, found.clone(), supported());
+        }
+        let jobs = self.jobs.clamp(1, self.recordings.len().max(1));
+        let budget = SORTING / jobs;
+        let (joined, reports) = parallel::pass_on(
+            &self.recordings,
+            Joined::new(consumer).aligning(self.aligns),
+            jobs,
+            |recording, consumer, report| {
+                recording.produce((&self.options, budget), consumer, report)?;
+                for source in &recording.sources {
+                    source.progress().store(source.length(), Ordering::Relaxed);
+                }
+                Ok(())
+            },
+        )?;
+        for one in reports {
+            report.append(one);
+        }
+        let finished = joined.finish_all()?;
+        report.counts = finished.counts;
+        for (recording, alignment) in finished.aligned {
+            if let Some(recording) = self.recordings.get(recording as usize) {
+                report.aligned.push(Aligned {
+                    file: recording.sources[0].name().to_owned(),
+                    moved: alignment.moved,
+                    error: Nanos(alignment.error),
+                    operations: alignment.operations as u64,
+                });
+            }
+        }
+        for recording in finished.without_common_clock {
+            if let Some(recording) = self.recordings.get(recording as usize) {
+                let reason = "file that has no clock in common with the first one: its times are shown as they are, and events of the two are not to be compared by time";
+                report.remark(recording.sources[0].name(), reason, None);
+            }
+        }
+        Ok(report)
+    }
+}
+
+fn open(path: &Path) -> Result<Source, OpenError> {
+    Source::open(path).map_err(|source| OpenError::Io {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[cfg(feature = "sqlite")]
+use super::databases::read as databases;
+
+/// Databases cannot be read.
+#[cfg(not(feature = "sqlite"))]
+fn databases(
+    sources: &[Source],
+    _: usize,
+    consumer: &mut dyn Consumer,
+    report: &mut Report,
+) -> io::Result<()> {
+    for source in sources {
+        let expected = "another format: this gputrail was built without the feature `sqlite`";
+        report.finding(source.name(), None, "an SQLite database", expected);
+    }
+    consumer.begin(&TraceHeader::default())?;
+    consumer.finish()
+}
+
+fn captures(
+    sources: &[Source],
+    options: &Options,
+    consumer: &mut dyn Consumer,
+    report: &mut Report,
+) -> io::Result<()> {
+    let files: io::Result<Vec<_>> = sources.iter().map(Source::local_file).collect();
+    let files = files?;
+    let mut readers = Vec::new();
+    for (source, file) in sources.iter().zip(&files) {
+        match Reader::open(&file.path()) {
+            Ok(reader) => readers.push(reader),
+            Err(error) => report.finding(source.name(), None, error.to_string(), "a capture"),
+        }
+    }
+    let outcome = Captures::new(&readers, options).produce(consumer)?;
+    for (path, finding) in &outcome.findings {
+        // A capture that was unpacked has another path than its file.
+        let place = files.iter().position(|file| *file.path() == **path);
+        let name = place.map_or(&**path, |place| sources[place].name());
+        report.finding(
+            name,
+            Some(finding.offset),
+            finding.what.clone(),
+            "records of a capture",
+        );
+    }
+    let left_out = outcome.left_out_counter_values;
+    if let (Some(first), 1..) = (sources.first(), left_out) {
+        let reason = "value of a counter that is not shown over time: too many, or their dispatch or span is not complete";
+        report.unrepresented_many(first.name(), reason, left_out);
+    }
+    report.captures = Some(outcome);
+    Ok(())
+}
+
+fn perfetto(source: &Source, consumer: &mut dyn Consumer, report: &mut Report) -> io::Result<()> {
+    let replayed = Replay::new(source.reader()?).produce(consumer)?;
+    let findings = &replayed.outcome.findings;
+    report.further_findings += findings.unlisted();
+    for finding in findings.list() {
+        report.finding(
+            source.name(),
+            Some(finding.position.offset),
+            finding.what.clone(),
+            "a Perfetto trace",
+        );
+    }
+    for left_out in replayed.left_out {
+        let first = left_out.first.iter().map(|position| position.offset);
+        report.unrepresented_at(source.name(), left_out.reason, left_out.count, first);
+    }
+    for late in replayed.late {
+        let first = late.first.iter().map(|position| position.offset);
+        report.remarks_at(source.name(), late.reason, late.count, first);
+    }
+    Ok(())
+}

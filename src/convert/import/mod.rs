@@ -1,0 +1,64 @@
+//! Recordings of other programs, as [producers](gputrail_trace::model::Producer) of the model.
+//!
+//! [`Inputs`] opens files, folders and standard input, recognises each by its content, unpacks gzip and zstd, and passes
+//! everything as one stream to a consumer. Files of one run (captures of several processes, the tables of rocprofv3) are one
+//! [`Recording`]; several recordings follow each other in the stream, with indices of their own.
+//!
+//! | format | reader | recognised by |
+//! |---|---|---|
+//! | capture of gputrail | [`capture`](gputrail_trace::capture) | its magic number |
+//! | Perfetto trace | [`Replay`](gputrail_trace::perfetto::reader::Replay) | its first packet |
+//! | tables of rocprofv3 (CSV) | `rocprofv3` | their columns |
+//! | JSON of rocprofv3 | `rocprofv3` | its first field |
+//! | databases of rocprofv3 (rocpd) | `rocprofv3` | their tables |
+//! | exports of Nsight Systems (SQLite) | `nsys` | their tables |
+//! | markers of CLPerfMarker | `clperfmarker` | their first line |
+//! | Chrome trace events, also of PyTorch's profiler (Kineto) | `chrome` | a JSON object or array of events |
+//!
+//! # What a reader promises
+//!
+//! * It reads in one pass and in memory that does not grow with the file, beyond what it says on its page.
+//! * Every event of the input is passed on, or counted in [`Report::unrepresented`] with the reason and the first offsets.
+//! * Bytes that it cannot read are a [`Finding`] with file and offset, what was found and what was expected. Everything before
+//!   and after the damage is passed on.
+//! * Times are exact: decimals do not pass through floating-point numbers.
+//! * Times are in the clock of the file. Where that is the time of day, [`SystemClocks::realtime`] equals
+//!   [`SystemClocks::boottime`](gputrail_trace::model::SystemClocks::boottime) in the header, and recordings of several machines are
+//!   placed by it.
+//!
+//! [`SystemClocks::realtime`]: gputrail_trace::model::SystemClocks::realtime
+//!
+//! # Adding a reader
+//!
+//! A reader is a function that takes the [`Source`]s of a recording, a consumer and a [`Report`]. It gets a line in [`Format`],
+//! one in [`Format::recognise`], and one in `Recording::produce`.
+
+mod chrome;
+mod clperfmarker;
+#[cfg(feature = "sqlite")]
+mod databases;
+mod format;
+mod inputs;
+mod joined;
+mod json_window;
+#[cfg(test)]
+mod log;
+#[cfg(feature = "sqlite")]
+mod nsys;
+mod parallel;
+mod progress;
+mod report;
+mod rocprofv3;
+mod row;
+mod shared;
+mod sorter;
+mod source;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod tables;
+
+pub use format::Format;
+pub use inputs::{Inputs, OpenError, Recording};
+pub use progress::ReadProgress;
+pub use report::{Aligned, Counts, Finding, Report, Unrepresented};
+pub use source::{Compression, LocalFile, Source};

@@ -1,0 +1,309 @@
+//! SQLite databases of other programs.
+//!
+//! A database is hostile input. It is opened read-only and immutable, nothing that its schema defines is run (views, triggers,
+//! virtual tables, functions), and only whole tables are read, row by row, without sorting and joining. A small file can be
+//! made to hold endless rows, or the same long text many times; so no more rows and no more bytes of text are taken than its
+//! length allows. Types of columns promise nothing: each value is looked at.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
+
+use super::Report;
+use super::row::{Damage, Field, Row};
+use gputrail_record::count;
+
+/// Bytes of the longest value.
+const MAX_VALUE: i32 = 64 << 20;
+/// Bytes that a row takes at least: its length, its id and its header.
+const MIN_ROW: u64 = 4;
+/// Damage of a table that is described.
+const MAX_DAMAGES: usize = 100;
+/// Steps of SQLite's machine between two looks at their number, and how many a byte of the file may take.
+const STEPS: i32 = 10_000;
+const STEPS_PER_BYTE: u64 = 64;
+
+/// A table.
+#[derive(Clone, Debug)]
+pub(super) struct TableInfo {
+    pub name: String,
+    pub columns: Vec<String>,
+}
+
+impl TableInfo {
+    pub fn has(&self, column: &str) -> bool {
+        self.columns.iter().any(|one| one == column)
+    }
+}
+
+/// A database.
+pub(super) struct Database {
+    connection: Connection,
+    tables: Vec<TableInfo>,
+    /// Most rows of a table, and most bytes of text of all.
+    max_rows: u64,
+    max_text: u64,
+}
+
+impl Database {
+    /// Opens a database and reads its schema.
+    pub fn open(path: &Path) -> Result<Database, Damage> {
+        let length = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+        let mut uri = String::from("file:");
+        for byte in OsStr::as_bytes(path.as_os_str()) {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' => {
+                    uri.push(char::from(*byte));
+                }
+                byte => write!(uri, "%{byte:02X}").expect("a string can be written to"),
+            }
+        }
+        uri += "?mode=ro&immutable=1";
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(uri, flags);
+        let connection = connection.map_err(|error| sqlite(&error))?;
+        Database::with(connection, length)
+    }
+
+    /// The database of a connection, whose file has `length` bytes.
+    pub fn with(mut connection: Connection, length: u64) -> Result<Database, Damage> {
+        secure(&mut connection, length).map_err(|error| sqlite(&error))?;
+        let mut database = Database {
+            connection,
+            tables: Vec::new(),
+            max_rows: length / MIN_ROW + 1,
+            max_text: length,
+        };
+        database.tables = database.schema().map_err(|error| sqlite(&error))?;
+        Ok(database)
+    }
+
+    fn schema(&self) -> rusqlite::Result<Vec<TableInfo>> {
+        let sql = "SELECT name, sql FROM sqlite_master WHERE type = 'table'";
+        let mut statement = self.connection.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        let mut tables = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (Ok(name), Ok(sql)) = (row.get_ref(0)?.as_str(), row.get_ref(1)?.as_str()) else {
+                continue;
+            };
+            let is_virtual = sql
+                .trim_start()
+                .to_ascii_lowercase()
+                .starts_with("create virtual");
+            if !is_virtual && !name.starts_with("sqlite_") {
+                tables.push(name.to_owned());
+            }
+        }
+        let table = |name: String| {
+            let columns = self.columns(&name)?;
+            Ok(TableInfo { name, columns })
+        };
+        tables.into_iter().map(table).collect()
+    }
+
+    fn columns(&self, table: &str) -> rusqlite::Result<Vec<String>> {
+        let sql = format!("PRAGMA table_info({})", quoted(table));
+        let mut statement = self.connection.prepare(&sql)?;
+        let mut rows = statement.query([])?;
+        let mut columns = Vec::new();
+        while let Some(row) = rows.next()? {
+            columns.extend(row.get_ref(1)?.as_str().ok().map(str::to_owned));
+        }
+        Ok(columns)
+    }
+
+    /// The tables.
+    pub fn tables(&self) -> &[TableInfo] {
+        &self.tables
+    }
+
+    /// The table of a name.
+    pub fn table(&self, name: &str) -> Option<&TableInfo> {
+        self.tables.iter().find(|table| table.name == name)
+    }
+
+    /// Calls `each` with every row of a table, with the values of `columns`; columns that the table lacks are `NULL`. Returns
+    /// the damage of rows, and that which ends the table early.
+    pub fn rows(
+        &self,
+        table: &TableInfo,
+        columns: &[&str],
+        mut each: impl FnMut(&dyn Row) -> Result<(), Damage>,
+    ) -> Damages {
+        let mut number = 0;
+        let mut damages = Damages::default();
+        let result = self.walk(table, columns, &mut number, |row| {
+            if let Err(damage) = each(row) {
+                damages.add(damage);
+            }
+        });
+        if let Err(error) = result {
+            let rows = count(number, "row");
+            let found = format!("after {rows} of {}: {error}", table.name);
+            damages.add(Damage::new(found, "the rest of the table"));
+        }
+        damages
+    }
+
+    fn walk(
+        &self,
+        table: &TableInfo,
+        columns: &[&str],
+        number: &mut u64,
+        mut each: impl FnMut(&SqlRow<'_>),
+    ) -> Result<(), String> {
+        let names: Vec<&str> = columns
+            .iter()
+            .map(|names| {
+                let own = names.split('|').find(|name| table.has(name));
+                own.unwrap_or(names)
+            })
+            .collect();
+        let expression = |name: &&str| match table.has(name) {
+            true => quoted(name),
+            false => "NULL".to_owned(),
+        };
+        let expressions: Vec<String> = names.iter().map(expression).collect();
+        let sql = match &expressions[..] {
+            [] => format!("SELECT 1 FROM {}", quoted(&table.name)),
+            _ => format!(
+                "SELECT {} FROM {}",
+                expressions.join(", "),
+                quoted(&table.name)
+            ),
+        };
+        let failed = |error: rusqlite::Error| error.to_string();
+        let mut statement = self.connection.prepare(&sql).map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        let mut text = 0;
+        while let Some(row) = rows.next().map_err(failed)? {
+            *number += 1;
+            for place in 0..columns.len() {
+                text += match row.get_ref(place).map_err(failed)? {
+                    ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len() as u64,
+                    _ => 0,
+                };
+            }
+            if *number > self.max_rows || text > self.max_text {
+                return Err("more than the file has room for: it is damaged".to_owned());
+            }
+            each(&SqlRow {
+                row,
+                columns: &names,
+                table: &table.name,
+                number: *number,
+            });
+        }
+        Ok(())
+    }
+
+    /// The number of rows of a table, as far as they can be read.
+    pub fn count(&self, table: &TableInfo) -> u64 {
+        let mut count = 0;
+        let _ = self.walk(table, &[], &mut count, |_| ());
+        count
+    }
+}
+
+/// Keeps the schema of a file from doing anything.
+fn secure(connection: &mut Connection, length: u64) -> rusqlite::Result<()> {
+    // A file that was cut, or has a damaged schema, is then read as far as it goes. Nothing is written.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+    for (limit, value) in [
+        (Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 64),
+        (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 2),
+        (Limit::SQLITE_LIMIT_ATTACHED, 0),
+        (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 1),
+        (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+    ] {
+        connection.set_limit(limit, value)?;
+    }
+    connection.execute_batch("PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")?;
+    let most = 100_000_000 + length.saturating_mul(STEPS_PER_BYTE);
+    let mut steps: u64 = 0;
+    connection.progress_handler(
+        STEPS,
+        Some(move || {
+            steps += STEPS as u64;
+            steps > most
+        }),
+    )
+}
+
+fn sqlite(error: &rusqlite::Error) -> Damage {
+    Damage::new(error.to_string(), "an SQLite database")
+}
+
+/// A name as SQL.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A row of a table.
+struct SqlRow<'r> {
+    row: &'r rusqlite::Row<'r>,
+    columns: &'r [&'r str],
+    table: &'r str,
+    number: u64,
+}
+
+impl Row for SqlRow<'_> {
+    fn field(&self, place: usize) -> Field<'_> {
+        match self.row.get_ref(place).unwrap_or(ValueRef::Null) {
+            ValueRef::Null => Field::Null,
+            ValueRef::Integer(value) => Field::Int(value),
+            ValueRef::Real(value) => Field::Real(value),
+            ValueRef::Text(text) => match std::str::from_utf8(text) {
+                Ok(text) => Field::Text(text),
+                Err(_) => Field::Bytes(text.len()),
+            },
+            ValueRef::Blob(bytes) => Field::Bytes(bytes.len()),
+        }
+    }
+
+    fn column(&self, place: usize) -> &str {
+        self.columns[place]
+    }
+
+    fn position(&self) -> (Option<u64>, String) {
+        (None, format!("row {} of {}", self.number, self.table))
+    }
+}
+
+/// The damage of a table: the first of it, and the number of the rest.
+#[derive(Debug, Default)]
+pub(super) struct Damages {
+    first: Vec<Damage>,
+    more: u64,
+}
+
+impl Damages {
+    fn add(&mut self, damage: Damage) {
+        match self.first.len() < MAX_DAMAGES {
+            true => self.first.push(damage),
+            false => self.more += 1,
+        }
+    }
+
+    /// Reports it as findings of `file`.
+    pub fn report(self, file: &Path, report: &mut Report) {
+        for damage in self.first {
+            report.damage(file, damage);
+        }
+        report.further_findings += self.more;
+    }
+}

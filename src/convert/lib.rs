@@ -1,0 +1,9 @@
+//! Files of other profilers into gputrail's traces and tables.
+
+mod conversion;
+pub mod export;
+pub mod import;
+mod parts;
+mod size;
+
+pub use conversion::*;

@@ -1,0 +1,171 @@
+//! rocprofv3's input in YAML, of which JSON is a part.
+
+use crate::input::{CounterInput, InputError, counter_name, words, wrong};
+use gputrail_counters::{KernelSelection, NumberRange};
+use saphyr_parser::{Event, Parser};
+
+/// The most levels of a file.
+const MAX_DEPTH: usize = 16;
+
+/// A value and its line.
+struct Value(usize, Content);
+
+enum Content {
+    Scalar(String),
+    List(Vec<Value>),
+    /// Keys with their values.
+    Mapping(Vec<(String, Value)>),
+}
+
+/// A list or mapping that is open, at its line. The key is that of the value that comes next.
+enum Level {
+    List(usize, Vec<Value>),
+    Mapping(usize, Vec<(String, Value)>, Option<String>),
+}
+
+pub fn read(text: &str) -> Result<CounterInput, InputError> {
+    let Some(Value(line, top)) = tree(text)? else {
+        return Err(wrong(1, "expected jobs, found nothing"));
+    };
+    let Content::Mapping(top) = top else {
+        return Err(wrong(line, "expected `jobs` with a list of jobs"));
+    };
+    let mut jobs = Vec::new();
+    for (key, value) in top {
+        match (key.as_str(), value) {
+            ("jobs", Value(_, Content::List(list))) => jobs.extend(list),
+            ("jobs", Value(line, _)) => return Err(wrong(line, "jobs: expected a list")),
+            (_, Value(line, _)) => {
+                return Err(wrong(line, format!("expected `jobs`, found {key:?}")));
+            }
+        }
+    }
+    let mut input = CounterInput::default();
+    let mut before: Option<KernelSelection> = None;
+    for Value(line, job) in jobs {
+        let Content::Mapping(job) = job else {
+            return Err(wrong(line, "expected a job with `pmc`"));
+        };
+        let mut kernels = KernelSelection::default();
+        for (key, value) in job {
+            set(&key, value, &mut input.names, &mut kernels)?;
+        }
+        if before.as_ref().is_some_and(|before| *before != kernels) {
+            let problem = "the job counts other kernels than the job before, which one recording cannot do: write \
+                           a file for each";
+            return Err(wrong(line, problem));
+        }
+        before = Some(kernels);
+    }
+    input.kernels = before.unwrap_or_default();
+    Ok(input)
+}
+
+/// Sets a key of a job.
+fn set(
+    key: &str,
+    Value(line, value): Value,
+    names: &mut Vec<String>,
+    kernels: &mut KernelSelection,
+) -> Result<(), InputError> {
+    let scalars = |value: Content| -> Result<Vec<String>, InputError> {
+        let one = |value: Value| match value {
+            Value(_, Content::Scalar(text)) => Ok(text),
+            Value(line, _) => Err(wrong(line, format!("{key}: expected text"))),
+        };
+        match value {
+            Content::Scalar(text) => Ok(vec![text]),
+            Content::List(list) => list.into_iter().map(one).collect(),
+            Content::Mapping(_) => Err(wrong(line, format!("{key}: expected a list"))),
+        }
+    };
+    let pattern = |value: Content| -> Result<Option<String>, InputError> {
+        let Content::Scalar(text) = value else {
+            return Err(wrong(line, format!("{key}: expected a regular expression")));
+        };
+        match regex_lite::Regex::new(&text) {
+            Ok(_) => Ok((!text.is_empty()).then_some(text)),
+            Err(error) => Err(wrong(line, format!("{key}: {text:?}: {error}"))),
+        }
+    };
+    match key {
+        "pmc" => {
+            for text in scalars(value)? {
+                for word in words(&text) {
+                    names.push(counter_name(word).map_err(|problem| wrong(line, problem))?);
+                }
+            }
+        }
+        "kernel_include_regex" => kernels.include = pattern(value)?,
+        "kernel_exclude_regex" => kernels.exclude = pattern(value)?,
+        "kernel_iteration_range" => {
+            for text in scalars(value)? {
+                let plain: String = text.chars().filter(|of| !"[] ".contains(*of)).collect();
+                for part in plain.split(',').filter(|part| !part.is_empty()) {
+                    let range = NumberRange::read(part).filter(|range| range.first > 0);
+                    let problem = || {
+                        format!("{key}: expected numbers from 1 on as [2-4], found {part:?}")
+                    };
+                    kernels
+                        .iterations
+                        .push(range.ok_or_else(|| wrong(line, problem()))?);
+                }
+            }
+        }
+        other => {
+            let problem = format!(
+                "expected pmc, kernel_include_regex, kernel_exclude_regex or kernel_iteration_range, found {other:?}; \
+                 options of gputrail say what else is recorded, and where"
+            );
+            return Err(wrong(line, problem));
+        }
+    }
+    Ok(())
+}
+
+/// The value of the first document; none in an empty file.
+fn tree(text: &str) -> Result<Option<Value>, InputError> {
+    let mut open: Vec<Level> = Vec::new();
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|error| {
+            wrong(
+                error.marker().line(),
+                format!("no YAML or JSON: {}", error.info()),
+            )
+        })?;
+        let line = span.start.line();
+        let ended = match event {
+            Event::MappingStart(..) | Event::SequenceStart(..) if open.len() >= MAX_DEPTH => {
+                return Err(wrong(line, format!("expected at most {MAX_DEPTH} levels")));
+            }
+            Event::MappingStart(..) => {
+                open.push(Level::Mapping(line, Vec::new(), None));
+                continue;
+            }
+            Event::SequenceStart(..) => {
+                open.push(Level::List(line, Vec::new()));
+                continue;
+            }
+            Event::Scalar(text, ..) => Value(line, Content::Scalar(text.into_owned())),
+            Event::MappingEnd | Event::SequenceEnd => match open.pop() {
+                Some(Level::List(line, list)) => Value(line, Content::List(list)),
+                Some(Level::Mapping(line, all, _)) => Value(line, Content::Mapping(all)),
+                None => continue,
+            },
+            Event::Alias(..) => return Err(wrong(line, "an alias: write the value itself")),
+            _ => continue,
+        };
+        match open.last_mut() {
+            None => return Ok(Some(ended)),
+            Some(Level::List(_, list)) => list.push(ended),
+            Some(Level::Mapping(_, all, key)) => match (key.take(), ended) {
+                (Some(key), value) => all.push((key, value)),
+                (None, Value(_, Content::Scalar(text))) => *key = Some(text),
+                (None, Value(line, _)) => {
+                    return Err(wrong(line, "expected a key, found a list"));
+                }
+            },
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,57 @@
+//! Definitions of counters, and files that name the counters of a recording.
+//!
+//! Definitions come from files of ROCProfiler v1, rocprofiler-sdk and GPUPerfAPI, and from gputrail's own files. [`read`]
+//! recognises them by their content; [`read_built_in`] has those that gputrail carries. This is a crate of its own since a
+//! recorded program reads no YAML.
+//!
+//! ```
+//! use gputrail_counters::{Catalogue, Sources, plan};
+//!
+//! let mut sources = Sources::default();
+//! gputrail_definitions::read_built_in(&mut sources);
+//! let catalogue = Catalogue::from(sources);
+//! let gfx90a = &catalogue.architectures["gfx90a"];
+//! let occupancy = gfx90a.find("OccupancyPercent").unwrap();
+//! let plan = plan(gfx90a, &[occupancy]).unwrap();
+//! assert_eq!(plan.passes.len(), 1);
+//! ```
+
+mod input;
+mod jobs;
+mod rocprofiler_sdk;
+
+pub use input::{CounterInput, InputError, read_input};
+
+use gputrail_counters::Sources;
+use std::io;
+use std::path::Path;
+
+/// Adds the definitions that the library has: those of rocprofiler-sdk, and the capacities of blocks.
+pub fn read_built_in(sources: &mut Sources) {
+    let sdk = include_str!("amd/counter_defs.yaml");
+    rocprofiler_sdk::read("counter_defs.yaml", sdk, sources);
+    let blocks = include_str!("blocks.yaml");
+    rocprofiler_sdk::read("blocks.yaml", blocks, sources);
+}
+
+/// Adds the definitions of a file, and of those that it includes, which lie in the same folder. Wrong definitions are in
+/// [`Sources::refused`].
+///
+/// # Errors
+///
+/// The file cannot be read, is larger than 16 MiB, or is no UTF-8.
+pub fn read(file: &Path, sources: &mut Sources) -> io::Result<()> {
+    gputrail_counters::read_file(file, sources, rocprofiler_sdk::read)
+}
+
+/// As [`read`], of a file with this name and text. `include` returns the text of a file that it includes.
+pub fn read_text(
+    file: &str,
+    text: &str,
+    include: &mut dyn FnMut(&str) -> Result<String, String>,
+    sources: &mut Sources,
+) {
+    if !gputrail_counters::read_text(file, text, include, sources) {
+        rocprofiler_sdk::read(file, text, sources);
+    }
+}

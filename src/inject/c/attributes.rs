@@ -1,0 +1,158 @@
+//! Attributes and limits of the process: defaults of buffers, how calls are recorded, how many objects there may be.
+
+use super::done;
+use super::library;
+use super::sized::{self, SizedStruct, sized};
+use super::status::{Failure, Status};
+use gputrail_collect::context::{Attributes, Limits, ThreadIds};
+use gputrail_record::Nanos;
+
+/// Attributes of the process. Ask for them, change what is to be changed, and set them.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct AttributeValues {
+    /// `sizeof(gputrail_attributes)`.
+    pub size: usize,
+    /// Bytes of a buffer's blocks together, where its options say nothing else.
+    pub pool_bytes: u64,
+    /// Bytes of a block, where a buffer's options say nothing else.
+    pub block_bytes: u64,
+    /// Threads that may record into a buffer at a time, where its options say nothing else.
+    pub threads: u32,
+    /// `GPUTRAIL_THREAD_IDS_SYSTEM` or another of them: what records of threads that make their first call from now on
+    /// call their thread.
+    pub thread_ids: u32,
+    /// Whether completions say when work was queued and submitted: 1 or 0. Where they do not, these times are 0.
+    pub latency_times: u32,
+    /// 0.
+    pub reserved: u32,
+    /// The period at which clocks, temperature, power and fan of agents are read for buffers that want records of that
+    /// kind (`GPUTRAIL_KIND_ENVIRONMENT`), in nanoseconds; 0 if they are not. Where the recording has a period of its own,
+    /// the shorter one holds. CUDA reports them at a period of its own.
+    pub environment_period: Nanos,
+}
+sized!(AttributeValues, "gputrail_attributes", 40);
+
+/// The limits of a process: how many objects it may have at a time.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct LimitValues {
+    /// `sizeof(gputrail_limits)`.
+    pub size: usize,
+    /// Buffers.
+    pub buffers: u32,
+    /// Subscribers.
+    pub subscribers: u32,
+    /// Contexts.
+    pub contexts: u32,
+    /// Callback threads.
+    pub callback_threads: u32,
+    /// Bytes of the smallest block that a tool may supply.
+    pub smallest_block: u64,
+}
+sized!(LimitValues, "gputrail_limits", 32);
+
+impl AttributeValues {
+    fn now() -> AttributeValues {
+        let now = Attributes::get();
+        AttributeValues {
+            pool_bytes: now.pool_bytes as u64,
+            block_bytes: now.block_bytes as u64,
+            threads: now.threads,
+            thread_ids: now.thread_ids as u32,
+            latency_times: u32::from(now.latency_times),
+            environment_period: now.environment_period.unwrap_or_default(),
+            ..AttributeValues::blank()
+        }
+    }
+}
+
+/// The attributes that hold now (CUPTI: `cuptiActivityGetAttribute`).
+///
+/// Errors: `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `attributes` is null or leads to such a structure, whose size is set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_attributes_get(attributes: *mut AttributeValues) -> Status {
+    done(|| {
+        drop(library::state()?);
+        // SAFETY: the caller's promise.
+        unsafe { sized::write(attributes, &AttributeValues::now()) }
+    })
+}
+
+/// Lets attributes hold from now on (CUPTI: `cuptiActivitySetAttribute`, `cuptiActivityEnableLatencyTimestamps`,
+/// `cuptiSetThreadIdType`). Those that an older tool's structure does not have stay as they are.
+///
+/// Errors: `GPUTRAIL_ATTRIBUTES_LOCKED` once a context of the process has been started; `GPUTRAIL_LAYOUT` for sizes
+/// that make no buffer; `GPUTRAIL_INVALID_ARGUMENT`; `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`,
+/// `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `attributes` is null or leads to attributes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_attributes_set(attributes: *const AttributeValues) -> Status {
+    done(|| {
+        drop(library::state()?);
+        // SAFETY: the caller's promise.
+        let asked = unsafe { sized::read_over(AttributeValues::now(), attributes) }?;
+        let size = |bytes: u64| {
+            usize::try_from(bytes)
+                .map_err(|_| Failure::new(Status::LAYOUT, format!("{bytes} bytes")))
+        };
+        let kinds = [ThreadIds::System, ThreadIds::Pthread];
+        let thread_ids = kinds
+            .into_iter()
+            .find(|kind| *kind as u32 == asked.thread_ids);
+        let unknown = || {
+            let text = format!(
+                "unknown thread_ids {}: expected 0 (pthread) or 1 (system)",
+                asked.thread_ids
+            );
+            Failure::new(Status::INVALID_ARGUMENT, text)
+        };
+        if asked.latency_times > 1 {
+            let text = format!(
+                "unknown latency_times {}: expected 0 or 1",
+                asked.latency_times
+            );
+            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+        }
+        let attributes = Attributes {
+            pool_bytes: size(asked.pool_bytes)?,
+            block_bytes: size(asked.block_bytes)?,
+            threads: asked.threads,
+            thread_ids: thread_ids.ok_or_else(unknown)?,
+            latency_times: asked.latency_times != 0,
+            environment_period: Some(asked.environment_period).filter(|period| *period != Nanos(0)),
+        };
+        Ok(attributes.set()?)
+    })
+}
+
+/// How much of everything there may be.
+///
+/// Errors: `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `limits` is null or leads to such a structure, whose size is set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_limits_get(limits: *mut LimitValues) -> Status {
+    done(|| {
+        let all = Limits::ALL;
+        let answer = LimitValues {
+            buffers: all.buffers as u32,
+            subscribers: all.subscribers as u32,
+            contexts: all.contexts as u32,
+            callback_threads: all.callback_threads as u32,
+            smallest_block: all.smallest_client_block as u64,
+            ..LimitValues::blank()
+        };
+        // SAFETY: the caller's promise.
+        unsafe { sized::write(limits, &answer) }
+    })
+}

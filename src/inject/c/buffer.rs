@@ -1,0 +1,530 @@
+//! Buffers, their batches, and the records in them.
+
+use super::callback::{Caller, refuse_inside};
+use super::objects::{self, BufferHandle, CallbackThreadHandle, destroy};
+use super::sized::{self, SizedStruct, sized};
+use super::status::{Failure, Status};
+use super::{Answer, answer, checked, done, library, place, timeline};
+use gputrail_buffer::{BlockView, Policy, QueuePlace};
+use gputrail_collect::context::{BufferOptions, Drops, KindSet, RecordBuffer, WORK};
+use gputrail_collect::delivering::Delivering;
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_record::{ContextId, Header, Kind, QueueId, Records, StreamId, ThreadId};
+use crate::joined::{Joiner, RecordFormat, WorkTimes};
+use core::ffi::c_void;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Options of a buffer. A field of 0 asks for the usual value.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct BufferSettings {
+    /// `sizeof(gputrail_buffer_options)`.
+    pub size: usize,
+    /// Bytes of all its blocks together; usually 16 MiB.
+    pub pool_bytes: u64,
+    /// Bytes of a block, a multiple of 4096; usually 64 KiB. Each recording thread holds one.
+    pub block_bytes: u64,
+    /// Longest time between two looks at what there is to deliver, in nanoseconds; usually 100 ms.
+    pub period_nanos: u64,
+    /// Bytes in a thread's block from which on they are delivered at the next look; usually full blocks only. 1
+    /// delivers whatever is there.
+    pub watermark: u32,
+    /// The policy for when no block is empty: `GPUTRAIL_POLICY_DISCARD`, the usual one, drops the record and counts it.
+    /// `GPUTRAIL_POLICY_LOSSLESS` makes the calling thread wait until a block has been delivered; blocks that idle threads
+    /// hold partly filled are delivered for it, so that two blocks are enough for any number of threads. It never
+    /// waits, but drops and counts, in callbacks of a buffer, in callbacks of the runtime (where completions are kept and
+    /// written later), when nothing is delivered for 5 seconds, and when the library ends.
+    /// `GPUTRAIL_POLICY_OVERWRITE` drops the oldest records.
+    pub policy: u32,
+    /// Threads that may record at a time; usually 1024.
+    pub threads: u32,
+    /// `GPUTRAIL_RECORD_FORMAT_JOINED`, the usual one: kernels, copies, fills, markers and barriers come when they have
+    /// completed, with their times (see `gputrail_times_of`). Or `GPUTRAIL_RECORD_FORMAT_RAW`: records as they were
+    /// written, which costs less. Buffers in files, and of blocks that the tool supplies, are always raw.
+    pub format: u32,
+    /// The callback thread that delivers; usually one that all buffers share which have none.
+    pub callback_thread: CallbackThreadHandle,
+    /// Empty blocks that a tool which supplies the blocks is asked for ahead of need. Usually one, and more when they run
+    /// out, up to 1 MiB.
+    pub blocks_ahead: u32,
+    /// 0.
+    pub reserved: u32,
+}
+sized!(BufferSettings, "gputrail_buffer_options", 48);
+
+/// Some records of one thread, in the order in which it wrote them, in place in their block. Valid during the
+/// callback that gets it.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct Batch {
+    /// Size of this structure.
+    pub size: usize,
+    /// The buffer.
+    pub buffer: BufferHandle,
+    /// The records: one after the other, each as long as its header says. See `gputrail_batch_next`.
+    pub records: *const u8,
+    /// Bytes of records.
+    pub bytes: usize,
+    /// The lane that wrote them, unique in the process.
+    pub lane: u32,
+    /// The thread that wrote them; 0 for records of the library's own.
+    pub thread: ThreadId,
+    /// Number of the block in its lane, from 0.
+    pub block: u32,
+    /// Where these records begin in the block, in bytes: not 0 if earlier ones were delivered before.
+    pub offset: u32,
+    /// Sequence number of the first record of the block.
+    pub first_record: u32,
+    /// 0.
+    pub reserved: u32,
+}
+sized!(Batch, "gputrail_batch", 56);
+
+/// Gets a batch and the user data of `gputrail_buffer_create`, on a thread of the library or on one that flushes; never
+/// on two threads at a time. It must not throw.
+pub type BatchFunction = Option<unsafe extern "C" fn(batch: *const Batch, user_data: *mut c_void)>;
+
+/// Records that were dropped.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct DropCounts {
+    /// `sizeof(gputrail_drops)`.
+    pub size: usize,
+    /// Of all kinds.
+    pub total: u64,
+    /// Of each kind, by the kind's value.
+    pub of_kind: [u64; 256],
+}
+sized!(DropCounts, "gputrail_drops", 16);
+
+/// A tool's pointer, which it gets back on other threads.
+pub struct UserData(pub *mut c_void);
+
+// SAFETY: the library only hands it back; the data is the tool's, whose documentation names the threads.
+unsafe impl Send for UserData {}
+// SAFETY: as above.
+unsafe impl Sync for UserData {}
+
+impl UserData {
+    pub fn get(&self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// Creates a buffer. `deliver` gets its records in batches until the buffer has been destroyed. A null `options` asks
+/// for the usual values.
+///
+/// Errors: `GPUTRAIL_LAYOUT` for invalid buffer sizes; `GPUTRAIL_OUT_OF_MEMORY`, `GPUTRAIL_NO_THREAD`;
+/// `GPUTRAIL_TOO_MANY` with 32 buffers in the process; `GPUTRAIL_INVALID_ARGUMENT` for an unknown policy or format;
+/// `GPUTRAIL_NO_SUCH_THREAD`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `options` is null or leads to options, `deliver` is null or such a function, `buffer` is null or a place for the
+/// handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_buffer_create(
+    options: *const BufferSettings,
+    deliver: BatchFunction,
+    user_data: *mut c_void,
+    buffer: *mut BufferHandle,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { place(buffer, "buffer") }?;
+        let deliver =
+            deliver.ok_or_else(|| Failure::new(Status::NULL_POINTER, "deliver is null"))?;
+        // SAFETY: the caller's promise.
+        let (options, format) = unsafe { (asked(options)?, format(options)?) };
+        let id = library::state()?.buffers.new_handle();
+        let (user_data, caller) = (UserData(user_data), Caller::of_buffer());
+        let show = move |view: &BlockView<'_>| {
+            let batch = batch_of(BufferHandle { handle: id }, view);
+            // SAFETY: a function of the tool's, which the tool gave for this.
+            caller.run(|| unsafe { deliver(&batch, user_data.get()) });
+        };
+        if format == RecordFormat::Raw {
+            place.write(keep(id, RecordBuffer::create(options, show)?, None)?);
+            return Ok(());
+        }
+        let joiner = Arc::new(Mutex::new((Joiner::new(timeline::new()?), show)));
+        let joins = joiner.clone();
+        let made = RecordBuffer::create(options, move |view| {
+            let (joiner, show) = &mut *lock_std(&joins);
+            let joined = joiner.join(view);
+            if !joined.bytes.is_empty() {
+                show(&joined);
+            }
+        })?;
+        let finish = move || {
+            let (joiner, show) = &mut *lock_std(&joiner);
+            let left = joiner.finish();
+            if !left.bytes.is_empty() {
+                show(&left);
+            }
+        };
+        place.write(keep(id, made, Some(Box::new(finish)))?);
+        Ok(())
+    })
+}
+
+/// Delivers what a buffer has kept back, when it ends.
+type Finish = Box<dyn FnOnce() + Send>;
+
+/// A buffer of a tool.
+pub(super) struct Buffer {
+    buffer: RecordBuffer,
+    /// Whether its records are joined.
+    joined: bool,
+    finish: Mutex<Option<Finish>>,
+}
+
+impl std::ops::Deref for Buffer {
+    type Target = RecordBuffer;
+
+    fn deref(&self) -> &RecordBuffer {
+        &self.buffer
+    }
+}
+
+impl Buffer {
+    /// Delivers everything; nothing is recorded to it any more.
+    pub fn end(&self) {
+        self.buffer.end();
+        let finish = lock_std(&self.finish).take();
+        if let Some(finish) = finish {
+            let _delivering = Delivering::begin();
+            finish();
+        }
+    }
+
+    /// The kinds that have to be recorded where `kinds` are wanted: joined work needs its completions.
+    pub fn needed(&self, kinds: KindSet) -> KindSet {
+        match self.joined && WORK.iter().any(|kind| kinds.has(*kind)) {
+            true => kinds.or(KindSet::of(&[Kind::COMPLETION])),
+            false => kinds,
+        }
+    }
+}
+
+/// Gives a buffer its handle.
+pub(super) fn keep(id: u64, buffer: RecordBuffer, finish: Option<Finish>) -> Answer<BufferHandle> {
+    let buffer = Buffer {
+        buffer,
+        joined: finish.is_some(),
+        finish: Mutex::new(finish),
+    };
+    library::state()?.buffers.insert(id, Arc::new(buffer));
+    Ok(BufferHandle { handle: id })
+}
+
+/// # Safety
+///
+/// `options` is null or leads to options.
+unsafe fn format(options: *const BufferSettings) -> Answer<RecordFormat> {
+    if options.is_null() {
+        return Ok(RecordFormat::default());
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { sized::read(options) }?.format {
+        0 => Ok(RecordFormat::Joined),
+        1 => Ok(RecordFormat::Raw),
+        other => {
+            let text = format!("unknown format {other}: expected 0 (joined) or 1 (raw)");
+            Err(Failure::new(Status::INVALID_ARGUMENT, text))
+        }
+    }
+}
+
+/// # Safety
+///
+/// `options` is null or leads to options.
+pub(super) unsafe fn asked(options: *const BufferSettings) -> Answer<BufferOptions> {
+    let mut made = BufferOptions::default();
+    if options.is_null() {
+        return Ok(made);
+    }
+    // SAFETY: the caller's promise.
+    let asked = unsafe { sized::read(options) }?;
+    for (asked, made) in [
+        (asked.pool_bytes, &mut made.pool_bytes),
+        (asked.block_bytes, &mut made.block_bytes),
+    ] {
+        if asked != 0 {
+            let too_many = |_| Failure::new(Status::LAYOUT, format!("{asked} bytes"));
+            *made = usize::try_from(asked).map_err(too_many)?;
+        }
+    }
+    for (asked, made) in [
+        (asked.watermark, &mut made.watermark),
+        (asked.threads, &mut made.threads),
+    ] {
+        if asked != 0 {
+            *made = asked;
+        }
+    }
+    if asked.period_nanos != 0 {
+        made.period = Duration::from_nanos(asked.period_nanos);
+    }
+    if asked.callback_thread != CallbackThreadHandle::default() {
+        made.callback_thread = Some((*objects::thread(asked.callback_thread)?).clone());
+    }
+    made.blocks_ahead = asked.blocks_ahead;
+    made.policy = Policy::from_code(asked.policy).ok_or_else(|| {
+        let text = format!(
+            "unknown policy {}: expected 0 (discard), 1 (lossless) or 2 (overwrite)",
+            asked.policy
+        );
+        Failure::new(Status::INVALID_ARGUMENT, text)
+    })?;
+    Ok(made)
+}
+
+pub(super) fn batch_of(buffer: BufferHandle, view: &BlockView<'_>) -> Batch {
+    Batch {
+        buffer,
+        records: view.bytes.as_ptr(),
+        bytes: view.bytes.len(),
+        lane: view.lane,
+        thread: view.thread,
+        block: view.sequence,
+        offset: view.offset,
+        first_record: view.first_record,
+        ..Batch::blank()
+    }
+}
+
+/// Destroys a buffer: what has been recorded is delivered first, while the buffer can still be asked about. When this
+/// returns, its callback is not running and will not be called again.
+///
+/// Errors: `GPUTRAIL_BUSY` from within a callback; `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_buffer_destroy(buffer: BufferHandle) -> Status {
+    done(|| {
+        refuse_inside()?;
+        objects::buffer(buffer)?.end();
+        let gone = library::state()?.buffers.remove(buffer.handle)?;
+        destroy(gone);
+        Ok(())
+    })
+}
+
+/// Delivers everything that has been recorded so far, on the calling thread, and returns when that is done. Of a buffer
+/// whose policy is `GPUTRAIL_POLICY_OVERWRITE`: what is kept, which stays where it is. Blocks that the tool has supplied
+/// come back, however full they are, unless their thread is in the middle of writing a record (CUPTI:
+/// `cuptiActivityFlushAll`).
+///
+/// Errors: `GPUTRAIL_BUSY` from within a callback; `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_buffer_flush(buffer: BufferHandle) -> Status {
+    done(|| {
+        refuse_inside()?;
+        Ok(objects::buffer(buffer)?.flush()?)
+    })
+}
+
+/// Flushes, and also delivers a completion that is flagged as unfinished for device work that has not completed; its
+/// real completion comes later. Errors as for `gputrail_buffer_flush`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_buffer_flush_forced(buffer: BufferHandle) -> Status {
+    done(|| {
+        refuse_inside()?;
+        Ok(objects::buffer(buffer)?.flush_forced()?)
+    })
+}
+
+/// Waits until the work of the program's queues has completed, as `clFinish` does, and flushes: of all queues, of those of
+/// `context` unless it is 0, or of `queue` only unless it is 0. It waits for OpenCL's queues: those of CUDA and of
+/// the simulated GPU are flushed without (CUPTI: `cuptiActivityFlush`, `cuptiActivityFlushAll`). It does not return
+/// while work waits for an event that the program sets later.
+///
+/// Errors: as for `gputrail_buffer_flush`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_buffer_flush_synchronized(
+    buffer: BufferHandle,
+    context: ContextId,
+    queue: QueueId,
+) -> Status {
+    done(|| {
+        refuse_inside()?;
+        let queues = QueuePlace {
+            context,
+            queue,
+            stream: StreamId::NONE,
+        };
+        Ok(objects::buffer(buffer)?.flush_synchronized(queues)?)
+    })
+}
+
+/// The records of kernels, copies, fills, waits and allocations that a buffer has dropped since the last call that counted
+/// them, of `context`, `queue` and `stream`, each unless it is 0 (CUPTI: `cuptiActivityGetNumDroppedRecords`). The drops
+/// of 128 places are counted so; those of all places, and of records that name none, such as calls, are in
+/// `gputrail_buffer_dropped`.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `dropped` is null or a place for the number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_buffer_dropped_at(
+    buffer: BufferHandle,
+    context: ContextId,
+    queue: QueueId,
+    stream: StreamId,
+    dropped: *mut u64,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let dropped = unsafe { place(dropped, "dropped") }?;
+        let selected = QueuePlace {
+            context,
+            queue,
+            stream,
+        };
+        dropped.write(objects::buffer(buffer)?.dropped_at(selected));
+        Ok(())
+    })
+}
+
+/// The records that a buffer has dropped since the last call of this function.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `drops` is null or leads to such a structure, whose size is set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_buffer_dropped(
+    buffer: BufferHandle,
+    drops: *mut DropCounts,
+) -> Status {
+    done(|| {
+        let buffer = objects::buffer(buffer)?;
+        // Before what was counted is forgotten.
+        // SAFETY: the caller's promise.
+        unsafe { sized::write(drops, &DropCounts::blank()) }?;
+        // SAFETY: the caller's promise.
+        unsafe { sized::write(drops, &counts(buffer.dropped())) }
+    })
+}
+
+/// The records that a buffer has dropped since it was made. As `gputrail_buffer_dropped`.
+///
+/// # Safety
+///
+/// `drops` is null or leads to such a structure, whose size is set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_buffer_dropped_in_total(
+    buffer: BufferHandle,
+    drops: *mut DropCounts,
+) -> Status {
+    done(|| {
+        let dropped = objects::buffer(buffer)?.dropped_in_total();
+        // SAFETY: the caller's promise.
+        unsafe { sized::write(drops, &counts(dropped)) }
+    })
+}
+
+fn counts(drops: Drops) -> DropCounts {
+    let mut counts = DropCounts {
+        total: drops.total(),
+        ..DropCounts::blank()
+    };
+    for (kind, _) in Kind::ALL {
+        counts.of_kind[kind.0 as usize] = drops.of(*kind);
+    }
+    counts
+}
+
+/// The record of a batch that follows `*record`; the first if `*record` is null. It stays where it is, in the batch:
+/// look at its kind, and at it as the structure of that kind.
+///
+/// Returns `GPUTRAIL_END`, and a null `*record`, behind the last.
+///
+/// Errors: `GPUTRAIL_MALFORMED` if what follows is no record; `GPUTRAIL_INVALID_ARGUMENT` if `*record` is not in the
+/// batch; `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `batch` is null or leads to a batch whose bytes are there, `record` is null or a place for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_batch_next(
+    batch: *const Batch,
+    record: *mut *const Header,
+) -> Status {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let batch = unsafe { sized::read(batch) }?;
+        checked(record, "record")?;
+        if batch.bytes > 0 {
+            checked(batch.records.cast::<Header>(), "the batch's records")?;
+        }
+        // SAFETY: not null and aligned, and the caller's promise.
+        let current = unsafe { record.read() };
+        let bytes = batch.bytes;
+        let malformed = |at: usize| {
+            let text = format!("at byte {at} of a batch of {bytes}: not a record");
+            Failure::new(Status::MALFORMED, text)
+        };
+        // SAFETY: the record lies in the batch, whose bytes are there: checked before each call.
+        let size_at = |offset: usize| match unsafe {
+            batch.records.add(offset).cast::<Header>().read_unaligned()
+        }
+        .bytes()
+        {
+            size if size < size_of::<Header>() || size > bytes - offset => Err(malformed(offset)),
+            size => Ok(size),
+        };
+        let next = if current.is_null() {
+            0
+        } else {
+            let offset = (current as usize).wrapping_sub(batch.records as usize);
+            if offset >= bytes || bytes - offset < size_of::<Header>() || !offset.is_multiple_of(8)
+            {
+                return Err(Failure::new(
+                    Status::INVALID_ARGUMENT,
+                    "the record is not in the batch",
+                ));
+            }
+            offset + size_at(offset)?
+        };
+        if next == bytes {
+            // SAFETY: as above.
+            unsafe { record.write(std::ptr::null()) };
+            return Ok(Status::END);
+        }
+        if bytes - next < size_of::<Header>() {
+            return Err(malformed(next));
+        }
+        size_at(next)?;
+        // SAFETY: within the batch; and as above.
+        unsafe { record.write(batch.records.add(next).cast()) };
+        Ok(Status::OK)
+    })
+}
+
+/// The times of a kernel, copy, fill, marker or barrier from a buffer of joined records, into `times`.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND` for a record without times, of another kind or from a buffer of raw records;
+/// `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `record` is null or leads to a record, all of it; `times` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_times_of(record: *const Header, times: *mut WorkTimes) -> Status {
+    done(|| {
+        checked(record, "record")?;
+        // SAFETY: the caller's promise.
+        let times = unsafe { place(times, "times") }?;
+        // SAFETY: not null and aligned, and the caller's promise: as long as its header says.
+        let bytes = unsafe { std::slice::from_raw_parts(record.cast(), (*record).bytes()) };
+        let found = Records::new(bytes).next().and_then(WorkTimes::of);
+        times.write(
+            found.ok_or_else(|| Failure::new(Status::NOT_FOUND, "the record has no times"))?,
+        );
+        Ok(())
+    })
+}

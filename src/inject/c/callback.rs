@@ -1,0 +1,406 @@
+//! Callbacks: subscribers in C, and the data of their callbacks.
+
+use super::buffer::UserData;
+use super::context::these_operations;
+use super::kinds::list;
+use super::objects::{self, ContextHandle, Owner, Subscribed, SubscriberHandle, destroy};
+use super::sized::{SizedStruct, sized};
+use super::status::{Failure, Status};
+use super::text::kept;
+use super::{Answer, done, library, place};
+use gputrail_collect::context::{CallArguments, Callback, Payload, Subscriber};
+use gputrail_record::{
+    ContextId, CorrelationId, Domain, ExternalId, Header, KernelId, Operation, ThreadId,
+};
+use gputrail_sources::operations;
+use core::ffi::{c_char, c_void};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The data of a callback. Valid during the callback.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct CallbackData {
+    /// Size of this structure.
+    pub size: usize,
+    /// The operation that is reported.
+    pub operation: Operation,
+    /// The moment: `GPUTRAIL_PHASE_ENTER` or another of them.
+    pub phase: u32,
+    /// Its name, `clFinish` say.
+    pub name: *const c_char,
+    /// The call's id, or that of the call that caused it.
+    pub correlation: CorrelationId,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The value that the call returned, if `has_return_code` is 1.
+    pub return_code: i32,
+    /// Whether the call has returned: 1 or 0.
+    pub has_return_code: u32,
+    /// How many arguments the call has: see `gputrail_callback_argument`.
+    pub arguments: u32,
+    /// The record of the work, the wait or the object that is reported, or null.
+    pub record: *const Header,
+    /// The subscriber's own word: 0 at enter, at exit the value that it left here at enter, at a completion the value
+    /// that it left at the exit of the enqueue.
+    pub user_data: u64,
+    /// The kernel that is launched or has completed, where one is: `gputrail_kernel_name` tells its name, also here.
+    pub kernel: KernelId,
+    /// 0.
+    pub reserved: u32,
+    /// Of a code object that is loaded or unloaded: its machine code, or null where the runtime does not give it.
+    /// `record` is its `gputrail_record_code_object`; where it was loaded may be known later than that it was, or
+    /// never.
+    pub code: *const u8,
+    /// Bytes of machine code.
+    pub code_bytes: usize,
+    /// The external id of the call or the work, as records in buffers of the subscriber's context carry it; 0 for none.
+    pub external: ExternalId,
+    /// Of a kernel that runs in several passes for its counters (the operation `kernel replay` of `GPUTRAIL_DOMAIN_KERNEL_DISPATCH`): the passes that have run.
+    pub passes_done: u32,
+    /// All of its passes.
+    pub passes: u32,
+    /// The whole value that the call returned, if `has_return_code` is 1: a status, or the handle or address of what it
+    /// made.
+    pub return_value: u64,
+    /// The runtime's own id of the call, or 0 (CUPTI: `correlationId`).
+    pub runtime_correlation: u64,
+    /// The context in the runtime of a call, where its first argument or the runtime tells it: the id of a
+    /// `gputrail_record_context`.
+    pub runtime_context: ContextId,
+    /// 0.
+    pub reserved2: u32,
+}
+sized!(CallbackData, "gputrail_callback", 64);
+
+/// Called for the operations of a subscriber, with the user data of `gputrail_subscribe`, possibly on several threads
+/// at a time. Its own calls are not observed. It must not throw.
+pub type CallbackFunction =
+    Option<unsafe extern "C" fn(callback: *mut CallbackData, user_data: *mut c_void)>;
+
+/// Where a thread is: in a buffer's callback, in a subscriber's.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Within {
+    Nothing,
+    Batch,
+    Call,
+}
+
+thread_local! {
+    static WITHIN: Cell<Within> = const { Cell::new(Within::Nothing) };
+    /// The data of the callback that the thread is in, and the arguments of its call.
+    static CURRENT: Cell<(*const CallbackData, *const c_void)> =
+        const { Cell::new((std::ptr::null(), std::ptr::null())) };
+}
+
+/// Runs callbacks: as the owner of the object that they belong to, with calls refused that would wait for them.
+#[derive(Copy, Clone)]
+pub(super) struct Caller {
+    owner: Owner,
+    within: Within,
+}
+
+impl Caller {
+    /// For a buffer's callbacks; the calling user owns the buffer.
+    pub fn of_buffer() -> Caller {
+        Caller {
+            owner: Owner::current(),
+            within: Within::Batch,
+        }
+    }
+
+    /// For a subscriber's callbacks; the calling user owns the subscriber.
+    pub fn of_subscriber() -> Caller {
+        Caller {
+            within: Within::Call,
+            ..Caller::of_buffer()
+        }
+    }
+
+    /// Runs a callback.
+    pub fn run<R>(self, callback: impl FnOnce() -> R) -> R {
+        let before = WITHIN.try_with(|place| place.replace(self.within));
+        let result = self.owner.run(callback);
+        if let Ok(before) = before {
+            let _ = WITHIN.try_with(|place| place.set(before));
+        }
+        result
+    }
+}
+
+fn within() -> Within {
+    WITHIN.try_with(Cell::get).unwrap_or(Within::Nothing)
+}
+
+/// Whether the calling thread is in a callback of a tool's.
+pub(super) fn is_inside() -> bool {
+    within() != Within::Nothing
+}
+
+/// Refuses what a source may wait for within a buffer's callback.
+pub(super) fn refuse_inside_batch() -> Answer {
+    match within() {
+        Within::Batch => refuse_inside(),
+        Within::Nothing | Within::Call => Ok(()),
+    }
+}
+
+/// Refuses what would wait for callbacks within one.
+pub(super) fn refuse_inside() -> Answer {
+    let whose = match within() {
+        Within::Nothing => return Ok(()),
+        Within::Batch => "buffer's",
+        Within::Call => "subscriber's",
+    };
+    let text = format!("not allowed within a {whose} callback");
+    Err(Failure::new(Status::BUSY, text))
+}
+
+/// Configures callback tracing: `callback` is called for the operations while the context is started. A null
+/// `operations` with a count of 0 asks for every operation of every domain.
+///
+/// Errors: `GPUTRAIL_LOCKED` after the context's first start; `GPUTRAIL_TOO_MANY` with 23 subscribers in the process;
+/// `GPUTRAIL_UNKNOWN_OPERATION`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `operations` is null or leads to `operation_count` of them, `callback` is null or such a function, `subscriber` is
+/// null or a place for the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_subscribe(
+    context: ContextHandle,
+    operations: *const Operation,
+    operation_count: usize,
+    callback: CallbackFunction,
+    user_data: *mut c_void,
+    subscriber: *mut SubscriberHandle,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { place(subscriber, "subscriber") }?;
+        let function =
+            callback.ok_or_else(|| Failure::new(Status::NULL_POINTER, "callback is null"))?;
+        // SAFETY: the caller's promise.
+        let operations = unsafe { these_operations(operations, operation_count) }?;
+        let of = objects::context(context)?;
+        let (user_data, caller) = (UserData(user_data), Caller::of_subscriber());
+        let subscriber = of.call_back(operations, move |callback| {
+            with_data(callback, |data| {
+                // SAFETY: a function of the tool's, which the tool gave for this.
+                caller.run(|| unsafe { function(data, user_data.get()) });
+            });
+        })?;
+        place.write(keep(context, subscriber)?);
+        Ok(())
+    })
+}
+
+/// Gives a subscriber of `context` its id.
+pub(super) fn keep(context: ContextHandle, subscriber: Subscriber) -> Answer<SubscriberHandle> {
+    let mut state = library::state()?;
+    let id = state.subscribers.new_handle();
+    let subscribed = Subscribed {
+        context,
+        subscriber,
+    };
+    state.subscribers.insert(id, Arc::new(subscribed));
+    Ok(SubscriberHandle { handle: id })
+}
+
+fn with_data(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackData)) {
+    let none = CallArguments::default();
+    let (arguments, record, code): (_, *const Header, &[u8]) = match callback.payload {
+        Payload::Call(arguments) => (arguments, std::ptr::null(), &[]),
+        Payload::Record(record) => (none, record.bytes().as_ptr().cast(), &[]),
+        Payload::Code(object, code) => (none, (&raw const *object).cast(), code),
+        Payload::Replay { .. } | Payload::None => (none, std::ptr::null(), &[]),
+    };
+    let (passes_done, passes) = match callback.payload {
+        Payload::Replay { done, passes } => (done, passes),
+        _ => (0, 0),
+    };
+    let mut data = CallbackData {
+        operation: callback.operation,
+        phase: callback.phase as u32,
+        name: name_of(callback.operation, callback.name),
+        correlation: callback.correlation,
+        thread: callback.thread,
+        return_code: callback.return_code.unwrap_or(0),
+        has_return_code: u32::from(callback.return_code.is_some()),
+        arguments: arguments.len() as u32,
+        record,
+        user_data: callback.user_data,
+        kernel: callback.kernel,
+        code: match code.is_empty() {
+            true => std::ptr::null(),
+            false => code.as_ptr(),
+        },
+        code_bytes: code.len(),
+        external: callback.external,
+        passes_done,
+        passes,
+        return_value: callback.return_value,
+        runtime_correlation: callback.runtime_correlation,
+        runtime_context: callback.runtime_context,
+        ..CallbackData::blank()
+    };
+    let current = (&raw const data, (&raw const arguments).cast());
+    let before = CURRENT.try_with(|place| place.replace(current));
+    call_back(&mut data);
+    if let Ok(before) = before {
+        let _ = CURRENT.try_with(|place| place.set(before));
+    }
+    callback.user_data = data.user_data;
+}
+
+const DOMAINS: usize = 16;
+const OPERATIONS: usize = 1024;
+
+/// `name`, which is that of `operation`, for C: found without a lock once it has been asked for.
+pub(super) fn name_of(operation: Operation, name: &'static str) -> *const c_char {
+    static NAMES: [[AtomicPtr<c_char>; OPERATIONS]; DOMAINS] =
+        [const { [const { AtomicPtr::new(std::ptr::null_mut()) }; OPERATIONS] }; DOMAINS];
+    let domain = NAMES.get(operation.domain.0 as usize);
+    let Some(place) = domain.and_then(|domain| domain.get(operation.number as usize)) else {
+        return kept(name);
+    };
+    let known = place.load(Ordering::Acquire);
+    if !known.is_null() {
+        return known;
+    }
+    let text = kept(name);
+    place.store(text.cast_mut(), Ordering::Release);
+    text
+}
+
+/// Ends a subscription. When this returns, its callback is running on no thread and will not be called again; but from
+/// within a callback it does not wait for other threads.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_SUBSCRIBER`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_unsubscribe(subscriber: SubscriberHandle) -> Status {
+    done(|| {
+        let gone = library::state()?.subscribers.remove(subscriber.handle)?;
+        destroy(gone);
+        Ok(())
+    })
+}
+
+/// Enables (`on` is not 0) or disables callbacks for one operation, also while the context is started.
+///
+/// Errors: `GPUTRAIL_UNKNOWN_OPERATION`, `GPUTRAIL_NO_SUCH_SUBSCRIBER`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_enable_callback(
+    subscriber: SubscriberHandle,
+    operation: Operation,
+    on: i32,
+) -> Status {
+    done(|| {
+        let subscribed = objects::subscriber(subscriber)?;
+        let context = objects::context(subscribed.context)?;
+        Ok(context.enable_callback(&subscribed.subscriber, operation, on != 0)?)
+    })
+}
+
+/// Enables (`on` is not 0) or disables callbacks for every operation of a domain, also while the context is started.
+///
+/// Errors: as for `gputrail_enable_callback`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_enable_domain(
+    subscriber: SubscriberHandle,
+    domain: Domain,
+    on: i32,
+) -> Status {
+    done(|| {
+        let subscribed = objects::subscriber(subscriber)?;
+        let context = objects::context(subscribed.context)?;
+        Ok(context.enable_domain(&subscribed.subscriber, domain, on != 0)?)
+    })
+}
+
+/// Tells whether callbacks for an operation are enabled, 1 or 0; the context need not be started.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_SUBSCRIBER`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `enabled` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_callback_is_enabled(
+    subscriber: SubscriberHandle,
+    operation: Operation,
+    enabled: *mut i32,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let enabled = unsafe { place(enabled, "enabled") }?;
+        let subscribed = objects::subscriber(subscriber)?;
+        let context = objects::context(subscribed.context)?;
+        let is = context.callback_is_enabled(&subscribed.subscriber, operation)?;
+        enabled.write(i32::from(is));
+        Ok(())
+    })
+}
+
+/// Enables (`on` is not 0) or disables callbacks for every operation of every domain, also while the context is started
+/// (CUPTI: `cuptiEnableAllDomains`).
+///
+/// Errors: `GPUTRAIL_NO_SUCH_SUBSCRIBER`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_enable_all_callbacks(subscriber: SubscriberHandle, on: i32) -> Status {
+    done(|| {
+        let subscribed = objects::subscriber(subscriber)?;
+        let context = objects::context(subscribed.context)?;
+        Ok(context.enable_all_callbacks(&subscribed.subscriber, on != 0)?)
+    })
+}
+
+/// The operations, of those that this version knows, for which callbacks are enabled; the context need not be started.
+/// As `gputrail_kinds`.
+///
+/// Errors: also `GPUTRAIL_NO_SUCH_SUBSCRIBER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `operations` is null or leads to room for `capacity` operations, `count` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_enabled_callbacks(
+    subscriber: SubscriberHandle,
+    operations: *mut Operation,
+    capacity: usize,
+    count: *mut usize,
+) -> Status {
+    done(|| {
+        let subscribed = objects::subscriber(subscriber)?;
+        let context = objects::context(subscribed.context)?;
+        let enabled = context.enabled_callbacks(&subscribed.subscriber)?;
+        let domains = operations::domains().iter();
+        let all: Vec<Operation> = domains
+            .flat_map(|(domain, _)| operations::of(*domain))
+            .map(|info| info.operation)
+            .filter(|operation| enabled.has(*operation))
+            .collect();
+        // SAFETY: the caller's promises.
+        unsafe { list(&all, operations, capacity, count) }
+    })
+}
+
+/// Does `work` with the arguments of the call that `callback`, in which the calling thread is, is about.
+pub(super) fn with_arguments<R>(
+    callback: *const CallbackData,
+    work: impl FnOnce(&CallArguments<'_>) -> Answer<R>,
+) -> Answer<R> {
+    let (current, arguments) = CURRENT
+        .try_with(Cell::get)
+        .unwrap_or((std::ptr::null(), std::ptr::null()));
+    if callback.is_null() {
+        return Err(Failure::new(Status::NULL_POINTER, "callback is null"));
+    }
+    if !std::ptr::eq(current, callback) {
+        let text = "not the callback that this thread is in";
+        return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+    }
+    // SAFETY: set by `with_data`, which is further up this thread's stack, to arguments that it holds.
+    work(unsafe { &*arguments.cast::<CallArguments<'_>>() })
+}

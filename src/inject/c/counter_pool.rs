@@ -1,0 +1,416 @@
+//! Pools of entries that count one kernel each.
+
+use super::buffer::UserData;
+use super::callback::Caller;
+use super::kinds::list;
+use super::objects::{ChosenSet, CounterPoolHandle, CounterSetHandle};
+use super::sized::{self, sized};
+use super::status::{Failure, Status};
+use super::text::given;
+use super::{Answer, checked, done, library, place};
+use gputrail_collect::context::{CounterPool, PoolEntry, PoolError, PoolOptions};
+use gputrail_record::{AgentId, CounterValue};
+use core::ffi::{c_char, c_void};
+use core::num::NonZeroU32;
+use std::cell::UnsafeCell;
+use std::sync::{Arc, Weak};
+
+/// The most bytes of the payloads of a pool together.
+const MAX_PAYLOADS: usize = 1 << 30;
+
+/// An entry of a pool, from `gputrail_counter_pool_fetch` to `gputrail_counter_pool_release`.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct CounterPoolEntry {
+    /// The pool.
+    pub pool: CounterPoolHandle,
+    /// The entry as a set of counters: a kernel for which it is chosen is counted in this entry.
+    pub set: CounterSetHandle,
+    /// The entry's memory for the tool, of as many bytes as the options say; null if they say 0. It is all 0 when the entry is
+    /// fetched, aligned to 16 bytes, and valid until the entry is released.
+    pub payload: *mut c_void,
+}
+
+/// Gets the values of a kernel that was counted in an entry, when it has ended: none if it did not run or was not recorded.
+/// If it returns another value than 0, the entry is released. Called on threads of the program, possibly on several at a
+/// time. It must not wait for kernels of the agent, and must not throw.
+pub type CounterPoolHandler = Option<
+    unsafe extern "C" fn(
+        entry: *const CounterPoolEntry,
+        values: *const CounterValue,
+        count: usize,
+        user_data: *mut c_void,
+    ) -> i32,
+>;
+
+/// Called for each fetched entry of a pool. If it returns another value than 0, it is not called for further ones.
+pub type CounterPoolVisitor =
+    Option<unsafe extern "C" fn(entry: *const CounterPoolEntry, user_data: *mut c_void) -> i32>;
+
+/// The counters and entries of a pool.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct CounterPoolOptions {
+    /// `sizeof(gputrail_counter_pool_options)`.
+    pub size: usize,
+    /// The names of counters and metrics, with commas between them.
+    pub counters: *const c_char,
+    /// The number of entries: kernels that are in flight or whose values have not been released.
+    pub entries: u32,
+    /// The bytes of each entry that are the tool's.
+    pub payload_bytes: u32,
+    /// The most counters of a pass of a kernel, 0 for as many as the hardware counts at a time.
+    pub per_pass: u32,
+    /// The most passes of a kernel, 0 for as many as the agent can do.
+    pub passes: u32,
+    /// The most instances of each block that are read, the first ones; 0 for all of them.
+    pub instances: u32,
+    /// 0.
+    pub reserved: u32,
+    /// Called when the kernel of an entry has ended; may be null.
+    pub handler: CounterPoolHandler,
+    /// Passed to `handler`.
+    pub user_data: *mut c_void,
+}
+sized!(CounterPoolOptions, "gputrail_counter_pool_options", 56);
+
+impl From<PoolError> for Failure {
+    fn from(error: PoolError) -> Failure {
+        let status = match error {
+            PoolError::Entries(_) | PoolError::Passes { .. } => Status::INVALID_ARGUMENT,
+            PoolError::Exhausted(_) => Status::TOO_MANY,
+            PoolError::Released => Status::NO_SUCH_COUNTER_SET,
+            PoolError::Used => Status::CONFLICT,
+            PoolError::InFlight => Status::BUSY,
+            PoolError::Tool(error) => return error.into(),
+        };
+        Failure::new(status, error.to_string())
+    }
+}
+
+/// A pool, and the memory of its entries for the tool.
+pub(super) struct Pool {
+    pub pool: Arc<CounterPool>,
+    handle: CounterPoolHandle,
+    payloads: Payloads,
+}
+
+/// A part of the payload of an entry, with its alignment.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+struct Unit([u8; 16]);
+
+/// The payloads of all entries.
+struct Payloads {
+    memory: Box<[UnsafeCell<Unit>]>,
+    /// The units of an entry.
+    units: usize,
+}
+
+// SAFETY: the memory of an entry is written when it is fetched, while nobody else has it; otherwise by the tool alone.
+unsafe impl Sync for Payloads {}
+
+impl Payloads {
+    fn new(entries: u32, bytes: u32) -> Answer<Payloads> {
+        let units = (bytes as usize).div_ceil(size_of::<Unit>());
+        let all = units.saturating_mul(entries as usize);
+        if all > MAX_PAYLOADS / size_of::<Unit>() {
+            let text = format!(
+                "{entries} entries with payloads of {bytes} bytes are more than {MAX_PAYLOADS} bytes"
+            );
+            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+        }
+        let mut memory = Vec::new();
+        memory
+            .try_reserve_exact(all)
+            .map_err(|_| Status::OUT_OF_MEMORY)?;
+        memory.resize_with(all, || UnsafeCell::new(Unit([0; 16])));
+        Ok(Payloads {
+            memory: memory.into_boxed_slice(),
+            units,
+        })
+    }
+
+    fn of(&self, entry: PoolEntry) -> *mut c_void {
+        let from = entry.index() as usize * self.units;
+        match self.memory.get(from..from + self.units) {
+            Some([first, ..]) => first.get().cast(),
+            _ => std::ptr::null_mut(),
+        }
+    }
+
+    /// Clears the memory of an entry that nobody else has.
+    fn clear(&self, entry: PoolEntry) {
+        let payload = self.of(entry);
+        if !payload.is_null() {
+            // SAFETY: as many units lie there; the entry has just been fetched, so that the tool does not have it yet.
+            unsafe { payload.cast::<Unit>().write_bytes(0, self.units) };
+        }
+    }
+}
+
+impl Pool {
+    fn entry(&self, entry: PoolEntry, set: CounterSetHandle) -> CounterPoolEntry {
+        CounterPoolEntry {
+            pool: self.handle,
+            set,
+            payload: self.payloads.of(entry),
+        }
+    }
+}
+
+fn found(pool: CounterPoolHandle) -> Answer<Arc<Pool>> {
+    library::state()?.counter_pools.get(pool.handle)
+}
+
+/// The handle of a fetched entry.
+fn handle_of(pool: &Pool, entry: PoolEntry) -> Option<CounterSetHandle> {
+    let state = library::state().ok()?;
+    let is_it = |set: &ChosenSet| {
+        let of = set.entry.as_ref();
+        of.is_some_and(|(of, known)| {
+            *known == entry && std::ptr::eq(of.as_ptr(), Arc::as_ptr(&pool.pool))
+        })
+    };
+    let handle = state.counter_sets.find(is_it)?;
+    Some(CounterSetHandle { handle })
+}
+
+/// Opens a pool of entries for the kernels of an agent (ROCProfiler v1: `rocprofiler_pool_open`). It counts by
+/// `gputrail_context_count_chosen`: the function that chooses a kernel's counters fetches an entry and chooses its `set`.
+///
+/// Errors: `GPUTRAIL_INVALID_ARGUMENT` for 0 or more than 65536 entries, for payloads of more than 1 GiB together, and for
+/// counters that need more passes than `passes`; as for `gputrail_counter_set_create`; `GPUTRAIL_OUT_OF_MEMORY`.
+///
+/// # Safety
+///
+/// `options` is null or leads to options, whose text ends with a 0 and whose function does what its type says, with its user
+/// data; `pool` is null or a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_counter_pool_open(
+    agent: AgentId,
+    options: *const CounterPoolOptions,
+    pool: *mut CounterPoolHandle,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { place(pool, "pool") }?;
+        drop(library::state()?);
+        // SAFETY: the caller's promise.
+        let asked = unsafe { sized::read(options) }?;
+        // SAFETY: the caller's promise.
+        let names = unsafe { given(asked.counters, "counters") }?;
+        let names: Vec<&str> = names.split(',').collect();
+        if names.iter().any(|name| name.trim().is_empty()) {
+            let text = "counters: expected names with commas between them";
+            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+        }
+        let options = PoolOptions {
+            entries: asked.entries,
+            per_pass: NonZeroU32::new(asked.per_pass),
+            passes: NonZeroU32::new(asked.passes),
+            instances: NonZeroU32::new(asked.instances),
+        };
+        let (caller, user_data) = (Caller::of_subscriber(), UserData(asked.user_data));
+        let handle = library::state()?.counter_pools.new_handle();
+        let handle = CounterPoolHandle { handle };
+        let handler = asked.handler;
+        let handles = move |entry: PoolEntry, values: &[CounterValue]| {
+            let (Some(handler), Ok(pool)) = (handler, found(handle)) else {
+                return false;
+            };
+            let Some(set) = handle_of(&pool, entry) else {
+                return false;
+            };
+            let told = pool.entry(entry, set);
+            let (first, count) = (values.as_ptr(), values.len());
+            // SAFETY: a function of the tool's, which the tool gave for this, an entry, and as many values.
+            let is_done =
+                caller.run(|| unsafe { handler(&raw const told, first, count, user_data.get()) });
+            if is_done != 0 {
+                let _ =
+                    library::state().and_then(|mut state| state.counter_sets.remove(set.handle));
+            }
+            is_done != 0
+        };
+        let opened = CounterPool::open(agent, &names, options, Box::new(handles))?;
+        let opened = Pool {
+            pool: Arc::new(opened),
+            handle,
+            payloads: Payloads::new(asked.entries, asked.payload_bytes)?,
+        };
+        let mut state = library::state()?;
+        state.counter_pools.insert(handle.handle, Arc::new(opened));
+        place.write(handle);
+        Ok(())
+    })
+}
+
+/// Closes a pool. Its entries and their payloads are gone.
+///
+/// Errors: `GPUTRAIL_BUSY` while kernels of entries have not ended or the handler is being called: stop and destroy the
+/// context first; `GPUTRAIL_NO_SUCH_COUNTER_POOL`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_counter_pool_close(pool: CounterPoolHandle) -> Status {
+    done(|| {
+        let opened = found(pool)?;
+        if opened.pool.is_busy() {
+            let text = "kernels of the pool's entries have not ended, or its handler is running";
+            return Err(Failure::new(Status::BUSY, text));
+        }
+        let gone = {
+            let mut state = library::state()?;
+            let of_pool = |set: &ChosenSet| {
+                let of = set.entry.as_ref();
+                of.is_some_and(|(of, _)| std::ptr::eq(of.as_ptr(), Arc::as_ptr(&opened.pool)))
+            };
+            let sets = state.counter_sets.take_if(of_pool);
+            (state.counter_pools.remove(pool.handle)?, sets)
+        };
+        drop(gone);
+        Ok(())
+    })
+}
+
+/// Fetches an empty entry (ROCProfiler v1: `rocprofiler_pool_fetch`), also from within `gputrail_choose_function`.
+///
+/// Errors: `GPUTRAIL_TOO_MANY` if all entries have been fetched; `GPUTRAIL_NO_SUCH_COUNTER_POOL`, `GPUTRAIL_NULL_POINTER`,
+/// `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `entry` is null or a place for an entry.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_counter_pool_fetch(
+    pool: CounterPoolHandle,
+    entry: *mut CounterPoolEntry,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { place(entry, "entry") }?;
+        let opened = found(pool)?;
+        let fetched = opened.pool.fetch()?;
+        opened.payloads.clear(fetched);
+        let set = ChosenSet {
+            set: opened.pool.set().clone(),
+            entry: Some((Arc::downgrade(&opened.pool), fetched)),
+        };
+        let mut state = library::state()?;
+        let handle = state.counter_sets.new_handle();
+        state.counter_sets.insert(handle, Arc::new(set));
+        place.write(opened.entry(fetched, CounterSetHandle { handle }));
+        Ok(())
+    })
+}
+
+/// The pool and the entry of the caller's entry.
+///
+/// # Safety
+///
+/// `entry` is null or leads to an entry.
+unsafe fn entry_of(
+    entry: *const CounterPoolEntry,
+) -> Answer<(Arc<CounterPool>, PoolEntry, CounterSetHandle)> {
+    checked(entry, "entry")?;
+    // SAFETY: not null and aligned, and the caller's promise.
+    let entry = unsafe { entry.read() };
+    drop(found(entry.pool)?);
+    let set = library::state()?.counter_sets.get(entry.set.handle)?;
+    match set.entry.as_ref().map(|(pool, of)| (pool, *of)) {
+        Some((pool, of)) => match Weak::upgrade(pool) {
+            Some(pool) => Ok((pool, of, entry.set)),
+            None => Err(Status::NO_SUCH_COUNTER_POOL.into()),
+        },
+        None => {
+            let text = "the set of counters is not an entry of a pool";
+            Err(Failure::new(Status::INVALID_ARGUMENT, text))
+        }
+    }
+}
+
+/// Empties an entry (ROCProfiler v1: `rocprofiler_pool_release`). It can be fetched again.
+///
+/// Errors: `GPUTRAIL_BUSY` while its kernel runs; `GPUTRAIL_NO_SUCH_COUNTER_SET` if it has been released,
+/// `GPUTRAIL_NO_SUCH_COUNTER_POOL`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `entry` is null or leads to an entry.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_counter_pool_release(entry: *const CounterPoolEntry) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let (pool, of, set) = unsafe { entry_of(entry) }?;
+        pool.release(of)?;
+        drop(library::state()?.counter_sets.remove(set.handle)?);
+        Ok(())
+    })
+}
+
+/// The values of the kernel of an entry, in the order of the names: none before it has ended. As `gputrail_kinds`.
+///
+/// Errors: `GPUTRAIL_TOO_SMALL`, and as many as fit are written; `GPUTRAIL_NO_SUCH_COUNTER_SET` if the entry has been released,
+/// `GPUTRAIL_NO_SUCH_COUNTER_POOL`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `entry` is null or leads to an entry; `values` is null or leads to room for `capacity` of them, `count` is null or a
+/// place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_counter_pool_values(
+    entry: *const CounterPoolEntry,
+    values: *mut CounterValue,
+    capacity: usize,
+    count: *mut usize,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let (pool, of, _) = unsafe { entry_of(entry) }?;
+        let all = pool.values(of)?.unwrap_or_default();
+        // SAFETY: the caller's promises.
+        unsafe { list(&all, values, capacity, count) }
+    })
+}
+
+/// Calls `visit` for the entries that are fetched (ROCProfiler v1: `rocprofiler_pool_iterate`). It may release them.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_COUNTER_POOL`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `visit` does what its type says, with `user_data`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_counter_pool_iterate(
+    pool: CounterPoolHandle,
+    visit: CounterPoolVisitor,
+    user_data: *mut c_void,
+) -> Status {
+    done(|| {
+        let visit = visit.ok_or_else(|| Failure::new(Status::NULL_POINTER, "visit is null"))?;
+        let opened = found(pool)?;
+        for entry in opened.pool.fetched() {
+            // Released meanwhile, or its fetch has not returned.
+            let Some(set) = handle_of(&opened, entry) else {
+                continue;
+            };
+            let told = opened.entry(entry, set);
+            // SAFETY: the caller's function, an entry, and the caller's data.
+            if unsafe { visit(&raw const told, user_data) } != 0 {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Calls the handler for entries whose kernels have ended and that have not been released (ROCProfiler v1:
+/// `rocprofiler_pool_flush`). Does not wait for kernels.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_COUNTER_POOL`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_counter_pool_flush(pool: CounterPoolHandle) -> Status {
+    done(|| {
+        found(pool)?.pool.flush();
+        Ok(())
+    })
+}

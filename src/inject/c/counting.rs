@@ -1,0 +1,253 @@
+//! Counter collection.
+
+use super::kinds::list;
+use super::library::board;
+use super::objects::{self, BufferHandle, ContextHandle};
+use super::sized::{self, sized};
+use super::status::{Failure, Status};
+use super::text::{given, kept};
+use super::{done, place};
+use gputrail_collect::counting::CountingMode;
+use gputrail_collect::counting::values::usage;
+use gputrail_counters as counters;
+use gputrail_counters::Definition;
+use gputrail_buffer::platform::inside::message;
+use gputrail_record::{AgentId, CounterUsage, Nanos};
+use core::ffi::c_char;
+use core::num::NonZeroU32;
+use std::path::Path;
+
+/// A counter or metric of an agent. The texts are never freed.
+#[derive(Copy, Clone, Debug)]
+#[repr(C)]
+pub struct CounterDefinition {
+    /// Its name.
+    pub name: *const c_char,
+    /// A description.
+    pub description: *const c_char,
+    /// The block of hardware that counts it, or the formula of a metric.
+    pub from: *const c_char,
+    /// 1 for a metric, which is computed from counters.
+    pub is_metric: u8,
+    /// The unit of its values.
+    pub usage: CounterUsage,
+    /// The number of events that the block counts at a time; 0 if it is not known, and of metrics.
+    pub capacity: u16,
+    /// The number of instances of the block; 0 if it is not known, and 1 of metrics.
+    pub instances: u32,
+}
+
+impl Default for CounterDefinition {
+    fn default() -> CounterDefinition {
+        CounterDefinition {
+            name: std::ptr::null(),
+            description: std::ptr::null(),
+            from: std::ptr::null(),
+            is_metric: 0,
+            usage: CounterUsage::ITEMS,
+            capacity: 0,
+            instances: 0,
+        }
+    }
+}
+
+/// The counters of an agent, and when they are read.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct CountingOptions {
+    /// `sizeof(gputrail_counting_options)`.
+    pub size: usize,
+    /// The names of counters and metrics, with commas between them.
+    pub counters: *const c_char,
+    /// 0 for the values of each dispatch; otherwise the time from one reading of the agent to the next, in nanoseconds.
+    pub period: u64,
+    /// The most counters of a pass of a kernel, 0 for as many as the hardware counts at a time. Not for a period.
+    pub per_pass: u32,
+    /// 1 for a value of each instance of a block in the place of their sum: the values of a counter follow each other, by
+    /// the number of the instance. Not with `per_pass`.
+    pub each_instance: u32,
+    /// Not null: the values of each range of markers whose name matches this pattern (`*` stands for any text, `?` for one
+    /// character), as a whole; an empty text stands for the outermost ranges, whatever their names. Ranges inside of such a
+    /// range belong to it. One range of the process is counted at a time: the values of a range of another thread that
+    /// begins meanwhile are invalid. The context has to trace or call back for markers and kernel dispatches. Not with a
+    /// period, `per_pass` or `each_instance`.
+    pub range: *const c_char,
+}
+sized!(CountingOptions, "gputrail_counting_options", 24);
+
+/// The agents whose sources know their counters. As `gputrail_kinds`.
+///
+/// # Safety
+///
+/// `agents` is null or leads to room for `capacity` ids, `count` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_counting_agents(
+    agents: *mut AgentId,
+    capacity: usize,
+    count: *mut usize,
+) -> Status {
+    done(|| {
+        let all = board()?.counting().agents();
+        // SAFETY: the caller's promises.
+        unsafe { list(&all, agents, capacity, count) }
+    })
+}
+
+/// The counters and metrics of an agent. As `gputrail_kinds`.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_AGENT`; `GPUTRAIL_TOO_SMALL`, and as many as fit are written; `GPUTRAIL_NOT_INITIALISED`,
+/// `GPUTRAIL_NULL_POINTER`; `GPUTRAIL_BUSY` from within a buffer's callback.
+///
+/// # Safety
+///
+/// `counters` is null or leads to room for `capacity` of them, `count` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_counters(
+    agent: AgentId,
+    counters: *mut CounterDefinition,
+    capacity: usize,
+    count: *mut usize,
+) -> Status {
+    done(|| {
+        let found = board()?.counting().configurations(agent);
+        let found = found.map_err(gputrail_collect::context::ToolError::from)?;
+        let mut all = Vec::new();
+        for countable in &found {
+            let blocks = countable.architecture.blocks();
+            all.extend(countable.architecture.counters().iter().map(|counter| {
+                let (from, block) = match &counter.definition {
+                    Definition::Basic { block, .. } => {
+                        let block = &blocks[block.0 as usize];
+                        (&block.name, Some(block))
+                    }
+                    Definition::Derived(expression, _) => (&expression.text, None),
+                };
+                let capacity = block.and_then(|block| block.capacity).unwrap_or(0);
+                CounterDefinition {
+                    name: kept(&counter.name),
+                    description: kept(&counter.description),
+                    from: kept(from),
+                    is_metric: block.is_none().into(),
+                    usage: usage(counter.usage),
+                    capacity: capacity.min(u16::MAX.into()) as u16,
+                    instances: block.map_or(1, |block| block.instances.unwrap_or(0)),
+                }
+            }));
+        }
+        // SAFETY: the caller's promises.
+        unsafe { list(&all, counters, capacity, count) }
+    })
+}
+
+/// Adds the metrics of a file of definitions to those of the agents, for all counters that are asked for from now on
+/// (ROCProfiler v1: `ROCP_METRICS`). An agent has the metrics of its architecture and those of `<global>`, as far as it
+/// has their counters; processors have the architecture `host`. Definitions that are refused are told on the standard error,
+/// and `refused`, which may be null, gets their number.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND` if the file cannot be read; `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `path` is null or ends with a 0; `refused` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_counters_add(path: *const c_char, refused: *mut u32) -> Status {
+    done(|| {
+        board()?;
+        // SAFETY: the caller's promise.
+        let path = unsafe { given(path, "path") }?;
+        let all = counters::add_metrics(Path::new(path));
+        let all =
+            all.map_err(|error| Failure::new(Status::NOT_FOUND, format!("{path}: {error}")))?;
+        for one in &all {
+            message(format_args!("{one}"));
+        }
+        if !refused.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { place(refused, "refused") }?.write(all.len() as u32);
+        }
+        Ok(())
+    })
+}
+
+/// Configures counter collection: the counters are collected while the context is started, and their values go to the
+/// buffer as records of the kind `GPUTRAIL_KIND_COUNTER_VALUE`. A context can count on several agents; one context of the
+/// process has this service, and it excludes PC sampling. The configuration is valid for as long as the context is there.
+/// Values of dispatches take calls that are recorded or reported: of a buffer or subscriber that wants kernel dispatches.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND` for an unknown counter; `GPUTRAIL_INVALID_ARGUMENT` for counters that need more passes than
+/// the agent can do, and for a period that is too short; `GPUTRAIL_COUNTERS_NOT_AVAILABLE` if the agent counts already,
+/// cannot count in this way, or the system does not allow it; `GPUTRAIL_CONTEXT_CONFLICT` if another context counts, or
+/// this one samples; `GPUTRAIL_LOCKED` after the first start; `GPUTRAIL_NO_SUCH_AGENT`, `GPUTRAIL_NO_SUCH_CONTEXT`,
+/// `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_BUSY`
+/// from within a buffer's callback. `gputrail_last_error` names the nearest counters.
+///
+/// # Safety
+///
+/// `options` is null or leads to options, whose texts end with a 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_context_count(
+    context: ContextHandle,
+    buffer: BufferHandle,
+    agent: AgentId,
+    options: *const CountingOptions,
+) -> Status {
+    done(|| {
+        let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
+        // SAFETY: the caller's promise.
+        let asked = unsafe { sized::read(options) }?;
+        // SAFETY: the caller's promise.
+        let names = unsafe { given(asked.counters, "counters") }?;
+        let names: Vec<&str> = names.split(',').collect();
+        if names.iter().any(|name| name.trim().is_empty()) {
+            return Err(Failure::new(
+                Status::INVALID_ARGUMENT,
+                "counters: expected names with commas between them",
+            ));
+        }
+        if !asked.range.is_null() {
+            if asked.period != 0 || asked.per_pass != 0 || asked.each_instance != 0 {
+                return Err(Failure::new(
+                    Status::INVALID_ARGUMENT,
+                    "range: expected no period, per_pass or each_instance",
+                ));
+            }
+            // SAFETY: the caller's promise.
+            let pattern = unsafe { given(asked.range, "range") }?;
+            return match pattern {
+                "" => Ok(context.count(&buffer, agent, &names, CountingMode::Range)?),
+                pattern => Ok(context.count_ranges(&buffer, agent, &names, pattern)?),
+            };
+        }
+        let mode = match asked.period {
+            0 => CountingMode::Dispatch,
+            period => CountingMode::Device {
+                period: Nanos(period),
+            },
+        };
+        match NonZeroU32::new(asked.per_pass) {
+            None if asked.each_instance != 0 => {
+                Ok(context.count_each_instance(&buffer, agent, &names, mode)?)
+            }
+            Some(_) if asked.each_instance != 0 => Err(Failure::new(
+                Status::INVALID_ARGUMENT,
+                "each_instance: not together with per_pass",
+            )),
+            None => Ok(context.count(&buffer, agent, &names, mode)?),
+            Some(_) if mode != CountingMode::Dispatch => Err(Failure::new(
+                Status::INVALID_ARGUMENT,
+                "per_pass: there is one pass at a period",
+            )),
+            Some(per_pass) => Ok(context.count_in_passes(&buffer, agent, &names, per_pass)?),
+        }
+    })
+}
+
+/// Reserves counter collection for the context, also before its agents are known: no other context of the process can count
+/// while this one is there.
+///
+/// Errors: `GPUTRAIL_CONTEXT_CONFLICT` if another context counts or has reserved it, that of the recording say, or this one
+/// samples; `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`. `gputrail_last_error` says which.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_context_reserve_counters(context: ContextHandle) -> Status {
+    done(|| Ok(objects::context(context)?.reserve_counters()?))
+}

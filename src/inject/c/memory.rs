@@ -1,0 +1,301 @@
+//! Buffers in memory that the tool supplies: blocks that it lends one by one, or a file that another process can look
+//! into when this one has died.
+
+use super::buffer::{Batch, BatchFunction, BufferSettings, UserData, asked, batch_of, keep};
+use super::callback::Caller;
+use super::objects::BufferHandle;
+use super::sized::{SizedStruct, sized};
+use super::status::{Failure, Status};
+use super::{Answer, done, library, place};
+use gputrail_buffer::{
+    BlockView, Layout, Mapping, Policy, deliver_in_order, forget_drops, show_unreported,
+};
+use gputrail_collect::context::{
+    BlockClient, ClientBlock, ClientMemory, CompletedBlock, RecordBuffer,
+};
+use gputrail_record::Ticks;
+use core::ffi::c_void;
+use rustix::fd::{BorrowedFd, RawFd};
+use std::ptr::NonNull;
+
+/// A block that a tool supplies.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct Block {
+    /// Size of this structure.
+    pub size: usize,
+    /// Its first byte, aligned to 8; null if there is none now.
+    pub memory: *mut u8,
+    /// How many bytes it has: 1024 or more, see `gputrail_limits`.
+    pub bytes: usize,
+    /// How many records it may take at most; 0 for as many as have room.
+    pub max_records: u32,
+    /// 0.
+    pub reserved: u32,
+    /// Of a complete block: the bytes of records in it that were passed to `partial` before.
+    pub shown: usize,
+}
+sized!(Block, "gputrail_block", 40);
+
+/// Supplies a block: writes `memory`, `bytes` and, if it likes, `max_records`. If it leaves `memory` null, records for
+/// which there is no block are dropped and counted; it is called again a little later. It must not throw.
+pub type RequestFunction = Option<unsafe extern "C" fn(block: *mut Block, user_data: *mut c_void)>;
+
+/// Gets a block back, which is the tool's from then on, and the records in it, if any, all of one lane. A block that is
+/// too small or misaligned comes back at once. Records of losses that no thread could write come in a block of their own,
+/// when the buffer is destroyed. It must not throw.
+pub type CompleteFunction = Option<
+    unsafe extern "C" fn(block: *const Block, records: *const Batch, user_data: *mut c_void),
+>;
+
+/// The tool's functions.
+struct Client {
+    buffer: BufferHandle,
+    caller: Caller,
+    request: unsafe extern "C" fn(*mut Block, *mut c_void),
+    partial: BatchFunction,
+    complete: unsafe extern "C" fn(*const Block, *const Batch, *mut c_void),
+    user_data: UserData,
+}
+
+impl BlockClient for Client {
+    fn request(&mut self) -> Option<ClientBlock> {
+        let mut block = Block::blank();
+        let ask = || {
+            // SAFETY: a function of the tool's, which the tool gave for this.
+            unsafe { (self.request)(&mut block, self.user_data.get()) }
+        };
+        self.caller.run(ask);
+        let memory = NonNull::new(block.memory)?;
+        // SAFETY: the tool lends the memory, until it gets it back.
+        let lent = unsafe { ClientBlock::lent(memory, block.bytes) };
+        Some(lent.with_max_records(block.max_records))
+    }
+
+    fn partial(&mut self, view: &BlockView<'_>) {
+        if let Some(partial) = self.partial {
+            let batch = batch_of(self.buffer, view);
+            // SAFETY: as above.
+            (self.caller).run(|| unsafe { partial(&batch, self.user_data.get()) });
+        }
+    }
+
+    fn complete(&mut self, block: CompletedBlock) {
+        let ClientMemory::Lent { start, bytes } = block.memory else {
+            return;
+        };
+        let records = Batch {
+            buffer: self.buffer,
+            records: start.as_ptr(),
+            bytes: block.valid,
+            lane: block.lane,
+            thread: block.thread,
+            block: block.sequence,
+            first_record: block.first_record,
+            ..Batch::blank()
+        };
+        let block = Block {
+            memory: start.as_ptr(),
+            bytes,
+            shown: self.partial.map_or(0, |_| block.shown),
+            ..Block::blank()
+        };
+        // SAFETY: as above.
+        (self.caller).run(|| unsafe { (self.complete)(&block, &records, self.user_data.get()) });
+    }
+}
+
+/// Makes a buffer whose blocks the tool supplies (CUPTI: `cuptiActivityRegisterCallbacks`). `request` is asked for them,
+/// the first ones within this function; `complete` gets each back with its records, when it is full, or the buffer is
+/// flushed or destroyed. `partial`, which may be null, is shown records in blocks that are not complete when the watermark
+/// is reached, or when a flush finds their thread in the middle of writing; they come again with their block. All three
+/// are called on a thread of the library's or on one that makes, flushes or destroys the buffer, never on two at a time:
+/// none runs within a call of the program. The sizes in `options` are not used.
+///
+/// A thread that records waits, under each policy, until `request` has supplied a block or refused it; it does not wait
+/// where `GPUTRAIL_POLICY_LOSSLESS` does not, nor for longer than a fifth of a second. `blocks_ahead` avoids such waits.
+///
+/// Errors: as for `gputrail_buffer_create`; `GPUTRAIL_INVALID_ARGUMENT` for the policy that
+/// overwrites.
+///
+/// # Safety
+///
+/// `options` is null or leads to options, the functions are null or such functions, `buffer` is null or a place for the
+/// id. Blocks stay as they are, left alone by everybody else, until they come back.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_buffer_create_of_client(
+    options: *const BufferSettings,
+    request: RequestFunction,
+    partial: BatchFunction,
+    complete: CompleteFunction,
+    user_data: *mut c_void,
+    buffer: *mut BufferHandle,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { place(buffer, "buffer") }?;
+        let null = |name| move || Failure::new(Status::NULL_POINTER, format!("{name} is null"));
+        let (request, complete) = (
+            request.ok_or_else(null("request"))?,
+            complete.ok_or_else(null("complete"))?,
+        );
+        // SAFETY: the caller's promise.
+        let options = unsafe { asked(options) }?;
+        if options.policy == Policy::Overwrite {
+            let text = "blocks that the tool supplies cannot be overwritten: policy 2";
+            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+        }
+        let id = library::state()?.buffers.new_handle();
+        let client = Client {
+            buffer: BufferHandle { handle: id },
+            caller: Caller::of_buffer(),
+            request,
+            partial,
+            complete,
+            user_data: UserData(user_data),
+        };
+        place.write(keep(id, RecordBuffer::of_client(options, client)?, None)?);
+        Ok(())
+    })
+}
+
+/// Writes how many bytes a file needs for a buffer with these options, for `gputrail_buffer_create_in_file`.
+///
+/// Errors: as for `gputrail_buffer_create`.
+///
+/// # Safety
+///
+/// `options` is null or leads to options, `bytes` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_buffer_file_bytes(
+    options: *const BufferSettings,
+    bytes: *mut u64,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { place(bytes, "bytes") }?;
+        drop(library::state()?);
+        // SAFETY: the caller's promise.
+        bytes.write(unsafe { layout(options) }?.total_bytes() as u64);
+        Ok(())
+    })
+}
+
+/// # Safety
+///
+/// `options` is null or leads to options.
+unsafe fn layout(options: *const BufferSettings) -> Answer<Layout> {
+    // SAFETY: the caller's promise.
+    let asked = unsafe { asked(options) }?;
+    let layout = Layout::new(asked.pool_bytes, asked.block_bytes, asked.threads);
+    layout.map_err(|error| Failure::new(Status::LAYOUT, error.to_string()))
+}
+
+/// Makes a buffer in a file, or in memory that processes share (memfd_create): another process that has it too finds
+/// there what was recorded when this one has died (`gputrail_recover`). The file is empty but for its length, which
+/// `gputrail_buffer_file_bytes` tells; its descriptor may be closed afterwards. It must not shrink while the buffer is
+/// there.
+///
+/// Errors: `GPUTRAIL_TOO_SMALL` for a file that is; `GPUTRAIL_INVALID_ARGUMENT` for one that is not open for reading
+/// and writing, or holds something; else as for `gputrail_buffer_create`.
+///
+/// # Safety
+///
+/// As for `gputrail_buffer_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_buffer_create_in_file(
+    file: i32,
+    options: *const BufferSettings,
+    deliver: BatchFunction,
+    user_data: *mut c_void,
+    buffer: *mut BufferHandle,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { place(buffer, "buffer") }?;
+        let deliver =
+            deliver.ok_or_else(|| Failure::new(Status::NULL_POINTER, "deliver is null"))?;
+        // SAFETY: the caller's promise.
+        let (options, layout) = unsafe { (asked(options)?, layout(options)?) };
+        let id = library::state()?.buffers.new_handle();
+        let (there, needed) = (length(file)?, layout.total_bytes() as u64);
+        if there < needed {
+            let text = format!("file {file} has {there} bytes, the buffer needs {needed}");
+            return Err(Failure::new(Status::TOO_SMALL, text));
+        }
+        let mut first = [0; 4096];
+        let wrong = |what: String| Failure::new(Status::INVALID_ARGUMENT, what);
+        let read = rustix::io::pread(descriptor(file)?, &mut first, 0);
+        read.map_err(|errno| wrong(format!("file {file} cannot be read: {errno}")))?;
+        if first.iter().any(|byte| *byte != 0) {
+            return Err(wrong(format!("file {file} is not empty")));
+        }
+        let mapping = Mapping::create(file, layout)
+            .map_err(|error| wrong(format!("file {file}: {error}")))?;
+        let (user_data, caller) = (UserData(user_data), Caller::of_buffer());
+        let made = RecordBuffer::in_mapping(mapping, options, move |view| {
+            let batch = batch_of(BufferHandle { handle: id }, view);
+            // SAFETY: a function of the tool's, which the tool gave for this.
+            caller.run(|| unsafe { deliver(&batch, user_data.get()) });
+        })?;
+        place.write(keep(id, made, None)?);
+        Ok(())
+    })
+}
+
+/// Passes to `deliver` the records that a process that has died has left in the file of a buffer
+/// (`gputrail_buffer_create_in_file`) and not delivered, and the counts of those that it dropped, on the calling thread. The contents of the file are not
+/// trusted: `gputrail_batch_next` reports where bytes are no record. Records are delivered once.
+///
+/// Errors: `GPUTRAIL_MALFORMED` for a file that holds no buffer of this version; `GPUTRAIL_INVALID_ARGUMENT` for one
+/// that is not open for reading and writing; `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `deliver` is null or such a function. No process writes to the file any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_recover(
+    file: i32,
+    deliver: BatchFunction,
+    user_data: *mut c_void,
+) -> Status {
+    done(|| {
+        let deliver =
+            deliver.ok_or_else(|| Failure::new(Status::NULL_POINTER, "deliver is null"))?;
+        drop(library::state()?);
+        let malformed =
+            |what: String| Failure::new(Status::MALFORMED, format!("file {file}: {what}"));
+        let bytes = usize::try_from(length(file)?).map_err(|error| malformed(error.to_string()))?;
+        let mapping = Mapping::open(file, bytes).map_err(|error| malformed(error.to_string()))?;
+        let show = |view: &BlockView<'_>| {
+            let batch = batch_of(BufferHandle::default(), view);
+            // SAFETY: a function of the tool's, which the tool gave for this.
+            Caller::of_buffer().run(|| unsafe { deliver(&batch, user_data) });
+        };
+        deliver_in_order(&mapping, 0, &mut Default::default(), show, |_| {});
+        show_unreported(&mapping, Ticks::NONE, |view, _| show(view));
+        forget_drops(&mapping);
+        Ok(())
+    })
+}
+
+/// The file with this descriptor, for as long as a call of the tool's lasts.
+fn descriptor(file: RawFd) -> Answer<BorrowedFd<'static>> {
+    if file < 0 {
+        let text = format!("{file} is not a file descriptor");
+        return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+    }
+    // SAFETY: not negative; one that is not open is refused by the system.
+    Ok(unsafe { BorrowedFd::borrow_raw(file) })
+}
+
+fn length(file: RawFd) -> Answer<u64> {
+    let found = rustix::fs::fstat(descriptor(file)?);
+    let wrong = |errno| {
+        Failure::new(
+            Status::INVALID_ARGUMENT,
+            format!("file descriptor {file}: {errno}"),
+        )
+    };
+    Ok(found.map_err(wrong)?.st_size as u64)
+}

@@ -1,0 +1,189 @@
+//! The C API: what `include/gputrail.h` declares. The header is generated from this module and from the records;
+//! [`gputrail_collect::context`] does the work.
+//!
+//! Every function returns a [`Status`], and keeps what went wrong for [`gputrail_last_error`]. Nothing unwinds into C:
+//! a panic, which would be a fault of ours, becomes `GPUTRAIL_INTERNAL`. Objects are named by ids that are never used
+//! twice, so that the id of a destroyed one is recognised. Structures begin with their size, so that a library of
+//! another version knows which of their fields are there.
+
+mod arguments;
+mod attributes;
+mod buffer;
+mod callback;
+mod context;
+mod counter_group;
+mod counter_pool;
+mod counter_sessions;
+mod counter_set;
+mod counting;
+mod external;
+mod flight;
+mod kinds;
+mod library;
+mod log;
+mod markers;
+mod memory;
+mod metric;
+mod names;
+mod objects;
+mod sampling;
+mod simulation;
+mod sized;
+mod status;
+mod text;
+mod threads;
+mod time;
+mod timeline;
+mod tools;
+mod unified_memory;
+
+pub use arguments::*;
+pub use attributes::*;
+pub use buffer::*;
+pub use callback::*;
+pub use context::*;
+pub use counter_group::*;
+pub use counter_pool::*;
+pub use counter_sessions::*;
+pub use counter_set::*;
+pub use counting::*;
+pub use external::*;
+pub use flight::*;
+pub use kinds::*;
+pub use library::*;
+pub use log::{LogFunction, LogKind, gputrail_log_to};
+pub use markers::*;
+pub use memory::*;
+pub use metric::*;
+pub use names::*;
+pub use objects::{
+    BufferHandle, CallbackThreadHandle, ContextHandle, CounterGroupHandle, CounterPoolHandle,
+    CounterSessionsHandle, CounterSetHandle, FlightHandle, SubscriberHandle, TimelineHandle,
+    ToolHandle, WatchHandle,
+};
+pub use sampling::*;
+pub use simulation::*;
+pub use status::{Status, gputrail_last_error, gputrail_status_message, gputrail_status_name};
+pub use threads::*;
+pub use time::*;
+pub use timeline::*;
+pub use tools::{
+    FinaliseFunction, InitialiseFunction, TOOLS_VARIABLE, ToolDescription, ToolHost,
+    gputrail_tool_finish, gputrail_tool_probe, serve_tools,
+};
+pub use unified_memory::*;
+
+use gputrail_buffer::platform::inside::Uncancelled;
+pub use sized::SizedStruct;
+use status::Failure;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Version of the C API, which tools are built for: raised when one built for an earlier version would no longer work.
+pub const GPUTRAIL_API_VERSION: u32 = 2;
+
+type Answer<T = ()> = Result<T, Failure>;
+
+thread_local! {
+    /// Functions of ours that the thread is in.
+    static INSIDE: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Does the work of one function of the API.
+fn answer<W: FnOnce() -> Answer<Status>>(work: W) -> Status {
+    keep_panics_silent();
+    let _uncancelled = Uncancelled::begin();
+    let _ = INSIDE.try_with(|inside| inside.set(inside.get() + 1));
+    let result = catch_unwind(AssertUnwindSafe(work));
+    let _ = INSIDE.try_with(|inside| inside.set(inside.get() - 1));
+    match result {
+        Ok(Ok(status)) => {
+            log::returned::<W>(status, None);
+            status
+        }
+        Ok(Err(failure)) => {
+            log::returned::<W>(failure.status, Some(&failure));
+            status::keep(failure)
+        }
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or(panic.downcast_ref::<&str>().copied())
+                .map_or_else(String::new, |said| format!(": {said}"));
+            // Its payload may be anything, and may panic when it is dropped.
+            std::mem::forget(panic);
+            status::keep(Failure::new(
+                Status::INTERNAL,
+                format!("an internal error of gputrail{text}"),
+            ))
+        }
+    }
+}
+
+/// Does the work of a function of the API that answers OK or an error.
+fn done(work: impl FnOnce() -> Answer) -> Status {
+    answer(|| work().map(|()| Status::OK))
+}
+
+/// A panic that is caught here says nothing: the output is the program's.
+fn keep_panics_silent() {
+    static ONCE: AtomicBool = AtomicBool::new(false);
+    if ONCE.load(Ordering::Relaxed) || ONCE.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if INSIDE.try_with(Cell::get).unwrap_or(1) == 0 {
+            before(panic);
+        }
+    }));
+}
+
+/// `pointer` as a place to write an answer to.
+///
+/// # Safety
+///
+/// It is null, misaligned, or leads to memory for a `T` that nobody else uses meanwhile.
+unsafe fn place<'a, T>(
+    pointer: *mut T,
+    name: &'static str,
+) -> Answer<&'a mut std::mem::MaybeUninit<T>> {
+    checked(pointer, name)?;
+    // SAFETY: not null and aligned, and the caller's promise.
+    Ok(unsafe { &mut *pointer.cast() })
+}
+
+/// Refuses a null or misaligned pointer.
+fn checked<T>(pointer: *const T, name: &'static str) -> Answer {
+    if pointer.is_null() {
+        return Err(Failure::new(
+            Status::NULL_POINTER,
+            format!("{name} is null"),
+        ));
+    }
+    if !pointer.is_aligned() {
+        let text = format!("{name} is not aligned to {} bytes", align_of::<T>());
+        return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+    }
+    Ok(())
+}
+
+/// `count` values at `pointer`; none if `count` is 0.
+///
+/// # Safety
+///
+/// `pointer` is null, misaligned, or leads to `count` values that stay as they are.
+unsafe fn values<'a, T>(pointer: *const T, count: usize, name: &'static str) -> Answer<&'a [T]> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    checked(pointer, name)?;
+    if count > isize::MAX as usize / size_of::<T>().max(1) {
+        let text = format!("{count} values at {name} do not fit into memory");
+        return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+    }
+    // SAFETY: not null, aligned and of a possible size, and the caller's promise.
+    Ok(unsafe { std::slice::from_raw_parts(pointer, count) })
+}

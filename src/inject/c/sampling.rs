@@ -1,0 +1,314 @@
+//! PC sampling, and the words for what waves wait for.
+
+use super::kinds::list;
+use super::library::board;
+use super::objects::{self, BufferHandle, ContextHandle};
+use super::sized::{self, sized};
+use super::status::{Failure, Status};
+use super::text::{given, kept};
+use super::{Answer, done, place};
+use gputrail_collect::sampling::{Configuration, Deliver, PeriodLevel, Request, SamplingPeriod};
+use gputrail_record::{
+    AgentId, InstructionType, NotIssued, SamplingMethod, SamplingUnit, StallReason,
+};
+use core::ffi::c_char;
+
+/// One way in which an agent can be sampled.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct SamplingConfiguration {
+    /// The shortest interval, in units.
+    pub min_interval: u64,
+    /// The longest interval.
+    pub max_interval: u64,
+    /// How samples are taken.
+    pub method: SamplingMethod,
+    /// The unit of intervals.
+    pub unit: SamplingUnit,
+    /// 1 if intervals have to be powers of two.
+    pub power_of_two: u8,
+    /// 0.
+    pub reserved: [u8; 5],
+}
+
+/// How an agent is to be sampled.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct SamplingOptions {
+    /// `sizeof(gputrail_sampling_options)`.
+    pub size: usize,
+    /// Units from one sample of a compute unit to the next.
+    pub interval: u64,
+    /// How samples are taken.
+    pub method: SamplingMethod,
+    /// The unit of `interval`.
+    pub unit: SamplingUnit,
+    /// 1 for the numbers of samples by dispatch, address and reason, instead of the samples.
+    pub aggregates: u8,
+    /// 0.
+    pub reserved: [u8; 5],
+}
+sized!(SamplingOptions, "gputrail_sampling_options", 24);
+
+/// How often an agent is to be sampled, as CUPTI has it asked for.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct SamplingPeriodOptions {
+    /// `sizeof(gputrail_sampling_period)`.
+    pub size: usize,
+    /// One of five levels.
+    pub level: PeriodLevel,
+    /// From 5 to 31: 2 to that many cycles, whatever the level says. 0: not set.
+    pub exponent: u32,
+    /// 1 for the numbers of samples by dispatch, address and reason, instead of the samples.
+    pub aggregates: u8,
+    /// 0.
+    pub reserved: [u8; 7],
+}
+sized!(SamplingPeriodOptions, "gputrail_sampling_period", 24);
+
+fn deliver(aggregates: u8) -> Answer<Deliver> {
+    match aggregates {
+        0 => Ok(Deliver::Samples),
+        1 => Ok(Deliver::Aggregates),
+        other => Err(Failure::new(
+            Status::INVALID_ARGUMENT,
+            format!("unknown aggregates {other}: expected 0 or 1"),
+        )),
+    }
+}
+
+/// The agents whose sources know whether they can be sampled. As `gputrail_kinds`.
+///
+/// # Safety
+///
+/// `agents` is null or leads to room for `capacity` ids, `count` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_sampling_agents(
+    agents: *mut AgentId,
+    capacity: usize,
+    count: *mut usize,
+) -> Status {
+    done(|| {
+        let all = board()?.sampling().agents();
+        // SAFETY: the caller's promises.
+        unsafe { list(&all, agents, capacity, count) }
+    })
+}
+
+/// How an agent can be sampled at this moment: once somebody has configured it, only so; not at all if `count` is 0. As
+/// `gputrail_kinds`.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_AGENT`; `GPUTRAIL_SAMPLING_NOT_AVAILABLE` under a debugger; `GPUTRAIL_TOO_SMALL`, and as
+/// many as fit are written; `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `configurations` is null or leads to room for `capacity` of them, `count` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_sampling_configurations(
+    agent: AgentId,
+    configurations: *mut SamplingConfiguration,
+    capacity: usize,
+    count: *mut usize,
+) -> Status {
+    done(|| {
+        let found = board()?.sampling().configurations(agent);
+        let found = found.map_err(gputrail_collect::context::ToolError::from)?;
+        let of = |one: &Configuration| SamplingConfiguration {
+            min_interval: one.min,
+            max_interval: one.max,
+            method: one.method,
+            unit: one.unit,
+            power_of_two: one.power_of_two.into(),
+            reserved: [0; 5],
+        };
+        let all: Vec<SamplingConfiguration> = found.iter().map(of).collect();
+        // SAFETY: the caller's promises.
+        unsafe { list(&all, configurations, capacity, count) }
+    })
+}
+
+/// Configures PC sampling: the agent is sampled while the context is started, and the records go to the buffer. A
+/// context can sample several agents; one context of the process has this service. The configuration is valid for as
+/// long as the context is there.
+///
+/// Errors: `GPUTRAIL_SAMPLING_INCOMPATIBLE_SYSTEM` if the system does not allow it (rocprofiler-sdk:
+/// `ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_KERNEL`); `GPUTRAIL_SAMPLING_FAILED` if it allows it, and it failed all the same, for want
+/// of open files say (`ROCPROFILER_STATUS_ERROR`); `GPUTRAIL_SAMPLING_NOT_AVAILABLE` if the agent samples otherwise already, cannot do what is asked for, or
+/// the process is being debugged; `GPUTRAIL_CONTEXT_CONFLICT` if another context samples, or this one collects
+/// counters; `GPUTRAIL_INVALID_ARGUMENT` for an interval that the agent cannot do; `GPUTRAIL_LOCKED` after the first
+/// start; `GPUTRAIL_NO_SUCH_AGENT`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_WRONG_SIZE`,
+/// `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_BUSY` from within a buffer's callback.
+/// `gputrail_last_error` names what the agent can do.
+///
+/// # Safety
+///
+/// `options` is null or leads to options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_context_sample(
+    context: ContextHandle,
+    buffer: BufferHandle,
+    agent: AgentId,
+    options: *const SamplingOptions,
+) -> Status {
+    done(|| {
+        let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
+        // SAFETY: the caller's promise.
+        let asked = unsafe { sized::read(options) }?;
+        let request = Request {
+            method: asked.method,
+            unit: asked.unit,
+            interval: asked.interval,
+        };
+        Ok(context.sample(&buffer, agent, request, deliver(asked.aggregates)?)?)
+    })
+}
+
+/// Configures PC sampling by a period, as CUPTI does. `interval`, which may be null, gets the interval in the agent's
+/// unit.
+///
+/// Errors: also `GPUTRAIL_INVALID_ARGUMENT` if no period is set, or one that does not exist.
+///
+/// # Safety
+///
+/// `period` is null or leads to a period, `interval` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_context_sample_every(
+    context: ContextHandle,
+    buffer: BufferHandle,
+    agent: AgentId,
+    period: *const SamplingPeriodOptions,
+    interval: *mut u64,
+) -> Status {
+    done(|| {
+        let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
+        // SAFETY: the caller's promise.
+        let asked = unsafe { sized::read(period) }?;
+        let period = SamplingPeriod {
+            level: asked.level,
+            exponent: asked.exponent,
+        };
+        if !interval.is_null() {
+            super::checked(interval, "interval")?;
+        }
+        let request = context.sample_every(&buffer, agent, period, deliver(asked.aggregates)?)?;
+        if !interval.is_null() {
+            // SAFETY: not null and aligned, and the caller's promise.
+            unsafe { interval.write(request.interval) };
+        }
+        Ok(())
+    })
+}
+
+/// Says that the context collects counters by means of the tool's own: it cannot sample then.
+///
+/// Errors: `GPUTRAIL_CONTEXT_CONFLICT` if it samples; `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_context_collects_counters(context: ContextHandle) -> Status {
+    done(|| Ok(objects::context(context)?.collects_counters()?))
+}
+
+fn vendor(name: Option<&'static str>) -> *const c_char {
+    name.map_or(std::ptr::null(), kept)
+}
+
+fn unknown(what: &str, name: &str) -> Failure {
+    Failure::new(Status::NOT_FOUND, format!("there is no {what} \"{name}\""))
+}
+
+/// The name of a type of instruction in rocprofiler-sdk, `ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_VALU` say, or null
+/// for one that this version does not know. The text is never freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_instruction_type_name(of: InstructionType) -> *const c_char {
+    vendor(of.vendor_name())
+}
+
+/// The type of instruction that has this name in rocprofiler-sdk.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `name` is null or ends with a 0, `found` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_instruction_type_by_name(
+    name: *const c_char,
+    found: *mut InstructionType,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promises.
+        let (name, found) = unsafe { (given(name, "name")?, place(found, "found")?) };
+        let of = InstructionType::from_vendor_name(name);
+        found.write(of.ok_or_else(|| unknown("type of instruction", name))?);
+        Ok(())
+    })
+}
+
+/// The name of a reason in rocprofiler-sdk, `ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT` say, or
+/// null for one that this version does not know. The text is never freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_not_issued_name(of: NotIssued) -> *const c_char {
+    vendor(of.vendor_name())
+}
+
+/// The reason that has this name in rocprofiler-sdk.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `name` is null or ends with a 0, `found` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_not_issued_by_name(
+    name: *const c_char,
+    found: *mut NotIssued,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promises.
+        let (name, found) = unsafe { (given(name, "name")?, place(found, "found")?) };
+        let of = NotIssued::from_vendor_name(name);
+        found.write(of.ok_or_else(|| unknown("reason", name))?);
+        Ok(())
+    })
+}
+
+/// The name of a stall reason in CUPTI, `CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC` or
+/// `smsp__pcsamp_warps_issue_stalled_barrier` say, or null for one that this version does not know. The text is never freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_stall_reason_name(of: StallReason) -> *const c_char {
+    vendor(of.vendor_name())
+}
+
+/// The stall reason that has this name in CUPTI.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `name` is null or ends with a 0, `found` is null or a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_stall_reason_by_name(
+    name: *const c_char,
+    found: *mut StallReason,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promises.
+        let (name, found) = unsafe { (given(name, "name")?, place(found, "found")?) };
+        let of = StallReason::from_vendor_name(name);
+        found.write(of.ok_or_else(|| unknown("stall reason", name))?);
+        Ok(())
+    })
+}
+
+/// The stall reason in CUPTI's words for a reason in rocprofiler-sdk's.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_stall_reason_of(reason: NotIssued) -> StallReason {
+    reason.into()
+}
+
+/// The reason in rocprofiler-sdk's words for a stall reason in CUPTI's.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_not_issued_of(reason: StallReason) -> NotIssued {
+    reason.into()
+}

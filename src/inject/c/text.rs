@@ -1,0 +1,64 @@
+//! Text for C: copied into the caller's memory, or kept for ever where there is not much of it.
+
+use super::status::{Failure, Status};
+use super::{Answer, checked};
+use gputrail_buffer::platform::sync::PerProcess;
+use core::ffi::{CStr, c_char};
+use std::collections::HashMap;
+use std::ffi::CString;
+
+/// Copies `text`, ended by a 0, to `to`, and tells its length, without the 0, in `length`, which may be null. A null
+/// `to` asks for the length alone.
+///
+/// # Safety
+///
+/// `to` is null or leads to `capacity` bytes, `length` is null, misaligned or a place for a number.
+pub unsafe fn copy(text: &str, to: *mut c_char, capacity: usize, length: *mut usize) -> Answer {
+    if !length.is_null() {
+        checked(length, "length")?;
+        // SAFETY: not null and aligned, and the caller's promise.
+        unsafe { length.write(text.len()) };
+    }
+    if to.is_null() {
+        return Ok(());
+    }
+    if capacity <= text.len() {
+        let text = format!(
+            "a text of {} bytes and a 0 into {capacity} bytes",
+            text.len()
+        );
+        return Err(Failure::new(Status::TOO_SMALL, text));
+    }
+    // SAFETY: the caller's promise; the text and the 0 fit.
+    unsafe {
+        to.copy_from_nonoverlapping(text.as_ptr().cast(), text.len());
+        to.add(text.len()).write(0);
+    }
+    Ok(())
+}
+
+/// The caller's text.
+///
+/// # Safety
+///
+/// `text` is null or leads to bytes that end with a 0 and stay as they are.
+pub unsafe fn given<'a>(text: *const c_char, name: &'static str) -> Answer<&'a str> {
+    checked(text, name)?;
+    // SAFETY: not null, and the caller's promise.
+    let text = unsafe { CStr::from_ptr(text) };
+    let wrong = |_| Failure::new(Status::INVALID_ARGUMENT, format!("{name} is not UTF-8"));
+    text.to_str().map_err(wrong)
+}
+
+/// `text` with a 0 behind it, for ever. For names of functions and arguments, of which there are not many.
+pub fn kept(text: &str) -> *const c_char {
+    static KEPT: PerProcess<HashMap<Box<str>, &'static CStr>> = PerProcess::new();
+    let mut kept = KEPT.lock();
+    if let Some(text) = kept.get(text) {
+        return text.as_ptr();
+    }
+    let c = CString::new(text).unwrap_or_default();
+    let c: &'static CStr = Box::leak(c.into_boxed_c_str());
+    kept.insert(text.into(), c);
+    c.as_ptr()
+}

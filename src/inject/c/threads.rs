@@ -1,0 +1,116 @@
+//! Threads of the library: those that deliver records, and callbacks around their creation.
+
+use super::buffer::UserData;
+use super::callback::Caller;
+use super::objects::{self, BufferHandle, CallbackThreadHandle, WatchHandle};
+use super::status::{Failure, Status};
+use super::{done, library, place};
+use gputrail_collect::context::{CallbackThread, InternalThread, InternalThreadWatch};
+use core::ffi::c_void;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+/// Creates a thread that delivers the records of the buffers that are assigned to it, one after the other. Buffers
+/// without one share a thread: a callback that takes long delays all others there.
+///
+/// Errors: `GPUTRAIL_TOO_MANY` with 64 of them; `GPUTRAIL_NO_THREAD`, `GPUTRAIL_NOT_INITIALISED`,
+/// `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `thread` is null or a place for the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_callback_thread_create(
+    thread: *mut CallbackThreadHandle,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { place(thread, "thread") }?;
+        drop(library::state()?);
+        let made = CallbackThread::create().map_err(|error| match error.kind() {
+            ErrorKind::QuotaExceeded => Failure::from(Status::TOO_MANY),
+            _ => Failure::new(Status::NO_THREAD, error.to_string()),
+        })?;
+        let mut state = library::state()?;
+        let id = state.threads.new_handle();
+        state.threads.insert(id, Arc::new(made));
+        place.write(CallbackThreadHandle { handle: id });
+        Ok(())
+    })
+}
+
+/// Destroys a callback thread. It runs for as long as buffers are assigned to it.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_THREAD`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_callback_thread_destroy(thread: CallbackThreadHandle) -> Status {
+    done(|| {
+        let gone = library::state()?.threads.remove(thread.handle)?;
+        drop(gone);
+        Ok(())
+    })
+}
+
+/// Has a callback thread deliver what `buffer` gets from now on. The thread that did so before may still be at it when
+/// this returns.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NO_SUCH_THREAD`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_buffer_assign(
+    buffer: BufferHandle,
+    thread: CallbackThreadHandle,
+) -> Status {
+    done(|| {
+        objects::buffer(buffer)?.assign(&*objects::thread(thread)?);
+        Ok(())
+    })
+}
+
+/// Called around the creation of a thread of the library, on the thread that creates it: with `made` 0 before, and with
+/// 1 afterwards, also if it could not be created. It must not throw.
+pub type ThreadFunction = Option<unsafe extern "C" fn(made: i32, user_data: *mut c_void)>;
+
+/// Has `callback` called around the making of each thread of the library's from now on (rocprofiler-sdk:
+/// `rocprofiler_at_internal_thread_create`).
+///
+/// Errors: `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `callback` is null or such a function, `watch` is null or a place for the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_thread_watch(
+    callback: ThreadFunction,
+    user_data: *mut c_void,
+    watch: *mut WatchHandle,
+) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { place(watch, "watch") }?;
+        let callback =
+            callback.ok_or_else(|| Failure::new(Status::NULL_POINTER, "callback is null"))?;
+        let (user_data, caller) = (UserData(user_data), Caller::of_buffer());
+        let mut state = library::state()?;
+        let id = state.watches.new_handle();
+        let made = InternalThreadWatch::new(move |moment| {
+            let made = i32::from(moment == InternalThread::After);
+            // SAFETY: a function of the tool's, which the tool gave for this.
+            caller.run(|| unsafe { callback(made, user_data.get()) });
+        });
+        state.watches.insert(id, Arc::new(made));
+        place.write(WatchHandle { handle: id });
+        Ok(())
+    })
+}
+
+/// Ends such a watch. It may still be running on another thread when this returns.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_WATCH`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_thread_unwatch(watch: WatchHandle) -> Status {
+    done(|| {
+        let gone = library::state()?.watches.remove(watch.handle)?;
+        drop(gone);
+        Ok(())
+    })
+}

@@ -1,0 +1,156 @@
+//! Timelines: enqueue records and completions put together, in nanoseconds.
+
+use super::buffer::Batch;
+use super::callback::Caller;
+use super::library;
+use super::objects::TimelineHandle;
+use super::sized::{self, SizedStruct, sized};
+use super::status::{Failure, Status};
+use super::{Answer, done, place, values};
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_record::*;
+use crate::timeline::{EnqueueRecord, TimedWork, Timeline};
+use core::ffi::c_void;
+use std::sync::{Arc, Mutex};
+
+/// A piece of work: a kernel, a copy, a fill, a marker or barrier. Valid during the callback.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct WorkData {
+    /// Size of this structure.
+    pub size: usize,
+    /// Its enqueue record, which says what it is by its kind; null if that was dropped.
+    pub record: *const Header,
+    /// Its completion; null if it has not completed, or that was dropped.
+    pub completion: *const Completion,
+    /// When the call that enqueued it was entered, in nanoseconds of CLOCK_BOOTTIME; 0 if that is not known.
+    pub enqueued: Nanos,
+    /// When it began to run; 0 if that is not known.
+    pub start: Nanos,
+    /// When it ended; 0 if that is not known.
+    pub end: Nanos,
+    /// Bytes of a copy or fill; 0 for other work.
+    pub bytes: u64,
+    /// The kernel, if it is one.
+    pub kernel: KernelId,
+    /// Where it ran.
+    pub agent: AgentId,
+}
+sized!(WorkData, "gputrail_work", 64);
+
+/// Gets a piece of work. It must not throw, and must not call a function of the same timeline.
+pub type WorkFunction = Option<unsafe extern "C" fn(work: *const WorkData, user_data: *mut c_void)>;
+
+/// A timeline of this process.
+pub(super) fn new() -> Answer<Timeline> {
+    let names = library::board()?.names().clone();
+    Timeline::new(names).map_err(|error| Failure::new(Status::CLOCK_UNKNOWN, error.to_string()))
+}
+
+/// Makes a timeline, which puts the enqueue records and completions of raw batches together; joined records it takes as
+/// they are. It keeps what waits for its other half, at most 262144 of each.
+///
+/// Errors: `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `timeline` is null or a place for the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_timeline_create(timeline: *mut TimelineHandle) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { place(timeline, "timeline") }?;
+        let made = new()?;
+        let mut state = library::state()?;
+        let id = state.timelines.new_handle();
+        state.timelines.insert(id, Arc::new(Mutex::new(made)));
+        place.write(TimelineHandle { handle: id });
+        Ok(())
+    })
+}
+
+/// Takes in a batch, to be called with every batch of a buffer, and calls `callback` once for each piece of work that
+/// is complete by it, on the calling thread.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_TIMELINE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `batch` is null or leads to a batch whose bytes are there, `callback` is null or such a function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_timeline_add(
+    timeline: TimelineHandle,
+    batch: *const Batch,
+    callback: WorkFunction,
+    user_data: *mut c_void,
+) -> Status {
+    done(|| {
+        let callback =
+            callback.ok_or_else(|| Failure::new(Status::NULL_POINTER, "callback is null"))?;
+        // SAFETY: the caller's promise.
+        let batch = unsafe { sized::read(batch) }?;
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { values(batch.records, batch.bytes, "the batch's records") }?;
+        let timeline = library::state()?.timelines.get(timeline.handle)?;
+        let mut timeline = lock_std(&timeline);
+        timeline.add(Records::new(bytes), |work| {
+            with_c(work, |work| {
+                // SAFETY: a function of the tool's, which the tool gave for this.
+                Caller::of_buffer().run(|| unsafe { callback(work, user_data) })
+            });
+        });
+        Ok(())
+    })
+}
+
+/// Destroys a timeline, and calls `callback`, which may be null, for the work of which only one record has come.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_TIMELINE`, `GPUTRAIL_NOT_INITIALISED`.
+///
+/// # Safety
+///
+/// `callback` is null or such a function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_timeline_destroy(
+    timeline: TimelineHandle,
+    callback: WorkFunction,
+    user_data: *mut c_void,
+) -> Status {
+    done(|| -> Answer {
+        let timeline = library::state()?.timelines.remove(timeline.handle)?;
+        if let Some(callback) = callback {
+            lock_std(&timeline).finish(|work| {
+                with_c(work, |work| {
+                    // SAFETY: a function of the tool's, which the tool gave for this.
+                    Caller::of_buffer().run(|| unsafe { callback(work, user_data) })
+                });
+            });
+        }
+        Ok(())
+    })
+}
+
+fn with_c(work: &TimedWork, callback: impl FnOnce(*const WorkData)) {
+    let mut data = WorkData {
+        record: std::ptr::null(),
+        completion: std::ptr::null(),
+        enqueued: work.enqueue_time,
+        start: work.start,
+        end: work.end,
+        ..WorkData::blank()
+    };
+    if let Some(enqueued) = &work.enqueued {
+        data.record = enqueued.bytes().as_ptr().cast();
+        data.agent = enqueued.work().agent;
+        (data.kernel, data.bytes) = match enqueued {
+            EnqueueRecord::Kernel(record) => (record.kernel, 0),
+            EnqueueRecord::Copy(record) => (KernelId::NONE, record.bytes),
+            EnqueueRecord::Set(record) => (KernelId::NONE, record.bytes),
+            EnqueueRecord::Synchronization(_) => (KernelId::NONE, 0),
+        };
+    }
+    if let Some(completion) = &work.completion {
+        (data.completion, data.agent) = (completion, completion.agent);
+    }
+    callback(&data);
+}

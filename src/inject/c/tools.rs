@@ -1,0 +1,335 @@
+//! Tools that are libraries of their own: loaded into a program that knows nothing of them, when the OpenCL layer
+//! begins, and told when the program ends (the model is rocprofiler-sdk's `rocprofiler_configure`).
+//!
+//! A tool says what it is when it is asked ([`gputrail_tool_configure`](ToolDescription)), is then initialised before
+//! the program's first call has gone through, and is finalised when the program ends or when it asks for that. A
+//! failure costs the tool, never the program.
+
+use super::library;
+use super::objects::{Owner, ToolHandle};
+use super::sized::{self, SizedStruct, sized};
+use super::status::{Failure, Status};
+use super::{Answer, GPUTRAIL_API_VERSION, callback, done, text};
+use gputrail_collect::exit;
+use gputrail_buffer::platform::inside::message;
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_buffer::platform::system::loader_reason;
+use core::ffi::{CStr, c_char, c_void};
+use libloading::os::unix::Library;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Names the libraries of tools to load, separated by colons.
+pub const TOOLS_VARIABLE: &str = "GPUTRAIL_TOOLS";
+
+/// The host of a tool: the argument of the tool's entry point.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct ToolHost {
+    /// Size of this structure.
+    pub size: usize,
+    /// The version of the C API that the library has.
+    pub api_version: u32,
+    /// 1 if the tool is only looked at, in a process of its own, to see whether it is one: it will not be initialised.
+    pub probing: u32,
+    /// The version of the library, as text.
+    pub version: *const c_char,
+    /// Path of the tool's own library.
+    pub path: *const c_char,
+    /// Its id, for `gputrail_tool_finish`.
+    pub tool: ToolHandle,
+    /// Its index among the tools that are loaded, from 0, in the order in which they were named.
+    pub place: u32,
+    /// Number of tools that are loaded.
+    pub count: u32,
+}
+sized!(ToolHost, "gputrail_tool_host", 48);
+
+/// Initialises a tool; gets its `user_data`.
+pub type InitialiseFunction =
+    Option<unsafe extern "C" fn(tool: ToolHandle, user_data: *mut c_void) -> Status>;
+/// The end of a tool.
+pub type FinaliseFunction = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
+
+/// The description of a tool: what its entry point returns.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub struct ToolDescription {
+    /// `sizeof(gputrail_tool_description)`.
+    pub size: usize,
+    /// `GPUTRAIL_API_VERSION`: the version that the tool was built for.
+    pub api_version: u32,
+    /// Tools with a lower number are initialised earlier and finalised later; equal ones in the order in which they
+    /// were named.
+    pub priority: i32,
+    /// Its name, for messages.
+    pub name: *const c_char,
+    /// Called once, before the program's first OpenCL call goes on: makes contexts, and starts them. It must not call
+    /// OpenCL. A tool whose initialisation returns something else than `GPUTRAIL_OK` is discarded, with a message.
+    pub initialise: InitialiseFunction,
+    /// Called once, when the program ends by exit or by returning from main, or after `gputrail_tool_finish`:
+    /// everything that was recorded until then has been delivered. May be null.
+    pub finalise: FinaliseFunction,
+    /// Given to both.
+    pub user_data: *mut c_void,
+}
+sized!(ToolDescription, "gputrail_tool_description", 48);
+
+type Configure = unsafe extern "C" fn(*const ToolHost) -> *const ToolDescription;
+
+/// The function that a tool's library has.
+const ENTRY: &CStr = c"gputrail_tool_configure";
+
+/// A tool that has said what it is.
+struct Tool {
+    handle: ToolHandle,
+    path: CString,
+    name: String,
+    description: ToolDescription,
+}
+
+// SAFETY: functions of the tool's, and a pointer that is only handed back to them.
+unsafe impl Send for Tool {}
+
+/// The tools of a process.
+#[derive(Default)]
+struct Loaded {
+    /// The initialised tools, in the order of their initialisation.
+    tools: Vec<Tool>,
+    /// Threads that finalise those which asked for it from within a callback.
+    finishing: Vec<JoinHandle<()>>,
+}
+
+static LOADED: PerProcess<Loaded> = PerProcess::new();
+
+/// How long a program that ends waits for tools that are being finalised. One of them may never come to its end: what
+/// it waits for may be the very callback in which the program ended.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Has the tools that the environment names loaded as soon as a source attaches to this process, and finalised when the
+/// process ends.
+pub fn serve_tools() {
+    exit::set_tools(&exit::Tools {
+        load: load_tools,
+        finalise: finalise_tools,
+    });
+}
+
+/// Loads and initialises the tools that the environment names, once in a process. A forked child has none.
+fn load_tools() {
+    static ONCE: AtomicBool = AtomicBool::new(false);
+    let Some(paths) = std::env::var_os(TOOLS_VARIABLE).filter(|paths| !paths.is_empty()) else {
+        return;
+    };
+    if ONCE.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let refused = done(|| {
+        load(&paths);
+        Ok(())
+    });
+    if refused != Status::OK {
+        message(format_args!(
+            "tools are not loaded: an internal error of gputrail"
+        ));
+    }
+}
+
+fn load(paths: &OsStr) {
+    if library::initialise_for_tools().is_err() {
+        return message(format_args!(
+            "tools are not loaded: gputrail is not available in this process"
+        ));
+    }
+    let paths: Vec<&[u8]> = paths
+        .as_bytes()
+        .split(|byte| *byte == b':')
+        .filter(|path| !path.is_empty())
+        .collect();
+    let mut tools = Vec::new();
+    for (place, path) in paths.iter().enumerate() {
+        match configure(path, place, paths.len(), false) {
+            Ok(tool) => tools.extend(tool),
+            Err(failure) => {
+                message(format_args!(
+                    "tool {}: not loaded: {}",
+                    String::from_utf8_lossy(path),
+                    failure.text
+                ));
+            }
+        }
+    }
+    tools.sort_by_key(|tool| tool.description.priority);
+    for tool in tools {
+        if let Some(initialise) = tool.description.initialise {
+            // SAFETY: the tool's function, which it gave for this.
+            let call = || unsafe { initialise(tool.handle, tool.description.user_data) };
+            let status = Owner::tool(tool.handle).run(call);
+            if status != Status::OK {
+                let (name, path) = (&tool.name, tool.path.to_string_lossy());
+                // SAFETY: the text lasts for ever.
+                let status = unsafe { CStr::from_ptr(super::gputrail_status_name(status)) };
+                message(format_args!(
+                    "tool {name} ({path}): discarded: its initialisation returned {}",
+                    status.to_string_lossy()
+                ));
+                continue;
+            }
+        }
+        LOADED.lock().tools.push(tool);
+    }
+}
+
+/// Opens a library and asks it what it is. `None`: it is a tool that has nothing to do here.
+fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<Option<Tool>> {
+    let failure = |status, text: String| Err(Failure::new(status, text));
+    let Ok(path) = CString::new(path) else {
+        return failure(Status::INVALID_ARGUMENT, "its path contains a 0".into());
+    };
+    let flags = libc::RTLD_NOW | libc::RTLD_LOCAL;
+    // SAFETY: opens a library, whose constructors run; the user requests it.
+    let library = unsafe { Library::open(Some(OsStr::from_bytes(path.to_bytes())), flags) }
+        .map_err(|error| Failure::new(Status::NOT_FOUND, loader_reason(&error)))?;
+    // SAFETY: a function of this name has this type in every tool.
+    let entry = unsafe { library.get::<Configure>(ENTRY) }.map(|found| *found);
+    // Threads of the library may run, and the host structure names it: it is never closed.
+    let _ = library.into_raw();
+    let Ok(entry) = entry else {
+        let text = format!(
+            "it does not export {}, the entry point of a tool",
+            ENTRY.to_string_lossy()
+        );
+        return failure(Status::NOT_FOUND, text);
+    };
+    let handle = ToolHandle {
+        handle: library::state()?.tools.new_handle(),
+    };
+    let host = ToolHost {
+        api_version: GPUTRAIL_API_VERSION,
+        probing: u32::from(probing),
+        version: super::gputrail_version(),
+        path: path.as_ptr(),
+        tool: handle,
+        place: place as u32,
+        count: count as u32,
+        ..ToolHost::blank()
+    };
+    // SAFETY: a tool's function of this name; the structure lives as long as the call.
+    let said = unsafe { entry(&host) };
+    if said.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: what a tool returns is such a structure.
+    let description = unsafe { sized::read(said) }?;
+    if description.api_version != GPUTRAIL_API_VERSION {
+        let built = description.api_version;
+        let text = format!(
+            "it is built for version {built} of the tool API, and this is version {GPUTRAIL_API_VERSION}"
+        );
+        return failure(Status::NOT_AVAILABLE, text);
+    }
+    let name = match description.name.is_null() {
+        true => "without a name".into(),
+        // SAFETY: not null, and a tool's name ends with a 0.
+        false => unsafe { CStr::from_ptr(description.name) }
+            .to_string_lossy()
+            .into_owned(),
+    };
+    Ok(Some(Tool {
+        handle,
+        path,
+        name,
+        description,
+    }))
+}
+
+/// Finalises the tools: the program ends.
+fn finalise_tools() {
+    done(|| {
+        let mut loaded = LOADED.lock();
+        let tools = std::mem::take(&mut loaded.tools);
+        let finishing = std::mem::take(&mut loaded.finishing);
+        drop(loaded);
+        wait_for(finishing);
+        if tools.is_empty() {
+            return Ok(());
+        }
+        tools.into_iter().rev().for_each(finalise);
+        library::finalise(None);
+        Ok(())
+    });
+}
+
+/// Waits for threads that finalise tools, for a while.
+fn wait_for(finishing: Vec<JoinHandle<()>>) {
+    let until = Instant::now() + PATIENCE;
+    let this = std::thread::current().id();
+    for thread in finishing {
+        while thread.thread().id() != this && !thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn finalise(tool: Tool) {
+    library::flush_all();
+    if let Some(finalise) = tool.description.finalise {
+        // SAFETY: the tool's function, which it gave for this.
+        let call = || unsafe { finalise(tool.description.user_data) };
+        Owner::tool(tool.handle).run(call);
+    }
+}
+
+/// Finalises a tool before the program ends: its `finalise` is called, on this thread, or, if this is in a callback, on
+/// one of its own, for which a program that ends waits a few seconds. What the tool has made stays until it destroys
+/// it.
+///
+/// Errors: `GPUTRAIL_NO_SUCH_TOOL`, also for one that has been finalised; `GPUTRAIL_NO_THREAD`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_tool_finish(tool: ToolHandle) -> Status {
+    done(|| {
+        let mut loaded = LOADED.lock();
+        let place = loaded
+            .tools
+            .iter()
+            .position(|of| of.handle == tool)
+            .ok_or(Status::NO_SUCH_TOOL)?;
+        let tool = loaded.tools.remove(place);
+        if !callback::is_inside() {
+            drop(loaded);
+            finalise(tool);
+            return Ok(());
+        }
+        // Still locked: a program that ends now waits for the thread.
+        let started = gputrail_buffer::platform::sync::with_signals_blocked(|| {
+            std::thread::Builder::new()
+                .name("gputrail".into())
+                .spawn(move || finalise(tool))
+        });
+        loaded
+            .finishing
+            .push(started.map_err(|_| Status::NO_THREAD)?);
+        Ok(())
+    })
+}
+
+/// Looks whether a library is a tool, without initialising it: `gputrail record` asks this in a process of its own
+/// before it runs a program. `gputrail_last_error` tells why it is none.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND` if it cannot be opened or lacks the entry point; `GPUTRAIL_NOT_AVAILABLE` if it is
+/// built for another version; `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`.
+///
+/// # Safety
+///
+/// `path` is null or ends with a 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_tool_probe(path: *const c_char) -> Status {
+    done(|| {
+        // SAFETY: the caller's promise.
+        let path = unsafe { text::given(path, "path") }?;
+        configure(path.as_bytes(), 0, 1, true).map(drop)
+    })
+}

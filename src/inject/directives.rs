@@ -1,0 +1,49 @@
+//! The functions by which runtimes of OpenMP and OpenACC find this library.
+
+use crate::elder::elder;
+use core::ffi::{c_char, c_void};
+use gputrail_sources::openacc::{self, Register};
+use gputrail_sources::openmp::{self, StartTool, StartToolFunction};
+use crate::c::serve_tools;
+
+/// Called by an OpenMP runtime when it begins: the tool, or null if it is to work without one.
+///
+/// # Safety
+///
+/// `runtime` is null or a text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompt_start_tool(version: u32, runtime: *const c_char) -> *const StartTool {
+    match elder::<StartToolFunction>("ompt_start_tool") {
+        // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+        Some(elder) => unsafe { elder(version, runtime) },
+        None => {
+            serve_tools();
+            openmp::start_tool()
+        }
+    }
+}
+
+/// Called by an OpenACC runtime when it begins.
+///
+/// # Safety
+///
+/// `register` is the runtime's function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn acc_register_library(
+    register: Option<Register>,
+    unregister: *const c_void,
+    lookup: *const c_void,
+) {
+    type Function = unsafe extern "C" fn(Option<Register>, *const c_void, *const c_void);
+    match elder::<Function>("acc_register_library") {
+        // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+        Some(elder) => unsafe { elder(register, unregister, lookup) },
+        None => {
+            serve_tools();
+            if let Some(register) = register {
+                // SAFETY: the caller's promise.
+                unsafe { openacc::register(register) };
+            }
+        }
+    }
+}

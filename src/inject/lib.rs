@@ -1,0 +1,122 @@
+//! The library that `gputrail record` loads into recorded programs, and that tools in C link with: an OpenCL layer, what
+//! CUDA's driver loads, and the C API in one library, so that the tools configure the sources that run.
+//!
+//! It contains the layer's two entry points, which call [`gputrail_sources::opencl`], that of CUDA's driver, which calls
+//! [`gputrail_sources::cuda`], those by which NVTX initialises it, which call [`gputrail_sources::nvtx`], and the
+//! functions of the libraries of ROCTx and CLPerfMarker, which it stands for in recorded programs. The functions of the C
+//! API come from [`c`].
+
+#[cfg(target_os = "linux")]
+pub mod c;
+#[cfg(target_os = "linux")]
+mod directives;
+#[cfg(target_os = "linux")]
+mod elder;
+pub mod joined;
+#[cfg(target_os = "linux")]
+mod markers;
+pub mod timeline;
+
+#[cfg(target_os = "linux")]
+mod layer {
+    use crate::elder::elder;
+    use core::ffi::c_void;
+    use gputrail_sources::cuda;
+    use gputrail_sources::nvtx::{self, ExtensionModule, GetExportTable};
+    use gputrail_sources::opencl::{self, Dispatch};
+
+    type InitializeInjection = unsafe extern "C" fn() -> i32;
+    type InitLayer =
+        unsafe extern "C" fn(u32, *const Dispatch, *mut u32, *mut *const Dispatch) -> i32;
+    type InitNvtx = unsafe extern "C" fn(Option<GetExportTable>) -> i32;
+    type InitNvtxExtension = unsafe extern "C" fn(*mut ExtensionModule) -> i32;
+
+    /// Called by the loader before it takes the layer.
+    ///
+    /// # Safety
+    ///
+    /// The arguments are those of a loader.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn clGetLayerInfo(
+        what: u32,
+        size: usize,
+        value: *mut c_void,
+        size_ret: *mut usize,
+    ) -> i32 {
+        // SAFETY: the caller's promise.
+        unsafe { opencl::layer_info(what, size, value, size_ret) }
+    }
+
+    /// Called by the loader, which passes its functions and gets ours.
+    ///
+    /// # Safety
+    ///
+    /// The arguments are those of a loader.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn clInitLayer(
+        entries: u32,
+        target: *const Dispatch,
+        entries_ret: *mut u32,
+        layer_ret: *mut *const Dispatch,
+    ) -> i32 {
+        match elder::<InitLayer>("clInitLayer") {
+            // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+            Some(elder) => unsafe { elder(entries, target, entries_ret, layer_ret) },
+            // SAFETY: the caller's promise.
+            None => unsafe {
+                crate::c::serve_tools();
+                opencl::init_layer(entries, target, entries_ret, layer_ret)
+            },
+        }
+    }
+
+    /// Called by CUDA's driver when the process initialises CUDA.
+    #[unsafe(no_mangle)]
+    pub extern "C" fn InitializeInjection() -> i32 {
+        match elder::<InitializeInjection>("InitializeInjection") {
+            // SAFETY: a function of this name in a library of ours is this function.
+            Some(elder) => unsafe { elder() },
+            None => {
+                crate::c::serve_tools();
+                cuda::initialize_injection();
+                1
+            }
+        }
+    }
+
+    /// Called by NVTX, once for each binary that contains it.
+    ///
+    /// # Safety
+    ///
+    /// The argument is NVTX's.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn InitializeInjectionNvtx2(export: Option<GetExportTable>) -> i32 {
+        match elder::<InitNvtx>("InitializeInjectionNvtx2") {
+            // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+            Some(elder) => unsafe { elder(export) },
+            // SAFETY: the caller's promise.
+            None => unsafe {
+                crate::c::serve_tools();
+                nvtx::initialise(export)
+            },
+        }
+    }
+
+    /// Called by NVTX, once for each extension in each binary.
+    ///
+    /// # Safety
+    ///
+    /// The argument is NVTX's.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *mut ExtensionModule) -> i32 {
+        match elder::<InitNvtxExtension>("InitializeInjectionNvtxExtension") {
+            // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+            Some(elder) => unsafe { elder(module) },
+            // SAFETY: the caller's promise.
+            None => unsafe {
+                crate::c::serve_tools();
+                nvtx::initialise_extension(module)
+            },
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Callbacks of CUPTI about calls: each enter and exit of a function that is wanted, on the calling thread.
+
+pub use super::activity::RECENT;
+use super::ffi::{self, CallbackData};
+use super::functions::{self, Function, MAX_ARGUMENTS};
+use super::inner::Effect;
+use super::recent::{KINDS, RecentCall};
+use super::status::NOT_READY;
+use super::{counting, graphs, inner, objects, resources, sampling, session};
+use crate::clock;
+use crate::collect::correlation::{CallInProgress, Extra, HostThread};
+use crate::collect::process::{self, Current};
+use crate::collect::switchboard::{CallArguments, Callback, Observed, Payload, Phase, Within};
+use crate::platform::inside::contain;
+use crate::record::{CorrelationId, Dependency, KernelId, Operation, Ticks, WorkId, flags};
+use core::ffi::c_void;
+use std::cell::Cell;
+
+/// Calls in progress on a thread that are recorded: a function of the runtime calls some of the driver.
+const MAX_DEPTH: usize = 16;
+/// Threads with calls in progress: as many as the switchboard numbers.
+const THREADS: usize = 1024;
+/// How far the frames of two of CUPTI's callbacks, of a call and of one inside of it, may lie the other way round.
+const FRAMES: usize = 16 << 10;
+
+/// A call in progress.
+#[derive(Copy, Clone)]
+struct Open {
+    call: CallInProgress,
+    work: WorkId,
+    /// CUPTI's correlation id.
+    id: u32,
+}
+
+/// The calls in progress of one thread. They are no thread-local variables: the library's are part of the static ones,
+/// for which a process has little room left when the driver loads it.
+struct Stack {
+    /// By depth.
+    calls: [Cell<Open>; MAX_DEPTH],
+    /// The stack addresses of the innermost call: of its callback, and as it was entered; or 0.
+    innermost: Cell<(usize, usize)>,
+}
+
+// SAFETY: `stack` gives each thread its own. The number of a thread is one thread's at a time, and the next one to get
+// it sees what the one before did.
+unsafe impl Sync for Stack {}
+
+static STACKS: [Stack; THREADS] = {
+    const NONE: Open = Open {
+        call: CallInProgress::NONE,
+        work: WorkId::NONE,
+        id: 0,
+    };
+    [const {
+        Stack {
+            calls: [const { Cell::new(NONE) }; MAX_DEPTH],
+            innermost: Cell::new((0, 0)),
+        }
+    }; THREADS]
+};
+
+/// The calls in progress of the calling thread.
+fn stack(thread: Current) -> &'static Stack {
+    &STACKS[thread.state().number() as usize % THREADS]
+}
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks the calling thread as in a callback of CUPTI, or in a call of our own, while it lives.
+pub(super) struct Inside(bool);
+
+impl Inside {
+    pub fn begin() -> Inside {
+        Inside(INSIDE.replace(true))
+    }
+
+    pub fn is_set() -> bool {
+        INSIDE.get()
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(self.0);
+    }
+}
+
+/// The function with which we subscribe.
+pub(super) unsafe extern "C" fn callback(
+    _: *mut c_void,
+    domain: u32,
+    number: u32,
+    data: *const c_void,
+) {
+    // CUPTI says what it cannot do in calls of ours, too.
+    if Inside::is_set() && domain != ffi::STATE {
+        return;
+    }
+    contain(|| {
+        let _inside = Inside::begin();
+        match functions::api_of(domain) {
+            Some(domain) if !data.is_null() => {
+                let operation = Operation {
+                    domain,
+                    number: number as u16,
+                };
+                // SAFETY: CUPTI's description of the call, which is valid during the callback.
+                let data = unsafe { &*data.cast::<CallbackData>() };
+                match data.site {
+                    ffi::ENTER => {
+                        enter(operation, data);
+                        count(operation, data, counting::before);
+                    }
+                    _ => {
+                        count(operation, data, counting::after);
+                        exit(operation, data);
+                    }
+                }
+            }
+            None if domain == ffi::RESOURCE => {
+                if matches!(number, ffi::INITIALIZED | ffi::CONTEXT_CREATED) {
+                    session::driver_changed();
+                }
+                // SAFETY: CUPTI's description of an object, which is valid during the callback.
+                unsafe {
+                    objects::resource(number, data);
+                    sampling::resource(number, data);
+                    counting::resource(number, data);
+                    resources::notify(domain, number, data);
+                }
+            }
+            None if domain == ffi::SYNCHRONIZE => {
+                // SAFETY: CUPTI's description of a wait, which is valid during the callback.
+                unsafe { resources::notify(domain, number, data) };
+            }
+            None if domain == ffi::STATE => {
+                // SAFETY: CUPTI's description of an error, which is valid during the callback.
+                unsafe { session::state(number, data) };
+            }
+            _ => {}
+        }
+    });
+}
+
+/// Tells the counters of kernels of a call's enter or exit.
+#[inline(always)]
+fn count(operation: Operation, data: &CallbackData, tell: fn(&Function, &CallbackData)) {
+    if counting::is_active()
+        && let Some(function) = functions::get(operation)
+        && counting::needs(function.effect)
+    {
+        tell(function, data);
+    }
+}
+
+/// The word that CUPTI keeps for the call.
+fn word(data: &CallbackData) -> Option<&Cell<u64>> {
+    // SAFETY: null, or CUPTI's place for a word of the subscriber's, which this thread alone uses.
+    unsafe { data.correlation_data.cast::<Cell<u64>>().as_ref() }
+}
+
+fn enter(operation: Operation, data: &CallbackData) {
+    let Some(word) = word(data) else {
+        return;
+    };
+    word.set(0);
+    let mut interest = process::interest(operation);
+    if interest.is_gated() {
+        let due;
+        (interest, due) = process::pass_gate(operation);
+        if due != Default::default() {
+            process::flush_due(due);
+        }
+    }
+    if interest.is_none() || !interest.is_recorded() {
+        return;
+    }
+    let Some(thread) = process::current().filter(|thread| !thread.state().is_in_callback()) else {
+        return;
+    };
+    let Some(function) = functions::get(operation) else {
+        return;
+    };
+    let Some(mut host) = thread.borrow() else {
+        return;
+    };
+    let now = || match interest.is_timed() {
+        true => clock::now(),
+        false => Ticks::NONE,
+    };
+    let stack = stack(thread);
+    let call = host.enter_wanted(operation, interest, stack.pointer(), now);
+    let work = match function.info.observed {
+        Observed::Work => note_work(&mut host, &call, data.correlation_id),
+        _ => WorkId::NONE,
+    };
+    drop(host);
+    let place = call.depth as usize;
+    let id = data.correlation_id;
+    let mut open = Open { call, work, id };
+    if call.interest.has_callbacks() {
+        notify(thread, function, &call, data, Phase::Enter, None);
+        if call.interest.has_inner_callbacks() {
+            let around = place
+                .checked_sub(1)
+                .and_then(|place| stack.calls.get(place));
+            let around = around.map_or(0, |around| around.get().id);
+            // SAFETY: CUPTI's description of this call.
+            unsafe { inner::begin(thread, function, &call, (data, around), work) };
+        }
+        if open.call.start.is_some() {
+            open.call.start = clock::now();
+        }
+    }
+    // A deeper call is left at the next enter.
+    if let Some(to) = stack.calls.get(place) {
+        to.set(open);
+        word.set(place as u64 + 1);
+    }
+}
+
+/// A node of a graph was created on `thread`: what its calls in progress would have enqueued is that node now.
+pub(super) fn captured(thread: Current) {
+    for open in &stack(thread).calls {
+        open.set(Open {
+            work: WorkId::NONE,
+            ..open.get()
+        });
+    }
+}
+
+/// Notes a call whose work CUPTI reports later. Returns the id of its first piece of work.
+fn note_work(host: &mut HostThread, call: &CallInProgress, id: u32) -> WorkId {
+    note_recent(host, id, (call.correlation, call.start))
+}
+
+/// Notes a call that nobody records, if it is one, so that its counters have ids of their own.
+#[cold]
+pub(super) fn note_unrecorded(id: u32) {
+    if RECENT.get(id).is_some() {
+        return;
+    }
+    let Some(thread) = process::current() else {
+        return;
+    };
+    if let Some(mut host) = thread.borrow() {
+        let correlation = host.new_correlation();
+        note_recent(&mut host, id, (correlation, Ticks::NONE));
+    }
+}
+
+fn note_recent(
+    host: &mut HostThread,
+    id: u32,
+    (correlation, start): (CorrelationId, Ticks),
+) -> WorkId {
+    let work = host.new_work();
+    RECENT.put(
+        id,
+        &RecentCall {
+            correlation,
+            external: host.external(),
+            start,
+            thread: host.thread(),
+            work,
+            wanted: KINDS.map(|kind| host.buffers_for(kind)),
+        },
+    );
+    work
+}
+
+impl Stack {
+    /// An address that is below that of the call around this one. CUPTI's callbacks have returned when the call goes on,
+    /// so that their frames say little about which call is the inner one.
+    #[inline(always)]
+    fn pointer(&self) -> usize {
+        let here = 0_u8;
+        let here = (&raw const here) as usize;
+        let (around, entered) = self.innermost.get();
+        let is_inside = around != 0 && here < around + FRAMES;
+        let entered = match is_inside {
+            true => here.min(entered - 16),
+            false => here,
+        };
+        self.innermost.set((here, entered));
+        entered
+    }
+}
+
+fn exit(operation: Operation, data: &CallbackData) {
+    let end = clock::now();
+    let Some(place) = word(data).and_then(|word| word.replace(0).checked_sub(1)) else {
+        return;
+    };
+    let Some(thread) = process::current() else {
+        return;
+    };
+    let stack = stack(thread);
+    if place == 0 {
+        stack.innermost.set((0, 0));
+    }
+    let open = stack.calls.get(place as usize).map(Cell::get);
+    let Some(Open { call, work, .. }) = open.filter(|open| open.call.operation == operation) else {
+        return;
+    };
+    let Some(function) = functions::get(operation) else {
+        return;
+    };
+    // SAFETY: null, or the place of the function's status, which the call has stored.
+    let status = unsafe { data.return_value.cast::<i32>().as_ref() };
+    let status = status.copied().unwrap_or(0);
+    let mut values = [0; MAX_ARGUMENTS];
+    let count = match call.interest.has_arguments() {
+        // SAFETY: CUPTI's structure with the arguments of this function.
+        true => unsafe { functions::arguments(function, data.parameters, &mut values) },
+        false => 0,
+    };
+    if call.interest.has_inner_callbacks() {
+        // SAFETY: CUPTI's description of this call, which has returned.
+        unsafe { inner::end(thread, function, &call, data, status) };
+    }
+    if let (Effect::LaunchGraph, 0, Some(session)) =
+        (function.effect, status, session::current_session())
+    {
+        // SAFETY: CUPTI's structure with the arguments of this function.
+        unsafe { graphs::launched(session, thread, function, data.parameters) };
+    }
+    if let Some(mut host) = thread.borrow() {
+        // A call inside of this one with the same id has announced the work.
+        let is_its_own = || {
+            let noted = RECENT.get(data.correlation_id);
+            noted.is_some_and(|noted| noted.correlation == call.correlation)
+        };
+        // SAFETY: CUPTI's structure with the arguments of this function.
+        let has_record = || unsafe { function.has_record(data.parameters) };
+        if status == 0 && work.is_some() && has_record() && is_its_own() {
+            let mut announcement = Dependency::blank();
+            announcement.header = announcement.header.with(flags::LATE);
+            (announcement.correlation, announcement.waited_for) = (call.correlation, work);
+            host.write(announcement);
+        }
+        let has_failed = status != 0 && status != NOT_READY;
+        let extra = Extra {
+            flags: if has_failed { flags::FAILED } else { 0 },
+            arguments: &values[..count],
+        };
+        host.exit(&call, end, status, extra);
+    }
+    if call.interest.has_callbacks() {
+        notify(thread, function, &call, data, Phase::Exit, Some(status));
+    }
+}
+
+/// Notifies the subscribers of the call.
+#[cold]
+fn notify(
+    thread: Current,
+    function: &'static Function,
+    call: &CallInProgress,
+    data: &CallbackData,
+    phase: Phase,
+    return_code: Option<i32>,
+) {
+    let subscribers = call.interest.subscribers();
+    let Some(board) = thread.board().filter(|_| !subscribers.is_none()) else {
+        return;
+    };
+    let mut values = [0; MAX_ARGUMENTS];
+    // SAFETY: CUPTI's structure with the arguments of this function.
+    let count = unsafe { functions::arguments(function, data.parameters, &mut values) };
+    let arguments = CallArguments::in_progress(function.info.arguments, &values[..count]);
+    let mut callback = Callback::new(call.operation, function.info.name, phase)
+        .with_kernel(KernelId::NONE, board.names());
+    (callback.thread, callback.correlation) = (thread.state().thread(), call.correlation);
+    (callback.return_code, callback.payload) = (return_code, Payload::Call(arguments));
+    callback.return_value = return_code.map_or(0, |status| i64::from(status) as u64);
+    callback.runtime_correlation = data.correlation_id.into();
+    callback.runtime_context = objects::context_of(board.names(), data);
+    let place = (call.depth, Within::Call);
+    board.notify_within(thread.state(), place, subscribers, &callback);
+}

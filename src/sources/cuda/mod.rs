@@ -1,0 +1,138 @@
+//! CUDA, observed through CUPTI: the driver and the runtime API, and the work that they enqueue.
+//!
+//! The driver calls [`initialize_injection`] of the library that `CUDA_INJECTION64_PATH` names when a program
+//! initialises CUDA. `cupti` then finds libcupti in one of the `places`; it is never linked: a program without CUDA opens nothing.
+//! `session` subscribes to what is wanted, and `callbacks` records calls. `activity` takes the buffers of records that
+//! CUPTI delivers later, in `rounds` of ours at the latest, and `translation` makes our records of them, which find their
+//! calls in `recent`. `records` has the layouts, which only grow from version to version. `inner` and `resources` tell
+//! subscribers what happens in calls. `sampling` has the hardware sample the program counter.
+//! `counting` has it count for each kernel, and `metrics` tells what chips can count.
+//!
+//! CUPTI has one subscriber in a process. If that is somebody else, the program goes on and is not observed.
+
+mod activity;
+mod callbacks;
+mod counting;
+mod counts;
+mod cupti;
+mod devices;
+mod environment;
+mod events;
+mod ffi;
+mod functions;
+mod graphs;
+mod inner;
+mod library;
+pub mod metrics;
+mod objects;
+mod places;
+mod pool;
+mod recent;
+mod records;
+mod resources;
+mod rounds;
+mod sampling;
+mod session;
+mod status;
+mod translation;
+#[cfg(test)]
+mod wheels;
+
+pub use cupti::{CuptiError, locate};
+pub use devices::{Device, EnumerateError, enumerate};
+pub use environment::{INJECTION_VARIABLE, NEXT_VARIABLE, SERIALIZE_VARIABLE};
+pub use events::event_counters;
+pub use library::CUPTI_VARIABLE;
+pub(super) use objects::{find_context, find_stream};
+pub(super) use objects::{name_context, name_stream};
+
+use crate::collect::operations::OperationInfo;
+use crate::collect::source::Source;
+use crate::record::Domain;
+use std::ffi::OsString;
+use std::path::Path;
+use {
+    crate::collect::process::{self, Current},
+    crate::collect::switchboard::{Buffers, Flush, Switchboard},
+};
+
+/// The source of the CUDA driver API. It also records the work of both APIs.
+#[derive(Debug)]
+pub struct CudaDriver;
+
+/// The source of the CUDA runtime API.
+#[derive(Debug)]
+pub struct CudaRuntime;
+
+impl Source for CudaDriver {
+    fn domain(&self) -> Domain {
+        Domain::CUDA_DRIVER
+    }
+
+    fn operations(&self) -> Vec<OperationInfo> {
+        operations(self.domain())
+    }
+
+    fn status_name(&self, status: i32) -> Option<&'static str> {
+        status::name(self.domain(), status)
+    }
+
+    fn environment(
+        &self,
+        library: &Path,
+        outer_session: Option<&Path>,
+        existing: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Vec<(&'static str, OsString)> {
+        environment::variables(library, outer_session, existing)
+    }
+
+    fn begin(&self, board: &Switchboard) -> std::io::Result<()> {
+        session::begin(board)
+    }
+
+    fn flush(&self, _: Flush) {
+        session::flush();
+    }
+
+    fn end(&self, _: Current, _: Buffers) {
+        session::end();
+    }
+}
+
+impl Source for CudaRuntime {
+    fn domain(&self) -> Domain {
+        Domain::CUDA_RUNTIME
+    }
+
+    fn operations(&self) -> Vec<OperationInfo> {
+        operations(self.domain())
+    }
+
+    fn status_name(&self, status: i32) -> Option<&'static str> {
+        status::name(self.domain(), status)
+    }
+}
+
+/// The functions of an API, as the library of this process names them; none where there is no library.
+fn operations(domain: Domain) -> Vec<OperationInfo> {
+    return functions::all(domain)
+        .map(|function| function.info)
+        .collect();
+    #[cfg(any())]
+    {
+        let _ = domain;
+        Vec::new()
+    }
+}
+
+/// The body of `InitializeInjection`, which the driver calls when the process initialises CUDA: attaches the sources,
+/// and passes the call on to the library that the program was to be injected with. May be called more than once.
+pub fn initialize_injection() {
+    crate::platform::inside::contain(|| {
+        if cupti::driver().is_some() {
+            process::attach(&CudaDriver);
+            process::attach(&CudaRuntime);
+        }
+        environment::call_next();
+    });
+}

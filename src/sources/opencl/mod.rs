@@ -1,0 +1,86 @@
+//! OpenCL, observed by a layer: a library that the loader inserts between the program and the runtimes.
+//!
+//! The loader passes its functions to us ([`init_layer`]) and gets ours instead. A wrapper records its call and, if the
+//! call puts work into a queue, the work; a callback of the work's event determines when it ran. `table` lists every
+//! function once: `functions` describes them, and `layer` has the functions that replace them. Commands that show
+//! records or list devices need no layer.
+//!
+//! The program must not notice the layer: no query shows that it is there, errors are those that the runtime would
+//! return, and calls pass through if recording is off or has ended.
+
+mod agents;
+mod attributes;
+mod device;
+mod environment;
+mod extension_table;
+mod ffi;
+mod functions;
+mod layer;
+mod loader;
+mod status;
+mod table;
+
+pub use agents::{EnumerateError, Found, NoTimes, all_devices, enumerate};
+pub use device::Device;
+pub use environment::{LAYERS_VARIABLE, can_name};
+pub use functions::Dispatch;
+pub use layer::{init_layer, layer_info};
+pub use loader::{inserts_layers, loader_without_layers};
+
+use crate::collect::operations::OperationInfo;
+use crate::collect::source::Source;
+use crate::record::Domain;
+use std::ffi::OsString;
+use std::path::Path;
+use {
+    crate::collect::process::Current,
+    crate::collect::switchboard::{Buffers, Flush, Switchboard},
+};
+
+/// The source of OpenCL.
+#[derive(Debug)]
+pub struct OpenCl;
+
+impl Source for OpenCl {
+    fn domain(&self) -> Domain {
+        Domain::OPENCL
+    }
+
+    /// The functions of the dispatch table, and the known extension functions.
+    fn operations(&self) -> Vec<OperationInfo> {
+        let all = functions::functions();
+        all.map(|(number, function)| function.info(number))
+            .collect()
+    }
+
+    fn operation(&self, number: u16) -> Option<OperationInfo> {
+        functions::description(number).map(|function| function.info(number))
+    }
+
+    fn status_name(&self, status: i32) -> Option<&'static str> {
+        status::name(status)
+    }
+
+    fn environment(
+        &self,
+        library: &Path,
+        outer_session: Option<&Path>,
+        existing: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Vec<(&'static str, OsString)> {
+        let layers = existing(LAYERS_VARIABLE);
+        let layers = environment::with(layers.as_deref(), outer_session, library);
+        vec![(LAYERS_VARIABLE, layers)]
+    }
+
+    fn begin(&self, board: &Switchboard) -> std::io::Result<()> {
+        layer::begin(board)
+    }
+
+    fn flush(&self, flush: Flush) {
+        layer::flush(flush);
+    }
+
+    fn end(&self, thread: Current, buffers: Buffers) {
+        layer::end(thread, buffers);
+    }
+}

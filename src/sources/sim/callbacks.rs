@@ -1,0 +1,130 @@
+//! Callbacks to subscribers of the simulated runtime, on the threads of the simulation.
+//!
+//! The address space is simulated as well, so arguments are passed as they are recorded, without reading memory.
+
+use super::operations::Function;
+use crate::collect::correlation::{CallInProgress, HostThread};
+use crate::collect::notify::{self, Followers, Notifier};
+use crate::collect::switchboard::{
+    CallArguments, Callback, Payload, Phase, Switchboard, ThreadState, Within,
+};
+use crate::record::{
+    Completion, ContextId, GraphChange, KernelId, Operation, Record, RecordRef, WorkId,
+};
+use std::sync::Arc;
+
+/// A thread of the simulation, from which subscribers are called back.
+pub struct Site {
+    pub board: Arc<Switchboard>,
+    pub state: Arc<ThreadState>,
+}
+
+impl Site {
+    fn notifier(&self, call: &CallInProgress) -> Notifier<'_> {
+        Notifier {
+            board: &self.board,
+            state: &self.state,
+            correlation: call.correlation,
+            depth: call.depth,
+        }
+    }
+}
+
+/// Reports the enter of a call in `context`, or its exit if there is a status.
+pub(super) fn call(
+    site: &Site,
+    call: &CallInProgress,
+    context: ContextId,
+    (function, arguments): (Function, &[u64]),
+    status: Option<i32>,
+) {
+    let subscribers = call.interest.subscribers();
+    if subscribers.is_none() {
+        return;
+    }
+    let phase = match status {
+        None => Phase::Enter,
+        Some(_) => Phase::Exit,
+    };
+    let info = function.info();
+    let kernel = match (function, arguments) {
+        (Function::LaunchKernel, [kernel, ..]) => KernelId(*kernel as u32),
+        _ => KernelId::NONE,
+    };
+    let mut callback =
+        Callback::new(call.operation, info.name, phase).with_kernel(kernel, site.board.names());
+    (callback.thread, callback.correlation) = (site.state.thread(), call.correlation);
+    callback.payload = Payload::Call(CallArguments::kept(info.arguments, arguments));
+    callback.return_code = status;
+    callback.return_value = status.map_or(0, |status| i64::from(status) as u64);
+    callback.runtime_context = context;
+    let place = (call.depth, Within::Call);
+    site.board
+        .notify_within(&site.state, place, subscribers, &callback);
+}
+
+/// Reports the enter of an activity within a call.
+pub(super) fn begin<R: Record>(
+    site: &Site,
+    call: &CallInProgress,
+    within: Within,
+    operation: Operation,
+    kernel: KernelId,
+    record: &R,
+) {
+    let notifier = site.notifier(call);
+    notifier.begin(within, WorkId::NONE);
+    notifier.enter(within, operation, RecordRef::of(record), kernel);
+}
+
+/// Reports the exit of an activity within a call.
+pub(super) fn end<R: Record>(
+    site: &Site,
+    call: &CallInProgress,
+    within: Within,
+    operation: Operation,
+    kernel: KernelId,
+    record: &R,
+) {
+    let notifier = site.notifier(call);
+    let payload = Payload::Record(RecordRef::of(record));
+    notifier.exit(within, operation, payload, kernel, 0);
+    notifier.end(within);
+}
+
+/// Reports an enqueue, and returns the followers of the work.
+pub(super) fn enqueued<R: Record>(
+    site: &Site,
+    call: &CallInProgress,
+    (enqueue, complete): (Operation, Operation),
+    kernel: KernelId,
+    record: &R,
+) -> Option<Followers> {
+    begin(site, call, Within::Work, enqueue, kernel, record);
+    let notifier = site.notifier(call);
+    let payload = Payload::Record(RecordRef::of(record));
+    notifier.exit(Within::Work, enqueue, payload, kernel, 0);
+    let user_data = notifier.end(Within::Work);
+    let followers = notifier.followers(complete, kernel)?;
+    Some(followers.with_user_data(user_data))
+}
+
+/// Reports the completion of work to its followers.
+pub(super) fn completed(host: &HostThread, followers: &mut Followers, completion: &Completion) {
+    notify::completed(host.board(), host.state(), followers, completion);
+}
+
+/// Reports a change of a graph within a call.
+pub(super) fn graph_changed(site: &Site, call: &CallInProgress, change: &GraphChange) {
+    site.notifier(call).graph_changed(change);
+}
+
+/// Reports the module of a kernel that is sampled or counted, the first time.
+pub(super) fn profiled(site: &Site, call: &CallInProgress, kernel: KernelId) {
+    site.notifier(call).profiled(kernel);
+}
+
+/// Reports that an object was created or destroyed. `id` is the id of an `R`.
+pub(super) fn object<R: Record>(site: &Site, call: &CallInProgress, operation: Operation, id: u32) {
+    site.notifier(call).object::<R>(operation, id);
+}

@@ -1,0 +1,137 @@
+//! The C functions of the reader. A panic in them, which only a defect can cause, is an answer without lines.
+
+use crate::elf::{self, Elf};
+use gputrail_code::reader::{File, Frame, Functions, LineStatus, Location, Text, VERSION};
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The table of this library's functions.
+#[unsafe(no_mangle)]
+pub static GPUTRAIL_SYMBOLS: Functions = Functions {
+    version: VERSION,
+    open,
+    close,
+    locate,
+    instructions,
+};
+
+/// An opened ELF file, with the latest results of its functions; what a pointer to a [`File`] points to.
+struct OpenFile {
+    elf: Elf,
+    texts: Texts,
+    frames: Vec<Frame>,
+    location: Location,
+    instructions: Vec<u64>,
+}
+
+/// The texts that `location` and `frames` point to.
+#[derive(Default)]
+struct Texts {
+    frames: Vec<elf::Frame>,
+    instruction: Option<String>,
+    error: Option<String>,
+}
+
+const NOWHERE: Location = Location {
+    symbol: Text::NONE,
+    symbol_offset: 0,
+    instruction: Text::NONE,
+    frames: core::ptr::null(),
+    frame_count: 0,
+    lines: LineStatus::NO_CODE,
+    error: Text::NONE,
+};
+
+thread_local! {
+    static OPEN_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+unsafe extern "C" fn open(bytes: *const u8, length: usize, error: *mut Text) -> *mut File {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { core::slice::from_raw_parts(bytes, length) };
+    let parsed = catch_unwind(|| Elf::parse(bytes));
+    match parsed.unwrap_or_else(|_| Err("the reader of ELF files failed".into())) {
+        Ok(elf) => Box::into_raw(Box::new(OpenFile {
+            elf,
+            texts: Texts::default(),
+            frames: Vec::new(),
+            location: NOWHERE,
+            instructions: Vec::new(),
+        }))
+        .cast(),
+        Err(reason) => {
+            let text = OPEN_ERROR.with_borrow_mut(|last| {
+                *last = reason;
+                Text::from(&**last)
+            });
+            // SAFETY: the caller's promise.
+            unsafe { error.write(text) };
+            core::ptr::null_mut()
+        }
+    }
+}
+
+unsafe extern "C" fn close(file: *mut File) {
+    // SAFETY: the caller's promise that `open` returned it, and that it is not used again.
+    drop(unsafe { Box::from_raw(file.cast::<OpenFile>()) });
+}
+
+unsafe extern "C" fn locate(file: *mut File, address: u64) -> *const Location {
+    // SAFETY: the caller's promise that `open` returned it, and that no other thread uses it meanwhile.
+    let file = unsafe { &mut *file.cast::<OpenFile>() };
+    file.location = NOWHERE;
+    // Whatever a panic leaves half done is replaced by the next lookup.
+    let _ = catch_unwind(AssertUnwindSafe(|| file.locate(address)));
+    &raw const file.location
+}
+
+unsafe extern "C" fn instructions(
+    file: *mut File,
+    address: u64,
+    addresses: *mut *const u64,
+) -> usize {
+    // SAFETY: as in `locate`.
+    let file = unsafe { &mut *file.cast::<OpenFile>() };
+    let found = catch_unwind(AssertUnwindSafe(|| file.elf.instructions(address)));
+    file.instructions = found.unwrap_or_default();
+    // SAFETY: the caller's promise.
+    unsafe { addresses.write(file.instructions.as_ptr()) };
+    file.instructions.len()
+}
+
+fn text(text: &Option<String>) -> Text {
+    text.as_deref().map_or(Text::NONE, Text::from)
+}
+
+impl OpenFile {
+    fn locate(&mut self, address: u64) {
+        let found = self.elf.locate(address);
+        let (symbol, symbol_offset) = found.symbol.unzip();
+        let (symbol, symbol_offset) = (
+            symbol.map_or(Text::NONE, Text::from),
+            symbol_offset.unwrap_or(0),
+        );
+        let lines = found.lines;
+        self.texts = Texts {
+            frames: found.frames,
+            instruction: found.instruction,
+            error: found.error,
+        };
+        let frames = self.texts.frames.iter().map(|frame| Frame {
+            function: text(&frame.function),
+            file: text(&frame.file),
+            line: frame.line,
+            column: frame.column,
+        });
+        self.frames = frames.collect();
+        self.location = Location {
+            symbol,
+            symbol_offset,
+            instruction: text(&self.texts.instruction),
+            frames: self.frames.as_ptr(),
+            frame_count: self.frames.len(),
+            lines,
+            error: text(&self.texts.error),
+        };
+    }
+}

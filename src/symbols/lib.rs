@@ -1,0 +1,9 @@
+//! Symbols, source lines and instructions of ELF files: the reader behind [`gputrail_code::reader`].
+//!
+//! The command links with this crate. It is also built as the library `libgputrail-symbols.so`, which a recorded program
+//! opens only when a tool requests source lines.
+
+mod elf;
+mod functions;
+
+pub use functions::GPUTRAIL_SYMBOLS;

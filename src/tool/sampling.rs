@@ -1,0 +1,36 @@
+//! PC sampling: what agents can do. [`Context::sample`](super::Context::sample) has it done; what it is
+//! [`gputrail_collect::sampling`] explains.
+
+use super::Error;
+use super::functions::list;
+use gputrail_record::AgentId;
+use gputrail_inject::c::SamplingConfiguration;
+
+pub use gputrail_collect::sampling::{Configuration, Deliver, PeriodLevel, Request, SamplingPeriod};
+
+/// The agents whose sources know whether they can be sampled: those that the program has asked about.
+///
+/// # Errors
+///
+/// `NOT_INITIALISED` after the tool's end.
+pub fn agents() -> Result<Vec<AgentId>, Error> {
+    list!(gputrail_sampling_agents())
+}
+
+/// How an agent can be sampled at this moment: once somebody has configured it, only so; not at all if there is nothing
+/// in the list.
+///
+/// # Errors
+///
+/// `NO_SUCH_AGENT`, `SAMPLING_NOT_AVAILABLE` under a debugger.
+pub fn configurations(agent: AgentId) -> Result<Vec<Configuration>, Error> {
+    let all = list!(gputrail_sampling_configurations(agent))?;
+    let of = |one: SamplingConfiguration| Configuration {
+        method: one.method,
+        unit: one.unit,
+        min: one.min_interval,
+        max: one.max_interval,
+        power_of_two: one.power_of_two != 0,
+    };
+    Ok(all.into_iter().map(of).collect())
+}

@@ -1,0 +1,16 @@
+//! Traces: the joined model of a recording, its producers, and its Perfetto form.
+
+
+mod arguments;
+pub mod capture;
+mod convert;
+mod directory;
+pub mod filter;
+pub mod json;
+pub mod model;
+pub mod perfetto;
+pub mod selection;
+#[cfg(test)]
+mod tests;
+
+pub use convert::{ConvertError, Converted, convert};
