@@ -1,9 +1,10 @@
-//! Builds the libraries that the command carries: `libgputrail.so`, which `gputrail record` loads into programs, and
+//! Finds the libraries that the command carries: `libgputrail.so`, which `gputrail record` loads into programs, and
 //! `libgputrail-symbols.so`, which that library opens when a tool requests source lines.
 //!
 //! `cargo install` installs no shared libraries, and a library beside the command would be lost when the directory is
-//! moved. So both are built here, by a cargo of their own with the profile and the target of the outer build, and
-//! `src/main.rs` includes their bytes.
+//! moved. So `src/main.rs` includes their bytes. Both are build-dependencies: cargo has built them, as shared libraries
+//! too, before it starts this script. Only if the command is built for another processor than the one it is built on, a
+//! cargo of its own builds them for that processor.
 
 use std::env;
 use std::hash::{DefaultHasher, Hasher};
@@ -13,9 +14,8 @@ use std::process::{Command, exit};
 /// A library that the command carries.
 struct Library {
     package: &'static str,
-    /// Name of the file that cargo makes.
+    /// Beginning of the name of the file that cargo makes, which may go on with a hash.
     file: &'static str,
-    features: &'static [&'static str],
     /// Prefix of the variables that name the file and its hash to `src/main.rs`.
     variable: &'static str,
 }
@@ -23,130 +23,116 @@ struct Library {
 const LIBRARIES: [Library; 2] = [
     Library {
         package: "gputrail-inject",
-        file: "libgputrail_inject.so",
-        features: &[],
+        file: "libgputrail_inject",
         variable: "GPUTRAIL_LIBRARY",
     },
     Library {
         package: "gputrail-symbols",
-        file: "libgputrail_symbols.so",
-        features: &["--features", "reader"],
+        file: "libgputrail_symbols",
         variable: "GPUTRAIL_SYMBOLS",
     },
 ];
 
 fn main() {
-    let here = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
-    let root = here.join("../..");
-    let watched = [
-        "tools/inject",
-        "tools/symbols",
-        "include",
-        "src",
-        "schemas",
-        "Cargo.toml",
-        "Cargo.lock",
-    ];
-    for path in watched
-        .map(|path| root.join(path))
-        .iter()
-        .filter(|path| path.exists())
-    {
-        println!("cargo::rerun-if-changed={}", path.display());
-    }
     println!("cargo::rerun-if-changed=build.rs");
-
-    let files = if variable("CARGO_CFG_TARGET_OS") == "linux" {
-        if !root.join("tools/inject/Cargo.toml").exists() {
-            fail(&format!(
-                "{} is not there: the command is built from the whole source tree, since it carries \
-                 the library that lies in tools/inject",
-                root.join("tools/inject").display()
-            ));
-        }
-        std::thread::scope(|scope| {
-            let builds = LIBRARIES
-                .each_ref()
-                .map(|library| scope.spawn(|| build(&root, library)));
-            builds.map(|build| build.join().expect("a build that ends"))
-        })
-    } else {
-        // Programs cannot be recorded on this system: the command carries no bytes.
-        let empty = PathBuf::from(variable("OUT_DIR")).join("no-library");
-        std::fs::write(&empty, []).expect("OUT_DIR can be written");
-        [empty.clone(), empty]
-    };
-    for (library, file) in LIBRARIES.iter().zip(files) {
+    for library in &LIBRARIES {
+        let file = if variable("CARGO_CFG_TARGET_OS") != "linux" {
+            // Programs cannot be recorded on this system: the command carries no bytes.
+            let empty = PathBuf::from(variable("OUT_DIR")).join("no-library");
+            std::fs::write(&empty, []).expect("OUT_DIR can be written");
+            empty
+        } else if variable("TARGET") == variable("HOST") {
+            built(library)
+        } else {
+            build(library)
+        };
+        println!("cargo::rerun-if-changed={}", file.display());
         println!("cargo::rustc-env={}={}", library.variable, file.display());
         // The hash is part of the library's name in the cache.
         let mut id = DefaultHasher::new();
-        id.write(&std::fs::read(&file).expect("the library was just built"));
-        println!(
-            "cargo::rustc-env={}_ID={:016x}",
-            library.variable,
-            id.finish()
-        );
+        id.write(&std::fs::read(&file).expect("the library was found"));
+        println!("cargo::rustc-env={}_ID={:016x}", library.variable, id.finish());
     }
 }
 
-fn build(root: &Path, library: &Library) -> PathBuf {
+/// The file that cargo has made of this build-dependency: it lies where the libraries that this script is linked with do.
+fn built(library: &Library) -> PathBuf {
+    let script = env::current_exe().expect("the path of this script");
+    // PROFILE/build/gputrail-HASH/build-script-build
+    let profile = script.ancestors().nth(3).expect("a folder of the profile");
+    let folder = profile.join("deps");
+    let is_the_library = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let rest = name.strip_prefix(library.file).and_then(|rest| rest.strip_suffix(".so"));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let files = files.map(|file| file.path()).filter(is_the_library);
+    let newest = files.max_by_key(|path| path.metadata().and_then(|data| data.modified()).ok());
+    newest.unwrap_or_else(|| {
+        fail(&format!(
+            "{}/{}.so is not there: cargo made no shared library of {} (musl needs \
+             RUSTFLAGS=-Ctarget-feature=-crt-static)",
+            folder.display(),
+            library.file,
+            library.package
+        ))
+    })
+}
+
+/// Builds the library for the processor that the command is built for.
+fn build(library: &Library) -> PathBuf {
     let package = library.package;
     let target = variable("TARGET");
-    // Each has its own target directory, which the cargo that builds it locks.
-    let target_directory = PathBuf::from(variable("OUT_DIR")).join(package);
-    let release = variable("PROFILE") == "release";
-    let mut cargo = vec!["rustc", "--package", package, "--target", &target];
-    cargo.extend(["--lib", "--crate-type", "cdylib"]);
-    cargo.extend(library.features);
-    if release {
-        cargo.push("--release");
-    }
-    if root.join("Cargo.lock").exists() {
-        cargo.push("--locked");
-    }
-    // The outer build has nearly always fetched what is needed: an offline build is tried first, so that no request
-    // goes to the network during an offline outer build.
-    let attempt = |offline: &[&str]| {
-        let mut command = Command::new(variable("CARGO"));
-        command.current_dir(root).args(&cargo).args(offline);
-        command.arg("--target-dir").arg(&target_directory);
-        for (name, _) in env::vars_os() {
-            if name.to_str().is_some_and(confuses) {
-                command.env_remove(name);
-            }
-        }
-        // The bytes are part of the command, which writes them out: they contain only what is loaded.
-        command.env("CARGO_PROFILE_RELEASE_STRIP", "true");
-        command.env("CARGO_PROFILE_RELEASE_DEBUG", "0");
-        match command.output() {
-            Ok(output) => output,
-            Err(error) => fail(&format!("cannot start {}: {error}", variable("CARGO"))),
-        }
-    };
-    let mut output = attempt(&["--offline"]);
-    if !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("--offline") {
-        output = attempt(&[]);
-    }
-    if !output.status.success() {
-        eprint!("{}", String::from_utf8_lossy(&output.stderr));
+    let root = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
+    if !root.join("src/inject/Cargo.toml").exists() {
         fail(&format!(
-            "building {package}, a library that the command carries, failed ({}); what cargo said \
-             stands above, and `cargo build -p {package}` shows it alone",
-            output.status
+            "the library of {package} for {target} can only be built from the whole source tree: clone the repository"
         ));
     }
-    let file = target_directory
-        .join(&target)
-        .join(if release { "release" } else { "debug" })
-        .join(library.file);
+    for watched in ["src", "Cargo.toml", "Cargo.lock"] {
+        println!("cargo::rerun-if-changed={}", root.join(watched).display());
+    }
+    // A directory of its own, since the outer cargo has locked its own one.
+    let target_directory = PathBuf::from(variable("OUT_DIR")).join(package);
+    let profile = profile();
+    let mut command = Command::new(variable("CARGO"));
+    command.current_dir(&root).args(["build", "--package", package, "--locked"]);
+    command.args(["--target", &target, "--profile", &profile]);
+    command.arg("--target-dir").arg(&target_directory);
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(confuses) {
+            command.env_remove(name);
+        }
+    }
+    match command.status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => fail(&format!(
+            "building {package} for {target}, a library that the command carries, failed ({status}); \
+             `cargo build -p {package} --target {target}` shows it alone"
+        )),
+        Err(error) => fail(&format!("cannot start {}: {error}", variable("CARGO"))),
+    }
+    let folder = if profile == "dev" { "debug" } else { &profile };
+    let folder = target_directory.join(&target).join(folder);
+    let file = folder.join(format!("{}.so", library.file));
     if !file.exists() {
         fail(&format!(
-            "no {} was made: the target {target} makes no shared libraries (musl needs \
-             RUSTFLAGS=-Ctarget-feature=-crt-static)",
+            "no {} was made: the target {target} makes no shared libraries",
             file.display()
         ));
     }
     file
+}
+
+/// The name of the profile: that of the folder which has the outputs of this build.
+fn profile() -> String {
+    let out = PathBuf::from(variable("OUT_DIR"));
+    let folder = out.ancestors().nth(3).and_then(Path::file_name);
+    match folder.expect("a folder of the profile").to_string_lossy() {
+        name if name == "debug" => "dev".to_owned(),
+        name => name.into_owned(),
+    }
 }
 
 /// Whether a variable that cargo set for this script would change what the inner cargo does.

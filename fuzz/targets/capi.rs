@@ -1,7 +1,7 @@
 //! The structures of the C API, of any size and with any contents, and batches of any bytes.
 #![no_main]
 
-use gputrail::tool::c::*;
+use gputrail_inject::c::*;
 use gputrail_record::Header;
 use libfuzzer_sys::arbitrary::Unstructured;
 use libfuzzer_sys::fuzz_target;

@@ -5,7 +5,7 @@
 use crate::cache::{self, Cached};
 use crate::private_dir::{self, Lock};
 use anyhow::{Context, Result, bail};
-use gputrail_sources::{self as sources, markers, opencl};
+use gputrail_sources::{markers, opencl};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use std::ffi::OsStr;
 use std::fs::File;

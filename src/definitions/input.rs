@@ -17,7 +17,6 @@
 //! ```
 
 use gputrail_counters::{KernelSelection, NumberRange};
-use std::fmt;
 
 /// The contents of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -12,12 +12,12 @@ use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// The files of `src/record` and `src/tool/c`, in the order in which the header has them.
-const RECORDS: &str = "mod ids kind api annotation work child graph memory synchronization overhead device_state loss marker sample instruction counter reason clock names agent_attribute link";
+/// The files of `src/record` and `src/inject/c`, in the order in which the header has them.
+const RECORDS: &str = "lib ids kind api annotation work child graph memory synchronization overhead device_state loss marker sample instruction counter reason clock names agent_attribute link";
 const API: &str = "objects library status log attributes time kinds names buffer memory threads context callback arguments \
                    timeline tools markers external flight sampling counting metric counter_group counter_set counter_pool counter_sessions unified_memory simulation";
 /// Further files with constants of the API.
-const CONSTANTS: &str = "tool/c/mod buffer/mod collect/context/attributes collect/switchboard/callback collect/sampling/configuration";
+const CONSTANTS: &str = "inject/c/mod buffer/lib collect/context/attributes collect/switchboard/callback collect/sampling/configuration";
 /// Constants of the sources that the header has.
 const LIMITS: [&str; 2] = ["GPUTRAIL_API_VERSION", "MAX_ARGUMENTS"];
 
@@ -88,8 +88,8 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
     let mut sources = Sources::default();
     let parsed = [
         files("record", RECORDS),
-        files("tool/c", API),
-        files("tool", "joined"),
+        files("inject/c", API),
+        files("inject", "joined"),
     ]
     .concat();
     for file in parsed.iter().chain(&files("", CONSTANTS)) {
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn tools_in_rust_can_do_all_that_tools_in_c_can_do() {
-        let folder = std::fs::read_dir(repository().join("src/tool/rust")).unwrap();
+        let folder = std::fs::read_dir(repository().join("src/tool")).unwrap();
         let files = folder.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
         let rust: String = files.collect();
         let missing: Vec<String> = functions()

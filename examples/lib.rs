@@ -1,0 +1,1 @@
+//! Tools in Rust that people use: see the examples of this package.
