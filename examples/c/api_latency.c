@@ -1,11 +1,10 @@
 /* How long the program's calls took, by function: percentiles, when the program ends.
  *
- *   cc -std=c99 -Wall -Wextra -pedantic -shared -fPIC -I. -o libapi_latency.so api_latency.c -L. -l:libgputrail.so.0
+ *   cc -std=c99 -Wall -Wextra -pedantic -shared -fPIC -o libapi_latency.so api_latency.c $(pkg-config --cflags --libs gputrail)
  *   gputrail record --tool ./libapi_latency.so -- PROGRAM
  */
 #include "gputrail.h"
 #include <stdio.h>
-#include <string.h>
 
 /* Eight buckets to each power of two: a percentile is off by at most an eighth. */
 enum { FUNCTIONS = 1024, BUCKETS = 64 * 8 };
@@ -51,11 +50,9 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
 
 static gputrail_status initialise(gputrail_tool tool, void *user_data) {
     static const gputrail_kind kind = GPUTRAIL_KIND_API;
-    gputrail_selection selection;
+    gputrail_selection selection = GPUTRAIL_SELECTION_INIT;
     gputrail_status status;
     (void)tool;
-    memset(&selection, 0, sizeof selection);
-    selection.size = sizeof selection;
     selection.kinds = &kind;
     selection.kind_count = 1;
     if ((status = gputrail_context_create(&context)) != GPUTRAIL_OK) return status;
@@ -92,10 +89,8 @@ static void finalise(void *user_data) {
 }
 
 const gputrail_tool_description *gputrail_tool_configure(const gputrail_tool_host *host) {
-    static gputrail_tool_description description;
+    static gputrail_tool_description description = GPUTRAIL_TOOL_DESCRIPTION_INIT;
     (void)host;
-    description.size = sizeof description;
-    description.api_version = GPUTRAIL_API_VERSION;
     description.name = "api-latency";
     description.initialise = initialise;
     description.finalise = finalise;

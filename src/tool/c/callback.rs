@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 pub struct CallbackData {
     /// Size of this structure.
     pub size: usize,
-    /// The operation that is reported.
+    /// The operation that is reported: `gputrail_operation_code` makes its constant of it.
     pub operation: Operation,
     /// The moment: `GPUTRAIL_PHASE_ENTER` or another of them.
     pub phase: u32,
@@ -40,7 +40,8 @@ pub struct CallbackData {
     pub has_return_code: u32,
     /// How many arguments the call has: see `gputrail_callback_argument`.
     pub arguments: u32,
-    /// The record of the work, the wait or the object that is reported, or null.
+    /// The record of the work, the wait or the object that is reported, or null. Its structure is in the comment of the
+    /// operation's constant: of `GPUTRAIL_RESOURCE_AGENT_KNOWN` a `gputrail_record_agent`.
     pub record: *const Header,
     /// The subscriber's own word: 0 at enter, at exit the value that it left here at enter, at a completion the value
     /// that it left at the exit of the enqueue.
@@ -57,7 +58,8 @@ pub struct CallbackData {
     pub code_bytes: usize,
     /// The external id of the call or the work, as records in buffers of the subscriber's context carry it; 0 for none.
     pub external: ExternalId,
-    /// Of a kernel that runs in several passes for its counters (the operation `kernel replay` of `GPUTRAIL_DOMAIN_KERNEL_DISPATCH`): the passes that have run.
+    /// Of a kernel that runs in several passes for its counters (`GPUTRAIL_KERNEL_DISPATCH_REPLAY`): the passes that have
+    /// run.
     pub passes_done: u32,
     /// All of its passes.
     pub passes: u32,

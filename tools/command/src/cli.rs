@@ -168,7 +168,7 @@ pub const LIBRARY_EXAMPLES: &str = "\
 Examples:
   eval \"$(gputrail library /tmp/libgputrail.so)\" && ./program && gputrail convert gputrail-*.gputrail -o run.pftrace
   gputrail library ./libgputrail.so --capture '/results/%h-%p.gputrail'
-  gputrail library ./libgputrail.so --header ./gputrail.h     for tools in C, see docs/guide.md
+  gputrail library ./gputrail     for tools in C and C++, see docs/guide.md
 
 The library alone records, without a parent: the variables that are printed are all that a container or
 a job launcher has to pass on. Unlike under `gputrail record`, what a killed program had not yet
@@ -954,7 +954,8 @@ pub struct RunDemo {
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = LIBRARY_EXAMPLES)]
 pub struct Library {
-    /// The file to write; an older file is replaced
+    /// The file to write; an older file is replaced. A folder, or a name without .so, gets what tools are built from: headers,
+    /// libgputrail.so, and files for pkg-config and CMake
     #[arg(value_name = "PATH")]
     pub path: PathBuf,
 
@@ -962,7 +963,7 @@ pub struct Library {
     #[arg(long, value_name = "OUT", default_value = "gputrail-%p.gputrail")]
     pub capture: OsString,
 
-    /// Write the C header of this version, too, and beside it gputrail.hpp, for ranges in C++
+    /// Write the C header of this version, too, and beside it gputrail.hpp, for C++
     #[arg(long, value_name = "HEADER")]
     pub header: Option<PathBuf>,
 }

@@ -11,6 +11,7 @@ mod control;
 mod convert;
 mod counters;
 mod demo;
+mod development;
 mod figures;
 mod flight;
 mod hotspots;

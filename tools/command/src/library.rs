@@ -3,6 +3,7 @@
 //! or from a directory where they are written for one recording.
 
 use crate::cache::{self, Cached};
+use crate::development;
 use crate::private_dir::{self, Lock};
 use anyhow::{Context, Result, bail};
 use gputrail::source::{self, markers, opencl};
@@ -22,10 +23,10 @@ const SYMBOLS_FILE_NAME: &str = "libgputrail-symbols.so.0";
 /// Begins the names of the private directories.
 const PREFIX: &str = "gputrail-";
 /// The header of the C API of the injected library, and its name.
-const HEADER: &str = include_str!("../../../include/gputrail.h");
-const HEADER_NAME: &str = "gputrail.h";
+pub const HEADER: &str = include_str!("../../../include/gputrail.h");
+pub const HEADER_NAME: &str = "gputrail.h";
 /// The header for C++, which includes that one.
-const CPP_HEADER: &str = include_str!("../../../include/gputrail.hpp");
+pub const CPP_HEADER: &str = include_str!("../../../include/gputrail.hpp");
 /// Maximum length of a parent directory's name: a socket's path has 107 bytes, and our part of it takes up to 48.
 const LONGEST_PARENT: usize = 107 - 48;
 
@@ -171,7 +172,8 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// `gputrail library`: writes the injected library to `path`, the reader of source lines beside it, and the headers of
-/// the C API to `header` and of C++ beside it, and prints the variables that make the library record.
+/// the C API to `header` and of C++ beside it, and prints the variables that make the library record. A `path` that is a
+/// folder gets all that tools are built from.
 pub fn write_out(
     carried: Carried,
     path: &Path,
@@ -188,6 +190,7 @@ pub fn write_out(
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
     }
+    let is_folder = development::is_folder(path);
     let path = std::path::absolute(path)?;
     if !opencl::can_name(&path) {
         bail!(
@@ -196,6 +199,11 @@ pub fn write_out(
             opencl::LAYERS_VARIABLE
         );
     }
+    let path = if is_folder {
+        development::write(&path)?
+    } else {
+        path
+    };
     let parent = path
         .parent()
         .with_context(|| format!("{}: is not a file name", path.display()))?;
