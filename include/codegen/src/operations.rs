@@ -28,16 +28,17 @@ Constants are part of the ABI: each keeps its value in all later versions, and n
 operation that the library in the process does not know has no gputrail_operation_name; of one that is newer than this header,
 the name is all there is. Numbers of CUDA's functions are those of CUPTI's callbacks, and hold for all versions of CUDA; their
 names in records and callbacks may differ between versions of CUDA. What is reported of operations that are no functions is in
-the comments: phases, and the structure that the record of gputrail_callback is (null where none is named).
+the comments: phases, and the structure that the record of gputrail_callback is. It is null where none is named, and at the
+exit of what was not carried out since its call failed.
 ";
 
 /// The page before the tables.
 const PAGE: &str = "\
 # Operations
 
-What callbacks report, and what selections name: the functions of APIs, and events inside of their calls. In C an operation
-is a constant, `GPUTRAIL_DOMAIN_OPERATION`; Rust has the events as constants of `gputrail::collect::operations`, and finds
-functions by their names (`gputrail::tool::operation_by_name`).
+What callbacks report, and what selections name: the functions of APIs, and events inside of their calls. In C and C++ an
+operation is a constant, `GPUTRAIL_DOMAIN_OPERATION`. Rust has the events as constants of `gputrail::tool::events`, and finds
+functions by their names (`gputrail::tool::operation`).
 
 ```c
 static const gputrail_operation operations[] = {
@@ -79,8 +80,8 @@ The functions of OpenCL and its extensions are `GPUTRAIL_OPENCL_clFinish` and so
 
 In the tables, the phases are those of `callback->phase` (`GPUTRAIL_PHASE_ENTER` and so on), and the record is the structure that
 `callback->record` leads to: `gputrail_record_agent`, say, is `agent` here. An enter and its exit have the same structure: at
-the enter, what is not known yet is 0. `callback->record` is null where the table names none, and where the record has been
-dropped. CUDA's waits are reported as INSTANT, once they have ended.
+the enter, what is not known yet is 0. `callback->record` is null where the table names none, and at the exit of what was not
+carried out since its call failed, of which `return_code` is the status. CUDA's waits are reported as INSTANT, once they have ended.
 ";
 
 /// A domain with its operations.
@@ -148,6 +149,8 @@ pub fn domains(sources: &Sources, names: &Names) -> Answer<Vec<Domain>> {
             });
         }
     }
+    // The long lists of functions come last.
+    domains.sort_by_key(Domain::has_functions);
     Ok(domains)
 }
 

@@ -231,10 +231,10 @@ pub type SupplyFunction = Option<
 >;
 
 /// Requests external ids from `supply` while the context is started: for each call of the operations at its enter, and
-/// for kernels, copies, fills, allocations and frees (the operations `kernel enqueue` of `GPUTRAIL_DOMAIN_KERNEL_DISPATCH` and
-/// so on) at theirs, on the thread that makes the call. A null `operations` with a count of 0 selects all of these. The id of a call stands in its
-/// record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last; an id that
-/// is supplied for the work itself replaces it there (rocprofiler-sdk:
+/// for kernels, copies, fills, allocations and frees (`GPUTRAIL_KERNEL_DISPATCH_ENQUEUE` and so on) at theirs, on the
+/// thread that makes the call. A null `operations` with a count of 0 selects all of these. The id of a call stands in
+/// its record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last; an id
+/// that is supplied for the work itself replaces it there (rocprofiler-sdk:
 /// `rocprofiler_configure_external_correlation_id_request_service`).
 ///
 /// The ids are for the buffers, samples and callbacks of `context`: each tool gets its own. Contexts that neither push nor

@@ -85,6 +85,13 @@ pub use threads::{CallbackThread, InternalThreadWatch};
 pub use timeline::{Timeline, Work};
 pub use unified_memory::configure_unified_memory;
 
+/// The operations that are no functions: what happens inside of calls.
+pub mod events {
+    pub use crate::collect::operations::{
+        kernel_dispatch, memory_allocation, memory_copy, resource, synchronization,
+    };
+}
+
 use crate::tool::c::{GPUTRAIL_API_VERSION, ToolDescription};
 use core::ffi::{CStr, c_void};
 use functions::act;

@@ -19,7 +19,7 @@ includedir=${prefix}/include
 
 Name: gputrail
 Description: Activity records and callbacks of what a program does on GPUs, for tools
-Version: VERSION
+Version: @VERSION@
 Libs: -L${libdir} -lgputrail
 Cflags: -I${includedir}
 ";
@@ -33,15 +33,15 @@ endif()
 get_filename_component(_gputrail_prefix \"${CMAKE_CURRENT_LIST_DIR}/../../..\" ABSOLUTE)
 add_library(gputrail::gputrail SHARED IMPORTED)
 set_target_properties(gputrail::gputrail PROPERTIES
-  IMPORTED_LOCATION \"${_gputrail_prefix}/lib/FILE_NAME\"
-  IMPORTED_SONAME FILE_NAME
+  IMPORTED_LOCATION \"${_gputrail_prefix}/lib/@LIBRARY@\"
+  IMPORTED_SONAME @LIBRARY@
   INTERFACE_INCLUDE_DIRECTORIES \"${_gputrail_prefix}/include\")
 unset(_gputrail_prefix)
 ";
 
 /// Tells CMake whether this version will do. Later versions have all that earlier ones had.
 const CMAKE_VERSION: &str = "\
-set(PACKAGE_VERSION VERSION)
+set(PACKAGE_VERSION @VERSION@)
 if(PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
   set(PACKAGE_VERSION_COMPATIBLE FALSE)
 else()
@@ -61,28 +61,21 @@ pub fn is_folder(path: &Path) -> bool {
 /// Writes everything but the library into `folder`, and returns the path for the library.
 pub fn write(folder: &Path) -> Result<PathBuf> {
     let cannot_write = |path: &Path| format!("cannot write {}", path.display());
-    let of_version = |text: &str| {
-        let text = text.replace(
-            "VERSION VERSION",
-            concat!("VERSION ", env!("CARGO_PKG_VERSION")),
-        );
-        text.replace(
-            "Version: VERSION",
-            concat!("Version: ", env!("CARGO_PKG_VERSION")),
-        )
-        .replace("FILE_NAME", FILE_NAME)
+    let filled = |text: &str| {
+        text.replace("@VERSION@", env!("CARGO_PKG_VERSION"))
+            .replace("@LIBRARY@", FILE_NAME)
     };
     let files = [
         (format!("include/{HEADER_NAME}"), HEADER.to_owned()),
         ("include/gputrail.hpp".into(), CPP_HEADER.to_owned()),
-        ("lib/pkgconfig/gputrail.pc".into(), of_version(PKG_CONFIG)),
+        ("lib/pkgconfig/gputrail.pc".into(), filled(PKG_CONFIG)),
         (
             "lib/cmake/gputrail/gputrail-config.cmake".into(),
-            of_version(CMAKE),
+            filled(CMAKE),
         ),
         (
             "lib/cmake/gputrail/gputrail-config-version.cmake".into(),
-            of_version(CMAKE_VERSION),
+            filled(CMAKE_VERSION),
         ),
     ];
     for (name, text) in files {

@@ -58,7 +58,7 @@ pub fn built(options: &[&str], file: &str) -> String {
 }
 
 /// Records a program of `tests/programs` with tools.
-fn with_tools(dir: &TestDir, tools: &[&str], program: &str, arguments: &[&str]) -> Ended {
+pub fn with_tools(dir: &TestDir, tools: &[&str], program: &str, arguments: &[&str]) -> Ended {
     let program = dir.program(program);
     let options: Vec<&str> = tools
         .iter()
@@ -70,7 +70,7 @@ fn with_tools(dir: &TestDir, tools: &[&str], program: &str, arguments: &[&str]) 
 
 /// The line of `text` that begins with `start`.
 #[track_caller]
-fn line<'a>(text: &'a str, start: &str) -> &'a str {
+pub fn line<'a>(text: &'a str, start: &str) -> &'a str {
     let found = text.lines().find(|line| line.starts_with(start));
     found.unwrap_or_else(|| panic!("no line begins with {start}:\n{text}"))
 }
