@@ -3991,10 +3991,10 @@ gputrail_status gputrail_external_name(gputrail_external_kind kind,
 
 /*
  * Requests external ids from supply while the context is started: for each call of the operations at its enter, and
- * for kernels, copies, fills, allocations and frees (the operations kernel enqueue of GPUTRAIL_DOMAIN_KERNEL_DISPATCH and
- * so on) at theirs, on the thread that makes the call. A null operations with a count of 0 selects all of these. The id of a call stands in its
- * record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last; an id that
- * is supplied for the work itself replaces it there (rocprofiler-sdk:
+ * for kernels, copies, fills, allocations and frees (GPUTRAIL_KERNEL_DISPATCH_ENQUEUE and so on) at theirs, on the
+ * thread that makes the call. A null operations with a count of 0 selects all of these. The id of a call stands in
+ * its record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last; an id
+ * that is supplied for the work itself replaces it there (rocprofiler-sdk:
  * rocprofiler_configure_external_correlation_id_request_service).
  *
  * The ids are for the buffers, samples and callbacks of context: each tool gets its own. Contexts that neither push nor
@@ -4689,7 +4689,8 @@ gputrail_status gputrail_simulation_run(const struct gputrail_simulation_options
  * operation that the library in the process does not know has no gputrail_operation_name; of one that is newer than this header,
  * the name is all there is. Numbers of CUDA's functions are those of CUPTI's callbacks, and hold for all versions of CUDA; their
  * names in records and callbacks may differ between versions of CUDA. What is reported of operations that are no functions is in
- * the comments: phases, and the structure that the record of gputrail_callback is (null where none is named).
+ * the comments: phases, and the structure that the record of gputrail_callback is. It is null where none is named, and at the
+ * exit of what was not carried out since its call failed.
  */
 
 #define GPUTRAIL_OPERATION_INIT(code) {(gputrail_domain)((code) >> 16), (uint16_t)((code) & 0xffff)}
@@ -4706,6 +4707,86 @@ static inline gputrail_operation gputrail_operation_of(uint32_t code) {
 static inline uint32_t gputrail_operation_code(gputrail_operation operation) {
     return (uint32_t)operation.domain << 16 | operation.number;
 }
+
+/*
+ * Objects that come and go (CUPTI: CUPTI_CB_DOMAIN_RESOURCE; rocprofiler-sdk: code object and runtime
+ * initialization tracing).
+ */
+enum {
+    GPUTRAIL_RESOURCE_RUNTIME_INITIALIZED = 0x80001, /* The runtime has been initialized: delivered in the program's first call that is observed. INSTANT. */
+    GPUTRAIL_RESOURCE_CONTEXT_CREATED = 0x80002, /* A context was created. INSTANT: gputrail_record_context. */
+    GPUTRAIL_RESOURCE_CONTEXT_DESTROYED = 0x80003, /* A context is going to be destroyed: the program gives up its last reference. INSTANT: gputrail_record_context. */
+    GPUTRAIL_RESOURCE_QUEUE_CREATED = 0x80004, /* A queue was created. INSTANT: gputrail_record_queue. */
+    GPUTRAIL_RESOURCE_QUEUE_DESTROYED = 0x80005, /* A queue is going to be destroyed. INSTANT: gputrail_record_queue. */
+    GPUTRAIL_RESOURCE_MODULE_LOADED = 0x80006, /* A module or program was made. INSTANT: gputrail_record_module. */
+    GPUTRAIL_RESOURCE_MODULE_UNLOADED = 0x80007, /* A module or program is going away. INSTANT: gputrail_record_module. */
+    GPUTRAIL_RESOURCE_CODE_OBJECT_LOADED = 0x80008, /* A module has got machine code for an agent. INSTANT: gputrail_record_code_object. */
+    GPUTRAIL_RESOURCE_CODE_OBJECT_UNLOADED = 0x80009, /* Machine code is going away, or is going to be replaced by a new build. INSTANT: gputrail_record_code_object. */
+    GPUTRAIL_RESOURCE_KERNEL_SYMBOL_REGISTERED = 0x8000a, /* A kernel can be launched. INSTANT: gputrail_record_kernel_symbol. */
+    GPUTRAIL_RESOURCE_KERNEL_SYMBOL_UNREGISTERED = 0x8000b, /* A kernel is going away. INSTANT: gputrail_record_kernel_symbol. */
+    GPUTRAIL_RESOURCE_STREAM_CREATED = 0x8000c, /* A stream was created. INSTANT: gputrail_record_stream. */
+    GPUTRAIL_RESOURCE_STREAM_DESTROYED = 0x8000d, /* A stream is going to be destroyed. INSTANT: gputrail_record_stream. */
+    GPUTRAIL_RESOURCE_AGENT_KNOWN = 0x8000e, /* An agent is known from now on, and can be sampled if it is able to: told when the first context on it is created, before that context is told. INSTANT: gputrail_record_agent. */
+    GPUTRAIL_RESOURCE_GRAPH_CREATED = 0x8000f, /* A graph was created. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_DESTROYED = 0x80010, /* A graph is going to be destroyed. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_CLONED = 0x80011, /* A graph was cloned. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_NODE_CREATED = 0x80012, /* A node was added to a graph. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_NODE_DESTROYED = 0x80013, /* A node of a graph is going to be removed. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_NODE_CLONED = 0x80014, /* A node was cloned with its graph. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_DEPENDENCY_CREATED = 0x80015, /* A node of a graph waits for another one from now on. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_DEPENDENCY_DESTROYED = 0x80016, /* A node of a graph will no longer wait for another one. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_INSTANTIATED = 0x80017, /* An executable graph was made of a graph. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_EXECUTABLE_DESTROYED = 0x80018, /* An executable graph is going to be destroyed. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_LAUNCHED = 0x80019, /* An executable graph was put into a queue. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_MODULE_PROFILED = 0x8001a /* A kernel of a module is enqueued for the first time while kernels are sampled or counted: told before its enqueue (CUPTI: CUPTI_CBID_RESOURCE_MODULE_PROFILED). INSTANT: gputrail_record_module. */
+};
+
+/* Kernels. */
+enum {
+    GPUTRAIL_KERNEL_DISPATCH_ENQUEUE = 0x90001, /* A kernel is put into a queue. ENTER, EXIT: gputrail_record_kernel_dispatch. */
+    GPUTRAIL_KERNEL_DISPATCH_COMPLETE = 0x90002, /* The work has completed, or will not. COMPLETE: gputrail_record_completion. */
+    GPUTRAIL_KERNEL_DISPATCH_REPLAY = 0x90003 /* A pass of a kernel has run, which runs once for each pass that its counters need: told within the enqueue of the kernel (CUPTI: cuptiKernelReplaySubscribeUpdate). INSTANT. */
+};
+
+/* Copies and fills. */
+enum {
+    GPUTRAIL_MEMORY_COPY_COPY_ENQUEUE = 0xa0001, /* A copy, map or migration is put into a queue. ENTER, EXIT: gputrail_record_memory_copy. */
+    GPUTRAIL_MEMORY_COPY_COPY_COMPLETE = 0xa0002, /* The work has completed, or will not. COMPLETE: gputrail_record_completion. */
+    GPUTRAIL_MEMORY_COPY_FILL_ENQUEUE = 0xa0003, /* A fill is put into a queue. ENTER, EXIT: gputrail_record_memory_set. */
+    GPUTRAIL_MEMORY_COPY_FILL_COMPLETE = 0xa0004 /* The work has completed, or will not. COMPLETE: gputrail_record_completion. */
+};
+
+/* Memory. */
+enum {
+    GPUTRAIL_MEMORY_ALLOCATION_ALLOCATE = 0xb0001, /* Memory is allocated. At enter, its address is not known, and its size only where the call names it. ENTER, EXIT: gputrail_record_allocation. */
+    GPUTRAIL_MEMORY_ALLOCATION_FREE = 0xb0002 /* Memory is freed: at enter it is still there. ENTER, EXIT: gputrail_record_allocation. */
+};
+
+/* Waits: numbers as in gputrail_synchronization_type. */
+enum {
+    GPUTRAIL_SYNCHRONIZATION_EVENT_SYNCHRONIZE = 0xc0001, /* The host waits for events. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_STREAM_WAIT_EVENT = 0xc0002, /* A queue is made to wait for events. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_STREAM_SYNCHRONIZE = 0xc0003, /* The host waits for a queue; also in calls that wait for what they enqueue. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_CONTEXT_SYNCHRONIZE = 0xc0004, /* The host waits for everything in a context. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_BARRIER = 0xc0010, /* A barrier is put into a queue. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_MARKER = 0xc0011, /* A marker is put into a queue. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_SEMAPHORE = 0xc0012, /* Semaphores are waited for or signalled by a queue. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_COMPLETE = 0xc0020 /* A barrier, marker or semaphore operation has completed. COMPLETE: gputrail_record_completion. */
+};
+
+/* Markers and ranges made by the program. */
+enum {
+    GPUTRAIL_MARKER_INSTANT = 0xd0001, /* A moment. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_PUSH = 0xd0002, /* Begins a range of the thread, nested in its open ranges. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_POP = 0xd0003, /* Ends the innermost range of the thread. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_START = 0xd0004, /* Begins a range that may overlap others and end on another thread. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_END = 0xd0005, /* Ends such a range. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_EXTERNAL_PUSH = 0xd0006, /* Pushes an external id on the thread. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_EXTERNAL_POP = 0xd0007, /* Pops an external id. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_COUNTER = 0xd0008, /* A sample of a counter. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_FIELD = 0xd0009, /* A named value of the next marker of the thread. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_RESOURCE = 0xd000a /* Names an object of a runtime or of the system. INSTANT: gputrail_record_marker. */
+};
 
 /* OpenCL. */
 enum {
@@ -6284,86 +6365,6 @@ enum {
     GPUTRAIL_CUDA_RUNTIME_cudaStreamBeginRecaptureToGraph = 0x40232,
     GPUTRAIL_CUDA_RUNTIME_cudaStreamBeginRecaptureToGraph_ptsz = 0x40233,
     GPUTRAIL_CUDA_RUNTIME_cudaMemGetLocationInfo = 0x40235
-};
-
-/*
- * Objects that come and go (CUPTI: CUPTI_CB_DOMAIN_RESOURCE; rocprofiler-sdk: code object and runtime
- * initialization tracing).
- */
-enum {
-    GPUTRAIL_RESOURCE_RUNTIME_INITIALIZED = 0x80001, /* The runtime has been initialized: delivered in the program's first call that is observed. INSTANT. */
-    GPUTRAIL_RESOURCE_CONTEXT_CREATED = 0x80002, /* A context was created. INSTANT: gputrail_record_context. */
-    GPUTRAIL_RESOURCE_CONTEXT_DESTROYED = 0x80003, /* A context is going to be destroyed: the program gives up its last reference. INSTANT: gputrail_record_context. */
-    GPUTRAIL_RESOURCE_QUEUE_CREATED = 0x80004, /* A queue was created. INSTANT: gputrail_record_queue. */
-    GPUTRAIL_RESOURCE_QUEUE_DESTROYED = 0x80005, /* A queue is going to be destroyed. INSTANT: gputrail_record_queue. */
-    GPUTRAIL_RESOURCE_MODULE_LOADED = 0x80006, /* A module or program was made. INSTANT: gputrail_record_module. */
-    GPUTRAIL_RESOURCE_MODULE_UNLOADED = 0x80007, /* A module or program is going away. INSTANT: gputrail_record_module. */
-    GPUTRAIL_RESOURCE_CODE_OBJECT_LOADED = 0x80008, /* A module has got machine code for an agent. INSTANT: gputrail_record_code_object. */
-    GPUTRAIL_RESOURCE_CODE_OBJECT_UNLOADED = 0x80009, /* Machine code is going away, or is going to be replaced by a new build. INSTANT: gputrail_record_code_object. */
-    GPUTRAIL_RESOURCE_KERNEL_SYMBOL_REGISTERED = 0x8000a, /* A kernel can be launched. INSTANT: gputrail_record_kernel_symbol. */
-    GPUTRAIL_RESOURCE_KERNEL_SYMBOL_UNREGISTERED = 0x8000b, /* A kernel is going away. INSTANT: gputrail_record_kernel_symbol. */
-    GPUTRAIL_RESOURCE_STREAM_CREATED = 0x8000c, /* A stream was created. INSTANT: gputrail_record_stream. */
-    GPUTRAIL_RESOURCE_STREAM_DESTROYED = 0x8000d, /* A stream is going to be destroyed. INSTANT: gputrail_record_stream. */
-    GPUTRAIL_RESOURCE_AGENT_KNOWN = 0x8000e, /* An agent is known from now on, and can be sampled if it is able to: told when the first context on it is created, before that context is told. INSTANT: gputrail_record_agent. */
-    GPUTRAIL_RESOURCE_GRAPH_CREATED = 0x8000f, /* A graph was created. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_DESTROYED = 0x80010, /* A graph is going to be destroyed. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_CLONED = 0x80011, /* A graph was cloned. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_NODE_CREATED = 0x80012, /* A node was added to a graph. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_NODE_DESTROYED = 0x80013, /* A node of a graph is going to be removed. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_NODE_CLONED = 0x80014, /* A node was cloned with its graph. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_DEPENDENCY_CREATED = 0x80015, /* A node of a graph waits for another one from now on. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_DEPENDENCY_DESTROYED = 0x80016, /* A node of a graph will no longer wait for another one. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_INSTANTIATED = 0x80017, /* An executable graph was made of a graph. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_EXECUTABLE_DESTROYED = 0x80018, /* An executable graph is going to be destroyed. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_LAUNCHED = 0x80019, /* An executable graph was put into a queue. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_MODULE_PROFILED = 0x8001a /* A kernel of a module is enqueued for the first time while kernels are sampled or counted: told before its enqueue (CUPTI: CUPTI_CBID_RESOURCE_MODULE_PROFILED). INSTANT: gputrail_record_module. */
-};
-
-/* Kernels. */
-enum {
-    GPUTRAIL_KERNEL_DISPATCH_ENQUEUE = 0x90001, /* A kernel is put into a queue. ENTER, EXIT: gputrail_record_kernel_dispatch. */
-    GPUTRAIL_KERNEL_DISPATCH_COMPLETE = 0x90002, /* The work has completed, or will not. COMPLETE: gputrail_record_completion. */
-    GPUTRAIL_KERNEL_DISPATCH_REPLAY = 0x90003 /* A pass of a kernel has run, which runs once for each pass that its counters need: told within the enqueue of the kernel (CUPTI: cuptiKernelReplaySubscribeUpdate). INSTANT. */
-};
-
-/* Copies and fills. */
-enum {
-    GPUTRAIL_MEMORY_COPY_COPY_ENQUEUE = 0xa0001, /* A copy, map or migration is put into a queue. ENTER, EXIT: gputrail_record_memory_copy. */
-    GPUTRAIL_MEMORY_COPY_COPY_COMPLETE = 0xa0002, /* The work has completed, or will not. COMPLETE: gputrail_record_completion. */
-    GPUTRAIL_MEMORY_COPY_FILL_ENQUEUE = 0xa0003, /* A fill is put into a queue. ENTER, EXIT: gputrail_record_memory_set. */
-    GPUTRAIL_MEMORY_COPY_FILL_COMPLETE = 0xa0004 /* The work has completed, or will not. COMPLETE: gputrail_record_completion. */
-};
-
-/* Memory. */
-enum {
-    GPUTRAIL_MEMORY_ALLOCATION_ALLOCATE = 0xb0001, /* Memory is allocated. At enter, its address is not known, and its size only where the call names it. ENTER, EXIT: gputrail_record_allocation. */
-    GPUTRAIL_MEMORY_ALLOCATION_FREE = 0xb0002 /* Memory is freed: at enter it is still there. ENTER, EXIT: gputrail_record_allocation. */
-};
-
-/* Waits: numbers as in gputrail_synchronization_type. */
-enum {
-    GPUTRAIL_SYNCHRONIZATION_EVENT_SYNCHRONIZE = 0xc0001, /* The host waits for events. ENTER, EXIT: gputrail_record_synchronization. */
-    GPUTRAIL_SYNCHRONIZATION_STREAM_WAIT_EVENT = 0xc0002, /* A queue is made to wait for events. ENTER, EXIT: gputrail_record_synchronization. */
-    GPUTRAIL_SYNCHRONIZATION_STREAM_SYNCHRONIZE = 0xc0003, /* The host waits for a queue; also in calls that wait for what they enqueue. ENTER, EXIT: gputrail_record_synchronization. */
-    GPUTRAIL_SYNCHRONIZATION_CONTEXT_SYNCHRONIZE = 0xc0004, /* The host waits for everything in a context. ENTER, EXIT: gputrail_record_synchronization. */
-    GPUTRAIL_SYNCHRONIZATION_BARRIER = 0xc0010, /* A barrier is put into a queue. ENTER, EXIT: gputrail_record_synchronization. */
-    GPUTRAIL_SYNCHRONIZATION_MARKER = 0xc0011, /* A marker is put into a queue. ENTER, EXIT: gputrail_record_synchronization. */
-    GPUTRAIL_SYNCHRONIZATION_SEMAPHORE = 0xc0012, /* Semaphores are waited for or signalled by a queue. ENTER, EXIT: gputrail_record_synchronization. */
-    GPUTRAIL_SYNCHRONIZATION_COMPLETE = 0xc0020 /* A barrier, marker or semaphore operation has completed. COMPLETE: gputrail_record_completion. */
-};
-
-/* Markers and ranges made by the program. */
-enum {
-    GPUTRAIL_MARKER_INSTANT = 0xd0001, /* A moment. INSTANT: gputrail_record_marker. */
-    GPUTRAIL_MARKER_PUSH = 0xd0002, /* Begins a range of the thread, nested in its open ranges. INSTANT: gputrail_record_marker. */
-    GPUTRAIL_MARKER_POP = 0xd0003, /* Ends the innermost range of the thread. INSTANT: gputrail_record_marker. */
-    GPUTRAIL_MARKER_START = 0xd0004, /* Begins a range that may overlap others and end on another thread. INSTANT: gputrail_record_marker. */
-    GPUTRAIL_MARKER_END = 0xd0005, /* Ends such a range. INSTANT: gputrail_record_marker. */
-    GPUTRAIL_MARKER_EXTERNAL_PUSH = 0xd0006, /* Pushes an external id on the thread. INSTANT: gputrail_record_marker. */
-    GPUTRAIL_MARKER_EXTERNAL_POP = 0xd0007, /* Pops an external id. INSTANT: gputrail_record_marker. */
-    GPUTRAIL_MARKER_COUNTER = 0xd0008, /* A sample of a counter. INSTANT: gputrail_record_marker. */
-    GPUTRAIL_MARKER_FIELD = 0xd0009, /* A named value of the next marker of the thread. INSTANT: gputrail_record_marker. */
-    GPUTRAIL_MARKER_RESOURCE = 0xd000a /* Names an object of a runtime or of the system. INSTANT: gputrail_record_marker. */
 };
 
 /*

@@ -120,7 +120,10 @@ fn callbacks_have_the_phases_and_records_that_the_tables_name() {
     let mut domain = String::new();
     for line in page.lines() {
         if let Some(heading) = line.strip_prefix("### `GPUTRAIL_DOMAIN_") {
-            domain = heading.trim_end_matches('`').to_lowercase().replace('_', " ");
+            domain = heading
+                .trim_end_matches('`')
+                .to_lowercase()
+                .replace('_', " ");
         }
         if !line.starts_with("| `") {
             continue;
@@ -133,7 +136,10 @@ fn callbacks_have_the_phases_and_records_that_the_tables_name() {
             "" => String::new(),
             record => kind_of(record),
         };
-        tables.insert((domain.clone(), name), (phases.split(", ").collect(), record));
+        tables.insert(
+            (domain.clone(), name),
+            (phases.split(", ").collect(), record),
+        );
     }
     assert!(tables.len() > 50);
 
@@ -151,18 +157,28 @@ fn callbacks_have_the_phases_and_records_that_the_tables_name() {
         with_tools(&dir, &[&reported], "objects", &[]).well(),
     ];
     for ended in &runs {
-        for line in ended.stderr.lines().filter(|line| line.starts_with("reported|")) {
+        for line in ended
+            .stderr
+            .lines()
+            .filter(|line| line.starts_with("reported|"))
+        {
             let cells: Vec<&str> = line.split('|').collect();
             let [_, domain, name, phase, kind] = cells[..] else {
                 panic!("{line}");
             };
             if domain == "sim" || domain == "opencl" {
-                assert!(["ENTER", "EXIT"].contains(&phase) && kind.is_empty(), "{line}");
+                assert!(
+                    ["ENTER", "EXIT"].contains(&phase) && kind.is_empty(),
+                    "{line}"
+                );
                 continue;
             }
             let row = tables.get(&(domain.to_owned(), name));
             let (phases, record) = row.unwrap_or_else(|| panic!("not in the tables: {line}"));
-            assert!(phases.contains(&phase) && record == kind, "{line}: {phases:?}, {record}");
+            assert!(
+                phases.contains(&phase) && record == kind,
+                "{line}: {phases:?}, {record}"
+            );
             seen.insert((domain, name));
         }
     }
@@ -201,7 +217,12 @@ fn pkg_config_builds_tools_in_c_and_cpp_and_programs_that_observe_themselves() {
     let tools = ["libin_c.so", "libin_cpp.so"].map(|name| dir.join(name).display().to_string());
     let ended = with_tools(&dir, &[&tools[0], &tools[1]], "lives", &["40"]).well();
     let told = |line: &&str| line.starts_with("work: 40 runs, ");
-    assert_eq!(ended.stderr.lines().filter(told).count(), 2, "{}", ended.stderr);
+    assert_eq!(
+        ended.stderr.lines().filter(told).count(),
+        2,
+        "{}",
+        ended.stderr
+    );
     // The folder may be moved.
     shell(
         &dir,
@@ -220,10 +241,19 @@ fn cmake_builds_the_examples() {
     let configure = "cmake -S $EXAMPLES -B build -DCMAKE_PREFIX_PATH=$PWD/sdk";
     shell(&dir, &format!("{configure} && cmake --build build"));
     let tools = ["kernel_times", "kernel_times_cpp"];
-    let tools = tools.map(|name| dir.join(&format!("build/lib{name}.so")).display().to_string());
+    let tools = tools.map(|name| {
+        dir.join(&format!("build/lib{name}.so"))
+            .display()
+            .to_string()
+    });
     let ended = with_tools(&dir, &[&tools[0], &tools[1]], "lives", &["40"]).well();
     let told = |line: &&str| line.starts_with("work: 40 runs, ");
-    assert_eq!(ended.stderr.lines().filter(told).count(), 2, "{}", ended.stderr);
+    assert_eq!(
+        ended.stderr.lines().filter(told).count(),
+        2,
+        "{}",
+        ended.stderr
+    );
     // Another version than the one that is asked for is refused.
     let asks = |version: &str, expected: bool| {
         let refuses = if expected { "NOT " } else { "" };
