@@ -8,7 +8,6 @@ use std::process::Command;
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
-use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::{Ended, run};
 use gputrail_harness::repository;
 
