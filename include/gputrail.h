@@ -4697,9 +4697,7 @@ gputrail_status gputrail_simulation_run(const struct gputrail_simulation_options
 
 /* The operation that has this constant. */
 static inline gputrail_operation gputrail_operation_of(uint32_t code) {
-    gputrail_operation operation;
-    operation.domain = (gputrail_domain)(code >> 16);
-    operation.number = (uint16_t)(code & 0xffff);
+    const gputrail_operation operation = GPUTRAIL_OPERATION_INIT(code);
     return operation;
 }
 

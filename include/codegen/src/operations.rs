@@ -232,8 +232,7 @@ pub fn constants(domains: &[Domain]) -> String {
     comment(&mut text, "The operation that has this constant.");
     text.push_str(
         "static inline gputrail_operation gputrail_operation_of(uint32_t code) {\n    \
-         gputrail_operation operation;\n    operation.domain = (gputrail_domain)(code >> 16);\n    \
-         operation.number = (uint16_t)(code & 0xffff);\n    return operation;\n}\n\n",
+         const gputrail_operation operation = GPUTRAIL_OPERATION_INIT(code);\n    return operation;\n}\n\n",
     );
     comment(&mut text, "The constant of an operation.");
     text.push_str(
