@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::Format;
 use flate2::bufread::MultiGzDecoder;
 use rustix::fs::{AtFlags, CWD, linkat};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
@@ -48,7 +49,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Opens a file; `-` is standard input. A pipe is copied to a temporary file first.
+    /// Opens a file; `-` is standard input. A pipe or a device is copied to a temporary file, unless its first bytes have no known
+    /// format: then nothing else of it is read.
     pub fn open(path: &Path) -> io::Result<Source> {
         match path.to_str() {
             Some("-") => {
@@ -64,12 +66,24 @@ impl Source {
         Source::new(name, file, false)
     }
 
-    fn new(name: PathBuf, mut file: File, mut has_path: bool) -> io::Result<Source> {
-        if !file.metadata()?.is_file() {
-            let mut copy = tempfile::tempfile()?;
-            io::copy(&mut file, &mut copy)?;
-            (file, has_path) = (copy, false);
+    fn new(name: PathBuf, mut file: File, has_path: bool) -> io::Result<Source> {
+        if file.metadata()?.is_file() {
+            return Source::of_file(name, file, has_path);
         }
+        let mut copy = tempfile::tempfile()?;
+        io::copy(&mut (&file).take(HEAD), &mut copy)?;
+        let beginning = Source::of_file(name.clone(), copy.try_clone()?, false)?;
+        if Format::recognise(beginning.head()).is_none() {
+            return Ok(beginning);
+        }
+        io::copy(&mut file, &mut copy).map_err(|error| {
+            let place = std::env::temp_dir();
+            io::Error::new(error.kind(), format!("it is copied to {}: {error}", place.display()))
+        })?;
+        Source::of_file(name, copy, false)
+    }
+
+    fn of_file(name: PathBuf, file: File, has_path: bool) -> io::Result<Source> {
         let length = file.metadata()?.len();
         let mut magic = [0; 4];
         let count = file.read_at(&mut magic, 0)?;
@@ -101,6 +115,11 @@ impl Source {
     /// Its name, for messages.
     pub fn name(&self) -> &Path {
         &self.name
+    }
+
+    /// The open file, packed as it is; of a pipe, its copy.
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     /// Its length on disk.

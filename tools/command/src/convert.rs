@@ -8,7 +8,7 @@ use crate::signals::Signals;
 use crate::summary::tables_of as summary_tables;
 use crate::summary_text::Known;
 use crate::trace::Order;
-use crate::{Failure, contents, private_dir, say, stdout, summary_text, tables};
+use crate::{Failure, contents, links, private_dir, say, stdout, summary_text, tables};
 use anyhow::{Context, anyhow, bail};
 use gputrail::analysis::summary::Summary;
 use gputrail::capture::Reader;
@@ -168,7 +168,8 @@ fn to_limited_file(
     format: OutputFormat,
     limit: u64,
 ) -> anyhow::Result<(Outcome, String)> {
-    let (output, path) = file_output(arguments, format)?;
+    let output = file_output(arguments, format)?;
+    let path = output.path(std::process::id())?;
     refuse_inputs(std::slice::from_ref(&path), files_of(conversion.inputs()))?;
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
@@ -198,7 +199,8 @@ fn to_parts(
     format: OutputFormat,
     limit: u64,
 ) -> anyhow::Result<(Outcome, String)> {
-    let (output, path) = file_output(arguments, format)?;
+    let output = file_output(arguments, format)?;
+    let path = output.path_of_parts(std::process::id())?;
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     output.ends_at_once(signals, workshop.path());
@@ -225,14 +227,13 @@ pub fn files_of(inputs: &Inputs) -> impl Iterator<Item = &Path> {
     sources.map(Source::name)
 }
 
-/// The output of files, and its name. Files of limited size are made beside it.
-fn file_output(arguments: &Convert, format: OutputFormat) -> anyhow::Result<(Output, PathBuf)> {
+/// The output of files of limited size, which are made beside it.
+fn file_output(arguments: &Convert, format: OutputFormat) -> anyhow::Result<Output> {
     let output = output(arguments, &arguments.inputs[0], extension(format))?;
     if !output.is_file() {
         bail!("--max-size and --split write files, and the output is a device or a pipe");
     }
-    let path = output.path(std::process::id())?;
-    Ok((output, path))
+    Ok(output)
 }
 
 /// A warning about parts that are larger than `limit`.
@@ -301,7 +302,8 @@ fn to_folder(
     format: OutputFormat,
 ) -> anyhow::Result<(Outcome, String)> {
     let path = match &arguments.output {
-        Some(name) => PathBuf::from(name),
+        Some(name) => links::followed(Path::new(name))
+            .with_context(|| format!("output {}", name.display()))?,
         None => free_name(&crate::output::beside(
             &arguments.inputs[0],
             extension(format),

@@ -3,6 +3,7 @@
 //! or from a directory where they are written for one recording.
 
 use crate::cache::{self, Cached};
+use crate::links;
 use crate::private_dir::{self, Lock};
 use anyhow::{Context, Result, bail};
 use gputrail::source::{self, markers, opencl};
@@ -149,7 +150,8 @@ fn unpack_in(parent: &Path, carried: Carried, cached: &[Option<Cached>; 2]) -> R
 /// Puts links to the injected library beside it, under the names of the libraries of markers that it stands for.
 fn link_marker_libraries(library: &Path) -> Result<()> {
     let folder = library.with_file_name(markers::LIBRARIES_FOLDER);
-    std::fs::create_dir_all(&folder)?;
+    // Programs find all that is in it by LD_LIBRARY_PATH.
+    private_dir::create_own(&folder)?;
     for name in markers::LIBRARIES {
         let (target, link) = (library.file_name(), folder.join(name));
         let target = Path::new("..").join(target.unwrap_or_default());
@@ -184,8 +186,8 @@ pub fn write_out(
         let include = |name: &str| format!("#include \"{name}\"");
         let cpp = CPP_HEADER.replace(&include(HEADER_NAME), &include(&name));
         for (path, text) in [(header, HEADER), (&header.with_extension("hpp"), &cpp)] {
-            std::fs::write(path, text)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            let written = links::followed(path).and_then(|path| std::fs::write(path, text));
+            written.with_context(|| format!("cannot write {}", path.display()))?;
         }
     }
     let path = std::path::absolute(path)?;
@@ -200,6 +202,13 @@ pub fn write_out(
         .parent()
         .with_context(|| format!("{}: is not a file name", path.display()))?;
     let cannot_write = || format!("cannot write {}", path.display());
+    if parent.is_dir() && !private_dir::is_trusted(parent) {
+        bail!(
+            "{}: other users may replace files in {}, and programs would load theirs: choose a folder to which only you can write",
+            path.display(),
+            parent.display()
+        );
+    }
     // Written to a temporary file and renamed: programs that have loaded an older file keep it.
     let beside = private_dir::create_in(parent, ".gputrail-").with_context(cannot_write)?;
     for (library, path) in [

@@ -196,7 +196,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
         summary_text::print(&made, &recorded.known(&scope));
     }
     if arguments.open
-        && let Err(error) = view::serve(&made.path, None, view::PORT, &signals)
+        && let Err(error) = view::serve_file(&made.path, &signals)
     {
         // The caller waits for the program's exit code.
         say!("{error:#}");
