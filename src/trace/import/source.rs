@@ -78,7 +78,10 @@ impl Source {
         }
         io::copy(&mut file, &mut copy).map_err(|error| {
             let place = std::env::temp_dir();
-            io::Error::new(error.kind(), format!("it is copied to {}: {error}", place.display()))
+            io::Error::new(
+                error.kind(),
+                format!("it is copied to {}: {error}", place.display()),
+            )
         })?;
         Source::of_file(name, copy, false)
     }
@@ -423,7 +426,11 @@ mod tests {
         assert_eq!(window(&[0, 0]), Some(1 << 10));
         assert_eq!(window(&[0, 0xff]), Some((1 << 41) + 7 * (1 << 38)));
         assert_eq!(window(&[0x20, 7]), Some(7));
-        assert_eq!(window(&[0x61, 9, 1, 2]), Some(0x201 + 256), "behind a dictionary");
+        assert_eq!(
+            window(&[0x61, 9, 1, 2]),
+            Some(0x201 + 256),
+            "behind a dictionary"
+        );
         assert_eq!(window(&[0xa3, 1, 2, 3, 4, 1, 0, 0, 0]), Some(1));
         assert_eq!(window(&[0xe0, 1, 2]), None);
     }

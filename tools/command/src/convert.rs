@@ -8,14 +8,14 @@ use crate::signals::Signals;
 use crate::summary::tables_of as summary_tables;
 use crate::summary_text::Known;
 use crate::trace::Order;
-use crate::{Failure, contents, links, private_dir, say, stdout, summary_text, tables};
+use crate::{Failure, contents, links, private_dir, say, say_lines, stdout, summary_text, tables};
 use anyhow::{Context, anyhow, bail};
 use gputrail::analysis::summary::Summary;
 use gputrail::capture::Reader;
 use gputrail::convert::{
     Conversion, Outcome, OutputFormat, Part, Selection, TimeBound, deliver_tables,
 };
-use gputrail::record::Nanos;
+use gputrail::record::{Nanos, printable};
 use gputrail::trace::import::{
     Aligned, Format, Inputs, LocalFile, Recording, Report, Source, Unrepresented,
 };
@@ -67,9 +67,9 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
         _ => to_file(&conversion, &arguments, format)?,
     };
     if !arguments.quiet {
-        say!("{}", summary(&outcome.report));
+        say_lines(&summary(&outcome.report));
         say_left_out(&outcome);
-        say!("{}", path.trim_end());
+        say_lines(path.trim_end());
     }
     warn(&outcome);
     Ok(problems(&outcome.report))
@@ -158,7 +158,7 @@ fn to_file(
         path.display(),
         bytes(length)
     );
-    Ok((outcome, text))
+    Ok((outcome, printable(&text).into_owned()))
 }
 
 /// Makes one file of limited size, the beginning of the output; the result says which.
@@ -258,11 +258,8 @@ fn deliver_part(output: &Output, part: &Part, place: &Path) -> anyhow::Result<St
     let place = output
         .deliver(&part.file, place)
         .with_context(|| format!("cannot write {}", place.display()))?;
-    Ok(format!(
-        "trace: {} ({})\n",
-        place.display(),
-        bytes(part.bytes)
-    ))
+    let line = format!("trace: {} ({})", place.display(), bytes(part.bytes));
+    Ok(format!("{}\n", printable(&line)))
 }
 
 /// The name of a part: `run-2.pftrace`.
@@ -354,7 +351,8 @@ fn to_folder(
     }
     drop(ends_at_once);
     deliver_tables(&made, &path).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok((outcome, format!("tables: {}", path.display())))
+    let text = format!("tables: {}", path.display());
+    Ok((outcome, printable(&text).into_owned()))
 }
 
 /// The format of the output: what `--format` says, or else the output's name.
@@ -416,7 +414,8 @@ fn selection(given: &cli::Selection) -> Selection {
 pub fn summary(report: &Report) -> String {
     let mut text = String::new();
     for (file, format, length) in report.files.iter().take(MAX_LINES) {
-        text += &format!("{}: {format}, {}\n", file.display(), bytes(*length));
+        let line = format!("{}: {format}, {}", file.display(), bytes(*length));
+        text += &format!("{}\n", printable(&line));
     }
     if report.files.len() > MAX_LINES {
         let more = report.files.len() - MAX_LINES;
@@ -470,7 +469,8 @@ pub fn remarks(report: &Report) -> String {
     text += &list("", &report.remarks);
     text += &list("not in the output: ", &report.unrepresented);
     for (path, found) in report.unread.iter().take(MAX_LINES) {
-        text += &format!("not read: {} ({found})\n", path.display());
+        let line = format!("not read: {} ({found})", path.display());
+        text += &format!("{}\n", printable(&line));
     }
     let unread = report.unread.len() as u64 + report.further_unread;
     if unread > MAX_LINES as u64 {

@@ -71,12 +71,12 @@ pub fn unpack(carried: Carried) -> Result<Unpacked> {
                     _cached: cached,
                 });
             }
-            Err(reason) => refusals.push(format!("\n  {}: {reason:#}", parent.display())),
+            Err(reason) => refusals.push(format!("{}: {reason:#}", parent.display())),
         }
     }
     bail!(
-        "no directory can hold the library that programs load (set TMPDIR to one that can):{}",
-        refusals.concat()
+        "no directory can hold the library that programs load (set TMPDIR to one that can): {}",
+        refusals.join("; ")
     )
 }
 

@@ -364,7 +364,9 @@ pub fn refuse_older(
 /// Whether a path can only name a directory: it ends with a slash or a dot behind one.
 fn names_a_directory(path: &Path) -> bool {
     let name = path.as_os_str().as_bytes();
-    [&b"/"[..], b"/.", b"/.."].iter().any(|end| name.ends_with(end))
+    [&b"/"[..], b"/.", b"/.."]
+        .iter()
+        .any(|end| name.ends_with(end))
 }
 
 /// Renames the file, or copies it to the other file system and renames it there.

@@ -79,7 +79,9 @@ pub fn is_trusted(directory: &Path) -> bool {
 /// owners of the file and of the directory may, and root.
 pub fn can_replace(path: &Path, data: &Metadata) -> bool {
     let user = rustix::process::geteuid();
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     let parent = std::fs::metadata(parent.unwrap_or(Path::new(".")));
     user.is_root()
         || data.uid() == user.as_raw()

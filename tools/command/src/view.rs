@@ -94,13 +94,7 @@ struct Site<'a> {
 
 /// Serves `file`, the trace `name`, and opens a browser, until a signal arrives, or the UI at ui.perfetto.dev has fetched the
 /// trace. A local UI fetches files of its own at any time, and has them as long as its user wants.
-fn serve(
-    name: &Path,
-    file: &File,
-    ui: Option<&Path>,
-    port: u16,
-    _signals: &Signals,
-) -> Result<()> {
+fn serve(name: &Path, file: &File, ui: Option<&Path>, port: u16, _signals: &Signals) -> Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
         anyhow!(
             "cannot listen on 127.0.0.1:{port}: {error}; end the program that uses the port (another `gputrail view`, trace_processor), or open {} in {UI} by hand",

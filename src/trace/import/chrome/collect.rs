@@ -18,7 +18,7 @@ use crate::record::number_map::NumberMap;
 use crate::trace::export::chrome::DERIVED;
 use crate::trace::import::Report;
 use crate::trace::import::shared::Operations;
-use crate::trace::import::sorter::{Key, Sorter};
+use crate::trace::sorter::{Key, Sorter};
 
 /// Most lanes; further ones are put together.
 const MAX_LANES: usize = 1 << 16;
