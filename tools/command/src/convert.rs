@@ -75,6 +75,18 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
     Ok(problems(&outcome.report))
 }
 
+/// Refuses to make an output of damaged inputs of which nothing could be read.
+fn refuse_without_events(outcome: &Outcome) -> anyhow::Result<()> {
+    let report = &outcome.report;
+    let read = report.counts.events() + outcome.selected + outcome.not_selected;
+    match report.findings.first() {
+        Some(finding) if read == 0 => {
+            bail!("{finding}; nothing else could be read, so there is no output")
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Refuses to compress the packets of an output that has none.
 fn refuse_compression(contents: Contents, format: OutputFormat) -> anyhow::Result<()> {
     let instead = match format {
@@ -149,6 +161,7 @@ fn to_file(
     let outcome = conversion
         .write_to(out, format)
         .context("the output could not be made")?;
+    refuse_without_events(&outcome)?;
     let length = std::fs::metadata(&file).map_or(0, |data| data.len());
     let path = output
         .deliver(&file, &path)
@@ -179,6 +192,7 @@ fn to_limited_file(
         .write_beginning(&workshop.path().join("trace"), format, limit)
         .context("the output could not be made")?;
     drop(progress);
+    refuse_without_events(&part.outcome)?;
     let mut text = too_large(std::slice::from_ref(&part), limit);
     if let Some(end) = part.window.to {
         text += &format!(
@@ -209,6 +223,7 @@ fn to_parts(
         .write_parts(workshop.path(), format, limit)
         .context("the output could not be made")?;
     drop(progress);
+    refuse_without_events(&parts.whole)?;
     let digits = parts.list.len().to_string().len();
     let places = (1..=parts.list.len()).map(|number| numbered(&path, number, digits));
     let places: Vec<_> = places.collect();
@@ -340,6 +355,7 @@ fn to_folder(
             .context("the output could not be made")?,
     };
     drop(progress);
+    refuse_without_events(&outcome)?;
     if format == OutputFormat::Csv && path.is_dir() {
         let made = std::fs::read_dir(&made)?.flatten();
         let places: Vec<PathBuf> = made.map(|file| path.join(file.file_name())).collect();

@@ -15,7 +15,7 @@ use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEv
 use crate::collect::scope::is_selective;
 use crate::record::number_map::NumberMap;
 use crate::record::{Nanos, NoteKind, SynchronizationType, count};
-use crate::trace::model::{EventId, Slice, category};
+use crate::trace::model::{EventId, LATEST, Slice, category};
 use crate::trace::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats};
 use crate::trace::sorter::Sorter;
 
@@ -25,8 +25,6 @@ const MAX_OPEN: usize = 1 << 22;
 const IDS: usize = if cfg!(test) { 1 << 14 } else { 64 << 20 };
 /// Memory for the findings about them.
 const FOUND: usize = 1 << 20;
-/// Later times are impossible: this is 146 years after the machine was started.
-const LATEST: u64 = 1 << 62;
 /// Maximum size of a packet of an infrequent kind.
 pub(super) const MAX_RARE_PACKET_BYTES: usize = 1 << 20;
 
