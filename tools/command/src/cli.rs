@@ -105,6 +105,7 @@ Examples:
 const VIEW_NOTES: &str = "\
 Serves the trace on 127.0.0.1:9001, to this machine and to Perfetto's UI only, opens the browser ($BROWSER or
 xdg-open; the link is printed in any case), and ends when the UI has loaded the trace, or with Ctrl-C.
+The link has a secret: other users of this machine cannot fetch the trace without it.
 The trace does not leave the machine: the UI reads it in the browser.";
 
 const INFO_EXAMPLES: &str = "\

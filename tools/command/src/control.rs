@@ -349,7 +349,7 @@ fn converse(mut connection: &UnixStream, verb: Verb) -> Result<Value> {
     // A client that is refused has its answer, whether or not its request was read.
     serde_json::from_slice(&text).map_err(|malformed| match (read, written) {
         (Err(error), _) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-            anyhow!("{NO_ANSWER} in time: it has {} s", longest.as_secs())
+            anyhow!("{NO_ANSWER} for {} s", PATIENCE.as_secs())
         }
         (Err(error), _) | (_, Err(error)) => anyhow!(error).context(NO_ANSWER),
         _ => anyhow!(malformed).context(NO_ANSWER),
@@ -368,7 +368,8 @@ fn read_answer(
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
+            let text = format!("it was not complete after {} s", longest.as_secs());
+            return Err(std::io::Error::other(text));
         }
         connection.set_read_timeout(Some(left.min(PATIENCE)))?;
         let part = match connection.read(&mut part) {
@@ -647,7 +648,7 @@ mod tests {
         });
         let kind = read.unwrap_err().kind();
         assert!(
-            matches!(kind, ErrorKind::TimedOut | ErrorKind::Other),
+            matches!(kind, ErrorKind::WouldBlock | ErrorKind::Other),
             "{kind}"
         );
     }
