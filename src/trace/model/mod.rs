@@ -54,7 +54,7 @@
 //! file here and a method of [`Consumer`] with an empty default, so that nothing else changes.
 
 /// The latest time that events can have: 146 years after the machine was started. Importers leave out what is later.
-pub(in crate::trace) const LATEST: u64 = 1 << 62;
+pub const LATEST: u64 = 1 << 62;
 
 mod agent;
 mod call;
