@@ -32,6 +32,7 @@ mod memory;
 mod names;
 pub(crate) mod number_map;
 mod overhead;
+mod printable;
 mod reason;
 mod sample;
 mod synchronization;
@@ -68,6 +69,7 @@ pub use memory::{
 };
 pub use names::*;
 pub use overhead::{Overhead, OverheadKind};
+pub use printable::{printable, printable_json, printable_lines, spreadsheet_text};
 pub use reason::{InstructionType, NotIssued, StallReason};
 pub use sample::{
     Absent, HardwareId, HostTrapSample, InstructionCorrelation, InvalidSample, Issue,

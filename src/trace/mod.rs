@@ -26,6 +26,8 @@ pub mod perfetto;
 mod selection;
 #[cfg(feature = "import")]
 mod size;
+#[cfg(feature = "perfetto")]
+mod sorter;
 #[cfg(all(test, feature = "perfetto"))]
 mod tests;
 

@@ -53,6 +53,9 @@
 //! a consumer acts on becomes a field of its family; a new kind of lane becomes a [`TrackKind`]; a new family becomes a
 //! file here and a method of [`Consumer`] with an empty default, so that nothing else changes.
 
+/// The latest time that events can have: 146 years after the machine was started. Importers leave out what is later.
+pub const LATEST: u64 = 1 << 62;
+
 mod agent;
 mod call;
 mod counter;

@@ -105,6 +105,7 @@ Examples:
 const VIEW_NOTES: &str = "\
 Serves the trace on 127.0.0.1:9001, to this machine and to Perfetto's UI only, opens the browser ($BROWSER or
 xdg-open; the link is printed in any case), and ends when the UI has loaded the trace, or with Ctrl-C.
+The link has a secret: other users of this machine cannot fetch the trace without it.
 The trace does not leave the machine: the UI reads it in the browser.";
 
 const INFO_EXAMPLES: &str = "\
@@ -173,7 +174,8 @@ Examples:
 The library alone records, without a parent: the variables that are printed are all that a container or
 a job launcher has to pass on. Unlike under `gputrail record`, what a killed program had not yet
 written is lost. Tools that request source lines of sampled code get them from libgputrail-symbols.so.0, which is
-written into the same folder.
+written into the same folder. That folder is one in which nobody else can replace files, as your own or /tmp; the libraries
+of markers go into gputrail-markers beside the library, to which only you can write.
 
 The variables that are printed. Where one is set already, what it names is kept:
   GPUTRAIL_CAPTURE         name of the capture: %p process id, %h host, %q{VAR} environment variable, %% a percent sign

@@ -9,7 +9,7 @@ use crate::{Failure, contents, stdout};
 use anyhow::{Context, anyhow};
 use gputrail::analysis::summary::Summary;
 use gputrail::capture::{Metadata, Reader};
-use gputrail::record::{AgentId, Link, Nanos, NoteKind};
+use gputrail::record::{AgentId, Link, Nanos, NoteKind, printable};
 use gputrail::trace::capture::Captures;
 use gputrail::trace::model::Producer;
 use gputrail::trace::perfetto::reader;
@@ -62,13 +62,14 @@ impl Lines {
     /// Lines that begin with the path of a file.
     pub fn title(path: &Path, what: &str) -> Lines {
         Lines {
-            text: format!("{}: {what}\n", path.display()),
+            text: format!("{}\n", printable(&format!("{}: {what}", path.display()))),
         }
     }
 
     /// Writes a line.
     pub fn line(&mut self, name: &str, text: impl Display) {
-        let _ = writeln!(self.text, "  {name:NAMES$}{text}");
+        let text = text.to_string();
+        let _ = writeln!(self.text, "  {name:NAMES$}{}", printable(&text));
     }
 
     /// Writes how many instructions were executed, if they were counted.

@@ -4,6 +4,7 @@
 
 use crate::cache::{self, Cached};
 use crate::development;
+use crate::links;
 use crate::private_dir::{self, Lock};
 use anyhow::{Context, Result, bail};
 use gputrail::source::{self, markers, opencl};
@@ -71,12 +72,12 @@ pub fn unpack(carried: Carried) -> Result<Unpacked> {
                     _cached: cached,
                 });
             }
-            Err(reason) => refusals.push(format!("\n  {}: {reason:#}", parent.display())),
+            Err(reason) => refusals.push(format!("{}: {reason:#}", parent.display())),
         }
     }
     bail!(
-        "no directory can hold the library that programs load (set TMPDIR to one that can):{}",
-        refusals.concat()
+        "no directory can hold the library that programs load (set TMPDIR to one that can): {}",
+        refusals.join("; ")
     )
 }
 
@@ -150,7 +151,8 @@ fn unpack_in(parent: &Path, carried: Carried, cached: &[Option<Cached>; 2]) -> R
 /// Puts links to the injected library beside it, under the names of the libraries of markers that it stands for.
 fn link_marker_libraries(library: &Path) -> Result<()> {
     let folder = library.with_file_name(markers::LIBRARIES_FOLDER);
-    std::fs::create_dir_all(&folder)?;
+    // Programs find all that is in it by LD_LIBRARY_PATH.
+    private_dir::create_own(&folder)?;
     for name in markers::LIBRARIES {
         let (target, link) = (library.file_name(), folder.join(name));
         let target = Path::new("..").join(target.unwrap_or_default());
@@ -186,8 +188,8 @@ pub fn write_out(
         let include = |name: &str| format!("#include \"{name}\"");
         let cpp = CPP_HEADER.replace(&include(HEADER_NAME), &include(&name));
         for (path, text) in [(header, HEADER), (&header.with_extension("hpp"), &cpp)] {
-            std::fs::write(path, text)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            let written = links::followed(path).and_then(|path| std::fs::write(path, text));
+            written.with_context(|| format!("cannot write {}", path.display()))?;
         }
     }
     let is_folder = development::is_folder(path);
@@ -200,6 +202,7 @@ pub fn write_out(
         );
     }
     let path = if is_folder {
+        check_folder(&path, &path)?;
         development::write(&path)?
     } else {
         path
@@ -208,6 +211,7 @@ pub fn write_out(
         .parent()
         .with_context(|| format!("{}: is not a file name", path.display()))?;
     let cannot_write = || format!("cannot write {}", path.display());
+    check_folder(&path, parent)?;
     // Written to a temporary file and renamed: programs that have loaded an older file keep it.
     let beside = private_dir::create_in(parent, ".gputrail-").with_context(cannot_write)?;
     for (library, path) in [
@@ -232,6 +236,18 @@ pub fn write_out(
         output.write_all(b"=")?;
         output.write_all(&quoted(value.as_bytes()))?;
         output.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// Refuses to write the library as `path` below a folder whose files other users may replace.
+fn check_folder(path: &Path, folder: &Path) -> Result<()> {
+    if folder.is_dir() && !private_dir::is_trusted(folder) {
+        bail!(
+            "{}: other users may replace files in {}, and programs would load theirs: choose a folder to which only you can write",
+            path.display(),
+            folder.display()
+        );
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! The summary at the end of a recording: what was recorded, what failed, and what took the time.
 
 use crate::figures::{bytes, count, grouped, shortened_apart, time};
-use crate::say;
+use crate::say_lines;
 use crate::trace::Made;
 use gputrail::analysis::summary::{Distribution, FunctionSummary, GpuSummary, Summary};
 use gputrail::collect::counting::{CounterChoice, CountingMode};
-use gputrail::record::{Nanos, OperationGroup};
+use gputrail::record::{Nanos, OperationGroup, printable};
 use gputrail::source;
 use gputrail::trace::capture::Report;
 use std::fmt::Write;
@@ -41,9 +41,10 @@ pub fn print(made: &Made, known: &Known<'_>) {
         missing(&mut text, report);
     }
     let length = std::fs::metadata(&made.path).map_or(0, |data| data.len());
-    let _ = write!(text, "trace: {} ({})", made.path.display(), bytes(length));
+    let line = format!("trace: {} ({})", made.path.display(), bytes(length));
+    text += &printable(&line);
     text += "; open it in https://ui.perfetto.dev (\"Open trace file\")";
-    say!("{text}");
+    say_lines(&text);
 }
 
 fn summary(report: &Report, summary: &Summary, known: &Known<'_>) -> String {
@@ -126,8 +127,8 @@ fn missing(text: &mut String, report: &Report) {
     }
     for (reason, times) in reasons {
         let _ = match times {
-            1 => writeln!(text, "MISSING: {reason}"),
-            _ => writeln!(text, "MISSING: {} x {reason}", grouped(times)),
+            1 => writeln!(text, "MISSING: {}", printable(reason)),
+            _ => writeln!(text, "MISSING: {} x {}", grouped(times), printable(reason)),
         };
     }
 }
@@ -158,7 +159,7 @@ fn failures(text: &mut String, summary: &Summary) {
             text,
             "{:>12} x  {}  {code}",
             grouped(failure.count),
-            failure.name
+            printable(&failure.name)
         );
     }
     if failures.len() > MAX_LINES {
@@ -239,6 +240,7 @@ fn table(text: &mut String, title: &str, rows: &[Row], all: u64) -> std::fmt::Re
 
 fn device(text: &mut String, gpu: &GpuSummary, summary: &Summary) {
     let name = format!("{} ({})", gpu.title, gpu.name);
+    let name = printable(&name);
     let _ = match &gpu.busy {
         None => writeln!(text, "{name}: no work"),
         Some(busy) => {
@@ -375,7 +377,8 @@ fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
         );
     }
     for (path, finding) in report.findings.iter().take(MAX_LINES) {
-        let _ = writeln!(text, "{}: {finding}", path.display());
+        let line = format!("{}: {finding}", path.display());
+        let _ = writeln!(text, "{}", printable(&line));
     }
     if report.findings.len() > MAX_LINES {
         let _ = writeln!(

@@ -15,12 +15,12 @@ use super::record::{Head, Kind, NONE, Record, flag};
 use super::strings::Strings;
 use crate::record::number_map::NumberMap;
 use crate::record::{ArgumentType, CorrelationId, Domain, ExternalId, Nanos, OperationGroup};
-use crate::trace::import::sorter::Sorter;
 use crate::trace::import::{Report, Source};
 use crate::trace::model::{
     Call, Consumer, CounterUnit, CounterValue, EventId, FlowId, FlowPoint, Function, Instant,
     Parameter, Slice, SliceEnd, Stream, Track, TrackIndex, TrackKind, Value,
 };
+use crate::trace::sorter::Sorter;
 use declare::Declared;
 use lane::{Held, Lane, Open};
 use work::DeviceWork;

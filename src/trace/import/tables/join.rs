@@ -14,7 +14,7 @@ use super::{
     QueueHandle, SampleRow, StageHandle, TextId, ValueRow, WorkRow,
 };
 use crate::code::aggregate::Outcome;
-use crate::trace::import::sorter::Sorter;
+use crate::trace::sorter::Sorter;
 
 /// Shares of the memory for sorting by dispatch, by correlation id, by time, and of samples, of [`WHOLE`].
 const SHARES: [usize; 4] = [3, 5, 6, 2];

@@ -16,13 +16,13 @@ use crate::record::{
     Absent, AgentId, CodeObjectId, CorrelationId, ExternalId, HardwareId, KernelId, QueueId,
     SamplingMethod, WorkId,
 };
-use crate::trace::import::sorter::Sorter;
 use crate::trace::model::flame::{Flame, SampledQueue, Stack};
 use crate::trace::model::stalls::Stalls;
 use crate::trace::model::{
     CodeAddress, CodeFrame, Consumer, OutcomeCount, RawSample, SampleCount, SampleTotals,
     SamplerIndex, Samples, StackFrame, Stream,
 };
+use crate::trace::sorter::Sorter;
 
 /// Entries of one part of the counts.
 const PART: usize = 1000;
