@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::machine::{POCL_ICD, tools};
+use crate::machine::{POCL_ICD, RUSTICL_ICD, tools};
 
 /// How PoCL executes commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,67 @@ pub enum Driver {
 /// The environment variable that names a directory with an OpenCL loader for the tests' programs, such as Khronos's, in
 /// place of the system's.
 const LOADER: &str = "GPUTRAIL_TEST_OPENCL_LOADER";
+
+/// An OpenCL loader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loader {
+    /// ocl-icd, Debian's, which initialises layers by `clInitLayer`.
+    OclIcd,
+    /// Khronos's of 2026, which initialises layers by `clInitLayerWithProperties` and ends them by `clDeinitLayer`.
+    Khronos,
+}
+
+/// An implementation of OpenCL for processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runtime {
+    /// PoCL.
+    Pocl,
+    /// Intel's.
+    Intel,
+    /// Mesa's rusticl, on llvmpipe.
+    Rusticl,
+}
+
+/// Sets the environment so that a program finds this loader, and this implementation alone.
+pub fn on(command: &mut Command, loader: Loader, runtime: Runtime) -> &mut Command {
+    on_pocl(command, Driver::Threaded);
+    let intel = tools().join("intel");
+    command.env_remove("LD_LIBRARY_PATH");
+    if loader == Loader::Khronos {
+        command.env("LD_LIBRARY_PATH", intel.join("khronos"));
+    }
+    let entry = match runtime {
+        Runtime::Pocl => Path::new(POCL_ICD).to_owned(),
+        Runtime::Intel => intel.join("lib/libintelocl.so"),
+        Runtime::Rusticl => Path::new(RUSTICL_ICD).to_owned(),
+    };
+    let library: PathBuf = match entry
+        .extension()
+        .is_some_and(|extension| extension == "icd")
+    {
+        true => fs::read_to_string(&entry).expect("an entry").trim().into(),
+        false => entry,
+    };
+    // Only ocl-icd takes the path of a library for the folder of entries.
+    let (entries, libraries) = match loader {
+        Loader::OclIcd => (library.as_path(), None),
+        Loader::Khronos => (Path::new("/nonexistent"), Some(&library)),
+    };
+    command.env("OCL_ICD_VENDORS", entries);
+    if let Some(library) = libraries {
+        command.env("OCL_ICD_FILENAMES", library);
+    }
+    command.env("RUSTICL_ENABLE", "llvmpipe")
+}
+
+/// Sets the environment so that Python finds SYCL, and SYCL Intel's OpenCL implementation behind Khronos's loader.
+pub fn on_sycl(command: &mut Command) -> &mut Command {
+    let intel = tools().join("intel");
+    on(command, Loader::Khronos, Runtime::Intel)
+        .env("LD_LIBRARY_PATH", intel.join("lib"))
+        .env("PYTHONPATH", intel)
+        .env("ONEAPI_DEVICE_SELECTOR", "opencl:cpu")
+}
 
 /// Sets the environment so that a command finds PoCL and no other implementation, with a kernel cache that stays warm
 /// from test to test.

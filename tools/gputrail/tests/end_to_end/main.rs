@@ -36,6 +36,7 @@ mod inspection;
 mod kills;
 mod kinds;
 mod links;
+mod loaders;
 mod losses;
 mod markers;
 mod merging;
