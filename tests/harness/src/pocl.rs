@@ -1,5 +1,5 @@
 //! PoCL: running a program on it alone, with a kernel cache of the tests' own, and PoCL's own log of every command that
-//! it executed, against which traces are checked.
+//! it executed, against which traces are checked. Other loaders and implementations of OpenCL, and SYCL.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,6 +41,16 @@ pub enum Runtime {
     Rusticl,
 }
 
+/// A directory without entries of implementations, for Khronos's loader, which takes a directory. ocl-icd takes a library, too.
+const NO_ENTRIES: &str = "/nonexistent";
+
+/// The library that an entry of an implementation names.
+fn library_of(entry: &str) -> PathBuf {
+    let text = fs::read_to_string(entry);
+    let text = text.unwrap_or_else(|error| panic!("{entry}: {error}"));
+    text.trim().into()
+}
+
 /// Sets the environment so that a program finds this loader, and this implementation alone.
 pub fn on(command: &mut Command, loader: Loader, runtime: Runtime) -> &mut Command {
     on_pocl(command, Driver::Threaded);
@@ -49,27 +59,17 @@ pub fn on(command: &mut Command, loader: Loader, runtime: Runtime) -> &mut Comma
     if loader == Loader::Khronos {
         command.env("LD_LIBRARY_PATH", intel.join("khronos"));
     }
-    let entry = match runtime {
-        Runtime::Pocl => Path::new(POCL_ICD).to_owned(),
+    let library = match runtime {
+        Runtime::Pocl => library_of(POCL_ICD),
         Runtime::Intel => intel.join("lib/libintelocl.so"),
-        Runtime::Rusticl => Path::new(RUSTICL_ICD).to_owned(),
+        Runtime::Rusticl => library_of(RUSTICL_ICD),
     };
-    let library: PathBuf = match entry
-        .extension()
-        .is_some_and(|extension| extension == "icd")
-    {
-        true => fs::read_to_string(&entry).expect("an entry").trim().into(),
-        false => entry,
+    match loader {
+        Loader::OclIcd => command.env("OCL_ICD_VENDORS", library),
+        Loader::Khronos => command
+            .env("OCL_ICD_VENDORS", NO_ENTRIES)
+            .env("OCL_ICD_FILENAMES", library),
     };
-    // Only ocl-icd takes the path of a library for the folder of entries.
-    let (entries, libraries) = match loader {
-        Loader::OclIcd => (library.as_path(), None),
-        Loader::Khronos => (Path::new("/nonexistent"), Some(&library)),
-    };
-    command.env("OCL_ICD_VENDORS", entries);
-    if let Some(library) = libraries {
-        command.env("OCL_ICD_FILENAMES", library);
-    }
     command.env("RUSTICL_ENABLE", "llvmpipe")
 }
 
@@ -92,11 +92,10 @@ pub fn on_pocl(command: &mut Command, driver: Driver) -> &mut Command {
         Driver::Threaded => "pthread",
     };
     if let Some(folder) = std::env::var_os(LOADER) {
-        // Khronos's loader takes a directory of entries, not a single entry.
-        let entries = Path::new(POCL_ICD).parent().expect("a folder");
         command
             .env("LD_LIBRARY_PATH", folder)
-            .env("OCL_ICD_VENDORS", entries);
+            .env("OCL_ICD_VENDORS", NO_ENTRIES)
+            .env("OCL_ICD_FILENAMES", library_of(POCL_ICD));
     } else {
         command.env("OCL_ICD_VENDORS", POCL_ICD);
     }
