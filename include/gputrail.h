@@ -3782,8 +3782,8 @@ gputrail_status gputrail_tool_finish(gputrail_tool tool);
 gputrail_status gputrail_tool_probe(const char *path);
 
 /*
- * Marks a moment. Markers may be made before the library is initialised; while nobody listens they cost next to
- * nothing.
+ * Marks a moment. Markers may be made before the library is initialised, and begin the recording of a program that uses no
+ * GPU; while nobody listens they cost next to nothing.
  *
  * Errors: GPUTRAIL_NULL_POINTER; GPUTRAIL_INVALID_ARGUMENT for text that is not UTF-8 or a payload kind that is
  * none; GPUTRAIL_WRONG_SIZE.
@@ -3826,7 +3826,8 @@ gputrail_status gputrail_range_start(const struct gputrail_mark_options *mark, u
 gputrail_status gputrail_range_end(uint64_t range);
 
 /*
- * Names the calling thread in traces; its name in the system stays what it is.
+ * Names the calling thread in traces; its name in the system stays what it is. A program under gputrail record need not
+ * initialise the library for this.
  *
  * Errors: GPUTRAIL_NULL_POINTER, GPUTRAIL_INVALID_ARGUMENT, GPUTRAIL_NOT_INITIALISED.
  */

@@ -18,6 +18,7 @@ mod handshake;
 mod memory;
 mod message;
 mod pattern;
+mod progress;
 mod server;
 mod signal;
 mod switch;
@@ -33,6 +34,7 @@ pub use flight::{Flight, FlightDump};
 pub use handshake::peer_user;
 pub use message::{Config, Hello, Reason, Refusal};
 pub use pattern::{Pattern, PatternError, Values, numbered};
+pub use progress::{Progress, note, progress};
 pub use server::{Arrivals, End, Finished, ProcessCapture, Server, ServerError, ServerOptions};
 pub use signal::signal_name;
 

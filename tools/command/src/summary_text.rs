@@ -242,6 +242,7 @@ fn device(text: &mut String, gpu: &GpuSummary, summary: &Summary) {
     let name = format!("{} ({})", gpu.title, gpu.name);
     let name = printable(&name);
     let _ = match &gpu.busy {
+        None if gpu.untimed > 0 => writeln!(text, "{name}: no times"),
         None => writeln!(text, "{name}: no work"),
         Some(busy) => {
             let share = 100.0 * busy.share();

@@ -1,7 +1,7 @@
 //! The library that `gputrail record` loads into recorded programs, and that tools in C link with: an OpenCL layer, what
 //! CUDA's driver loads, and the C API in one library, so that the tools configure the sources that run.
 //!
-//! It contains the layer's two entry points, which call [`gputrail::source::opencl`], that of CUDA's driver, which calls
+//! It contains the layer's entry points, which call [`gputrail::source::opencl`], that of CUDA's driver, which calls
 //! [`gputrail::source::cuda`], those by which NVTX initialises it, which call [`gputrail::source::nvtx`], and the
 //! functions of the libraries of ROCTx and CLPerfMarker, which it stands for in recorded programs. The functions of the C
 //! API come from [`gputrail::tool::c`].
@@ -24,6 +24,14 @@ mod layer {
     type InitializeInjection = unsafe extern "C" fn() -> i32;
     type InitLayer =
         unsafe extern "C" fn(u32, *const Dispatch, *mut u32, *mut *const Dispatch) -> i32;
+    type InitLayerWithProperties = unsafe extern "C" fn(
+        u32,
+        *const Dispatch,
+        *mut u32,
+        *mut *const Dispatch,
+        *const u64,
+    ) -> i32;
+    type DeinitLayer = unsafe extern "C" fn() -> i32;
     type InitNvtx = unsafe extern "C" fn(Option<GetExportTable>) -> i32;
     type InitNvtxExtension = unsafe extern "C" fn(*mut ExtensionModule) -> i32;
 
@@ -43,7 +51,8 @@ mod layer {
         unsafe { opencl::layer_info(what, size, value, size_ret) }
     }
 
-    /// Called by the loader, which passes its functions and gets ours.
+    /// Called by the loader, which passes its functions and gets ours. A loader that calls [`clInitLayerWithProperties`] does
+    /// not call this.
     ///
     /// # Safety
     ///
@@ -63,6 +72,40 @@ mod layer {
                 gputrail::tool::c::serve_tools();
                 opencl::init_layer(entries, target, entries_ret, layer_ret)
             },
+        }
+    }
+
+    /// Called by loaders that end their layers with [`clDeinitLayer`], in place of [`clInitLayer`].
+    ///
+    /// # Safety
+    ///
+    /// The arguments are those of a loader; `properties` is null or a list that ends with a 0.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn clInitLayerWithProperties(
+        entries: u32,
+        target: *const Dispatch,
+        entries_ret: *mut u32,
+        layer_ret: *mut *const Dispatch,
+        properties: *const u64,
+    ) -> i32 {
+        match elder::<InitLayerWithProperties>("clInitLayerWithProperties") {
+            // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+            Some(elder) => unsafe { elder(entries, target, entries_ret, layer_ret, properties) },
+            // SAFETY: the caller's promise.
+            None => unsafe {
+                gputrail::tool::c::serve_tools();
+                opencl::init_layer_with_properties(entries, target, entries_ret, layer_ret)
+            },
+        }
+    }
+
+    /// Called by the loader before it is gone, if it has called [`clInitLayerWithProperties`].
+    #[unsafe(no_mangle)]
+    pub extern "C" fn clDeinitLayer() -> i32 {
+        match elder::<DeinitLayer>("clDeinitLayer") {
+            // SAFETY: a function of this name in a library of ours is this function.
+            Some(elder) => unsafe { elder() },
+            None => opencl::deinit_layer(),
         }
     }
 

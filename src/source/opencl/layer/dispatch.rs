@@ -13,6 +13,7 @@ use super::{
 };
 use crate::platform::inside::contain;
 use crate::record::{ArgumentType, ContextId, KernelId, OperationGroup};
+use crate::source::opencl::loader;
 use core::cell::UnsafeCell;
 use core::ptr;
 use std::sync::{Once, OnceLock};
@@ -477,7 +478,8 @@ pub(super) fn below() -> &'static Dispatch {
 }
 
 /// Stores the functions of the loader, and makes the layer's own: a wrapper for each function that is known, and the
-/// loader's entry otherwise. The first loader of a process wins.
+/// loader's entry otherwise. The first loader of a process wins, and stays loaded when the program closes it: work that the
+/// program has left behind completes later.
 ///
 /// # Safety
 ///
@@ -490,7 +492,12 @@ pub(super) unsafe fn install(
     NEXT.installed.call_once(|| {
         let next = NEXT.functions.get().cast::<AnyFunction>();
         // SAFETY: both have at least `entries` pointers, and no wrapper has been handed out yet.
-        unsafe { ptr::copy_nonoverlapping(target.cast::<AnyFunction>(), next, entries) };
+        let functions = unsafe {
+            ptr::copy_nonoverlapping(target.cast::<AnyFunction>(), next, entries);
+            core::slice::from_raw_parts(next, entries)
+        };
+        let addresses = functions.iter().flatten();
+        loader::keep_loaded(addresses.map(|function| *function as usize));
     });
     let next = below();
     let layer = LAYER.get_or_init(|| {

@@ -147,7 +147,7 @@ fn a_program_that_emptied_its_environment_is_told_so() {
     needs!(a_program_that_emptied_its_environment_is_told_so: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();
     let ended = run(&mut dir.record(Driver::Threaded, late(&dir), &["emptied"])).well();
-    let said = "it called no OpenCL function, had emptied its environment before";
+    let said = "it called no OpenCL function, had emptied or changed its environment before";
     assert!(ended.stderr.contains(said), "{}", ended.stderr);
     assert!(ended.stderr.contains("late (process "), "{}", ended.stderr);
 }
@@ -167,27 +167,21 @@ fn a_daemon_that_goes_on_without_its_program_is_a_named_cause() {
 }
 
 #[test]
-fn a_program_whose_libraries_have_many_thread_locals_is_recorded_or_told_why_not() {
-    needs!(a_program_whose_libraries_have_many_thread_locals_is_recorded_or_told_why_not:
+fn a_program_whose_libraries_have_many_thread_locals_is_recorded() {
+    needs!(a_program_whose_libraries_have_many_thread_locals_is_recorded:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     let dir = TestDir::new();
     let late = late(&dir);
     let source = repository("tests/programs/thread_locals.c");
-    let more_room = "glibc.rtld.optional_static_tls=4096";
-    for (bytes, tunables, is_recorded) in
-        [(1024, "", true), (1536, "", false), (1536, more_room, true)]
-    {
+    // The larger one leaves no room among the static thread-local variables of the process, which it takes to the last byte.
+    for bytes in [1024, 1536, 1660] {
         let bytes = format!("-DBYTES={bytes}");
         let library = compile_with(&["-shared", "-fPIC", &bytes], &source, dir.path());
         let arguments = ["crowded", library.to_str().expect("UTF-8")];
-        let mut command = dir.record(Driver::Threaded, &late, &arguments);
-        let ended = run(command.env("GLIBC_TUNABLES", tunables)).well();
+        let ended = run(&mut dir.record(Driver::Threaded, &late, &arguments)).well();
         assert!(ended.text().starts_with("platforms "), "{}", ended.text());
         let recorded = calls(&dir, "clGetPlatformIDs");
-        let expected = if is_recorded { 10 } else { 0 };
-        assert_eq!(recorded, expected, "{bytes}: {}", ended.stderr);
-        let says_how_to_make_room = ended.stderr.contains(more_room);
-        assert_eq!(says_how_to_make_room, !is_recorded, "{}", ended.stderr);
+        assert_eq!(recorded, 10, "{bytes}: {}", ended.stderr);
         std::fs::remove_file(dir.join("run.pftrace")).expect("the trace");
     }
 }

@@ -38,6 +38,7 @@ mod inspection;
 mod kills;
 mod kinds;
 mod links;
+mod loaders;
 mod losses;
 mod markers;
 mod merging;
