@@ -488,7 +488,11 @@ impl Consumer for Summary {
                     of_kind.add(start, end, None);
                 }
             }
-            None if work.unfinished == Unfinished::NO_TIMES.name() => sum.untimed += 1,
+            None if work.unfinished == Unfinished::NO_TIMES.name()
+                || work.unfinished == Some(Work::UNRECORDED) =>
+            {
+                sum.untimed += 1;
+            }
             None => {
                 sum.unfinished += 1;
                 // It was running until the end.
