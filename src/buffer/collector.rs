@@ -464,6 +464,45 @@ mod tests {
         }
     }
 
+    /// Counts the records that come before each tick.
+    #[derive(Clone, Default)]
+    struct BeforeTicks(Arc<Mutex<(usize, Vec<usize>)>>);
+
+    impl Sink for BeforeTicks {
+        fn records(&mut self, view: &BlockView<'_>) {
+            self.0.lock().unwrap().0 += view.records().count();
+        }
+
+        fn tick(&mut self, _: Option<&ClockSnapshot>) {
+            let mut state = self.0.lock().unwrap();
+            let records = state.0;
+            state.1.push(records);
+        }
+    }
+
+    #[test]
+    fn all_that_is_committed_is_delivered_before_a_tick_if_that_is_asked_for() {
+        for complete_at_ticks in [false, true] {
+            let mapping = Mapping::anonymous(Layout::new(1 << 16, 4096, 4).unwrap()).unwrap();
+            let (buffer, ticks) = (
+                Buffer::new(mapping, Policy::Discard),
+                BeforeTicks::default(),
+            );
+            let options = CollectorOptions {
+                complete_at_ticks,
+                ..CollectorOptions::default()
+            };
+            let sinks: Vec<Box<dyn Sink>> = vec![Box::new(ticks.clone())];
+            let collector = Collector::without_thread(buffer.clone(), sinks, options);
+            let mut lane = buffer.lane(crate::record::ThreadId(1)).unwrap();
+            assert!(lane.write(crate::record::Api::blank()));
+            lock_std(&collector.inner.rounds).next_tick = Duration::ZERO;
+            collector.inner.look();
+            let seen = ticks.0.lock().unwrap().1.clone();
+            assert_eq!(seen, [usize::from(complete_at_ticks)]);
+        }
+    }
+
     #[test]
     fn a_collector_ticks_more_rarely_than_it_looks() {
         let mapping = Mapping::anonymous(Layout::new(1 << 16, 4096, 4).unwrap()).unwrap();

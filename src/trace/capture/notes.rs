@@ -118,21 +118,15 @@ impl ProcessStream<'_> {
     /// time on up to which the records are complete: that of the last reading of the clocks, which follows all records
     /// that were committed before it. Under [`Policy::Overwrite`] and in a simulation records do not come before the end.
     pub(super) fn open_end(&self, output: &mut Output<'_>, ticks: TickSource) -> io::Result<()> {
-        let configuration = self.configuration();
         let comes_at_end = ticks == TickSource::Virtual
-            || configuration.contains(&format!(", {} policy", Policy::Overwrite));
+            || self
+                .configuration()
+                .contains(&format!(", {} policy", Policy::Overwrite));
         let readings = self.metadata.snapshots.iter();
         let last = readings.map(|reading| reading.boottime).max();
         let time = last.filter(|_| !comes_at_end).unwrap_or(self.began);
-        let text = match configuration.starts_with("session") {
-            true => {
-                "gputrail was killed, or still records: what the process recorded and gputrail had not written is missing"
-            }
-            false => {
-                "the process was killed, ended without exit handlers, became another program, could not write more, or still \
-                 records: what it had not written is missing"
-            }
-        };
+        let text = "the recording was not ended: gputrail was killed (or the process, where the library records alone), or it \
+                    still records; what had not been written is missing";
         output.report.missing.push(text.to_owned());
         let name = NoteKind::ENDED_EARLY.name().unwrap_or_default();
         self.detail(output, time, name, text)
