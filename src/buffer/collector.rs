@@ -15,7 +15,7 @@ use super::losses::show_unreported;
 use super::{BlockClient, Buffer, CallbackThread, Policy, SessionState};
 use crate::clock::{self, TickSource};
 use crate::platform::sync::lock_std;
-use crate::record::Ticks;
+use crate::record::{ClockSnapshot, Ticks};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -28,8 +28,9 @@ pub trait Sink: Send {
     /// Called at each look of the collector, before records are shown.
     fn look(&mut self) {}
 
-    /// Called about once a second, and before the end.
-    fn tick(&mut self) {}
+    /// Called about once a second, and before the end, with a reading of the host's clocks; `None` if ticks are virtual.
+    /// With [`CollectorOptions::complete_at_ticks`], the sink has all records that were committed before the reading.
+    fn tick(&mut self, _reading: Option<&ClockSnapshot>) {}
 }
 
 /// The options of a collector.
@@ -40,6 +41,9 @@ pub struct CollectorOptions {
     /// Number of bytes in a lane's block at which they are delivered before the block is full. 0 delivers all records
     /// at each poll, a block's size or more delivers full blocks only.
     pub watermark: u32,
+    /// Whether blocks that are not full are delivered before each [`Sink::tick`], too. Bounds what is lost if the process
+    /// that collects is killed, and lets a reader tell up to when the records are complete.
+    pub complete_at_ticks: bool,
 }
 
 impl Default for CollectorOptions {
@@ -47,6 +51,7 @@ impl Default for CollectorOptions {
         CollectorOptions {
             period: Duration::from_millis(100),
             watermark: u32::MAX,
+            complete_at_ticks: false,
         }
     }
 }
@@ -118,6 +123,12 @@ struct Receivers {
     scan: Scan,
     /// Set at the end: nothing more is delivered.
     stopped: bool,
+}
+
+impl Receivers {
+    fn tick(&mut self, reading: Option<&ClockSnapshot>) {
+        self.sinks.iter_mut().for_each(|sink| sink.tick(reading));
+    }
 }
 
 impl Collector {
@@ -314,7 +325,10 @@ impl Inner {
         let mapping = self.buffer.mapping();
         // Nobody may fill the blocks up in a process that ends.
         let is_over = mapping.state().is_over();
-        let watermark = match is_over {
+        // Soon after the start, too: two readings of the clocks determine their rates.
+        let is_tick = rounds.last_tick.elapsed() >= rounds.next_tick;
+        let reading = is_tick.then(|| self.reading());
+        let watermark = match is_over || (is_tick && self.options.complete_at_ticks) {
             true => 0,
             false => self.options.watermark,
         };
@@ -331,16 +345,21 @@ impl Inner {
             self.report(SessionEvent::Ended);
         }
         rounds.populated = self.populate_from(rounds.populated);
-        // Soon after the start, too: two readings of the clocks determine their rates.
-        if rounds.last_tick.elapsed() >= rounds.next_tick {
+        if let Some(reading) = reading {
             rounds.last_tick = Instant::now();
             rounds.next_tick = TICK.min(rounds.next_tick * 4);
             let mut receivers = lock_std(&self.receivers);
             if !receivers.stopped && mapping.state() != SessionState::New {
-                receivers.sinks.iter_mut().for_each(|sink| sink.tick());
+                receivers.tick(reading.as_ref());
             }
         }
         rounds.pause
+    }
+
+    /// A reading of the clocks for [`Sink::tick`]. A simulation, whose ticks are virtual, writes its own.
+    fn reading(&self) -> Option<ClockSnapshot> {
+        let is_real = self.ticks != TickSource::Virtual;
+        is_real.then(|| clock::snapshot_of(self.ticks))
     }
 
     fn report(&self, event: SessionEvent) {
@@ -413,7 +432,7 @@ impl Inner {
     fn report_losses(&self) {
         let _delivering = Delivering::begin();
         let mut receivers = lock_std(&self.receivers);
-        receivers.sinks.iter_mut().for_each(|sink| sink.tick());
+        receivers.tick(self.reading().as_ref());
         show_unreported(
             self.buffer.mapping(),
             clock::now_of(self.ticks),
@@ -440,8 +459,47 @@ mod tests {
     impl Sink for Ticks {
         fn records(&mut self, _: &BlockView<'_>) {}
 
-        fn tick(&mut self) {
+        fn tick(&mut self, _: Option<&ClockSnapshot>) {
             self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts the records that come before each tick.
+    #[derive(Clone, Default)]
+    struct BeforeTicks(Arc<Mutex<(usize, Vec<usize>)>>);
+
+    impl Sink for BeforeTicks {
+        fn records(&mut self, view: &BlockView<'_>) {
+            self.0.lock().unwrap().0 += view.records().count();
+        }
+
+        fn tick(&mut self, _: Option<&ClockSnapshot>) {
+            let mut state = self.0.lock().unwrap();
+            let records = state.0;
+            state.1.push(records);
+        }
+    }
+
+    #[test]
+    fn all_that_is_committed_is_delivered_before_a_tick_if_that_is_asked_for() {
+        for complete_at_ticks in [false, true] {
+            let mapping = Mapping::anonymous(Layout::new(1 << 16, 4096, 4).unwrap()).unwrap();
+            let (buffer, ticks) = (
+                Buffer::new(mapping, Policy::Discard),
+                BeforeTicks::default(),
+            );
+            let options = CollectorOptions {
+                complete_at_ticks,
+                ..CollectorOptions::default()
+            };
+            let sinks: Vec<Box<dyn Sink>> = vec![Box::new(ticks.clone())];
+            let collector = Collector::without_thread(buffer.clone(), sinks, options);
+            let mut lane = buffer.lane(crate::record::ThreadId(1)).unwrap();
+            assert!(lane.write(crate::record::Api::blank()));
+            lock_std(&collector.inner.rounds).next_tick = Duration::ZERO;
+            collector.inner.look();
+            let seen = ticks.0.lock().unwrap().1.clone();
+            assert_eq!(seen, [usize::from(complete_at_ticks)]);
         }
     }
 

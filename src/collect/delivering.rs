@@ -29,19 +29,27 @@ pub(crate) fn is_delivering() -> bool {
 
 /// Marks the calling thread as being in subscribers' callbacks while this lives. A source may call back for threads of its own
 /// making (the simulated ones) on one thread.
-pub(crate) struct Notifying(bool);
+pub(crate) struct Notifying {
+    /// The thread's [`NOTIFYING`]. In a loaded library each access by the variable's name costs a call.
+    state: *const Cell<bool>,
+    before: bool,
+}
 
 impl Notifying {
     #[inline(always)]
     pub fn begin() -> Notifying {
-        Notifying(NOTIFYING.replace(true))
+        NOTIFYING.with(|state| Notifying {
+            state,
+            before: state.replace(true),
+        })
     }
 }
 
 impl Drop for Notifying {
     #[inline(always)]
     fn drop(&mut self) {
-        NOTIFYING.set(self.0);
+        // SAFETY: a thread-local variable without a destructor lives as long as its thread, which drops this.
+        unsafe { (*self.state).set(self.before) };
     }
 }
 

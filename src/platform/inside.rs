@@ -50,8 +50,10 @@ pub(crate) fn message(text: Arguments<'_>) {
 /// The system calls that we make are cancellation points, and cancellation unwinds the stack. Unwinding our frames
 /// would leave locks held, and unwinding through `catch_unwind` ends the program.
 pub(crate) struct Uncancelled {
+    /// The thread's [`UNCANCELLED`]. In a loaded library each access by the variable's name costs a call.
+    ///
     /// Not `Send`: it belongs to its thread.
-    _here: std::marker::PhantomData<*const ()>,
+    state: *const Cell<(u32, i32)>,
 }
 
 thread_local! {
@@ -80,22 +82,24 @@ impl Uncancelled {
     #[inline]
     pub fn begin() -> Uncancelled {
         const PTHREAD_CANCEL_DISABLE: i32 = 1;
-        let (depth, before) = UNCANCELLED.get();
-        UNCANCELLED.set(match depth {
-            0 => (1, set_cancellation(PTHREAD_CANCEL_DISABLE)),
-            _ => (depth + 1, before),
-        });
-        Uncancelled {
-            _here: std::marker::PhantomData,
-        }
+        UNCANCELLED.with(|state| {
+            let (depth, before) = state.get();
+            state.set(match depth {
+                0 => (1, set_cancellation(PTHREAD_CANCEL_DISABLE)),
+                _ => (depth + 1, before),
+            });
+            Uncancelled { state }
+        })
     }
 }
 
 impl Drop for Uncancelled {
     #[inline]
     fn drop(&mut self) {
-        let (depth, before) = UNCANCELLED.get();
-        UNCANCELLED.set((depth - 1, before));
+        // SAFETY: a thread-local variable without a destructor lives as long as its thread, which drops this.
+        let state = unsafe { &*self.state };
+        let (depth, before) = state.get();
+        state.set((depth - 1, before));
         if depth == 1 {
             set_cancellation(before);
         }

@@ -498,6 +498,9 @@ impl Consumer for Summary {
                     gpu.untimed += 1;
                 }
             }
+            None if work.unfinished == Some(Work::UNRECORDED) => {
+                sum.untimed += 1;
+            }
             None => {
                 sum.unfinished += 1;
                 // It was running until the end.

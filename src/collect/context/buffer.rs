@@ -249,6 +249,7 @@ impl RecordBuffer {
         let _ = mapping.keep_from_children();
         let buffer = Buffer::new(mapping, options.policy);
         let collecting = CollectorOptions {
+            complete_at_ticks: false,
             period: options.period,
             watermark: options.watermark,
         };

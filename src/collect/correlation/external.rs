@@ -8,7 +8,7 @@ use crate::collect::switchboard::{
 use crate::record::*;
 
 /// The record that `latest` was the latest id of its kind at the end of `call`.
-fn external_record(call: &CallInProgress, latest: Pushed) -> ExternalCorrelation {
+pub(super) fn external_record(call: &CallInProgress, latest: Pushed) -> ExternalCorrelation {
     ExternalCorrelation {
         header: Header::of::<ExternalCorrelation>(),
         correlation: call.correlation,

@@ -327,6 +327,16 @@ impl ExternalStacks {
             .unwrap_or_else(|| all.main())
     }
 
+    /// The latest ids of each kind that are pushed for the process, the latest of all last; `None` if ids are supplied or
+    /// none is pushed.
+    #[inline]
+    pub fn pushed_for_process(&self) -> Option<impl Iterator<Item = &Pushed> + Clone> {
+        let of_process = |one: &&Pushed| one.scope == ExternalScope::Process;
+        let ids = self.latest.iter().filter(of_process);
+        let is_simple = self.supplied.is_empty() && ids.clone().next().is_some();
+        is_simple.then_some(ids)
+    }
+
     /// The id supplied for the activity in `place`, for its call, or for a call around it. Of several services the one
     /// that was subscribed first prevails.
     fn supplied(&self, contexts: ContextSet, (depth, within): (u32, Within)) -> Option<ExternalId> {

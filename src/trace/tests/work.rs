@@ -148,6 +148,22 @@ fn work_that_did_not_complete_is_shown_as_such() {
 }
 
 #[test]
+fn work_whose_completion_may_be_overwritten_is_not_said_to_run_until_the_end() {
+    let making = Making::new(1);
+    making.run(MAIN, &[bytes_of(&making.dispatch(1, 1, 2000))]);
+    making.overwrite(HELPER);
+    making.run(HELPER, &[bytes_of(&making.completion(2, 3000, 3100))]);
+    let (report, trace) = making.convert();
+    assert_eq!((report.unfinished, report.unrecorded), (0, 1));
+    let stages = trace.stages();
+    let (time, stage, _) = &stages[0];
+    assert_eq!((*time, stage.duration()), (2000, 0));
+    let why =
+        "no completion was recorded: it was overwritten or lost, or the work had not completed";
+    assert!(details(stage).contains(&("unfinished", why)));
+}
+
+#[test]
 fn a_completion_without_its_enqueue_is_still_shown() {
     let making = Making::new(1);
     making.run(HELPER, &[bytes_of(&making.completion(7, 3000, 3100))]);

@@ -50,8 +50,9 @@ kills it.
 Exit codes: that of the program, 128+n when signal n ended it; 125 when gputrail itself fails, 126 when
 the program cannot be executed, 127 when it is not found.
 
-If gputrail itself is killed, the program goes on, and what was recorded until then stays in a hidden folder beside the
-trace. The next `gputrail record` to the same folder names the command that makes a trace of it.
+If gputrail itself is killed, the program goes on, and what gputrail had written stays in a hidden folder beside the trace: all
+that was recorded up to about a second before, and of a flight recorder the dumps. The next `gputrail record` to the same folder
+names the command that makes a trace of it, and the trace says from when on records may be missing.
 
 The program's own marks by NVTX, ROCTx and CLPerfMarker are recorded: docs/markers.md.
 
@@ -173,9 +174,9 @@ Examples:
 
 The library alone records, without a parent: the variables that are printed are all that a container or
 a job launcher has to pass on. Unlike under `gputrail record`, what a killed program had not yet
-written is lost. Tools that request source lines of sampled code get them from libgputrail-symbols.so.0, which is
-written into the same folder. That folder is one in which nobody else can replace files, as your own or /tmp; the libraries
-of markers go into gputrail-markers beside the library, to which only you can write.
+written is lost, about its last second, and the trace says so. Tools that request source lines of sampled code get them
+from libgputrail-symbols.so.0, which is written into the same folder. That folder is one in which nobody else can replace
+files, as your own or /tmp; the libraries of markers go into gputrail-markers beside the library, to which only you can write.
 
 The variables that are printed. Where one is set already, what it names is kept:
   GPUTRAIL_CAPTURE         name of the capture: %p process id, %h host, %q{VAR} environment variable, %% a percent sign

@@ -15,7 +15,7 @@ use gputrail::capture::Reader;
 use gputrail::convert::{
     Conversion, Outcome, OutputFormat, Part, Selection, TimeBound, deliver_tables,
 };
-use gputrail::record::{Nanos, printable};
+use gputrail::record::{Nanos, NoteKind, printable};
 use gputrail::trace::import::{
     Aligned, Format, Inputs, LocalFile, Recording, Report, Source, Unrepresented,
 };
@@ -555,7 +555,9 @@ fn convert_captures(arguments: &Convert, captures: &[PathBuf]) -> Result<u8, Fai
     let mut incomplete = false;
     for capture in captures {
         let reader = Reader::open(capture).map_err(|error| anyhow!(error))?;
-        if !reader.ended() {
+        let mut notes = reader.metadata().notes.iter();
+        incomplete |= notes.any(|note| note.what == NoteKind::ENDED_EARLY);
+        if !reader.ended() && !reader.is_open() {
             incomplete = true;
             say!(
                 "{}: cut: its process did not end the recording itself",
@@ -577,6 +579,7 @@ fn convert_captures(arguments: &Convert, captures: &[PathBuf]) -> Result<u8, Fai
         workshop: workshop.path(),
         contents: arguments.contents,
         captures_may_go: false,
+        is_growing: false,
     }
     .make()
     .context("the trace could not be made")?;

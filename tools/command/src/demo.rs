@@ -57,6 +57,7 @@ pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
         workshop: workshop.path(),
         contents: arguments.contents,
         captures_may_go: !arguments.capture,
+        is_growing: false,
     }
     .make()
     .context("the trace could not be made")?;

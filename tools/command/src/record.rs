@@ -122,6 +122,9 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
             say!("{}: {error}", capture.path.display());
         }
     }
+    if let Err(error) = recorded.finished.note_refusals() {
+        say!("the trace does not say which processes were not recorded: {error}");
+    }
     if arguments.counting.replay == Replay::Application {
         if let Some((file, _)) = recorded.ahead.take() {
             // It has the counters of the first run alone.
@@ -169,6 +172,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
         workshop: workshop.path(),
         contents: arguments.contents,
         captures_may_go: !arguments.capture,
+        is_growing: false,
     };
     let made = match recorded.ahead.take() {
         Some((file, parts)) => order.deliver(&file, parts),
@@ -449,6 +453,7 @@ impl EarlyTrace<'_> {
             workshop: workshop.path(),
             contents: self.contents,
             captures_may_go: false,
+            is_growing: true,
         };
         let path = order.make()?.path;
         *self.path.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.clone());
@@ -605,8 +610,8 @@ impl Recorded {
                 say!("{who} was still running at the end: the trace has what it did until then");
             }
         }
-        for (pid, refusal) in &finished.refused {
-            say!("process {pid} was not recorded: {refusal}");
+        for refusal in finished.refusals() {
+            say!("{refusal}");
         }
         for finding in findings.iter().take(MAX_FINDINGS) {
             say!("{finding}");

@@ -8,6 +8,7 @@ use gputrail::collect::counting::{CounterChoice, CountingMode};
 use gputrail::record::{Nanos, OperationGroup, printable};
 use gputrail::source;
 use gputrail::trace::capture::Report;
+use gputrail::trace::model::Work;
 use std::fmt::Write;
 
 /// Maximum number of lines of each list.
@@ -324,6 +325,8 @@ fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
         "operation",
         "of a device had not completed at the end",
     );
+    let unrecorded = format!("of a device without times: {}", Work::UNRECORDED);
+    remark(report.unrecorded, "operation", &unrecorded);
     remark(
         report.untimed,
         "operation",
