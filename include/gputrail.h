@@ -1927,10 +1927,10 @@ typedef struct gputrail_record_counter_value {
   gputrail_work_id work;
   /*
    * When the span began; 0 for a dispatch, whose times are in its completion. Of a range: the time of the marker that began
-   * it, in ticks of the host.
+   * it, in the host's clock.
    */
   gputrail_device_time start;
-  /* When the span ended. Of a range: the time of the marker that ended it, in ticks of the host. */
+  /* When the span ended. Of a range: the time of the marker that ended it, in the host's clock. */
   gputrail_device_time end;
   /* The value: an integer, or the bits of a double. */
   uint64_t value;

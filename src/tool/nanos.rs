@@ -2,7 +2,7 @@
 
 use crate::collect::times::Times;
 use crate::record::layout::{Field, FieldClock, FieldValues, LAYOUTS};
-use crate::record::{AgentId, DeviceTime, Header, Kind, Ticks, flags};
+use crate::record::{AgentId, CounterValue, DeviceTime, Header, Kind, Ticks, flags};
 
 /// The times of records of a kind: offsets in words, from 1 on.
 #[derive(Copy, Clone)]
@@ -66,6 +66,9 @@ const fn count(offsets: &[u8]) -> usize {
     place
 }
 
+/// The offset of the name of a counter value's range, in halves of words.
+const RANGE: usize = std::mem::offset_of!(CounterValue, range) / 4;
+
 /// Bytes of the longest record that has times.
 pub(super) const MAX_BYTES: usize = {
     let (mut most, mut place) = (0, 0);
@@ -104,6 +107,14 @@ pub(super) fn convert(record: &mut [u64], times: &mut Times) {
         return;
     }
     let ids: &[u32] = bytemuck::cast_slice(record);
+    if header.kind == Kind::COUNTER_VALUE && ids[RANGE] != 0 {
+        // The times of a range of markers are the host's.
+        for offset in fields.agent.into_iter().filter(|offset| *offset != 0) {
+            let time = &mut record[usize::from(offset)];
+            *time = times.host_by_readings(Ticks(*time)).0;
+        }
+        return;
+    }
     let clock = times.clock_of(AgentId(ids[usize::from(fields.agent_id) / 4]));
     for offset in fields.agent.into_iter().filter(|offset| *offset != 0) {
         let time = DeviceTime(record[usize::from(offset)]);
@@ -121,7 +132,7 @@ mod tests {
     use super::*;
     use crate::capture::names::Names;
     use crate::clock;
-    use crate::record::{Api, Completion, CounterValue, KernelDispatch, Loss};
+    use crate::record::{Api, Completion, KernelDispatch, Loss, StringId};
 
     #[test]
     fn each_time_of_a_record_is_found_and_nothing_else() {
@@ -172,5 +183,14 @@ mod tests {
         let converted: Completion = bytemuck::cast(words);
         assert_eq!(converted.end, DeviceTime::NONE);
         assert!(converted.header.has(flags::TIME_UNKNOWN));
+        // Those of a range of markers are the host's.
+        let mut value = CounterValue::blank();
+        (value.agent, value.range) = (AgentId(7), StringId(1));
+        value.start = DeviceTime(call.start.0);
+        let mut words: [u64; size_of::<CounterValue>() / 8] = bytemuck::cast(value);
+        convert(&mut words, &mut times);
+        let converted: CounterValue = bytemuck::cast(words);
+        assert_eq!(converted.start.0, times.host(call.start).0);
+        assert!(!converted.header.has(flags::TIME_UNKNOWN));
     }
 }
