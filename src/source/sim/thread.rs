@@ -53,7 +53,9 @@ impl Host {
         match self {
             Host::Simulated(host) => HostRef::Simulated(host),
             Host::Calling => {
-                let current = process::current().expect("found when the thread began");
+                let current = process::current().expect(
+                    "a thread records to its end, unless its process was forked in a callback",
+                );
                 // The thread is in the simulation, and in no call of another source.
                 HostRef::Calling(current.borrow().expect("not in use"))
             }
