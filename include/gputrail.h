@@ -12,9 +12,9 @@
  * macro, gputrail_buffer_options by GPUTRAIL_BUFFER_OPTIONS_INIT, which sets size to sizeof the structure and all other
  * fields to 0, for the usual values.
  *
- * Times of the host are in ticks, times of an agent in its own clock's units, both as they were taken;
- * gputrail_ticks_to_nanos and gputrail_device_time_to_nanos turn them into nanoseconds of CLOCK_BOOTTIME. Sizes are in
- * bytes.
+ * Times are nanoseconds of CLOCK_BOOTTIME, in records and in callbacks. In raw records, which buffers and subscribers can ask
+ * for, times of the host are in ticks and times of an agent in its own clock's units, both as they were taken;
+ * gputrail_ticks_to_nanos and gputrail_device_time_to_nanos turn them into nanoseconds. Sizes are in bytes.
  *
  * Rules of callbacks
  *
@@ -121,10 +121,16 @@ enum {
     GPUTRAIL_INTERNAL = -99 /* an internal error of gputrail; the library continues to work */
 };
 
-/* Host time in ticks of the capture's tick source. 0: unknown. */
+/*
+ * Host time in ticks of the tick source; in joined records of tools, and in their callbacks, in nanoseconds of
+ * CLOCK_BOOTTIME. 0: unknown.
+ */
 typedef uint64_t gputrail_ticks;
 
-/* Device time in the unit of the agent's clock (nanoseconds in OpenCL). 0: unknown. */
+/*
+ * Device time in the unit of the agent's clock (nanoseconds in OpenCL); in joined records of tools, and in their
+ * callbacks, in nanoseconds of CLOCK_BOOTTIME. 0: unknown.
+ */
 typedef uint64_t gputrail_device_time;
 
 /* Nanoseconds, of a clock or a time span. */
@@ -273,7 +279,8 @@ enum {
     GPUTRAIL_UNFINISHED_NO = 0, /* No times are missing. */
     GPUTRAIL_UNFINISHED_AT_END = 1, /* The work had not completed when the recording ended. */
     GPUTRAIL_UNFINISHED_NO_TIMES = 2, /* The runtime provided no times. */
-    GPUTRAIL_UNFINISHED_AT_FLUSH = 3 /* The work had not completed at a forced flush. Another completion follows. */
+    GPUTRAIL_UNFINISHED_AT_FLUSH = 3, /* The work had not completed at a forced flush. Another completion follows. */
+    GPUTRAIL_UNFINISHED_NO_COMPLETION = 4 /* In joined records: no completion has come. It was dropped, or the work had not completed. */
 };
 
 /* The kind of a preemption (CUPTI: CUpti_ActivityPreemptionKind, same values). */
@@ -932,7 +939,7 @@ enum {
 
 /* The form in which a buffer delivers work. */
 enum {
-    GPUTRAIL_RECORD_FORMAT_JOINED = 0, /* One record for each piece of work when it has completed, with its times in nanoseconds behind it. */
+    GPUTRAIL_RECORD_FORMAT_JOINED = 0, /* One record for each piece of work when it has completed, with its times behind it. All times are nanoseconds of CLOCK_BOOTTIME. */
     GPUTRAIL_RECORD_FORMAT_RAW = 1 /* Records as they were written: one when work is enqueued, one when it completes, in the units of the clocks. */
 };
 
@@ -1294,9 +1301,10 @@ typedef struct gputrail_buffer_options {
   /* Threads that may record at a time; usually 1024. */
   uint32_t threads;
   /*
-   * GPUTRAIL_RECORD_FORMAT_JOINED, the usual one: kernels, copies, fills, markers and barriers come when they have
-   * completed, with their times (see gputrail_times_of). Or GPUTRAIL_RECORD_FORMAT_RAW: records as they were
-   * written, which costs less. Buffers in files, and of blocks that the tool supplies, are always raw.
+   * GPUTRAIL_RECORD_FORMAT_JOINED, the usual one: kernels, copies, fills, markers and barriers come once, when they have
+   * completed, with their times (see gputrail_times_of); all times of all records are nanoseconds of CLOCK_BOOTTIME.
+   * Or GPUTRAIL_RECORD_FORMAT_RAW: records as they were written, which costs less: one when work is enqueued and one when
+   * it completes, with times of the host in ticks and times of agents in the units of their clocks.
    */
   uint32_t format;
   /* The callback thread that delivers; usually one that all buffers share which have none. */
@@ -1312,8 +1320,14 @@ typedef struct gputrail_buffer_options {
 #define GPUTRAIL_BUFFER_OPTIONS_INIT {sizeof(gputrail_buffer_options), 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0}
 
 /*
- * Some records of one thread, in the order in which it wrote them, in place in their block. Valid during the
- * callback that gets it.
+ * Some records. Valid during the callback that gets it.
+ *
+ * Of raw records: those of one thread, in the order in which it wrote them, in place in their block. Their sequence numbers
+ * run on; a gap is as long as the number of records that were dropped there.
+ *
+ * Of joined records: those that have come with records of one thread. Work may be that of other threads, which its record
+ * names, and comes in the order in which it completed. block, offset and first_record are 0, and sequence
+ * numbers are those of different lanes: records of the kind loss tell of drops.
  */
 typedef struct gputrail_batch {
   /* Size of this structure. */
@@ -1326,7 +1340,10 @@ typedef struct gputrail_batch {
   size_t bytes;
   /* The lane that wrote them, unique in the process. */
   uint32_t lane;
-  /* The thread that wrote them; 0 for records of the library's own. */
+  /*
+   * The thread that wrote them, of joined records the latest; 0 for records of the library's own, and for work that has
+   * not completed at a forced flush or at the end.
+   */
   gputrail_thread_id thread;
   /* Number of the block in its lane, from 0. */
   uint32_t block;
@@ -1377,7 +1394,7 @@ typedef struct gputrail_work_times {
   gputrail_nanos completed;
   /* Status of the runtime, negative for errors. */
   int32_t status;
-  /* Why times are missing. */
+  /* Why times are missing. The record has the flag UNFINISHED if the work had not completed, else TIME_UNKNOWN. */
   gputrail_unfinished unfinished;
   /* 0. */
   uint8_t reserved[3];
@@ -1406,8 +1423,8 @@ typedef struct gputrail_block {
 typedef void (*gputrail_request_function)(struct gputrail_block *block, void *user_data);
 
 /*
- * Gets a block back, which is the tool's from then on, and the records in it, if any, all of one lane. A block that is
- * too small or misaligned comes back at once. Records of losses that no thread could write come in a block of their own,
+ * Gets a block back, which is the tool's from then on, and the records in it, if any; raw ones are all of one lane. A block
+ * that is too small or misaligned comes back at once. Records of losses that no thread could write come in a block of their own,
  * when the buffer is destroyed. It must not throw.
  */
 typedef void (*gputrail_complete_function)(const struct gputrail_block *block,
@@ -1904,7 +1921,8 @@ typedef struct gputrail_record_kernel_dispatch {
 
 /*
  * Chooses the counters of a kernel that is about to be enqueued: writes set, which is 0 before: a kernel whose set stays
- * 0 is not counted. The record has no id of the work and no times; its correlation id is that of the values. Called on
+ * 0 is not counted. The record has no id of the work, and of the times the start of the call, in nanoseconds of
+ * CLOCK_BOOTTIME; its correlation id is that of the values. Called on
  * threads of the program, possibly on several at a time. Its own calls are not observed. It may create sets; it must not
  * wait for kernels of the same agent, and must not throw. A set may be an entry of a pool (gputrail_counter_pool_fetch).
  */
@@ -1926,10 +1944,10 @@ typedef struct gputrail_record_counter_value {
   gputrail_work_id work;
   /*
    * When the span began; 0 for a dispatch, whose times are in its completion. Of a range: the time of the marker that began
-   * it, in ticks of the host.
+   * it, in the host's clock.
    */
   gputrail_device_time start;
-  /* When the span ended. Of a range: the time of the marker that ended it, in ticks of the host. */
+  /* When the span ended. Of a range: the time of the marker that ended it, in the host's clock. */
   gputrail_device_time end;
   /* The value: an integer, or the bits of a double. */
   uint64_t value;
@@ -1960,8 +1978,8 @@ typedef struct gputrail_record_counter_value {
 } gputrail_record_counter_value;
 
 /*
- * Gets the values of a kernel that was counted, in the order of the names of its set, when it has ended. Its completion
- * may be delivered later. Called on threads of the program, possibly on several at a time. It must not throw.
+ * Gets the values of a kernel that was counted, in the order of the names of its set, when it has ended; their times are
+ * nanoseconds of CLOCK_BOOTTIME. Its completion may be delivered later. Called on threads of the program, possibly on several at a time. It must not throw.
  */
 typedef void (*gputrail_counted_function)(const struct gputrail_record_counter_value *values,
                                           size_t count,
@@ -1982,6 +2000,7 @@ typedef struct gputrail_counter_pool_entry {
 
 /*
  * Gets the values of a kernel that was counted in an entry, when it has ended: none if it did not run or was not recorded.
+ * Their times are nanoseconds of CLOCK_BOOTTIME.
  * If it returns another value than 0, the entry is released. Called on threads of the program, possibly on several at a
  * time. It must not wait for kernels of the agent, and must not throw.
  */
@@ -2962,8 +2981,9 @@ typedef struct gputrail_tool_description {
    */
   gputrail_initialise_function initialise;
   /*
-   * Called once, when the program ends by exit or by returning from main, or after gputrail_tool_finish:
-   * everything that was recorded until then has been delivered. May be null.
+   * Called once, when the program ends by exit or by returning from main, or after gputrail_tool_finish. What was
+   * recorded until then has been delivered, but for joined work that has not completed: that comes when its buffer is
+   * destroyed, after this if not by it. May be null.
    */
   gputrail_finalise_function finalise;
   /* Given to both. */
@@ -3349,25 +3369,30 @@ gputrail_status gputrail_buffer_create(const struct gputrail_buffer_options *opt
 
 /*
  * Destroys a buffer: what has been recorded is delivered first, while the buffer can still be asked about. When this
- * returns, its callback is not running and will not be called again.
+ * returns, its callback is not running and will not be called again. A buffer of joined records also delivers the work that
+ * has not completed, flagged GPUTRAIL_FLAG_UNFINISHED, and the work whose completion was dropped, flagged
+ * GPUTRAIL_FLAG_TIME_UNKNOWN; unfinished in its gputrail_work_times says which it is.
  *
  * Errors: GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_buffer_destroy(gputrail_buffer buffer);
 
 /*
- * Delivers everything that has been recorded so far, on the calling thread, and returns when that is done. Of a buffer
- * whose policy is GPUTRAIL_POLICY_OVERWRITE: what is kept, which stays where it is. Blocks that the tool has supplied
- * come back, however full they are, unless their thread is in the middle of writing a record (CUPTI:
- * cuptiActivityFlushAll).
+ * Delivers everything that has been recorded so far, on the calling thread, and returns when that is done. Joined work
+ * that has not completed by then is kept until it has. Of a buffer whose policy is GPUTRAIL_POLICY_OVERWRITE: what is
+ * kept, which stays where it is. Blocks that the tool has supplied come back, however full they are, unless their thread is
+ * in the middle of writing a record (CUPTI: cuptiActivityFlushAll).
  *
  * Errors: GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_buffer_flush(gputrail_buffer buffer);
 
 /*
- * Flushes, and also delivers a completion that is flagged as unfinished for device work that has not completed; its
- * real completion comes later. Errors as for gputrail_buffer_flush.
+ * Flushes, and also tells of device work that has not completed (CUPTI: CUPTI_ACTIVITY_FLAG_FLUSH_FORCED). A buffer of
+ * joined records delivers the record of the work, flagged GPUTRAIL_FLAG_UNFINISHED, with the times that are known; a raw
+ * one a completion that is flagged so. The record, or the completion, comes again when the work has completed. Work of
+ * OpenCL is known; that of CUDA and of the simulated GPU comes when it has completed. Errors as for
+ * gputrail_buffer_flush.
  */
 gputrail_status gputrail_buffer_flush_forced(gputrail_buffer buffer);
 
@@ -3422,7 +3447,8 @@ gputrail_status gputrail_batch_next(const struct gputrail_batch *batch,
                                     const struct gputrail_record_header **record);
 
 /*
- * The times of a kernel, copy, fill, marker or barrier from a buffer of joined records, into times.
+ * The times of a kernel, copy, fill, marker or barrier from a buffer of joined records, into times. All that are not known
+ * are 0; unfinished says why, and the record's flags GPUTRAIL_FLAG_UNFINISHED and GPUTRAIL_FLAG_TIME_UNKNOWN.
  *
  * Errors: GPUTRAIL_NOT_FOUND for a record without times, of another kind or from a buffer of raw records;
  * GPUTRAIL_NULL_POINTER.
@@ -3436,13 +3462,20 @@ gputrail_status gputrail_times_of(const struct gputrail_record_header *record,
  * flushed or destroyed. partial, which may be null, is shown records in blocks that are not complete when the watermark
  * is reached, or when a flush finds their thread in the middle of writing; they come again with their block. All three
  * are called on a thread of the library's or on one that makes, flushes or destroys the buffer, never on two at a time:
- * none runs within a call of the program. The sizes in options are not used.
+ * none runs within a call of the program.
  *
- * A thread that records waits, under each policy, until request has supplied a block or refused it; it does not wait
+ * Joined records are copied into one block after the other, which has records of all threads. The threads record into
+ * memory of the library's, of the sizes in options. Under GPUTRAIL_POLICY_LOSSLESS records wait up to 5 seconds for
+ * request to supply a block. Raw records are written into the blocks, each thread's into blocks of its own, and the sizes
+ * in options are not used. A thread that records waits until request has supplied a block or refused it; it does not wait
  * where GPUTRAIL_POLICY_LOSSLESS does not, nor for longer than a fifth of a second. blocks_ahead avoids such waits.
  *
- * Errors: as for gputrail_buffer_create; GPUTRAIL_INVALID_ARGUMENT for the policy that
- * overwrites.
+ * With GPUTRAIL_POLICY_OVERWRITE the blocks are a ring that keeps the latest records, a flight recorder in memory of the
+ * tool's. request is called within this function only, blocks_ahead times, or until it supplies none or has supplied
+ * 1024. A flush shows partial all that is kept; the blocks come back when the buffer is destroyed, the oldest of each
+ * thread first.
+ *
+ * Errors: as for gputrail_buffer_create.
  */
 gputrail_status gputrail_buffer_create_of_client(const struct gputrail_buffer_options *options,
                                                  gputrail_request_function request,
@@ -3461,7 +3494,8 @@ gputrail_status gputrail_buffer_file_bytes(const struct gputrail_buffer_options 
 
 /*
  * Makes a buffer in a file, or in memory that processes share (memfd_create): another process that has it too finds
- * there what was recorded when this one has died (gputrail_recover). The file is empty but for its length, which
+ * there what was recorded when this one has died (gputrail_recover), as it was written: deliver gets joined records unless
+ * options ask for raw ones, the file has raw ones. The file is empty but for its length, which
  * gputrail_buffer_file_bytes tells; its descriptor may be closed afterwards. It must not shrink while the buffer is
  * there.
  *
@@ -3635,6 +3669,16 @@ gputrail_status gputrail_subscribe(gputrail_context context,
                                    gputrail_callback_function callback,
                                    void *user_data,
                                    gputrail_subscriber *subscriber);
+
+/*
+ * Sets the format of the records in the callbacks of a subscriber: GPUTRAIL_RECORD_FORMAT_JOINED, the usual one, whose
+ * times are nanoseconds of CLOCK_BOOTTIME, or GPUTRAIL_RECORD_FORMAT_RAW, whose times are as they were read, host times in ticks
+ * and those of agents in the units of their clocks. A raw record costs less.
+ *
+ * Errors: GPUTRAIL_INVALID_ARGUMENT for an unknown format; GPUTRAIL_NO_SUCH_SUBSCRIBER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_subscriber_format(gputrail_subscriber subscriber,
+                                           uint32_t format);
 
 /*
  * Ends a subscription. When this returns, its callback is running on no thread and will not be called again; but from
@@ -4661,7 +4705,7 @@ gputrail_status gputrail_unified_memory_configure(gputrail_agent_id agent,
 
 /*
  * Runs a program, the training of a small network on two simulated GPUs, in this process and in real time, with the
- * calling thread as its main thread. Its runtime has an API of its own, of the domain GPUTRAIL_DOMAIN_SIM, with
+ * calling thread as its main thread and a thread for each of its others, of which one runs at a time. Its runtime has an API of its own, of the domain GPUTRAIL_DOMAIN_SIM, with
  * kernels, copies, streams and events. Everything that observes the process observes it: buffers and callbacks of the
  * caller, and, as beside any other runtime, the recording and the tools that the environment names. Its agents can be
  * sampled in both ways, also by a tool that configures that when it is called back about agent known, before the
@@ -4670,7 +4714,7 @@ gputrail_status gputrail_unified_memory_configure(gputrail_agent_id agent,
  * gputrail demo --tool does this in a process of its own.
  *
  * Errors: GPUTRAIL_NOT_INITIALISED if nothing observes the process; GPUTRAIL_BUSY from within a callback;
- * GPUTRAIL_WRONG_SIZE.
+ * GPUTRAIL_NO_THREAD, GPUTRAIL_WRONG_SIZE.
  */
 gputrail_status gputrail_simulation_run(const struct gputrail_simulation_options *options,
                                         struct gputrail_simulation_report *report);

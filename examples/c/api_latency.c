@@ -19,11 +19,11 @@ static struct {
 static gputrail_context context;
 static gputrail_buffer buffer;
 
-static unsigned bucket_of(uint64_t ticks) {
+static unsigned bucket_of(gputrail_nanos took) {
     unsigned power = 0;
-    if (ticks < 8) return (unsigned)ticks;
-    while ((ticks >> power) >= 16) power++;
-    return power * 8 + (unsigned)(ticks >> power);
+    if (took < 8) return (unsigned)took;
+    while ((took >> power) >= 16) power++;
+    return power * 8 + (unsigned)(took >> power);
 }
 
 static double lowest_of(unsigned bucket) {
@@ -72,7 +72,6 @@ static double percentile(const uint32_t *buckets, uint64_t total, double share) 
 }
 
 static void finalise(void *user_data) {
-    double micros = 1e6 / (double)gputrail_ticks_per_second();
     size_t place;
     (void)user_data;
     gputrail_context_stop(context);
@@ -83,8 +82,8 @@ static void finalise(void *user_data) {
         uint64_t calls = functions[place].calls;
         const uint32_t *took = functions[place].took;
         fprintf(stderr, "%-40s %8llu %8llu %10.2f %10.2f %10.2f\n", name ? name : "?", (unsigned long long)calls,
-                (unsigned long long)functions[place].failed, percentile(took, calls, 0.5) * micros,
-                percentile(took, calls, 0.9) * micros, percentile(took, calls, 0.99) * micros);
+                (unsigned long long)functions[place].failed, percentile(took, calls, 0.5) / 1e3,
+                percentile(took, calls, 0.9) / 1e3, percentile(took, calls, 0.99) / 1e3);
     }
 }
 

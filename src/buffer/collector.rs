@@ -221,11 +221,11 @@ impl Collector {
     }
 
     /// Takes the blocks of the buffer from `client`, which gets their records, and requests the first ones. `ahead` blocks
-    /// are requested ahead of need; 0: as many as turn out to be needed. The buffer is
-    /// [`Mapping::for_client`](super::Mapping).
+    /// are requested ahead of need; 0: as many as turn out to be needed, or under [`Policy::Overwrite`] as many as it supplies.
+    /// The buffer is [`Mapping::for_client`](super::Mapping).
     pub(crate) fn with_client(self, client: Box<dyn BlockClient>, ahead: u32) -> Collector {
         let mapping = self.inner.buffer.mapping();
-        let mut client = ClientBlocks::new(client, ahead, mapping);
+        let mut client = ClientBlocks::new(client, ahead, mapping, self.inner.buffer.policy());
         client.request(mapping);
         lock_std(&self.inner.receivers).client = Some(client);
         self
@@ -253,11 +253,10 @@ impl Collector {
         let _delivering = Delivering::begin();
         let mut receivers = lock_std(&self.inner.receivers);
         if !receivers.stopped {
+            let Receivers { sinks, client, .. } = &mut *receivers;
             let show = |view: &BlockView<'_>| {
-                receivers
-                    .sinks
-                    .iter_mut()
-                    .for_each(|sink| sink.records(view));
+                sinks.iter_mut().for_each(|sink| sink.records(view));
+                client.iter_mut().for_each(|client| client.show(view));
             };
             self.inner.buffer.dump(since, show);
         }

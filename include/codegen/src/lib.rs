@@ -40,9 +40,9 @@ const ABOUT: &str = "\
  * macro, gputrail_buffer_options by GPUTRAIL_BUFFER_OPTIONS_INIT, which sets `size` to sizeof the structure and all other
  * fields to 0, for the usual values.
  *
- * Times of the host are in ticks, times of an agent in its own clock's units, both as they were taken;
- * gputrail_ticks_to_nanos and gputrail_device_time_to_nanos turn them into nanoseconds of CLOCK_BOOTTIME. Sizes are in
- * bytes.
+ * Times are nanoseconds of CLOCK_BOOTTIME, in records and in callbacks. In raw records, which buffers and subscribers can ask
+ * for, times of the host are in ticks and times of an agent in its own clock's units, both as they were taken;
+ * gputrail_ticks_to_nanos and gputrail_device_time_to_nanos turn them into nanoseconds. Sizes are in bytes.
  *
 ";
 

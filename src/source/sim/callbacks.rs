@@ -1,9 +1,9 @@
-//! Callbacks to subscribers of the simulated runtime, on the threads of the simulation.
+//! Callbacks to subscribers of the simulated runtime, on the threads that make the calls.
 //!
 //! The address space is simulated as well, so arguments are passed as they are recorded, without reading memory.
 
 use super::operations::Function;
-use crate::collect::correlation::{CallInProgress, HostThread};
+use crate::collect::correlation::CallInProgress;
 use crate::collect::notify::{self, Followers, Notifier};
 use crate::collect::switchboard::{
     CallArguments, Callback, Payload, Phase, Switchboard, ThreadState, Within,
@@ -110,8 +110,8 @@ pub(super) fn enqueued<R: Record>(
 }
 
 /// Reports the completion of work to its followers.
-pub(super) fn completed(host: &HostThread, followers: &mut Followers, completion: &Completion) {
-    notify::completed(host.board(), host.state(), followers, completion);
+pub(super) fn completed(site: &Site, followers: &mut Followers, completion: &Completion) {
+    notify::completed(&site.board, &site.state, followers, completion);
 }
 
 /// Reports a change of a graph within a call.

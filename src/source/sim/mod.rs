@@ -3,7 +3,8 @@
 //! byte for byte.
 //!
 //! * `machine` has the devices: engines with a limited capacity, and the hardware queues that feed them.
-//! * `executor` runs host threads as futures, `time` has their ticks and the devices' clocks.
+//! * `executor` runs host threads as futures, in a program each on a `system_thread`; `time` has their ticks and the devices'
+//!   clocks.
 //! * `waves` simulates compute units, `code` the kernels that they execute, `sampler` samples them, and `counters` counts
 //!   their `events`.
 //! * `instructions` tells how often each instruction was executed.
@@ -37,6 +38,7 @@ mod random;
 mod recent;
 mod runtime;
 mod sampler;
+mod system_thread;
 mod thread;
 mod time;
 mod training;
@@ -246,8 +248,9 @@ impl Demo {
         }
     }
 
-    /// Runs it in this process, in real time, with the calling thread as its main thread. It attaches as a source, beside others
-    /// that the process has: the recording that the environment asks for, and tools, observe it.
+    /// Runs it in this process, in real time, with the calling thread as its main thread and a new thread for each of its
+    /// others. It attaches as a source, beside others that the process has: the recording that the environment asks for, and
+    /// tools, observe it.
     ///
     /// # Errors
     ///

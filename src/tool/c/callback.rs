@@ -1,22 +1,24 @@
 //! Callbacks: subscribers in C, and the data of their callbacks.
 
-use super::buffer::UserData;
+use super::buffer::{self, UserData};
 use super::context::these_operations;
 use super::kinds::list;
 use super::objects::{self, ContextHandle, Owner, Subscribed, SubscriberHandle, destroy};
 use super::sized::{SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::text::kept;
-use super::{Answer, done, library, place};
+use super::{Answer, done, library, place, time};
 use crate::collect::context::{CallArguments, Callback, Payload, Subscriber};
 use crate::record::{
-    ContextId, CorrelationId, Domain, ExternalId, Header, KernelId, Operation, ThreadId,
+    ContextId, CorrelationId, Domain, ExternalId, Header, KernelId, Operation, RecordRef, ThreadId,
 };
 use crate::source::operations;
+use crate::tool::joined::RecordFormat;
+use crate::tool::nanos;
 use core::ffi::{c_char, c_void};
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// The data of a callback. Valid during the callback.
 #[derive(Copy, Clone)]
@@ -41,7 +43,8 @@ pub struct CallbackData {
     /// How many arguments the call has: see `gputrail_callback_argument`.
     pub arguments: u32,
     /// The record of the work, the wait or the object that is reported, or null. Its structure is in the comment of the
-    /// operation's constant: of `GPUTRAIL_RESOURCE_AGENT_KNOWN` a `gputrail_record_agent`.
+    /// operation's constant: of `GPUTRAIL_RESOURCE_AGENT_KNOWN` a `gputrail_record_agent`. Its times are nanoseconds of
+    /// CLOCK_BOOTTIME, unless `gputrail_subscriber_format` asks for raw ones.
     pub record: *const Header,
     /// The subscriber's own word: 0 at enter, at exit the value that it left here at enter, at a completion the value
     /// that it left at the exit of the enqueue.
@@ -187,36 +190,101 @@ pub unsafe extern "C" fn gputrail_subscribe(
         let operations = unsafe { these_operations(operations, operation_count) }?;
         let of = objects::context(context)?;
         let (user_data, caller) = (UserData(user_data), Caller::of_subscriber());
+        let format = Arc::new(CallbackFormat::default());
+        let of_records = format.clone();
         let subscriber = of.call_back(operations, move |callback| {
-            with_data(callback, |data| {
+            with_data(callback, &of_records, |data| {
                 // SAFETY: a function of the tool's, which the tool gave for this.
                 caller.run(|| unsafe { function(data, user_data.get()) });
             });
         })?;
-        place.write(keep(context, subscriber)?);
+        place.write(keep(context, subscriber, format)?);
+        Ok(())
+    })
+}
+
+/// The format of the records in the callbacks of a subscriber.
+#[derive(Default)]
+pub(super) struct CallbackFormat {
+    is_raw: AtomicBool,
+}
+
+impl CallbackFormat {
+    /// Calls `show` with `record` in this format.
+    fn show(&self, record: RecordRef<'_>, show: impl FnOnce(*const Header)) {
+        let bytes = record.bytes();
+        let is_raw = self.is_raw.load(Ordering::Relaxed);
+        if is_raw || !nanos::has_times(record.kind()) || bytes.len() > nanos::MAX_BYTES {
+            return show(bytes.as_ptr().cast());
+        }
+        let mut words = [0u64; nanos::MAX_BYTES / 8];
+        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        // It fails in a process that ends, whose times are of no use any more.
+        let _ = time::with_times(|times| nanos::convert(&mut words[..bytes.len() / 8], times));
+        show(words.as_ptr().cast());
+    }
+}
+
+/// Sets the format of the records in the callbacks of a subscriber: `GPUTRAIL_RECORD_FORMAT_JOINED`, the usual one, whose
+/// times are nanoseconds of CLOCK_BOOTTIME, or `GPUTRAIL_RECORD_FORMAT_RAW`, whose times are as they were read, host times in ticks
+/// and those of agents in the units of their clocks. A raw record costs less.
+///
+/// Errors: `GPUTRAIL_INVALID_ARGUMENT` for an unknown format; `GPUTRAIL_NO_SUCH_SUBSCRIBER`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_subscriber_format(subscriber: SubscriberHandle, format: u32) -> Status {
+    done(|| {
+        let is_raw = buffer::format_from(format)? == RecordFormat::Raw;
+        let subscribed = objects::subscriber(subscriber)?;
+        subscribed.format.is_raw.store(is_raw, Ordering::Relaxed);
         Ok(())
     })
 }
 
 /// Gives a subscriber of `context` its id.
-pub(super) fn keep(context: ContextHandle, subscriber: Subscriber) -> Answer<SubscriberHandle> {
+pub(super) fn keep(
+    context: ContextHandle,
+    subscriber: Subscriber,
+    format: Arc<CallbackFormat>,
+) -> Answer<SubscriberHandle> {
     let mut state = library::state()?;
     let id = state.subscribers.new_handle();
     let subscribed = Subscribed {
         context,
         subscriber,
+        format,
     };
     state.subscribers.insert(id, Arc::new(subscribed));
     Ok(SubscriberHandle { handle: id })
 }
 
-fn with_data(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackData)) {
-    let none = CallArguments::default();
-    let (arguments, record, code): (_, *const Header, &[u8]) = match callback.payload {
-        Payload::Call(arguments) => (arguments, std::ptr::null(), &[]),
-        Payload::Record(record) => (none, record.bytes().as_ptr().cast(), &[]),
-        Payload::Code(object, code) => (none, (&raw const *object).cast(), code),
-        Payload::Replay { .. } | Payload::None => (none, std::ptr::null(), &[]),
+fn with_data(
+    callback: &mut Callback<'_>,
+    format: &CallbackFormat,
+    call_back: impl FnOnce(&mut CallbackData),
+) {
+    match callback.payload {
+        Payload::Record(record) => format.show(record, |record| {
+            with_record(callback, record, call_back);
+        }),
+        Payload::Code(object, _) => with_record(callback, (&raw const *object).cast(), call_back),
+        Payload::Call(_) | Payload::Replay { .. } | Payload::None => {
+            with_record(callback, std::ptr::null(), call_back);
+        }
+    }
+}
+
+fn with_record(
+    callback: &mut Callback<'_>,
+    record: *const Header,
+    call_back: impl FnOnce(&mut CallbackData),
+) {
+    let arguments = match callback.payload {
+        Payload::Call(arguments) => arguments,
+        _ => CallArguments::default(),
+    };
+    let code: &[u8] = match callback.payload {
+        Payload::Code(_, code) => code,
+        _ => &[],
     };
     let (passes_done, passes) = match callback.payload {
         Payload::Replay { done, passes } => (done, passes),

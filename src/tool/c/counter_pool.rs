@@ -7,6 +7,7 @@ use super::objects::{ChosenSet, CounterPoolHandle, CounterSetHandle};
 use super::sized::{self, sized};
 use super::status::{Failure, Status};
 use super::text::given;
+use super::time::in_nanos;
 use super::{Answer, checked, done, library, place};
 use crate::collect::context::{CounterPool, PoolEntry, PoolError, PoolOptions};
 use crate::record::{AgentId, CounterValue};
@@ -32,6 +33,7 @@ pub struct CounterPoolEntry {
 }
 
 /// Gets the values of a kernel that was counted in an entry, when it has ended: none if it did not run or was not recorded.
+/// Their times are nanoseconds of CLOCK_BOOTTIME.
 /// If it returns another value than 0, the entry is released. Called on threads of the program, possibly on several at a
 /// time. It must not wait for kernels of the agent, and must not throw.
 pub type CounterPoolHandler = Option<
@@ -223,7 +225,8 @@ pub unsafe extern "C" fn gputrail_counter_pool_open(
                 return false;
             };
             let told = pool.entry(entry, set);
-            let (first, count) = (values.as_ptr(), values.len());
+            let shown: Vec<CounterValue> = values.iter().map(in_nanos).collect();
+            let (first, count) = (shown.as_ptr(), shown.len());
             // SAFETY: a function of the tool's, which the tool gave for this, an entry, and as many values.
             let is_done =
                 caller.run(|| unsafe { handler(&raw const told, first, count, user_data.get()) });

@@ -11,6 +11,7 @@ use super::{checked, done, place, text};
 use crate::collect::external::{self, ExternalError};
 use crate::record::{CorrelationId, ExternalId, ExternalKind, KernelId, Operation, ThreadId};
 use core::ffi::{c_char, c_void};
+use std::sync::Arc;
 
 impl From<ExternalError> for Failure {
     fn from(error: ExternalError) -> Failure {
@@ -281,7 +282,7 @@ pub unsafe extern "C" fn gputrail_external_supply(
             let supplied = caller.run(|| unsafe { supply(&request, &mut id, user_data.get()) });
             (supplied != 0).then_some(id)
         })?;
-        place.write(callback::keep(context, subscriber)?);
+        place.write(callback::keep(context, subscriber, Arc::default())?);
         Ok(())
     })
 }

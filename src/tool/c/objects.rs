@@ -2,6 +2,7 @@
 //! so that a handle of a destroyed object, or of an object of another class, is recognised.
 
 use super::buffer::Buffer;
+use super::callback::CallbackFormat;
 use super::status::{Failure, Status};
 use super::{Answer, callback, library};
 use crate::collect::context::{CallbackThread, Context, CounterPool, PoolEntry, Subscriber};
@@ -211,6 +212,8 @@ impl Owner {
 pub(super) struct Subscribed {
     pub context: ContextHandle,
     pub subscriber: Subscriber,
+    /// The format of the records in its callbacks.
+    pub format: Arc<CallbackFormat>,
 }
 
 /// A set of counters that can be chosen for a kernel.

@@ -70,8 +70,9 @@ pub struct ToolDescription {
     /// Called once, before the program's first OpenCL call goes on: makes contexts, and starts them. It must not call
     /// OpenCL. A tool whose initialisation returns something else than `GPUTRAIL_OK` is discarded, with a message.
     pub initialise: InitialiseFunction,
-    /// Called once, when the program ends by exit or by returning from main, or after `gputrail_tool_finish`:
-    /// everything that was recorded until then has been delivered. May be null.
+    /// Called once, when the program ends by exit or by returning from main, or after `gputrail_tool_finish`. What was
+    /// recorded until then has been delivered, but for joined work that has not completed: that comes when its buffer is
+    /// destroyed, after this if not by it. May be null.
     pub finalise: FinaliseFunction,
     /// Given to both.
     pub user_data: *mut c_void,

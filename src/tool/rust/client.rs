@@ -22,7 +22,9 @@ type Lending = Callee<Mutex<Client>>;
 
 impl Buffer {
     /// A buffer whose blocks `client` supplies: it is asked for the first ones within this function, and gets each back with
-    /// its records, when it is full, or the buffer is flushed or destroyed. The sizes in `options` are not used.
+    /// its records, when it is full, or the buffer is flushed or destroyed. Joined records are copied into one block after the
+    /// other; raw ones are written there by their threads, and the sizes in `options` are not used. Under `Policy::Overwrite`
+    /// the blocks are a ring with the latest records, which a flush shows.
     ///
     /// If `client` panics, it is not called again: what it has supplied and that is not memory of the Rust heap stays
     /// with the library.
