@@ -177,6 +177,8 @@ pub(super) struct WorkState {
     buffers: Buffers,
     /// Subscribers to its completion.
     followers: Option<Followers>,
+    /// Subscribers to its passes and their number, if its counters need several.
+    replay: Option<Box<(Followers, u32)>>,
     /// The page fault at its start.
     fault: Option<Fault>,
     /// The children that it launches.
@@ -508,6 +510,7 @@ impl Runtime {
             submitted,
             buffers: Buffers::default(),
             followers: None,
+            replay: None,
             fault: None,
             family: None,
             instructions: None,
@@ -572,6 +575,13 @@ impl Runtime {
         }
     }
 
+    /// Sets the followers of the passes of the work enqueued last, and the number of its passes.
+    pub(super) fn set_replay(&self, replay: Option<(Followers, u32)>) {
+        if let Some(work) = self.works.borrow_mut().last_mut() {
+            work.replay = replay.map(Box::new);
+        }
+    }
+
     /// Records `event` in `stream`.
     pub(super) fn record(&self, event: Event, stream: Stream) {
         let streams = self.streams.borrow();
@@ -633,7 +643,7 @@ impl Runtime {
             let finished = next.expect("the gate counts what is in the queue");
             let mut works = self.works.borrow_mut();
             let work = works.live_mut(finished.work);
-            let followers = work.followers.take();
+            let (followers, replay) = (work.followers.take(), work.replay.take());
             work.completed = true;
             let (queued, submitted, stream) = (work.queued, work.submitted, work.stream);
             let (id, correlation, fault) = (work.id, work.correlation, work.fault);
@@ -663,6 +673,9 @@ impl Runtime {
             record.agent = device.agent;
             host.write_to(buffers, record);
             host.work_ends(record.correlation, record.completed);
+            if let Some(replay) = replay {
+                callbacks::replayed(&host, &replay.0, (correlation, replay.1));
+            }
             if let Some(mut followers) = followers {
                 callbacks::completed(&host, &mut followers, &record);
             }
