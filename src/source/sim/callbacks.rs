@@ -10,7 +10,8 @@ use crate::collect::switchboard::{
     CallArguments, Callback, Payload, Phase, Switchboard, ThreadState, Within,
 };
 use crate::record::{
-    Completion, ContextId, CorrelationId, GraphChange, KernelId, Operation, Record, RecordRef, WorkId,
+    Completion, ContextId, CorrelationId, GraphChange, KernelId, Operation, Record, RecordRef,
+    WorkId,
 };
 use std::sync::Arc;
 
@@ -122,11 +123,7 @@ pub(super) fn of_passes(site: &Site, call: &CallInProgress, kernel: KernelId) ->
 }
 
 /// Reports each pass of a kernel that has run once for each pass that its counters need.
-pub(super) fn replayed(
-    host: &HostThread,
-    followers: &Followers,
-    of: (CorrelationId, u32),
-) {
+pub(super) fn replayed(host: &HostThread, followers: &Followers, of: (CorrelationId, u32)) {
     notify::replayed(host.board(), host.state(), followers, of);
 }
 

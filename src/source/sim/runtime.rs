@@ -115,7 +115,7 @@ pub(super) struct Runtime {
     seed: u64,
     threads: Cell<u32>,
     first_thread: u32,
-    time: HostTime,
+    time: Cell<HostTime>,
     next_clocks: Cell<Moment>,
     /// The reading of the devices' environment, if it is asked for.
     readings: RefCell<Option<Readings>>,
@@ -264,13 +264,22 @@ impl Runtime {
             seed,
             threads: Cell::new(first_thread),
             first_thread,
-            time,
+            time: Cell::new(time),
             next_clocks: Cell::new(Moment::BEGIN + CLOCK_PERIOD),
             readings: RefCell::default(),
             failure: RefCell::default(),
         };
-        runtime.read_clocks(Moment::BEGIN);
         Rc::new(runtime)
+    }
+
+    /// Moves the beginning of the simulation to that of `time`. Nothing has run.
+    pub(super) fn begin_at(&self, time: HostTime) {
+        self.time.set(time);
+    }
+
+    /// Reads the clocks at the beginning.
+    pub(super) fn read_first_clocks(&self) {
+        self.read_clocks(Moment::BEGIN);
     }
 
     /// The current time.
@@ -285,7 +294,7 @@ impl Runtime {
 
     /// The ticks at `moment`.
     pub(super) fn ticks_at(&self, moment: Moment) -> Ticks {
-        self.time.ticks(moment)
+        self.time.get().ticks(moment)
     }
 
     /// Starts a thread of the program.
@@ -294,7 +303,7 @@ impl Runtime {
         name: &str,
         body: impl FnOnce(Thread) -> F,
     ) {
-        let is_calling = matches!(self.time, HostTime::Real { .. }) && self.threads() == 0;
+        let is_calling = matches!(self.time.get(), HostTime::Real { .. }) && self.threads() == 0;
         let made = match process::current().filter(|_| is_calling) {
             Some(thread) => Some((Host::Calling(thread), self.count_thread())),
             None => self
@@ -346,7 +355,7 @@ impl Runtime {
             }
         }
         let result = self.executor.run(&**self);
-        self.time.wait(self.now(), Duration::ZERO);
+        self.time.get().wait(self.now(), Duration::ZERO);
         self.read_due_clocks(self.now());
         self.read_clocks(self.now());
         match self.failure.take() {
@@ -364,7 +373,7 @@ impl Runtime {
 
     fn new_thread(&self, name: &str) -> Option<(HostThread, Random)> {
         let thread = ThreadId(self.threads.get());
-        let is_virtual = matches!(self.time, HostTime::Virtual);
+        let is_virtual = matches!(self.time.get(), HostTime::Virtual);
         let is_main = is_virtual && self.threads() == 0;
         let random = self.count_thread();
         let host = match &self.recorder {
@@ -736,11 +745,16 @@ impl Runtime {
 
     fn read_clocks(&self, now: Moment) {
         let names = self.names();
-        if let HostTime::Virtual = self.time {
+        if let HostTime::Virtual = self.time.get() {
             names.clock_snapshot(crate::clock::virtual_snapshot(self.ticks_at(now)));
         }
         for device in &self.devices {
-            names.clock_pair(device.clock.borrow_mut().pair(device.agent, now, self.time));
+            names.clock_pair(
+                device
+                    .clock
+                    .borrow_mut()
+                    .pair(device.agent, now, self.time.get()),
+            );
         }
     }
 }
@@ -751,7 +765,7 @@ impl World for Runtime {
     }
 
     fn reach(&self, now: Moment) {
-        self.time.wait(now, AHEAD);
+        self.time.get().wait(now, AHEAD);
     }
 
     fn advance(&self, now: Moment) {

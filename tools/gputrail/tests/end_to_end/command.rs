@@ -26,8 +26,11 @@ fn end_by_signals() {
 
 /// The dynamic loader of this process: it can be called as a program, with the program to load.
 fn dynamic_loader() -> PathBuf {
-    let mappings = std::fs::read_to_string("/proc/self/maps").expect("the mappings of this process");
-    let mut files = mappings.lines().filter_map(|line| Some(&line[line.find('/')?..]));
+    let mappings =
+        std::fs::read_to_string("/proc/self/maps").expect("the mappings of this process");
+    let mut files = mappings
+        .lines()
+        .filter_map(|line| Some(&line[line.find('/')?..]));
     let loader = files.find(|file| file.contains("/ld-linux"));
     loader.expect("a dynamic loader").into()
 }
