@@ -1,7 +1,8 @@
 //! Source lines beside counted samples, as CUPTI delivers them: a source locator for each line that was sampled, and
 //! for each function that was sampled, the line of every instruction (of the sampled ones, where no disassembler is
 //! available). Each record is written once, to the buffers that request its kind; where none does, nothing is looked
-//! up. Where the reader of ELF files is not available, there are no locators; that is printed once (see [`Symbols`](crate::code::symbols::Symbols)).
+//! up. Where the reader of ELF files is not available, there are no locators; that is printed once (see
+//! [`Symbols`](crate::code::symbols::Symbols)).
 
 use super::code::LoadedCode;
 use crate::capture::code::CodeOffset;
