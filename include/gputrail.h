@@ -51,6 +51,13 @@
 
 /* The most argument values in one record. */
 #define GPUTRAIL_MAX_ARGUMENTS 20
+/*
+ * In the place of an agent's id in gputrail_context_sample, gputrail_context_count and their like: all agents, also those that the
+ * process comes to know later, even while the context is started. Agents that cannot do what is asked for are left out, which a
+ * message on the standard error says, but of those that have no such service at all; agents that the context has configured for
+ * themselves before keep that. A context asks so once for a service; another time is GPUTRAIL_CONFLICT.
+ */
+#define GPUTRAIL_ALL_AGENTS 4294967295
 /* Version of the C API, which tools are built for: raised when one built for an earlier version would no longer work. */
 #define GPUTRAIL_API_VERSION 2
 
@@ -1724,6 +1731,72 @@ typedef struct gputrail_sampling_period {
 } gputrail_sampling_period;
 #define GPUTRAIL_SAMPLING_PERIOD_INIT {sizeof(gputrail_sampling_period), 0, 0, 0, {0}}
 
+/*
+ * A stochastic sample (rocprofiler-sdk: rocprofiler_pc_sampling_record_stochastic_v0_t). It starts with the fields
+ * of a gputrail_record_host_trap_sample. 112 bytes.
+ */
+typedef struct gputrail_record_stochastic_sample {
+  /* Kind GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC. */
+  struct gputrail_record_header header;
+  /* The call that enqueued the dispatch. */
+  gputrail_correlation_id correlation;
+  /* External id of that call. */
+  gputrail_external_id external;
+  /* The dispatch. */
+  gputrail_work_id work;
+  /* When the sample was taken. */
+  gputrail_device_time time;
+  /*
+   * The program counter as the offset from the code object's load base, or the address if there is no code
+   * object.
+   */
+  uint64_t offset;
+  /* The execution mask: the active lanes. */
+  uint64_t exec_mask;
+  /* The position on the agent. */
+  gputrail_hardware_id hardware;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* The kernel. */
+  gputrail_kernel_id kernel;
+  /* The code object, or none if unknown. */
+  gputrail_code_object_id code_object;
+  /* The thread that executed the wave, on an agent on the host's processors. */
+  gputrail_thread_id thread;
+  /* The workgroup in x, y, z. */
+  uint32_t workgroup[3];
+  /* The absent fields. */
+  gputrail_absent absent;
+  /* The number of the wave in its workgroup. */
+  uint8_t wave_in_group;
+  /* Whether the wave issued an instruction, and its type. */
+  gputrail_issue issue;
+  /* The reason for not issuing, and the state of the arbiter. */
+  gputrail_snapshot snapshot;
+  /* Outstanding memory instructions; see has_memory_counters. */
+  gputrail_memory_counters memory_counters;
+  /* The number of active waves on the compute unit. */
+  uint32_t wave_count;
+  /* 1 if memory_counters is valid. */
+  uint8_t has_memory_counters;
+  /* Reserved, 0. */
+  uint8_t reserved[3];
+} gputrail_record_stochastic_sample;
+
+/* The place in the source text of an instruction: of the innermost function, where functions were inlined. */
+typedef struct gputrail_source_line {
+  /* The file, as the compiler names it. */
+  gputrail_string_id file;
+  /* The function. */
+  gputrail_string_id function;
+  /* The line, from 1. */
+  uint32_t line;
+  /* The column, from 1; 0 if it is not known. */
+  uint32_t column;
+  /* The instruction as text; none without a disassembler for its architecture. */
+  gputrail_string_id instruction;
+} gputrail_source_line;
+
 /* A counter or metric of an agent. The texts are never freed. */
 typedef struct gputrail_counter_definition {
   /* Its name. */
@@ -2595,58 +2668,6 @@ typedef struct gputrail_record_host_trap_sample {
   /* Reserved, 0. */
   uint8_t reserved;
 } gputrail_record_host_trap_sample;
-
-/*
- * A stochastic sample (rocprofiler-sdk: rocprofiler_pc_sampling_record_stochastic_v0_t). It starts with the fields
- * of a gputrail_record_host_trap_sample. 112 bytes.
- */
-typedef struct gputrail_record_stochastic_sample {
-  /* Kind GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC. */
-  struct gputrail_record_header header;
-  /* The call that enqueued the dispatch. */
-  gputrail_correlation_id correlation;
-  /* External id of that call. */
-  gputrail_external_id external;
-  /* The dispatch. */
-  gputrail_work_id work;
-  /* When the sample was taken. */
-  gputrail_device_time time;
-  /*
-   * The program counter as the offset from the code object's load base, or the address if there is no code
-   * object.
-   */
-  uint64_t offset;
-  /* The execution mask: the active lanes. */
-  uint64_t exec_mask;
-  /* The position on the agent. */
-  gputrail_hardware_id hardware;
-  /* The agent. */
-  gputrail_agent_id agent;
-  /* The kernel. */
-  gputrail_kernel_id kernel;
-  /* The code object, or none if unknown. */
-  gputrail_code_object_id code_object;
-  /* The thread that executed the wave, on an agent on the host's processors. */
-  gputrail_thread_id thread;
-  /* The workgroup in x, y, z. */
-  uint32_t workgroup[3];
-  /* The absent fields. */
-  gputrail_absent absent;
-  /* The number of the wave in its workgroup. */
-  uint8_t wave_in_group;
-  /* Whether the wave issued an instruction, and its type. */
-  gputrail_issue issue;
-  /* The reason for not issuing, and the state of the arbiter. */
-  gputrail_snapshot snapshot;
-  /* Outstanding memory instructions; see has_memory_counters. */
-  gputrail_memory_counters memory_counters;
-  /* The number of active waves on the compute unit. */
-  uint32_t wave_count;
-  /* 1 if memory_counters is valid. */
-  uint8_t has_memory_counters;
-  /* Reserved, 0. */
-  uint8_t reserved[3];
-} gputrail_record_stochastic_sample;
 
 /*
  * An invalid sample, which the agent could not complete (rocprofiler-sdk:
@@ -4120,14 +4141,15 @@ gputrail_status gputrail_sampling_configurations(gputrail_agent_id agent,
                                                  size_t *count);
 
 /*
- * Configures PC sampling: the agent is sampled while the context is started, and the records go to the buffer. A
- * context can sample several agents; one context of the process has this service. The configuration is valid for as
- * long as the context is there.
+ * Configures PC sampling: the agent, or with GPUTRAIL_ALL_AGENTS each agent, is sampled while the context is started, and the
+ * records go to the buffer. A context can sample several agents; one context of the process has this service, and nobody in the
+ * process counts meanwhile (gputrail_context_count). The configuration is valid until the tool ends, or destroys the context or
+ * the buffer.
  *
  * Errors: GPUTRAIL_SAMPLING_INCOMPATIBLE_SYSTEM if the system does not allow it (rocprofiler-sdk:
  * ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_KERNEL); GPUTRAIL_SAMPLING_FAILED if it allows it, and it failed all the same, for want
  * of open files say (ROCPROFILER_STATUS_ERROR); GPUTRAIL_SAMPLING_NOT_AVAILABLE if the agent samples otherwise already, cannot do what is asked for, or
- * the process is being debugged; GPUTRAIL_CONTEXT_CONFLICT if another context samples, or this one collects
+ * the process is being debugged; GPUTRAIL_CONTEXT_CONFLICT if another context samples, or one collects
  * counters; GPUTRAIL_INVALID_ARGUMENT for an interval that the agent cannot do; GPUTRAIL_LOCKED after the first
  * start; GPUTRAIL_NO_SUCH_AGENT, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_WRONG_SIZE,
  * GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED; GPUTRAIL_BUSY from within a buffer's callback.
@@ -4140,7 +4162,7 @@ gputrail_status gputrail_context_sample(gputrail_context context,
 
 /*
  * Configures PC sampling by a period, as CUPTI does. interval, which may be null, gets the interval in the agent's
- * unit.
+ * unit; 0 for GPUTRAIL_ALL_AGENTS.
  *
  * Errors: also GPUTRAIL_INVALID_ARGUMENT if no period is set, or one that does not exist.
  */
@@ -4197,11 +4219,37 @@ const char *gputrail_stall_reason_name(gputrail_stall_reason of);
  */
 gputrail_status gputrail_stall_reason_by_name(const char *name, gputrail_stall_reason *found);
 
-/* The stall reason in CUPTI's words for a reason in rocprofiler-sdk's. */
+/*
+ * The stall reason in CUPTI's words of a single sample: the one under which records of samples by address and reason count it.
+ * It takes more of the sample than the reason in rocprofiler-sdk's words: a wait for scalar reads alone is one for constant memory,
+ * and a stalled pipe is throttled memory (flat) or the texture sub-system (texture).
+ *
+ * Errors: none; a null sample has the reason GPUTRAIL_STALL_REASON_INVALID.
+ */
+gputrail_stall_reason gputrail_stall_reason_of_sample(const struct gputrail_record_stochastic_sample *sample);
+
+/*
+ * The stall reason in CUPTI's words for a reason in rocprofiler-sdk's alone: GPUTRAIL_STALL_REASON_PIPE_BUSY for every stalled
+ * pipe. Counts of single samples by it differ from records of samples by address and reason, which tell throttled memory, textures
+ * and constant memory apart: gputrail_stall_reason_of_sample does so, too.
+ */
 gputrail_stall_reason gputrail_stall_reason_of(gputrail_not_issued reason);
 
 /* The reason in rocprofiler-sdk's words for a stall reason in CUPTI's. */
 gputrail_not_issued gputrail_not_issued_of(gputrail_stall_reason reason);
+
+/*
+ * The source line of an address, given as records of samples have it: a code object and the offset from its load base (CUPTI:
+ * cuptiGetSassToSourceCorrelation). The code objects of sampled and counted agents can be looked up, also after they were
+ * unloaded. Each is read at the first look-up in it, which takes a while. ELF files are read by libgputrail-symbols.so.0, which
+ * lies beside the library.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND if the line is not known, and gputrail_last_error says why: without debug information, say; the
+ * function is written if it is known, and 0 for everything else. GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_source_line_of(gputrail_code_object_id code_object,
+                                        uint64_t offset,
+                                        struct gputrail_source_line *line);
 
 /* The agents whose sources know their counters. As gputrail_kinds. */
 gputrail_status gputrail_counting_agents(gputrail_agent_id *agents, size_t capacity, size_t *count);
@@ -4230,14 +4278,15 @@ gputrail_status gputrail_counters_add(const char *path,
 
 /*
  * Configures counter collection: the counters are collected while the context is started, and their values go to the
- * buffer as records of the kind GPUTRAIL_KIND_COUNTER_VALUE. A context can count on several agents; one context of the
- * process has this service, and it excludes PC sampling. The configuration is valid for as long as the context is there.
+ * buffer as records of the kind GPUTRAIL_KIND_COUNTER_VALUE. A context can count on several agents, with GPUTRAIL_ALL_AGENTS on
+ * each; one context of the process has this service, and nobody in the process samples meanwhile (gputrail_context_sample). The
+ * configuration is valid until the tool ends, or destroys the context or the buffer.
  * Values of dispatches take calls that are recorded or reported: of a buffer or subscriber that wants kernel dispatches.
  *
  * Errors: GPUTRAIL_NOT_FOUND for an unknown counter; GPUTRAIL_INVALID_ARGUMENT for counters that need more passes than
  * the agent can do, and for a period that is too short; GPUTRAIL_COUNTERS_NOT_AVAILABLE if the agent counts already,
  * cannot count in this way, or the system does not allow it; GPUTRAIL_CONTEXT_CONFLICT if another context counts, or
- * this one samples; GPUTRAIL_LOCKED after the first start; GPUTRAIL_NO_SUCH_AGENT, GPUTRAIL_NO_SUCH_CONTEXT,
+ * one samples; GPUTRAIL_LOCKED after the first start; GPUTRAIL_NO_SUCH_AGENT, GPUTRAIL_NO_SUCH_CONTEXT,
  * GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED; GPUTRAIL_BUSY
  * from within a buffer's callback. gputrail_last_error names the nearest counters.
  */

@@ -38,6 +38,8 @@ struct State {
     kept: Vec<u8>,
     /// Bytes of code objects, in order.
     code: Vec<u8>,
+    /// How often bytes of a code object were replaced.
+    replaced_code: u64,
     /// The offset in `kept` of the latest record of a kind and id.
     offsets: NumberMap<(Kind, u32), usize>,
     strings: HashMap<Box<str>, StringId>,
@@ -202,6 +204,7 @@ impl Names {
         if Records::new(&state.code).any(|piece| is_of(&piece)) {
             let others = Records::new(&state.code).filter(|piece| !is_of(piece));
             state.code = others.flat_map(|piece| piece.bytes().to_vec()).collect();
+            state.replaced_code += 1;
         }
         for piece in code::pieces(id, bytes, flags) {
             if state.code.len() + piece.len() <= MAX_KEPT_CODE {
@@ -210,6 +213,12 @@ impl Names {
             state.push(&piece);
             state.write();
         }
+    }
+
+    /// How often bytes of a code object have been replaced: what was read before may be out of date.
+    #[cfg(any(feature = "opencl", feature = "sim"))]
+    pub(crate) fn replaced_code(&self) -> u64 {
+        self.state.lock().replaced_code
     }
 
     /// Calls `read` with each kept piece of a code object.

@@ -149,7 +149,7 @@ callback_domains! {
         /// The work has completed, or will not.
         COMPLETE = 2, "kernel complete", Complete (Completion);
         /// A pass of a kernel has run, which runs once for each pass that its counters need: told within the enqueue of the
-        /// kernel (CUPTI: `cuptiKernelReplaySubscribeUpdate`).
+        /// kernel, and on the simulated GPU when the kernel has completed (CUPTI: `cuptiKernelReplaySubscribeUpdate`).
         REPLAY = 3, "kernel replay", Instant;
     }
     /// Copies and fills.

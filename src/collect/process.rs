@@ -13,7 +13,10 @@
 mod beginning;
 mod thread;
 
-pub use beginning::{Attached, BeginRecording, attach, attach_with, begin, begin_for_tool};
+pub use beginning::{
+    Attached, BeginRecording, attach, attach_before_tools, attach_with, begin, begin_for_tool,
+    load_tools,
+};
 #[cfg(any(feature = "layer", feature = "sim"))]
 pub(crate) use thread::Borrowed;
 pub(crate) use thread::is_in_callback;

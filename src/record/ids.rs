@@ -81,6 +81,11 @@ number! {
     ProcessId(u32);
 }
 
+impl AgentId {
+    /// In a request for a service of agents: all agents, also those that the process comes to know later.
+    pub const ALL: AgentId = AgentId(u32::MAX);
+}
+
 impl core::ops::Sub for Ticks {
     type Output = u64;
 

@@ -19,11 +19,15 @@ type Answer<T> = Result<T, Box<dyn Error>>;
 /// The files of `src/record` and `src/tool/c`, in the order in which the header has them.
 const RECORDS: &str = "mod ids kind api annotation work child graph memory synchronization overhead device_state loss marker sample instruction counter reason clock names agent_attribute link";
 const API: &str = "objects library status log attributes time kinds names buffer memory threads context callback arguments \
-                   timeline tools markers external flight sampling counting metric counter_group counter_set counter_pool counter_sessions unified_memory simulation";
+                   timeline tools markers external flight sampling source_line counting metric counter_group counter_set counter_pool counter_sessions unified_memory simulation";
 /// Further files with constants of the API.
 const CONSTANTS: &str = "tool/c/mod buffer/mod collect/context/attributes collect/operations collect/switchboard/callback collect/sampling/configuration";
 /// Constants of the sources that the header has.
-const LIMITS: [&str; 2] = ["GPUTRAIL_API_VERSION", "MAX_ARGUMENTS"];
+const LIMITS: [&str; 3] = [
+    "GPUTRAIL_API_VERSION",
+    "GPUTRAIL_ALL_AGENTS",
+    "MAX_ARGUMENTS",
+];
 
 const ABOUT: &str = "\
 /*
@@ -330,7 +334,7 @@ mod tests {
     fn is_not_for_rust(name: &str) -> bool {
         const PROGRAM: &str =
             "initialise finalise is_initialised observe_opencl tool_probe process api_version";
-        const TYPES: &str = "kinds domains group_of_operation batch_next times_of context_is_valid range_push_name stall_reason_of \
+        const TYPES: &str = "kinds domains group_of_operation batch_next times_of context_is_valid range_push_name stall_reason_of stall_reason_of_sample \
                              not_issued_of status_name status_message kind_name kind_producer domain_name instruction_type_name \
                              not_issued_name stall_reason_name counter_group_uint64 counter_group_double";
         let name = name.trim_start_matches("gputrail_");

@@ -5,11 +5,13 @@
 use super::operations::Function;
 use crate::collect::correlation::CallInProgress;
 use crate::collect::notify::{self, Followers, Notifier};
+use crate::collect::operations::kernel_dispatch;
 use crate::collect::switchboard::{
     CallArguments, Callback, Payload, Phase, Switchboard, ThreadState, Within,
 };
 use crate::record::{
-    Completion, ContextId, GraphChange, KernelId, Operation, Record, RecordRef, WorkId,
+    Completion, ContextId, CorrelationId, GraphChange, KernelId, Operation, Record, RecordRef,
+    WorkId,
 };
 use std::sync::Arc;
 
@@ -112,6 +114,17 @@ pub(super) fn enqueued<R: Record>(
 /// Reports the completion of work to its followers.
 pub(super) fn completed(site: &Site, followers: &mut Followers, completion: &Completion) {
     notify::completed(&site.board, &site.state, followers, completion);
+}
+
+/// The followers of the passes of a kernel that is being enqueued.
+pub(super) fn of_passes(site: &Site, call: &CallInProgress, kernel: KernelId) -> Option<Followers> {
+    site.notifier(call)
+        .followers(kernel_dispatch::REPLAY, kernel)
+}
+
+/// Reports each pass of a kernel that has run once for each pass that its counters need.
+pub(super) fn replayed(site: &Site, followers: &Followers, of: (CorrelationId, u32)) {
+    notify::replayed(&site.board, &site.state, followers, of);
 }
 
 /// Reports a change of a graph within a call.

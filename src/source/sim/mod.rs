@@ -191,7 +191,9 @@ impl Simulation {
     /// [`SimulationError::Sampling`] and [`SimulationError::Counting`] if the devices do not support that. Nothing has been recorded then.
     pub fn run(self) -> Result<DemoReport, SimulationError> {
         let runtime = self.runtime;
+        runtime.read_first_clocks();
         for device in &runtime.devices {
+            runtime.board.agent_offered(device.agent);
             if let Some(recorder) = &runtime.recorder {
                 recorder.sample(device.agent, &device.name)?;
                 recorder.count(device.agent, &device.name)?;
@@ -256,15 +258,20 @@ impl Demo {
     ///
     /// [`SimulationError::NotRecorded`] where there is neither a recording nor a tool.
     pub fn run_here(&self) -> Result<DemoReport, SimulationError> {
-        process::attach(&Simulated);
-        let board = process::board().filter(|_| process::is_observed());
-        let board = board.ok_or(SimulationError::NotRecorded)?;
+        process::attach_before_tools(&Simulated);
+        let board = process::board().ok_or(SimulationError::NotRecorded)?;
         self.name_steps(board);
         let recorder = process::recorder();
         let simulation = Simulation {
             steps: self.steps,
             runtime: Runtime::new(board, recorder, self.seed, DEVICES, HostTime::real()),
         };
+        // Tools find the devices when they are initialised, which takes no simulated time.
+        process::load_tools();
+        if !process::is_observed() {
+            return Err(SimulationError::NotRecorded);
+        }
+        simulation.runtime.begin_at(HostTime::real());
         if let Some(thread) = process::current() {
             let notifier = Notifier {
                 board,

@@ -137,7 +137,7 @@ pub(super) struct Runtime {
     seed: u64,
     threads: Cell<u32>,
     first_thread: u32,
-    time: HostTime,
+    time: Cell<HostTime>,
     next_clocks: Cell<Moment>,
     /// The reading of the devices' environment, if it is asked for.
     readings: RefCell<Option<Readings>>,
@@ -199,6 +199,8 @@ pub(super) struct WorkState {
     buffers: Buffers,
     /// Subscribers to its completion.
     followers: Option<Followers>,
+    /// Subscribers to its passes and their number, if its counters need several.
+    replay: Option<Box<(Followers, u32)>>,
     /// The page fault at its start.
     fault: Option<Fault>,
     /// The children that it launches.
@@ -287,13 +289,22 @@ impl Runtime {
             seed,
             threads: Cell::new(first_thread),
             first_thread,
-            time,
+            time: Cell::new(time),
             next_clocks: Cell::new(Moment::BEGIN + CLOCK_PERIOD),
             readings: RefCell::default(),
             failure: RefCell::default(),
         };
-        runtime.read_clocks(Moment::BEGIN);
         Rc::new(runtime)
+    }
+
+    /// Moves the beginning of the simulation to that of `time`. Nothing has run.
+    pub(super) fn begin_at(&self, time: HostTime) {
+        self.time.set(time);
+    }
+
+    /// Reads the clocks at the beginning.
+    pub(super) fn read_first_clocks(&self) {
+        self.read_clocks(Moment::BEGIN);
     }
 
     /// The current time.
@@ -308,7 +319,7 @@ impl Runtime {
 
     /// The ticks at `moment`.
     pub(super) fn ticks_at(&self, moment: Moment) -> Ticks {
-        self.time.ticks(moment)
+        self.time.get().ticks(moment)
     }
 
     /// Starts a thread of the program.
@@ -369,7 +380,7 @@ impl Runtime {
             }
         }
         let result = self.executor.run(&**self);
-        self.time.wait(self.now(), Duration::ZERO);
+        self.time.get().wait(self.now(), Duration::ZERO);
         self.read_due_clocks(self.now());
         self.read_clocks(self.now());
         match self.failure.take() {
@@ -387,7 +398,7 @@ impl Runtime {
 
     /// The state of a new thread of the program.
     fn new_host(&self, name: &str) -> Option<(Host, Random)> {
-        match self.time {
+        match self.time.get() {
             HostTime::Real { .. } => Some((Host::Calling, self.count_thread())),
             HostTime::Virtual => {
                 let (host, random) = self.new_thread(name)?;
@@ -398,7 +409,7 @@ impl Runtime {
 
     /// Begins a thread of the program, on the thread that polls it. `false`, and a failure, if it cannot record.
     fn begin_thread(&self, name: &str) -> bool {
-        if let HostTime::Virtual = self.time {
+        if let HostTime::Virtual = self.time.get() {
             return true;
         }
         let id = system::thread_id();
@@ -415,7 +426,7 @@ impl Runtime {
 
     fn new_thread(&self, name: &str) -> Option<(HostThread, Random)> {
         let thread = ThreadId(self.threads.get());
-        let is_virtual = matches!(self.time, HostTime::Virtual);
+        let is_virtual = matches!(self.time.get(), HostTime::Virtual);
         let is_main = is_virtual && self.threads() == 0;
         let random = self.count_thread();
         let host = match &self.recorder {
@@ -561,6 +572,7 @@ impl Runtime {
             submitted,
             buffers: Buffers::default(),
             followers: None,
+            replay: None,
             fault: None,
             family: None,
             instructions: None,
@@ -625,6 +637,13 @@ impl Runtime {
         }
     }
 
+    /// Sets the followers of the passes of the work enqueued last, and the number of its passes.
+    pub(super) fn set_replay(&self, replay: Option<(Followers, u32)>) {
+        if let Some(work) = self.works.borrow_mut().last_mut() {
+            work.replay = replay.map(Box::new);
+        }
+    }
+
     /// Records `event` in `stream`.
     pub(super) fn record(&self, event: Event, stream: Stream) {
         let streams = self.streams.borrow();
@@ -686,7 +705,7 @@ impl Runtime {
             let finished = next.expect("the gate counts what is in the queue");
             let mut works = self.works.borrow_mut();
             let work = works.live_mut(finished.work);
-            let followers = work.followers.take();
+            let (followers, replay) = (work.followers.take(), work.replay.take());
             work.completed = true;
             let (queued, submitted, stream) = (work.queued, work.submitted, work.stream);
             let (id, correlation, fault) = (work.id, work.correlation, work.fault);
@@ -719,6 +738,9 @@ impl Runtime {
             writer.work_ends(record.correlation, record.completed);
             drop(writer);
             drop(clock);
+            if let Some(replay) = replay {
+                callbacks::replayed(&host.site(), &replay.0, (correlation, replay.1));
+            }
             if let Some(mut followers) = followers {
                 callbacks::completed(&host.site(), &mut followers, &record);
             }
@@ -779,11 +801,16 @@ impl Runtime {
 
     fn read_clocks(&self, now: Moment) {
         let names = self.names();
-        if let HostTime::Virtual = self.time {
+        if let HostTime::Virtual = self.time.get() {
             names.clock_snapshot(crate::clock::virtual_snapshot(self.ticks_at(now)));
         }
         for device in &self.devices {
-            names.clock_pair(device.clock.borrow_mut().pair(device.agent, now, self.time));
+            names.clock_pair(
+                device
+                    .clock
+                    .borrow_mut()
+                    .pair(device.agent, now, self.time.get()),
+            );
         }
     }
 }
@@ -794,7 +821,7 @@ impl World for Runtime {
     }
 
     fn reach(&self, now: Moment) {
-        self.time.wait(now, AHEAD);
+        self.time.get().wait(now, AHEAD);
     }
 
     fn advance(&self, now: Moment) {

@@ -254,7 +254,8 @@ impl Context {
         ))
     }
 
-    /// Has `agent` sampled as `request` says while the context is started: the records go to `buffer`. One context of
+    /// Has `agent`, or with [`AgentId::ALL`] each agent, also those that come later, sampled as `request` says while the context is
+    /// started: the records go to `buffer`. Agents that cannot do what is asked for are left out of all, which a message says. One context of
     /// the process has this service. What an agent can do [`sampling::configurations`](super::sampling::configurations)
     /// tells.
     ///
@@ -288,7 +289,7 @@ impl Context {
         })
     }
 
-    /// Configures sampling by a period, as CUPTI does. Returns the interval, in the agent's unit.
+    /// Configures sampling by a period, as CUPTI does. Returns the interval, in the agent's unit; 0 for [`AgentId::ALL`].
     ///
     /// # Errors
     ///
@@ -320,7 +321,8 @@ impl Context {
         Ok(interval)
     }
 
-    /// Has `agent` count while the context is started: the values of the counters and metrics `names` go to `buffer` as
+    /// Has `agent`, or with [`AgentId::ALL`] each agent, count while the context is started: the values of the counters and metrics
+    /// `names` go to `buffer` as
     /// [`CounterValue`]s. One context of the process has this service, and it excludes sampling. What an agent can count
     /// [`counting::counters`](super::counting::counters) tells.
     ///

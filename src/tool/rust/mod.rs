@@ -10,7 +10,7 @@
 //! | where your code is | the API |
 //! |---|---|
 //! | in a library of its own, which gputrail loads into programs that know nothing of it (`gputrail record --tool`) | [`crate::tool`], in C `gputrail.h` |
-//! | in the program itself, which is linked with `libgputrail.so.0` | `gputrail.h` |
+//! | in the program itself, which is linked with `libgputrail.so.0` | [`crate::tool`] with [`program`], in C `gputrail.h` |
 //! | in the binary that has the source too: a layer, a simulation, gputrail itself | [`crate::collect::context`] |
 //!
 //! ```no_run

@@ -340,3 +340,27 @@ fn a_summary_has_what_the_trace_shows() {
     assert_eq!(summary.gpus()[0].busy.as_ref().unwrap().busy, Nanos(100));
     assert_eq!(summary.span(), Some((Nanos(1000), Nanos(1400))));
 }
+
+#[test]
+fn agents_that_are_declared_one_after_the_other_are_all_in_the_trace() {
+    let agent = |number: u32| model::Agent {
+        title: format!("GPU {number}"),
+        name: format!("device {number}"),
+        ..model::Agent::default()
+    };
+    let mut bytes = Vec::new();
+    let mut exporter = Exporter::new(&mut bytes);
+    model::Consumer::begin(&mut exporter, &model::TraceHeader::default()).unwrap();
+    for first in [0, 1] {
+        let index = model::AgentIndex(first);
+        model::Consumer::agents(&mut exporter, index, &[agent(first)]).unwrap();
+    }
+    model::Consumer::finish(&mut exporter).unwrap();
+    drop(exporter);
+    let info = crate::trace::perfetto::reader::info(&bytes[..]);
+    let devices = info.devices.iter();
+    let devices: Vec<_> = devices
+        .map(|device| (&device.title[..], &device.name[..]))
+        .collect();
+    assert_eq!(devices, [("GPU 0", "device 0"), ("GPU 1", "device 1")]);
+}

@@ -319,7 +319,7 @@ impl Provider<Request> for SampledDevice {
         let state = STATE.lock();
         let request = state.agents.get(&self.agent).and_then(|of| of.request);
         match request {
-            Some(request) => vec![Configuration::active(request)],
+            Some(request) => vec![Configuration::active(request, &self.possible)],
             None => self.possible.clone(),
         }
     }
