@@ -43,6 +43,9 @@ pub enum AttachError {
     /// The parent cannot be reached.
     #[error("{SESSION_VARIABLE}={0:?}: cannot reach the running gputrail: {1}")]
     Connect(PathBuf, Errno),
+    /// The parent does not answer in time.
+    #[error("{SESSION_VARIABLE}={0:?}: the running gputrail has not answered for {PATIENCE:?}")]
+    Silent(PathBuf),
     /// The reply is no answer of a gputrail.
     #[error("{SESSION_VARIABLE}={0:?}: no gputrail answers there: {1}")]
     Answer(PathBuf, String),
@@ -61,6 +64,7 @@ pub fn attach(directory: &Path, reason: Reason) -> Result<Attached, AttachError>
     let failed = |errno| match errno {
         // The last one when it ends while we are asking.
         Errno::NOENT | Errno::CONNREFUSED | Errno::CONNRESET => AttachError::Over(directory.into()),
+        Errno::AGAIN => AttachError::Silent(directory.into()),
         errno => AttachError::Connect(directory.into(), errno),
     };
     let connection = connect(&directory.join(SOCKET)).map_err(failed)?;

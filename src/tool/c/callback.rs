@@ -77,7 +77,7 @@ sized!(CallbackData, "gputrail_callback", 64);
 /// Called for the operations of a subscriber, with the user data of `gputrail_subscribe`, possibly on several threads
 /// at a time. Its own calls are not observed. It must not throw.
 pub type CallbackFunction =
-    Option<unsafe extern "C" fn(callback: *mut CallbackData, user_data: *mut c_void)>;
+    Option<unsafe extern "C-unwind" fn(callback: *mut CallbackData, user_data: *mut c_void)>;
 
 /// Where a thread is: in a buffer's callback, in a subscriber's.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -130,7 +130,17 @@ impl Caller {
 }
 
 fn within() -> Within {
-    WITHIN.try_with(Cell::get).unwrap_or(Within::Nothing)
+    // A forked child and a thread that ends the process have left the callback.
+    match Owner::calling() {
+        Some(_) => WITHIN.try_with(Cell::get).unwrap_or(Within::Nothing),
+        None => Within::Nothing,
+    }
+}
+
+/// The calling thread leaves the callbacks that it is in, to which it never returns: it ends the process.
+pub(super) fn leave() {
+    Owner::leave_callbacks();
+    let _ = WITHIN.try_with(|within| within.set(Within::Nothing));
 }
 
 /// Whether the calling thread is in a callback of a tool's.

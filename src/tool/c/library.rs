@@ -203,6 +203,11 @@ pub(super) fn finalise(owner: Option<Owner>) {
 pub(super) fn flush_all() {
     let buffers = locked().buffers.of(None);
     for buffer in buffers {
+        if buffer.is_left_delivering() {
+            // What it cannot deliver is counted before its tool is finalised.
+            buffer.end();
+            continue;
+        }
         // Within a callback it is refused, and comes later.
         let _ = buffer.flush();
     }

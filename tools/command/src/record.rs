@@ -556,6 +556,9 @@ impl Recorded {
         for (pid, refusal) in &finished.refused {
             say!("process {pid} was not recorded: {refusal}");
         }
+        if finished.ran_out_of_files {
+            say!("{}", out_of_files());
+        }
         for finding in findings.iter().take(MAX_FINDINGS) {
             say!("{finding}");
         }
@@ -573,7 +576,7 @@ impl Recorded {
                       children: they use neither, or were gone too soon to look, or went on without the program, as \
                       daemons do, or do not have our library in their environment (`gputrail library --help`)";
         let processes = &self.finished.processes;
-        let refused = !self.finished.refused.is_empty();
+        let refused = !self.finished.refused.is_empty() || self.finished.ran_out_of_files;
         let nothing = processes.is_empty() && self.findings.is_empty() && !refused;
         let short =
             |capture: &ProcessCapture| capture.capture_error.is_some() || capture.lost.is_some();
@@ -594,6 +597,15 @@ impl Recorded {
             counters: scope.counters.as_ref(),
         }
     }
+}
+
+/// Why processes were not recorded that found all of this process's files open.
+fn out_of_files() -> String {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.map_or_else(String::new, |limit| format!(" ({limit} for gputrail)"));
+    format!(
+        "processes were not recorded because no more files could be opened{limit}: `ulimit -n 1024` before gputrail allows more"
+    )
 }
 
 /// Moves the captures to the directory of the trace.
