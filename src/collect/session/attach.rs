@@ -1,7 +1,7 @@
 //! The program's side: asking the parent for memory to record into.
 
 use super::message::{self, Config, Hello, Reason, Refusal};
-use super::{SESSION_VARIABLE, SOCKET, switch};
+use super::{SESSION_VARIABLE, SOCKET, filter, switch};
 use crate::buffer::{Mapping, MappingError};
 use crate::capture::queue::{ChunkQueue, QUEUE_BYTES};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
@@ -46,6 +46,12 @@ pub enum AttachError {
     /// The parent does not answer in time.
     #[error("{SESSION_VARIABLE}={0:?}: the running gputrail has not answered for {PATIENCE:?}")]
     Silent(PathBuf),
+    /// The program has forbidden itself the calls.
+    #[error(
+        "not recorded: a filter of system calls (seccomp), which the program has installed, ends it at those that reach \
+         gputrail"
+    )]
+    Filtered,
     /// The reply is no answer of a gputrail.
     #[error("{SESSION_VARIABLE}={0:?}: no gputrail answers there: {1}")]
     Answer(PathBuf, String),
@@ -67,6 +73,9 @@ pub fn attach(directory: &Path, reason: Reason) -> Result<Attached, AttachError>
         Errno::AGAIN => AttachError::Silent(directory.into()),
         errno => AttachError::Connect(directory.into(), errno),
     };
+    if filter::ends_process() {
+        return Err(AttachError::Filtered);
+    }
     let connection = connect(&directory.join(SOCKET)).map_err(failed)?;
     let hello = Hello {
         pid: std::process::id(),
@@ -115,6 +124,9 @@ pub fn attach(directory: &Path, reason: Reason) -> Result<Attached, AttachError>
 
 /// Whether the parent that listened in `directory` has ended, by whatever way: nobody listens there any more.
 pub fn has_ended(directory: &Path) -> bool {
+    if filter::ends_process() {
+        return false;
+    }
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let Ok(address) = SocketAddrUnix::new(directory.join(SOCKET)) else {
         return false;

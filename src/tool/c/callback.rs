@@ -85,6 +85,8 @@ enum Within {
     Nothing,
     Batch,
     Call,
+    /// In none any more: the thread ends the process in one, to which it never returns.
+    Left,
 }
 
 thread_local! {
@@ -132,15 +134,22 @@ impl Caller {
 fn within() -> Within {
     // A forked child and a thread that ends the process have left the callback.
     match Owner::calling() {
-        Some(_) => WITHIN.try_with(Cell::get).unwrap_or(Within::Nothing),
-        None => Within::Nothing,
+        Some(_) if !has_left() => WITHIN.try_with(Cell::get).unwrap_or(Within::Nothing),
+        _ => Within::Nothing,
     }
 }
 
 /// The calling thread leaves the callbacks that it is in, to which it never returns: it ends the process.
 pub(super) fn leave() {
+    if is_inside() {
+        let _ = WITHIN.try_with(|within| within.set(Within::Left));
+    }
     Owner::leave_callbacks();
-    let _ = WITHIN.try_with(|within| within.set(Within::Nothing));
+}
+
+/// Whether the calling thread has left a callback for ever: objects that are used further up its stack stay in use.
+pub(super) fn has_left() -> bool {
+    WITHIN.try_with(Cell::get) == Ok(Within::Left)
 }
 
 /// Whether the calling thread is in a callback of a tool's.
@@ -152,14 +161,14 @@ pub(super) fn is_inside() -> bool {
 pub(super) fn refuse_inside_batch() -> Answer {
     match within() {
         Within::Batch => refuse_inside(),
-        Within::Nothing | Within::Call => Ok(()),
+        Within::Nothing | Within::Call | Within::Left => Ok(()),
     }
 }
 
 /// Refuses what would wait for callbacks within one.
 pub(super) fn refuse_inside() -> Answer {
     let whose = match within() {
-        Within::Nothing => return Ok(()),
+        Within::Nothing | Within::Left => return Ok(()),
         Within::Batch => "buffer's",
         Within::Call => "subscriber's",
     };

@@ -260,7 +260,7 @@ pub(super) fn thread(id: CallbackThreadHandle) -> Answer<Arc<CallbackThread>> {
 /// Waits until nobody else uses `object`, which has been taken off the list, and drops it. From within a callback it
 /// does not wait: whoever uses it last drops it.
 pub(super) fn destroy<T>(mut object: Arc<T>) {
-    while !callback::is_inside() {
+    while !(callback::is_inside() || callback::has_left()) {
         match Arc::try_unwrap(object) {
             Ok(last) => return drop(last),
             Err(used) => object = used,

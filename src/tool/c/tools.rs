@@ -55,7 +55,8 @@ pub type InitialiseFunction =
 /// The end of a tool.
 pub type FinaliseFunction = Option<unsafe extern "C-unwind" fn(user_data: *mut c_void)>;
 
-/// The description of a tool: what its entry point returns.
+/// The description of a tool: what its entry point returns. An exception that leaves one of the tool's functions ends the
+/// program, with a message that names the tool. A library that is named twice is one tool.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct ToolDescription {
@@ -72,7 +73,8 @@ pub struct ToolDescription {
     /// OpenCL. A tool whose initialisation returns something else than `GPUTRAIL_OK` is discarded, with a message.
     pub initialise: InitialiseFunction,
     /// Called once, when the program ends by exit or by returning from main, or after `gputrail_tool_finish`:
-    /// everything that was recorded until then has been delivered. May be null.
+    /// everything that was recorded until then has been delivered. If a callback of a buffer has called exit, what that buffer
+    /// had not delivered is counted as dropped. May be null.
     pub finalise: FinaliseFunction,
     /// Given to both.
     pub user_data: *mut c_void,
