@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const unsigned long CALLS = 60;
+static const unsigned long CALLS = 30;
 static std::string mode;
 static gputrail_context context;
 static gputrail_buffer buffer;

@@ -42,7 +42,7 @@ fn records_are_delivered_when_a_callback_of_a_subscriber_ends_the_program() {
     let dir = TestDir::new();
     let ended = record(&dir, &unruly(&dir), "exit-call", &["40"]);
     assert_eq!(ended.code(), 5, "{}", ended.stderr);
-    assert_eq!(at_the_end(&ended), [60, 60, 0], "{}", ended.stderr);
+    assert_eq!(at_the_end(&ended), [30, 30, 0], "{}", ended.stderr);
     assert!(
         ended.stderr.contains("flush GPUTRAIL_OK"),
         "{}",
@@ -57,7 +57,7 @@ fn records_are_counted_when_the_callback_of_their_buffer_ends_the_program() {
     let ended = record(&dir, &unruly(&dir), "exit-deliver", &["40", "wait"]);
     assert_eq!(ended.code(), 5, "{}", ended.stderr);
     let [calls, delivered, dropped] = at_the_end(&ended);
-    assert_eq!((calls, delivered + dropped), (60, 60), "{}", ended.stderr);
+    assert_eq!((calls, delivered + dropped), (30, 30), "{}", ended.stderr);
     assert!(delivered > 0, "{}", ended.stderr);
     assert!(
         ended.stderr.contains("flush GPUTRAIL_BUSY"),
