@@ -24,7 +24,8 @@ fn ends_child() -> bool {
     let none = ptr::null_mut::<libc::c_void>();
     // SAFETY: a child with a copy of the memory, as fork makes one; it tells nobody of its end (no signal), and only
     // `__WCLONE` finds it. It makes system calls only: other threads may hold locks of the C library.
-    let child = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) } as libc::pid_t;
+    let child = unsafe { libc::syscall(libc::SYS_clone, 0_usize, none, none, none, none) };
+    let child = child as libc::pid_t;
     if child == 0 {
         // SAFETY: calls that fail, or make a socket that ends with the child.
         unsafe {
