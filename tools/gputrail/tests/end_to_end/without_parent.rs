@@ -50,11 +50,11 @@ fn a_program_with_more_rights_than_its_user_follows_no_variables() {
     let dir = TestDir::new();
     let library = dir.join("libgputrail.so");
     well(&mut dir.gputrail(["library", library.to_str().expect("UTF-8")]));
-    let lives = dir.program("lives");
+    let program = dir.program("small_stack");
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).expect("it is ours");
     for (mode, captures) in [(0o755, 1), (0o4755, 0)] {
-        std::fs::set_permissions(&lives, PermissionsExt::from_mode(mode)).expect("it is ours");
-        let mut command: Command = dir.untraced(Driver::Threaded, &lives, &["1"]);
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(mode)).expect("it is ours");
+        let mut command: Command = dir.untraced(Driver::Threaded, &program, &[]);
         command
             .env("OPENCL_LAYERS", &library)
             .env("GPUTRAIL_CAPTURE", "%p.gputrail")
