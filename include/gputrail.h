@@ -2919,7 +2919,10 @@ typedef gputrail_status (*gputrail_initialise_function)(gputrail_tool tool, void
 /* The end of a tool. */
 typedef void (*gputrail_finalise_function)(void *user_data);
 
-/* The description of a tool: what its entry point returns. */
+/*
+ * The description of a tool: what its entry point returns. An exception that leaves one of the tool's functions ends the
+ * program, with a message that names the tool. A library that is named twice is one tool.
+ */
 typedef struct gputrail_tool_description {
   /* sizeof(gputrail_tool_description). */
   size_t size;
@@ -2939,7 +2942,8 @@ typedef struct gputrail_tool_description {
   gputrail_initialise_function initialise;
   /*
    * Called once, when the program ends by exit or by returning from main, or after gputrail_tool_finish:
-   * everything that was recorded until then has been delivered. May be null.
+   * everything that was recorded until then has been delivered. If a callback of a buffer has called exit, what that buffer
+   * had not delivered is counted as dropped. May be null.
    */
   gputrail_finalise_function finalise;
   /* Given to both. */
@@ -2952,7 +2956,8 @@ extern "C" {
 
 /*
  * Prepares the library for the program that calls it. A tool finds it prepared. May be called again, which changes
- * nothing, and after gputrail_finalise. A forked child has to call it anew: it has none of its parent's objects.
+ * nothing, and after gputrail_finalise. A forked child has to call it anew, also one that a callback has forked: it has
+ * none of its parent's objects, and is in none of its parent's callbacks.
  *
  * A program that calls this itself and wants to observe OpenCL calls gputrail_observe_opencl next.
  *
@@ -3352,7 +3357,8 @@ gputrail_status gputrail_buffer_flush_forced(gputrail_buffer buffer);
  * the simulated GPU are flushed without (CUPTI: cuptiActivityFlush, cuptiActivityFlushAll). It does not return
  * while work waits for an event that the program sets later.
  *
- * Errors: as for gputrail_buffer_flush.
+ * Errors: GPUTRAIL_INVALID_ARGUMENT for a context or queue that no source has reported; otherwise as for
+ * gputrail_buffer_flush.
  */
 gputrail_status gputrail_buffer_flush_synchronized(gputrail_buffer buffer,
                                                    gputrail_runtime_context_id context,
@@ -3364,7 +3370,8 @@ gputrail_status gputrail_buffer_flush_synchronized(gputrail_buffer buffer,
  * of 128 places are counted so; those of all places, and of records that name none, such as calls, are in
  * gputrail_buffer_dropped.
  *
- * Errors: GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ * Errors: GPUTRAIL_INVALID_ARGUMENT for a context, queue or stream that no source has reported;
+ * GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_buffer_dropped_at(gputrail_buffer buffer,
                                            gputrail_runtime_context_id context,
