@@ -2983,7 +2983,10 @@ typedef gputrail_status (*gputrail_initialise_function)(gputrail_tool tool, void
 /* The end of a tool. */
 typedef void (*gputrail_finalise_function)(void *user_data);
 
-/* The description of a tool: what its entry point returns. */
+/*
+ * The description of a tool: what its entry point returns. An exception that leaves one of the tool's functions ends the
+ * program, with a message that names the tool. A library that is named twice is one tool.
+ */
 typedef struct gputrail_tool_description {
   /* sizeof(gputrail_tool_description). */
   size_t size;
@@ -3018,7 +3021,8 @@ extern "C" {
 
 /*
  * Prepares the library for the program that calls it. A tool finds it prepared. May be called again, which changes
- * nothing, and after gputrail_finalise. A forked child has to call it anew: it has none of its parent's objects.
+ * nothing, and after gputrail_finalise. A forked child has to call it anew, also one that a callback has forked: it has
+ * none of its parent's objects, and is in none of its parent's callbacks.
  *
  * A program that calls this itself and wants to observe OpenCL calls gputrail_observe_opencl next.
  *
@@ -3423,7 +3427,8 @@ gputrail_status gputrail_buffer_flush_forced(gputrail_buffer buffer);
  * the simulated GPU are flushed without (CUPTI: cuptiActivityFlush, cuptiActivityFlushAll). It does not return
  * while work waits for an event that the program sets later.
  *
- * Errors: as for gputrail_buffer_flush.
+ * Errors: GPUTRAIL_INVALID_ARGUMENT for a context or queue that no source has reported; otherwise as for
+ * gputrail_buffer_flush.
  */
 gputrail_status gputrail_buffer_flush_synchronized(gputrail_buffer buffer,
                                                    gputrail_runtime_context_id context,
@@ -3435,7 +3440,8 @@ gputrail_status gputrail_buffer_flush_synchronized(gputrail_buffer buffer,
  * of 128 places are counted so; those of all places, and of records that name none, such as calls, are in
  * gputrail_buffer_dropped.
  *
- * Errors: GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ * Errors: GPUTRAIL_INVALID_ARGUMENT for a context, queue or stream that no source has reported;
+ * GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_buffer_dropped_at(gputrail_buffer buffer,
                                            gputrail_runtime_context_id context,

@@ -16,7 +16,7 @@ use super::{BlockClient, Buffer, CallbackThread, Policy, SessionState};
 use crate::clock::{self, TickSource};
 use crate::platform::sync::lock_std;
 use crate::record::{ClockSnapshot, Ticks};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -85,6 +85,8 @@ pub(super) struct Inner {
     /// Locked while blocks are delivered, by one thread at a time.
     receivers: Mutex<Receivers>,
     ended: AtomicBool,
+    /// The records that a sink or client is being shown.
+    shown: ShownRecords,
     /// State of the periodic polls.
     rounds: Mutex<Rounds>,
     /// The callback thread that polls, if the tool assigned one.
@@ -114,6 +116,37 @@ struct Rounds {
     triggers: u32,
     /// Whether [`SessionEvent::Ended`] has been reported.
     end_reported: bool,
+}
+
+/// The block whose records are being delivered, and the offset at which they end: `block << 32 | end`.
+struct ShownRecords(AtomicU64);
+
+impl ShownRecords {
+    /// No block has this number.
+    const NONE: u64 = u64::MAX;
+
+    fn set(&self, delivery: &Delivery<'_, '_>) {
+        if let Delivery::Filling(block, view) | Delivery::Full(block, view) = delivery {
+            let end = view.offset + view.bytes.len() as u32;
+            self.0
+                .store(u64::from(*block) << 32 | u64::from(end), Ordering::Relaxed);
+        }
+    }
+
+    fn clear(&self) {
+        self.0.store(Self::NONE, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> (u32, u32) {
+        let shown = self.0.load(Ordering::Relaxed);
+        ((shown >> 32) as u32, shown as u32)
+    }
+}
+
+impl Default for ShownRecords {
+    fn default() -> Self {
+        ShownRecords(AtomicU64::new(Self::NONE))
+    }
 }
 
 struct Receivers {
@@ -165,6 +198,7 @@ impl Collector {
                 is_own,
                 rounds: Mutex::new(rounds),
                 thread: Mutex::new(None),
+                shown: ShownRecords::default(),
                 listener,
                 receivers: Mutex::new(Receivers {
                     sinks,
@@ -250,7 +284,7 @@ impl Collector {
 
     /// Shows the sinks the kept records of the time after `since`.
     pub(crate) fn dump(&self, since: Ticks) {
-        let _delivering = Delivering::begin();
+        let _delivering = Delivering::begin(&*self.inner);
         let mut receivers = lock_std(&self.inner.receivers);
         if !receivers.stopped {
             let Receivers { sinks, client, .. } = &mut *receivers;
@@ -271,9 +305,15 @@ impl Collector {
         block::undelivered(self.inner.buffer.mapping())
     }
 
+    /// Whether the calling thread is in a callback of this collector's.
+    pub(crate) fn is_delivered_here(&self) -> bool {
+        Delivering::is_for(&*self.inner)
+    }
+
     /// Ends the session: no lane takes another block, everything committed is delivered, and so are
     /// the losses that no lane could report. Safe to call more than once, and while the collector's
-    /// thread works; that thread is not joined.
+    /// thread works; that thread is not joined. If a callback of the collector has called exit(3), on whose thread this
+    /// is, what is committed behind the records of that callback is counted as dropped.
     pub fn finish(&self) {
         self.inner.finish();
     }
@@ -285,6 +325,11 @@ impl Inner {
             return;
         }
         self.buffer.end();
+        if Delivering::is_for(self) {
+            // The receivers stay locked: a callback has called exit(3), and never returns.
+            self.buffer.count_undelivered(self.shown.get());
+            return;
+        }
         self.deliver(0);
         self.report_losses();
         let mut receivers = lock_std(&self.receivers);
@@ -381,7 +426,7 @@ impl Inner {
 
     /// Delivers records that are due, and returns whether there were any.
     fn deliver(&self, watermark: u32) -> bool {
-        let _delivering = Delivering::begin();
+        let _delivering = Delivering::begin(self);
         let mut receivers = lock_std(&self.receivers);
         let mapping = self.buffer.mapping();
         mapping.looks().fetch_add(1, Ordering::Relaxed);
@@ -403,16 +448,18 @@ impl Inner {
         let pool = mapping.pool();
         deliver_each(mapping, watermark, scan, |found| {
             any = true;
+            self.shown.set(&found);
             match (found, &mut *client) {
                 (Delivery::Filling(block, view), Some(client)) => client.partial(block, view),
                 // They come with the block.
                 (Delivery::Full(..), Some(_)) => {}
                 (Delivery::Emptied(block), Some(client)) => client.complete(block, mapping),
-                (Delivery::Filling(_, view) | Delivery::Full(view), None) => {
+                (Delivery::Filling(_, view) | Delivery::Full(_, view), None) => {
                     sinks.iter_mut().for_each(|sink| sink.records(view));
                 }
                 (Delivery::Emptied(block), None) => pool.put(block),
             }
+            self.shown.clear();
             mapping.looks().fetch_add(1, Ordering::Relaxed);
         });
         if let Some(client) = client
@@ -429,7 +476,7 @@ impl Inner {
 
     /// Passes to the sinks the losses that no lane has reported, as a block in lane 0. The counters keep them.
     fn report_losses(&self) {
-        let _delivering = Delivering::begin();
+        let _delivering = Delivering::begin(self);
         let mut receivers = lock_std(&self.receivers);
         receivers.tick(self.reading().as_ref());
         show_unreported(

@@ -6,6 +6,7 @@
 //!
 //! The store keeps up to [`MAX_KEPT`] bytes of names for captures that begin later and for queries of tools.
 
+use crate::buffer::QueuePlace;
 use crate::capture::Writer;
 use crate::capture::code;
 use crate::platform::sync::QuietMutex;
@@ -122,6 +123,18 @@ impl Names {
         let state = self.state.lock();
         let offset = *state.offsets.get(&(R::KIND, id))?;
         Records::new(&state.kept[offset..]).next()?.read()
+    }
+
+    /// The first of the ids in `place` that has been given to nothing, in words.
+    pub(crate) fn unknown_place(&self, place: QueuePlace) -> Option<String> {
+        let state = self.state.lock();
+        let ids = [
+            ("context", place.context.0, state.last.context),
+            ("queue", place.queue.0, state.last.queue),
+            ("stream", place.stream.0, state.last.stream),
+        ];
+        let (what, id, _) = ids.into_iter().find(|(_, id, last)| id > last)?;
+        Some(format!("{what} {id}"))
     }
 
     /// The text of `id`, if it is kept.

@@ -19,8 +19,8 @@ pub use beginning::{
 };
 #[cfg(any(feature = "layer", feature = "sim"))]
 pub(crate) use thread::Borrowed;
-pub(crate) use thread::is_in_callback;
 pub use thread::{Current, current, interrupted};
+pub(crate) use thread::{is_in_callback, leave_callbacks};
 
 use crate::capture::names::Names;
 use crate::clock;
@@ -29,7 +29,7 @@ use crate::collect::scope::{Due, Gate};
 use crate::collect::session_switch;
 use crate::collect::source::{self, Source};
 use crate::collect::switchboard::{Buffers, Interest, Switchboard, Wanted};
-use crate::platform::inside::Uncancelled;
+use crate::platform::inside::{Uncancelled, defer_cancellation};
 use crate::platform::sync::QuietMutex;
 use crate::record::{Kind, Operation, Overhead, OverheadKind, ThreadId, Ticks};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -111,6 +111,20 @@ fn not_wanted(wanted: &Wanted, operation: Operation, interest: Interest) -> Inte
 #[cold]
 #[inline(never)]
 fn follow_switch(operation: Operation) -> Interest {
+    uncancelled_at_any_instruction(|| follow_session(operation))
+}
+
+/// Does `work`, which is not to be unwound where it cannot be.
+#[inline(always)]
+fn uncancelled_at_any_instruction(work: impl FnOnce() -> Interest) -> Interest {
+    let cancel_type = defer_cancellation();
+    let interest = work();
+    cancel_type.restore();
+    interest
+}
+
+#[inline(never)]
+fn follow_session(operation: Operation) -> Interest {
     // Without a recorder the process is at its beginning or end.
     if let Some(recorder) = recorder() {
         let _uncancelled = Uncancelled::begin();
@@ -123,6 +137,11 @@ fn follow_switch(operation: Operation) -> Interest {
 #[cold]
 #[inline(never)]
 fn new_process(operation: Operation) -> Interest {
+    uncancelled_at_any_instruction(|| begin_again(operation))
+}
+
+#[inline(never)]
+fn begin_again(operation: Operation) -> Interest {
     // The parent's, in a child that has inherited it.
     let Some(parent) = inherited() else {
         return Interest::NONE;

@@ -67,6 +67,48 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: i32, before: *mut i32) -> i32;
 }
 
+#[cfg(target_os = "linux")]
+unsafe extern "C-unwind" {
+    // <pthread.h>. Back at the asynchronous type, a thread that has been cancelled ends at once.
+    fn pthread_setcanceltype(cancel_type: i32, before: *mut i32) -> i32;
+}
+
+const PTHREAD_CANCEL_DEFERRED: i32 = 0;
+
+/// The cancellation type of a thread before [`defer_cancellation`]. It has no destructor: see there.
+#[must_use]
+pub(crate) struct CancelType(i32);
+
+/// Has a pthread_cancel of the calling thread take effect at cancellation points only, until the type is restored. The
+/// asynchronous type unwinds the stack from any instruction, also from those of our frames at which they cannot be unwound,
+/// which ends the program.
+///
+/// The calling frame is unwound from any instruction before and after: it must have no destructors and catch no panics.
+#[inline(always)]
+pub(crate) fn defer_cancellation() -> CancelType {
+    let mut before = PTHREAD_CANCEL_DEFERRED;
+    #[cfg(target_os = "linux")]
+    // SAFETY: a type that there is, and a place for the one before.
+    unsafe {
+        pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &mut before)
+    };
+    CancelType(before)
+}
+
+impl CancelType {
+    /// Restores the type.
+    #[inline(always)]
+    pub fn restore(self) {
+        if self.0 != PTHREAD_CANCEL_DEFERRED {
+            #[cfg(target_os = "linux")]
+            // SAFETY: the type that the thread had.
+            unsafe {
+                pthread_setcanceltype(self.0, std::ptr::null_mut())
+            };
+        }
+    }
+}
+
 /// Sets whether the calling thread may be cancelled, and returns what held before.
 fn set_cancellation(state: i32) -> i32 {
     let mut before = state;

@@ -332,7 +332,7 @@ impl RecordBuffer {
         if self.board.is_inherited() {
             return Err(ToolError::NoSuchBuffer);
         }
-        if is_delivering() || process::is_in_callback() {
+        if is_delivering() || process::is_in_callback() || self.collector.is_delivered_here() {
             return Err(ToolError::Busy);
         }
         Ok(())
@@ -412,6 +412,11 @@ impl RecordBuffer {
         if self.board.remove_buffer(self.key).is_some() {
             self.collector.finish();
         }
+    }
+
+    /// Whether a callback of the buffer has called exit(3) on the calling thread: it delivers nothing any more.
+    pub(crate) fn is_left_delivering(&self) -> bool {
+        !is_delivering() && self.collector.is_delivered_here()
     }
 }
 

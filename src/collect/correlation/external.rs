@@ -71,8 +71,12 @@ impl HostThread {
         now: Ticks,
     ) -> bool {
         let is_main = self.is_main;
+        let in_call = scope != ExternalScope::Process && self.depth > 0;
         let pushed = self.with_external(|stacks, all| {
             let pushed = stacks.push(Pushed { scope, kind, id });
+            if in_call {
+                stacks.push_in_call();
+            }
             if is_main && pushed {
                 stacks.publish_main(all, scope);
             }

@@ -5,6 +5,7 @@
 
 use super::{ObservedProcess, process, wanted};
 use crate::collect::correlation::HostThread;
+use crate::collect::delivering;
 use crate::collect::exit;
 use crate::collect::switchboard::{Callback, ExternalIds, SubscriberSet, Switchboard, ThreadState};
 use crate::platform::sync::with_signals_blocked;
@@ -249,6 +250,16 @@ pub(crate) fn is_in_callback() -> bool {
     let cell = cell::get();
     // SAFETY: a cell that is set is valid until the thread's destructor unsets it.
     unsafe { cell.as_ref() }.is_some_and(|cell| cell.state.is_in_callback())
+}
+
+/// The calling thread leaves the callbacks that it is in, to which it never returns: it ends the process.
+pub(crate) fn leave_callbacks() {
+    delivering::leave();
+    let cell = cell::get();
+    // SAFETY: a cell that is set is valid until the thread's destructor unsets it.
+    if let Some(cell) = unsafe { cell.as_ref() } {
+        cell.state.calls(None);
+    }
 }
 
 /// The calling thread.

@@ -13,6 +13,7 @@ mod attach;
 mod begin;
 mod control;
 mod environment;
+mod filter;
 mod flight;
 mod handshake;
 mod memory;

@@ -113,6 +113,8 @@ pub struct Finished {
     pub refused: Vec<(u32, Refusal)>,
     /// Whether the session began switched off and stayed so.
     pub was_never_on: bool,
+    /// Whether processes could not even ask, because gputrail or the system had too many open files.
+    pub ran_out_of_files: bool,
 }
 
 impl Finished {

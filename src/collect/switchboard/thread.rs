@@ -45,7 +45,7 @@ type OfCall = [UserData; 3];
 
 /// The shared part of one thread's state.
 pub(crate) struct ThreadState {
-    lanes: Arc<Lanes<BUFFERS>>,
+    lanes: Lanes<BUFFERS>,
     /// The slot of the subscriber that the thread is calling and 1, or 0.
     calling: AtomicU32,
     /// Whether `external` may have an id for any consumer; see [`ExternalStacks::concern_all`].

@@ -1,6 +1,7 @@
 //! Buffers, their batches, and the records in them.
 
 use super::callback::{Caller, refuse_inside};
+use super::library::board;
 use super::objects::{self, BufferHandle, CallbackThreadHandle, destroy};
 use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
@@ -91,7 +92,8 @@ sized!(Batch, "gputrail_batch", 56);
 
 /// Gets a batch and the user data of `gputrail_buffer_create`, on a thread of the library or on one that flushes; never
 /// on two threads at a time. It must not throw.
-pub type BatchFunction = Option<unsafe extern "C" fn(batch: *const Batch, user_data: *mut c_void)>;
+pub type BatchFunction =
+    Option<unsafe extern "C-unwind" fn(batch: *const Batch, user_data: *mut c_void)>;
 
 /// Records that were dropped.
 #[derive(Copy, Clone)]
@@ -267,6 +269,10 @@ impl Buffer {
         // In a callback, and in a forked child, the reason is not known of each piece of work.
         let _ = self.buffer.write_unfinished();
         self.buffer.end();
+        if self.buffer.is_left_delivering() {
+            // The callback of its joined records never returns, and keeps them locked.
+            return;
+        }
         let _delivering = Delivering::begin();
         let mut joining = lock_std(joining);
         if std::mem::replace(&mut joining.has_ended, true) {
@@ -482,7 +488,8 @@ pub extern "C" fn gputrail_buffer_flush_forced(buffer: BufferHandle) -> Status {
 /// the simulated GPU are flushed without (CUPTI: `cuptiActivityFlush`, `cuptiActivityFlushAll`). It does not return
 /// while work waits for an event that the program sets later.
 ///
-/// Errors: as for `gputrail_buffer_flush`.
+/// Errors: `GPUTRAIL_INVALID_ARGUMENT` for a context or queue that no source has reported; otherwise as for
+/// `gputrail_buffer_flush`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_buffer_flush_synchronized(
     buffer: BufferHandle,
@@ -496,7 +503,19 @@ pub extern "C" fn gputrail_buffer_flush_synchronized(
             queue,
             stream: StreamId::NONE,
         };
-        Ok(objects::buffer(buffer)?.flush_synchronized(queues)?)
+        let buffer = objects::buffer(buffer)?;
+        check_place(queues)?;
+        Ok(buffer.flush_synchronized(queues)?)
+    })
+}
+
+/// Refuses ids that no source has given to a context, queue or stream.
+fn check_place(place: QueuePlace) -> Answer {
+    let names = board()?.names();
+    let unknown = names.unknown_place(place);
+    unknown.map_or(Ok(()), |what| {
+        let text = format!("no source has reported the {what}");
+        Err(Failure::new(Status::INVALID_ARGUMENT, text))
     })
 }
 
@@ -505,7 +524,8 @@ pub extern "C" fn gputrail_buffer_flush_synchronized(
 /// of 128 places are counted so; those of all places, and of records that name none, such as calls, are in
 /// `gputrail_buffer_dropped`.
 ///
-/// Errors: `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+/// Errors: `GPUTRAIL_INVALID_ARGUMENT` for a context, queue or stream that no source has reported;
+/// `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
 ///
 /// # Safety
 ///
@@ -526,7 +546,9 @@ pub unsafe extern "C" fn gputrail_buffer_dropped_at(
             queue,
             stream,
         };
-        dropped.write(objects::buffer(buffer)?.dropped_at(selected));
+        let buffer = objects::buffer(buffer)?;
+        check_place(selected)?;
+        dropped.write(buffer.dropped_at(selected));
         Ok(())
     })
 }

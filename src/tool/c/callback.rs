@@ -82,7 +82,7 @@ sized!(CallbackData, "gputrail_callback", 64);
 /// Called for the operations of a subscriber, with the user data of `gputrail_subscribe`, possibly on several threads
 /// at a time. Its own calls are not observed. It must not throw.
 pub type CallbackFunction =
-    Option<unsafe extern "C" fn(callback: *mut CallbackData, user_data: *mut c_void)>;
+    Option<unsafe extern "C-unwind" fn(callback: *mut CallbackData, user_data: *mut c_void)>;
 
 /// Where a thread is: in a buffer's callback, in a subscriber's.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -90,6 +90,8 @@ enum Within {
     Nothing,
     Batch,
     Call,
+    /// In none any more: the thread ends the process in one, to which it never returns.
+    Left,
 }
 
 thread_local! {
@@ -135,7 +137,24 @@ impl Caller {
 }
 
 fn within() -> Within {
-    WITHIN.try_with(Cell::get).unwrap_or(Within::Nothing)
+    // A forked child and a thread that ends the process have left the callback.
+    match Owner::calling() {
+        Some(_) if !has_left() => WITHIN.try_with(Cell::get).unwrap_or(Within::Nothing),
+        _ => Within::Nothing,
+    }
+}
+
+/// The calling thread leaves the callbacks that it is in, to which it never returns: it ends the process.
+pub(super) fn leave() {
+    if is_inside() {
+        let _ = WITHIN.try_with(|within| within.set(Within::Left));
+    }
+    Owner::leave_callbacks();
+}
+
+/// Whether the calling thread has left a callback for ever: objects that are used further up its stack stay in use.
+pub(super) fn has_left() -> bool {
+    WITHIN.try_with(Cell::get) == Ok(Within::Left)
 }
 
 /// Whether the calling thread is in a callback of a tool's.
@@ -147,14 +166,14 @@ pub(super) fn is_inside() -> bool {
 pub(super) fn refuse_inside_batch() -> Answer {
     match within() {
         Within::Batch => refuse_inside(),
-        Within::Nothing | Within::Call => Ok(()),
+        Within::Nothing | Within::Call | Within::Left => Ok(()),
     }
 }
 
 /// Refuses what would wait for callbacks within one.
 pub(super) fn refuse_inside() -> Answer {
     let whose = match within() {
-        Within::Nothing => return Ok(()),
+        Within::Nothing | Within::Left => return Ok(()),
         Within::Batch => "buffer's",
         Within::Call => "subscriber's",
     };

@@ -37,7 +37,7 @@ pub struct CounterPoolEntry {
 /// If it returns another value than 0, the entry is released. Called on threads of the program, possibly on several at a
 /// time. It must not wait for kernels of the agent, and must not throw.
 pub type CounterPoolHandler = Option<
-    unsafe extern "C" fn(
+    unsafe extern "C-unwind" fn(
         entry: *const CounterPoolEntry,
         values: *const CounterValue,
         count: usize,
@@ -46,8 +46,9 @@ pub type CounterPoolHandler = Option<
 >;
 
 /// Called for each fetched entry of a pool. If it returns another value than 0, it is not called for further ones.
-pub type CounterPoolVisitor =
-    Option<unsafe extern "C" fn(entry: *const CounterPoolEntry, user_data: *mut c_void) -> i32>;
+pub type CounterPoolVisitor = Option<
+    unsafe extern "C-unwind" fn(entry: *const CounterPoolEntry, user_data: *mut c_void) -> i32,
+>;
 
 /// The counters and entries of a pool.
 #[derive(Copy, Clone)]

@@ -41,7 +41,7 @@ sized!(CounterSetOptions, "gputrail_counter_set_options", 16);
 /// threads of the program, possibly on several at a time. Its own calls are not observed. It may create sets; it must not
 /// wait for kernels of the same agent, and must not throw. A set may be an entry of a pool (`gputrail_counter_pool_fetch`).
 pub type ChooseFunction = Option<
-    unsafe extern "C" fn(
+    unsafe extern "C-unwind" fn(
         dispatch: *const KernelDispatch,
         set: *mut CounterSetHandle,
         user_data: *mut c_void,
@@ -49,9 +49,11 @@ pub type ChooseFunction = Option<
 >;
 
 /// Gets the values of a kernel that was counted, in the order of the names of its set, when it has ended; their times are
-/// nanoseconds of CLOCK_BOOTTIME. Its completion may be delivered later. Called on threads of the program, possibly on several at a time. It must not throw.
-pub type CountedFunction =
-    Option<unsafe extern "C" fn(values: *const CounterValue, count: usize, user_data: *mut c_void)>;
+/// nanoseconds of CLOCK_BOOTTIME. Its completion may be delivered later. Called on threads of the program, possibly on several
+/// at a time. It must not throw.
+pub type CountedFunction = Option<
+    unsafe extern "C-unwind" fn(values: *const CounterValue, count: usize, user_data: *mut c_void),
+>;
 
 /// Creates a set of counters and metrics that an agent can count for each kernel (rocprofiler-sdk: a counter configuration).
 /// Also from within `gputrail_choose_function`.
@@ -179,7 +181,7 @@ pub unsafe extern "C" fn gputrail_context_count_chosen(
 
 /// The tool's functions.
 struct Functions {
-    choose: unsafe extern "C" fn(*const KernelDispatch, *mut CounterSetHandle, *mut c_void),
+    choose: unsafe extern "C-unwind" fn(*const KernelDispatch, *mut CounterSetHandle, *mut c_void),
     counted: CountedFunction,
     caller: Caller,
     user_data: UserData,

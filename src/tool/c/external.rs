@@ -224,7 +224,7 @@ sized!(ExternalRequest, "gputrail_external_request", 32);
 /// Supplies the external id of a call or of work: returns 1 if it has written one to `id`, 0 to use the id that is pushed. Called
 /// possibly on several threads at a time. Its own calls are not observed. It must not throw.
 pub type SupplyFunction = Option<
-    unsafe extern "C" fn(
+    unsafe extern "C-unwind" fn(
         request: *const ExternalRequest,
         id: *mut ExternalId,
         user_data: *mut c_void,

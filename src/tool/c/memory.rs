@@ -44,22 +44,23 @@ sized!(Block, "gputrail_block", 40);
 
 /// Supplies a block: writes `memory`, `bytes` and, if it likes, `max_records`. If it leaves `memory` null, records for
 /// which there is no block are dropped and counted; it is called again a little later. It must not throw.
-pub type RequestFunction = Option<unsafe extern "C" fn(block: *mut Block, user_data: *mut c_void)>;
+pub type RequestFunction =
+    Option<unsafe extern "C-unwind" fn(block: *mut Block, user_data: *mut c_void)>;
 
 /// Gets a block back, which is the tool's from then on, and the records in it, if any; raw ones are all of one lane. A block
 /// that is too small or misaligned comes back at once. Records of losses that no thread could write come in a block of their own,
 /// when the buffer is destroyed. It must not throw.
 pub type CompleteFunction = Option<
-    unsafe extern "C" fn(block: *const Block, records: *const Batch, user_data: *mut c_void),
+    unsafe extern "C-unwind" fn(block: *const Block, records: *const Batch, user_data: *mut c_void),
 >;
 
 /// The tool's functions.
 struct Client {
     buffer: BufferHandle,
     caller: Caller,
-    request: unsafe extern "C" fn(*mut Block, *mut c_void),
+    request: unsafe extern "C-unwind" fn(*mut Block, *mut c_void),
     partial: BatchFunction,
-    complete: unsafe extern "C" fn(*const Block, *const Batch, *mut c_void),
+    complete: unsafe extern "C-unwind" fn(*const Block, *const Batch, *mut c_void),
     user_data: UserData,
 }
 

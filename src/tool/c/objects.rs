@@ -4,9 +4,10 @@
 use super::buffer::Buffer;
 use super::callback::CallbackFormat;
 use super::status::{Failure, Status};
-use super::{Answer, callback, library};
+use super::{Answer, callback, library, tools};
 use crate::collect::context::{CallbackThread, Context, CounterPool, PoolEntry, Subscriber};
 use crate::collect::counting::CounterSet;
+use crate::collect::process;
 use bytemuck::{Pod, Zeroable};
 use std::cell::Cell;
 use std::sync::{Arc, Weak};
@@ -181,8 +182,13 @@ impl<T> Objects<T> {
 pub(super) struct Owner(ToolHandle);
 
 thread_local! {
-    static OWNER: Cell<Owner> = const { Cell::new(Owner::PROGRAM) };
+    /// The owner of the callback that the thread is in, and the [generation](process::generation) of the process that
+    /// called back: a forked child has another one, and has left its parent's callbacks.
+    static OWNER: Cell<(Owner, u64)> = const { Cell::new((Owner::PROGRAM, NO_PROCESS)) };
 }
+
+/// The generation of no process.
+const NO_PROCESS: u64 = u64::MAX;
 
 impl Owner {
     /// The program, which has called `gputrail_initialise` itself.
@@ -194,17 +200,32 @@ impl Owner {
 
     /// The owner of the callback that the thread is in; else the program.
     pub fn current() -> Owner {
-        OWNER.try_with(Cell::get).unwrap_or_default()
+        Self::calling().unwrap_or_default()
     }
 
-    /// Does `work` as this owner.
-    pub fn run<R>(self, work: impl FnOnce() -> R) -> R {
-        let before = OWNER.try_with(|owner| owner.replace(self));
-        let result = work();
+    /// The owner of the callback that the thread is in.
+    pub fn calling() -> Option<Owner> {
+        let (owner, of) = OWNER.try_with(Cell::get).ok()?;
+        (of == process::generation()).then_some(owner)
+    }
+
+    /// Calls a function of this owner's. An exception must not leave it: it would unwind our frames.
+    pub fn run<R>(self, function: impl FnOnce() -> R) -> R {
+        let now = (self, process::generation());
+        let before = OWNER.try_with(|owner| owner.replace(now));
+        let unwound = tools::Unwound(self.0);
+        let result = function();
+        std::mem::forget(unwound);
         if let Ok(before) = before {
             let _ = OWNER.try_with(|owner| owner.set(before));
         }
         result
+    }
+
+    /// The calling thread leaves the callbacks that it is in, to which it never returns: it ends the process.
+    pub fn leave_callbacks() {
+        let none = (Owner::PROGRAM, NO_PROCESS);
+        let _ = OWNER.try_with(|owner| owner.set(none));
     }
 }
 
@@ -242,7 +263,7 @@ pub(super) fn thread(id: CallbackThreadHandle) -> Answer<Arc<CallbackThread>> {
 /// Waits until nobody else uses `object`, which has been taken off the list, and drops it. From within a callback it
 /// does not wait: whoever uses it last drops it.
 pub(super) fn destroy<T>(mut object: Arc<T>) {
-    while !callback::is_inside() {
+    while !(callback::is_inside() || callback::has_left()) {
         match Arc::try_unwrap(object) {
             Ok(last) => return drop(last),
             Err(used) => object = used,

@@ -84,7 +84,7 @@ pub struct Buffer {
 }
 
 /// Calls the tool's function.
-unsafe extern "C" fn deliver_to(batch: *const BatchData, user_data: *mut c_void) {
+unsafe extern "C-unwind" fn deliver_to(batch: *const BatchData, user_data: *mut c_void) {
     // SAFETY: the library's batch, and what `Buffer::new` or `Buffer::in_file` gave, which lasts as long as the buffer.
     let (batch, callee) = unsafe { (&*batch, &*user_data.cast::<Deliver>()) };
     call(&callee.failed, || {
@@ -326,7 +326,7 @@ impl BufferOptions {
 /// `MALFORMED` for a file that holds no buffer of this version; `INVALID_ARGUMENT` for one that is not open for reading
 /// and writing; `NOT_INITIALISED` after the tool's end.
 pub fn recover(file: BorrowedFd<'_>, mut show: impl FnMut(Batch<'_>)) -> Result<(), Error> {
-    unsafe extern "C" fn shown<F: FnMut(Batch<'_>)>(
+    unsafe extern "C-unwind" fn shown<F: FnMut(Batch<'_>)>(
         batch: *const BatchData,
         user_data: *mut c_void,
     ) {
@@ -334,7 +334,9 @@ pub fn recover(file: BorrowedFd<'_>, mut show: impl FnMut(Batch<'_>)) -> Result<
         let (batch, show) = unsafe { (&*batch, &mut *user_data.cast::<F>()) };
         let _ = catch_unwind(AssertUnwindSafe(|| show(Batch(batch))));
     }
-    fn of<F: FnMut(Batch<'_>)>(_: &F) -> unsafe extern "C" fn(*const BatchData, *mut c_void) {
+    fn of<F: FnMut(Batch<'_>)>(
+        _: &F,
+    ) -> unsafe extern "C-unwind" fn(*const BatchData, *mut c_void) {
         shown::<F>
     }
     let function = of(&show);

@@ -57,7 +57,7 @@ impl Buffer {
     }
 }
 
-unsafe extern "C" fn request(block: *mut Block, user_data: *mut c_void) {
+unsafe extern "C-unwind" fn request(block: *mut Block, user_data: *mut c_void) {
     // SAFETY: the library's place for a block, and what `of_client` gave, which lasts as long as the buffer.
     let (block, callee) = unsafe { (&mut *block, &*user_data.cast::<Lending>()) };
     callee::call(&callee.failed, || {
@@ -79,7 +79,7 @@ unsafe extern "C" fn request(block: *mut Block, user_data: *mut c_void) {
     });
 }
 
-unsafe extern "C" fn partial(batch: *const BatchData, user_data: *mut c_void) {
+unsafe extern "C-unwind" fn partial(batch: *const BatchData, user_data: *mut c_void) {
     // SAFETY: the library's batch, and what `of_client` gave.
     let (batch, callee) = unsafe { (&*batch, &*user_data.cast::<Lending>()) };
     callee::call(&callee.failed, || {
@@ -89,7 +89,7 @@ unsafe extern "C" fn partial(batch: *const BatchData, user_data: *mut c_void) {
     });
 }
 
-unsafe extern "C" fn complete(
+unsafe extern "C-unwind" fn complete(
     block: *const Block,
     records: *const BatchData,
     user_data: *mut c_void,

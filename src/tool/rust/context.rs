@@ -101,7 +101,7 @@ impl Context {
         operations: &[Operation],
         call_back: impl Fn(Callback<'_>, &mut u64) + Send + Sync + 'static,
     ) -> Result<Subscriber, Error> {
-        unsafe extern "C" fn called_back(data: *mut CallbackData, user_data: *mut c_void) {
+        unsafe extern "C-unwind" fn called_back(data: *mut CallbackData, user_data: *mut c_void) {
             // SAFETY: the library's structure, and what was given below, which lasts as long as the subscriber.
             let (data, callee) = unsafe { (&mut *data, &*user_data.cast::<Callee<CallBack>>()) };
             let mut number = data.user_data;
@@ -163,7 +163,7 @@ impl Context {
         operations: &[Operation],
         supply: impl Fn(ExternalRequest<'_>) -> Option<ExternalId> + Send + Sync + 'static,
     ) -> Result<Subscriber, Error> {
-        unsafe extern "C" fn asked(
+        unsafe extern "C-unwind" fn asked(
             request: *const RequestData,
             id: *mut ExternalId,
             user_data: *mut c_void,
@@ -415,7 +415,7 @@ impl Context {
         choose: impl Fn(&KernelDispatch) -> Option<CounterSetHandle> + Send + Sync + 'static,
         counted: impl Fn(&[CounterValue]) + Send + Sync + 'static,
     ) -> Result<(), Error> {
-        unsafe extern "C" fn choosing(
+        unsafe extern "C-unwind" fn choosing(
             dispatch: *const KernelDispatch,
             set: *mut CounterSetHandle,
             callee: *mut c_void,
@@ -429,7 +429,7 @@ impl Context {
                 }
             });
         }
-        unsafe extern "C" fn counting(
+        unsafe extern "C-unwind" fn counting(
             values: *const CounterValue,
             count: usize,
             callee: *mut c_void,

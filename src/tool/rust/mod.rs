@@ -142,7 +142,7 @@ macro_rules! tool {
         pub extern "C" fn gputrail_tool_configure(
             _: *const ::core::ffi::c_void,
         ) -> *const $crate::tool::Description {
-            extern "C" fn initialise_this_tool(
+            extern "C-unwind" fn initialise_this_tool(
                 tool: $crate::tool::ToolHandle,
                 _: *mut ::core::ffi::c_void,
             ) -> $crate::tool::Status {
@@ -171,7 +171,7 @@ impl Description {
     pub const fn new(
         name: &'static CStr,
         priority: i32,
-        initialise: unsafe extern "C" fn(ToolHandle, *mut c_void) -> Status,
+        initialise: unsafe extern "C-unwind" fn(ToolHandle, *mut c_void) -> Status,
     ) -> Description {
         Description(ToolDescription {
             size: size_of::<ToolDescription>(),
@@ -204,7 +204,7 @@ impl Description {
     }
 }
 
-unsafe extern "C" fn finalise(_: *mut c_void) {
+unsafe extern "C-unwind" fn finalise(_: *mut c_void) {
     let finaliser = crate::platform::sync::lock_std(&FINALISER).take();
     if let Some(finaliser) = finaliser {
         // The hook has said what there is to say.

@@ -196,6 +196,7 @@ impl LocalFile {
     }
 
     /// Calls `open` with a path that is no link, as SQLite needs it. A copy has this name only until `open` returns.
+    #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
     pub(super) fn with_plain_path<T>(&self, open: impl FnOnce(&Path) -> T) -> io::Result<T> {
         let LocalFile::Copy(_) = self else {
             return Ok(open(&self.path()));

@@ -187,6 +187,8 @@ The variables that are printed. Where one is set already, what it names is kept:
                            all calls, too
   LD_LIBRARY_PATH          ends with the folder in which the library has the names of those of ROCTx and CLPerfMarker
 
+A program that has more rights than its user (set-user-ID, file capabilities) follows none of them.
+
 Variables that may be set besides:
   GPUTRAIL_BUFFERS, GPUTRAIL_BUFFER_SIZE    memory for records, and of a piece of it (65536, 64K, 16M, 1G)
   GPUTRAIL_POLICY              what happens when it is full: lossless (the program waits), discard

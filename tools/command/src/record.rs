@@ -613,6 +613,9 @@ impl Recorded {
         for refusal in finished.refusals() {
             say!("{refusal}");
         }
+        if finished.ran_out_of_files {
+            say!("{}", out_of_files());
+        }
         for finding in findings.iter().take(MAX_FINDINGS) {
             say!("{finding}");
         }
@@ -630,7 +633,7 @@ impl Recorded {
                       children: they use neither, or were gone too soon to look, or went on without the program, as \
                       daemons do, or do not have our library in their environment (`gputrail library --help`)";
         let processes = &self.finished.processes;
-        let refused = !self.finished.refused.is_empty();
+        let refused = !self.finished.refused.is_empty() || self.finished.ran_out_of_files;
         let nothing = processes.is_empty() && self.findings.is_empty() && !refused;
         let short =
             |capture: &ProcessCapture| capture.capture_error.is_some() || capture.lost.is_some();
@@ -651,6 +654,15 @@ impl Recorded {
             counters: scope.counters.as_ref(),
         }
     }
+}
+
+/// Why processes were not recorded that found all of this process's files open.
+fn out_of_files() -> String {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.map_or_else(String::new, |limit| format!(" ({limit} for gputrail)"));
+    format!(
+        "processes were not recorded because no more files could be opened{limit}: `ulimit -n 1024` before gputrail allows more"
+    )
 }
 
 /// Moves the captures to the directory of the trace.

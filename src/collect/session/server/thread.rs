@@ -521,6 +521,7 @@ impl Session {
             }
             self.take(live, end);
         }
+        self.finished.ran_out_of_files = self.listener.ran_out_of_files();
         self.finished.was_never_on = self.options.paused && self.switches == 0;
         // Dropping the last sender shows the receiver that no more dumps come.
         self.options.flight = None;

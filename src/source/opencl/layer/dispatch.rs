@@ -1,6 +1,7 @@
 //! The layer's wrappers, one for each function of the table, between the loader and the functions below.
 //!
-//! A wrapper is a plain frame without destructors, so an exception or a longjmp may pass through it.
+//! A wrapper is a plain frame without destructors, so an exception or a longjmp may pass through it. A thread whose
+//! cancellation type is asynchronous may be unwound at any instruction of it, and only at cancellation points behind it.
 
 use super::call::ObservedCall;
 use super::ffi::*;
@@ -11,7 +12,7 @@ use super::{
     counting, debug_info, events, extensions, kernels, memory, objects, programs, queues, rect,
     replay, waits,
 };
-use crate::platform::inside::contain;
+use crate::platform::inside::{contain, defer_cancellation};
 use crate::record::{ArgumentType, ContextId, KernelId, OperationGroup};
 use crate::source::opencl::loader;
 use core::cell::UnsafeCell;
@@ -208,8 +209,11 @@ macro_rules! wrapper {
             if ObservedCall::is_handed_on(Function::$name as u16, keeps_books!({ $($hook)* })) {
                 return next!($name($($arg),*));
             }
+            let cancel_type = defer_cancellation();
             // SAFETY: the arguments that this one got.
-            unsafe { observed($($arg),*) }
+            let result = unsafe { observed($($arg),*) };
+            cancel_type.restore();
+            result
         }
     };
 }

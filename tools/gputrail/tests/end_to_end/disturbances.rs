@@ -7,6 +7,8 @@ use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::{compile_with, run};
 use gputrail_harness::repository;
 
+use std::os::unix::process::CommandExt;
+
 use crate::c_api::{CPP, compiled};
 use crate::command::{TestDir, kernels, well};
 
@@ -34,6 +36,74 @@ fn a_thread_that_is_cancelled_in_its_first_call_ends_alone_and_the_call_is_recor
     let (text, dir) = disturbed(&["cancel-first"]);
     assert!(text.contains("\ncancelled\n"), "{text}");
     assert_eq!(calls(&dir, "clGetPlatformIDs"), 2);
+}
+
+#[test]
+fn threads_that_are_cancelled_at_any_instruction_end_alone() {
+    needs!(threads_that_are_cancelled_at_any_instruction_end_alone: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = dir.program("cancelled_anywhere");
+    let ended = run(&mut dir.record_with(&["-q"], Driver::Threaded, &program, &[]));
+    assert_eq!(ended.well().text(), "ended\n");
+}
+
+#[test]
+fn a_thread_with_a_small_stack_is_recorded() {
+    needs!(a_thread_with_a_small_stack_is_recorded: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let program = dir.program("small_stack");
+    let ended = run(&mut dir.record_with(&["-q"], Driver::Threaded, &program, &[]));
+    assert_eq!(ended.well().text(), "ended\n");
+    assert!(calls(&dir, "clGetDeviceInfo") >= 10);
+}
+
+#[test]
+fn a_program_whose_filter_ends_it_at_our_calls_is_not_recorded_and_goes_on() {
+    needs!(a_program_whose_filter_ends_it_at_our_calls_is_not_recorded_and_goes_on:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = dir.program("secured");
+    let ended = run(&mut dir.record_with(&[], Driver::Threaded, &program, &[])).well();
+    assert!(ended.text().starts_with("ended\n"), "{}", ended.text());
+    assert!(
+        ended.stderr.contains("a filter of system calls (seccomp)"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_command_with_too_few_open_files_says_so() {
+    needs!(a_command_with_too_few_open_files_says_so: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = dir.program("lives");
+    let mut command = dir.record_with(&[], Driver::Threaded, &program, &["1"]);
+    // SAFETY: the function makes one system call.
+    unsafe {
+        command.pre_exec(|| {
+            let limit = libc::rlimit {
+                rlim_cur: 16,
+                rlim_max: 16,
+            };
+            match libc::setrlimit(libc::RLIMIT_NOFILE, &limit) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+    let ended = run(&mut command).well();
+    assert!(
+        ended
+            .stderr
+            .contains("no more files could be opened (16 for gputrail)"),
+        "{}",
+        ended.stderr
+    );
+    assert!(
+        !ended.stderr.contains("neither an OpenCL library"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
