@@ -1481,7 +1481,8 @@ typedef struct gputrail_callback {
   uint32_t arguments;
   /*
    * The record of the work, the wait or the object that is reported, or null. Its structure is in the comment of the
-   * operation's constant: of GPUTRAIL_RESOURCE_AGENT_KNOWN a gputrail_record_agent.
+   * operation's constant: of GPUTRAIL_RESOURCE_AGENT_KNOWN a gputrail_record_agent. Its times are nanoseconds of
+   * CLOCK_BOOTTIME, unless gputrail_subscriber_format asks for raw ones.
    */
   const struct gputrail_record_header *record;
   /*
@@ -2052,7 +2053,8 @@ typedef struct gputrail_record_counter_value {
 
 /*
  * Gets the values of a kernel that was counted, in the order of the names of its set, when it has ended; their times are
- * nanoseconds of CLOCK_BOOTTIME. Its completion may be delivered later. Called on threads of the program, possibly on several at a time. It must not throw.
+ * nanoseconds of CLOCK_BOOTTIME. Its completion may be delivered later. Called on threads of the program, possibly on several
+ * at a time. It must not throw.
  */
 typedef void (*gputrail_counted_function)(const struct gputrail_record_counter_value *values,
                                           size_t count,
@@ -3007,7 +3009,8 @@ typedef struct gputrail_tool_description {
   /*
    * Called once, when the program ends by exit or by returning from main, or after gputrail_tool_finish. What was
    * recorded until then has been delivered, but for joined work that has not completed: that comes when its buffer is
-   * destroyed, after this if not by it. May be null.
+   * destroyed, after this if not by it. If a callback of a buffer has called exit, what that buffer had not delivered is
+   * counted as dropped. May be null.
    */
   gputrail_finalise_function finalise;
   /* Given to both. */
@@ -4843,7 +4846,7 @@ enum {
 enum {
     GPUTRAIL_KERNEL_DISPATCH_ENQUEUE = 0x90001, /* A kernel is put into a queue. ENTER, EXIT: gputrail_record_kernel_dispatch. */
     GPUTRAIL_KERNEL_DISPATCH_COMPLETE = 0x90002, /* The work has completed, or will not. COMPLETE: gputrail_record_completion. */
-    GPUTRAIL_KERNEL_DISPATCH_REPLAY = 0x90003 /* A pass of a kernel has run, which runs once for each pass that its counters need: told within the enqueue of the kernel (CUPTI: cuptiKernelReplaySubscribeUpdate). INSTANT. */
+    GPUTRAIL_KERNEL_DISPATCH_REPLAY = 0x90003 /* A pass of a kernel has run, which runs once for each pass that its counters need: told within the enqueue of the kernel, and on the simulated GPU when the kernel has completed (CUPTI: cuptiKernelReplaySubscribeUpdate). INSTANT. */
 };
 
 /* Copies and fills. */
