@@ -38,8 +38,11 @@ fn ends_child() -> bool {
             libc::syscall(libc::SYS_exit_group, 0);
         }
     }
+    if child < 0 {
+        return false;
+    }
     let mut status = 0;
-    while child > 0 {
+    loop {
         // SAFETY: our child, and a place for its status.
         let waited = unsafe { libc::waitpid(child, &mut status, libc::__WCLONE) };
         if waited == child {
@@ -47,8 +50,7 @@ fn ends_child() -> bool {
         }
         // SAFETY: no preconditions.
         if unsafe { *libc::__errno_location() } != libc::EINTR {
-            break;
+            return false;
         }
     }
-    false
 }
