@@ -41,7 +41,7 @@ pub struct CollectorOptions {
     /// Number of bytes in a lane's block at which they are delivered before the block is full. 0 delivers all records
     /// at each poll, a block's size or more delivers full blocks only.
     pub watermark: u32,
-    /// Whether blocks that are not full are delivered before each [`Sink::tick`], too. Bounds what is lost if the process
+    /// Whether blocks that are not full are delivered before each [`Sink::tick`] that has a reading, too. Bounds what is lost if the process
     /// that collects is killed, and lets a reader tell up to when the records are complete.
     pub complete_at_ticks: bool,
 }
@@ -372,7 +372,9 @@ impl Inner {
         // Soon after the start, too: two readings of the clocks determine their rates.
         let is_tick = rounds.last_tick.elapsed() >= rounds.next_tick;
         let reading = is_tick.then(|| self.reading());
-        let watermark = match is_over || (is_tick && self.options.complete_at_ticks) {
+        // What a simulation delivers depends on its seed alone, and on no time of the host.
+        let completes = matches!(reading, Some(Some(_))) && self.options.complete_at_ticks;
+        let watermark = match is_over || completes {
             true => 0,
             false => self.options.watermark,
         };

@@ -70,9 +70,34 @@ const RECENT: Duration = Duration::from_secs(60);
 /// Returns whether only the user and root can replace the files in `directory`.
 pub fn is_trusted(directory: &Path) -> bool {
     std::fs::metadata(directory).is_ok_and(|data| {
-        let ours = data.uid() == rustix::process::geteuid().as_raw() || data.uid() == 0;
-        ours && data.is_dir() && (data.mode() & 0o022 == 0 || data.mode() & STICKY != 0)
+        let user = rustix::process::geteuid().as_raw();
+        let ours = data.uid() == user || data.uid() == 0;
+        let by_others = data.mode() & 0o002 != 0;
+        let by_group = data.mode() & 0o020 != 0 && !is_group_of(user, data.gid());
+        ours && data.is_dir() && (data.mode() & STICKY != 0 || !by_others && !by_group)
     })
+}
+
+/// Whether `group` is the user's own, with the user's name and no other member: with umask 002 such a group may write to
+/// all directories of the user.
+fn is_group_of(user: u32, group: u32) -> bool {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    is_only_member(user, group, &read("/etc/passwd"), &read("/etc/group"))
+}
+
+/// As [`is_group_of`], by the texts of `passwd` and `group`.
+fn is_only_member(user: u32, group: u32, users: &str, groups: &str) -> bool {
+    let line_of = |text: &str, id: u32| {
+        let mut lines = text
+            .lines()
+            .map(|line| line.split(':').map(str::to_owned).collect::<Vec<_>>());
+        lines.find(|line| line.get(2).is_some_and(|own| *own == id.to_string()))
+    };
+    let (Some(user), Some(line)) = (line_of(users, user), line_of(groups, group)) else {
+        return false;
+    };
+    let mut members = line.get(3).map_or("", String::as_str).split(',');
+    line[0] == user[0] && members.all(|member| member.is_empty() || member == user[0])
 }
 
 /// Whether this user may replace the file `path`, of which `data` are known: in a directory with the sticky bit only the
@@ -115,6 +140,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_group_of_a_user_alone_has_the_users_name_and_no_other_member() {
+        let users = "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n";
+        let groups = "root:x:0:\nann:x:1000:\nstaff:x:50:ann\nbob:x:1001:\n";
+        let is_own = |group, groups: &str| is_only_member(1000, group, users, groups);
+        assert!(is_own(1000, groups));
+        assert!(is_own(1000, "ann:x:1000:ann\n"));
+        assert!(!is_own(1000, "ann:x:1000:ann,bob\n"));
+        assert!(!is_own(50, groups) && !is_own(1001, groups) && !is_own(7, groups));
+        assert!(!is_only_member(7, 1000, users, groups));
+    }
+
+    #[test]
     fn a_private_directory_has_mode_0700() {
         let parent = std::env::temp_dir();
         let directory = create_in(&parent, "gputrail-test-").unwrap();
@@ -152,12 +189,7 @@ mod tests {
     fn a_directory_that_all_may_write_is_trusted_only_if_sticky() {
         let directory = create_in(&std::env::temp_dir(), "gputrail-test-").unwrap();
         assert!(is_trusted(directory.path()));
-        for (mode, trusted) in [
-            (0o777, false),
-            (0o1777, true),
-            (0o755, true),
-            (0o775, false),
-        ] {
+        for (mode, trusted) in [(0o777, false), (0o1777, true), (0o755, true)] {
             std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(mode)).unwrap();
             assert_eq!(is_trusted(directory.path()), trusted, "{mode:o}");
         }
