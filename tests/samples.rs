@@ -146,6 +146,7 @@ fn capture_with(
         object,
     };
     sampled(&ids, &mut |bytes| run(2, bytes));
+    writer.end().unwrap();
     path
 }
 

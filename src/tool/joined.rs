@@ -73,8 +73,6 @@ impl WorkTimes {
 /// A completion whose enqueue record was dropped is left out: that drop has been counted.
 pub struct Joiner {
     timeline: Timeline,
-    /// The batch that is being made; words keep records aligned.
-    batch: Vec<u64>,
     /// The work of which a forced flush has told that it has not completed. Its enqueue records may come later in that flush.
     unfinished: Vec<Completion>,
 }
@@ -84,16 +82,14 @@ impl Joiner {
     pub fn new(timeline: Timeline) -> Joiner {
         Joiner {
             timeline,
-            batch: Vec::new(),
             unfinished: Vec::new(),
         }
     }
 
-    /// The joined records that a batch completes.
-    pub fn join<'a>(&'a mut self, view: &BlockView<'_>) -> BlockView<'a> {
+    /// The joined records that `view` completes, made in `batch`, whose words keep records aligned.
+    pub fn join<'b>(&mut self, view: &BlockView<'_>, batch: &'b mut Vec<u64>) -> BlockView<'b> {
         let Joiner {
             timeline,
-            batch,
             unfinished,
         } = self;
         batch.clear();
@@ -130,10 +126,9 @@ impl Joiner {
 
     /// The records of work that had not completed at a forced flush, which has delivered everything else. They come again
     /// when it has completed.
-    pub fn flushed(&mut self) -> BlockView<'_> {
+    pub fn flushed<'b>(&mut self, batch: &'b mut Vec<u64>) -> BlockView<'b> {
         let Joiner {
             timeline,
-            batch,
             unfinished,
         } = self;
         batch.clear();
@@ -148,10 +143,14 @@ impl Joiner {
 
     /// The records of all work without a completion. Work that had not completed at a forced flush before this has the reason
     /// `pending` for it, other work `others`.
-    pub fn finish(&mut self, pending: Unfinished, others: Unfinished) -> BlockView<'_> {
+    pub fn finish<'b>(
+        &mut self,
+        pending: Unfinished,
+        others: Unfinished,
+        batch: &'b mut Vec<u64>,
+    ) -> BlockView<'b> {
         let Joiner {
             timeline,
-            batch,
             unfinished,
         } = self;
         batch.clear();
@@ -240,6 +239,7 @@ mod tests {
     fn a_kernel_comes_once_with_its_times_in_nanoseconds() {
         let names = Names::new();
         let mut joiner = Joiner::new(Timeline::new(names.clone()).unwrap());
+        let mut words = Vec::new();
         let agent = AgentId(1);
         for _ in 0..20 {
             let mut pair = ClockPair::blank();
@@ -260,17 +260,17 @@ mod tests {
         let call = Api::blank();
 
         let enqueues = [bytemuck::bytes_of(&kernel), bytemuck::bytes_of(&call)].concat();
-        let batch = joiner.join(&view(&enqueues));
+        let batch = joiner.join(&view(&enqueues), &mut words);
         let kinds: Vec<Kind> = batch.records().map(|record| record.kind()).collect();
         assert_eq!(kinds, [Kind::API], "a kernel that runs is not delivered");
 
-        let batch = joiner.join(&view(bytemuck::bytes_of(&done)));
+        let batch = joiner.join(&view(bytemuck::bytes_of(&done)), &mut words);
         let records: Vec<RecordRef<'_>> = batch.records().collect();
         let [record] = records[..] else {
             panic!("{records:?}")
         };
         let times = WorkTimes::of(record).unwrap();
-        kernel.work.enqueued = Ticks(times.enqueued.unwrap().0);
+        kernel.work.enqueued = Ticks(times.enqueued.0);
         assert_eq!(record.read::<KernelDispatch>().unwrap().work, kernel.work);
         assert!(times.duration().unwrap().0.abs_diff(5000) <= 10);
         assert!(
@@ -278,7 +278,7 @@ mod tests {
                 && times.enqueued.is_some()
                 && times.completed.is_some()
         );
-        let left = joiner.finish(Unfinished::AT_END, Unfinished::AT_END);
+        let left = joiner.finish(Unfinished::AT_END, Unfinished::AT_END, &mut words);
         assert!(left.bytes.is_empty());
     }
 
@@ -307,40 +307,42 @@ mod tests {
     #[test]
     fn a_forced_flush_shows_work_that_has_not_completed_and_its_completion_comes_later() {
         let mut joiner = Joiner::new(Timeline::new(Names::new()).unwrap());
+        let mut words = Vec::new();
         let (copy, not_complete) = pending(WorkId(1));
         // The lane of the thread that flushes may come first.
         for record in [bytemuck::bytes_of(&not_complete), bytemuck::bytes_of(&copy)] {
-            assert!(joiner.join(&view(record)).bytes.is_empty());
+            assert!(joiner.join(&view(record), &mut words).bytes.is_empty());
         }
         let shown = (WorkId(1), Unfinished::AT_FLUSH, flags::UNFINISHED);
-        assert_eq!(copies(&joiner.flushed()), [shown]);
+        assert_eq!(copies(&joiner.flushed(&mut words)), [shown]);
         assert!(
-            joiner.flushed().bytes.is_empty(),
+            joiner.flushed(&mut words).bytes.is_empty(),
             "it is shown once a flush"
         );
         let mut done = Completion::blank();
         done.work = WorkId(1);
-        let batch = joiner.join(&view(bytemuck::bytes_of(&done)));
+        let batch = joiner.join(&view(bytemuck::bytes_of(&done)), &mut words);
         assert_eq!(copies(&batch), [(WorkId(1), Unfinished::NO, 0)]);
     }
 
     #[test]
     fn work_without_a_completion_comes_at_the_end_and_says_why() {
         let mut joiner = Joiner::new(Timeline::new(Names::new()).unwrap());
+        let mut words = Vec::new();
         let (first, not_complete) = pending(WorkId(1));
         let (second, _) = pending(WorkId(2));
         let (mut third, _) = pending(WorkId(3));
         third.header = third.header.with(flags::UNTRACKED);
-        let batch = joiner.join(&view(bytemuck::bytes_of(&third)));
+        let batch = joiner.join(&view(bytemuck::bytes_of(&third)), &mut words);
         let untracked = flags::UNTRACKED | flags::TIME_UNKNOWN;
         assert_eq!(
             copies(&batch),
             [(WorkId(3), Unfinished::NO_TIMES, untracked)]
         );
         let bytes = [bytemuck::bytes_of(&first), bytemuck::bytes_of(&second)].concat();
-        assert!(joiner.join(&view(&bytes)).bytes.is_empty());
-        joiner.join(&view(bytemuck::bytes_of(&not_complete)));
-        let left = joiner.finish(Unfinished::AT_END, Unfinished::NO_COMPLETION);
+        assert!(joiner.join(&view(&bytes), &mut words).bytes.is_empty());
+        joiner.join(&view(bytemuck::bytes_of(&not_complete)), &mut words);
+        let left = joiner.finish(Unfinished::AT_END, Unfinished::NO_COMPLETION, &mut words);
         let expected = [
             (WorkId(1), Unfinished::AT_END, flags::UNFINISHED),
             (WorkId(2), Unfinished::NO_COMPLETION, flags::TIME_UNKNOWN),
@@ -351,15 +353,16 @@ mod tests {
     #[test]
     fn a_completion_whose_enqueue_record_was_dropped_is_left_out() {
         let mut joiner = Joiner::new(Timeline::new(Names::new()).unwrap());
+        let mut words = Vec::new();
         let mut done = Completion::blank();
         done.work = WorkId(1);
         assert!(
             joiner
-                .join(&view(bytemuck::bytes_of(&done)))
+                .join(&view(bytemuck::bytes_of(&done)), &mut words)
                 .bytes
                 .is_empty()
         );
-        let left = joiner.finish(Unfinished::AT_END, Unfinished::AT_END);
+        let left = joiner.finish(Unfinished::AT_END, Unfinished::AT_END, &mut words);
         assert!(left.bytes.is_empty());
     }
 }

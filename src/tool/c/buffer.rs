@@ -188,15 +188,26 @@ impl<F: FnMut(&BlockView<'_>) + Send> Receiver for Shown<F> {
 
 /// Joins the records of a buffer for a receiver.
 struct Joining {
-    joiner: Joiner,
+    /// Locked after `receiving`, and not while the receiver is called, which may never return.
+    joiner: Mutex<Joiner>,
+    receiving: Mutex<Receiving>,
+}
+
+/// The receiver of joined records.
+struct Receiving {
     receiver: Box<dyn Receiver>,
+    /// The records that it is passed.
+    batch: Vec<u64>,
     has_ended: bool,
 }
 
 impl Joining {
-    fn records(&mut self, view: &BlockView<'_>, lost: &mut dyn FnMut(Kind)) {
-        let joined = self.joiner.join(view);
-        pass_on(&joined, &mut *self.receiver, lost);
+    fn records(&self, view: &BlockView<'_>, lost: &mut dyn FnMut(Kind)) {
+        let Receiving {
+            receiver, batch, ..
+        } = &mut *lock_std(&self.receiving);
+        let joined = lock_std(&self.joiner).join(view, batch);
+        pass_on(&joined, &mut **receiver, lost);
     }
 }
 
@@ -210,7 +221,7 @@ fn pass_on(view: &BlockView<'_>, to: &mut dyn Receiver, lost: &mut dyn FnMut(Kin
 pub(super) struct Buffer {
     buffer: Arc<RecordBuffer>,
     /// If its records are joined.
-    joining: Option<Arc<Mutex<Joining>>>,
+    joining: Option<Arc<Joining>>,
     /// Held while joined records of a buffer that keeps its blocks are shown: each flush joins all of them anew.
     showing: Mutex<()>,
 }
@@ -238,11 +249,14 @@ impl Buffer {
         receiver: Box<dyn Receiver>,
         create: impl FnOnce(Deliver) -> Result<RecordBuffer, ToolError>,
     ) -> Answer<Buffer> {
-        let joining = Arc::new(Mutex::new(Joining {
-            joiner: Joiner::new(timeline::new()?),
-            receiver,
-            has_ended: false,
-        }));
+        let joining = Arc::new(Joining {
+            joiner: Mutex::new(Joiner::new(timeline::new()?)),
+            receiving: Mutex::new(Receiving {
+                receiver,
+                batch: Vec::new(),
+                has_ended: false,
+            }),
+        });
         let (joins, counts) = (
             joining.clone(),
             Arc::new(OnceLock::<Weak<RecordBuffer>>::new()),
@@ -250,7 +264,7 @@ impl Buffer {
         let created = counts.clone();
         let buffer = create(Box::new(move |view| {
             let mut lost = |kind| count_drop(created.get(), kind);
-            lock_std(&joins).records(view, &mut lost);
+            joins.records(view, &mut lost);
         }))?;
         let buffer = Arc::new(buffer);
         let _ = counts.set(Arc::downgrade(&buffer));
@@ -270,12 +284,20 @@ impl Buffer {
         let _ = self.buffer.write_unfinished();
         self.buffer.end();
         if self.buffer.is_left_delivering() {
-            // The callback of its joined records never returns, and keeps them locked.
+            // The callback of its joined records has called exit(3): it never returns, and nothing more can be delivered.
+            let mut left = Vec::new();
+            let none = Unfinished::AT_END;
+            let left = lock_std(&joining.joiner).finish(none, none, &mut left);
+            Records::new(left.bytes).for_each(|record| self.buffer.count_drop(record.kind()));
             return;
         }
         let _delivering = Delivering::begin();
-        let mut joining = lock_std(joining);
-        if std::mem::replace(&mut joining.has_ended, true) {
+        let Receiving {
+            receiver,
+            batch,
+            has_ended,
+        } = &mut *lock_std(&joining.receiving);
+        if std::mem::replace(has_ended, true) {
             return;
         }
         let dropped = self.buffer.dropped_in_total().of(Kind::COMPLETION);
@@ -283,10 +305,7 @@ impl Buffer {
             0 => Unfinished::AT_END,
             _ => Unfinished::NO_COMPLETION,
         };
-        let Joining {
-            joiner, receiver, ..
-        } = &mut *joining;
-        let left = joiner.finish(Unfinished::AT_END, others);
+        let left = lock_std(&joining.joiner).finish(Unfinished::AT_END, others, batch);
         pass_on(&left, &mut **receiver, &mut |kind| {
             self.buffer.count_drop(kind)
         });
@@ -319,12 +338,13 @@ impl Buffer {
         let _showing = keeps.then(|| lock_std(&self.showing));
         flush(&self.buffer)?;
         let _delivering = Delivering::begin();
-        let Joining {
-            joiner, receiver, ..
-        } = &mut *lock_std(joining);
-        let left = match keeps {
-            true => joiner.finish(Unfinished::AT_FLUSH, Unfinished::NO_COMPLETION),
-            false => joiner.flushed(),
+        let Receiving {
+            receiver, batch, ..
+        } = &mut *lock_std(&joining.receiving);
+        let left = if keeps {
+            lock_std(&joining.joiner).finish(Unfinished::AT_FLUSH, Unfinished::NO_COMPLETION, batch)
+        } else {
+            lock_std(&joining.joiner).flushed(batch)
         };
         pass_on(&left, &mut **receiver, &mut |kind| {
             self.buffer.count_drop(kind)
