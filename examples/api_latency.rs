@@ -16,9 +16,9 @@ gputrail_tool::tool!(c"api-latency", initialise);
 #[derive(Default)]
 struct Calls {
     failed: u64,
-    /// Number of calls by duration in ticks, rounded down to three leading bits: a percentile is off by at most a
+    /// Number of calls by duration in nanoseconds, rounded down to three leading bits: a percentile is off by at most a
     /// quarter.
-    ticks: BTreeMap<u64, u64>,
+    nanos: BTreeMap<u64, u64>,
 }
 
 fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
@@ -31,7 +31,7 @@ fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
         for call in batch.records().filter_map(|record| record.get::<Api>()) {
             let calls = functions.entry(call.operation).or_default();
             *calls
-                .ticks
+                .nanos
                 .entry(rounded(call.end - call.start))
                 .or_default() += 1;
             calls.failed += u64::from(call.header.has(flags::FAILED));
@@ -46,16 +46,15 @@ fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
         let Ok(functions) = functions.lock() else {
             return;
         };
-        let micros = 1e6 / tool::ticks_per_second() as f64;
         eprintln!(
             "{:<40} {:>8} {:>8} {:>10} {:>10} {:>10}",
             "function", "calls", "failed", "50% us", "90% us", "99% us"
         );
         for (operation, calls) in functions.iter() {
             let name = tool::operation_name(*operation).unwrap_or("?");
-            let count: u64 = calls.ticks.values().sum();
+            let count: u64 = calls.nanos.values().sum();
             let [half, most, nearly_all] =
-                [0.5, 0.9, 0.99].map(|share| percentile(calls, count, share) as f64 * micros);
+                [0.5, 0.9, 0.99].map(|share| percentile(calls, count, share) as f64 / 1e3);
             eprintln!(
                 "{name:<40} {count:>8} {:>8} {half:>10.2} {most:>10.2} {nearly_all:>10.2}",
                 calls.failed
@@ -64,16 +63,16 @@ fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
     }))
 }
 
-fn rounded(ticks: u64) -> u64 {
-    let shift = ticks.max(1).ilog2().saturating_sub(2);
-    ticks >> shift << shift
+fn rounded(nanos: u64) -> u64 {
+    let shift = nanos.max(1).ilog2().saturating_sub(2);
+    nanos >> shift << shift
 }
 
 fn percentile(calls: &Calls, count: u64, share: f64) -> u64 {
     let mut below = 0;
-    let reached = calls.ticks.iter().find(|(_, count_here)| {
+    let reached = calls.nanos.iter().find(|(_, count_here)| {
         below += **count_here;
         below as f64 >= share * count as f64
     });
-    reached.map_or(0, |(ticks, _)| *ticks)
+    reached.map_or(0, |(nanos, _)| *nanos)
 }

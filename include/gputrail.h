@@ -8,12 +8,13 @@
  * the library, and callbacks must not let anything unwind into it.
  *
  * Contexts, buffers, subscribers and so on are named by handles, each of a type of its own. A handle of a destroyed
- * object is recognised and refused. A structure that begins with size may grow in later versions: set size to
- * sizeof the structure, and the fields that you do not use to 0.
+ * object is recognised and refused. A structure that begins with size may grow in later versions: initialise it by its
+ * macro, gputrail_buffer_options by GPUTRAIL_BUFFER_OPTIONS_INIT, which sets size to sizeof the structure and all other
+ * fields to 0, for the usual values.
  *
- * Times of the host are in ticks, times of an agent in its own clock's units, both as they were taken;
- * gputrail_ticks_to_nanos and gputrail_device_time_to_nanos turn them into nanoseconds of CLOCK_BOOTTIME. Sizes are in
- * bytes.
+ * Times are nanoseconds of CLOCK_BOOTTIME, in records and in callbacks. In raw records, which buffers and subscribers can ask
+ * for, times of the host are in ticks and times of an agent in its own clock's units, both as they were taken;
+ * gputrail_ticks_to_nanos and gputrail_device_time_to_nanos turn them into nanoseconds. Sizes are in bytes.
  *
  * Rules of callbacks
  *
@@ -50,6 +51,13 @@
 
 /* The most argument values in one record. */
 #define GPUTRAIL_MAX_ARGUMENTS 20
+/*
+ * In the place of an agent's id in gputrail_context_sample, gputrail_context_count and their like: all agents, also those that the
+ * process comes to know later, even while the context is started. Agents that cannot do what is asked for are left out, which a
+ * message on the standard error says, but of those that have no such service at all; agents that the context has configured for
+ * themselves before keep that. A context asks so once for a service; another time is GPUTRAIL_CONFLICT.
+ */
+#define GPUTRAIL_ALL_AGENTS 4294967295
 /* Version of the C API, which tools are built for: raised when one built for an earlier version would no longer work. */
 #define GPUTRAIL_API_VERSION 2
 
@@ -120,10 +128,16 @@ enum {
     GPUTRAIL_INTERNAL = -99 /* an internal error of gputrail; the library continues to work */
 };
 
-/* Host time in ticks of the capture's tick source. 0: unknown. */
+/*
+ * Host time in ticks of the tick source; in joined records of tools, and in their callbacks, in nanoseconds of
+ * CLOCK_BOOTTIME. 0: unknown.
+ */
 typedef uint64_t gputrail_ticks;
 
-/* Device time in the unit of the agent's clock (nanoseconds in OpenCL). 0: unknown. */
+/*
+ * Device time in the unit of the agent's clock (nanoseconds in OpenCL); in joined records of tools, and in their
+ * callbacks, in nanoseconds of CLOCK_BOOTTIME. 0: unknown.
+ */
 typedef uint64_t gputrail_device_time;
 
 /* Nanoseconds, of a clock or a time span. */
@@ -272,7 +286,8 @@ enum {
     GPUTRAIL_UNFINISHED_NO = 0, /* No times are missing. */
     GPUTRAIL_UNFINISHED_AT_END = 1, /* The work had not completed when the recording ended. */
     GPUTRAIL_UNFINISHED_NO_TIMES = 2, /* The runtime provided no times. */
-    GPUTRAIL_UNFINISHED_AT_FLUSH = 3 /* The work had not completed at a forced flush. Another completion follows. */
+    GPUTRAIL_UNFINISHED_AT_FLUSH = 3, /* The work had not completed at a forced flush. Another completion follows. */
+    GPUTRAIL_UNFINISHED_NO_COMPLETION = 4 /* In joined records: no completion has come. It was dropped, or the work had not completed. */
 };
 
 /* The kind of a preemption (CUPTI: CUpti_ActivityPreemptionKind, same values). */
@@ -931,7 +946,7 @@ enum {
 
 /* The form in which a buffer delivers work. */
 enum {
-    GPUTRAIL_RECORD_FORMAT_JOINED = 0, /* One record for each piece of work when it has completed, with its times in nanoseconds behind it. */
+    GPUTRAIL_RECORD_FORMAT_JOINED = 0, /* One record for each piece of work when it has completed, with its times behind it. All times are nanoseconds of CLOCK_BOOTTIME. */
     GPUTRAIL_RECORD_FORMAT_RAW = 1 /* Records as they were written: one when work is enqueued, one when it completes, in the units of the clocks. */
 };
 
@@ -993,6 +1008,7 @@ typedef struct gputrail_attributes {
    */
   gputrail_nanos environment_period;
 } gputrail_attributes;
+#define GPUTRAIL_ATTRIBUTES_INIT {sizeof(gputrail_attributes), 0, 0, 0, 0, 0, 0, 0}
 
 /* The limits of a process: how many objects it may have at a time. */
 typedef struct gputrail_limits {
@@ -1009,6 +1025,7 @@ typedef struct gputrail_limits {
   /* Bytes of the smallest block that a tool may supply. */
   uint64_t smallest_block;
 } gputrail_limits;
+#define GPUTRAIL_LIMITS_INIT {sizeof(gputrail_limits), 0, 0, 0, 0, 0}
 
 /* A function of a domain (CUPTI: callback id). gputrail_record_operation_name has its name. */
 typedef struct gputrail_operation {
@@ -1291,9 +1308,10 @@ typedef struct gputrail_buffer_options {
   /* Threads that may record at a time; usually 1024. */
   uint32_t threads;
   /*
-   * GPUTRAIL_RECORD_FORMAT_JOINED, the usual one: kernels, copies, fills, markers and barriers come when they have
-   * completed, with their times (see gputrail_times_of). Or GPUTRAIL_RECORD_FORMAT_RAW: records as they were
-   * written, which costs less. Buffers in files, and of blocks that the tool supplies, are always raw.
+   * GPUTRAIL_RECORD_FORMAT_JOINED, the usual one: kernels, copies, fills, markers and barriers come once, when they have
+   * completed, with their times (see gputrail_times_of); all times of all records are nanoseconds of CLOCK_BOOTTIME.
+   * Or GPUTRAIL_RECORD_FORMAT_RAW: records as they were written, which costs less: one when work is enqueued and one when
+   * it completes, with times of the host in ticks and times of agents in the units of their clocks.
    */
   uint32_t format;
   /* The callback thread that delivers; usually one that all buffers share which have none. */
@@ -1306,10 +1324,17 @@ typedef struct gputrail_buffer_options {
   /* 0. */
   uint32_t reserved;
 } gputrail_buffer_options;
+#define GPUTRAIL_BUFFER_OPTIONS_INIT {sizeof(gputrail_buffer_options), 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0}
 
 /*
- * Some records of one thread, in the order in which it wrote them, in place in their block. Valid during the
- * callback that gets it.
+ * Some records. Valid during the callback that gets it.
+ *
+ * Of raw records: those of one thread, in the order in which it wrote them, in place in their block. Their sequence numbers
+ * run on; a gap is as long as the number of records that were dropped there.
+ *
+ * Of joined records: those that have come with records of one thread. Work may be that of other threads, which its record
+ * names, and comes in the order in which it completed. block, offset and first_record are 0, and sequence
+ * numbers are those of different lanes: records of the kind loss tell of drops.
  */
 typedef struct gputrail_batch {
   /* Size of this structure. */
@@ -1322,7 +1347,10 @@ typedef struct gputrail_batch {
   size_t bytes;
   /* The lane that wrote them, unique in the process. */
   uint32_t lane;
-  /* The thread that wrote them; 0 for records of the library's own. */
+  /*
+   * The thread that wrote them, of joined records the latest; 0 for records of the library's own, and for work that has
+   * not completed at a forced flush or at the end.
+   */
   gputrail_thread_id thread;
   /* Number of the block in its lane, from 0. */
   uint32_t block;
@@ -1349,6 +1377,7 @@ typedef struct gputrail_drops {
   /* Of each kind, by the kind's value. */
   uint64_t of_kind[256];
 } gputrail_drops;
+#define GPUTRAIL_DROPS_INIT {sizeof(gputrail_drops), 0, {0}}
 
 /*
  * The times of a piece of work, in nanoseconds of CLOCK_BOOTTIME; 0 is not known. They follow its record in buffers of
@@ -1372,7 +1401,7 @@ typedef struct gputrail_work_times {
   gputrail_nanos completed;
   /* Status of the runtime, negative for errors. */
   int32_t status;
-  /* Why times are missing. */
+  /* Why times are missing. The record has the flag UNFINISHED if the work had not completed, else TIME_UNKNOWN. */
   gputrail_unfinished unfinished;
   /* 0. */
   uint8_t reserved[3];
@@ -1401,8 +1430,8 @@ typedef struct gputrail_block {
 typedef void (*gputrail_request_function)(struct gputrail_block *block, void *user_data);
 
 /*
- * Gets a block back, which is the tool's from then on, and the records in it, if any, all of one lane. A block that is
- * too small or misaligned comes back at once. Records of losses that no thread could write come in a block of their own,
+ * Gets a block back, which is the tool's from then on, and the records in it, if any; raw ones are all of one lane. A block
+ * that is too small or misaligned comes back at once. Records of losses that no thread could write come in a block of their own,
  * when the buffer is destroyed. It must not throw.
  */
 typedef void (*gputrail_complete_function)(const struct gputrail_block *block,
@@ -1428,12 +1457,13 @@ typedef struct gputrail_selection {
   /* How many operations. */
   size_t operation_count;
 } gputrail_selection;
+#define GPUTRAIL_SELECTION_INIT {sizeof(gputrail_selection), NULL, 0, NULL, 0}
 
 /* The data of a callback. Valid during the callback. */
 typedef struct gputrail_callback {
   /* Size of this structure. */
   size_t size;
-  /* The operation that is reported. */
+  /* The operation that is reported: gputrail_operation_code makes its constant of it. */
   struct gputrail_operation operation;
   /* The moment: GPUTRAIL_PHASE_ENTER or another of them. */
   uint32_t phase;
@@ -1449,7 +1479,11 @@ typedef struct gputrail_callback {
   uint32_t has_return_code;
   /* How many arguments the call has: see gputrail_callback_argument. */
   uint32_t arguments;
-  /* The record of the work, the wait or the object that is reported, or null. */
+  /*
+   * The record of the work, the wait or the object that is reported, or null. Its structure is in the comment of the
+   * operation's constant: of GPUTRAIL_RESOURCE_AGENT_KNOWN a gputrail_record_agent. Its times are nanoseconds of
+   * CLOCK_BOOTTIME, unless gputrail_subscriber_format asks for raw ones.
+   */
   const struct gputrail_record_header *record;
   /*
    * The subscriber's own word: 0 at enter, at exit the value that it left here at enter, at a completion the value
@@ -1470,7 +1504,10 @@ typedef struct gputrail_callback {
   size_t code_bytes;
   /* The external id of the call or the work, as records in buffers of the subscriber's context carry it; 0 for none. */
   gputrail_external_id external;
-  /* Of a kernel that runs in several passes for its counters (the operation kernel replay of GPUTRAIL_DOMAIN_KERNEL_DISPATCH): the passes that have run. */
+  /*
+   * Of a kernel that runs in several passes for its counters (GPUTRAIL_KERNEL_DISPATCH_REPLAY): the passes that have
+   * run.
+   */
   uint32_t passes_done;
   /* All of its passes. */
   uint32_t passes;
@@ -1516,6 +1553,7 @@ typedef struct gputrail_argument {
   /* How often its value can be dereferenced: 0 for a number or handle. */
   uint32_t dereference_depth;
 } gputrail_argument;
+#define GPUTRAIL_ARGUMENT_INIT {sizeof(gputrail_argument), NULL, NULL, 0, 0, {0}, 0}
 
 /*
  * The completion of work. 80 bytes.
@@ -1591,6 +1629,7 @@ typedef struct gputrail_mark_options {
   /* GPUTRAIL_PAYLOAD_KIND_NONE, or what payload is. */
   uint32_t payload_kind;
 } gputrail_mark_options;
+#define GPUTRAIL_MARK_OPTIONS_INIT {sizeof(gputrail_mark_options), NULL, NULL, NULL, 0, 0, 0}
 
 /* A request for the external id of a call or of work that begins. Valid during the callback. */
 typedef struct gputrail_external_request {
@@ -1643,6 +1682,7 @@ typedef struct gputrail_flight_options {
   /* 0. */
   uint32_t reserved;
 } gputrail_flight_options;
+#define GPUTRAIL_FLIGHT_OPTIONS_INIT {sizeof(gputrail_flight_options), 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0}
 
 /* One way in which an agent can be sampled. */
 typedef struct gputrail_sampling_configuration {
@@ -1675,6 +1715,7 @@ typedef struct gputrail_sampling_options {
   /* 0. */
   uint8_t reserved[5];
 } gputrail_sampling_options;
+#define GPUTRAIL_SAMPLING_OPTIONS_INIT {sizeof(gputrail_sampling_options), 0, 0, 0, 0, {0}}
 
 /* How often an agent is to be sampled, as CUPTI has it asked for. */
 typedef struct gputrail_sampling_period {
@@ -1689,6 +1730,73 @@ typedef struct gputrail_sampling_period {
   /* 0. */
   uint8_t reserved[7];
 } gputrail_sampling_period;
+#define GPUTRAIL_SAMPLING_PERIOD_INIT {sizeof(gputrail_sampling_period), 0, 0, 0, {0}}
+
+/*
+ * A stochastic sample (rocprofiler-sdk: rocprofiler_pc_sampling_record_stochastic_v0_t). It starts with the fields
+ * of a gputrail_record_host_trap_sample. 112 bytes.
+ */
+typedef struct gputrail_record_stochastic_sample {
+  /* Kind GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC. */
+  struct gputrail_record_header header;
+  /* The call that enqueued the dispatch. */
+  gputrail_correlation_id correlation;
+  /* External id of that call. */
+  gputrail_external_id external;
+  /* The dispatch. */
+  gputrail_work_id work;
+  /* When the sample was taken. */
+  gputrail_device_time time;
+  /*
+   * The program counter as the offset from the code object's load base, or the address if there is no code
+   * object.
+   */
+  uint64_t offset;
+  /* The execution mask: the active lanes. */
+  uint64_t exec_mask;
+  /* The position on the agent. */
+  gputrail_hardware_id hardware;
+  /* The agent. */
+  gputrail_agent_id agent;
+  /* The kernel. */
+  gputrail_kernel_id kernel;
+  /* The code object, or none if unknown. */
+  gputrail_code_object_id code_object;
+  /* The thread that executed the wave, on an agent on the host's processors. */
+  gputrail_thread_id thread;
+  /* The workgroup in x, y, z. */
+  uint32_t workgroup[3];
+  /* The absent fields. */
+  gputrail_absent absent;
+  /* The number of the wave in its workgroup. */
+  uint8_t wave_in_group;
+  /* Whether the wave issued an instruction, and its type. */
+  gputrail_issue issue;
+  /* The reason for not issuing, and the state of the arbiter. */
+  gputrail_snapshot snapshot;
+  /* Outstanding memory instructions; see has_memory_counters. */
+  gputrail_memory_counters memory_counters;
+  /* The number of active waves on the compute unit. */
+  uint32_t wave_count;
+  /* 1 if memory_counters is valid. */
+  uint8_t has_memory_counters;
+  /* Reserved, 0. */
+  uint8_t reserved[3];
+} gputrail_record_stochastic_sample;
+
+/* The place in the source text of an instruction: of the innermost function, where functions were inlined. */
+typedef struct gputrail_source_line {
+  /* The file, as the compiler names it. */
+  gputrail_string_id file;
+  /* The function. */
+  gputrail_string_id function;
+  /* The line, from 1. */
+  uint32_t line;
+  /* The column, from 1; 0 if it is not known. */
+  uint32_t column;
+  /* The instruction as text; none without a disassembler for its architecture. */
+  gputrail_string_id instruction;
+} gputrail_source_line;
 
 /* A counter or metric of an agent. The texts are never freed. */
 typedef struct gputrail_counter_definition {
@@ -1732,6 +1840,7 @@ typedef struct gputrail_counting_options {
    */
   const char *range;
 } gputrail_counting_options;
+#define GPUTRAIL_COUNTING_OPTIONS_INIT {sizeof(gputrail_counting_options), NULL, 0, 0, 0, NULL}
 
 /* A counter of an agent, or a property of it, that a metric is computed from. The texts are never freed. */
 typedef struct gputrail_metric_part {
@@ -1767,6 +1876,7 @@ typedef struct gputrail_counter_group_options {
   /* The most instances of each block that are read, the first ones; 0 for all of them. */
   uint32_t instances;
 } gputrail_counter_group_options;
+#define GPUTRAIL_COUNTER_GROUP_OPTIONS_INIT {sizeof(gputrail_counter_group_options), NULL, 0, 0, 0}
 
 /*
  * What a counter of a group has counted since the group was created or reset. gputrail_counter_group_uint64 and
@@ -1813,6 +1923,7 @@ typedef struct gputrail_counter_set_options {
   /* 0. */
   uint32_t reserved;
 } gputrail_counter_set_options;
+#define GPUTRAIL_COUNTER_SET_OPTIONS_INIT {sizeof(gputrail_counter_set_options), NULL, 0, 0, 0, 0}
 
 /* The fields of all work records, after the gputrail_record_header: the call, the work, and where it was enqueued. 56 bytes. */
 typedef struct gputrail_record_work_header {
@@ -1884,7 +1995,8 @@ typedef struct gputrail_record_kernel_dispatch {
 
 /*
  * Chooses the counters of a kernel that is about to be enqueued: writes set, which is 0 before: a kernel whose set stays
- * 0 is not counted. The record has no id of the work and no times; its correlation id is that of the values. Called on
+ * 0 is not counted. The record has no id of the work, and of the times the start of the call, in nanoseconds of
+ * CLOCK_BOOTTIME; its correlation id is that of the values. Called on
  * threads of the program, possibly on several at a time. Its own calls are not observed. It may create sets; it must not
  * wait for kernels of the same agent, and must not throw. A set may be an entry of a pool (gputrail_counter_pool_fetch).
  */
@@ -1906,10 +2018,10 @@ typedef struct gputrail_record_counter_value {
   gputrail_work_id work;
   /*
    * When the span began; 0 for a dispatch, whose times are in its completion. Of a range: the time of the marker that began
-   * it, in ticks of the host.
+   * it, in the host's clock.
    */
   gputrail_device_time start;
-  /* When the span ended. Of a range: the time of the marker that ended it, in ticks of the host. */
+  /* When the span ended. Of a range: the time of the marker that ended it, in the host's clock. */
   gputrail_device_time end;
   /* The value: an integer, or the bits of a double. */
   uint64_t value;
@@ -1940,8 +2052,9 @@ typedef struct gputrail_record_counter_value {
 } gputrail_record_counter_value;
 
 /*
- * Gets the values of a kernel that was counted, in the order of the names of its set, when it has ended. Its completion
- * may be delivered later. Called on threads of the program, possibly on several at a time. It must not throw.
+ * Gets the values of a kernel that was counted, in the order of the names of its set, when it has ended; their times are
+ * nanoseconds of CLOCK_BOOTTIME. Its completion may be delivered later. Called on threads of the program, possibly on several
+ * at a time. It must not throw.
  */
 typedef void (*gputrail_counted_function)(const struct gputrail_record_counter_value *values,
                                           size_t count,
@@ -1962,6 +2075,7 @@ typedef struct gputrail_counter_pool_entry {
 
 /*
  * Gets the values of a kernel that was counted in an entry, when it has ended: none if it did not run or was not recorded.
+ * Their times are nanoseconds of CLOCK_BOOTTIME.
  * If it returns another value than 0, the entry is released. Called on threads of the program, possibly on several at a
  * time. It must not wait for kernels of the agent, and must not throw.
  */
@@ -1993,6 +2107,7 @@ typedef struct gputrail_counter_pool_options {
   /* Passed to handler. */
   void *user_data;
 } gputrail_counter_pool_options;
+#define GPUTRAIL_COUNTER_POOL_OPTIONS_INIT {sizeof(gputrail_counter_pool_options), NULL, 0, 0, 0, 0, 0, 0, NULL, NULL}
 
 /* Called for each fetched entry of a pool. If it returns another value than 0, it is not called for further ones. */
 typedef int32_t (*gputrail_counter_pool_visitor)(const struct gputrail_counter_pool_entry *entry,
@@ -2007,6 +2122,7 @@ typedef struct gputrail_counter_sessions_options {
   /* The most counters of a pass, 0 for as many as the hardware counts at a time. */
   uint32_t per_pass;
 } gputrail_counter_sessions_options;
+#define GPUTRAIL_COUNTER_SESSIONS_OPTIONS_INIT {sizeof(gputrail_counter_sessions_options), 0, 0}
 
 /* A counter or metric that can be enabled. Its place in the list is its index. */
 typedef struct gputrail_session_counter {
@@ -2045,6 +2161,7 @@ typedef struct gputrail_simulation_options {
   /* Steps of the training, of about 20 ms and 1500 records each; usually 6. */
   uint64_t steps;
 } gputrail_simulation_options;
+#define GPUTRAIL_SIMULATION_OPTIONS_INIT {sizeof(gputrail_simulation_options), 0, 0}
 
 /* The work that a simulation has done. */
 typedef struct gputrail_simulation_report {
@@ -2067,6 +2184,7 @@ typedef struct gputrail_simulation_report {
   /* Time from beginning to end. */
   gputrail_nanos duration;
 } gputrail_simulation_report;
+#define GPUTRAIL_SIMULATION_REPORT_INIT {sizeof(gputrail_simulation_report), 0, 0, 0, 0, 0, 0, 0, 0}
 
 /*
  * One API call, from enter to exit. 64 bytes.
@@ -2554,58 +2672,6 @@ typedef struct gputrail_record_host_trap_sample {
 } gputrail_record_host_trap_sample;
 
 /*
- * A stochastic sample (rocprofiler-sdk: rocprofiler_pc_sampling_record_stochastic_v0_t). It starts with the fields
- * of a gputrail_record_host_trap_sample. 112 bytes.
- */
-typedef struct gputrail_record_stochastic_sample {
-  /* Kind GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC. */
-  struct gputrail_record_header header;
-  /* The call that enqueued the dispatch. */
-  gputrail_correlation_id correlation;
-  /* External id of that call. */
-  gputrail_external_id external;
-  /* The dispatch. */
-  gputrail_work_id work;
-  /* When the sample was taken. */
-  gputrail_device_time time;
-  /*
-   * The program counter as the offset from the code object's load base, or the address if there is no code
-   * object.
-   */
-  uint64_t offset;
-  /* The execution mask: the active lanes. */
-  uint64_t exec_mask;
-  /* The position on the agent. */
-  gputrail_hardware_id hardware;
-  /* The agent. */
-  gputrail_agent_id agent;
-  /* The kernel. */
-  gputrail_kernel_id kernel;
-  /* The code object, or none if unknown. */
-  gputrail_code_object_id code_object;
-  /* The thread that executed the wave, on an agent on the host's processors. */
-  gputrail_thread_id thread;
-  /* The workgroup in x, y, z. */
-  uint32_t workgroup[3];
-  /* The absent fields. */
-  gputrail_absent absent;
-  /* The number of the wave in its workgroup. */
-  uint8_t wave_in_group;
-  /* Whether the wave issued an instruction, and its type. */
-  gputrail_issue issue;
-  /* The reason for not issuing, and the state of the arbiter. */
-  gputrail_snapshot snapshot;
-  /* Outstanding memory instructions; see has_memory_counters. */
-  gputrail_memory_counters memory_counters;
-  /* The number of active waves on the compute unit. */
-  uint32_t wave_count;
-  /* 1 if memory_counters is valid. */
-  uint8_t has_memory_counters;
-  /* Reserved, 0. */
-  uint8_t reserved[3];
-} gputrail_record_stochastic_sample;
-
-/*
  * An invalid sample, which the agent could not complete (rocprofiler-sdk:
  * rocprofiler_pc_sampling_record_invalid_t). 32 bytes.
  */
@@ -2919,7 +2985,10 @@ typedef gputrail_status (*gputrail_initialise_function)(gputrail_tool tool, void
 /* The end of a tool. */
 typedef void (*gputrail_finalise_function)(void *user_data);
 
-/* The description of a tool: what its entry point returns. */
+/*
+ * The description of a tool: what its entry point returns. An exception that leaves one of the tool's functions ends the
+ * program, with a message that names the tool. A library that is named twice is one tool.
+ */
 typedef struct gputrail_tool_description {
   /* sizeof(gputrail_tool_description). */
   size_t size;
@@ -2938,13 +3007,16 @@ typedef struct gputrail_tool_description {
    */
   gputrail_initialise_function initialise;
   /*
-   * Called once, when the program ends by exit or by returning from main, or after gputrail_tool_finish:
-   * everything that was recorded until then has been delivered. May be null.
+   * Called once, when the program ends by exit or by returning from main, or after gputrail_tool_finish. What was
+   * recorded until then has been delivered, but for joined work that has not completed: that comes when its buffer is
+   * destroyed, after this if not by it. If a callback of a buffer has called exit, what that buffer had not delivered is
+   * counted as dropped. May be null.
    */
   gputrail_finalise_function finalise;
   /* Given to both. */
   void *user_data;
 } gputrail_tool_description;
+#define GPUTRAIL_TOOL_DESCRIPTION_INIT {sizeof(gputrail_tool_description), GPUTRAIL_API_VERSION, 0, NULL, NULL, NULL, NULL}
 
 #ifdef __cplusplus
 extern "C" {
@@ -2952,7 +3024,8 @@ extern "C" {
 
 /*
  * Prepares the library for the program that calls it. A tool finds it prepared. May be called again, which changes
- * nothing, and after gputrail_finalise. A forked child has to call it anew: it has none of its parent's objects.
+ * nothing, and after gputrail_finalise. A forked child has to call it anew, also one that a callback has forked: it has
+ * none of its parent's objects, and is in none of its parent's callbacks.
  *
  * A program that calls this itself and wants to observe OpenCL calls gputrail_observe_opencl next.
  *
@@ -3324,25 +3397,30 @@ gputrail_status gputrail_buffer_create(const struct gputrail_buffer_options *opt
 
 /*
  * Destroys a buffer: what has been recorded is delivered first, while the buffer can still be asked about. When this
- * returns, its callback is not running and will not be called again.
+ * returns, its callback is not running and will not be called again. A buffer of joined records also delivers the work that
+ * has not completed, flagged GPUTRAIL_FLAG_UNFINISHED, and the work whose completion was dropped, flagged
+ * GPUTRAIL_FLAG_TIME_UNKNOWN; unfinished in its gputrail_work_times says which it is.
  *
  * Errors: GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_buffer_destroy(gputrail_buffer buffer);
 
 /*
- * Delivers everything that has been recorded so far, on the calling thread, and returns when that is done. Of a buffer
- * whose policy is GPUTRAIL_POLICY_OVERWRITE: what is kept, which stays where it is. Blocks that the tool has supplied
- * come back, however full they are, unless their thread is in the middle of writing a record (CUPTI:
- * cuptiActivityFlushAll).
+ * Delivers everything that has been recorded so far, on the calling thread, and returns when that is done. Joined work
+ * that has not completed by then is kept until it has. Of a buffer whose policy is GPUTRAIL_POLICY_OVERWRITE: what is
+ * kept, which stays where it is. Blocks that the tool has supplied come back, however full they are, unless their thread is
+ * in the middle of writing a record (CUPTI: cuptiActivityFlushAll).
  *
  * Errors: GPUTRAIL_BUSY from within a callback; GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_buffer_flush(gputrail_buffer buffer);
 
 /*
- * Flushes, and also delivers a completion that is flagged as unfinished for device work that has not completed; its
- * real completion comes later. Errors as for gputrail_buffer_flush.
+ * Flushes, and also tells of device work that has not completed (CUPTI: CUPTI_ACTIVITY_FLAG_FLUSH_FORCED). A buffer of
+ * joined records delivers the record of the work, flagged GPUTRAIL_FLAG_UNFINISHED, with the times that are known; a raw
+ * one a completion that is flagged so. The record, or the completion, comes again when the work has completed. Work of
+ * OpenCL is known; that of CUDA and of the simulated GPU comes when it has completed. Errors as for
+ * gputrail_buffer_flush.
  */
 gputrail_status gputrail_buffer_flush_forced(gputrail_buffer buffer);
 
@@ -3352,7 +3430,8 @@ gputrail_status gputrail_buffer_flush_forced(gputrail_buffer buffer);
  * the simulated GPU are flushed without (CUPTI: cuptiActivityFlush, cuptiActivityFlushAll). It does not return
  * while work waits for an event that the program sets later.
  *
- * Errors: as for gputrail_buffer_flush.
+ * Errors: GPUTRAIL_INVALID_ARGUMENT for a context or queue that no source has reported; otherwise as for
+ * gputrail_buffer_flush.
  */
 gputrail_status gputrail_buffer_flush_synchronized(gputrail_buffer buffer,
                                                    gputrail_runtime_context_id context,
@@ -3364,7 +3443,8 @@ gputrail_status gputrail_buffer_flush_synchronized(gputrail_buffer buffer,
  * of 128 places are counted so; those of all places, and of records that name none, such as calls, are in
  * gputrail_buffer_dropped.
  *
- * Errors: GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ * Errors: GPUTRAIL_INVALID_ARGUMENT for a context, queue or stream that no source has reported;
+ * GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
  */
 gputrail_status gputrail_buffer_dropped_at(gputrail_buffer buffer,
                                            gputrail_runtime_context_id context,
@@ -3397,7 +3477,8 @@ gputrail_status gputrail_batch_next(const struct gputrail_batch *batch,
                                     const struct gputrail_record_header **record);
 
 /*
- * The times of a kernel, copy, fill, marker or barrier from a buffer of joined records, into times.
+ * The times of a kernel, copy, fill, marker or barrier from a buffer of joined records, into times. All that are not known
+ * are 0; unfinished says why, and the record's flags GPUTRAIL_FLAG_UNFINISHED and GPUTRAIL_FLAG_TIME_UNKNOWN.
  *
  * Errors: GPUTRAIL_NOT_FOUND for a record without times, of another kind or from a buffer of raw records;
  * GPUTRAIL_NULL_POINTER.
@@ -3411,13 +3492,20 @@ gputrail_status gputrail_times_of(const struct gputrail_record_header *record,
  * flushed or destroyed. partial, which may be null, is shown records in blocks that are not complete when the watermark
  * is reached, or when a flush finds their thread in the middle of writing; they come again with their block. All three
  * are called on a thread of the library's or on one that makes, flushes or destroys the buffer, never on two at a time:
- * none runs within a call of the program. The sizes in options are not used.
+ * none runs within a call of the program.
  *
- * A thread that records waits, under each policy, until request has supplied a block or refused it; it does not wait
+ * Joined records are copied into one block after the other, which has records of all threads. The threads record into
+ * memory of the library's, of the sizes in options. Under GPUTRAIL_POLICY_LOSSLESS records wait up to 5 seconds for
+ * request to supply a block. Raw records are written into the blocks, each thread's into blocks of its own, and the sizes
+ * in options are not used. A thread that records waits until request has supplied a block or refused it; it does not wait
  * where GPUTRAIL_POLICY_LOSSLESS does not, nor for longer than a fifth of a second. blocks_ahead avoids such waits.
  *
- * Errors: as for gputrail_buffer_create; GPUTRAIL_INVALID_ARGUMENT for the policy that
- * overwrites.
+ * With GPUTRAIL_POLICY_OVERWRITE the blocks are a ring that keeps the latest records, a flight recorder in memory of the
+ * tool's. request is called within this function only, blocks_ahead times, or until it supplies none or has supplied
+ * 1024. A flush shows partial all that is kept; the blocks come back when the buffer is destroyed, the oldest of each
+ * thread first.
+ *
+ * Errors: as for gputrail_buffer_create.
  */
 gputrail_status gputrail_buffer_create_of_client(const struct gputrail_buffer_options *options,
                                                  gputrail_request_function request,
@@ -3436,7 +3524,8 @@ gputrail_status gputrail_buffer_file_bytes(const struct gputrail_buffer_options 
 
 /*
  * Makes a buffer in a file, or in memory that processes share (memfd_create): another process that has it too finds
- * there what was recorded when this one has died (gputrail_recover). The file is empty but for its length, which
+ * there what was recorded when this one has died (gputrail_recover), as it was written: deliver gets joined records unless
+ * options ask for raw ones, the file has raw ones. The file is empty but for its length, which
  * gputrail_buffer_file_bytes tells; its descriptor may be closed afterwards. It must not shrink while the buffer is
  * there.
  *
@@ -3612,6 +3701,16 @@ gputrail_status gputrail_subscribe(gputrail_context context,
                                    gputrail_subscriber *subscriber);
 
 /*
+ * Sets the format of the records in the callbacks of a subscriber: GPUTRAIL_RECORD_FORMAT_JOINED, the usual one, whose
+ * times are nanoseconds of CLOCK_BOOTTIME, or GPUTRAIL_RECORD_FORMAT_RAW, whose times are as they were read, host times in ticks
+ * and those of agents in the units of their clocks. A raw record costs less.
+ *
+ * Errors: GPUTRAIL_INVALID_ARGUMENT for an unknown format; GPUTRAIL_NO_SUCH_SUBSCRIBER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_subscriber_format(gputrail_subscriber subscriber,
+                                           uint32_t format);
+
+/*
  * Ends a subscription. When this returns, its callback is running on no thread and will not be called again; but from
  * within a callback it does not wait for other threads.
  *
@@ -3757,8 +3856,8 @@ gputrail_status gputrail_tool_finish(gputrail_tool tool);
 gputrail_status gputrail_tool_probe(const char *path);
 
 /*
- * Marks a moment. Markers may be made before the library is initialised; while nobody listens they cost next to
- * nothing.
+ * Marks a moment. Markers may be made before the library is initialised, and begin the recording of a program that uses no
+ * GPU; while nobody listens they cost next to nothing.
  *
  * Errors: GPUTRAIL_NULL_POINTER; GPUTRAIL_INVALID_ARGUMENT for text that is not UTF-8 or a payload kind that is
  * none; GPUTRAIL_WRONG_SIZE.
@@ -3801,7 +3900,8 @@ gputrail_status gputrail_range_start(const struct gputrail_mark_options *mark, u
 gputrail_status gputrail_range_end(uint64_t range);
 
 /*
- * Names the calling thread in traces; its name in the system stays what it is.
+ * Names the calling thread in traces; its name in the system stays what it is. A program under gputrail record need not
+ * initialise the library for this.
  *
  * Errors: GPUTRAIL_NULL_POINTER, GPUTRAIL_INVALID_ARGUMENT, GPUTRAIL_NOT_INITIALISED.
  */
@@ -3966,10 +4066,10 @@ gputrail_status gputrail_external_name(gputrail_external_kind kind,
 
 /*
  * Requests external ids from supply while the context is started: for each call of the operations at its enter, and
- * for kernels, copies, fills, allocations and frees (the operations kernel enqueue of GPUTRAIL_DOMAIN_KERNEL_DISPATCH and
- * so on) at theirs, on the thread that makes the call. A null operations with a count of 0 selects all of these. The id of a call stands in its
- * record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last; an id that
- * is supplied for the work itself replaces it there (rocprofiler-sdk:
+ * for kernels, copies, fills, allocations and frees (GPUTRAIL_KERNEL_DISPATCH_ENQUEUE and so on) at theirs, on the
+ * thread that makes the call. A null operations with a count of 0 selects all of these. The id of a call stands in
+ * its record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last; an id
+ * that is supplied for the work itself replaces it there (rocprofiler-sdk:
  * rocprofiler_configure_external_correlation_id_request_service).
  *
  * The ids are for the buffers, samples and callbacks of context: each tool gets its own. Contexts that neither push nor
@@ -4050,14 +4150,15 @@ gputrail_status gputrail_sampling_configurations(gputrail_agent_id agent,
                                                  size_t *count);
 
 /*
- * Configures PC sampling: the agent is sampled while the context is started, and the records go to the buffer. A
- * context can sample several agents; one context of the process has this service. The configuration is valid for as
- * long as the context is there.
+ * Configures PC sampling: the agent, or with GPUTRAIL_ALL_AGENTS each agent, is sampled while the context is started, and the
+ * records go to the buffer. A context can sample several agents; one context of the process has this service, and nobody in the
+ * process counts meanwhile (gputrail_context_count). The configuration is valid until the tool ends, or destroys the context or
+ * the buffer.
  *
  * Errors: GPUTRAIL_SAMPLING_INCOMPATIBLE_SYSTEM if the system does not allow it (rocprofiler-sdk:
  * ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_KERNEL); GPUTRAIL_SAMPLING_FAILED if it allows it, and it failed all the same, for want
  * of open files say (ROCPROFILER_STATUS_ERROR); GPUTRAIL_SAMPLING_NOT_AVAILABLE if the agent samples otherwise already, cannot do what is asked for, or
- * the process is being debugged; GPUTRAIL_CONTEXT_CONFLICT if another context samples, or this one collects
+ * the process is being debugged; GPUTRAIL_CONTEXT_CONFLICT if another context samples, or one collects
  * counters; GPUTRAIL_INVALID_ARGUMENT for an interval that the agent cannot do; GPUTRAIL_LOCKED after the first
  * start; GPUTRAIL_NO_SUCH_AGENT, GPUTRAIL_NO_SUCH_CONTEXT, GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_WRONG_SIZE,
  * GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED; GPUTRAIL_BUSY from within a buffer's callback.
@@ -4070,7 +4171,7 @@ gputrail_status gputrail_context_sample(gputrail_context context,
 
 /*
  * Configures PC sampling by a period, as CUPTI does. interval, which may be null, gets the interval in the agent's
- * unit.
+ * unit; 0 for GPUTRAIL_ALL_AGENTS.
  *
  * Errors: also GPUTRAIL_INVALID_ARGUMENT if no period is set, or one that does not exist.
  */
@@ -4127,11 +4228,37 @@ const char *gputrail_stall_reason_name(gputrail_stall_reason of);
  */
 gputrail_status gputrail_stall_reason_by_name(const char *name, gputrail_stall_reason *found);
 
-/* The stall reason in CUPTI's words for a reason in rocprofiler-sdk's. */
+/*
+ * The stall reason in CUPTI's words of a single sample: the one under which records of samples by address and reason count it.
+ * It takes more of the sample than the reason in rocprofiler-sdk's words: a wait for scalar reads alone is one for constant memory,
+ * and a stalled pipe is throttled memory (flat) or the texture sub-system (texture).
+ *
+ * Errors: none; a null sample has the reason GPUTRAIL_STALL_REASON_INVALID.
+ */
+gputrail_stall_reason gputrail_stall_reason_of_sample(const struct gputrail_record_stochastic_sample *sample);
+
+/*
+ * The stall reason in CUPTI's words for a reason in rocprofiler-sdk's alone: GPUTRAIL_STALL_REASON_PIPE_BUSY for every stalled
+ * pipe. Counts of single samples by it differ from records of samples by address and reason, which tell throttled memory, textures
+ * and constant memory apart: gputrail_stall_reason_of_sample does so, too.
+ */
 gputrail_stall_reason gputrail_stall_reason_of(gputrail_not_issued reason);
 
 /* The reason in rocprofiler-sdk's words for a stall reason in CUPTI's. */
 gputrail_not_issued gputrail_not_issued_of(gputrail_stall_reason reason);
+
+/*
+ * The source line of an address, given as records of samples have it: a code object and the offset from its load base (CUPTI:
+ * cuptiGetSassToSourceCorrelation). The code objects of sampled and counted agents can be looked up, also after they were
+ * unloaded. Each is read at the first look-up in it, which takes a while. ELF files are read by libgputrail-symbols.so.0, which
+ * lies beside the library.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND if the line is not known, and gputrail_last_error says why: without debug information, say; the
+ * function is written if it is known, and 0 for everything else. GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_source_line_of(gputrail_code_object_id code_object,
+                                        uint64_t offset,
+                                        struct gputrail_source_line *line);
 
 /* The agents whose sources know their counters. As gputrail_kinds. */
 gputrail_status gputrail_counting_agents(gputrail_agent_id *agents, size_t capacity, size_t *count);
@@ -4160,14 +4287,15 @@ gputrail_status gputrail_counters_add(const char *path,
 
 /*
  * Configures counter collection: the counters are collected while the context is started, and their values go to the
- * buffer as records of the kind GPUTRAIL_KIND_COUNTER_VALUE. A context can count on several agents; one context of the
- * process has this service, and it excludes PC sampling. The configuration is valid for as long as the context is there.
+ * buffer as records of the kind GPUTRAIL_KIND_COUNTER_VALUE. A context can count on several agents, with GPUTRAIL_ALL_AGENTS on
+ * each; one context of the process has this service, and nobody in the process samples meanwhile (gputrail_context_sample). The
+ * configuration is valid until the tool ends, or destroys the context or the buffer.
  * Values of dispatches take calls that are recorded or reported: of a buffer or subscriber that wants kernel dispatches.
  *
  * Errors: GPUTRAIL_NOT_FOUND for an unknown counter; GPUTRAIL_INVALID_ARGUMENT for counters that need more passes than
  * the agent can do, and for a period that is too short; GPUTRAIL_COUNTERS_NOT_AVAILABLE if the agent counts already,
  * cannot count in this way, or the system does not allow it; GPUTRAIL_CONTEXT_CONFLICT if another context counts, or
- * this one samples; GPUTRAIL_LOCKED after the first start; GPUTRAIL_NO_SUCH_AGENT, GPUTRAIL_NO_SUCH_CONTEXT,
+ * one samples; GPUTRAIL_LOCKED after the first start; GPUTRAIL_NO_SUCH_AGENT, GPUTRAIL_NO_SUCH_CONTEXT,
  * GPUTRAIL_NO_SUCH_BUFFER, GPUTRAIL_WRONG_SIZE, GPUTRAIL_NULL_POINTER, GPUTRAIL_NOT_INITIALISED; GPUTRAIL_BUSY
  * from within a buffer's callback. gputrail_last_error names the nearest counters.
  */
@@ -4635,7 +4763,7 @@ gputrail_status gputrail_unified_memory_configure(gputrail_agent_id agent,
 
 /*
  * Runs a program, the training of a small network on two simulated GPUs, in this process and in real time, with the
- * calling thread as its main thread. Its runtime has an API of its own, of the domain GPUTRAIL_DOMAIN_SIM, with
+ * calling thread as its main thread and a thread for each of its others, of which one runs at a time. Its runtime has an API of its own, of the domain GPUTRAIL_DOMAIN_SIM, with
  * kernels, copies, streams and events. Everything that observes the process observes it: buffers and callbacks of the
  * caller, and, as beside any other runtime, the recording and the tools that the environment names. Its agents can be
  * sampled in both ways, also by a tool that configures that when it is called back about agent known, before the
@@ -4644,10 +4772,1701 @@ gputrail_status gputrail_unified_memory_configure(gputrail_agent_id agent,
  * gputrail demo --tool does this in a process of its own.
  *
  * Errors: GPUTRAIL_NOT_INITIALISED if nothing observes the process; GPUTRAIL_BUSY from within a callback;
- * GPUTRAIL_WRONG_SIZE.
+ * GPUTRAIL_NO_THREAD, GPUTRAIL_WRONG_SIZE.
  */
 gputrail_status gputrail_simulation_run(const struct gputrail_simulation_options *options,
                                         struct gputrail_simulation_report *report);
+
+/*
+ * Operations
+ *
+ * A constant of an operation has the number of its domain in its upper 16 bits, and its own number in the lower ones:
+ *
+ *    switch (gputrail_operation_code(callback->operation)) {
+ *    case GPUTRAIL_OPENCL_clFinish: ...
+ *    case GPUTRAIL_RESOURCE_AGENT_KNOWN: ...
+ *    }
+ *    static const gputrail_operation operations[] = {GPUTRAIL_OPERATION_INIT(GPUTRAIL_OPENCL_clFinish)};
+ *
+ * Constants are part of the ABI: each keeps its value in all later versions, and no other operation gets that value. An
+ * operation that the library in the process does not know has no gputrail_operation_name; of one that is newer than this header,
+ * the name is all there is. Numbers of CUDA's functions are those of CUPTI's callbacks, and hold for all versions of CUDA; their
+ * names in records and callbacks may differ between versions of CUDA. What is reported of operations that are no functions is in
+ * the comments: phases, and the structure that the record of gputrail_callback is. It is null where none is named, and at the
+ * exit of what was not carried out since its call failed.
+ */
+
+#define GPUTRAIL_OPERATION_INIT(code) {(gputrail_domain)((code) >> 16), (uint16_t)((code) & 0xffff)}
+
+/* The operation that has this constant. */
+static inline gputrail_operation gputrail_operation_of(uint32_t code) {
+    const gputrail_operation operation = GPUTRAIL_OPERATION_INIT(code);
+    return operation;
+}
+
+/* The constant of an operation. */
+static inline uint32_t gputrail_operation_code(gputrail_operation operation) {
+    return (uint32_t)operation.domain << 16 | operation.number;
+}
+
+/*
+ * Objects that come and go (CUPTI: CUPTI_CB_DOMAIN_RESOURCE; rocprofiler-sdk: code object and runtime
+ * initialization tracing).
+ */
+enum {
+    GPUTRAIL_RESOURCE_RUNTIME_INITIALIZED = 0x80001, /* The runtime has been initialized: delivered in the program's first call that is observed. INSTANT. */
+    GPUTRAIL_RESOURCE_CONTEXT_CREATED = 0x80002, /* A context was created. INSTANT: gputrail_record_context. */
+    GPUTRAIL_RESOURCE_CONTEXT_DESTROYED = 0x80003, /* A context is going to be destroyed: the program gives up its last reference. INSTANT: gputrail_record_context. */
+    GPUTRAIL_RESOURCE_QUEUE_CREATED = 0x80004, /* A queue was created. INSTANT: gputrail_record_queue. */
+    GPUTRAIL_RESOURCE_QUEUE_DESTROYED = 0x80005, /* A queue is going to be destroyed. INSTANT: gputrail_record_queue. */
+    GPUTRAIL_RESOURCE_MODULE_LOADED = 0x80006, /* A module or program was made. INSTANT: gputrail_record_module. */
+    GPUTRAIL_RESOURCE_MODULE_UNLOADED = 0x80007, /* A module or program is going away. INSTANT: gputrail_record_module. */
+    GPUTRAIL_RESOURCE_CODE_OBJECT_LOADED = 0x80008, /* A module has got machine code for an agent. INSTANT: gputrail_record_code_object. */
+    GPUTRAIL_RESOURCE_CODE_OBJECT_UNLOADED = 0x80009, /* Machine code is going away, or is going to be replaced by a new build. INSTANT: gputrail_record_code_object. */
+    GPUTRAIL_RESOURCE_KERNEL_SYMBOL_REGISTERED = 0x8000a, /* A kernel can be launched. INSTANT: gputrail_record_kernel_symbol. */
+    GPUTRAIL_RESOURCE_KERNEL_SYMBOL_UNREGISTERED = 0x8000b, /* A kernel is going away. INSTANT: gputrail_record_kernel_symbol. */
+    GPUTRAIL_RESOURCE_STREAM_CREATED = 0x8000c, /* A stream was created. INSTANT: gputrail_record_stream. */
+    GPUTRAIL_RESOURCE_STREAM_DESTROYED = 0x8000d, /* A stream is going to be destroyed. INSTANT: gputrail_record_stream. */
+    GPUTRAIL_RESOURCE_AGENT_KNOWN = 0x8000e, /* An agent is known from now on, and can be sampled if it is able to: told when the first context on it is created, before that context is told. INSTANT: gputrail_record_agent. */
+    GPUTRAIL_RESOURCE_GRAPH_CREATED = 0x8000f, /* A graph was created. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_DESTROYED = 0x80010, /* A graph is going to be destroyed. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_CLONED = 0x80011, /* A graph was cloned. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_NODE_CREATED = 0x80012, /* A node was added to a graph. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_NODE_DESTROYED = 0x80013, /* A node of a graph is going to be removed. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_NODE_CLONED = 0x80014, /* A node was cloned with its graph. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_DEPENDENCY_CREATED = 0x80015, /* A node of a graph waits for another one from now on. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_DEPENDENCY_DESTROYED = 0x80016, /* A node of a graph will no longer wait for another one. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_INSTANTIATED = 0x80017, /* An executable graph was made of a graph. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_EXECUTABLE_DESTROYED = 0x80018, /* An executable graph is going to be destroyed. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_LAUNCHED = 0x80019, /* An executable graph was put into a queue. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_MODULE_PROFILED = 0x8001a /* A kernel of a module is enqueued for the first time while kernels are sampled or counted: told before its enqueue (CUPTI: CUPTI_CBID_RESOURCE_MODULE_PROFILED). INSTANT: gputrail_record_module. */
+};
+
+/* Kernels. */
+enum {
+    GPUTRAIL_KERNEL_DISPATCH_ENQUEUE = 0x90001, /* A kernel is put into a queue. ENTER, EXIT: gputrail_record_kernel_dispatch. */
+    GPUTRAIL_KERNEL_DISPATCH_COMPLETE = 0x90002, /* The work has completed, or will not. COMPLETE: gputrail_record_completion. */
+    GPUTRAIL_KERNEL_DISPATCH_REPLAY = 0x90003 /* A pass of a kernel has run, which runs once for each pass that its counters need: told within the enqueue of the kernel, and on the simulated GPU when the kernel has completed (CUPTI: cuptiKernelReplaySubscribeUpdate). INSTANT. */
+};
+
+/* Copies and fills. */
+enum {
+    GPUTRAIL_MEMORY_COPY_COPY_ENQUEUE = 0xa0001, /* A copy, map or migration is put into a queue. ENTER, EXIT: gputrail_record_memory_copy. */
+    GPUTRAIL_MEMORY_COPY_COPY_COMPLETE = 0xa0002, /* The work has completed, or will not. COMPLETE: gputrail_record_completion. */
+    GPUTRAIL_MEMORY_COPY_FILL_ENQUEUE = 0xa0003, /* A fill is put into a queue. ENTER, EXIT: gputrail_record_memory_set. */
+    GPUTRAIL_MEMORY_COPY_FILL_COMPLETE = 0xa0004 /* The work has completed, or will not. COMPLETE: gputrail_record_completion. */
+};
+
+/* Memory. */
+enum {
+    GPUTRAIL_MEMORY_ALLOCATION_ALLOCATE = 0xb0001, /* Memory is allocated. At enter, its address is not known, and its size only where the call names it. ENTER, EXIT: gputrail_record_allocation. */
+    GPUTRAIL_MEMORY_ALLOCATION_FREE = 0xb0002 /* Memory is freed: at enter it is still there. ENTER, EXIT: gputrail_record_allocation. */
+};
+
+/* Waits: numbers as in gputrail_synchronization_type. */
+enum {
+    GPUTRAIL_SYNCHRONIZATION_EVENT_SYNCHRONIZE = 0xc0001, /* The host waits for events. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_STREAM_WAIT_EVENT = 0xc0002, /* A queue is made to wait for events. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_STREAM_SYNCHRONIZE = 0xc0003, /* The host waits for a queue; also in calls that wait for what they enqueue. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_CONTEXT_SYNCHRONIZE = 0xc0004, /* The host waits for everything in a context. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_BARRIER = 0xc0010, /* A barrier is put into a queue. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_MARKER = 0xc0011, /* A marker is put into a queue. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_SEMAPHORE = 0xc0012, /* Semaphores are waited for or signalled by a queue. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_COMPLETE = 0xc0020 /* A barrier, marker or semaphore operation has completed. COMPLETE: gputrail_record_completion. */
+};
+
+/* Markers and ranges made by the program. */
+enum {
+    GPUTRAIL_MARKER_INSTANT = 0xd0001, /* A moment. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_PUSH = 0xd0002, /* Begins a range of the thread, nested in its open ranges. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_POP = 0xd0003, /* Ends the innermost range of the thread. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_START = 0xd0004, /* Begins a range that may overlap others and end on another thread. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_END = 0xd0005, /* Ends such a range. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_EXTERNAL_PUSH = 0xd0006, /* Pushes an external id on the thread. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_EXTERNAL_POP = 0xd0007, /* Pops an external id. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_COUNTER = 0xd0008, /* A sample of a counter. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_FIELD = 0xd0009, /* A named value of the next marker of the thread. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_RESOURCE = 0xd000a /* Names an object of a runtime or of the system. INSTANT: gputrail_record_marker. */
+};
+
+/* OpenCL. */
+enum {
+    GPUTRAIL_OPENCL_clGetPlatformIDs = 0x10000,
+    GPUTRAIL_OPENCL_clGetPlatformInfo = 0x10001,
+    GPUTRAIL_OPENCL_clGetDeviceIDs = 0x10002,
+    GPUTRAIL_OPENCL_clGetDeviceInfo = 0x10003,
+    GPUTRAIL_OPENCL_clCreateContext = 0x10004,
+    GPUTRAIL_OPENCL_clCreateContextFromType = 0x10005,
+    GPUTRAIL_OPENCL_clRetainContext = 0x10006,
+    GPUTRAIL_OPENCL_clReleaseContext = 0x10007,
+    GPUTRAIL_OPENCL_clGetContextInfo = 0x10008,
+    GPUTRAIL_OPENCL_clCreateCommandQueue = 0x10009,
+    GPUTRAIL_OPENCL_clRetainCommandQueue = 0x1000a,
+    GPUTRAIL_OPENCL_clReleaseCommandQueue = 0x1000b,
+    GPUTRAIL_OPENCL_clGetCommandQueueInfo = 0x1000c,
+    GPUTRAIL_OPENCL_clSetCommandQueueProperty = 0x1000d,
+    GPUTRAIL_OPENCL_clCreateBuffer = 0x1000e,
+    GPUTRAIL_OPENCL_clCreateImage2D = 0x1000f,
+    GPUTRAIL_OPENCL_clCreateImage3D = 0x10010,
+    GPUTRAIL_OPENCL_clRetainMemObject = 0x10011,
+    GPUTRAIL_OPENCL_clReleaseMemObject = 0x10012,
+    GPUTRAIL_OPENCL_clGetSupportedImageFormats = 0x10013,
+    GPUTRAIL_OPENCL_clGetMemObjectInfo = 0x10014,
+    GPUTRAIL_OPENCL_clGetImageInfo = 0x10015,
+    GPUTRAIL_OPENCL_clCreateSampler = 0x10016,
+    GPUTRAIL_OPENCL_clRetainSampler = 0x10017,
+    GPUTRAIL_OPENCL_clReleaseSampler = 0x10018,
+    GPUTRAIL_OPENCL_clGetSamplerInfo = 0x10019,
+    GPUTRAIL_OPENCL_clCreateProgramWithSource = 0x1001a,
+    GPUTRAIL_OPENCL_clCreateProgramWithBinary = 0x1001b,
+    GPUTRAIL_OPENCL_clRetainProgram = 0x1001c,
+    GPUTRAIL_OPENCL_clReleaseProgram = 0x1001d,
+    GPUTRAIL_OPENCL_clBuildProgram = 0x1001e,
+    GPUTRAIL_OPENCL_clUnloadCompiler = 0x1001f,
+    GPUTRAIL_OPENCL_clGetProgramInfo = 0x10020,
+    GPUTRAIL_OPENCL_clGetProgramBuildInfo = 0x10021,
+    GPUTRAIL_OPENCL_clCreateKernel = 0x10022,
+    GPUTRAIL_OPENCL_clCreateKernelsInProgram = 0x10023,
+    GPUTRAIL_OPENCL_clRetainKernel = 0x10024,
+    GPUTRAIL_OPENCL_clReleaseKernel = 0x10025,
+    GPUTRAIL_OPENCL_clSetKernelArg = 0x10026,
+    GPUTRAIL_OPENCL_clGetKernelInfo = 0x10027,
+    GPUTRAIL_OPENCL_clGetKernelWorkGroupInfo = 0x10028,
+    GPUTRAIL_OPENCL_clWaitForEvents = 0x10029,
+    GPUTRAIL_OPENCL_clGetEventInfo = 0x1002a,
+    GPUTRAIL_OPENCL_clRetainEvent = 0x1002b,
+    GPUTRAIL_OPENCL_clReleaseEvent = 0x1002c,
+    GPUTRAIL_OPENCL_clGetEventProfilingInfo = 0x1002d,
+    GPUTRAIL_OPENCL_clFlush = 0x1002e,
+    GPUTRAIL_OPENCL_clFinish = 0x1002f,
+    GPUTRAIL_OPENCL_clEnqueueReadBuffer = 0x10030,
+    GPUTRAIL_OPENCL_clEnqueueWriteBuffer = 0x10031,
+    GPUTRAIL_OPENCL_clEnqueueCopyBuffer = 0x10032,
+    GPUTRAIL_OPENCL_clEnqueueReadImage = 0x10033,
+    GPUTRAIL_OPENCL_clEnqueueWriteImage = 0x10034,
+    GPUTRAIL_OPENCL_clEnqueueCopyImage = 0x10035,
+    GPUTRAIL_OPENCL_clEnqueueCopyImageToBuffer = 0x10036,
+    GPUTRAIL_OPENCL_clEnqueueCopyBufferToImage = 0x10037,
+    GPUTRAIL_OPENCL_clEnqueueMapBuffer = 0x10038,
+    GPUTRAIL_OPENCL_clEnqueueMapImage = 0x10039,
+    GPUTRAIL_OPENCL_clEnqueueUnmapMemObject = 0x1003a,
+    GPUTRAIL_OPENCL_clEnqueueNDRangeKernel = 0x1003b,
+    GPUTRAIL_OPENCL_clEnqueueTask = 0x1003c,
+    GPUTRAIL_OPENCL_clEnqueueNativeKernel = 0x1003d,
+    GPUTRAIL_OPENCL_clEnqueueMarker = 0x1003e,
+    GPUTRAIL_OPENCL_clEnqueueWaitForEvents = 0x1003f,
+    GPUTRAIL_OPENCL_clEnqueueBarrier = 0x10040,
+    GPUTRAIL_OPENCL_clGetExtensionFunctionAddress = 0x10041,
+    GPUTRAIL_OPENCL_clCreateFromGLBuffer = 0x10042,
+    GPUTRAIL_OPENCL_clCreateFromGLTexture2D = 0x10043,
+    GPUTRAIL_OPENCL_clCreateFromGLTexture3D = 0x10044,
+    GPUTRAIL_OPENCL_clCreateFromGLRenderbuffer = 0x10045,
+    GPUTRAIL_OPENCL_clGetGLObjectInfo = 0x10046,
+    GPUTRAIL_OPENCL_clGetGLTextureInfo = 0x10047,
+    GPUTRAIL_OPENCL_clEnqueueAcquireGLObjects = 0x10048,
+    GPUTRAIL_OPENCL_clEnqueueReleaseGLObjects = 0x10049,
+    GPUTRAIL_OPENCL_clGetGLContextInfoKHR = 0x1004a,
+    GPUTRAIL_OPENCL_clGetDeviceIDsFromD3D10KHR = 0x1004b,
+    GPUTRAIL_OPENCL_clCreateFromD3D10BufferKHR = 0x1004c,
+    GPUTRAIL_OPENCL_clCreateFromD3D10Texture2DKHR = 0x1004d,
+    GPUTRAIL_OPENCL_clCreateFromD3D10Texture3DKHR = 0x1004e,
+    GPUTRAIL_OPENCL_clEnqueueAcquireD3D10ObjectsKHR = 0x1004f,
+    GPUTRAIL_OPENCL_clEnqueueReleaseD3D10ObjectsKHR = 0x10050,
+    GPUTRAIL_OPENCL_clSetEventCallback = 0x10051,
+    GPUTRAIL_OPENCL_clCreateSubBuffer = 0x10052,
+    GPUTRAIL_OPENCL_clSetMemObjectDestructorCallback = 0x10053,
+    GPUTRAIL_OPENCL_clCreateUserEvent = 0x10054,
+    GPUTRAIL_OPENCL_clSetUserEventStatus = 0x10055,
+    GPUTRAIL_OPENCL_clEnqueueReadBufferRect = 0x10056,
+    GPUTRAIL_OPENCL_clEnqueueWriteBufferRect = 0x10057,
+    GPUTRAIL_OPENCL_clEnqueueCopyBufferRect = 0x10058,
+    GPUTRAIL_OPENCL_clCreateSubDevicesEXT = 0x10059,
+    GPUTRAIL_OPENCL_clRetainDeviceEXT = 0x1005a,
+    GPUTRAIL_OPENCL_clReleaseDeviceEXT = 0x1005b,
+    GPUTRAIL_OPENCL_clCreateEventFromGLsyncKHR = 0x1005c,
+    GPUTRAIL_OPENCL_clCreateSubDevices = 0x1005d,
+    GPUTRAIL_OPENCL_clRetainDevice = 0x1005e,
+    GPUTRAIL_OPENCL_clReleaseDevice = 0x1005f,
+    GPUTRAIL_OPENCL_clCreateImage = 0x10060,
+    GPUTRAIL_OPENCL_clCreateProgramWithBuiltInKernels = 0x10061,
+    GPUTRAIL_OPENCL_clCompileProgram = 0x10062,
+    GPUTRAIL_OPENCL_clLinkProgram = 0x10063,
+    GPUTRAIL_OPENCL_clUnloadPlatformCompiler = 0x10064,
+    GPUTRAIL_OPENCL_clGetKernelArgInfo = 0x10065,
+    GPUTRAIL_OPENCL_clEnqueueFillBuffer = 0x10066,
+    GPUTRAIL_OPENCL_clEnqueueFillImage = 0x10067,
+    GPUTRAIL_OPENCL_clEnqueueMigrateMemObjects = 0x10068,
+    GPUTRAIL_OPENCL_clEnqueueMarkerWithWaitList = 0x10069,
+    GPUTRAIL_OPENCL_clEnqueueBarrierWithWaitList = 0x1006a,
+    GPUTRAIL_OPENCL_clGetExtensionFunctionAddressForPlatform = 0x1006b,
+    GPUTRAIL_OPENCL_clCreateFromGLTexture = 0x1006c,
+    GPUTRAIL_OPENCL_clGetDeviceIDsFromD3D11KHR = 0x1006d,
+    GPUTRAIL_OPENCL_clCreateFromD3D11BufferKHR = 0x1006e,
+    GPUTRAIL_OPENCL_clCreateFromD3D11Texture2DKHR = 0x1006f,
+    GPUTRAIL_OPENCL_clCreateFromD3D11Texture3DKHR = 0x10070,
+    GPUTRAIL_OPENCL_clCreateFromDX9MediaSurfaceKHR = 0x10071,
+    GPUTRAIL_OPENCL_clEnqueueAcquireD3D11ObjectsKHR = 0x10072,
+    GPUTRAIL_OPENCL_clEnqueueReleaseD3D11ObjectsKHR = 0x10073,
+    GPUTRAIL_OPENCL_clGetDeviceIDsFromDX9MediaAdapterKHR = 0x10074,
+    GPUTRAIL_OPENCL_clEnqueueAcquireDX9MediaSurfacesKHR = 0x10075,
+    GPUTRAIL_OPENCL_clEnqueueReleaseDX9MediaSurfacesKHR = 0x10076,
+    GPUTRAIL_OPENCL_clCreateFromEGLImageKHR = 0x10077,
+    GPUTRAIL_OPENCL_clEnqueueAcquireEGLObjectsKHR = 0x10078,
+    GPUTRAIL_OPENCL_clEnqueueReleaseEGLObjectsKHR = 0x10079,
+    GPUTRAIL_OPENCL_clCreateEventFromEGLSyncKHR = 0x1007a,
+    GPUTRAIL_OPENCL_clCreateCommandQueueWithProperties = 0x1007b,
+    GPUTRAIL_OPENCL_clCreatePipe = 0x1007c,
+    GPUTRAIL_OPENCL_clGetPipeInfo = 0x1007d,
+    GPUTRAIL_OPENCL_clSVMAlloc = 0x1007e,
+    GPUTRAIL_OPENCL_clSVMFree = 0x1007f,
+    GPUTRAIL_OPENCL_clEnqueueSVMFree = 0x10080,
+    GPUTRAIL_OPENCL_clEnqueueSVMMemcpy = 0x10081,
+    GPUTRAIL_OPENCL_clEnqueueSVMMemFill = 0x10082,
+    GPUTRAIL_OPENCL_clEnqueueSVMMap = 0x10083,
+    GPUTRAIL_OPENCL_clEnqueueSVMUnmap = 0x10084,
+    GPUTRAIL_OPENCL_clCreateSamplerWithProperties = 0x10085,
+    GPUTRAIL_OPENCL_clSetKernelArgSVMPointer = 0x10086,
+    GPUTRAIL_OPENCL_clSetKernelExecInfo = 0x10087,
+    GPUTRAIL_OPENCL_clGetKernelSubGroupInfoKHR = 0x10088,
+    GPUTRAIL_OPENCL_clCloneKernel = 0x10089,
+    GPUTRAIL_OPENCL_clCreateProgramWithIL = 0x1008a,
+    GPUTRAIL_OPENCL_clEnqueueSVMMigrateMem = 0x1008b,
+    GPUTRAIL_OPENCL_clGetDeviceAndHostTimer = 0x1008c,
+    GPUTRAIL_OPENCL_clGetHostTimer = 0x1008d,
+    GPUTRAIL_OPENCL_clGetKernelSubGroupInfo = 0x1008e,
+    GPUTRAIL_OPENCL_clSetDefaultDeviceCommandQueue = 0x1008f,
+    GPUTRAIL_OPENCL_clSetProgramReleaseCallback = 0x10090,
+    GPUTRAIL_OPENCL_clSetProgramSpecializationConstant = 0x10091,
+    GPUTRAIL_OPENCL_clCreateBufferWithProperties = 0x10092,
+    GPUTRAIL_OPENCL_clCreateImageWithProperties = 0x10093,
+    GPUTRAIL_OPENCL_clSetContextDestructorCallback = 0x10094,
+    GPUTRAIL_OPENCL_clCreateCommandBufferKHR = 0x10100,
+    GPUTRAIL_OPENCL_clFinalizeCommandBufferKHR = 0x10101,
+    GPUTRAIL_OPENCL_clRetainCommandBufferKHR = 0x10102,
+    GPUTRAIL_OPENCL_clReleaseCommandBufferKHR = 0x10103,
+    GPUTRAIL_OPENCL_clEnqueueCommandBufferKHR = 0x10104,
+    GPUTRAIL_OPENCL_clCommandBarrierWithWaitListKHR = 0x10105,
+    GPUTRAIL_OPENCL_clCommandCopyBufferKHR = 0x10106,
+    GPUTRAIL_OPENCL_clCommandCopyBufferRectKHR = 0x10107,
+    GPUTRAIL_OPENCL_clCommandCopyBufferToImageKHR = 0x10108,
+    GPUTRAIL_OPENCL_clCommandCopyImageKHR = 0x10109,
+    GPUTRAIL_OPENCL_clCommandCopyImageToBufferKHR = 0x1010a,
+    GPUTRAIL_OPENCL_clCommandFillBufferKHR = 0x1010b,
+    GPUTRAIL_OPENCL_clCommandFillImageKHR = 0x1010c,
+    GPUTRAIL_OPENCL_clCommandNDRangeKernelKHR = 0x1010d,
+    GPUTRAIL_OPENCL_clGetCommandBufferInfoKHR = 0x1010e,
+    GPUTRAIL_OPENCL_clUpdateMutableCommandsKHR = 0x1010f,
+    GPUTRAIL_OPENCL_clGetMutableCommandInfoKHR = 0x10110,
+    GPUTRAIL_OPENCL_clCreateSemaphoreWithPropertiesKHR = 0x10111,
+    GPUTRAIL_OPENCL_clEnqueueWaitSemaphoresKHR = 0x10112,
+    GPUTRAIL_OPENCL_clEnqueueSignalSemaphoresKHR = 0x10113,
+    GPUTRAIL_OPENCL_clGetSemaphoreInfoKHR = 0x10114,
+    GPUTRAIL_OPENCL_clReleaseSemaphoreKHR = 0x10115,
+    GPUTRAIL_OPENCL_clRetainSemaphoreKHR = 0x10116,
+    GPUTRAIL_OPENCL_clGetSemaphoreHandleForTypeKHR = 0x10117,
+    GPUTRAIL_OPENCL_clEnqueueAcquireExternalMemObjectsKHR = 0x10118,
+    GPUTRAIL_OPENCL_clEnqueueReleaseExternalMemObjectsKHR = 0x10119,
+    GPUTRAIL_OPENCL_clHostMemAllocINTEL = 0x1011a,
+    GPUTRAIL_OPENCL_clDeviceMemAllocINTEL = 0x1011b,
+    GPUTRAIL_OPENCL_clSharedMemAllocINTEL = 0x1011c,
+    GPUTRAIL_OPENCL_clMemFreeINTEL = 0x1011d,
+    GPUTRAIL_OPENCL_clMemBlockingFreeINTEL = 0x1011e,
+    GPUTRAIL_OPENCL_clGetMemAllocInfoINTEL = 0x1011f,
+    GPUTRAIL_OPENCL_clSetKernelArgMemPointerINTEL = 0x10120,
+    GPUTRAIL_OPENCL_clEnqueueMemFillINTEL = 0x10121,
+    GPUTRAIL_OPENCL_clEnqueueMemcpyINTEL = 0x10122,
+    GPUTRAIL_OPENCL_clEnqueueMemAdviseINTEL = 0x10123,
+    GPUTRAIL_OPENCL_clEnqueueMigrateMemINTEL = 0x10124,
+    GPUTRAIL_OPENCL_clEnqueueMemsetINTEL = 0x10125,
+    GPUTRAIL_OPENCL_clCreateBufferWithPropertiesINTEL = 0x10126,
+    GPUTRAIL_OPENCL_clGetKernelSuggestedLocalWorkSizeKHR = 0x10127,
+    GPUTRAIL_OPENCL_clCreateCommandQueueWithPropertiesKHR = 0x10128,
+    GPUTRAIL_OPENCL_clCreateProgramWithILKHR = 0x10129,
+    GPUTRAIL_OPENCL_clTerminateContextKHR = 0x1012a
+};
+
+/* The simulated GPU's own runtime. */
+enum {
+    GPUTRAIL_SIM_simInit = 0x20001,
+    GPUTRAIL_SIM_simGetDeviceCount = 0x20002,
+    GPUTRAIL_SIM_simSetDevice = 0x20003,
+    GPUTRAIL_SIM_simDeviceGetAttribute = 0x20004,
+    GPUTRAIL_SIM_simMemGetInfo = 0x20005,
+    GPUTRAIL_SIM_simGetLastError = 0x20006,
+    GPUTRAIL_SIM_simDeviceSynchronize = 0x20007,
+    GPUTRAIL_SIM_simShutdown = 0x20008,
+    GPUTRAIL_SIM_simMalloc = 0x20010,
+    GPUTRAIL_SIM_simMallocHost = 0x20011,
+    GPUTRAIL_SIM_simFree = 0x20012,
+    GPUTRAIL_SIM_simFreeHost = 0x20013,
+    GPUTRAIL_SIM_simMemcpyAsync = 0x20014,
+    GPUTRAIL_SIM_simMemcpy = 0x20015,
+    GPUTRAIL_SIM_simMemcpyPeerAsync = 0x20016,
+    GPUTRAIL_SIM_simMemsetAsync = 0x20017,
+    GPUTRAIL_SIM_simMallocManaged = 0x20018,
+    GPUTRAIL_SIM_simStreamCreate = 0x20020,
+    GPUTRAIL_SIM_simStreamDestroy = 0x20021,
+    GPUTRAIL_SIM_simStreamSynchronize = 0x20022,
+    GPUTRAIL_SIM_simStreamWaitEvent = 0x20023,
+    GPUTRAIL_SIM_simEventCreate = 0x20024,
+    GPUTRAIL_SIM_simEventDestroy = 0x20025,
+    GPUTRAIL_SIM_simEventRecord = 0x20026,
+    GPUTRAIL_SIM_simEventSynchronize = 0x20027,
+    GPUTRAIL_SIM_simEventQuery = 0x20028,
+    GPUTRAIL_SIM_simModuleLoad = 0x20030,
+    GPUTRAIL_SIM_simModuleUnload = 0x20031,
+    GPUTRAIL_SIM_simModuleGetKernel = 0x20032,
+    GPUTRAIL_SIM_simLaunchKernel = 0x20033,
+    GPUTRAIL_SIM_simGraphCreate = 0x20038,
+    GPUTRAIL_SIM_simGraphAddKernelNode = 0x20039,
+    GPUTRAIL_SIM_simGraphInstantiate = 0x2003a,
+    GPUTRAIL_SIM_simGraphLaunch = 0x2003b,
+    GPUTRAIL_SIM_simGraphExecDestroy = 0x2003c,
+    GPUTRAIL_SIM_simGraphDestroy = 0x2003d,
+    GPUTRAIL_SIM_simBlasGemm = 0x20040,
+    GPUTRAIL_SIM_simAllReduce = 0x20041
+};
+
+/* The CUDA driver API. */
+enum {
+    GPUTRAIL_CUDA_DRIVER_cuInit = 0x30001,
+    GPUTRAIL_CUDA_DRIVER_cuDriverGetVersion = 0x30002,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGet = 0x30003,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetCount = 0x30004,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetName = 0x30005,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceComputeCapability = 0x30006,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceTotalMem = 0x30007,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetProperties = 0x30008,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetAttribute = 0x30009,
+    GPUTRAIL_CUDA_DRIVER_cuCtxCreate = 0x3000a,
+    GPUTRAIL_CUDA_DRIVER_cuCtxDestroy = 0x3000b,
+    GPUTRAIL_CUDA_DRIVER_cuCtxAttach = 0x3000c,
+    GPUTRAIL_CUDA_DRIVER_cuCtxDetach = 0x3000d,
+    GPUTRAIL_CUDA_DRIVER_cuCtxPushCurrent = 0x3000e,
+    GPUTRAIL_CUDA_DRIVER_cuCtxPopCurrent = 0x3000f,
+    GPUTRAIL_CUDA_DRIVER_cuCtxGetDevice = 0x30010,
+    GPUTRAIL_CUDA_DRIVER_cuCtxSynchronize = 0x30011,
+    GPUTRAIL_CUDA_DRIVER_cuModuleLoad = 0x30012,
+    GPUTRAIL_CUDA_DRIVER_cuModuleLoadData = 0x30013,
+    GPUTRAIL_CUDA_DRIVER_cuModuleLoadDataEx = 0x30014,
+    GPUTRAIL_CUDA_DRIVER_cuModuleLoadFatBinary = 0x30015,
+    GPUTRAIL_CUDA_DRIVER_cuModuleUnload = 0x30016,
+    GPUTRAIL_CUDA_DRIVER_cuModuleGetFunction = 0x30017,
+    GPUTRAIL_CUDA_DRIVER_cuModuleGetGlobal = 0x30018,
+    GPUTRAIL_CUDA_DRIVER_cuModuleGetTexRef = 0x3001a,
+    GPUTRAIL_CUDA_DRIVER_cuMemGetInfo = 0x3001b,
+    GPUTRAIL_CUDA_DRIVER_cuMemAlloc = 0x3001d,
+    GPUTRAIL_CUDA_DRIVER_cuMemAllocPitch = 0x3001f,
+    GPUTRAIL_CUDA_DRIVER_cuMemFree = 0x30021,
+    GPUTRAIL_CUDA_DRIVER_cuMemGetAddressRange = 0x30023,
+    GPUTRAIL_CUDA_DRIVER_cuMemAllocHost = 0x30025,
+    GPUTRAIL_CUDA_DRIVER_cuMemFreeHost = 0x30026,
+    GPUTRAIL_CUDA_DRIVER_cuMemHostAlloc = 0x30027,
+    GPUTRAIL_CUDA_DRIVER_cuMemHostGetDevicePointer = 0x30028,
+    GPUTRAIL_CUDA_DRIVER_cuMemHostGetFlags = 0x3002a,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyHtoD = 0x3002b,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyDtoH = 0x3002d,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyDtoD = 0x3002f,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyDtoA = 0x30031,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyAtoD = 0x30033,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyHtoA = 0x30035,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyAtoH = 0x30036,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyAtoA = 0x30037,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy2D = 0x30038,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy2DUnaligned = 0x30039,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3D = 0x3003a,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyHtoDAsync = 0x3003c,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyDtoHAsync = 0x3003e,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyDtoDAsync = 0x30040,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyHtoAAsync = 0x30042,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyAtoHAsync = 0x30043,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy2DAsync = 0x30044,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3DAsync = 0x30045,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD8 = 0x30047,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD16 = 0x30049,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD32 = 0x3004b,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD2D8 = 0x3004d,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD2D16 = 0x3004f,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD2D32 = 0x30051,
+    GPUTRAIL_CUDA_DRIVER_cuFuncSetBlockShape = 0x30053,
+    GPUTRAIL_CUDA_DRIVER_cuFuncSetSharedSize = 0x30054,
+    GPUTRAIL_CUDA_DRIVER_cuFuncGetAttribute = 0x30055,
+    GPUTRAIL_CUDA_DRIVER_cuFuncSetCacheConfig = 0x30056,
+    GPUTRAIL_CUDA_DRIVER_cuArrayCreate = 0x30057,
+    GPUTRAIL_CUDA_DRIVER_cuArrayGetDescriptor = 0x30058,
+    GPUTRAIL_CUDA_DRIVER_cuArrayDestroy = 0x30059,
+    GPUTRAIL_CUDA_DRIVER_cuArray3DCreate = 0x3005a,
+    GPUTRAIL_CUDA_DRIVER_cuArray3DGetDescriptor = 0x3005b,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefCreate = 0x3005c,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefDestroy = 0x3005d,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetArray = 0x3005e,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetAddress = 0x3005f,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetAddress2D = 0x30061,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetFormat = 0x30063,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetAddressMode = 0x30064,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetFilterMode = 0x30065,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetFlags = 0x30066,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefGetAddress = 0x30067,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefGetArray = 0x30069,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefGetAddressMode = 0x3006a,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefGetFilterMode = 0x3006b,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefGetFormat = 0x3006c,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefGetFlags = 0x3006d,
+    GPUTRAIL_CUDA_DRIVER_cuParamSetSize = 0x3006e,
+    GPUTRAIL_CUDA_DRIVER_cuParamSeti = 0x3006f,
+    GPUTRAIL_CUDA_DRIVER_cuParamSetf = 0x30070,
+    GPUTRAIL_CUDA_DRIVER_cuParamSetv = 0x30071,
+    GPUTRAIL_CUDA_DRIVER_cuParamSetTexRef = 0x30072,
+    GPUTRAIL_CUDA_DRIVER_cuLaunch = 0x30073,
+    GPUTRAIL_CUDA_DRIVER_cuLaunchGrid = 0x30074,
+    GPUTRAIL_CUDA_DRIVER_cuLaunchGridAsync = 0x30075,
+    GPUTRAIL_CUDA_DRIVER_cuEventCreate = 0x30076,
+    GPUTRAIL_CUDA_DRIVER_cuEventRecord = 0x30077,
+    GPUTRAIL_CUDA_DRIVER_cuEventQuery = 0x30078,
+    GPUTRAIL_CUDA_DRIVER_cuEventSynchronize = 0x30079,
+    GPUTRAIL_CUDA_DRIVER_cuEventDestroy = 0x3007a,
+    GPUTRAIL_CUDA_DRIVER_cuEventElapsedTime = 0x3007b,
+    GPUTRAIL_CUDA_DRIVER_cuStreamCreate = 0x3007c,
+    GPUTRAIL_CUDA_DRIVER_cuStreamQuery = 0x3007d,
+    GPUTRAIL_CUDA_DRIVER_cuStreamSynchronize = 0x3007e,
+    GPUTRAIL_CUDA_DRIVER_cuStreamDestroy = 0x3007f,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsUnregisterResource = 0x30080,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsSubResourceGetMappedArray = 0x30081,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsResourceGetMappedPointer = 0x30082,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsResourceSetMapFlags = 0x30084,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsMapResources = 0x30085,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsUnmapResources = 0x30086,
+    GPUTRAIL_CUDA_DRIVER_cuGetExportTable = 0x30087,
+    GPUTRAIL_CUDA_DRIVER_cuCtxSetLimit = 0x30088,
+    GPUTRAIL_CUDA_DRIVER_cuCtxGetLimit = 0x30089,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10GetDevice = 0x3008a,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10CtxCreate = 0x3008b,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsD3D10RegisterResource = 0x3008c,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10RegisterResource = 0x3008d,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10UnregisterResource = 0x3008e,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10MapResources = 0x3008f,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10UnmapResources = 0x30090,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10ResourceSetMapFlags = 0x30091,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10ResourceGetMappedArray = 0x30092,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10ResourceGetMappedPointer = 0x30093,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10ResourceGetMappedSize = 0x30094,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10ResourceGetMappedPitch = 0x30095,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10ResourceGetSurfaceDimensions = 0x30096,
+    GPUTRAIL_CUDA_DRIVER_cuD3D11GetDevice = 0x30097,
+    GPUTRAIL_CUDA_DRIVER_cuD3D11CtxCreate = 0x30098,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsD3D11RegisterResource = 0x30099,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9GetDevice = 0x3009a,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9CtxCreate = 0x3009b,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsD3D9RegisterResource = 0x3009c,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9GetDirect3DDevice = 0x3009d,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9RegisterResource = 0x3009e,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9UnregisterResource = 0x3009f,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9MapResources = 0x300a0,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9UnmapResources = 0x300a1,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9ResourceSetMapFlags = 0x300a2,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9ResourceGetSurfaceDimensions = 0x300a3,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9ResourceGetMappedArray = 0x300a4,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9ResourceGetMappedPointer = 0x300a5,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9ResourceGetMappedSize = 0x300a6,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9ResourceGetMappedPitch = 0x300a7,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9Begin = 0x300a8,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9End = 0x300a9,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9RegisterVertexBuffer = 0x300aa,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9MapVertexBuffer = 0x300ab,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9UnmapVertexBuffer = 0x300ac,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9UnregisterVertexBuffer = 0x300ad,
+    GPUTRAIL_CUDA_DRIVER_cuGLCtxCreate = 0x300ae,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsGLRegisterBuffer = 0x300af,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsGLRegisterImage = 0x300b0,
+    GPUTRAIL_CUDA_DRIVER_cuWGLGetDevice = 0x300b1,
+    GPUTRAIL_CUDA_DRIVER_cuGLInit = 0x300b2,
+    GPUTRAIL_CUDA_DRIVER_cuGLRegisterBufferObject = 0x300b3,
+    GPUTRAIL_CUDA_DRIVER_cuGLMapBufferObject = 0x300b4,
+    GPUTRAIL_CUDA_DRIVER_cuGLUnmapBufferObject = 0x300b5,
+    GPUTRAIL_CUDA_DRIVER_cuGLUnregisterBufferObject = 0x300b6,
+    GPUTRAIL_CUDA_DRIVER_cuGLSetBufferObjectMapFlags = 0x300b7,
+    GPUTRAIL_CUDA_DRIVER_cuGLMapBufferObjectAsync = 0x300b8,
+    GPUTRAIL_CUDA_DRIVER_cuGLUnmapBufferObjectAsync = 0x300b9,
+    GPUTRAIL_CUDA_DRIVER_cuVDPAUGetDevice = 0x300ba,
+    GPUTRAIL_CUDA_DRIVER_cuVDPAUCtxCreate = 0x300bb,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsVDPAURegisterVideoSurface = 0x300bc,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsVDPAURegisterOutputSurface = 0x300bd,
+    GPUTRAIL_CUDA_DRIVER_cuModuleGetSurfRef = 0x300be,
+    GPUTRAIL_CUDA_DRIVER_cuSurfRefSetArray = 0x300c2,
+    GPUTRAIL_CUDA_DRIVER_cuSurfRefGetArray = 0x300c4,
+    GPUTRAIL_CUDA_DRIVER_cuD3D11GetDevices = 0x300d1,
+    GPUTRAIL_CUDA_DRIVER_cuD3D11CtxCreateOnDevice = 0x300d2,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10GetDevices = 0x300d3,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10CtxCreateOnDevice = 0x300d4,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9GetDevices = 0x300d5,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9CtxCreateOnDevice = 0x300d6,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD8Async = 0x300d8,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD16Async = 0x300da,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD32Async = 0x300dc,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD2D8Async = 0x300de,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD2D16Async = 0x300e0,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD2D32Async = 0x300e2,
+    GPUTRAIL_CUDA_DRIVER_cuCtxCreate_v2 = 0x300eb,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10CtxCreate_v2 = 0x300ec,
+    GPUTRAIL_CUDA_DRIVER_cuD3D11CtxCreate_v2 = 0x300ed,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9CtxCreate_v2 = 0x300ee,
+    GPUTRAIL_CUDA_DRIVER_cuGLCtxCreate_v2 = 0x300ef,
+    GPUTRAIL_CUDA_DRIVER_cuVDPAUCtxCreate_v2 = 0x300f0,
+    GPUTRAIL_CUDA_DRIVER_cuModuleGetGlobal_v2 = 0x300f1,
+    GPUTRAIL_CUDA_DRIVER_cuMemGetInfo_v2 = 0x300f2,
+    GPUTRAIL_CUDA_DRIVER_cuMemAlloc_v2 = 0x300f3,
+    GPUTRAIL_CUDA_DRIVER_cuMemAllocPitch_v2 = 0x300f4,
+    GPUTRAIL_CUDA_DRIVER_cuMemFree_v2 = 0x300f5,
+    GPUTRAIL_CUDA_DRIVER_cuMemGetAddressRange_v2 = 0x300f6,
+    GPUTRAIL_CUDA_DRIVER_cuMemHostGetDevicePointer_v2 = 0x300f7,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD8_v2 = 0x300f9,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD16_v2 = 0x300fa,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD32_v2 = 0x300fb,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD2D8_v2 = 0x300fc,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD2D16_v2 = 0x300fd,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD2D32_v2 = 0x300fe,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetAddress_v2 = 0x300ff,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetAddress2D_v2 = 0x30100,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefGetAddress_v2 = 0x30101,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsResourceGetMappedPointer_v2 = 0x30102,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceTotalMem_v2 = 0x30103,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10ResourceGetMappedPointer_v2 = 0x30104,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10ResourceGetMappedSize_v2 = 0x30105,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10ResourceGetMappedPitch_v2 = 0x30106,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10ResourceGetSurfaceDimensions_v2 = 0x30107,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9ResourceGetSurfaceDimensions_v2 = 0x30108,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9ResourceGetMappedPointer_v2 = 0x30109,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9ResourceGetMappedSize_v2 = 0x3010a,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9ResourceGetMappedPitch_v2 = 0x3010b,
+    GPUTRAIL_CUDA_DRIVER_cuD3D9MapVertexBuffer_v2 = 0x3010c,
+    GPUTRAIL_CUDA_DRIVER_cuGLMapBufferObject_v2 = 0x3010d,
+    GPUTRAIL_CUDA_DRIVER_cuGLMapBufferObjectAsync_v2 = 0x3010e,
+    GPUTRAIL_CUDA_DRIVER_cuArrayCreate_v2 = 0x30110,
+    GPUTRAIL_CUDA_DRIVER_cuArrayGetDescriptor_v2 = 0x30111,
+    GPUTRAIL_CUDA_DRIVER_cuArray3DCreate_v2 = 0x30112,
+    GPUTRAIL_CUDA_DRIVER_cuArray3DGetDescriptor_v2 = 0x30113,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyHtoD_v2 = 0x30114,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyHtoDAsync_v2 = 0x30115,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyDtoH_v2 = 0x30116,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyDtoHAsync_v2 = 0x30117,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyDtoD_v2 = 0x30118,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyDtoDAsync_v2 = 0x30119,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyAtoH_v2 = 0x3011a,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyAtoHAsync_v2 = 0x3011b,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyAtoD_v2 = 0x3011c,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyDtoA_v2 = 0x3011d,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyAtoA_v2 = 0x3011e,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy2D_v2 = 0x3011f,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy2DUnaligned_v2 = 0x30120,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy2DAsync_v2 = 0x30121,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3D_v2 = 0x30122,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3DAsync_v2 = 0x30123,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyHtoA_v2 = 0x30124,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyHtoAAsync_v2 = 0x30125,
+    GPUTRAIL_CUDA_DRIVER_cuMemAllocHost_v2 = 0x30126,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWaitEvent = 0x30127,
+    GPUTRAIL_CUDA_DRIVER_cuCtxGetApiVersion = 0x30128,
+    GPUTRAIL_CUDA_DRIVER_cuD3D10GetDirect3DDevice = 0x30129,
+    GPUTRAIL_CUDA_DRIVER_cuD3D11GetDirect3DDevice = 0x3012a,
+    GPUTRAIL_CUDA_DRIVER_cuCtxGetCacheConfig = 0x3012b,
+    GPUTRAIL_CUDA_DRIVER_cuCtxSetCacheConfig = 0x3012c,
+    GPUTRAIL_CUDA_DRIVER_cuMemHostRegister = 0x3012d,
+    GPUTRAIL_CUDA_DRIVER_cuMemHostUnregister = 0x3012e,
+    GPUTRAIL_CUDA_DRIVER_cuCtxSetCurrent = 0x3012f,
+    GPUTRAIL_CUDA_DRIVER_cuCtxGetCurrent = 0x30130,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy = 0x30131,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyAsync = 0x30132,
+    GPUTRAIL_CUDA_DRIVER_cuLaunchKernel = 0x30133,
+    GPUTRAIL_CUDA_DRIVER_cuProfilerStart = 0x30134,
+    GPUTRAIL_CUDA_DRIVER_cuProfilerStop = 0x30135,
+    GPUTRAIL_CUDA_DRIVER_cuPointerGetAttribute = 0x30136,
+    GPUTRAIL_CUDA_DRIVER_cuProfilerInitialize = 0x30137,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceCanAccessPeer = 0x30138,
+    GPUTRAIL_CUDA_DRIVER_cuCtxEnablePeerAccess = 0x30139,
+    GPUTRAIL_CUDA_DRIVER_cuCtxDisablePeerAccess = 0x3013a,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyPeer = 0x3013e,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyPeerAsync = 0x3013f,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3DPeer = 0x30140,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3DPeerAsync = 0x30141,
+    GPUTRAIL_CUDA_DRIVER_cuCtxDestroy_v2 = 0x30142,
+    GPUTRAIL_CUDA_DRIVER_cuCtxPushCurrent_v2 = 0x30143,
+    GPUTRAIL_CUDA_DRIVER_cuCtxPopCurrent_v2 = 0x30144,
+    GPUTRAIL_CUDA_DRIVER_cuEventDestroy_v2 = 0x30145,
+    GPUTRAIL_CUDA_DRIVER_cuStreamDestroy_v2 = 0x30146,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetAddress2D_v3 = 0x30147,
+    GPUTRAIL_CUDA_DRIVER_cuIpcGetMemHandle = 0x30148,
+    GPUTRAIL_CUDA_DRIVER_cuIpcOpenMemHandle = 0x30149,
+    GPUTRAIL_CUDA_DRIVER_cuIpcCloseMemHandle = 0x3014a,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetByPCIBusId = 0x3014b,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetPCIBusId = 0x3014c,
+    GPUTRAIL_CUDA_DRIVER_cuGLGetDevices = 0x3014d,
+    GPUTRAIL_CUDA_DRIVER_cuIpcGetEventHandle = 0x3014e,
+    GPUTRAIL_CUDA_DRIVER_cuIpcOpenEventHandle = 0x3014f,
+    GPUTRAIL_CUDA_DRIVER_cuCtxSetSharedMemConfig = 0x30150,
+    GPUTRAIL_CUDA_DRIVER_cuCtxGetSharedMemConfig = 0x30151,
+    GPUTRAIL_CUDA_DRIVER_cuFuncSetSharedMemConfig = 0x30152,
+    GPUTRAIL_CUDA_DRIVER_cuTexObjectCreate = 0x30153,
+    GPUTRAIL_CUDA_DRIVER_cuTexObjectDestroy = 0x30154,
+    GPUTRAIL_CUDA_DRIVER_cuTexObjectGetResourceDesc = 0x30155,
+    GPUTRAIL_CUDA_DRIVER_cuTexObjectGetTextureDesc = 0x30156,
+    GPUTRAIL_CUDA_DRIVER_cuSurfObjectCreate = 0x30157,
+    GPUTRAIL_CUDA_DRIVER_cuSurfObjectDestroy = 0x30158,
+    GPUTRAIL_CUDA_DRIVER_cuSurfObjectGetResourceDesc = 0x30159,
+    GPUTRAIL_CUDA_DRIVER_cuStreamAddCallback = 0x3015a,
+    GPUTRAIL_CUDA_DRIVER_cuMipmappedArrayCreate = 0x3015b,
+    GPUTRAIL_CUDA_DRIVER_cuMipmappedArrayGetLevel = 0x3015c,
+    GPUTRAIL_CUDA_DRIVER_cuMipmappedArrayDestroy = 0x3015d,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetMipmappedArray = 0x3015e,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetMipmapFilterMode = 0x3015f,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetMipmapLevelBias = 0x30160,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetMipmapLevelClamp = 0x30161,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetMaxAnisotropy = 0x30162,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefGetMipmappedArray = 0x30163,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefGetMipmapFilterMode = 0x30164,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefGetMipmapLevelBias = 0x30165,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefGetMipmapLevelClamp = 0x30166,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefGetMaxAnisotropy = 0x30167,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsResourceGetMappedMipmappedArray = 0x30168,
+    GPUTRAIL_CUDA_DRIVER_cuTexObjectGetResourceViewDesc = 0x30169,
+    GPUTRAIL_CUDA_DRIVER_cuLinkCreate = 0x3016a,
+    GPUTRAIL_CUDA_DRIVER_cuLinkAddData = 0x3016b,
+    GPUTRAIL_CUDA_DRIVER_cuLinkAddFile = 0x3016c,
+    GPUTRAIL_CUDA_DRIVER_cuLinkComplete = 0x3016d,
+    GPUTRAIL_CUDA_DRIVER_cuLinkDestroy = 0x3016e,
+    GPUTRAIL_CUDA_DRIVER_cuStreamCreateWithPriority = 0x3016f,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetPriority = 0x30170,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetFlags = 0x30171,
+    GPUTRAIL_CUDA_DRIVER_cuCtxGetStreamPriorityRange = 0x30172,
+    GPUTRAIL_CUDA_DRIVER_cuMemAllocManaged = 0x30173,
+    GPUTRAIL_CUDA_DRIVER_cuGetErrorString = 0x30174,
+    GPUTRAIL_CUDA_DRIVER_cuGetErrorName = 0x30175,
+    GPUTRAIL_CUDA_DRIVER_cuOccupancyMaxActiveBlocksPerMultiprocessor = 0x30176,
+    GPUTRAIL_CUDA_DRIVER_cuStreamAttachMemAsync = 0x30179,
+    GPUTRAIL_CUDA_DRIVER_cuPointerSetAttribute = 0x3017a,
+    GPUTRAIL_CUDA_DRIVER_cuMemHostRegister_v2 = 0x3017b,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsResourceSetMapFlags_v2 = 0x3017c,
+    GPUTRAIL_CUDA_DRIVER_cuLinkCreate_v2 = 0x3017d,
+    GPUTRAIL_CUDA_DRIVER_cuLinkAddData_v2 = 0x3017e,
+    GPUTRAIL_CUDA_DRIVER_cuLinkAddFile_v2 = 0x3017f,
+    GPUTRAIL_CUDA_DRIVER_cuOccupancyMaxPotentialBlockSize = 0x30180,
+    GPUTRAIL_CUDA_DRIVER_cuGLGetDevices_v2 = 0x30181,
+    GPUTRAIL_CUDA_DRIVER_cuDevicePrimaryCtxRetain = 0x30182,
+    GPUTRAIL_CUDA_DRIVER_cuDevicePrimaryCtxRelease = 0x30183,
+    GPUTRAIL_CUDA_DRIVER_cuDevicePrimaryCtxSetFlags = 0x30184,
+    GPUTRAIL_CUDA_DRIVER_cuDevicePrimaryCtxReset = 0x30185,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsEGLRegisterImage = 0x30186,
+    GPUTRAIL_CUDA_DRIVER_cuCtxGetFlags = 0x30187,
+    GPUTRAIL_CUDA_DRIVER_cuDevicePrimaryCtxGetState = 0x30188,
+    GPUTRAIL_CUDA_DRIVER_cuEGLStreamConsumerConnect = 0x30189,
+    GPUTRAIL_CUDA_DRIVER_cuEGLStreamConsumerDisconnect = 0x3018a,
+    GPUTRAIL_CUDA_DRIVER_cuEGLStreamConsumerAcquireFrame = 0x3018b,
+    GPUTRAIL_CUDA_DRIVER_cuEGLStreamConsumerReleaseFrame = 0x3018c,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyHtoD_v2_ptds = 0x3018d,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyDtoH_v2_ptds = 0x3018e,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyDtoD_v2_ptds = 0x3018f,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyDtoA_v2_ptds = 0x30190,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyAtoD_v2_ptds = 0x30191,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyHtoA_v2_ptds = 0x30192,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyAtoH_v2_ptds = 0x30193,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyAtoA_v2_ptds = 0x30194,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy2D_v2_ptds = 0x30195,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy2DUnaligned_v2_ptds = 0x30196,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3D_v2_ptds = 0x30197,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy_ptds = 0x30198,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyPeer_ptds = 0x30199,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3DPeer_ptds = 0x3019a,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD8_v2_ptds = 0x3019b,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD16_v2_ptds = 0x3019c,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD32_v2_ptds = 0x3019d,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD2D8_v2_ptds = 0x3019e,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD2D16_v2_ptds = 0x3019f,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD2D32_v2_ptds = 0x301a0,
+    GPUTRAIL_CUDA_DRIVER_cuGLMapBufferObject_v2_ptds = 0x301a1,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyAsync_ptsz = 0x301a2,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyHtoAAsync_v2_ptsz = 0x301a3,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyAtoHAsync_v2_ptsz = 0x301a4,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyHtoDAsync_v2_ptsz = 0x301a5,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyDtoHAsync_v2_ptsz = 0x301a6,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyDtoDAsync_v2_ptsz = 0x301a7,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy2DAsync_v2_ptsz = 0x301a8,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3DAsync_v2_ptsz = 0x301a9,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyPeerAsync_ptsz = 0x301aa,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3DPeerAsync_ptsz = 0x301ab,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD8Async_ptsz = 0x301ac,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD16Async_ptsz = 0x301ad,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD32Async_ptsz = 0x301ae,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD2D8Async_ptsz = 0x301af,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD2D16Async_ptsz = 0x301b0,
+    GPUTRAIL_CUDA_DRIVER_cuMemsetD2D32Async_ptsz = 0x301b1,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetPriority_ptsz = 0x301b2,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetFlags_ptsz = 0x301b3,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWaitEvent_ptsz = 0x301b4,
+    GPUTRAIL_CUDA_DRIVER_cuStreamAddCallback_ptsz = 0x301b5,
+    GPUTRAIL_CUDA_DRIVER_cuStreamAttachMemAsync_ptsz = 0x301b6,
+    GPUTRAIL_CUDA_DRIVER_cuStreamQuery_ptsz = 0x301b7,
+    GPUTRAIL_CUDA_DRIVER_cuStreamSynchronize_ptsz = 0x301b8,
+    GPUTRAIL_CUDA_DRIVER_cuEventRecord_ptsz = 0x301b9,
+    GPUTRAIL_CUDA_DRIVER_cuLaunchKernel_ptsz = 0x301ba,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsMapResources_ptsz = 0x301bb,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsUnmapResources_ptsz = 0x301bc,
+    GPUTRAIL_CUDA_DRIVER_cuGLMapBufferObjectAsync_v2_ptsz = 0x301bd,
+    GPUTRAIL_CUDA_DRIVER_cuEGLStreamProducerConnect = 0x301be,
+    GPUTRAIL_CUDA_DRIVER_cuEGLStreamProducerDisconnect = 0x301bf,
+    GPUTRAIL_CUDA_DRIVER_cuEGLStreamProducerPresentFrame = 0x301c0,
+    GPUTRAIL_CUDA_DRIVER_cuGraphicsResourceGetMappedEglFrame = 0x301c1,
+    GPUTRAIL_CUDA_DRIVER_cuPointerGetAttributes = 0x301c2,
+    GPUTRAIL_CUDA_DRIVER_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags = 0x301c3,
+    GPUTRAIL_CUDA_DRIVER_cuOccupancyMaxPotentialBlockSizeWithFlags = 0x301c4,
+    GPUTRAIL_CUDA_DRIVER_cuEGLStreamProducerReturnFrame = 0x301c5,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetP2PAttribute = 0x301c6,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefSetBorderColor = 0x301c7,
+    GPUTRAIL_CUDA_DRIVER_cuTexRefGetBorderColor = 0x301c8,
+    GPUTRAIL_CUDA_DRIVER_cuMemAdvise = 0x301c9,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWaitValue32 = 0x301ca,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWaitValue32_ptsz = 0x301cb,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWriteValue32 = 0x301cc,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWriteValue32_ptsz = 0x301cd,
+    GPUTRAIL_CUDA_DRIVER_cuStreamBatchMemOp = 0x301ce,
+    GPUTRAIL_CUDA_DRIVER_cuStreamBatchMemOp_ptsz = 0x301cf,
+    GPUTRAIL_CUDA_DRIVER_cuNNSetAllocator = 0x301d2,
+    GPUTRAIL_CUDA_DRIVER_cuMemPrefetchAsync = 0x301d3,
+    GPUTRAIL_CUDA_DRIVER_cuMemPrefetchAsync_ptsz = 0x301d4,
+    GPUTRAIL_CUDA_DRIVER_cuEGLStreamConsumerConnectWithFlags = 0x301d6,
+    GPUTRAIL_CUDA_DRIVER_cuMemRangeGetAttribute = 0x301d7,
+    GPUTRAIL_CUDA_DRIVER_cuMemRangeGetAttributes = 0x301d8,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWaitValue64 = 0x301d9,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWaitValue64_ptsz = 0x301da,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWriteValue64 = 0x301db,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWriteValue64_ptsz = 0x301dc,
+    GPUTRAIL_CUDA_DRIVER_cuLaunchCooperativeKernel = 0x301dd,
+    GPUTRAIL_CUDA_DRIVER_cuLaunchCooperativeKernel_ptsz = 0x301de,
+    GPUTRAIL_CUDA_DRIVER_cuEventCreateFromEGLSync = 0x301df,
+    GPUTRAIL_CUDA_DRIVER_cuLaunchCooperativeKernelMultiDevice = 0x301e0,
+    GPUTRAIL_CUDA_DRIVER_cuFuncSetAttribute = 0x301e1,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetUuid = 0x301e2,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetCtx = 0x301e3,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetCtx_ptsz = 0x301e4,
+    GPUTRAIL_CUDA_DRIVER_cuImportExternalMemory = 0x301e5,
+    GPUTRAIL_CUDA_DRIVER_cuExternalMemoryGetMappedBuffer = 0x301e6,
+    GPUTRAIL_CUDA_DRIVER_cuExternalMemoryGetMappedMipmappedArray = 0x301e7,
+    GPUTRAIL_CUDA_DRIVER_cuDestroyExternalMemory = 0x301e8,
+    GPUTRAIL_CUDA_DRIVER_cuImportExternalSemaphore = 0x301e9,
+    GPUTRAIL_CUDA_DRIVER_cuSignalExternalSemaphoresAsync = 0x301ea,
+    GPUTRAIL_CUDA_DRIVER_cuSignalExternalSemaphoresAsync_ptsz = 0x301eb,
+    GPUTRAIL_CUDA_DRIVER_cuWaitExternalSemaphoresAsync = 0x301ec,
+    GPUTRAIL_CUDA_DRIVER_cuWaitExternalSemaphoresAsync_ptsz = 0x301ed,
+    GPUTRAIL_CUDA_DRIVER_cuDestroyExternalSemaphore = 0x301ee,
+    GPUTRAIL_CUDA_DRIVER_cuStreamBeginCapture = 0x301ef,
+    GPUTRAIL_CUDA_DRIVER_cuStreamBeginCapture_ptsz = 0x301f0,
+    GPUTRAIL_CUDA_DRIVER_cuStreamEndCapture = 0x301f1,
+    GPUTRAIL_CUDA_DRIVER_cuStreamEndCapture_ptsz = 0x301f2,
+    GPUTRAIL_CUDA_DRIVER_cuStreamIsCapturing = 0x301f3,
+    GPUTRAIL_CUDA_DRIVER_cuStreamIsCapturing_ptsz = 0x301f4,
+    GPUTRAIL_CUDA_DRIVER_cuGraphCreate = 0x301f5,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddKernelNode = 0x301f6,
+    GPUTRAIL_CUDA_DRIVER_cuGraphKernelNodeGetParams = 0x301f7,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddMemcpyNode = 0x301f8,
+    GPUTRAIL_CUDA_DRIVER_cuGraphMemcpyNodeGetParams = 0x301f9,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddMemsetNode = 0x301fa,
+    GPUTRAIL_CUDA_DRIVER_cuGraphMemsetNodeGetParams = 0x301fb,
+    GPUTRAIL_CUDA_DRIVER_cuGraphMemsetNodeSetParams = 0x301fc,
+    GPUTRAIL_CUDA_DRIVER_cuGraphNodeGetType = 0x301fd,
+    GPUTRAIL_CUDA_DRIVER_cuGraphGetRootNodes = 0x301fe,
+    GPUTRAIL_CUDA_DRIVER_cuGraphNodeGetDependencies = 0x301ff,
+    GPUTRAIL_CUDA_DRIVER_cuGraphNodeGetDependentNodes = 0x30200,
+    GPUTRAIL_CUDA_DRIVER_cuGraphInstantiate = 0x30201,
+    GPUTRAIL_CUDA_DRIVER_cuGraphLaunch = 0x30202,
+    GPUTRAIL_CUDA_DRIVER_cuGraphLaunch_ptsz = 0x30203,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecDestroy = 0x30204,
+    GPUTRAIL_CUDA_DRIVER_cuGraphDestroy = 0x30205,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddDependencies = 0x30206,
+    GPUTRAIL_CUDA_DRIVER_cuGraphRemoveDependencies = 0x30207,
+    GPUTRAIL_CUDA_DRIVER_cuGraphMemcpyNodeSetParams = 0x30208,
+    GPUTRAIL_CUDA_DRIVER_cuGraphKernelNodeSetParams = 0x30209,
+    GPUTRAIL_CUDA_DRIVER_cuGraphDestroyNode = 0x3020a,
+    GPUTRAIL_CUDA_DRIVER_cuGraphClone = 0x3020b,
+    GPUTRAIL_CUDA_DRIVER_cuGraphNodeFindInClone = 0x3020c,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddChildGraphNode = 0x3020d,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddEmptyNode = 0x3020e,
+    GPUTRAIL_CUDA_DRIVER_cuLaunchHostFunc = 0x3020f,
+    GPUTRAIL_CUDA_DRIVER_cuLaunchHostFunc_ptsz = 0x30210,
+    GPUTRAIL_CUDA_DRIVER_cuGraphChildGraphNodeGetGraph = 0x30211,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddHostNode = 0x30212,
+    GPUTRAIL_CUDA_DRIVER_cuGraphHostNodeGetParams = 0x30213,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetLuid = 0x30214,
+    GPUTRAIL_CUDA_DRIVER_cuGraphHostNodeSetParams = 0x30215,
+    GPUTRAIL_CUDA_DRIVER_cuGraphGetNodes = 0x30216,
+    GPUTRAIL_CUDA_DRIVER_cuGraphGetEdges = 0x30217,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetCaptureInfo = 0x30218,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetCaptureInfo_ptsz = 0x30219,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecKernelNodeSetParams = 0x3021a,
+    GPUTRAIL_CUDA_DRIVER_cuStreamBeginCapture_v2 = 0x3021b,
+    GPUTRAIL_CUDA_DRIVER_cuStreamBeginCapture_v2_ptsz = 0x3021c,
+    GPUTRAIL_CUDA_DRIVER_cuThreadExchangeStreamCaptureMode = 0x3021d,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetNvSciSyncAttributes = 0x3021e,
+    GPUTRAIL_CUDA_DRIVER_cuOccupancyAvailableDynamicSMemPerBlock = 0x3021f,
+    GPUTRAIL_CUDA_DRIVER_cuDevicePrimaryCtxRelease_v2 = 0x30220,
+    GPUTRAIL_CUDA_DRIVER_cuDevicePrimaryCtxReset_v2 = 0x30221,
+    GPUTRAIL_CUDA_DRIVER_cuDevicePrimaryCtxSetFlags_v2 = 0x30222,
+    GPUTRAIL_CUDA_DRIVER_cuMemAddressReserve = 0x30223,
+    GPUTRAIL_CUDA_DRIVER_cuMemAddressFree = 0x30224,
+    GPUTRAIL_CUDA_DRIVER_cuMemCreate = 0x30225,
+    GPUTRAIL_CUDA_DRIVER_cuMemRelease = 0x30226,
+    GPUTRAIL_CUDA_DRIVER_cuMemMap = 0x30227,
+    GPUTRAIL_CUDA_DRIVER_cuMemUnmap = 0x30228,
+    GPUTRAIL_CUDA_DRIVER_cuMemSetAccess = 0x30229,
+    GPUTRAIL_CUDA_DRIVER_cuMemExportToShareableHandle = 0x3022a,
+    GPUTRAIL_CUDA_DRIVER_cuMemImportFromShareableHandle = 0x3022b,
+    GPUTRAIL_CUDA_DRIVER_cuMemGetAllocationGranularity = 0x3022c,
+    GPUTRAIL_CUDA_DRIVER_cuMemGetAllocationPropertiesFromHandle = 0x3022d,
+    GPUTRAIL_CUDA_DRIVER_cuMemGetAccess = 0x3022e,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecUpdate = 0x30231,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecMemcpyNodeSetParams = 0x30232,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecMemsetNodeSetParams = 0x30233,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecHostNodeSetParams = 0x30234,
+    GPUTRAIL_CUDA_DRIVER_cuMemRetainAllocationHandle = 0x30235,
+    GPUTRAIL_CUDA_DRIVER_cuFuncGetModule = 0x30236,
+    GPUTRAIL_CUDA_DRIVER_cuIpcOpenMemHandle_v2 = 0x30237,
+    GPUTRAIL_CUDA_DRIVER_cuCtxResetPersistingL2Cache = 0x30238,
+    GPUTRAIL_CUDA_DRIVER_cuGraphKernelNodeCopyAttributes = 0x30239,
+    GPUTRAIL_CUDA_DRIVER_cuGraphKernelNodeGetAttribute = 0x3023a,
+    GPUTRAIL_CUDA_DRIVER_cuGraphKernelNodeSetAttribute = 0x3023b,
+    GPUTRAIL_CUDA_DRIVER_cuStreamCopyAttributes = 0x3023c,
+    GPUTRAIL_CUDA_DRIVER_cuStreamCopyAttributes_ptsz = 0x3023d,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetAttribute = 0x3023e,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetAttribute_ptsz = 0x3023f,
+    GPUTRAIL_CUDA_DRIVER_cuStreamSetAttribute = 0x30240,
+    GPUTRAIL_CUDA_DRIVER_cuStreamSetAttribute_ptsz = 0x30241,
+    GPUTRAIL_CUDA_DRIVER_cuGraphInstantiate_v2 = 0x30242,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetTexture1DLinearMaxWidth = 0x30243,
+    GPUTRAIL_CUDA_DRIVER_cuGraphUpload = 0x30244,
+    GPUTRAIL_CUDA_DRIVER_cuGraphUpload_ptsz = 0x30245,
+    GPUTRAIL_CUDA_DRIVER_cuArrayGetSparseProperties = 0x30246,
+    GPUTRAIL_CUDA_DRIVER_cuMipmappedArrayGetSparseProperties = 0x30247,
+    GPUTRAIL_CUDA_DRIVER_cuMemMapArrayAsync = 0x30248,
+    GPUTRAIL_CUDA_DRIVER_cuMemMapArrayAsync_ptsz = 0x30249,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecChildGraphNodeSetParams = 0x3024a,
+    GPUTRAIL_CUDA_DRIVER_cuEventRecordWithFlags = 0x3024b,
+    GPUTRAIL_CUDA_DRIVER_cuEventRecordWithFlags_ptsz = 0x3024c,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddEventRecordNode = 0x3024d,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddEventWaitNode = 0x3024e,
+    GPUTRAIL_CUDA_DRIVER_cuGraphEventRecordNodeGetEvent = 0x3024f,
+    GPUTRAIL_CUDA_DRIVER_cuGraphEventWaitNodeGetEvent = 0x30250,
+    GPUTRAIL_CUDA_DRIVER_cuGraphEventRecordNodeSetEvent = 0x30251,
+    GPUTRAIL_CUDA_DRIVER_cuGraphEventWaitNodeSetEvent = 0x30252,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecEventRecordNodeSetEvent = 0x30253,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecEventWaitNodeSetEvent = 0x30254,
+    GPUTRAIL_CUDA_DRIVER_cuArrayGetPlane = 0x30255,
+    GPUTRAIL_CUDA_DRIVER_cuMemAllocAsync = 0x30256,
+    GPUTRAIL_CUDA_DRIVER_cuMemAllocAsync_ptsz = 0x30257,
+    GPUTRAIL_CUDA_DRIVER_cuMemFreeAsync = 0x30258,
+    GPUTRAIL_CUDA_DRIVER_cuMemFreeAsync_ptsz = 0x30259,
+    GPUTRAIL_CUDA_DRIVER_cuMemPoolTrimTo = 0x3025a,
+    GPUTRAIL_CUDA_DRIVER_cuMemPoolSetAttribute = 0x3025b,
+    GPUTRAIL_CUDA_DRIVER_cuMemPoolGetAttribute = 0x3025c,
+    GPUTRAIL_CUDA_DRIVER_cuMemPoolSetAccess = 0x3025d,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetDefaultMemPool = 0x3025e,
+    GPUTRAIL_CUDA_DRIVER_cuMemPoolCreate = 0x3025f,
+    GPUTRAIL_CUDA_DRIVER_cuMemPoolDestroy = 0x30260,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceSetMemPool = 0x30261,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetMemPool = 0x30262,
+    GPUTRAIL_CUDA_DRIVER_cuMemAllocFromPoolAsync = 0x30263,
+    GPUTRAIL_CUDA_DRIVER_cuMemAllocFromPoolAsync_ptsz = 0x30264,
+    GPUTRAIL_CUDA_DRIVER_cuMemPoolExportToShareableHandle = 0x30265,
+    GPUTRAIL_CUDA_DRIVER_cuMemPoolImportFromShareableHandle = 0x30266,
+    GPUTRAIL_CUDA_DRIVER_cuMemPoolExportPointer = 0x30267,
+    GPUTRAIL_CUDA_DRIVER_cuMemPoolImportPointer = 0x30268,
+    GPUTRAIL_CUDA_DRIVER_cuMemPoolGetAccess = 0x30269,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddExternalSemaphoresSignalNode = 0x3026a,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExternalSemaphoresSignalNodeGetParams = 0x3026b,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExternalSemaphoresSignalNodeSetParams = 0x3026c,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddExternalSemaphoresWaitNode = 0x3026d,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExternalSemaphoresWaitNodeGetParams = 0x3026e,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExternalSemaphoresWaitNodeSetParams = 0x3026f,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecExternalSemaphoresSignalNodeSetParams = 0x30270,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecExternalSemaphoresWaitNodeSetParams = 0x30271,
+    GPUTRAIL_CUDA_DRIVER_cuGetProcAddress = 0x30272,
+    GPUTRAIL_CUDA_DRIVER_cuFlushGPUDirectRDMAWrites = 0x30273,
+    GPUTRAIL_CUDA_DRIVER_cuGraphDebugDotPrint = 0x30274,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetCaptureInfo_v2 = 0x30275,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetCaptureInfo_v2_ptsz = 0x30276,
+    GPUTRAIL_CUDA_DRIVER_cuStreamUpdateCaptureDependencies = 0x30277,
+    GPUTRAIL_CUDA_DRIVER_cuStreamUpdateCaptureDependencies_ptsz = 0x30278,
+    GPUTRAIL_CUDA_DRIVER_cuUserObjectCreate = 0x30279,
+    GPUTRAIL_CUDA_DRIVER_cuUserObjectRetain = 0x3027a,
+    GPUTRAIL_CUDA_DRIVER_cuUserObjectRelease = 0x3027b,
+    GPUTRAIL_CUDA_DRIVER_cuGraphRetainUserObject = 0x3027c,
+    GPUTRAIL_CUDA_DRIVER_cuGraphReleaseUserObject = 0x3027d,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddMemAllocNode = 0x3027e,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddMemFreeNode = 0x3027f,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGraphMemTrim = 0x30280,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetGraphMemAttribute = 0x30281,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceSetGraphMemAttribute = 0x30282,
+    GPUTRAIL_CUDA_DRIVER_cuGraphInstantiateWithFlags = 0x30283,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetExecAffinitySupport = 0x30284,
+    GPUTRAIL_CUDA_DRIVER_cuCtxCreate_v3 = 0x30285,
+    GPUTRAIL_CUDA_DRIVER_cuCtxGetExecAffinity = 0x30286,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetUuid_v2 = 0x30287,
+    GPUTRAIL_CUDA_DRIVER_cuGraphMemAllocNodeGetParams = 0x30288,
+    GPUTRAIL_CUDA_DRIVER_cuGraphMemFreeNodeGetParams = 0x30289,
+    GPUTRAIL_CUDA_DRIVER_cuGraphNodeSetEnabled = 0x3028a,
+    GPUTRAIL_CUDA_DRIVER_cuGraphNodeGetEnabled = 0x3028b,
+    GPUTRAIL_CUDA_DRIVER_cuLaunchKernelEx = 0x3028c,
+    GPUTRAIL_CUDA_DRIVER_cuLaunchKernelEx_ptsz = 0x3028d,
+    GPUTRAIL_CUDA_DRIVER_cuArrayGetMemoryRequirements = 0x3028e,
+    GPUTRAIL_CUDA_DRIVER_cuMipmappedArrayGetMemoryRequirements = 0x3028f,
+    GPUTRAIL_CUDA_DRIVER_cuGraphInstantiateWithParams = 0x30290,
+    GPUTRAIL_CUDA_DRIVER_cuGraphInstantiateWithParams_ptsz = 0x30291,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecGetFlags = 0x30292,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWaitValue32_v2 = 0x30293,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWaitValue32_v2_ptsz = 0x30294,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWaitValue64_v2 = 0x30295,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWaitValue64_v2_ptsz = 0x30296,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWriteValue32_v2 = 0x30297,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWriteValue32_v2_ptsz = 0x30298,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWriteValue64_v2 = 0x30299,
+    GPUTRAIL_CUDA_DRIVER_cuStreamWriteValue64_v2_ptsz = 0x3029a,
+    GPUTRAIL_CUDA_DRIVER_cuStreamBatchMemOp_v2 = 0x3029b,
+    GPUTRAIL_CUDA_DRIVER_cuStreamBatchMemOp_v2_ptsz = 0x3029c,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddBatchMemOpNode = 0x3029d,
+    GPUTRAIL_CUDA_DRIVER_cuGraphBatchMemOpNodeGetParams = 0x3029e,
+    GPUTRAIL_CUDA_DRIVER_cuGraphBatchMemOpNodeSetParams = 0x3029f,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecBatchMemOpNodeSetParams = 0x302a0,
+    GPUTRAIL_CUDA_DRIVER_cuModuleGetLoadingMode = 0x302a1,
+    GPUTRAIL_CUDA_DRIVER_cuMemGetHandleForAddressRange = 0x302a2,
+    GPUTRAIL_CUDA_DRIVER_cuOccupancyMaxPotentialClusterSize = 0x302a3,
+    GPUTRAIL_CUDA_DRIVER_cuOccupancyMaxActiveClusters = 0x302a4,
+    GPUTRAIL_CUDA_DRIVER_cuGetProcAddress_v2 = 0x302a5,
+    GPUTRAIL_CUDA_DRIVER_cuLibraryLoadData = 0x302a6,
+    GPUTRAIL_CUDA_DRIVER_cuLibraryLoadFromFile = 0x302a7,
+    GPUTRAIL_CUDA_DRIVER_cuLibraryUnload = 0x302a8,
+    GPUTRAIL_CUDA_DRIVER_cuLibraryGetKernel = 0x302a9,
+    GPUTRAIL_CUDA_DRIVER_cuLibraryGetModule = 0x302aa,
+    GPUTRAIL_CUDA_DRIVER_cuKernelGetFunction = 0x302ab,
+    GPUTRAIL_CUDA_DRIVER_cuLibraryGetGlobal = 0x302ac,
+    GPUTRAIL_CUDA_DRIVER_cuLibraryGetManaged = 0x302ad,
+    GPUTRAIL_CUDA_DRIVER_cuKernelGetAttribute = 0x302ae,
+    GPUTRAIL_CUDA_DRIVER_cuKernelSetAttribute = 0x302af,
+    GPUTRAIL_CUDA_DRIVER_cuKernelSetCacheConfig = 0x302b0,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddKernelNode_v2 = 0x302b1,
+    GPUTRAIL_CUDA_DRIVER_cuGraphKernelNodeGetParams_v2 = 0x302b2,
+    GPUTRAIL_CUDA_DRIVER_cuGraphKernelNodeSetParams_v2 = 0x302b3,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecKernelNodeSetParams_v2 = 0x302b4,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetId = 0x302b5,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetId_ptsz = 0x302b6,
+    GPUTRAIL_CUDA_DRIVER_cuCtxGetId = 0x302b7,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecUpdate_v2 = 0x302b8,
+    GPUTRAIL_CUDA_DRIVER_cuTensorMapEncodeTiled = 0x302b9,
+    GPUTRAIL_CUDA_DRIVER_cuTensorMapEncodeIm2col = 0x302ba,
+    GPUTRAIL_CUDA_DRIVER_cuTensorMapReplaceAddress = 0x302bb,
+    GPUTRAIL_CUDA_DRIVER_cuLibraryGetUnifiedFunction = 0x302bc,
+    GPUTRAIL_CUDA_DRIVER_cuCoredumpGetAttribute = 0x302bd,
+    GPUTRAIL_CUDA_DRIVER_cuCoredumpGetAttributeGlobal = 0x302be,
+    GPUTRAIL_CUDA_DRIVER_cuCoredumpSetAttribute = 0x302bf,
+    GPUTRAIL_CUDA_DRIVER_cuCoredumpSetAttributeGlobal = 0x302c0,
+    GPUTRAIL_CUDA_DRIVER_cuCtxSetFlags = 0x302c1,
+    GPUTRAIL_CUDA_DRIVER_cuMulticastCreate = 0x302c2,
+    GPUTRAIL_CUDA_DRIVER_cuMulticastAddDevice = 0x302c3,
+    GPUTRAIL_CUDA_DRIVER_cuMulticastBindMem = 0x302c4,
+    GPUTRAIL_CUDA_DRIVER_cuMulticastBindAddr = 0x302c5,
+    GPUTRAIL_CUDA_DRIVER_cuMulticastUnbind = 0x302c6,
+    GPUTRAIL_CUDA_DRIVER_cuMulticastGetGranularity = 0x302c7,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddNode = 0x302c8,
+    GPUTRAIL_CUDA_DRIVER_cuGraphNodeSetParams = 0x302c9,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecNodeSetParams = 0x302ca,
+    GPUTRAIL_CUDA_DRIVER_cuMemAdvise_v2 = 0x302cb,
+    GPUTRAIL_CUDA_DRIVER_cuMemPrefetchAsync_v2 = 0x302cc,
+    GPUTRAIL_CUDA_DRIVER_cuMemPrefetchAsync_v2_ptsz = 0x302cd,
+    GPUTRAIL_CUDA_DRIVER_cuFuncGetName = 0x302ce,
+    GPUTRAIL_CUDA_DRIVER_cuKernelGetName = 0x302cf,
+    GPUTRAIL_CUDA_DRIVER_cuStreamBeginCaptureToGraph = 0x302d0,
+    GPUTRAIL_CUDA_DRIVER_cuStreamBeginCaptureToGraph_ptsz = 0x302d1,
+    GPUTRAIL_CUDA_DRIVER_cuGraphConditionalHandleCreate = 0x302d2,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddNode_v2 = 0x302d3,
+    GPUTRAIL_CUDA_DRIVER_cuGraphGetEdges_v2 = 0x302d4,
+    GPUTRAIL_CUDA_DRIVER_cuGraphNodeGetDependencies_v2 = 0x302d5,
+    GPUTRAIL_CUDA_DRIVER_cuGraphNodeGetDependentNodes_v2 = 0x302d6,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddDependencies_v2 = 0x302d7,
+    GPUTRAIL_CUDA_DRIVER_cuGraphRemoveDependencies_v2 = 0x302d8,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetCaptureInfo_v3 = 0x302d9,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetCaptureInfo_v3_ptsz = 0x302da,
+    GPUTRAIL_CUDA_DRIVER_cuStreamUpdateCaptureDependencies_v2 = 0x302db,
+    GPUTRAIL_CUDA_DRIVER_cuStreamUpdateCaptureDependencies_v2_ptsz = 0x302dc,
+    GPUTRAIL_CUDA_DRIVER_cuFuncGetParamInfo = 0x302dd,
+    GPUTRAIL_CUDA_DRIVER_cuKernelGetParamInfo = 0x302de,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceRegisterAsyncNotification = 0x302df,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceUnregisterAsyncNotification = 0x302e0,
+    GPUTRAIL_CUDA_DRIVER_cuModuleGetFunctionCount = 0x302e1,
+    GPUTRAIL_CUDA_DRIVER_cuModuleEnumerateFunctions = 0x302e2,
+    GPUTRAIL_CUDA_DRIVER_cuLibraryGetKernelCount = 0x302e3,
+    GPUTRAIL_CUDA_DRIVER_cuLibraryEnumerateKernels = 0x302e4,
+    GPUTRAIL_CUDA_DRIVER_cuFuncIsLoaded = 0x302e5,
+    GPUTRAIL_CUDA_DRIVER_cuFuncLoad = 0x302e6,
+    GPUTRAIL_CUDA_DRIVER_cuGreenCtxCreate = 0x302e7,
+    GPUTRAIL_CUDA_DRIVER_cuGreenCtxDestroy = 0x302e8,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetDevResource = 0x302e9,
+    GPUTRAIL_CUDA_DRIVER_cuCtxGetDevResource = 0x302ea,
+    GPUTRAIL_CUDA_DRIVER_cuGreenCtxGetDevResource = 0x302eb,
+    GPUTRAIL_CUDA_DRIVER_cuDevResourceGenerateDesc = 0x302ec,
+    GPUTRAIL_CUDA_DRIVER_cuGreenCtxRecordEvent = 0x302ed,
+    GPUTRAIL_CUDA_DRIVER_cuGreenCtxWaitEvent = 0x302ee,
+    GPUTRAIL_CUDA_DRIVER_cuDevSmResourceSplitByCount = 0x302ef,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetGreenCtx = 0x302f0,
+    GPUTRAIL_CUDA_DRIVER_cuCtxFromGreenCtx = 0x302f1,
+    GPUTRAIL_CUDA_DRIVER_cuKernelGetLibrary = 0x302f2,
+    GPUTRAIL_CUDA_DRIVER_cuCtxRecordEvent = 0x302f3,
+    GPUTRAIL_CUDA_DRIVER_cuCtxWaitEvent = 0x302f4,
+    GPUTRAIL_CUDA_DRIVER_cuCtxCreate_v4 = 0x302f5,
+    GPUTRAIL_CUDA_DRIVER_cuGreenCtxStreamCreate = 0x302f6,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetCtx_v2 = 0x302f7,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetCtx_v2_ptsz = 0x302f8,
+    GPUTRAIL_CUDA_DRIVER_cuMemBatchDecompressAsync = 0x302f9,
+    GPUTRAIL_CUDA_DRIVER_cuMemBatchDecompressAsync_ptsz = 0x302fa,
+    GPUTRAIL_CUDA_DRIVER_cuLogsRegisterCallback = 0x302fb,
+    GPUTRAIL_CUDA_DRIVER_cuLogsUnregisterCallback = 0x302fc,
+    GPUTRAIL_CUDA_DRIVER_cuLogsCurrent = 0x302fd,
+    GPUTRAIL_CUDA_DRIVER_cuLogsDumpToFile = 0x302fe,
+    GPUTRAIL_CUDA_DRIVER_cuLogsDumpToMemory = 0x302ff,
+    GPUTRAIL_CUDA_DRIVER_cuCheckpointProcessGetRestoreThreadId = 0x30300,
+    GPUTRAIL_CUDA_DRIVER_cuCheckpointProcessGetState = 0x30301,
+    GPUTRAIL_CUDA_DRIVER_cuCheckpointProcessLock = 0x30302,
+    GPUTRAIL_CUDA_DRIVER_cuCheckpointProcessCheckpoint = 0x30303,
+    GPUTRAIL_CUDA_DRIVER_cuCheckpointProcessRestore = 0x30304,
+    GPUTRAIL_CUDA_DRIVER_cuCheckpointProcessUnlock = 0x30305,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetDevice = 0x30306,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetDevice_ptsz = 0x30307,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyBatchAsync = 0x30308,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyBatchAsync_ptsz = 0x30309,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3DBatchAsync = 0x3030a,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3DBatchAsync_ptsz = 0x3030b,
+    GPUTRAIL_CUDA_DRIVER_cuEventElapsedTime_v2 = 0x3030c,
+    GPUTRAIL_CUDA_DRIVER_cuTensorMapEncodeIm2colWide = 0x3030d,
+    GPUTRAIL_CUDA_DRIVER_cuGreenCtxGetId = 0x3030e,
+    GPUTRAIL_CUDA_DRIVER_cuStreamBeginCaptureToCig = 0x3030f,
+    GPUTRAIL_CUDA_DRIVER_cuMemPrefetchBatchAsync = 0x30310,
+    GPUTRAIL_CUDA_DRIVER_cuMemPrefetchBatchAsync_ptsz = 0x30311,
+    GPUTRAIL_CUDA_DRIVER_cuMemDiscardBatchAsync = 0x30315,
+    GPUTRAIL_CUDA_DRIVER_cuMemDiscardBatchAsync_ptsz = 0x30316,
+    GPUTRAIL_CUDA_DRIVER_cuMemDiscardAndPrefetchBatchAsync = 0x30317,
+    GPUTRAIL_CUDA_DRIVER_cuMemDiscardAndPrefetchBatchAsync_ptsz = 0x30318,
+    GPUTRAIL_CUDA_DRIVER_cuCtxGetDevice_v2 = 0x3031b,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyBatchAsync_v2 = 0x3031c,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyBatchAsync_v2_ptsz = 0x3031d,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3DBatchAsync_v2 = 0x3031e,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3DBatchAsync_v2_ptsz = 0x3031f,
+    GPUTRAIL_CUDA_DRIVER_cuCtxSynchronize_v2 = 0x30320,
+    GPUTRAIL_CUDA_DRIVER_cuMemGetDefaultMemPool = 0x30321,
+    GPUTRAIL_CUDA_DRIVER_cuMemGetMemPool = 0x30322,
+    GPUTRAIL_CUDA_DRIVER_cuMemSetMemPool = 0x30323,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetP2PAtomicCapabilities = 0x30324,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetHostAtomicCapabilities = 0x30325,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetDevResource = 0x30327,
+    GPUTRAIL_CUDA_DRIVER_cuStreamGetDevResource_ptsz = 0x30328,
+    GPUTRAIL_CUDA_DRIVER_cuGraphNodeGetContainingGraph = 0x30329,
+    GPUTRAIL_CUDA_DRIVER_cuGraphNodeGetLocalId = 0x3032a,
+    GPUTRAIL_CUDA_DRIVER_cuGraphNodeGetToolsId = 0x3032b,
+    GPUTRAIL_CUDA_DRIVER_cuGraphGetId = 0x3032c,
+    GPUTRAIL_CUDA_DRIVER_cuGraphExecGetId = 0x3032d,
+    GPUTRAIL_CUDA_DRIVER_cuStreamBeginCaptureToCig_ptsz = 0x3032e,
+    GPUTRAIL_CUDA_DRIVER_cuStreamEndCaptureToCig = 0x3032f,
+    GPUTRAIL_CUDA_DRIVER_cuStreamEndCaptureToCig_ptsz = 0x30330,
+    GPUTRAIL_CUDA_DRIVER_cuMulticastBindMem_v2 = 0x30334,
+    GPUTRAIL_CUDA_DRIVER_cuMulticastBindAddr_v2 = 0x30335,
+    GPUTRAIL_CUDA_DRIVER_cuDevSmResourceSplit = 0x30336,
+    GPUTRAIL_CUDA_DRIVER_cuLaunchHostFunc_v2 = 0x3033f,
+    GPUTRAIL_CUDA_DRIVER_cuLaunchHostFunc_v2_ptsz = 0x30340,
+    GPUTRAIL_CUDA_DRIVER_cuFuncGetParamCount = 0x30343,
+    GPUTRAIL_CUDA_DRIVER_cuKernelGetParamCount = 0x30344,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyWithAttributesAsync = 0x30345,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpyWithAttributesAsync_ptsz = 0x30346,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3DWithAttributesAsync = 0x30347,
+    GPUTRAIL_CUDA_DRIVER_cuMemcpy3DWithAttributesAsync_ptsz = 0x30348,
+    GPUTRAIL_CUDA_DRIVER_cuGraphNodeGetParams = 0x30349,
+    GPUTRAIL_CUDA_DRIVER_cuCoredumpRegisterStartCallback = 0x3034a,
+    GPUTRAIL_CUDA_DRIVER_cuCoredumpRegisterCompleteCallback = 0x3034b,
+    GPUTRAIL_CUDA_DRIVER_cuCoredumpDeregisterStartCallback = 0x3034c,
+    GPUTRAIL_CUDA_DRIVER_cuCoredumpDeregisterCompleteCallback = 0x3034d,
+    GPUTRAIL_CUDA_DRIVER_cuStreamBeginRecaptureToGraph = 0x3034e,
+    GPUTRAIL_CUDA_DRIVER_cuStreamBeginRecaptureToGraph_ptsz = 0x3034f,
+    GPUTRAIL_CUDA_DRIVER_cuLogicalEndpointIdReserve = 0x30350,
+    GPUTRAIL_CUDA_DRIVER_cuLogicalEndpointIdRelease = 0x30351,
+    GPUTRAIL_CUDA_DRIVER_cuLogicalEndpointCreate = 0x30352,
+    GPUTRAIL_CUDA_DRIVER_cuLogicalEndpointAddDevice = 0x30353,
+    GPUTRAIL_CUDA_DRIVER_cuLogicalEndpointDestroy = 0x30354,
+    GPUTRAIL_CUDA_DRIVER_cuLogicalEndpointBindAddr = 0x30355,
+    GPUTRAIL_CUDA_DRIVER_cuLogicalEndpointBindMem = 0x30356,
+    GPUTRAIL_CUDA_DRIVER_cuLogicalEndpointUnbind = 0x30357,
+    GPUTRAIL_CUDA_DRIVER_cuLogicalEndpointExport = 0x30358,
+    GPUTRAIL_CUDA_DRIVER_cuLogicalEndpointImport = 0x30359,
+    GPUTRAIL_CUDA_DRIVER_cuLogicalEndpointGetLimits = 0x3035a,
+    GPUTRAIL_CUDA_DRIVER_cuLogicalEndpointQuery = 0x3035b,
+    GPUTRAIL_CUDA_DRIVER_cuMemGetLocationInfo = 0x3035c,
+    GPUTRAIL_CUDA_DRIVER_cuCheckpointOperationComplete = 0x3035d,
+    GPUTRAIL_CUDA_DRIVER_cuGraphAddNode_v3 = 0x3035f,
+    GPUTRAIL_CUDA_DRIVER_cuGraphNodeSetParams_v2 = 0x30360,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetFabricClusterUuid = 0x30361,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetCliqueCount = 0x30362,
+    GPUTRAIL_CUDA_DRIVER_cuDeviceGetCliqueInfo = 0x30363
+};
+
+/* The CUDA runtime API. */
+enum {
+    GPUTRAIL_CUDA_RUNTIME_cudaDriverGetVersion = 0x40001,
+    GPUTRAIL_CUDA_RUNTIME_cudaRuntimeGetVersion = 0x40002,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetDeviceCount = 0x40003,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetDeviceProperties_v3020 = 0x40004,
+    GPUTRAIL_CUDA_RUNTIME_cudaChooseDevice = 0x40005,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetChannelDesc = 0x40006,
+    GPUTRAIL_CUDA_RUNTIME_cudaCreateChannelDesc = 0x40007,
+    GPUTRAIL_CUDA_RUNTIME_cudaConfigureCall = 0x40008,
+    GPUTRAIL_CUDA_RUNTIME_cudaSetupArgument = 0x40009,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetLastError = 0x4000a,
+    GPUTRAIL_CUDA_RUNTIME_cudaPeekAtLastError = 0x4000b,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetErrorString = 0x4000c,
+    GPUTRAIL_CUDA_RUNTIME_cudaLaunch = 0x4000d,
+    GPUTRAIL_CUDA_RUNTIME_cudaFuncSetCacheConfig = 0x4000e,
+    GPUTRAIL_CUDA_RUNTIME_cudaFuncGetAttributes = 0x4000f,
+    GPUTRAIL_CUDA_RUNTIME_cudaSetDevice = 0x40010,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetDevice = 0x40011,
+    GPUTRAIL_CUDA_RUNTIME_cudaSetValidDevices = 0x40012,
+    GPUTRAIL_CUDA_RUNTIME_cudaSetDeviceFlags = 0x40013,
+    GPUTRAIL_CUDA_RUNTIME_cudaMalloc = 0x40014,
+    GPUTRAIL_CUDA_RUNTIME_cudaMallocPitch = 0x40015,
+    GPUTRAIL_CUDA_RUNTIME_cudaFree = 0x40016,
+    GPUTRAIL_CUDA_RUNTIME_cudaMallocArray = 0x40017,
+    GPUTRAIL_CUDA_RUNTIME_cudaFreeArray = 0x40018,
+    GPUTRAIL_CUDA_RUNTIME_cudaMallocHost = 0x40019,
+    GPUTRAIL_CUDA_RUNTIME_cudaFreeHost = 0x4001a,
+    GPUTRAIL_CUDA_RUNTIME_cudaHostAlloc = 0x4001b,
+    GPUTRAIL_CUDA_RUNTIME_cudaHostGetDevicePointer = 0x4001c,
+    GPUTRAIL_CUDA_RUNTIME_cudaHostGetFlags = 0x4001d,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemGetInfo = 0x4001e,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy = 0x4001f,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy2D = 0x40020,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyToArray = 0x40021,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy2DToArray = 0x40022,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyFromArray = 0x40023,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy2DFromArray = 0x40024,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyArrayToArray = 0x40025,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy2DArrayToArray = 0x40026,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyToSymbol = 0x40027,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyFromSymbol = 0x40028,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyAsync = 0x40029,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyToArrayAsync = 0x4002a,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyFromArrayAsync = 0x4002b,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy2DAsync = 0x4002c,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy2DToArrayAsync = 0x4002d,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy2DFromArrayAsync = 0x4002e,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyToSymbolAsync = 0x4002f,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyFromSymbolAsync = 0x40030,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemset = 0x40031,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemset2D = 0x40032,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemsetAsync = 0x40033,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemset2DAsync = 0x40034,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetSymbolAddress = 0x40035,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetSymbolSize = 0x40036,
+    GPUTRAIL_CUDA_RUNTIME_cudaBindTexture = 0x40037,
+    GPUTRAIL_CUDA_RUNTIME_cudaBindTexture2D = 0x40038,
+    GPUTRAIL_CUDA_RUNTIME_cudaBindTextureToArray = 0x40039,
+    GPUTRAIL_CUDA_RUNTIME_cudaUnbindTexture = 0x4003a,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetTextureAlignmentOffset = 0x4003b,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetTextureReference = 0x4003c,
+    GPUTRAIL_CUDA_RUNTIME_cudaBindSurfaceToArray = 0x4003d,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetSurfaceReference = 0x4003e,
+    GPUTRAIL_CUDA_RUNTIME_cudaGLSetGLDevice = 0x4003f,
+    GPUTRAIL_CUDA_RUNTIME_cudaGLRegisterBufferObject = 0x40040,
+    GPUTRAIL_CUDA_RUNTIME_cudaGLMapBufferObject = 0x40041,
+    GPUTRAIL_CUDA_RUNTIME_cudaGLUnmapBufferObject = 0x40042,
+    GPUTRAIL_CUDA_RUNTIME_cudaGLUnregisterBufferObject = 0x40043,
+    GPUTRAIL_CUDA_RUNTIME_cudaGLSetBufferObjectMapFlags = 0x40044,
+    GPUTRAIL_CUDA_RUNTIME_cudaGLMapBufferObjectAsync = 0x40045,
+    GPUTRAIL_CUDA_RUNTIME_cudaGLUnmapBufferObjectAsync = 0x40046,
+    GPUTRAIL_CUDA_RUNTIME_cudaWGLGetDevice = 0x40047,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsGLRegisterImage = 0x40048,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsGLRegisterBuffer = 0x40049,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsUnregisterResource = 0x4004a,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsResourceSetMapFlags = 0x4004b,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsMapResources = 0x4004c,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsUnmapResources = 0x4004d,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsResourceGetMappedPointer = 0x4004e,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsSubResourceGetMappedArray = 0x4004f,
+    GPUTRAIL_CUDA_RUNTIME_cudaVDPAUGetDevice = 0x40050,
+    GPUTRAIL_CUDA_RUNTIME_cudaVDPAUSetVDPAUDevice = 0x40051,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsVDPAURegisterVideoSurface = 0x40052,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsVDPAURegisterOutputSurface = 0x40053,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D11GetDevice = 0x40054,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D11GetDevices = 0x40055,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D11SetDirect3DDevice = 0x40056,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsD3D11RegisterResource = 0x40057,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D10GetDevice = 0x40058,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D10GetDevices = 0x40059,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D10SetDirect3DDevice = 0x4005a,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsD3D10RegisterResource = 0x4005b,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D10RegisterResource = 0x4005c,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D10UnregisterResource = 0x4005d,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D10MapResources = 0x4005e,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D10UnmapResources = 0x4005f,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D10ResourceSetMapFlags = 0x40060,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D10ResourceGetSurfaceDimensions = 0x40061,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D10ResourceGetMappedArray = 0x40062,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D10ResourceGetMappedPointer = 0x40063,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D10ResourceGetMappedSize = 0x40064,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D10ResourceGetMappedPitch = 0x40065,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9GetDevice = 0x40066,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9GetDevices = 0x40067,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9SetDirect3DDevice = 0x40068,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9GetDirect3DDevice = 0x40069,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsD3D9RegisterResource = 0x4006a,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9RegisterResource = 0x4006b,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9UnregisterResource = 0x4006c,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9MapResources = 0x4006d,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9UnmapResources = 0x4006e,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9ResourceSetMapFlags = 0x4006f,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9ResourceGetSurfaceDimensions = 0x40070,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9ResourceGetMappedArray = 0x40071,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9ResourceGetMappedPointer = 0x40072,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9ResourceGetMappedSize = 0x40073,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9ResourceGetMappedPitch = 0x40074,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9Begin = 0x40075,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9End = 0x40076,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9RegisterVertexBuffer = 0x40077,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9UnregisterVertexBuffer = 0x40078,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9MapVertexBuffer = 0x40079,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D9UnmapVertexBuffer = 0x4007a,
+    GPUTRAIL_CUDA_RUNTIME_cudaThreadExit = 0x4007b,
+    GPUTRAIL_CUDA_RUNTIME_cudaSetDoubleForDevice = 0x4007c,
+    GPUTRAIL_CUDA_RUNTIME_cudaSetDoubleForHost = 0x4007d,
+    GPUTRAIL_CUDA_RUNTIME_cudaThreadSynchronize = 0x4007e,
+    GPUTRAIL_CUDA_RUNTIME_cudaThreadGetLimit = 0x4007f,
+    GPUTRAIL_CUDA_RUNTIME_cudaThreadSetLimit = 0x40080,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamCreate = 0x40081,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamDestroy_v3020 = 0x40082,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamSynchronize = 0x40083,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamQuery = 0x40084,
+    GPUTRAIL_CUDA_RUNTIME_cudaEventCreate = 0x40085,
+    GPUTRAIL_CUDA_RUNTIME_cudaEventCreateWithFlags = 0x40086,
+    GPUTRAIL_CUDA_RUNTIME_cudaEventRecord = 0x40087,
+    GPUTRAIL_CUDA_RUNTIME_cudaEventDestroy = 0x40088,
+    GPUTRAIL_CUDA_RUNTIME_cudaEventSynchronize = 0x40089,
+    GPUTRAIL_CUDA_RUNTIME_cudaEventQuery = 0x4008a,
+    GPUTRAIL_CUDA_RUNTIME_cudaEventElapsedTime_v3020 = 0x4008b,
+    GPUTRAIL_CUDA_RUNTIME_cudaMalloc3D = 0x4008c,
+    GPUTRAIL_CUDA_RUNTIME_cudaMalloc3DArray = 0x4008d,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemset3D = 0x4008e,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemset3DAsync = 0x4008f,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy3D = 0x40090,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy3DAsync = 0x40091,
+    GPUTRAIL_CUDA_RUNTIME_cudaThreadSetCacheConfig = 0x40092,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamWaitEvent = 0x40093,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D11GetDirect3DDevice = 0x40094,
+    GPUTRAIL_CUDA_RUNTIME_cudaD3D10GetDirect3DDevice = 0x40095,
+    GPUTRAIL_CUDA_RUNTIME_cudaThreadGetCacheConfig = 0x40096,
+    GPUTRAIL_CUDA_RUNTIME_cudaPointerGetAttributes = 0x40097,
+    GPUTRAIL_CUDA_RUNTIME_cudaHostRegister = 0x40098,
+    GPUTRAIL_CUDA_RUNTIME_cudaHostUnregister = 0x40099,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceCanAccessPeer = 0x4009a,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceEnablePeerAccess = 0x4009b,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceDisablePeerAccess = 0x4009c,
+    GPUTRAIL_CUDA_RUNTIME_cudaPeerRegister = 0x4009d,
+    GPUTRAIL_CUDA_RUNTIME_cudaPeerUnregister = 0x4009e,
+    GPUTRAIL_CUDA_RUNTIME_cudaPeerGetDevicePointer = 0x4009f,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyPeer = 0x400a0,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyPeerAsync = 0x400a1,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy3DPeer = 0x400a2,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy3DPeerAsync = 0x400a3,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceReset = 0x400a4,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceSynchronize = 0x400a5,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetLimit = 0x400a6,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceSetLimit = 0x400a7,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetCacheConfig = 0x400a8,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceSetCacheConfig = 0x400a9,
+    GPUTRAIL_CUDA_RUNTIME_cudaProfilerInitialize = 0x400aa,
+    GPUTRAIL_CUDA_RUNTIME_cudaProfilerStart = 0x400ab,
+    GPUTRAIL_CUDA_RUNTIME_cudaProfilerStop = 0x400ac,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetByPCIBusId = 0x400ad,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetPCIBusId = 0x400ae,
+    GPUTRAIL_CUDA_RUNTIME_cudaGLGetDevices = 0x400af,
+    GPUTRAIL_CUDA_RUNTIME_cudaIpcGetEventHandle = 0x400b0,
+    GPUTRAIL_CUDA_RUNTIME_cudaIpcOpenEventHandle = 0x400b1,
+    GPUTRAIL_CUDA_RUNTIME_cudaIpcGetMemHandle = 0x400b2,
+    GPUTRAIL_CUDA_RUNTIME_cudaIpcOpenMemHandle = 0x400b3,
+    GPUTRAIL_CUDA_RUNTIME_cudaIpcCloseMemHandle = 0x400b4,
+    GPUTRAIL_CUDA_RUNTIME_cudaArrayGetInfo = 0x400b5,
+    GPUTRAIL_CUDA_RUNTIME_cudaFuncSetSharedMemConfig = 0x400b6,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetSharedMemConfig = 0x400b7,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceSetSharedMemConfig = 0x400b8,
+    GPUTRAIL_CUDA_RUNTIME_cudaCreateTextureObject = 0x400b9,
+    GPUTRAIL_CUDA_RUNTIME_cudaDestroyTextureObject = 0x400ba,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetTextureObjectResourceDesc = 0x400bb,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetTextureObjectTextureDesc = 0x400bc,
+    GPUTRAIL_CUDA_RUNTIME_cudaCreateSurfaceObject = 0x400bd,
+    GPUTRAIL_CUDA_RUNTIME_cudaDestroySurfaceObject = 0x400be,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetSurfaceObjectResourceDesc = 0x400bf,
+    GPUTRAIL_CUDA_RUNTIME_cudaMallocMipmappedArray = 0x400c0,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetMipmappedArrayLevel = 0x400c1,
+    GPUTRAIL_CUDA_RUNTIME_cudaFreeMipmappedArray = 0x400c2,
+    GPUTRAIL_CUDA_RUNTIME_cudaBindTextureToMipmappedArray = 0x400c3,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsResourceGetMappedMipmappedArray = 0x400c4,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamAddCallback = 0x400c5,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamCreateWithFlags = 0x400c6,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetTextureObjectResourceViewDesc = 0x400c7,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetAttribute = 0x400c8,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamDestroy = 0x400c9,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamCreateWithPriority = 0x400ca,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetPriority = 0x400cb,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetFlags = 0x400cc,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetStreamPriorityRange = 0x400cd,
+    GPUTRAIL_CUDA_RUNTIME_cudaMallocManaged = 0x400ce,
+    GPUTRAIL_CUDA_RUNTIME_cudaOccupancyMaxActiveBlocksPerMultiprocessor_v6000 = 0x400cf,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamAttachMemAsync = 0x400d0,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetErrorName = 0x400d1,
+    GPUTRAIL_CUDA_RUNTIME_cudaOccupancyMaxActiveBlocksPerMultiprocessor = 0x400d2,
+    GPUTRAIL_CUDA_RUNTIME_cudaLaunchKernel = 0x400d3,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetDeviceFlags = 0x400d4,
+    GPUTRAIL_CUDA_RUNTIME_cudaLaunch_ptsz = 0x400d5,
+    GPUTRAIL_CUDA_RUNTIME_cudaLaunchKernel_ptsz = 0x400d6,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy_ptds = 0x400d7,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy2D_ptds = 0x400d8,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyToArray_ptds = 0x400d9,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy2DToArray_ptds = 0x400da,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyFromArray_ptds = 0x400db,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy2DFromArray_ptds = 0x400dc,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyArrayToArray_ptds = 0x400dd,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy2DArrayToArray_ptds = 0x400de,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyToSymbol_ptds = 0x400df,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyFromSymbol_ptds = 0x400e0,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyAsync_ptsz = 0x400e1,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyToArrayAsync_ptsz = 0x400e2,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyFromArrayAsync_ptsz = 0x400e3,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy2DAsync_ptsz = 0x400e4,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy2DToArrayAsync_ptsz = 0x400e5,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy2DFromArrayAsync_ptsz = 0x400e6,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyToSymbolAsync_ptsz = 0x400e7,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyFromSymbolAsync_ptsz = 0x400e8,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemset_ptds = 0x400e9,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemset2D_ptds = 0x400ea,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemsetAsync_ptsz = 0x400eb,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemset2DAsync_ptsz = 0x400ec,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetPriority_ptsz = 0x400ed,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetFlags_ptsz = 0x400ee,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamSynchronize_ptsz = 0x400ef,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamQuery_ptsz = 0x400f0,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamAttachMemAsync_ptsz = 0x400f1,
+    GPUTRAIL_CUDA_RUNTIME_cudaEventRecord_ptsz = 0x400f2,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemset3D_ptds = 0x400f3,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemset3DAsync_ptsz = 0x400f4,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy3D_ptds = 0x400f5,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy3DAsync_ptsz = 0x400f6,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamWaitEvent_ptsz = 0x400f7,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamAddCallback_ptsz = 0x400f8,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy3DPeer_ptds = 0x400f9,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy3DPeerAsync_ptsz = 0x400fa,
+    GPUTRAIL_CUDA_RUNTIME_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags = 0x400fb,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPrefetchAsync_v8000 = 0x400fc,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPrefetchAsync_ptsz_v8000 = 0x400fd,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemAdvise_v8000 = 0x400fe,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetP2PAttribute = 0x400ff,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsEGLRegisterImage = 0x40100,
+    GPUTRAIL_CUDA_RUNTIME_cudaEGLStreamConsumerConnect = 0x40101,
+    GPUTRAIL_CUDA_RUNTIME_cudaEGLStreamConsumerDisconnect = 0x40102,
+    GPUTRAIL_CUDA_RUNTIME_cudaEGLStreamConsumerAcquireFrame = 0x40103,
+    GPUTRAIL_CUDA_RUNTIME_cudaEGLStreamConsumerReleaseFrame = 0x40104,
+    GPUTRAIL_CUDA_RUNTIME_cudaEGLStreamProducerConnect = 0x40105,
+    GPUTRAIL_CUDA_RUNTIME_cudaEGLStreamProducerDisconnect = 0x40106,
+    GPUTRAIL_CUDA_RUNTIME_cudaEGLStreamProducerPresentFrame = 0x40107,
+    GPUTRAIL_CUDA_RUNTIME_cudaEGLStreamProducerReturnFrame = 0x40108,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphicsResourceGetMappedEglFrame = 0x40109,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemRangeGetAttribute = 0x4010a,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemRangeGetAttributes = 0x4010b,
+    GPUTRAIL_CUDA_RUNTIME_cudaEGLStreamConsumerConnectWithFlags = 0x4010c,
+    GPUTRAIL_CUDA_RUNTIME_cudaLaunchCooperativeKernel = 0x4010d,
+    GPUTRAIL_CUDA_RUNTIME_cudaLaunchCooperativeKernel_ptsz = 0x4010e,
+    GPUTRAIL_CUDA_RUNTIME_cudaEventCreateFromEGLSync = 0x4010f,
+    GPUTRAIL_CUDA_RUNTIME_cudaLaunchCooperativeKernelMultiDevice = 0x40110,
+    GPUTRAIL_CUDA_RUNTIME_cudaFuncSetAttribute = 0x40111,
+    GPUTRAIL_CUDA_RUNTIME_cudaImportExternalMemory = 0x40112,
+    GPUTRAIL_CUDA_RUNTIME_cudaExternalMemoryGetMappedBuffer = 0x40113,
+    GPUTRAIL_CUDA_RUNTIME_cudaExternalMemoryGetMappedMipmappedArray = 0x40114,
+    GPUTRAIL_CUDA_RUNTIME_cudaDestroyExternalMemory = 0x40115,
+    GPUTRAIL_CUDA_RUNTIME_cudaImportExternalSemaphore = 0x40116,
+    GPUTRAIL_CUDA_RUNTIME_cudaSignalExternalSemaphoresAsync_v10000 = 0x40117,
+    GPUTRAIL_CUDA_RUNTIME_cudaSignalExternalSemaphoresAsync_ptsz_v10000 = 0x40118,
+    GPUTRAIL_CUDA_RUNTIME_cudaWaitExternalSemaphoresAsync_v10000 = 0x40119,
+    GPUTRAIL_CUDA_RUNTIME_cudaWaitExternalSemaphoresAsync_ptsz_v10000 = 0x4011a,
+    GPUTRAIL_CUDA_RUNTIME_cudaDestroyExternalSemaphore = 0x4011b,
+    GPUTRAIL_CUDA_RUNTIME_cudaLaunchHostFunc = 0x4011c,
+    GPUTRAIL_CUDA_RUNTIME_cudaLaunchHostFunc_ptsz = 0x4011d,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphCreate = 0x4011e,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphKernelNodeGetParams = 0x4011f,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphKernelNodeSetParams = 0x40120,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddKernelNode = 0x40121,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddMemcpyNode = 0x40122,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphMemcpyNodeGetParams = 0x40123,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphMemcpyNodeSetParams = 0x40124,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddMemsetNode = 0x40125,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphMemsetNodeGetParams = 0x40126,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphMemsetNodeSetParams = 0x40127,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddHostNode = 0x40128,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphHostNodeGetParams = 0x40129,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddChildGraphNode = 0x4012a,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphChildGraphNodeGetGraph = 0x4012b,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddEmptyNode = 0x4012c,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphClone = 0x4012d,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphNodeFindInClone = 0x4012e,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphNodeGetType = 0x4012f,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphGetRootNodes = 0x40130,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphNodeGetDependencies_v10000 = 0x40131,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphNodeGetDependentNodes_v10000 = 0x40132,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddDependencies_v10000 = 0x40133,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphRemoveDependencies_v10000 = 0x40134,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphDestroyNode = 0x40135,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphInstantiate_v10000 = 0x40136,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphLaunch = 0x40137,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphLaunch_ptsz = 0x40138,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecDestroy = 0x40139,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphDestroy = 0x4013a,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamBeginCapture = 0x4013b,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamBeginCapture_ptsz = 0x4013c,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamIsCapturing = 0x4013d,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamIsCapturing_ptsz = 0x4013e,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamEndCapture = 0x4013f,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamEndCapture_ptsz = 0x40140,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphHostNodeSetParams = 0x40141,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphGetNodes = 0x40142,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphGetEdges_v10000 = 0x40143,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetCaptureInfo_v10010 = 0x40144,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetCaptureInfo_ptsz_v10010 = 0x40145,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecKernelNodeSetParams = 0x40146,
+    GPUTRAIL_CUDA_RUNTIME_cudaThreadExchangeStreamCaptureMode = 0x40147,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetNvSciSyncAttributes = 0x40148,
+    GPUTRAIL_CUDA_RUNTIME_cudaOccupancyAvailableDynamicSMemPerBlock = 0x40149,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamSetFlags = 0x4014a,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamSetFlags_ptsz = 0x4014b,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecMemcpyNodeSetParams = 0x4014c,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecMemsetNodeSetParams = 0x4014d,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecHostNodeSetParams = 0x4014e,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecUpdate = 0x4014f,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetFuncBySymbol = 0x40150,
+    GPUTRAIL_CUDA_RUNTIME_cudaCtxResetPersistingL2Cache = 0x40151,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphKernelNodeCopyAttributes = 0x40152,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphKernelNodeGetAttribute = 0x40153,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphKernelNodeSetAttribute = 0x40154,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamCopyAttributes = 0x40155,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamCopyAttributes_ptsz = 0x40156,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetAttribute = 0x40157,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetAttribute_ptsz = 0x40158,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamSetAttribute = 0x40159,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamSetAttribute_ptsz = 0x4015a,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetTexture1DLinearMaxWidth = 0x4015b,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphUpload = 0x4015c,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphUpload_ptsz = 0x4015d,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddMemcpyNodeToSymbol = 0x4015e,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddMemcpyNodeFromSymbol = 0x4015f,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddMemcpyNode1D = 0x40160,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphMemcpyNodeSetParamsToSymbol = 0x40161,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphMemcpyNodeSetParamsFromSymbol = 0x40162,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphMemcpyNodeSetParams1D = 0x40163,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecMemcpyNodeSetParamsToSymbol = 0x40164,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecMemcpyNodeSetParamsFromSymbol = 0x40165,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecMemcpyNodeSetParams1D = 0x40166,
+    GPUTRAIL_CUDA_RUNTIME_cudaArrayGetSparseProperties = 0x40167,
+    GPUTRAIL_CUDA_RUNTIME_cudaMipmappedArrayGetSparseProperties = 0x40168,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecChildGraphNodeSetParams = 0x40169,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddEventRecordNode = 0x4016a,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphEventRecordNodeGetEvent = 0x4016b,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphEventRecordNodeSetEvent = 0x4016c,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddEventWaitNode = 0x4016d,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphEventWaitNodeGetEvent = 0x4016e,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphEventWaitNodeSetEvent = 0x4016f,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecEventRecordNodeSetEvent = 0x40170,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecEventWaitNodeSetEvent = 0x40171,
+    GPUTRAIL_CUDA_RUNTIME_cudaEventRecordWithFlags = 0x40172,
+    GPUTRAIL_CUDA_RUNTIME_cudaEventRecordWithFlags_ptsz = 0x40173,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetDefaultMemPool = 0x40174,
+    GPUTRAIL_CUDA_RUNTIME_cudaMallocAsync = 0x40175,
+    GPUTRAIL_CUDA_RUNTIME_cudaMallocAsync_ptsz = 0x40176,
+    GPUTRAIL_CUDA_RUNTIME_cudaFreeAsync = 0x40177,
+    GPUTRAIL_CUDA_RUNTIME_cudaFreeAsync_ptsz = 0x40178,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPoolTrimTo = 0x40179,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPoolSetAttribute = 0x4017a,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPoolGetAttribute = 0x4017b,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPoolSetAccess = 0x4017c,
+    GPUTRAIL_CUDA_RUNTIME_cudaArrayGetPlane = 0x4017d,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPoolGetAccess = 0x4017e,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPoolCreate = 0x4017f,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPoolDestroy = 0x40180,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceSetMemPool = 0x40181,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetMemPool = 0x40182,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPoolExportToShareableHandle = 0x40183,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPoolImportFromShareableHandle = 0x40184,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPoolExportPointer = 0x40185,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPoolImportPointer = 0x40186,
+    GPUTRAIL_CUDA_RUNTIME_cudaMallocFromPoolAsync = 0x40187,
+    GPUTRAIL_CUDA_RUNTIME_cudaMallocFromPoolAsync_ptsz = 0x40188,
+    GPUTRAIL_CUDA_RUNTIME_cudaSignalExternalSemaphoresAsync = 0x40189,
+    GPUTRAIL_CUDA_RUNTIME_cudaSignalExternalSemaphoresAsync_ptsz = 0x4018a,
+    GPUTRAIL_CUDA_RUNTIME_cudaWaitExternalSemaphoresAsync = 0x4018b,
+    GPUTRAIL_CUDA_RUNTIME_cudaWaitExternalSemaphoresAsync_ptsz = 0x4018c,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddExternalSemaphoresSignalNode = 0x4018d,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExternalSemaphoresSignalNodeGetParams = 0x4018e,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExternalSemaphoresSignalNodeSetParams = 0x4018f,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddExternalSemaphoresWaitNode = 0x40190,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExternalSemaphoresWaitNodeGetParams = 0x40191,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExternalSemaphoresWaitNodeSetParams = 0x40192,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecExternalSemaphoresSignalNodeSetParams = 0x40193,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecExternalSemaphoresWaitNodeSetParams = 0x40194,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceFlushGPUDirectRDMAWrites = 0x40195,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetDriverEntryPoint = 0x40196,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetDriverEntryPoint_ptsz = 0x40197,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphDebugDotPrint = 0x40198,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetCaptureInfo_v2 = 0x40199,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetCaptureInfo_v2_ptsz = 0x4019a,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamUpdateCaptureDependencies_v11030 = 0x4019b,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamUpdateCaptureDependencies_ptsz_v11030 = 0x4019c,
+    GPUTRAIL_CUDA_RUNTIME_cudaUserObjectCreate = 0x4019d,
+    GPUTRAIL_CUDA_RUNTIME_cudaUserObjectRetain = 0x4019e,
+    GPUTRAIL_CUDA_RUNTIME_cudaUserObjectRelease = 0x4019f,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphRetainUserObject = 0x401a0,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphReleaseUserObject = 0x401a1,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphInstantiateWithFlags = 0x401a2,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddMemAllocNode = 0x401a3,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphMemAllocNodeGetParams = 0x401a4,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddMemFreeNode = 0x401a5,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphMemFreeNodeGetParams = 0x401a6,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGraphMemTrim = 0x401a7,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetGraphMemAttribute = 0x401a8,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceSetGraphMemAttribute = 0x401a9,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphNodeSetEnabled = 0x401aa,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphNodeGetEnabled = 0x401ab,
+    GPUTRAIL_CUDA_RUNTIME_cudaArrayGetMemoryRequirements = 0x401ac,
+    GPUTRAIL_CUDA_RUNTIME_cudaMipmappedArrayGetMemoryRequirements = 0x401ad,
+    GPUTRAIL_CUDA_RUNTIME_cudaLaunchKernelExC = 0x401ae,
+    GPUTRAIL_CUDA_RUNTIME_cudaLaunchKernelExC_ptsz = 0x401af,
+    GPUTRAIL_CUDA_RUNTIME_cudaOccupancyMaxPotentialClusterSize = 0x401b0,
+    GPUTRAIL_CUDA_RUNTIME_cudaOccupancyMaxActiveClusters = 0x401b1,
+    GPUTRAIL_CUDA_RUNTIME_cudaCreateTextureObject_v2 = 0x401b2,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetTextureObjectTextureDesc_v2 = 0x401b3,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphInstantiateWithParams = 0x401b4,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphInstantiateWithParams_ptsz = 0x401b5,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecGetFlags = 0x401b6,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetKernel = 0x401b7,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetDeviceProperties = 0x401b8,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetId = 0x401b9,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetId_ptsz = 0x401ba,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphInstantiate = 0x401bb,
+    GPUTRAIL_CUDA_RUNTIME_cudaInitDevice = 0x401bc,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddNode_v12020 = 0x401bd,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphNodeSetParams = 0x401be,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecNodeSetParams = 0x401bf,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemAdvise = 0x401c0,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPrefetchAsync = 0x401c1,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPrefetchAsync_ptsz = 0x401c2,
+    GPUTRAIL_CUDA_RUNTIME_cudaFuncGetName = 0x401c3,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamBeginCaptureToGraph = 0x401c4,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamBeginCaptureToGraph_ptsz = 0x401c5,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphConditionalHandleCreate = 0x401c6,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphGetEdges = 0x401c7,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphNodeGetDependencies = 0x401c8,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphNodeGetDependentNodes = 0x401c9,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddDependencies = 0x401ca,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphRemoveDependencies = 0x401cb,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphAddNode = 0x401cc,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetCaptureInfo = 0x401cd,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetCaptureInfo_ptsz = 0x401ce,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamUpdateCaptureDependencies = 0x401cf,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamUpdateCaptureDependencies_ptsz = 0x401d0,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceRegisterAsyncNotification = 0x401d1,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceUnregisterAsyncNotification = 0x401d2,
+    GPUTRAIL_CUDA_RUNTIME_cudaFuncGetParamInfo = 0x401d3,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetDriverEntryPointByVersion = 0x401d4,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetDriverEntryPointByVersion_ptsz = 0x401d5,
+    GPUTRAIL_CUDA_RUNTIME_cudaLibraryLoadData = 0x401d6,
+    GPUTRAIL_CUDA_RUNTIME_cudaLibraryLoadFromFile = 0x401d7,
+    GPUTRAIL_CUDA_RUNTIME_cudaLibraryUnload = 0x401d8,
+    GPUTRAIL_CUDA_RUNTIME_cudaLibraryGetKernel = 0x401d9,
+    GPUTRAIL_CUDA_RUNTIME_cudaLibraryGetGlobal = 0x401da,
+    GPUTRAIL_CUDA_RUNTIME_cudaLibraryGetManaged = 0x401db,
+    GPUTRAIL_CUDA_RUNTIME_cudaLibraryGetUnifiedFunction = 0x401dc,
+    GPUTRAIL_CUDA_RUNTIME_cudaLibraryGetKernelCount = 0x401dd,
+    GPUTRAIL_CUDA_RUNTIME_cudaLibraryEnumerateKernels = 0x401de,
+    GPUTRAIL_CUDA_RUNTIME_cudaKernelSetAttributeForDevice = 0x401df,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetDevice = 0x401e0,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetDevice_ptsz = 0x401e1,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyBatchAsync_v12080 = 0x401e2,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyBatchAsync_ptsz_v12080 = 0x401e3,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy3DBatchAsync_v12080 = 0x401e4,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy3DBatchAsync_ptsz_v12080 = 0x401e5,
+    GPUTRAIL_CUDA_RUNTIME_cudaEventElapsedTime = 0x401e6,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPrefetchBatchAsync = 0x401e7,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemPrefetchBatchAsync_ptsz = 0x401e8,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemDiscardBatchAsync = 0x401e9,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemDiscardBatchAsync_ptsz = 0x401ea,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemDiscardAndPrefetchBatchAsync = 0x401eb,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemDiscardAndPrefetchBatchAsync_ptsz = 0x401ec,
+    GPUTRAIL_CUDA_RUNTIME_cudaGetExportTable = 0x401ed,
+    GPUTRAIL_CUDA_RUNTIME___cudaRegisterFatBinary = 0x401ee,
+    GPUTRAIL_CUDA_RUNTIME___cudaRegisterFatBinaryEnd = 0x401ef,
+    GPUTRAIL_CUDA_RUNTIME___cudaUnregisterFatBinary = 0x401f0,
+    GPUTRAIL_CUDA_RUNTIME___cudaRegisterVar = 0x401f1,
+    GPUTRAIL_CUDA_RUNTIME___cudaRegisterHostVar = 0x401f2,
+    GPUTRAIL_CUDA_RUNTIME___cudaRegisterFunction = 0x401f3,
+    GPUTRAIL_CUDA_RUNTIME___cudaRegisterManagedVar = 0x401f4,
+    GPUTRAIL_CUDA_RUNTIME___cudaInitModule = 0x401f5,
+    GPUTRAIL_CUDA_RUNTIME___cudaPushCallConfiguration = 0x401f6,
+    GPUTRAIL_CUDA_RUNTIME___cudaPopCallConfiguration = 0x401f7,
+    GPUTRAIL_CUDA_RUNTIME___cudaGetKernel = 0x401f8,
+    GPUTRAIL_CUDA_RUNTIME___cudaLaunchKernel = 0x401f9,
+    GPUTRAIL_CUDA_RUNTIME___cudaLaunchKernel_ptsz = 0x401fa,
+    GPUTRAIL_CUDA_RUNTIME___cudaRegisterUnifiedTable = 0x401fb,
+    GPUTRAIL_CUDA_RUNTIME___cudaGetProcAddress = 0x401fc,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyBatchAsync = 0x401fd,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyBatchAsync_ptsz = 0x401fe,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy3DBatchAsync = 0x401ff,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy3DBatchAsync_ptsz = 0x40200,
+    GPUTRAIL_CUDA_RUNTIME_cudaLogsRegisterCallback = 0x40201,
+    GPUTRAIL_CUDA_RUNTIME_cudaLogsUnregisterCallback = 0x40202,
+    GPUTRAIL_CUDA_RUNTIME_cudaLogsCurrent = 0x40203,
+    GPUTRAIL_CUDA_RUNTIME_cudaLogsDumpToFile = 0x40204,
+    GPUTRAIL_CUDA_RUNTIME_cudaLogsDumpToMemory = 0x40205,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemGetDefaultMemPool = 0x40206,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemGetMemPool = 0x40207,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemSetMemPool = 0x40208,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetHostAtomicCapabilities = 0x40209,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetP2PAtomicCapabilities = 0x4020a,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetDevResource = 0x4020b,
+    GPUTRAIL_CUDA_RUNTIME_cudaDevSmResourceSplitByCount = 0x4020c,
+    GPUTRAIL_CUDA_RUNTIME_cudaDevResourceGenerateDesc = 0x4020d,
+    GPUTRAIL_CUDA_RUNTIME_cudaGreenCtxCreate = 0x4020e,
+    GPUTRAIL_CUDA_RUNTIME_cudaExecutionCtxDestroy = 0x4020f,
+    GPUTRAIL_CUDA_RUNTIME_cudaExecutionCtxGetDevResource = 0x40210,
+    GPUTRAIL_CUDA_RUNTIME_cudaExecutionCtxGetDevice = 0x40211,
+    GPUTRAIL_CUDA_RUNTIME_cudaExecutionCtxGetId = 0x40212,
+    GPUTRAIL_CUDA_RUNTIME_cudaExecutionCtxStreamCreate = 0x40215,
+    GPUTRAIL_CUDA_RUNTIME_cudaExecutionCtxSynchronize = 0x40216,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphConditionalHandleCreate_v2 = 0x40217,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetDevResource = 0x40218,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamGetDevResource_ptsz = 0x40219,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphNodeGetContainingGraph = 0x4021a,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphNodeGetLocalId = 0x4021b,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphNodeGetToolsId = 0x4021c,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphGetId = 0x4021d,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphExecGetId = 0x4021e,
+    GPUTRAIL_CUDA_RUNTIME_cudaExecutionCtxRecordEvent = 0x4021f,
+    GPUTRAIL_CUDA_RUNTIME_cudaExecutionCtxWaitEvent = 0x40220,
+    GPUTRAIL_CUDA_RUNTIME_cudaDeviceGetExecutionCtx = 0x40224,
+    GPUTRAIL_CUDA_RUNTIME_cudaDevSmResourceSplit = 0x40225,
+    GPUTRAIL_CUDA_RUNTIME_cudaLaunchHostFunc_v2 = 0x40226,
+    GPUTRAIL_CUDA_RUNTIME_cudaLaunchHostFunc_v2_ptsz = 0x40227,
+    GPUTRAIL_CUDA_RUNTIME_cudaFuncGetParamCount = 0x40228,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyWithAttributesAsync = 0x4022a,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpyWithAttributesAsync_ptsz = 0x4022b,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy3DWithAttributesAsync = 0x4022c,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemcpy3DWithAttributesAsync_ptsz = 0x4022d,
+    GPUTRAIL_CUDA_RUNTIME_cudaGraphNodeGetParams = 0x4022e,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamBeginRecaptureToGraph = 0x40232,
+    GPUTRAIL_CUDA_RUNTIME_cudaStreamBeginRecaptureToGraph_ptsz = 0x40233,
+    GPUTRAIL_CUDA_RUNTIME_cudaMemGetLocationInfo = 0x40235
+};
 
 /*
  * The entry point of a tool that is a library of its own (gputrail record --tool): the tool defines it. It returns what

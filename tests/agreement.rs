@@ -1,6 +1,5 @@
 //! The encoder and an independent implementation of Perfetto's messages agree, field by field, on randomly generated
 //! records.
-#![cfg(feature = "perfetto")]
 
 use std::process::Command;
 
@@ -24,6 +23,11 @@ const START: u64 = 1_000_000;
 const PID: u32 = 42;
 const QUEUES: usize = 3;
 const NAMES: [&str; 4] = ["a", "clFinish", "", "ä · 名"];
+
+/// The name under which work is shown.
+fn shown(name: &str) -> &str {
+    if name.is_empty() { "(no name)" } else { name }
+}
 
 /// The counters of each block: name and unit.
 const COUNTERS: [(&str, CounterUnit); 2] = [
@@ -357,8 +361,8 @@ fn written(records: &[Record]) -> std::io::Result<(Vec<u8>, serde_json::Value)> 
                 expected.push(json!({
                     "start": start, "event": event, "duration": duration, "gpu": queue, "context": [PID, 3],
                     "submission": (*correlation != 0).then_some(*correlation as u32), "queue": format!("queue {queue}"),
-                    "stage": NAMES[*name], "category": if *kernel { 2 } else { 0 }, "launch": launch, "waits": waits,
-                    "kernel": [kernel.then_some(NAMES[*name]), "void f()", "arch"], "arguments": arguments,
+                    "stage": shown(NAMES[*name]), "category": if *kernel { 2 } else { 0 }, "launch": launch, "waits": waits,
+                    "kernel": [kernel.then_some(shown(NAMES[*name])), "void f()", "arch"], "arguments": arguments,
                     "details": details.iter().zip(detail).map(|(_, number)| json!(["bytes", number.to_string()])).collect::<Vec<_>>(),
                 }));
             }

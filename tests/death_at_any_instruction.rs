@@ -16,7 +16,6 @@ fn main() {
 mod stepped {
     use gputrail_buffer::{Buffer, Collector, CollectorOptions, Layout, Mapping, Policy};
     use gputrail_capture::{CaptureSink, Cause, FileHeader, Reader, Writer, recover};
-    use gputrail_buffer::clock::TickSource;
     use gputrail_record::*;
     use std::fs::{File, OpenOptions};
     use std::path::Path;
@@ -70,7 +69,7 @@ mod stepped {
         let buffer = Buffer::new(mapping, Policy::Discard);
         let header = FileHeader::new(2, ProcessId(1), 1_000_000_000, 0, [0; 16]);
         let writer = Writer::create(&directory.join("capture"), &header).unwrap();
-        let sink = CaptureSink::new(writer, TickSource::Virtual);
+        let sink = CaptureSink::new(writer);
         let options = CollectorOptions::default();
         let collector = Collector::without_thread(buffer.clone(), vec![Box::new(sink)], options);
         let mut lane = buffer.lane(ThreadId(7)).unwrap();

@@ -1,6 +1,5 @@
 //! A trace with every kind of packet that the writer knows, queried with SQL: Perfetto must report no error and show
 //! its contents.
-#![cfg(feature = "perfetto")]
 
 use std::path::PathBuf;
 

@@ -1,5 +1,4 @@
 //! Markers and external ids of a program, from its calls to the trace and to a tool.
-#![cfg(feature = "perfetto")]
 
 use gputrail_analysis::summary::Summary;
 use gputrail_capture::{Reader, Writer};

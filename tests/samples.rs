@@ -1,5 +1,4 @@
 //! Samples in a trace, queried with SQL: Perfetto must report no error, and its flame graph must show the samples.
-#![cfg(feature = "perfetto")]
 
 use std::path::PathBuf;
 
@@ -146,6 +145,7 @@ fn capture_with(
         object,
     };
     sampled(&ids, &mut |bytes| run(2, bytes));
+    writer.end().unwrap();
     path
 }
 

@@ -1,11 +1,10 @@
 /* How long the program's calls took, by function: percentiles, when the program ends.
  *
- *   cc -std=c99 -Wall -Wextra -pedantic -shared -fPIC -I. -o libapi_latency.so api_latency.c -L. -l:libgputrail.so.0
+ *   cc -std=c99 -Wall -Wextra -pedantic -shared -fPIC -o libapi_latency.so api_latency.c $(pkg-config --cflags --libs gputrail)
  *   gputrail record --tool ./libapi_latency.so -- PROGRAM
  */
 #include "gputrail.h"
 #include <stdio.h>
-#include <string.h>
 
 /* Eight buckets to each power of two: a percentile is off by at most an eighth. */
 enum { FUNCTIONS = 1024, BUCKETS = 64 * 8 };
@@ -20,11 +19,11 @@ static struct {
 static gputrail_context context;
 static gputrail_buffer buffer;
 
-static unsigned bucket_of(uint64_t ticks) {
+static unsigned bucket_of(gputrail_nanos took) {
     unsigned power = 0;
-    if (ticks < 8) return (unsigned)ticks;
-    while ((ticks >> power) >= 16) power++;
-    return power * 8 + (unsigned)(ticks >> power);
+    if (took < 8) return (unsigned)took;
+    while ((took >> power) >= 16) power++;
+    return power * 8 + (unsigned)(took >> power);
 }
 
 static double lowest_of(unsigned bucket) {
@@ -51,11 +50,9 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
 
 static gputrail_status initialise(gputrail_tool tool, void *user_data) {
     static const gputrail_kind kind = GPUTRAIL_KIND_API;
-    gputrail_selection selection;
+    gputrail_selection selection = GPUTRAIL_SELECTION_INIT;
     gputrail_status status;
     (void)tool;
-    memset(&selection, 0, sizeof selection);
-    selection.size = sizeof selection;
     selection.kinds = &kind;
     selection.kind_count = 1;
     if ((status = gputrail_context_create(&context)) != GPUTRAIL_OK) return status;
@@ -75,7 +72,6 @@ static double percentile(const uint32_t *buckets, uint64_t total, double share) 
 }
 
 static void finalise(void *user_data) {
-    double micros = 1e6 / (double)gputrail_ticks_per_second();
     size_t place;
     (void)user_data;
     gputrail_context_stop(context);
@@ -86,16 +82,14 @@ static void finalise(void *user_data) {
         uint64_t calls = functions[place].calls;
         const uint32_t *took = functions[place].took;
         fprintf(stderr, "%-40s %8llu %8llu %10.2f %10.2f %10.2f\n", name ? name : "?", (unsigned long long)calls,
-                (unsigned long long)functions[place].failed, percentile(took, calls, 0.5) * micros,
-                percentile(took, calls, 0.9) * micros, percentile(took, calls, 0.99) * micros);
+                (unsigned long long)functions[place].failed, percentile(took, calls, 0.5) / 1e3,
+                percentile(took, calls, 0.9) / 1e3, percentile(took, calls, 0.99) / 1e3);
     }
 }
 
 const gputrail_tool_description *gputrail_tool_configure(const gputrail_tool_host *host) {
-    static gputrail_tool_description description;
+    static gputrail_tool_description description = GPUTRAIL_TOOL_DESCRIPTION_INIT;
     (void)host;
-    description.size = sizeof description;
-    description.api_version = GPUTRAIL_API_VERSION;
     description.name = "api-latency";
     description.initialise = initialise;
     description.finalise = finalise;

@@ -1,7 +1,7 @@
 /* The bandwidth of copies while the program runs: a line whenever something was copied, at most ten a second, and the
  * totals at the end.
  *
- *   cc -std=c99 -Wall -Wextra -pedantic -shared -fPIC -I. -o libcopy_bandwidth.so copy_bandwidth.c -L. -l:libgputrail.so.0
+ *   cc -std=c99 -Wall -Wextra -pedantic -shared -fPIC -o libcopy_bandwidth.so copy_bandwidth.c $(pkg-config --cflags --libs gputrail)
  *   gputrail record --tool ./libcopy_bandwidth.so -- PROGRAM
  */
 #include "gputrail.h"
@@ -74,17 +74,13 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
 
 static gputrail_status initialise(gputrail_tool tool, void *user_data) {
     static const gputrail_kind kinds[] = {GPUTRAIL_KIND_MEMORY_COPY};
-    gputrail_buffer_options options;
-    gputrail_selection selection;
+    gputrail_buffer_options options = GPUTRAIL_BUFFER_OPTIONS_INIT;
+    gputrail_selection selection = GPUTRAIL_SELECTION_INIT;
     gputrail_status status;
     (void)tool;
-    memset(&selection, 0, sizeof selection);
-    selection.size = sizeof selection;
     selection.kinds = kinds;
     selection.kind_count = sizeof kinds / sizeof kinds[0];
     /* Live: whatever is there is delivered ten times a second. */
-    memset(&options, 0, sizeof options);
-    options.size = sizeof options;
     options.watermark = 1;
     if ((status = gputrail_context_create(&context)) != GPUTRAIL_OK) return status;
     if ((status = gputrail_buffer_create(&options, deliver, user_data, &buffer)) != GPUTRAIL_OK) return status;
@@ -101,10 +97,8 @@ static void finalise(void *user_data) {
 }
 
 const gputrail_tool_description *gputrail_tool_configure(const gputrail_tool_host *host) {
-    static gputrail_tool_description description;
+    static gputrail_tool_description description = GPUTRAIL_TOOL_DESCRIPTION_INIT;
     (void)host;
-    description.size = sizeof description;
-    description.api_version = GPUTRAIL_API_VERSION;
     description.name = "copy-bandwidth";
     description.initialise = initialise;
     description.finalise = finalise;

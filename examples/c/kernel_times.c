@@ -1,11 +1,10 @@
 /* How long each kernel ran: a histogram per kernel, by powers of two, when the program ends.
  *
- *   cc -std=c99 -Wall -Wextra -pedantic -shared -fPIC -I. -o libkernel_times.so kernel_times.c -L. -l:libgputrail.so.0
+ *   cc -std=c99 -Wall -Wextra -pedantic -shared -fPIC -o libkernel_times.so kernel_times.c $(pkg-config --cflags --libs gputrail)
  *   gputrail record --tool ./libkernel_times.so -- PROGRAM
  */
 #include "gputrail.h"
 #include <stdio.h>
-#include <string.h>
 
 enum { KERNELS = 256, BUCKETS = 40 };
 
@@ -45,11 +44,9 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
 
 static gputrail_status initialise(gputrail_tool tool, void *user_data) {
     static const gputrail_kind kinds[] = {GPUTRAIL_KIND_KERNEL_DISPATCH};
-    gputrail_selection selection;
+    gputrail_selection selection = GPUTRAIL_SELECTION_INIT;
     gputrail_status status;
     (void)tool;
-    memset(&selection, 0, sizeof selection);
-    selection.size = sizeof selection;
     selection.kinds = kinds;
     selection.kind_count = sizeof kinds / sizeof kinds[0];
     if ((status = gputrail_context_create(&context)) != GPUTRAIL_OK) return status;
@@ -59,12 +56,10 @@ static gputrail_status initialise(gputrail_tool tool, void *user_data) {
 }
 
 static void finalise(void *user_data) {
-    gputrail_drops drops;
+    gputrail_drops drops = GPUTRAIL_DROPS_INIT;
     size_t place, bucket;
     gputrail_context_stop(context);
     (void)user_data;
-    memset(&drops, 0, sizeof drops);
-    drops.size = sizeof drops;
     gputrail_buffer_flush(buffer);
     gputrail_buffer_dropped_in_total(buffer, &drops);
     /* Kernels that have not completed come now, without times. */
@@ -83,10 +78,8 @@ static void finalise(void *user_data) {
 }
 
 const gputrail_tool_description *gputrail_tool_configure(const gputrail_tool_host *host) {
-    static gputrail_tool_description description;
+    static gputrail_tool_description description = GPUTRAIL_TOOL_DESCRIPTION_INIT;
     (void)host;
-    description.size = sizeof description;
-    description.api_version = GPUTRAIL_API_VERSION;
     description.name = "kernel-times";
     description.initialise = initialise;
     description.finalise = finalise;

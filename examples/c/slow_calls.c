@@ -1,23 +1,20 @@
 /* A flight recorder: keeps what happened last, and writes it out when a call is slow. SLOW_CALL_MICROS says what is slow,
  * else 10 ms. Each dump is a capture: gputrail convert flight-*.gputrail -o slow.pftrace
  *
- *   cc -std=c99 -Wall -Wextra -pedantic -shared -fPIC -I. -o libslow_calls.so slow_calls.c -L. -l:libgputrail.so.0
+ *   cc -std=c99 -Wall -Wextra -pedantic -shared -fPIC -o libslow_calls.so slow_calls.c $(pkg-config --cflags --libs gputrail)
  *   gputrail record --tool ./libslow_calls.so -- PROGRAM
  */
 #include "gputrail.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static gputrail_flight flight;
 
 static gputrail_status initialise(gputrail_tool tool, void *user_data) {
     const char *micros = getenv("SLOW_CALL_MICROS");
-    gputrail_flight_options options;
+    gputrail_flight_options options = GPUTRAIL_FLIGHT_OPTIONS_INIT;
     (void)tool;
     (void)user_data;
-    memset(&options, 0, sizeof options);
-    options.size = sizeof options;
     options.slow_call_nanos = (micros ? strtoull(micros, NULL, 10) : 10000) * 1000;
     options.max_dumps = 3;
     return gputrail_flight_start(&options, &flight);
@@ -32,10 +29,8 @@ static void finalise(void *user_data) {
 }
 
 const gputrail_tool_description *gputrail_tool_configure(const gputrail_tool_host *host) {
-    static gputrail_tool_description description;
+    static gputrail_tool_description description = GPUTRAIL_TOOL_DESCRIPTION_INIT;
     (void)host;
-    description.size = sizeof description;
-    description.api_version = GPUTRAIL_API_VERSION;
     description.name = "slow-calls";
     description.initialise = initialise;
     description.finalise = finalise;

@@ -240,7 +240,7 @@ pub fn deliver_in_order(
     mut emptied: impl FnMut(u32),
 ) {
     deliver_each(mapping, watermark, scan, |found| match found {
-        Delivery::Filling(_, view) | Delivery::Full(view) => deliver(view),
+        Delivery::Filling(_, view) | Delivery::Full(_, view) => deliver(view),
         Delivery::Emptied(block) => emptied(block),
     });
 }
@@ -251,7 +251,8 @@ pub(crate) enum Delivery<'a, 'b> {
     #[cfg_attr(loom, allow(dead_code))]
     Filling(u32, &'a BlockView<'b>),
     /// The last records of a block that is full; it is emptied next.
-    Full(&'a BlockView<'b>),
+    #[cfg_attr(loom, allow(dead_code))]
+    Full(u32, &'a BlockView<'b>),
     /// The block is empty now.
     Emptied(u32),
 }
@@ -303,7 +304,7 @@ pub(crate) fn deliver_each(
                     bytes,
                 };
                 deliver(match full {
-                    true => Delivery::Full(&view),
+                    true => Delivery::Full(block, &view),
                     false => Delivery::Filling(block, &view),
                 })
             };
@@ -330,6 +331,28 @@ pub fn show_filling(mapping: &Mapping, mut show: impl FnMut(&[u8])) {
             // SAFETY: `committed` was loaded with acquire; only `deliver_in_order` returns blocks.
             unsafe { mapping.read(block, 0, committed, &mut show) };
         }
+    }
+}
+
+/// Calls `show` with the committed bytes of each block that have not been consumed; in block `shown.0`, those from offset
+/// `shown.1` on.
+///
+/// Only one thread at a time may do this, or [`deliver_in_order`], to a mapping.
+#[cfg(not(loom))]
+pub(super) fn show_undelivered(mapping: &Mapping, shown: (u32, u32), mut show: impl FnMut(&[u8])) {
+    for block in 0..mapping.layout().blocks() {
+        if mapping.block_state(block) == BlockState::Empty {
+            continue;
+        }
+        let header = mapping.block(block);
+        let committed = header.committed().min(mapping.capacity(block)) & !7;
+        let mut consumed = header.consumed.load(Ordering::Relaxed);
+        if block == shown.0 {
+            consumed = consumed.max(shown.1);
+        }
+        let consumed = consumed.min(committed) & !7;
+        // SAFETY: `committed` was loaded with acquire; only `deliver_in_order` returns blocks.
+        unsafe { mapping.read(block, consumed, committed, &mut show) };
     }
 }
 

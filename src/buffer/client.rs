@@ -5,7 +5,7 @@
 //! wait, waits until the client has supplied a block or refused one. A block with a limit of records is measured out
 //! record by record, on the cold path of its lane.
 
-use super::{BlockView, Mapping};
+use super::{BlockView, Mapping, Policy};
 use crate::record::{Loss, ThreadId};
 use std::num::NonZero;
 use std::ptr::NonNull;
@@ -54,6 +54,28 @@ impl ClientMemory {
             ClientMemory::Lent { start, .. } => start.as_ptr(),
         }
     }
+
+    /// Copies `bytes` to the offset `at`. There is room for them.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) {
+        assert!(at <= self.len() && bytes.len() <= self.len() - at);
+        // SAFETY: the memory has `len` bytes, which this value has alone: owned, or lent until it is given back
+        // (`ClientBlock::lent`).
+        unsafe {
+            let to = self.start().add(at);
+            to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+    }
+
+    /// Its first `valid` bytes, which have been written.
+    pub fn bytes(&self, valid: usize) -> &[u8] {
+        match self {
+            ClientMemory::Owned(words) => &bytemuck::cast_slice(words)[..valid],
+            // SAFETY: written bytes of the memory, which nobody writes to while it is borrowed.
+            ClientMemory::Lent { start, bytes } => unsafe {
+                std::slice::from_raw_parts(start.as_ptr(), valid.min(*bytes))
+            },
+        }
+    }
 }
 
 /// A block that a client supplies.
@@ -97,7 +119,7 @@ impl ClientBlock {
     }
 
     /// Whether it can hold records: it has [`SMALLEST_CLIENT_BLOCK`] bytes and is aligned to 8.
-    fn is_usable(&mut self) -> bool {
+    pub fn is_usable(&mut self) -> bool {
         self.memory.len() >= SMALLEST_CLIENT_BLOCK && self.memory.start().addr().is_multiple_of(8)
     }
 }
@@ -123,7 +145,7 @@ pub struct CompletedBlock {
 
 impl CompletedBlock {
     /// A block that comes back unused.
-    pub(super) fn unused(memory: ClientMemory) -> CompletedBlock {
+    pub fn unused(memory: ClientMemory) -> CompletedBlock {
         CompletedBlock {
             memory,
             valid: 0,
@@ -142,13 +164,7 @@ impl CompletedBlock {
 
     /// The bytes of its records.
     pub fn bytes(&self) -> &[u8] {
-        match &self.memory {
-            ClientMemory::Owned(words) => &bytemuck::cast_slice(words)[..self.valid],
-            // SAFETY: valid bytes have been written, and are not written again: the block is complete.
-            ClientMemory::Lent { start, .. } => unsafe {
-                std::slice::from_raw_parts(start.as_ptr(), self.valid)
-            },
-        }
+        self.memory.bytes(self.valid)
     }
 }
 
@@ -162,10 +178,11 @@ pub trait BlockClient: Send {
 
     /// Shows records in a block that is not complete, because the watermark is reached, or a thread could not give its
     /// block back at a flush. They are valid during the call, and come again with the block, which says how much of it
-    /// was shown before.
+    /// was shown before. Under [`Policy::Overwrite`] a flush shows all records so.
     fn partial(&mut self, view: &BlockView<'_>);
 
-    /// Gives a block back: it is full, or the buffer is flushed or destroyed.
+    /// Gives a block back: it is full, or the buffer is flushed or destroyed. Under [`Policy::Overwrite`] blocks come back
+    /// when the buffer is destroyed.
     fn complete(&mut self, block: CompletedBlock);
 }
 
@@ -186,13 +203,22 @@ struct Lent {
 }
 
 impl ClientBlocks {
-    /// Of a client that is asked for `ahead` blocks ahead of need; 0: for one, and for more when they run out.
-    pub fn new(client: Box<dyn BlockClient>, ahead: u32, mapping: &Mapping) -> ClientBlocks {
+    /// Of a client that is asked for `ahead` blocks ahead of need; 0: for one, and for more when they run out. Under
+    /// [`Policy::Overwrite`] it is asked once, for `ahead` blocks, or with 0 until it refuses.
+    pub fn new(
+        client: Box<dyn BlockClient>,
+        ahead: u32,
+        mapping: &Mapping,
+        policy: Policy,
+    ) -> ClientBlocks {
+        let blocks = mapping.layout().blocks();
+        let keeps = policy == Policy::Overwrite;
+        let usual = if keeps { blocks } else { 1 };
         ClientBlocks {
             client,
-            places: (0..mapping.layout().blocks()).map(|_| None).collect(),
-            ahead: ahead.max(1) as usize,
-            is_fixed: ahead != 0,
+            places: (0..blocks).map(|_| None).collect(),
+            ahead: if ahead == 0 { usual } else { ahead } as usize,
+            is_fixed: ahead != 0 || keeps,
         }
     }
 
@@ -237,6 +263,11 @@ impl ClientBlocks {
         if let Some(Some(lent)) = self.places.get_mut(block as usize) {
             lent.shown = view.offset + view.bytes.len() as u32;
         }
+    }
+
+    /// Shows kept records, which come again.
+    pub fn show(&mut self, view: &BlockView<'_>) {
+        self.client.partial(view);
     }
 
     /// Gives back `block`, which its lane has left.

@@ -15,8 +15,8 @@ use super::losses::show_unreported;
 use super::{BlockClient, Buffer, CallbackThread, Policy, SessionState};
 use crate::clock::{self, TickSource};
 use crate::platform::sync::lock_std;
-use crate::record::Ticks;
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::record::{ClockSnapshot, Ticks};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -28,8 +28,9 @@ pub trait Sink: Send {
     /// Called at each look of the collector, before records are shown.
     fn look(&mut self) {}
 
-    /// Called about once a second, and before the end.
-    fn tick(&mut self) {}
+    /// Called about once a second, and before the end, with a reading of the host's clocks; `None` if ticks are virtual.
+    /// With [`CollectorOptions::complete_at_ticks`], the sink has all records that were committed before the reading.
+    fn tick(&mut self, _reading: Option<&ClockSnapshot>) {}
 }
 
 /// The options of a collector.
@@ -40,6 +41,9 @@ pub struct CollectorOptions {
     /// Number of bytes in a lane's block at which they are delivered before the block is full. 0 delivers all records
     /// at each poll, a block's size or more delivers full blocks only.
     pub watermark: u32,
+    /// Whether blocks that are not full are delivered before each [`Sink::tick`] that has a reading, too. Bounds what is lost if the process
+    /// that collects is killed, and lets a reader tell up to when the records are complete.
+    pub complete_at_ticks: bool,
 }
 
 impl Default for CollectorOptions {
@@ -47,6 +51,7 @@ impl Default for CollectorOptions {
         CollectorOptions {
             period: Duration::from_millis(100),
             watermark: u32::MAX,
+            complete_at_ticks: false,
         }
     }
 }
@@ -80,6 +85,8 @@ pub(super) struct Inner {
     /// Locked while blocks are delivered, by one thread at a time.
     receivers: Mutex<Receivers>,
     ended: AtomicBool,
+    /// The records that a sink or client is being shown.
+    shown: ShownRecords,
     /// State of the periodic polls.
     rounds: Mutex<Rounds>,
     /// The callback thread that polls, if the tool assigned one.
@@ -111,6 +118,37 @@ struct Rounds {
     end_reported: bool,
 }
 
+/// The block whose records are being delivered, and the offset at which they end: `block << 32 | end`.
+struct ShownRecords(AtomicU64);
+
+impl ShownRecords {
+    /// No block has this number.
+    const NONE: u64 = u64::MAX;
+
+    fn set(&self, delivery: &Delivery<'_, '_>) {
+        if let Delivery::Filling(block, view) | Delivery::Full(block, view) = delivery {
+            let end = view.offset + view.bytes.len() as u32;
+            self.0
+                .store(u64::from(*block) << 32 | u64::from(end), Ordering::Relaxed);
+        }
+    }
+
+    fn clear(&self) {
+        self.0.store(Self::NONE, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> (u32, u32) {
+        let shown = self.0.load(Ordering::Relaxed);
+        ((shown >> 32) as u32, shown as u32)
+    }
+}
+
+impl Default for ShownRecords {
+    fn default() -> Self {
+        ShownRecords(AtomicU64::new(Self::NONE))
+    }
+}
+
 struct Receivers {
     sinks: Vec<Box<dyn Sink>>,
     /// The client that supplies the blocks and receives them back with their records.
@@ -118,6 +156,12 @@ struct Receivers {
     scan: Scan,
     /// Set at the end: nothing more is delivered.
     stopped: bool,
+}
+
+impl Receivers {
+    fn tick(&mut self, reading: Option<&ClockSnapshot>) {
+        self.sinks.iter_mut().for_each(|sink| sink.tick(reading));
+    }
 }
 
 impl Collector {
@@ -154,6 +198,7 @@ impl Collector {
                 is_own,
                 rounds: Mutex::new(rounds),
                 thread: Mutex::new(None),
+                shown: ShownRecords::default(),
                 listener,
                 receivers: Mutex::new(Receivers {
                     sinks,
@@ -210,11 +255,11 @@ impl Collector {
     }
 
     /// Takes the blocks of the buffer from `client`, which gets their records, and requests the first ones. `ahead` blocks
-    /// are requested ahead of need; 0: as many as turn out to be needed. The buffer is
-    /// [`Mapping::for_client`](super::Mapping).
+    /// are requested ahead of need; 0: as many as turn out to be needed, or under [`Policy::Overwrite`] as many as it supplies.
+    /// The buffer is [`Mapping::for_client`](super::Mapping).
     pub fn with_client(self, client: Box<dyn BlockClient>, ahead: u32) -> Collector {
         let mapping = self.inner.buffer.mapping();
-        let mut client = ClientBlocks::new(client, ahead, mapping);
+        let mut client = ClientBlocks::new(client, ahead, mapping, self.inner.buffer.policy());
         client.request(mapping);
         lock_std(&self.inner.receivers).client = Some(client);
         self
@@ -239,14 +284,13 @@ impl Collector {
 
     /// Shows the sinks the kept records of the time after `since`.
     pub(crate) fn dump(&self, since: Ticks) {
-        let _delivering = Delivering::begin();
+        let _delivering = Delivering::begin(&*self.inner);
         let mut receivers = lock_std(&self.inner.receivers);
         if !receivers.stopped {
+            let Receivers { sinks, client, .. } = &mut *receivers;
             let show = |view: &BlockView<'_>| {
-                receivers
-                    .sinks
-                    .iter_mut()
-                    .for_each(|sink| sink.records(view));
+                sinks.iter_mut().for_each(|sink| sink.records(view));
+                client.iter_mut().for_each(|client| client.show(view));
             };
             self.inner.buffer.dump(since, show);
         }
@@ -261,9 +305,15 @@ impl Collector {
         block::undelivered(self.inner.buffer.mapping())
     }
 
+    /// Whether the calling thread is in a callback of this collector's.
+    pub fn is_delivered_here(&self) -> bool {
+        Delivering::is_for(&*self.inner)
+    }
+
     /// Ends the session: no lane takes another block, everything committed is delivered, and so are
     /// the losses that no lane could report. Safe to call more than once, and while the collector's
-    /// thread works; that thread is not joined.
+    /// thread works; that thread is not joined. If a callback of the collector has called exit(3), on whose thread this
+    /// is, what is committed behind the records of that callback is counted as dropped.
     pub fn finish(&self) {
         self.inner.finish();
     }
@@ -275,6 +325,11 @@ impl Inner {
             return;
         }
         self.buffer.end();
+        if Delivering::is_for(self) {
+            // The receivers stay locked: a callback has called exit(3), and never returns.
+            self.buffer.count_undelivered(self.shown.get());
+            return;
+        }
         self.deliver(0);
         self.report_losses();
         let mut receivers = lock_std(&self.receivers);
@@ -314,7 +369,12 @@ impl Inner {
         let mapping = self.buffer.mapping();
         // Nobody may fill the blocks up in a process that ends.
         let is_over = mapping.state().is_over();
-        let watermark = match is_over {
+        // Soon after the start, too: two readings of the clocks determine their rates.
+        let is_tick = rounds.last_tick.elapsed() >= rounds.next_tick;
+        let reading = is_tick.then(|| self.reading());
+        // What a simulation delivers depends on its seed alone, and on no time of the host.
+        let completes = matches!(reading, Some(Some(_))) && self.options.complete_at_ticks;
+        let watermark = match is_over || completes {
             true => 0,
             false => self.options.watermark,
         };
@@ -331,16 +391,21 @@ impl Inner {
             self.report(SessionEvent::Ended);
         }
         rounds.populated = self.populate_from(rounds.populated);
-        // Soon after the start, too: two readings of the clocks determine their rates.
-        if rounds.last_tick.elapsed() >= rounds.next_tick {
+        if let Some(reading) = reading {
             rounds.last_tick = Instant::now();
             rounds.next_tick = TICK.min(rounds.next_tick * 4);
             let mut receivers = lock_std(&self.receivers);
             if !receivers.stopped && mapping.state() != SessionState::New {
-                receivers.sinks.iter_mut().for_each(|sink| sink.tick());
+                receivers.tick(reading.as_ref());
             }
         }
         rounds.pause
+    }
+
+    /// A reading of the clocks for [`Sink::tick`]. A simulation, whose ticks are virtual, writes its own.
+    fn reading(&self) -> Option<ClockSnapshot> {
+        let is_real = self.ticks != TickSource::Virtual;
+        is_real.then(|| clock::snapshot_of(self.ticks))
     }
 
     fn report(&self, event: SessionEvent) {
@@ -363,7 +428,7 @@ impl Inner {
 
     /// Delivers records that are due, and returns whether there were any.
     fn deliver(&self, watermark: u32) -> bool {
-        let _delivering = Delivering::begin();
+        let _delivering = Delivering::begin(self);
         let mut receivers = lock_std(&self.receivers);
         let mapping = self.buffer.mapping();
         mapping.looks().fetch_add(1, Ordering::Relaxed);
@@ -385,16 +450,18 @@ impl Inner {
         let pool = mapping.pool();
         deliver_each(mapping, watermark, scan, |found| {
             any = true;
+            self.shown.set(&found);
             match (found, &mut *client) {
                 (Delivery::Filling(block, view), Some(client)) => client.partial(block, view),
                 // They come with the block.
                 (Delivery::Full(..), Some(_)) => {}
                 (Delivery::Emptied(block), Some(client)) => client.complete(block, mapping),
-                (Delivery::Filling(_, view) | Delivery::Full(view), None) => {
+                (Delivery::Filling(_, view) | Delivery::Full(_, view), None) => {
                     sinks.iter_mut().for_each(|sink| sink.records(view));
                 }
                 (Delivery::Emptied(block), None) => pool.put(block),
             }
+            self.shown.clear();
             mapping.looks().fetch_add(1, Ordering::Relaxed);
         });
         if let Some(client) = client
@@ -411,9 +478,9 @@ impl Inner {
 
     /// Passes to the sinks the losses that no lane has reported, as a block in lane 0. The counters keep them.
     fn report_losses(&self) {
-        let _delivering = Delivering::begin();
+        let _delivering = Delivering::begin(self);
         let mut receivers = lock_std(&self.receivers);
-        receivers.sinks.iter_mut().for_each(|sink| sink.tick());
+        receivers.tick(self.reading().as_ref());
         show_unreported(
             self.buffer.mapping(),
             clock::now_of(self.ticks),
@@ -440,8 +507,47 @@ mod tests {
     impl Sink for Ticks {
         fn records(&mut self, _: &BlockView<'_>) {}
 
-        fn tick(&mut self) {
+        fn tick(&mut self, _: Option<&ClockSnapshot>) {
             self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts the records that come before each tick.
+    #[derive(Clone, Default)]
+    struct BeforeTicks(Arc<Mutex<(usize, Vec<usize>)>>);
+
+    impl Sink for BeforeTicks {
+        fn records(&mut self, view: &BlockView<'_>) {
+            self.0.lock().unwrap().0 += view.records().count();
+        }
+
+        fn tick(&mut self, _: Option<&ClockSnapshot>) {
+            let mut state = self.0.lock().unwrap();
+            let records = state.0;
+            state.1.push(records);
+        }
+    }
+
+    #[test]
+    fn all_that_is_committed_is_delivered_before_a_tick_if_that_is_asked_for() {
+        for complete_at_ticks in [false, true] {
+            let mapping = Mapping::anonymous(Layout::new(1 << 16, 4096, 4).unwrap()).unwrap();
+            let (buffer, ticks) = (
+                Buffer::new(mapping, Policy::Discard),
+                BeforeTicks::default(),
+            );
+            let options = CollectorOptions {
+                complete_at_ticks,
+                ..CollectorOptions::default()
+            };
+            let sinks: Vec<Box<dyn Sink>> = vec![Box::new(ticks.clone())];
+            let collector = Collector::without_thread(buffer.clone(), sinks, options);
+            let mut lane = buffer.lane(crate::record::ThreadId(1)).unwrap();
+            assert!(lane.write(crate::record::Api::blank()));
+            lock_std(&collector.inner.rounds).next_tick = Duration::ZERO;
+            collector.inner.look();
+            let seen = ticks.0.lock().unwrap().1.clone();
+            assert_eq!(seen, [usize::from(complete_at_ticks)]);
         }
     }
 

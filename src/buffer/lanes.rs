@@ -30,8 +30,9 @@ impl Opening {
     }
 }
 
-/// The lanes of one thread; see the module.
-pub struct Lanes<const N: usize>([Slot; N]);
+/// The lanes of one thread; see the module. Clones are views of the same lanes.
+#[derive(Clone)]
+pub struct Lanes<const N: usize>(Arc<[Slot; N]>);
 
 /// There is no lane.
 const CLOSED: u32 = 0;
@@ -58,24 +59,22 @@ struct Slot {
 
 // SAFETY: a lane is reached by its thread, between `in_use` and while it is open, or by the holder of the lock, after
 // it was closed and `in_use` was seen clear; see the module.
-unsafe impl<const N: usize> Sync for Lanes<N> {}
+unsafe impl Sync for Slot {}
 
 /// The thread's own side of its [`Lanes`].
-pub struct OwnLanes<const N: usize>(Arc<Lanes<N>>);
+pub struct OwnLanes<const N: usize>(Lanes<N>);
 
 impl<const N: usize> OwnLanes<N> {
     /// An empty set of lanes.
     pub fn new() -> Self {
-        let lanes = Arc::new(Lanes(std::array::from_fn(|_| Slot {
-            in_use: AtomicU32::new(0),
-            state: AtomicU32::new(CLOSED),
-            lane: UnsafeCell::new(None),
-        })));
-        OwnLanes(lanes)
+        // Made where they stay: the thread's stack may be small.
+        let slots: Arc<[Slot]> = (0..N).map(|_| Slot::closed()).collect();
+        let slots = slots.try_into().ok();
+        OwnLanes(Lanes(slots.expect("as many slots as were collected")))
     }
 
     /// The view for threads that remove lanes.
-    pub fn shared(&self) -> Arc<Lanes<N>> {
+    pub fn shared(&self) -> Lanes<N> {
         self.0.clone()
     }
 
@@ -105,6 +104,14 @@ impl<const N: usize> OwnLanes<N> {
 }
 
 impl Slot {
+    fn closed() -> Slot {
+        Slot {
+            in_use: AtomicU32::new(0),
+            state: AtomicU32::new(CLOSED),
+            lane: UnsafeCell::new(None),
+        }
+    }
+
     /// The lane, if it is open. For the thread itself, which must not be using any of its lanes.
     #[inline(always)]
     fn using(&self) -> Option<Using<'_>> {

@@ -228,6 +228,25 @@ impl Buffer {
             .fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts as dropped what is committed and has not been delivered: nobody is going to deliver it. The records of
+    /// block `shown.0` up to offset `shown.1` are being delivered.
+    #[cfg(not(loom))]
+    pub(crate) fn count_undelivered(&self, shown: (u32, u32)) {
+        block::show_undelivered(self.mapping(), shown, |bytes| {
+            for record in crate::record::Records::new(bytes) {
+                let kind = record.kind();
+                // A report of drops, which are counted already.
+                if kind == Kind::LOSS {
+                    continue;
+                }
+                self.count_unlaned(kind);
+                if QueuePlace::is_in(kind) {
+                    self.count_drop_of(QueuePlace::of(kind, record.bytes()));
+                }
+            }
+        });
+    }
+
     /// Counts a dropped record, which is counted by kind elsewhere, by the place that it names.
     #[cfg(not(loom))]
     pub fn count_drop_of(&self, place: QueuePlace) {

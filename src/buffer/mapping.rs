@@ -320,6 +320,17 @@ impl Mapping {
         self.lent.is_some()
     }
 
+    /// The number of blocks that there are; of a client's, those that it has supplied first.
+    pub(super) fn supplied(&self) -> u32 {
+        match &self.lent {
+            Some(lent) => {
+                let supplied = |block: &&LentBlock| block.bytes.load(Ordering::Relaxed) != 0;
+                lent.iter().take_while(supplied).count() as u32
+            }
+            None => self.layout.blocks,
+        }
+    }
+
     /// Bytes that a block holds.
     pub(crate) fn capacity(&self, index: u32) -> u32 {
         match &self.lent {
@@ -672,6 +683,10 @@ impl Mapping {
 
     pub(crate) fn is_of_client(&self) -> bool {
         false
+    }
+
+    pub(super) fn supplied(&self) -> u32 {
+        self.layout.blocks
     }
 
     pub(crate) fn capacity(&self, _: u32) -> u32 {

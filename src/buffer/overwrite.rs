@@ -35,7 +35,7 @@ impl Ring {
         if pool.is_closed() {
             return None;
         }
-        let reserve = mapping.layout().blocks() as usize / RESERVE;
+        let reserve = mapping.supplied() as usize / RESERVE;
         if (self.0.len() < ENOUGH || pool.len() > reserve)
             && let Some(block) = pool.take()
         {

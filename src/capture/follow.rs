@@ -59,6 +59,11 @@ impl Follower {
         &self.header
     }
 
+    /// Whether lanes lack blocks, so far: see [`Chunks::has_gaps`](super::Chunks::has_gaps).
+    pub fn has_gaps(&self) -> bool {
+        self.delivered.has_gaps
+    }
+
     /// Reads the next chunk if it has been written. An error means that the file is damaged here.
     pub fn step(&mut self) -> Result<Step<'_>, Finding> {
         loop {

@@ -295,6 +295,13 @@ impl<E: Enqueue + Copy> Join<E> {
         }
     }
 
+    /// The enqueue records of `work` that wait for its completion.
+    pub fn waiting(&self, work: WorkId) -> impl Iterator<Item = &E> {
+        let parts = self.parts.range((work, 0)..=(work, u32::MAX));
+        let parts = parts.map(|(_, part)| part);
+        self.enqueued.get(work).into_iter().chain(parts)
+    }
+
     /// The completion of `work`, if it came before the enqueue record.
     #[inline]
     fn completion(&mut self, work: WorkId, shared: bool) -> Option<Completion> {

@@ -6,6 +6,7 @@
 //!
 //! The store keeps up to [`MAX_KEPT`] bytes of names for captures that begin later and for queries of tools.
 
+use crate::buffer::QueuePlace;
 use crate::capture::Writer;
 use crate::capture::code;
 use crate::platform::sync::QuietMutex;
@@ -38,6 +39,8 @@ struct State {
     kept: Vec<u8>,
     /// Bytes of code objects, in order.
     code: Vec<u8>,
+    /// How often bytes of a code object were replaced.
+    replaced_code: u64,
     /// The offset in `kept` of the latest record of a kind and id.
     offsets: NumberMap<(Kind, u32), usize>,
     strings: HashMap<Box<str>, StringId>,
@@ -122,6 +125,18 @@ impl Names {
         Records::new(&state.kept[offset..]).next()?.read()
     }
 
+    /// The first of the ids in `place` that has been given to nothing, in words.
+    pub fn unknown_place(&self, place: QueuePlace) -> Option<String> {
+        let state = self.state.lock();
+        let ids = [
+            ("context", place.context.0, state.last.context),
+            ("queue", place.queue.0, state.last.queue),
+            ("stream", place.stream.0, state.last.stream),
+        ];
+        let (what, id, _) = ids.into_iter().find(|(_, id, last)| id > last)?;
+        Some(format!("{what} {id}"))
+    }
+
     /// The text of `id`, if it is kept.
     pub fn text(&self, id: StringId) -> Option<String> {
         let state = self.state.lock();
@@ -202,6 +217,7 @@ impl Names {
         if Records::new(&state.code).any(|piece| is_of(&piece)) {
             let others = Records::new(&state.code).filter(|piece| !is_of(piece));
             state.code = others.flat_map(|piece| piece.bytes().to_vec()).collect();
+            state.replaced_code += 1;
         }
         for piece in code::pieces(id, bytes, flags) {
             if state.code.len() + piece.len() <= MAX_KEPT_CODE {
@@ -210,6 +226,11 @@ impl Names {
             state.push(&piece);
             state.write();
         }
+    }
+
+    /// How often bytes of a code object have been replaced: what was read before may be out of date.
+    pub fn replaced_code(&self) -> u64 {
+        self.state.lock().replaced_code
     }
 
     /// Calls `read` with each kept piece of a code object.

@@ -162,7 +162,14 @@ impl Reader {
         &self.metadata
     }
 
-    /// Whether the process ended its session. If not, the capture is incomplete.
+    /// Whether nothing in the capture says how its recording ended: whoever writes it was killed or still writes it, and
+    /// records may be missing at its end.
+    pub fn is_open(&self) -> bool {
+        let mut notes = self.metadata.notes.iter();
+        !self.ended && !notes.any(|note| note.what.is_of_end())
+    }
+
+    /// Whether the process ended its session.
     pub fn ended(&self) -> bool {
         self.ended
     }
@@ -279,9 +286,14 @@ pub struct Chunks<'a> {
     delivered: Delivered,
 }
 
-/// For each lane, the latest block and the offset in it up to which its records have been delivered.
+/// What has been delivered of each lane.
 #[derive(Debug, Default)]
-pub(super) struct Delivered(HashMap<u32, (u32, u32)>);
+pub(super) struct Delivered {
+    /// The latest block of each lane and the offset in it up to which its records have been delivered.
+    ends: HashMap<u32, (u32, u32)>,
+    /// Whether a lane lacks blocks before one that it has.
+    pub has_gaps: bool,
+}
 
 impl Delivered {
     /// The number of bytes of a chunk's payload that were delivered before. This may be a part of the chunk, if the
@@ -291,7 +303,7 @@ impl Delivered {
         let repeats = |(last, _): &&(u32, u32)| {
             header.lane != 0 || header.sequence == FINAL_LOSSES && *last == FINAL_LOSSES
         };
-        let last = self.0.get(&header.lane).filter(repeats);
+        let last = self.ends.get(&header.lane).filter(repeats);
         let before = match last {
             Some((sequence, _)) if header.sequence < *sequence => u32::MAX,
             Some((sequence, end)) if header.sequence == *sequence => {
@@ -309,7 +321,10 @@ impl Delivered {
 
     /// Marks the records of a chunk as delivered.
     pub fn add(&mut self, header: &ChunkHeader) {
-        self.0.insert(header.lane, end_of(header));
+        let before = self.ends.insert(header.lane, end_of(header));
+        let next = before.map_or(0, |(block, _)| block.saturating_add(1));
+        // The collector numbers its own blocks in lane 0 as it likes.
+        self.has_gaps |= header.lane != 0 && header.sequence > next;
     }
 }
 
@@ -370,6 +385,11 @@ impl Chunks<'_> {
             let at = at + (ChunkHeader::BYTES + before + malformed.offset) as u64;
             self.walk.findings.add(at, malformed.to_string());
         }
+    }
+
+    /// Whether lanes lack blocks, so far: a flight recorder has overwritten them, or the file is damaged.
+    pub fn has_gaps(&self) -> bool {
+        self.delivered.has_gaps
     }
 
     /// The damage found so far.

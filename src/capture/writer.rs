@@ -11,8 +11,7 @@ use super::format::{ChunkHeader, ChunkKind, FileHeader, MAX_PAYLOAD};
 #[cfg(target_os = "linux")]
 use super::queue::QueueWriter;
 use crate::buffer::{BlockView, Sink};
-use crate::clock;
-use crate::record::{Record, Records};
+use crate::record::{ClockSnapshot, Record, Records};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -302,13 +301,12 @@ impl CaptureFile {
 /// The sink that writes records and snapshots of the host's clocks to a capture.
 pub struct CaptureSink {
     writer: Writer,
-    ticks: clock::TickSource,
 }
 
 impl CaptureSink {
-    /// A sink that appends to `writer` the records of a process with this tick source.
-    pub fn new(writer: Writer, ticks: clock::TickSource) -> CaptureSink {
-        CaptureSink { writer, ticks }
+    /// A sink that appends to `writer`.
+    pub fn new(writer: Writer) -> CaptureSink {
+        CaptureSink { writer }
     }
 }
 
@@ -318,10 +316,9 @@ impl Sink for CaptureSink {
         let _ = self.writer.records(view);
     }
 
-    fn tick(&mut self) {
-        // A simulation has a virtual clock and writes its own snapshots.
-        if self.ticks != clock::TickSource::Virtual {
-            let _ = self.writer.metadata_record(&clock::snapshot_of(self.ticks));
+    fn tick(&mut self, reading: Option<&ClockSnapshot>) {
+        if let Some(reading) = reading {
+            let _ = self.writer.metadata_record(reading);
         }
     }
 }

@@ -1,18 +1,30 @@
 //! Threads that are in a callback: whoever waits for a buffer, or for a kernel, may wait for that very thread.
+//!
+//! A thread leaves a callback also by a fork, in the child, and by exit(3), which never returns to it.
 
+use crate::collect::process;
 use std::cell::Cell;
 
+/// Whether the calling thread is in a callback: 0, or the [generation](process::generation) of the process that called back
+/// and 1. A forked child has another generation.
+type Mark = Cell<u64>;
+
 thread_local! {
-    static DELIVERING: Cell<bool> = const { Cell::new(false) };
-    static NOTIFYING: Cell<bool> = const { Cell::new(false) };
+    static DELIVERING: Mark = const { Cell::new(0) };
+    static NOTIFYING: Mark = const { Cell::new(0) };
+}
+
+#[inline(always)]
+fn here() -> u64 {
+    process::generation() + 1
 }
 
 /// Marks the calling thread as being in a buffer's callback while this lives.
-pub struct Delivering(bool);
+pub struct Delivering(u64);
 
 impl Delivering {
     pub fn begin() -> Delivering {
-        Delivering(DELIVERING.replace(true))
+        Delivering(DELIVERING.replace(here()))
     }
 }
 
@@ -24,28 +36,42 @@ impl Drop for Delivering {
 
 /// Whether the calling thread is in a buffer's callback.
 pub(crate) fn is_delivering() -> bool {
-    DELIVERING.get()
+    DELIVERING.get() == here()
 }
 
 /// Marks the calling thread as being in subscribers' callbacks while this lives. A source may call back for threads of its own
 /// making (the simulated ones) on one thread.
-pub(crate) struct Notifying(bool);
+pub(crate) struct Notifying {
+    /// The thread's [`NOTIFYING`]. In a loaded library each access by the variable's name costs a call.
+    state: *const Mark,
+    before: u64,
+}
 
 impl Notifying {
     #[inline(always)]
     pub fn begin() -> Notifying {
-        Notifying(NOTIFYING.replace(true))
+        NOTIFYING.with(|state| Notifying {
+            state,
+            before: state.replace(here()),
+        })
     }
 }
 
 impl Drop for Notifying {
     #[inline(always)]
     fn drop(&mut self) {
-        NOTIFYING.set(self.0);
+        // SAFETY: a thread-local variable without a destructor lives as long as its thread, which drops this.
+        unsafe { (*self.state).set(self.before) };
     }
 }
 
 /// Whether the calling thread is in a subscriber's callback.
 pub(crate) fn is_notifying() -> bool {
-    NOTIFYING.get()
+    NOTIFYING.get() == here()
+}
+
+/// The calling thread leaves the callbacks that it is in, to which it never returns: it ends the process.
+pub(super) fn leave() {
+    DELIVERING.set(0);
+    NOTIFYING.set(0);
 }

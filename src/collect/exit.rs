@@ -5,6 +5,9 @@
 //! everything that a tool may have registered for its own end, so that no destructor of a tool runs while its callbacks
 //! may still be called.
 //!
+//! A callback of a tool may call exit(3), which never returns to it. The end is the same: its thread has left the callback.
+//! What only that callback's buffer could deliver is counted as dropped.
+//!
 //! Other threads of the program may go on until the process is gone, and the runtime may complete work in handlers of its
 //! own. Where `gputrail record` collects, all that is recorded to the end. A recording without a parent ends in our last
 //! handler, which is registered before all that the program registers after its first call.
@@ -116,6 +119,7 @@ fn begin_to_end() {
         return;
     }
     let _uncancelled = Uncancelled::begin();
+    process::leave_callbacks();
     let recorder = process::recorder();
     // Work that is outstanding in a child that is not observed is its parent's.
     if let Some(thread) = process::current().filter(|_| process::is_observed()) {

@@ -35,7 +35,7 @@ use crate::clock;
 use crate::collect::correlation::HostThread;
 use crate::collect::counting::ranges;
 use crate::collect::process::{self, Current};
-use crate::collect::scope::Due;
+use crate::collect::scope::{Due, Gate};
 use crate::collect::switchboard::{Buffers, Callback, Interest, Payload, Phase};
 use crate::record::{
     Agent, AgentId, Domain, Kind, Marker, MarkerKind, Operation, PayloadKind, Process, ProcessId,
@@ -324,32 +324,39 @@ macro_rules! range {
     };
 }
 
-/// Whether markers of this kind have consumers, or may begin or end a recording.
-#[inline]
-fn is_wanted(what: MarkerKind) -> bool {
-    !process::interest(operation(what)).is_none() || !process::buffers_for(Kind::MARKER).is_none()
-}
-
 /// Records a marker and calls back its subscribers.
 #[inline]
 pub(crate) fn report(what: MarkerKind, id: u64, event: &Event<'_>) {
+    report_in(event.domain, what, id, event);
+}
+
+/// [`report`] of a marker in `domain` instead of that of `event`.
+#[inline]
+fn report_in(domain: Text<'_>, what: MarkerKind, id: u64, event: &Event<'_>) {
     let interest = process::interest(operation(what));
     let buffers = process::buffers_for(Kind::MARKER);
-    if interest.is_gated() {
-        return report_at_gate(what, id, event);
+    if interest.is_gated() && !is_ignored_at_gate(&event.name) {
+        return report_at_gate(domain, what, id, event);
     }
     if buffers.is_none() && !interest.has_subscribers() {
         return;
     }
     if let Some(thread) = process::current().filter(|thread| !thread.state().is_in_callback()) {
-        write(thread, interest, buffers, what, id, event);
+        write(thread, interest, buffers, domain, (what, id), event);
     }
 }
 
-/// [`report`] where the marker may begin or end a recording.
+/// Whether a marker of this name neither begins nor ends a recording, as far as the beginning of the name tells.
+#[inline]
+fn is_ignored_at_gate(name: &Text<'_>) -> bool {
+    let ignores = |gate: &Gate| gate.ignores(|beginning| name.may_begin_with(beginning));
+    matches!(name, Text::None) || process::gate().is_none_or(ignores)
+}
+
+/// [`report_in`] where the marker may begin or end a recording.
 #[cold]
 #[inline(never)]
-fn report_at_gate(what: MarkerKind, id: u64, event: &Event<'_>) {
+fn report_at_gate(domain: Text<'_>, what: MarkerKind, id: u64, event: &Event<'_>) {
     let name = event.name.read();
     let gate = process::gate().filter(|_| !name.is_empty());
     let due = gate.map_or_else(Due::default, |gate| gate.pass_name(&name));
@@ -359,7 +366,7 @@ fn report_at_gate(what: MarkerKind, id: u64, event: &Event<'_>) {
     if let Some(thread) = thread
         && (!buffers.is_none() || interest.has_subscribers())
     {
-        write(thread, interest, buffers, what, id, event);
+        write(thread, interest, buffers, domain, (what, id), event);
     }
     if due != Due::default() {
         process::flush_due(due);
@@ -371,14 +378,15 @@ fn write(
     thread: Current,
     interest: Interest,
     buffers: Buffers,
-    what: MarkerKind,
-    id: u64,
+    domain: Text<'_>,
+    (what, id): (MarkerKind, u64),
     event: &Event<'_>,
 ) {
     let now = match event.time.is_some() {
         true => event.time,
         false => clock::now(),
     };
+    let is_followed = interest.has_subscribers() || ranges::are_counted();
     let marker = thread.with(|host| {
         for (name, value) in event.fields {
             let mut field = Marker::blank();
@@ -387,29 +395,47 @@ fn write(
             (field.payload_kind, field.payload) = bits(host, value);
             host.write_to(buffers, field);
         }
-        let mut marker = Marker::blank();
-        (marker.time, marker.id, marker.what) = (now, id, what);
-        (marker.name, marker.domain) = (event.name.id(host), event.domain.id(host));
-        (marker.category, marker.color) = (event.category.id(host), event.color);
-        (marker.payload_kind, marker.payload) = bits(host, &event.payload);
-        marker.thread = host.thread();
-        host.write_to(buffers, marker);
+        let (name, domain) = (event.name.id(host), domain.id(host));
+        let category = event.category.id(host);
+        let (payload_kind, payload) = bits(host, &event.payload);
+        let thread = host.thread();
+        let fill = |marker: &mut Marker| {
+            *marker = Marker::blank();
+            (marker.time, marker.id, marker.what) = (now, id, what);
+            (marker.name, marker.domain) = (name, domain);
+            (marker.category, marker.color) = (category, event.color);
+            (marker.payload_kind, marker.payload) = (payload_kind, payload);
+            marker.thread = thread;
+        };
+        host.fill(buffers, fill);
+        let copy = || {
+            let mut marker = Marker::blank();
+            fill(&mut marker);
+            marker
+        };
         if ids::are_given() {
-            ids::follow(host, &marker);
+            ids::follow(host, &copy());
         }
-        marker
+        is_followed.then(copy)
     });
-    if let Some(marker) = marker.filter(|_| ranges::are_counted()) {
-        follow_counted(thread, &marker);
+    if let Some(marker) = marker.flatten() {
+        follow(thread, interest, &marker);
     }
-    if let Some(marker) = marker.filter(|_| interest.has_subscribers()) {
-        notify(thread, interest, &marker);
+}
+
+/// Has a marker followed by those who are interested in more than its record.
+#[cold]
+#[inline(never)]
+fn follow(thread: Current, interest: Interest, marker: &Marker) {
+    if ranges::are_counted() {
+        follow_counted(thread, marker);
+    }
+    if interest.has_subscribers() {
+        notify(thread, interest, marker);
     }
 }
 
 /// Begins or ends a range that is counted, and writes the values that are complete.
-#[cold]
-#[inline(never)]
 fn follow_counted(thread: Current, marker: &Marker) {
     let Some(board) = process::board() else {
         return;
@@ -432,8 +458,6 @@ fn bits(host: &mut HostThread, value: &EventValue<'_>) -> (PayloadKind, u64) {
     }
 }
 
-#[cold]
-#[inline(never)]
 fn notify(thread: Current, interest: Interest, marker: &Marker) {
     let what = marker.what;
     let name = what.name().unwrap_or_default();

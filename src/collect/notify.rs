@@ -201,3 +201,27 @@ pub fn completed(
     let (subscribers, user_data) = (followers.subscribers, &mut followers.user_data);
     board.notify(state, subscribers, &callback, user_data, ids);
 }
+
+/// Calls back, on the calling thread, which `state` is of, those who follow the passes of a kernel that has run `passes` times.
+/// Nothing happens on a thread that is in a callback.
+pub fn replayed(
+    board: &Switchboard,
+    state: &ThreadState,
+    followers: &Followers,
+    (correlation, passes): (CorrelationId, u32),
+) {
+    let notifier = Notifier {
+        board,
+        state,
+        correlation,
+        depth: 0,
+    };
+    for done in 1..=passes {
+        let mut callback = notifier.callback(followers.operation, Phase::Instant);
+        callback.payload = Payload::Replay { done, passes };
+        callback.kernel = followers.kernel;
+        let ids = ExternalIds::OfWork(&followers.external);
+        let mut user_data = board.new_user_data();
+        board.notify(state, followers.subscribers, &callback, &mut user_data, ids);
+    }
+}

@@ -13,10 +13,13 @@
 mod beginning;
 mod thread;
 
-pub use beginning::{Attached, BeginRecording, attach, attach_with, begin, begin_for_tool};
+pub use beginning::{
+    Attached, BeginRecording, attach, attach_before_tools, attach_with, begin, begin_for_tool,
+    load_tools,
+};
 pub use thread::Borrowed;
-pub(crate) use thread::is_in_callback;
 pub use thread::{Current, current, interrupted};
+pub(crate) use thread::{is_in_callback, leave_callbacks};
 
 use crate::capture::names::Names;
 use crate::clock;
@@ -25,7 +28,7 @@ use crate::collect::scope::{Due, Gate};
 use crate::collect::session_switch;
 use crate::collect::source::{self, Source};
 use crate::collect::switchboard::{Buffers, Interest, Switchboard, Wanted};
-use crate::platform::inside::Uncancelled;
+use crate::platform::inside::{Uncancelled, defer_cancellation};
 use crate::platform::sync::QuietMutex;
 use crate::record::{Kind, Operation, Overhead, OverheadKind, ThreadId, Ticks};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -107,6 +110,20 @@ fn not_wanted(wanted: &Wanted, operation: Operation, interest: Interest) -> Inte
 #[cold]
 #[inline(never)]
 fn follow_switch(operation: Operation) -> Interest {
+    uncancelled_at_any_instruction(|| follow_session(operation))
+}
+
+/// Does `work`, which is not to be unwound where it cannot be.
+#[inline(always)]
+fn uncancelled_at_any_instruction(work: impl FnOnce() -> Interest) -> Interest {
+    let cancel_type = defer_cancellation();
+    let interest = work();
+    cancel_type.restore();
+    interest
+}
+
+#[inline(never)]
+fn follow_session(operation: Operation) -> Interest {
     // Without a recorder the process is at its beginning or end.
     if let Some(recorder) = recorder() {
         let _uncancelled = Uncancelled::begin();
@@ -119,6 +136,11 @@ fn follow_switch(operation: Operation) -> Interest {
 #[cold]
 #[inline(never)]
 fn new_process(operation: Operation) -> Interest {
+    uncancelled_at_any_instruction(|| begin_again(operation))
+}
+
+#[inline(never)]
+fn begin_again(operation: Operation) -> Interest {
     // The parent's, in a child that has inherited it.
     let Some(parent) = inherited() else {
         return Interest::NONE;
@@ -190,7 +212,7 @@ pub(crate) fn buffers_for(kind: Kind) -> Buffers {
 
 /// A number that differs between a process and its forked children; 0 in one that has not begun.
 #[inline]
-pub(crate) fn generation() -> u64 {
+pub fn generation() -> u64 {
     wanted().generation.load(Ordering::Relaxed)
 }
 
@@ -212,7 +234,7 @@ pub fn board() -> Option<&'static Arc<Switchboard>> {
 }
 
 /// Keeps the name of a thread until the thread records, unless too many threads have such names.
-pub(crate) fn give_thread_name(thread: ThreadId, name: &str) {
+pub fn give_thread_name(thread: ThreadId, name: &str) {
     const MAX_NAMES: usize = 4096;
     if let Some(process) = process() {
         let mut names = process.given_thread_names.lock();

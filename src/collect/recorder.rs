@@ -163,11 +163,12 @@ impl Recorder {
             None => Mapping::anonymous(options.layout()?)?,
         };
         let buffer = Buffer::new(mapping, options.policy);
-        let sink = CaptureSink::new(writer.clone(), options.ticks);
+        let sink = CaptureSink::new(writer.clone());
         board.names().add_writer(writer.clone());
         let collecting = CollectorOptions {
             period: options.period,
             watermark: options.watermark,
+            complete_at_ticks: true,
         };
         let collector = if options.ticks == TickSource::Virtual {
             Collector::without_thread(buffer.clone(), vec![Box::new(sink)], collecting)

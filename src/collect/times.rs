@@ -52,6 +52,11 @@ impl Times {
         self.host.to_boottime(ticks)
     }
 
+    /// CLOCK_BOOTTIME at `ticks`, by the readings so far.
+    pub fn host_by_readings(&self, ticks: Ticks) -> Nanos {
+        self.host.to_boottime(ticks)
+    }
+
     /// CLOCK_BOOTTIME when the clock of `agent` showed `time`. `None` if the time is unknown, or the agent's clock is,
     /// which it is until work of the agent has completed.
     pub fn device(&mut self, agent: AgentId, time: DeviceTime) -> Option<Nanos> {
@@ -59,7 +64,7 @@ impl Times {
     }
 
     /// The clock of `agent`, fitted to what has been read of it so far.
-    fn clock_of(&mut self, agent: AgentId) -> Option<&AgentClock> {
+    pub fn clock_of(&mut self, agent: AgentId) -> Option<&AgentClock> {
         self.read_clocks();
         let last = self
             .snapshots
@@ -96,7 +101,7 @@ impl Times {
     }
 
     /// Reads the host's clocks if the last reading is old enough.
-    fn read_clocks(&mut self) {
+    pub fn read_clocks(&mut self) {
         let (first, last) = (self.snapshots.first(), self.snapshots.last());
         let age = last.map_or(u64::MAX, |last| clock::now() - last.before);
         // More often in the beginning: two readings determine the rate.

@@ -4,7 +4,7 @@ use crate::figures::count;
 use crate::{Failure, stdout};
 use gputrail_collect::counting::Countable;
 use gputrail_collect::sampling::Possible;
-use gputrail_record::AgentAttributeKind;
+use gputrail_record::{AgentAttributeKind, printable};
 use gputrail_sources::cuda::{self, CuptiError};
 use gputrail_sources::links;
 use gputrail_sources::opencl::{self, Found};
@@ -28,7 +28,7 @@ pub fn run() -> Result<u8, Failure> {
 
 fn opencl_agents() -> String {
     match opencl::enumerate() {
-        Err(error) => format!("  no devices: {error}\n"),
+        Err(error) => format!("  no devices: {}\n", printable(&error.to_string())),
         Ok(found) if found.is_empty() => {
             "  no devices: the OpenCL library knows no driver (clinfo tells more)\n".to_owned()
         }
@@ -42,7 +42,7 @@ fn opencl_agents() -> String {
 
 fn cuda_agents() -> String {
     match cuda::enumerate() {
-        Err(error) => format!("  no devices: {error}\n"),
+        Err(error) => format!("  no devices: {}\n", printable(&error.to_string())),
         Ok(devices) if devices.is_empty() => "  no devices: the driver knows none\n".to_owned(),
         Ok(devices) => {
             let cupti = cuda::locate();
@@ -209,8 +209,12 @@ fn counters(countable: Option<Countable>) -> String {
 
 fn table(number: usize, name: &str, attributes: &[(&str, String)]) -> String {
     let known = attributes.iter().filter(|(_, value)| !value.is_empty());
-    let lines = known.map(|(name, value)| format!("     {name:NAMES$}{value}\n"));
-    format!("  {number}  {name}\n{}", lines.collect::<String>())
+    let lines = known.map(|(name, value)| format!("     {name:NAMES$}{}\n", printable(value)));
+    format!(
+        "  {number}  {}\n{}",
+        printable(name),
+        lines.collect::<String>()
+    )
 }
 
 fn bytes(bytes: u64) -> String {

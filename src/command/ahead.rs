@@ -89,7 +89,7 @@ impl Ahead {
         finished: &Finished,
     ) -> Option<(PathBuf, Parts)> {
         let whole = match &finished.processes[..] {
-            [only] => {
+            [only] if finished.refused.is_empty() => {
                 only.capture_error.is_none() && only.lost.is_none() && only.end != End::Running
             }
             _ => false,

@@ -5,6 +5,7 @@ use crate::figures::{bytes, count};
 use crate::input::{Input, unpacked};
 use crate::{Failure, stdout};
 use anyhow::{Context, anyhow};
+use gputrail_record::printable;
 use gputrail_convert::import::{OpenError, Source};
 use gputrail_trace::perfetto::reader;
 use std::fmt::Write;
@@ -14,7 +15,8 @@ const FINDINGS: u8 = 1;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Check) -> Result<u8, Failure> {
-    let path = arguments.trace.display();
+    let path = arguments.trace.display().to_string();
+    let path = printable(&path);
     let input = match Input::open(&arguments.trace) {
         // A file of no known format may be a trace whose beginning is damaged.
         Err(error) if error.is::<OpenError>() => Input::Trace(
@@ -47,11 +49,15 @@ pub fn run(arguments: &Check) -> Result<u8, Failure> {
         let rest = count(findings.unlisted(), "further finding");
         let _ = writeln!(text, "{path}: {rest}, not listed");
     }
+    for what in &outcome.unchecked {
+        let _ = writeln!(text, "{path}: not checked: {what}");
+    }
     let _ = writeln!(
         text,
         "{path}: {} in {} ({}, {})",
         match findings.count() {
-            0 => "nothing wrong".to_owned(),
+            0 if outcome.unchecked.is_empty() => "nothing wrong".to_owned(),
+            0 => "nothing wrong in what was checked".to_owned(),
             number => count(number, "finding"),
         },
         count(outcome.packets, "packet"),

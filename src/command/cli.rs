@@ -50,8 +50,9 @@ kills it.
 Exit codes: that of the program, 128+n when signal n ended it; 125 when gputrail itself fails, 126 when
 the program cannot be executed, 127 when it is not found.
 
-If gputrail itself is killed, the program goes on, and what was recorded until then stays in a hidden folder beside the
-trace. The next `gputrail record` to the same folder names the command that makes a trace of it.
+If gputrail itself is killed, the program goes on, and what gputrail had written stays in a hidden folder beside the trace: all
+that was recorded up to about a second before, and of a flight recorder the dumps. The next `gputrail record` to the same folder
+names the command that makes a trace of it, and the trace says from when on records may be missing.
 
 The program's own marks by NVTX, ROCTx and CLPerfMarker are recorded: docs/markers.md.
 
@@ -105,6 +106,7 @@ Examples:
 const VIEW_NOTES: &str = "\
 Serves the trace on 127.0.0.1:9001, to this machine and to Perfetto's UI only, opens the browser ($BROWSER or
 xdg-open; the link is printed in any case), and ends when the UI has loaded the trace, or with Ctrl-C.
+The link has a secret: other users of this machine cannot fetch the trace without it.
 The trace does not leave the machine: the UI reads it in the browser.";
 
 const INFO_EXAMPLES: &str = "\
@@ -168,12 +170,13 @@ pub const LIBRARY_EXAMPLES: &str = "\
 Examples:
   eval \"$(gputrail library /tmp/libgputrail.so)\" && ./program && gputrail convert gputrail-*.gputrail -o run.pftrace
   gputrail library ./libgputrail.so --capture '/results/%h-%p.gputrail'
-  gputrail library ./libgputrail.so --header ./gputrail.h     for tools in C, see docs/guide.md
+  gputrail library ./gputrail     for tools in C and C++, see docs/guide.md
 
 The library alone records, without a parent: the variables that are printed are all that a container or
 a job launcher has to pass on. Unlike under `gputrail record`, what a killed program had not yet
-written is lost. Tools that request source lines of sampled code get them from libgputrail-symbols.so.0, which is
-written into the same folder.
+written is lost, about its last second, and the trace says so. Tools that request source lines of sampled code get them
+from libgputrail-symbols.so.0, which is written into the same folder. That folder is one in which nobody else can replace
+files, as your own or /tmp; the libraries of markers go into gputrail-markers beside the library, to which only you can write.
 
 The variables that are printed. Where one is set already, what it names is kept:
   GPUTRAIL_CAPTURE         name of the capture: %p process id, %h host, %q{VAR} environment variable, %% a percent sign
@@ -183,6 +186,8 @@ The variables that are printed. Where one is set already, what it names is kept:
   NVTX_INJECTION64_PATH    the library that NVTX loads; the one that it named before is in GPUTRAIL_NVTX_INJECTION, and gets
                            all calls, too
   LD_LIBRARY_PATH          ends with the folder in which the library has the names of those of ROCTx and CLPerfMarker
+
+A program that has more rights than its user (set-user-ID, file capabilities) follows none of them.
 
 Variables that may be set besides:
   GPUTRAIL_BUFFERS, GPUTRAIL_BUFFER_SIZE    memory for records, and of a piece of it (65536, 64K, 16M, 1G)
@@ -954,7 +959,8 @@ pub struct RunDemo {
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = LIBRARY_EXAMPLES)]
 pub struct Library {
-    /// The file to write; an older file is replaced
+    /// The file to write; an older file is replaced. A folder, or a name without .so, gets what tools are built from: headers,
+    /// libgputrail.so, and files for pkg-config and CMake
     #[arg(value_name = "PATH")]
     pub path: PathBuf,
 
@@ -962,7 +968,7 @@ pub struct Library {
     #[arg(long, value_name = "OUT", default_value = "gputrail-%p.gputrail")]
     pub capture: OsString,
 
-    /// Write the C header of this version, too, and beside it gputrail.hpp, for ranges in C++
+    /// Write the C header of this version, too, and beside it gputrail.hpp, for C++
     #[arg(long, value_name = "HEADER")]
     pub header: Option<PathBuf>,
 }

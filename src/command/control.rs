@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use gputrail_collect::session::{
     Action, Controls, ProcessStatus, SESSION_VARIABLE, Status, peer_user,
 };
-use gputrail_record::Nanos;
+use gputrail_record::{Nanos, printable};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use serde_json::{Value, json};
@@ -32,9 +32,11 @@ const GREETING: &str = "gputrail 1 ";
 /// Maximum length of a request.
 const MAX_REQUEST: usize = 64;
 /// Maximum number of bytes of an answer.
-const MAX_ANSWER: u64 = 16 << 20;
+const MAX_ANSWER: usize = 16 << 20;
 /// How long a request may take to arrive, and how long the client waits for the next bytes.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the making of a trace may take before the client gives up.
+const LONGEST_FLUSH: Duration = Duration::from_secs(60 * 60);
 /// The time between two empty lines.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 /// Maximum number of clients at a time.
@@ -307,16 +309,13 @@ fn state(is_on: bool) -> &'static str {
 /// Sends a request to the recording that `arguments` name, and prints the answer.
 pub fn run(verb: Verb, arguments: &Control) -> Result<u8, Failure> {
     let answer = request(verb, arguments.pid)?;
-    let text = match arguments.format {
-        AnswerFormat::Json => format!(
-            "{}\n",
-            serde_json::to_string_pretty(&answer).map_err(anyhow::Error::new)?
-        ),
-        // Root may ask after another user's recording, whose texts may hold anything.
-        AnswerFormat::Text => in_words(verb, &answer)
-            .replace(|letter: char| letter.is_control() && letter != '\n', "?"),
-    };
-    stdout::print(&text)?;
+    match arguments.format {
+        AnswerFormat::Json => {
+            let text = serde_json::to_string_pretty(&answer).map_err(anyhow::Error::new)?;
+            stdout::print_json(&(text + "\n"))?;
+        }
+        AnswerFormat::Text => stdout::print(&in_words(verb, &answer))?,
+    }
     Ok(0)
 }
 
@@ -341,8 +340,12 @@ fn request(verb: Verb, pid: u32) -> Result<Value> {
 fn converse(mut connection: &UnixStream, verb: Verb) -> Result<Value> {
     let request = format!("{GREETING}{}\n", verb.name());
     let written = connection.write_all(request.as_bytes());
+    let longest = match verb {
+        Verb::Flush => LONGEST_FLUSH,
+        _ => PATIENCE,
+    };
     let mut text = Vec::new();
-    let read = connection.take(MAX_ANSWER).read_to_end(&mut text);
+    let read = read_answer(connection, longest, &mut text);
     // A client that is refused has its answer, whether or not its request was read.
     serde_json::from_slice(&text).map_err(|malformed| match (read, written) {
         (Err(error), _) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
@@ -351,6 +354,43 @@ fn converse(mut connection: &UnixStream, verb: Verb) -> Result<Value> {
         (Err(error), _) | (_, Err(error)) => anyhow!(error).context(NO_ANSWER),
         _ => anyhow!(malformed).context(NO_ANSWER),
     })
+}
+
+/// Reads an answer, which has to come within the time `longest`, however it is divided, with less than [`PATIENCE`] between
+/// two parts.
+fn read_answer(
+    mut connection: &UnixStream,
+    longest: Duration,
+    text: &mut Vec<u8>,
+) -> std::io::Result<()> {
+    let deadline = Instant::now() + longest;
+    let mut part = vec![0; 1 << 16];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let text = format!("it was not complete after {} s", longest.as_secs());
+            return Err(std::io::Error::other(text));
+        }
+        connection.set_read_timeout(Some(left.min(PATIENCE)))?;
+        let part = match connection.read(&mut part) {
+            Ok(0) => return Ok(()),
+            Ok(count) => &part[..count],
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        // Empty lines say that there is more to come.
+        let begin = match text.is_empty() {
+            true => part.iter().take_while(|byte| **byte == b'\n').count(),
+            false => 0,
+        };
+        text.extend_from_slice(&part[begin..]);
+        if text.len() > MAX_ANSWER {
+            return Err(std::io::Error::other(format!(
+                "it is longer than {}",
+                bytes(MAX_ANSWER as u64)
+            )));
+        }
+    }
 }
 
 const NO_ANSWER: &str = "the running gputrail gave no answer";
@@ -470,7 +510,8 @@ fn listens_at(pid: u32) -> Option<PathBuf> {
 
 /// The answer to `verb` for people.
 fn in_words(verb: Verb, answer: &Value) -> String {
-    let text = |name: &str| answer[name].as_str().unwrap_or_default();
+    // Root may ask after another user's recording, whose texts may hold anything.
+    let text = |name: &str| printable(answer[name].as_str().unwrap_or_default());
     let number = |name: &str| answer[name].as_u64().unwrap_or_default();
     let (now, found) = (text("state"), text("found"));
     match verb {
@@ -479,7 +520,8 @@ fn in_words(verb: Verb, answer: &Value) -> String {
         Verb::Dump => format!("dump {} is being written\n", number("dumps")),
         Verb::Flush => match answer["trace"].as_str() {
             Some(trace) => format!(
-                "trace: {trace} ({} so far)\n",
+                "trace: {} ({} so far)\n",
+                printable(trace),
                 count(number("records"), "record")
             ),
             None if answer["dumps"].is_u64() => {
@@ -492,12 +534,14 @@ fn in_words(verb: Verb, answer: &Value) -> String {
 }
 
 fn status_in_words(answer: &Value) -> String {
-    let text = |name: &str| answer[name].as_str().unwrap_or_default();
+    let text = |name: &str| printable(answer[name].as_str().unwrap_or_default());
     let number = |value: &Value, name: &str| value[name].as_u64().unwrap_or_default();
-    let since =
-        UNIX_EPOCH + Duration::from_secs_f64(answer["since"].as_f64().unwrap_or(0.0).max(0.0));
-    let span = SystemTime::now().duration_since(since).unwrap_or_default();
-    let span = time(Nanos(span.as_nanos() as u64));
+    let since = answer["since"].as_f64().unwrap_or(0.0);
+    let since = Duration::try_from_secs_f64(since).ok();
+    let since = since.and_then(|since| UNIX_EPOCH.checked_add(since));
+    let span = since.and_then(|since| SystemTime::now().duration_since(since).ok());
+    let span = span.and_then(|span| u64::try_from(span.as_nanos()).ok());
+    let span = span.map_or_else(|| "an unknown time".to_owned(), |span| time(Nanos(span)));
     let amounts = |value: &Value| {
         let lost = match number(value, "lost") {
             0 => "no record was dropped".into(),
@@ -535,7 +579,7 @@ fn status_in_words(answer: &Value) -> String {
                 _ => "",
             },
             amounts(process),
-            error.map_or_else(String::new, |error| format!("; {error}")),
+            error.map_or_else(String::new, |error| format!("; {}", printable(error))),
         ));
     }
     let ended = number(answer, "ended_processes");
@@ -587,6 +631,43 @@ mod tests {
                 answer.join().unwrap().unwrap()
             });
             assert_eq!(answer["error"], "16 commands are being served; try again");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_drips_or_does_not_end_is_given_up() {
+        let (server, client) = UnixStream::pair().unwrap();
+        let read = std::thread::scope(|scope| {
+            let longest = Duration::from_millis(50);
+            let reading = scope.spawn(move || read_answer(&client, longest, &mut Vec::new()));
+            while !reading.is_finished() {
+                // The client may have gone.
+                let _ = (&server).write_all(b" ");
+            }
+            reading.join().unwrap()
+        });
+        let kind = read.unwrap_err().kind();
+        assert!(
+            matches!(kind, ErrorKind::WouldBlock | ErrorKind::Other),
+            "{kind}"
+        );
+    }
+
+    #[test]
+    fn absurd_answers_are_printed_without_a_panic() {
+        for since in [
+            json!(1e300),
+            json!(-1e300),
+            json!(1e18),
+            json!("x"),
+            Value::Null,
+        ] {
+            let answer = json!({ "since": since, "program": "\u{1b}[31mred\nforged" });
+            let text = in_words(Verb::Status, &answer);
+            assert!(
+                text.starts_with("\\u{1b}[31mred\\nforged, process 0"),
+                "{text}"
+            );
         }
     }
 

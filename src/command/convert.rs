@@ -8,14 +8,14 @@ use crate::signals::Signals;
 use crate::summary::tables_of as summary_tables;
 use crate::summary_text::Known;
 use crate::trace::Order;
-use crate::{Failure, contents, private_dir, say, stdout, summary_text, tables};
+use crate::{Failure, contents, links, private_dir, say, say_lines, stdout, summary_text, tables};
 use anyhow::{Context, anyhow, bail};
 use gputrail_analysis::summary::Summary;
 use gputrail_capture::Reader;
 use gputrail_convert::{
     Conversion, Outcome, OutputFormat, Part, Selection, TimeBound, deliver_tables,
 };
-use gputrail_record::Nanos;
+use gputrail_record::{Nanos, NoteKind, printable};
 use gputrail_convert::import::{
     Aligned, Format, Inputs, LocalFile, Recording, Report, Source, Unrepresented,
 };
@@ -67,12 +67,24 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
         _ => to_file(&conversion, &arguments, format)?,
     };
     if !arguments.quiet {
-        say!("{}", summary(&outcome.report));
+        say_lines(&summary(&outcome.report));
         say_left_out(&outcome);
-        say!("{}", path.trim_end());
+        say_lines(path.trim_end());
     }
     warn(&outcome);
     Ok(problems(&outcome.report))
+}
+
+/// Refuses to make an output of damaged inputs of which nothing could be read.
+fn refuse_without_events(outcome: &Outcome) -> anyhow::Result<()> {
+    let report = &outcome.report;
+    let read = report.counts.events() + outcome.selected + outcome.not_selected;
+    match report.findings.first() {
+        Some(finding) if read == 0 => {
+            bail!("{finding}; nothing else could be read, so there is no output")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses to compress the packets of an output that has none.
@@ -149,6 +161,7 @@ fn to_file(
     let outcome = conversion
         .write_to(out, format)
         .context("the output could not be made")?;
+    refuse_without_events(&outcome)?;
     let length = std::fs::metadata(&file).map_or(0, |data| data.len());
     let path = output
         .deliver(&file, &path)
@@ -158,7 +171,7 @@ fn to_file(
         path.display(),
         bytes(length)
     );
-    Ok((outcome, text))
+    Ok((outcome, printable(&text).into_owned()))
 }
 
 /// Makes one file of limited size, the beginning of the output; the result says which.
@@ -168,7 +181,8 @@ fn to_limited_file(
     format: OutputFormat,
     limit: u64,
 ) -> anyhow::Result<(Outcome, String)> {
-    let (output, path) = file_output(arguments, format)?;
+    let output = file_output(arguments, format)?;
+    let path = output.path(std::process::id())?;
     refuse_inputs(std::slice::from_ref(&path), files_of(conversion.inputs()))?;
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
@@ -178,6 +192,7 @@ fn to_limited_file(
         .write_beginning(&workshop.path().join("trace"), format, limit)
         .context("the output could not be made")?;
     drop(progress);
+    refuse_without_events(&part.outcome)?;
     let mut text = too_large(std::slice::from_ref(&part), limit);
     if let Some(end) = part.window.to {
         text += &format!(
@@ -198,7 +213,8 @@ fn to_parts(
     format: OutputFormat,
     limit: u64,
 ) -> anyhow::Result<(Outcome, String)> {
-    let (output, path) = file_output(arguments, format)?;
+    let output = file_output(arguments, format)?;
+    let path = output.path_of_parts(std::process::id())?;
     let signals = Signals::take().context("cannot take signals")?;
     let workshop = output.workshop()?;
     output.ends_at_once(signals, workshop.path());
@@ -207,6 +223,7 @@ fn to_parts(
         .write_parts(workshop.path(), format, limit)
         .context("the output could not be made")?;
     drop(progress);
+    refuse_without_events(&parts.whole)?;
     let digits = parts.list.len().to_string().len();
     let places = (1..=parts.list.len()).map(|number| numbered(&path, number, digits));
     let places: Vec<_> = places.collect();
@@ -225,14 +242,13 @@ pub fn files_of(inputs: &Inputs) -> impl Iterator<Item = &Path> {
     sources.map(Source::name)
 }
 
-/// The output of files, and its name. Files of limited size are made beside it.
-fn file_output(arguments: &Convert, format: OutputFormat) -> anyhow::Result<(Output, PathBuf)> {
+/// The output of files of limited size, which are made beside it.
+fn file_output(arguments: &Convert, format: OutputFormat) -> anyhow::Result<Output> {
     let output = output(arguments, &arguments.inputs[0], extension(format))?;
     if !output.is_file() {
         bail!("--max-size and --split write files, and the output is a device or a pipe");
     }
-    let path = output.path(std::process::id())?;
-    Ok((output, path))
+    Ok(output)
 }
 
 /// A warning about parts that are larger than `limit`.
@@ -257,11 +273,8 @@ fn deliver_part(output: &Output, part: &Part, place: &Path) -> anyhow::Result<St
     let place = output
         .deliver(&part.file, place)
         .with_context(|| format!("cannot write {}", place.display()))?;
-    Ok(format!(
-        "trace: {} ({})\n",
-        place.display(),
-        bytes(part.bytes)
-    ))
+    let line = format!("trace: {} ({})", place.display(), bytes(part.bytes));
+    Ok(format!("{}\n", printable(&line)))
 }
 
 /// The name of a part: `run-2.pftrace`.
@@ -301,7 +314,8 @@ fn to_folder(
     format: OutputFormat,
 ) -> anyhow::Result<(Outcome, String)> {
     let path = match &arguments.output {
-        Some(name) => PathBuf::from(name),
+        Some(name) => links::followed(Path::new(name))
+            .with_context(|| format!("output {}", name.display()))?,
         None => free_name(&crate::output::beside(
             &arguments.inputs[0],
             extension(format),
@@ -341,6 +355,7 @@ fn to_folder(
             .context("the output could not be made")?,
     };
     drop(progress);
+    refuse_without_events(&outcome)?;
     if format == OutputFormat::Csv && path.is_dir() {
         let made = std::fs::read_dir(&made)?.flatten();
         let places: Vec<PathBuf> = made.map(|file| path.join(file.file_name())).collect();
@@ -352,7 +367,8 @@ fn to_folder(
     }
     drop(ends_at_once);
     deliver_tables(&made, &path).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok((outcome, format!("tables: {}", path.display())))
+    let text = format!("tables: {}", path.display());
+    Ok((outcome, printable(&text).into_owned()))
 }
 
 /// The format of the output: what `--format` says, or else the output's name.
@@ -414,7 +430,8 @@ fn selection(given: &cli::Selection) -> Selection {
 pub fn summary(report: &Report) -> String {
     let mut text = String::new();
     for (file, format, length) in report.files.iter().take(MAX_LINES) {
-        text += &format!("{}: {format}, {}\n", file.display(), bytes(*length));
+        let line = format!("{}: {format}, {}", file.display(), bytes(*length));
+        text += &format!("{}\n", printable(&line));
     }
     if report.files.len() > MAX_LINES {
         let more = report.files.len() - MAX_LINES;
@@ -468,7 +485,8 @@ pub fn remarks(report: &Report) -> String {
     text += &list("", &report.remarks);
     text += &list("not in the output: ", &report.unrepresented);
     for (path, found) in report.unread.iter().take(MAX_LINES) {
-        text += &format!("not read: {} ({found})\n", path.display());
+        let line = format!("not read: {} ({found})", path.display());
+        text += &format!("{}\n", printable(&line));
     }
     let unread = report.unread.len() as u64 + report.further_unread;
     if unread > MAX_LINES as u64 {
@@ -537,7 +555,9 @@ fn convert_captures(arguments: &Convert, captures: &[PathBuf]) -> Result<u8, Fai
     let mut incomplete = false;
     for capture in captures {
         let reader = Reader::open(capture).map_err(|error| anyhow!(error))?;
-        if !reader.ended() {
+        let mut notes = reader.metadata().notes.iter();
+        incomplete |= notes.any(|note| note.what == NoteKind::ENDED_EARLY);
+        if !reader.ended() && !reader.is_open() {
             incomplete = true;
             say!(
                 "{}: cut: its process did not end the recording itself",
@@ -559,6 +579,7 @@ fn convert_captures(arguments: &Convert, captures: &[PathBuf]) -> Result<u8, Fai
         workshop: workshop.path(),
         contents: arguments.contents,
         captures_may_go: false,
+        is_growing: false,
     }
     .make()
     .context("the trace could not be made")?;

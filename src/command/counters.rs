@@ -4,7 +4,7 @@ mod chips;
 
 use crate::cli::{CountersMode, Counting, Replay};
 use crate::figures::count;
-use crate::tables::{self, Cell, Column, Format, Table};
+use crate::tables::{Cell, Column, Format, Table};
 use crate::{Failure, say, stdout};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
@@ -112,7 +112,10 @@ pub fn run(arguments: &Counters) -> Result<u8, Failure> {
         &arguments.question;
     if let Some(chip) = &of.chip {
         let text = match &arguments.question {
-            Question::List { format, .. } => chips::list(chip, *format),
+            Question::List { format, .. } => {
+                stdout::print_tables(&[chips::list(chip)?], *format)?;
+                return Ok(0);
+            }
             Question::Info { name, .. } => chips::info(chip, name),
             Question::Check { names, .. } => chips::check(chip, names),
         };
@@ -125,17 +128,18 @@ pub fn run(arguments: &Counters) -> Result<u8, Failure> {
         .iter()
         .for_each(|refused| say!("{refused}"));
     let text = match &arguments.question {
-        Question::List { of, format } => match &of.architecture {
-            Some(name) => tables::write(&[counters_of(find(&catalogue, name)?)], *format),
-            None if of.agent.is_some() => {
-                of.agent
-                    .iter()
-                    .flat_map(|agent| notes_of_agent(agent))
-                    .for_each(|note| say!("{note}"));
-                tables::write(&[counters_of(of.architecture(&catalogue)?)], *format)
+        Question::List { of, format } => {
+            for note in of.agent.iter().flat_map(|agent| notes_of_agent(agent)) {
+                say!("{note}");
             }
-            None => tables::write(&[architectures(&catalogue)], *format),
-        },
+            let table = match &of.architecture {
+                Some(name) => counters_of(find(&catalogue, name)?),
+                None if of.agent.is_some() => counters_of(of.architecture(&catalogue)?),
+                None => architectures(&catalogue),
+            };
+            stdout::print_tables(&[table], *format)?;
+            return Ok(u8::from(!catalogue.refused.is_empty()));
+        }
         Question::Info { of, name } => {
             let architecture = of.architecture(&catalogue)?;
             info(architecture, counter(architecture, name)?)

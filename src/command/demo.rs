@@ -11,7 +11,7 @@ use crate::ranks::Job;
 use crate::signals::Signals;
 use crate::summary_text::Known;
 use crate::trace::{self, Order};
-use crate::{Failure, private_dir, record, say, summary_text};
+use crate::{Failure, links, private_dir, record, say, summary_text};
 use anyhow::{Context, anyhow};
 use clap::Parser;
 use gputrail_capture::Writer;
@@ -57,6 +57,7 @@ pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
         workshop: workshop.path(),
         contents: arguments.contents,
         captures_may_go: !arguments.capture,
+        is_growing: false,
     }
     .make()
     .context("the trace could not be made")?;
@@ -89,6 +90,7 @@ fn write_ranks(arguments: &Demo, ranks: u64) -> Result<u8, Failure> {
         path if path.extension() == Some("pftrace".as_ref()) => Path::new("job"),
         path => path,
     };
+    let path = &links::followed(path).with_context(|| format!("output {}", path.display()))?;
     if path.is_dir() {
         let is_profile = |name: &str| name.starts_with("rank") && name.ends_with(".json.gz");
         let names: Vec<String> = (0..ranks).map(|rank| job.file_name(rank)).collect();

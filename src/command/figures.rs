@@ -1,8 +1,9 @@
 //! Formatting of numbers for people.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use gputrail_record::Nanos;
+use gputrail_record::{Nanos, printable};
 pub use gputrail_record::{count, grouped};
 
 /// The time with three digits and a unit.
@@ -48,10 +49,11 @@ pub fn shortened(name: &str, most: usize) -> String {
     )
 }
 
-/// The names, each shortened to at most `most` characters. Names that differ stay different: those that would look the same
+/// The names as [`printable`] texts, each shortened to at most `most` characters. Names that differ stay different: those that would look the same
 /// show the part by which they differ, and a number if that does not suffice.
 pub fn shortened_apart<'n>(names: impl IntoIterator<Item = &'n str>, most: usize) -> Vec<String> {
-    let names: Vec<&str> = names.into_iter().collect();
+    let names: Vec<Cow<'_, str>> = names.into_iter().map(printable).collect();
+    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
     let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for name in names.iter().copied().collect::<BTreeSet<_>>() {
         alike.entry(shortened(name, most)).or_default().push(name);

@@ -155,6 +155,7 @@ impl Traces<'_> {
             workshop: self.workshop,
             contents: self.contents,
             captures_may_go: true,
+            is_growing: false,
         };
         order.make_from(dump.since)
     }

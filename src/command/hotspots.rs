@@ -33,15 +33,15 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         say!("{entries} left out to bound memory");
     }
     let wanted = wanted(&report, arguments)?;
-    let text = match arguments.format {
-        HotspotsFormat::Json => json::write(&report, &wanted),
+    match arguments.format {
+        HotspotsFormat::Json => stdout::print_json(&json::write(&report, &wanted))?,
         _ => {
             let colours = std::io::stdout().is_terminal()
                 && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
-            table::write(&report, &wanted, arguments.kernel.is_some(), colours)
+            let text = table::write(&report, &wanted, arguments.kernel.is_some(), colours);
+            stdout::print_painted(&text)?;
         }
-    };
-    stdout::print(&text)?;
+    }
     Ok(0)
 }
 
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 fn no_samples(report: &Report) -> String {
     let notes = report.missing.iter();
     notes.fold(NO_SAMPLES.to_owned(), |text, note| {
-        format!("{text}\n  records missing: {note}")
+        format!("{text}; records missing: {note}")
     })
 }
 

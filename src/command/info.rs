@@ -9,9 +9,9 @@ use crate::{Failure, contents, stdout};
 use anyhow::{Context, anyhow};
 use gputrail_analysis::summary::Summary;
 use gputrail_capture::{Metadata, Reader};
-use gputrail_record::{AgentId, Link, Nanos, NoteKind};
+use gputrail_record::{AgentId, Link, Nanos, NoteKind, printable};
 use gputrail_trace::capture::Captures;
-use gputrail_trace::model::Producer;
+use gputrail_trace::model::{Producer, Work};
 use gputrail_trace::perfetto::reader;
 use std::fmt::{Display, Write};
 use std::path::Path;
@@ -62,13 +62,14 @@ impl Lines {
     /// Lines that begin with the path of a file.
     pub fn title(path: &Path, what: &str) -> Lines {
         Lines {
-            text: format!("{}: {what}\n", path.display()),
+            text: format!("{}\n", printable(&format!("{}: {what}", path.display()))),
         }
     }
 
     /// Writes a line.
     pub fn line(&mut self, name: &str, text: impl Display) {
-        let _ = writeln!(self.text, "  {name:NAMES$}{text}");
+        let text = text.to_string();
+        let _ = writeln!(self.text, "  {name:NAMES$}{}", printable(&text));
     }
 
     /// Writes how many instructions were executed, if they were counted.
@@ -77,6 +78,17 @@ impl Lines {
             let number = count(instructions, "instruction");
             self.line("executed", format!("{number} of waves, counted exactly"));
         }
+    }
+
+    /// Writes of how much work the times are not known, and why.
+    fn without_times(&mut self, untimed: u64, unrecorded: u64) {
+        let reasons = [
+            (untimed, "the runtime gave none"),
+            (unrecorded, Work::UNRECORDED),
+        ];
+        let some = reasons.iter().filter(|(number, _)| *number > 0);
+        let lines = some.map(|(number, why)| format!("{}: {why}", count(*number, "operation")));
+        self.list("without times", lines);
     }
 
     /// Writes a list; the name is before its first line only.
@@ -227,9 +239,7 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
         (info.unfinished, "operation"),
     ];
     lines.line("unfinished", listed(&unfinished));
-    if info.untimed > 0 {
-        lines.line("without times", count(info.untimed, "operation"));
-    }
+    lines.without_times(info.untimed, info.unrecorded);
     let notes = info.notes.iter().map(|(note, number)| match number {
         1 => note.clone(),
         number => format!("{} x {note}", grouped(*number)),
@@ -242,7 +252,6 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
     }
     let complete = findings.count() == 0 && info.lost == 0 && info.missing.is_empty();
     let end = End {
-        is_stated: true,
         early: &info.ended_early,
         causes: &info.ends,
         in_progress: &unfinished,
@@ -348,9 +357,7 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), 
         (report.unfinished, "operation"),
     ];
     lines.line("unfinished", listed(&unfinished));
-    if report.untimed > 0 {
-        lines.line("without times", count(report.untimed, "operation"));
-    }
+    lines.without_times(report.untimed, report.unrecorded);
     let notes = metadata.notes.iter();
     let notes = notes.filter(|note| note.what != NoteKind::MISSING);
     let notes = notes.map(|note| {
@@ -372,14 +379,12 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), 
     let early: Vec<_> = early
         .map(|note| (end, metadata.string(note.text).to_owned()))
         .collect();
-    let ends = [NoteKind::DIED, NoteKind::EXITED, NoteKind::REPLACED];
     let causes = metadata.notes.iter();
-    let causes = causes.filter(|note| ends.contains(&note.what));
+    let causes = causes.filter(|note| NoteKind::PROCESS_ENDS.contains(&note.what));
     let causes: Vec<_> = causes
         .map(|note| metadata.string(note.text).to_owned())
         .collect();
     let end = End {
-        is_stated: reader.ended(),
         early: &early,
         causes: &causes,
         in_progress: &unfinished,
@@ -410,8 +415,6 @@ fn listed(counts: &[(u64, &str)]) -> String {
 
 /// The end of the recordings in a file.
 struct End<'a> {
-    /// Whether the file states that it ends there.
-    is_stated: bool,
     /// When recordings ended before their processes, and why.
     early: &'a [(Nanos, String)],
     /// How processes ended that did not end their recordings themselves.
@@ -437,12 +440,7 @@ fn verdict(complete: bool, end: &End<'_>) -> String {
             let list = listed(end.in_progress);
             format!("up to the end of the process, {cause}{others}; {list} {verb} in progress")
         }
-        (true, [], []) if end.is_stated => {
-            "nothing is missing, as far as the file shows".to_owned()
-        }
-        (true, [], []) => {
-            "everything that the process wrote; it did not end the recording itself".to_owned()
-        }
+        (true, [], []) => "nothing is missing, as far as the file shows".to_owned(),
     }
 }
 
@@ -474,7 +472,6 @@ mod tests {
     fn a_file_of_a_killed_program_says_what_was_in_progress() {
         let killed = ["killed by signal 9 (SIGKILL)".to_owned()];
         let end = |in_progress| End {
-            is_stated: true,
             early: &[],
             causes: &killed,
             in_progress,

@@ -11,14 +11,17 @@ mod control;
 mod convert;
 mod counters;
 mod demo;
+mod development;
 mod figures;
 mod flight;
 mod hotspots;
 mod info;
 mod input;
 mod library;
+mod links;
 mod merge;
 mod output;
+mod peer;
 mod private_dir;
 mod program;
 mod progress;
@@ -38,7 +41,9 @@ mod watch;
 
 use clap::Parser;
 use cli::Command;
+use gputrail_record::printable_lines;
 pub use library::{Carried, CarriedLibrary};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Exit code of a failure of gputrail itself.
@@ -46,10 +51,10 @@ const FAILED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-/// Prints a message to standard error, each line after `gputrail: `.
+/// Prints a message of one line to standard error, after `gputrail: `.
 macro_rules! say {
     ($($text:tt)*) => {
-        $crate::to_standard_error(&format!($($text)*))
+        $crate::say_lines(&::gputrail_record::printable(&format!($($text)*)))
     };
 }
 use say;
@@ -95,10 +100,15 @@ pub fn run(carried: Carried) -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
+            if error.use_stderr() {
+                // It quotes the arguments.
+                let text = error.render().to_string();
+                let _ = io::stderr().write_all(printable_lines(&text).as_bytes());
+                return FAILED.into();
+            }
             // Help and version were requested, so they go to standard output.
-            let code = if error.use_stderr() { FAILED } else { 0 };
             let _ = error.print();
-            return code.into();
+            return 0.into();
         }
     };
     let result = match cli.command {
@@ -152,15 +162,15 @@ fn in_words(error: &anyhow::Error) -> String {
     text
 }
 
-/// See [`say!`].
-fn to_standard_error(text: &str) {
-    use std::io::Write;
-    let lines: String = text
+/// Prints a message of several lines to standard error, each after `gputrail: `. Its parts that come from outside are
+/// [`printable`](gputrail_record::printable) texts: ends of lines in them would begin lines that look like ours.
+fn say_lines(text: &str) {
+    let lines: String = printable_lines(text)
         .lines()
         .map(|line| format!("gputrail: {line}\n"))
         .collect();
     // If standard error is closed, there is no place for the message.
-    let _ = std::io::stderr().write_all(lines.as_bytes());
+    let _ = io::stderr().write_all(lines.as_bytes());
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! or from a directory where they are written for one recording.
 
 use crate::cache::{self, Cached};
+use crate::development;
+use crate::links;
 use crate::private_dir::{self, Lock};
 use anyhow::{Context, Result, bail};
 use gputrail_sources::{markers, opencl};
@@ -22,7 +24,7 @@ const SYMBOLS_FILE_NAME: &str = "libgputrail-symbols.so.0";
 /// Begins the names of the private directories.
 const PREFIX: &str = "gputrail-";
 /// Name of the header of the C API of the injected library.
-const HEADER_NAME: &str = "gputrail.h";
+pub const HEADER_NAME: &str = "gputrail.h";
 /// Maximum length of a parent directory's name: a socket's path has 107 bytes, and our part of it takes up to 48.
 const LONGEST_PARENT: usize = 107 - 48;
 
@@ -71,12 +73,12 @@ pub fn unpack(carried: Carried) -> Result<Unpacked> {
                     _cached: cached,
                 });
             }
-            Err(reason) => refusals.push(format!("\n  {}: {reason:#}", parent.display())),
+            Err(reason) => refusals.push(format!("{}: {reason:#}", parent.display())),
         }
     }
     bail!(
-        "no directory can hold the library that programs load (set TMPDIR to one that can):{}",
-        refusals.concat()
+        "no directory can hold the library that programs load (set TMPDIR to one that can): {}",
+        refusals.join("; ")
     )
 }
 
@@ -150,7 +152,8 @@ fn unpack_in(parent: &Path, carried: Carried, cached: &[Option<Cached>; 2]) -> R
 /// Puts links to the injected library beside it, under the names of the libraries of markers that it stands for.
 fn link_marker_libraries(library: &Path) -> Result<()> {
     let folder = library.with_file_name(markers::LIBRARIES_FOLDER);
-    std::fs::create_dir_all(&folder)?;
+    // Programs find all that is in it by LD_LIBRARY_PATH.
+    private_dir::create_own(&folder)?;
     for name in markers::LIBRARIES {
         let (target, link) = (library.file_name(), folder.join(name));
         let target = Path::new("..").join(target.unwrap_or_default());
@@ -172,7 +175,8 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// `gputrail library`: writes the injected library to `path`, the reader of source lines beside it, and the headers of
-/// the C API to `header` and of C++ beside it, and prints the variables that make the library record.
+/// the C API to `header` and of C++ beside it, and prints the variables that make the library record. A `path` that is a
+/// folder gets all that tools are built from.
 pub fn write_out(
     carried: Carried,
     path: &Path,
@@ -185,10 +189,11 @@ pub fn write_out(
         let include = |name: &str| format!("#include \"{name}\"");
         let cpp = carried.cpp_header.replace(&include(HEADER_NAME), &include(&name));
         for (path, text) in [(header, carried.header), (&header.with_extension("hpp"), &cpp)] {
-            std::fs::write(path, text)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            let written = links::followed(path).and_then(|path| std::fs::write(path, text));
+            written.with_context(|| format!("cannot write {}", path.display()))?;
         }
     }
+    let is_folder = development::is_folder(path);
     let path = std::path::absolute(path)?;
     if !opencl::can_name(&path) {
         bail!(
@@ -197,10 +202,17 @@ pub fn write_out(
             opencl::LAYERS_VARIABLE
         );
     }
+    let path = if is_folder {
+        check_folder(&path, &path)?;
+        development::write(carried, &path)?
+    } else {
+        path
+    };
     let parent = path
         .parent()
         .with_context(|| format!("{}: is not a file name", path.display()))?;
     let cannot_write = || format!("cannot write {}", path.display());
+    check_folder(&path, parent)?;
     // Written to a temporary file and renamed: programs that have loaded an older file keep it.
     let beside = private_dir::create_in(parent, ".gputrail-").with_context(cannot_write)?;
     for (library, path) in [
@@ -225,6 +237,18 @@ pub fn write_out(
         output.write_all(b"=")?;
         output.write_all(&quoted(value.as_bytes()))?;
         output.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// Refuses to write the library as `path` below a folder whose files other users may replace.
+fn check_folder(path: &Path, folder: &Path) -> Result<()> {
+    if folder.is_dir() && !private_dir::is_trusted(folder) {
+        bail!(
+            "{}: other users may replace files in {}, and programs would load theirs: choose a folder to which only you can write",
+            path.display(),
+            folder.display()
+        );
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The output files of traces: their names, checks before anything runs, and files that appear only when complete.
 
 use crate::signals::{EndsAtOnce, Signals};
-use crate::{private_dir, say};
+use crate::{links, private_dir, say};
 use anyhow::{Context, Result, bail};
 use gputrail_collect::session::{Pattern, Values};
 use rustix::fs::{Access, AtFlags, CWD, RenameFlags};
@@ -10,10 +10,13 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write as _};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
+/// The largest process id that Linux gives.
+const MAX_PID: u32 = 1 << 22;
 /// Prefix of the names of the folders in which captures and traces are made.
 pub const WORKSHOP_PREFIX: &str = ".gputrail-";
 
@@ -69,11 +72,12 @@ impl Output {
                 what()
             );
         }
-        // The name with any process id: the directory does not depend on it.
-        let mut path = expand(&pattern, 0).with_context(what)?;
-        if let Ok(target) = path.canonicalize() {
-            path = target;
+        // The name with the longest process id: the directory does not depend on it.
+        let path = expand(&pattern, MAX_PID).with_context(what)?;
+        if names_a_directory(&path) {
+            bail!("{} is the name of a directory", what());
         }
+        let target = links::followed(&path).with_context(what)?;
         let mut kind = OutputKind::File;
         match std::fs::metadata(&path) {
             Ok(data) if data.is_dir() => bail!("output {} is a directory", path.display()),
@@ -83,10 +87,21 @@ impl Output {
                 }
                 rustix::fs::accessat(CWD, &path, Access::WRITE_OK, AtFlags::EACCESS)
                     .with_context(|| format!("output {} cannot be written", path.display()))?;
+                if kind == OutputKind::File && !private_dir::can_replace(&target, &data) {
+                    bail!(
+                        "output {} belongs to user {}, and its folder lets only that user replace it",
+                        path.display(),
+                        data.uid()
+                    );
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).with_context(what),
         }
+        let path = match kind {
+            OutputKind::Device => path,
+            _ => target,
+        };
         Output::in_directory_of(path, pattern, true, kind)
     }
 
@@ -237,6 +252,11 @@ impl Output {
         Ok(if self.named { path } else { free_name(&path) })
     }
 
+    /// The name for process `pid` to which the numbers of parts are added. That name itself is not used, so it may be taken.
+    pub fn path_of_parts(&self, pid: u32) -> Result<PathBuf> {
+        Ok(expand(&self.pattern, pid)?)
+    }
+
     /// Moves the complete `file` to `path` atomically, and returns the path at which it is.
     pub fn deliver(&self, file: &Path, path: &Path) -> io::Result<PathBuf> {
         let mut ends_at_once = self
@@ -247,10 +267,12 @@ impl Output {
         match self.kind {
             OutputKind::File => {}
             OutputKind::Device => {
-                io::copy(
-                    &mut File::open(file)?,
-                    &mut File::options().write(true).open(path)?,
-                )?;
+                links::followed(path)?;
+                let mut device = File::options().write(true).open(path)?;
+                if device.metadata()?.is_file() {
+                    return Err(io::Error::other("a file is where a device or a pipe was"));
+                }
+                io::copy(&mut File::open(file)?, &mut device)?;
                 return Ok(path.to_owned());
             }
             OutputKind::StandardOutput => {
@@ -262,7 +284,7 @@ impl Output {
         }
         if self.named {
             // The target of a link is replaced or created, not the link.
-            move_file(file, &link_target(path))?;
+            move_file(file, &links::followed(path)?)?;
             return Ok(path.to_owned());
         }
         let mut path = path.to_owned();
@@ -339,21 +361,12 @@ pub fn refuse_older(
     )
 }
 
-/// The file to which `path` leads through links, whether it exists or not.
-fn link_target(path: &Path) -> PathBuf {
-    /// The maximum that the system follows.
-    const MAX_LINKS: usize = 40;
-    let mut target = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        let Ok(next) = std::fs::read_link(&target) else {
-            break;
-        };
-        target = match target.parent() {
-            Some(parent) => parent.join(next),
-            None => next,
-        };
-    }
-    target
+/// Whether a path can only name a directory: it ends with a slash or a dot behind one.
+fn names_a_directory(path: &Path) -> bool {
+    let name = path.as_os_str().as_bytes();
+    [&b"/"[..], b"/.", b"/.."]
+        .iter()
+        .any(|end| name.ends_with(end))
 }
 
 /// Renames the file, or copies it to the other file system and renames it there.
@@ -469,6 +482,10 @@ mod tests {
         let inside = |name: &str| directory.path().join(name).into_os_string();
         for (name, word) in [
             ("missing/x", "not a directory"),
+            ("missing/", "name of a directory"),
+            ("missing/.", "name of a directory"),
+            (&"x".repeat(256), "too long"),
+            ("%p-".repeat(32).as_str(), "too long"),
             ("%p/x", "%p"),
             ("%z", "%z"),
             ("", "directory"),

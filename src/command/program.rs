@@ -4,6 +4,8 @@ use crate::Failure;
 use anyhow::{Context, anyhow};
 use gputrail_collect::session::signal_name;
 use rustix::fs::{Access, AtFlags, CWD};
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom};
@@ -188,6 +190,13 @@ pub fn input_place() -> Option<u64> {
     let stat = rustix::fs::fstat(&input).ok()?;
     let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
     is_file.then(|| rustix::fs::tell(&input).ok()).flatten()
+}
+
+/// Waits until a child has ended, which [`reap`] then returns from at once.
+pub fn wait_without_reaping(child: &Child) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    // A signal interrupts the wait.
+    while waitid(WaitId::Pid(Pid::from_child(child)), options).err() == Some(Errno::INTR) {}
 }
 
 /// Waits for a child without the message of a shell.

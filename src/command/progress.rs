@@ -31,12 +31,15 @@ struct Shown {
 impl Progress {
     /// Begins the progress of a conversion.
     pub fn new() -> Progress {
-        let shown = Arc::default();
-        let display = io::stderr().is_terminal().then(|| {
+        let shown = Arc::<Shown>::default();
+        let display = || {
             let (end, ended) = channel();
             let shown = Arc::clone(&shown);
-            (end, std::thread::spawn(move || show(&shown, &ended)))
-        });
+            let thread = std::thread::Builder::new().name("progress".into());
+            // Without a thread for it, the progress is not shown.
+            Some((end, thread.spawn(move || show(&shown, &ended)).ok()?))
+        };
+        let display = io::stderr().is_terminal().then(display).flatten();
         Progress {
             shown,
             display,

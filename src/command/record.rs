@@ -30,7 +30,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -121,6 +122,9 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
             say!("{}: {error}", capture.path.display());
         }
     }
+    if let Err(error) = recorded.finished.note_refusals() {
+        say!("the trace does not say which processes were not recorded: {error}");
+    }
     if arguments.counting.replay == Replay::Application {
         if let Some((file, _)) = recorded.ahead.take() {
             // It has the counters of the first run alone.
@@ -168,6 +172,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
         workshop: workshop.path(),
         contents: arguments.contents,
         captures_may_go: !arguments.capture,
+        is_growing: false,
     };
     let made = match recorded.ahead.take() {
         Some((file, parts)) => order.deliver(&file, parts),
@@ -196,7 +201,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
         summary_text::print(&made, &recorded.known(&scope));
     }
     if arguments.open
-        && let Err(error) = view::serve(&made.path, None, view::PORT, &signals)
+        && let Err(error) = view::serve_file(&made.path, &signals)
     {
         // The caller waits for the program's exit code.
         say!("{error:#}");
@@ -243,27 +248,47 @@ fn record(
     let listener = control::Listener::bind(unpacked.directory.path())?;
     let mut variables = variables(&unpacked, tools, scope, sampled);
     variables.extend(markers.variables(&unpacked.library));
-    let mut child = program.start(&variables)?;
-    let pid = child.id();
-    let mut watch = Watch::new(pid, &unpacked.library);
+    let name = program.name.to_string_lossy().into_owned();
     let mut ahead = Ahead::new(captures, early.contents);
     let mut reserve = Some(reserve);
-    let make_trace = |captures: &[PathBuf]| early.make(pid, captures);
-    let recording = control::Recording {
-        program: program.name.to_string_lossy().into_owned(),
-        pid,
-        output: early.destination(pid)?.1,
-        controls: server.controls(),
-        make_trace: &make_trace,
-    };
-    let (outcome, mut known, finished, status) = {
-        let making = ahead.making(server.arrivals());
-        std::thread::scope(|scope| {
-            let mut making = making.start(scope);
-            if let Some(traces) = traces {
-                scope.spawn(move || traces.make(pid));
+    let arrivals = server.arrivals();
+    let controls = server.controls();
+    let (pid, status, outcome, findings, finished) = thread::scope(|scope| {
+        // Threads start before the program, which nobody would wait for if one of them could not be started. They begin when
+        // the program has an id, and end if it gets none.
+        let listener = EndOnDrop(&listener);
+        let (program_of_dumps, dumped) = mpsc::channel::<u32>();
+        if let Some(traces) = traces {
+            start_thread(scope, "dumps", move || {
+                if let Ok(pid) = dumped.recv() {
+                    traces.make(pid);
+                }
+            })?;
+        }
+        let (program_to_control, controlled) = mpsc::channel::<(u32, PathBuf)>();
+        let control = listener.0;
+        start_thread(scope, "control", move || {
+            if let Ok((pid, output)) = controlled.recv() {
+                control.serve(&control::Recording {
+                    program: name,
+                    pid,
+                    output,
+                    controls,
+                    make_trace: &|captures: &[PathBuf]| early.make(pid, captures),
+                });
             }
-            scope.spawn(|| listener.serve(&recording));
+        })?;
+        let making = ahead.making(arrivals);
+        let mut child = program.start(&variables)?;
+        let pid = child.id();
+        // Both threads are waiting for it.
+        let _ = program_of_dumps.send(pid);
+        if let Ok((_, output)) = early.destination(pid) {
+            let _ = program_to_control.send((pid, output));
+        }
+        let mut watch = Watch::new(pid, &unpacked.library);
+        let (outcome, mut known, finished) = thread::scope(|scope| {
+            let mut making = making.start(scope);
             let waited = wait(
                 &child,
                 signals,
@@ -272,24 +297,55 @@ fn record(
                 &mut making,
                 &mut reserve,
             );
+            if let Err(failure) = waited {
+                say!(
+                    "{:#}; signals are not passed on to the program",
+                    failure.error
+                );
+                program::wait_without_reaping(&child);
+            }
             // The session ends first: it finds out how a process died while that has not been reaped yet.
             let known = server.attached();
             let finished = server.finish();
-            listener.end();
-            waited?;
-            let status = program::reap(&mut child)?;
-            Ok::<_, Failure>((making.finish(), known, finished, status))
-        })?
-    };
-    known.extend(finished.refused.iter().map(|(pid, _)| pid));
+            (making.finish(), known, finished)
+        });
+        drop(listener);
+        let status = program::reap(&mut child)?;
+        known.extend(finished.refused.iter().map(|(pid, _)| pid));
+        let findings = watch.findings(&known);
+        Ok::<_, Failure>((pid, status, outcome, findings, finished))
+    })?;
     Ok(Recorded {
         pid,
         status,
         ahead: ahead.deliver(outcome, &finished),
         finished,
-        findings: watch.findings(&known),
+        findings,
         lossless: policy == Policy::Lossless,
     })
+}
+
+/// Starts a thread, or says why it cannot be started.
+fn start_thread<'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    name: &str,
+    work: impl FnOnce() + Send + 'scope,
+) -> Result<(), Failure> {
+    let thread = thread::Builder::new().name(name.into());
+    let started = thread.spawn_scoped(scope, work);
+    started.context(
+        "cannot start a thread, so the program was not started (`ulimit -u` limits threads)",
+    )?;
+    Ok(())
+}
+
+/// Ends a listener however its owner returns.
+struct EndOnDrop<'a>(&'a control::Listener);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 /// Sources of markers that the program has to be asked for.
@@ -397,6 +453,7 @@ impl EarlyTrace<'_> {
             workshop: workshop.path(),
             contents: self.contents,
             captures_may_go: false,
+            is_growing: true,
         };
         let path = order.make()?.path;
         *self.path.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.clone());
@@ -553,8 +610,11 @@ impl Recorded {
                 say!("{who} was still running at the end: the trace has what it did until then");
             }
         }
-        for (pid, refusal) in &finished.refused {
-            say!("process {pid} was not recorded: {refusal}");
+        for refusal in finished.refusals() {
+            say!("{refusal}");
+        }
+        if finished.ran_out_of_files {
+            say!("{}", out_of_files());
         }
         for finding in findings.iter().take(MAX_FINDINGS) {
             say!("{finding}");
@@ -573,7 +633,7 @@ impl Recorded {
                       children: they use neither, or were gone too soon to look, or went on without the program, as \
                       daemons do, or do not have our library in their environment (`gputrail library --help`)";
         let processes = &self.finished.processes;
-        let refused = !self.finished.refused.is_empty();
+        let refused = !self.finished.refused.is_empty() || self.finished.ran_out_of_files;
         let nothing = processes.is_empty() && self.findings.is_empty() && !refused;
         let short =
             |capture: &ProcessCapture| capture.capture_error.is_some() || capture.lost.is_some();
@@ -594,6 +654,15 @@ impl Recorded {
             counters: scope.counters.as_ref(),
         }
     }
+}
+
+/// Why processes were not recorded that found all of this process's files open.
+fn out_of_files() -> String {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.map_or_else(String::new, |limit| format!(" ({limit} for gputrail)"));
+    format!(
+        "processes were not recorded because no more files could be opened{limit}: `ulimit -n 1024` before gputrail allows more"
+    )
 }
 
 /// Moves the captures to the directory of the trace.

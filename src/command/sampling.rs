@@ -80,19 +80,20 @@ pub fn answer(request: &Request) -> Result<u8, Failure> {
         return Ok(0);
     }
     let mut can = false;
-    let mut list = String::new();
+    let mut list = Vec::new();
     for (number, (name, possible)) in devices.into_iter().enumerate() {
         can |= possible.iter().any(|one| one.allows(request));
         let possible = Possible(possible);
-        list.push_str(&format!("\n  agent {number} ({name}): {possible}"));
+        list.push(format!("agent {number} ({name}): {possible}"));
     }
     let hindered = hindered.map(|error| error.to_string());
     for why in without_driver.iter().chain(&hindered) {
-        list.push_str(&format!("\n  CUDA: {why}"));
+        list.push(format!("CUDA: {why}"));
     }
     if !can {
         crate::stdout::print(&format!(
-            "no agent offers PC sampling {request}; available configurations:{list}\n"
+            "no agent offers PC sampling {request}; available configurations: {}\n",
+            list.join("; ")
         ))?;
         return Ok(REFUSED);
     }

@@ -81,8 +81,9 @@ impl Signals {
     pub fn end_at_once(self, folder: &Path) -> EndsAtOnce {
         let shared = Arc::new(Mutex::new(Some(folder.to_owned())));
         let ends = EndsAtOnce(Arc::clone(&shared));
-        // The thread sleeps until a signal comes or the process ends.
-        std::thread::spawn(move || {
+        // The thread sleeps until a signal comes or the process ends. Without it a signal ends the command when it next writes.
+        let thread = std::thread::Builder::new().name("signals".into());
+        let _ = thread.spawn(move || {
             while taken() == self.before {
                 let mut wait = [PollFd::new(&self.wake, PollFlags::IN)];
                 let _ = rustix::event::poll(&mut wait, None);

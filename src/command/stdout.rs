@@ -1,14 +1,45 @@
 //! Output of commands on standard output.
 
 use crate::Failure;
-use std::io::{ErrorKind, Write};
+use crate::tables::{self, Table};
+use gputrail_record::{printable_json, printable_lines};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 
-/// Prints `text`. If the reader has closed the pipe, the rest is dropped silently.
+/// Prints `text`, lines for people. Its parts that come from outside are [`printable`](gputrail_record::printable) texts. If
+/// the reader has closed the pipe, the rest is dropped silently.
 pub fn print(text: &str) -> Result<(), Failure> {
-    match std::io::stdout().write_all(text.as_bytes()) {
+    print_painted(&printable_lines(text))
+}
+
+/// Prints lines that have sequences of our own for a terminal.
+pub fn print_painted(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(anyhow::Error::new(error).context("standard output").into())
         }
         _ => Ok(()),
+    }
+}
+
+/// Prints JSON.
+pub fn print_json(text: &str) -> Result<(), Failure> {
+    print_painted(&printable_json(text))
+}
+
+/// Prints CSV: exactly, except on a terminal.
+pub fn print_csv(text: &str) -> Result<(), Failure> {
+    match io::stdout().is_terminal() {
+        true => print(text),
+        false => print_painted(text),
+    }
+}
+
+/// Prints tables.
+pub fn print_tables(tables: &[Table], format: tables::Format) -> Result<(), Failure> {
+    let text = tables::write(tables, format);
+    match format {
+        tables::Format::Json => print_json(&text),
+        tables::Format::Csv => print_csv(&text),
+        tables::Format::Table | tables::Format::Markdown => print(&text),
     }
 }

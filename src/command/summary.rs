@@ -4,7 +4,7 @@ use crate::cli::{Contents, Summary as Arguments};
 use crate::convert::DAMAGED;
 use crate::input;
 use crate::tables::{Cell, Column, Table};
-use crate::{Failure, say, stdout, tables};
+use crate::{Failure, say, stdout};
 use gputrail_analysis::summary::{
     CounterSummary, Distribution, InvalidCounter, PeriodSummary, RangeCounterSummary, Roofline,
     Summary, WorkSummary,
@@ -19,7 +19,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         say!("{problem}");
     }
     let tables = tables_of(&summary, problems.len() as u64);
-    stdout::print(&tables::write(&tables, arguments.format))?;
+    stdout::print_tables(&tables, arguments.format)?;
     match problems.is_empty() {
         true => Ok(0),
         false => Ok(DAMAGED),

@@ -1,12 +1,14 @@
 //! The summary at the end of a recording: what was recorded, what failed, and what took the time.
 
 use crate::figures::{bytes, count, grouped, shortened_apart, time};
-use crate::say;
+use crate::say_lines;
 use crate::trace::Made;
 use gputrail_analysis::summary::{Distribution, FunctionSummary, GpuSummary, Summary};
 use gputrail_collect::counting::{CounterChoice, CountingMode};
-use gputrail_record::{Nanos, OperationGroup};
+use gputrail_record::{Nanos, OperationGroup, printable};
+use gputrail_sources as sources;
 use gputrail_trace::capture::Report;
+use gputrail_trace::model::Work;
 use std::fmt::Write;
 
 /// Maximum number of lines of each list.
@@ -40,9 +42,10 @@ pub fn print(made: &Made, known: &Known<'_>) {
         missing(&mut text, report);
     }
     let length = std::fs::metadata(&made.path).map_or(0, |data| data.len());
-    let _ = write!(text, "trace: {} ({})", made.path.display(), bytes(length));
+    let line = format!("trace: {} ({})", made.path.display(), bytes(length));
+    text += &printable(&line);
     text += "; open it in https://ui.perfetto.dev (\"Open trace file\")";
-    say!("{text}");
+    say_lines(&text);
 }
 
 fn summary(report: &Report, summary: &Summary, known: &Known<'_>) -> String {
@@ -125,8 +128,8 @@ fn missing(text: &mut String, report: &Report) {
     }
     for (reason, times) in reasons {
         let _ = match times {
-            1 => writeln!(text, "MISSING: {reason}"),
-            _ => writeln!(text, "MISSING: {} x {reason}", grouped(times)),
+            1 => writeln!(text, "MISSING: {}", printable(reason)),
+            _ => writeln!(text, "MISSING: {} x {}", grouped(times), printable(reason)),
         };
     }
 }
@@ -157,7 +160,7 @@ fn failures(text: &mut String, summary: &Summary) {
             text,
             "{:>12} x  {}  {code}",
             grouped(failure.count),
-            failure.name
+            printable(&failure.name)
         );
     }
     if failures.len() > MAX_LINES {
@@ -238,7 +241,9 @@ fn table(text: &mut String, title: &str, rows: &[Row], all: u64) -> std::fmt::Re
 
 fn device(text: &mut String, gpu: &GpuSummary, summary: &Summary) {
     let name = format!("{} ({})", gpu.title, gpu.name);
+    let name = printable(&name);
     let _ = match &gpu.busy {
+        None if gpu.untimed > 0 => writeln!(text, "{name}: no times"),
         None => writeln!(text, "{name}: no work"),
         Some(busy) => {
             let share = 100.0 * busy.share();
@@ -320,6 +325,8 @@ fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
         "operation",
         "of a device had not completed at the end",
     );
+    let unrecorded = format!("of a device without times: {}", Work::UNRECORDED);
+    remark(report.unrecorded, "operation", &unrecorded);
     remark(
         report.untimed,
         "operation",
@@ -374,7 +381,8 @@ fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
         );
     }
     for (path, finding) in report.findings.iter().take(MAX_LINES) {
-        let _ = writeln!(text, "{}: {finding}", path.display());
+        let line = format!("{}: {finding}", path.display());
+        let _ = writeln!(text, "{}", printable(&line));
     }
     if report.findings.len() > MAX_LINES {
         let _ = writeln!(

@@ -2,7 +2,7 @@
 
 use crate::figures::{bytes, grouped, shortened_apart, time};
 use clap::ValueEnum;
-use gputrail_record::Nanos;
+use gputrail_record::{Nanos, printable, spreadsheet_text};
 use serde::{Serialize, Serializer};
 use std::fmt::Write;
 
@@ -61,10 +61,13 @@ impl Cell {
 
     fn for_csv(&self) -> String {
         match self {
-            Cell::Text(text) | Cell::Name(text) if text.contains([',', '"', '\n', '\r']) => {
-                format!("\"{}\"", text.replace('"', "\"\""))
+            Cell::Text(text) | Cell::Name(text) => {
+                let text = spreadsheet_text(text);
+                match text.contains([',', '"', '\n', '\r']) {
+                    true => format!("\"{}\"", text.replace('"', "\"\"")),
+                    false => text.into_owned(),
+                }
             }
-            Cell::Text(text) | Cell::Name(text) => text.clone(),
             Cell::Count(number) | Cell::Bytes(number) | Cell::Time(Nanos(number)) => {
                 number.to_string()
             }
@@ -172,6 +175,7 @@ fn markdown(table: &Table) -> String {
     for row in &table.rows {
         let cell = |cell: &Cell| {
             let text = cell.for_people().replace(['\n', '\r'], " ");
+            let text = printable(&text);
             text.replace('\\', "\\\\")
                 .replace('|', "\\|")
                 .replace('<', "&lt;")

@@ -46,6 +46,8 @@ pub struct Order<'a> {
     pub contents: Contents,
     /// Whether captures may be removed if the trace needs their space.
     pub captures_may_go: bool,
+    /// Whether the captures are being written.
+    pub is_growing: bool,
 }
 
 impl Order<'_> {
@@ -75,7 +77,7 @@ impl Order<'_> {
             arguments: contents.arguments,
             raw_samples: contents.raw_samples,
             machine: Machine::this(),
-            from: None,
+            ..Options::default()
         }
     }
 
@@ -139,6 +141,7 @@ impl Order<'_> {
         };
         let options = Options {
             from,
+            is_growing: self.is_growing,
             ..Order::options(self.contents)
         };
         let result = match File::create_new(path) {

@@ -3,17 +3,22 @@
 //! The server listens on loopback only, and serves one file (and the UI's own files, where a local copy of it is used).
 //! The UI at ui.perfetto.dev may fetch from this port of the user's own machine and from no other; requests that other
 //! sites cause are refused.
+//!
+//! Every user of the machine can connect to it, so the trace has a secret in its path. The link with the secret is printed,
+//! and never put on a command line, which others can read: the browser is started with a link that leads there, and that
+//! the server answers to this user alone. The trace is opened once, so that what gets its name later is not served.
 
 use crate::cli::View;
 use crate::input::{Input, unpacked};
 use crate::signals::{self, Signals};
-use crate::{Failure, convert, private_dir, say};
+use crate::{Failure, convert, peer, private_dir, say};
 use anyhow::{Context, Result, anyhow};
 use gputrail_convert::import::{Compression, Inputs};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,7 +27,7 @@ use std::time::Duration;
 use tiny_http::{Method, Request, Server};
 
 /// The only port of this machine that the UI at ui.perfetto.dev may fetch from.
-pub const PORT: u16 = 9001;
+const PORT: u16 = 9001;
 const UI: &str = "https://ui.perfetto.dev";
 /// Interval at which the server checks for signals and for its own end.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -38,7 +43,7 @@ pub fn run(arguments: &View) -> Result<u8, Failure> {
     let inputs = match &input {
         // The UI unpacks gzip itself.
         Input::Trace(trace) if trace.compression() != Compression::Zstd => {
-            serve(&arguments.trace, ui, port, &signals)?;
+            serve(&arguments.trace, trace.file(), ui, port, &signals)?;
             return Ok(0);
         }
         Input::Trace(_) => None,
@@ -60,15 +65,25 @@ pub fn run(arguments: &View) -> Result<u8, Failure> {
             .and_then(|mut file| Ok(io::copy(&mut unpacked(packed)?, &mut file)?));
         copied.context("cannot unpack the trace")?;
     }
-    serve(&trace, ui, port, &signals)?;
+    let file = File::open(&trace).context("cannot read the trace")?;
+    serve(&trace, &file, ui, port, &signals)?;
     Ok(code)
 }
 
+/// Serves the trace in the file `path` on the usual port.
+pub fn serve_file(path: &Path, signals: &Signals) -> Result<()> {
+    let cannot = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(cannot)?;
+    serve(path, &file, None, PORT, signals)
+}
+
 /// The files that are served, and the state of the requests for them.
-struct Site {
-    trace: PathBuf,
-    /// Path of the trace in links.
+struct Site<'a> {
+    trace: &'a File,
+    /// Path of the trace in links, with a secret.
     trace_path: String,
+    /// Path that leads this user's browser to the link.
+    start_path: String,
     ui: Option<PathBuf>,
     port: u16,
     /// Number of requests that are being answered.
@@ -77,19 +92,20 @@ struct Site {
     fetched: AtomicBool,
 }
 
-/// Serves `trace` and opens a browser, until a signal arrives, or the UI at ui.perfetto.dev has fetched the trace. A local UI
-/// fetches files of its own at any time, and has them as long as its user wants.
-pub fn serve(trace: &Path, ui: Option<&Path>, port: u16, _signals: &Signals) -> Result<()> {
+/// Serves `file`, the trace `name`, and opens a browser, until a signal arrives, or the UI at ui.perfetto.dev has fetched the
+/// trace. A local UI fetches files of its own at any time, and has them as long as its user wants.
+fn serve(name: &Path, file: &File, ui: Option<&Path>, port: u16, _signals: &Signals) -> Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
         anyhow!(
             "cannot listen on 127.0.0.1:{port}: {error}; end the program that uses the port (another `gputrail view`, trace_processor), or open {} in {UI} by hand",
-            trace.display()
+            name.display()
         )
     })?;
     let port = listener.local_addr()?.port();
     let site = Site {
-        trace: trace.to_owned(),
-        trace_path: format!("/{}", link_name(trace)),
+        trace: file,
+        trace_path: format!("/{}/{}", secret()?, link_name(name)),
+        start_path: format!("/{}", secret()?),
         ui: ui.map(local_ui).transpose()?,
         port,
         active: AtomicUsize::new(0),
@@ -102,7 +118,7 @@ pub fn serve(trace: &Path, ui: Option<&Path>, port: u16, _signals: &Signals) -> 
         Some(_) => "Ctrl-C ends the server",
         None => "Ctrl-C ends the wait",
     };
-    if !open_browser(&link) {
+    if !open_browser(&format!("{}{}", site.own_url(), site.start_path)) {
         say!("open this link in a browser of this machine; {ends}");
     } else if site.ui.is_some() {
         say!("{ends}");
@@ -116,7 +132,10 @@ pub fn serve(trace: &Path, ui: Option<&Path>, port: u16, _signals: &Signals) -> 
                 // A request that is dropped is answered with an error.
                 Some(request) if active < MAX_REQUESTS => {
                     site.active.fetch_add(1, Ordering::AcqRel);
-                    scope.spawn(|| site.answer(request));
+                    let answer = || site.answer(request);
+                    if thread::Builder::new().spawn_scoped(scope, answer).is_err() {
+                        site.active.fetch_sub(1, Ordering::AcqRel);
+                    }
                 }
                 Some(_) => {}
                 None if active == 0
@@ -132,7 +151,7 @@ pub fn serve(trace: &Path, ui: Option<&Path>, port: u16, _signals: &Signals) -> 
     })
 }
 
-impl Site {
+impl Site<'_> {
     fn own_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
@@ -177,11 +196,25 @@ impl Site {
         let status = match request.method() {
             Method::Get | Method::Head => {
                 let path = request.url().split(['?', '#']).next().unwrap_or_default();
+                if path == self.start_path {
+                    let link = self.link();
+                    headers.push(("Location", &link));
+                    headers.push(("Cache-Control", "no-store"));
+                    return match self.is_of_this_user(&request) {
+                        true => answer(request, 302, &headers, 0).map(drop),
+                        false => answer(request, 403, &[], 0).map(drop),
+                    };
+                }
+                headers.push(("Cache-Control", "no-cache"));
+                if path == self.trace_path {
+                    headers.push(("Content-Type", "application/octet-stream"));
+                    return self.send_trace(request, &headers);
+                }
                 match self.find(path) {
                     Some((file, kind)) => {
                         headers.push(("Content-Type", kind));
-                        headers.push(("Cache-Control", "no-cache"));
-                        return self.send(request, file, &headers);
+                        let length = file.metadata()?.len();
+                        return send(request, file, length, &headers).map(drop);
                     }
                     None => 404,
                 }
@@ -198,27 +231,32 @@ impl Site {
         answer(request, status, &headers, 0).map(drop)
     }
 
-    /// Sends `file`, and notes whether the client has fetched all of the trace.
-    fn send(&self, request: Request, file: File, headers: &[(&str, &str)]) -> io::Result<()> {
-        let length = file.metadata()?.len();
-        let is_trace = request.url().starts_with(&self.trace_path);
+    /// Sends the trace, and notes whether the client has fetched all of it.
+    fn send_trace(&self, request: Request, headers: &[(&str, &str)]) -> io::Result<()> {
+        let length = self.trace.metadata()?.len();
         let is_get = *request.method() == Method::Get;
-        let mut client = answer(request, 200, headers, length)?;
-        if is_get {
-            let sent = io::copy(&mut file.take(length), &mut client)?;
-            client.flush()?;
-            if is_trace && sent == length {
-                self.fetched.store(true, Ordering::Release);
-            }
+        let from_the_beginning = FromBeginning {
+            file: self.trace,
+            offset: 0,
+        };
+        let sent = send(request, from_the_beginning, length, headers)?;
+        if is_get && sent == length {
+            self.fetched.store(true, Ordering::Release);
         }
         Ok(())
     }
 
-    /// The file at `path`, and its media type.
+    /// Whether a program of this user has sent the request.
+    fn is_of_this_user(&self, request: &Request) -> bool {
+        let Some(SocketAddr::V4(client)) = request.remote_addr().copied() else {
+            return false;
+        };
+        let server = SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port);
+        peer::user_of_connection(client, server) == Some(rustix::process::geteuid().as_raw())
+    }
+
+    /// The file of the UI at `path`, and its media type.
     fn find(&self, path: &str) -> Option<(File, &'static str)> {
-        if path == self.trace_path {
-            return Some((File::open(&self.trace).ok()?, "application/octet-stream"));
-        }
         let ui = self.ui.as_ref()?;
         let relative = match path.trim_start_matches('/') {
             "" => "index.html",
@@ -231,6 +269,45 @@ impl Site {
         }
         Some((File::open(&found).ok()?, media_type(&found)))
     }
+}
+
+/// Sends `length` bytes of `content`, unless the request is for headers alone; the result is how many were sent.
+fn send(
+    request: Request,
+    content: impl io::Read,
+    length: u64,
+    headers: &[(&str, &str)],
+) -> io::Result<u64> {
+    let is_get = *request.method() == Method::Get;
+    let mut client = answer(request, 200, headers, length)?;
+    if !is_get {
+        return Ok(0);
+    }
+    let sent = io::copy(&mut content.take(length), &mut client)?;
+    client.flush()?;
+    Ok(sent)
+}
+
+/// Reads a file from its beginning, without a position that other requests share.
+struct FromBeginning<'a> {
+    file: &'a File,
+    offset: u64,
+}
+
+impl io::Read for FromBeginning<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
+
+/// A text that nobody can guess: 128 random bits.
+fn secret() -> Result<String> {
+    let mut bits = [0; 16];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bits));
+    read.context("cannot read /dev/urandom")?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bits)))
 }
 
 fn header_of(request: &Request, name: &'static str) -> Option<String> {
@@ -314,8 +391,8 @@ fn open_browser(link: &str) -> bool {
     let Ok(mut browser) = command.spawn() else {
         return false;
     };
-    // It may stay as long as the browser does.
-    thread::spawn(move || drop(browser.wait()));
+    // It may stay as long as the browser does; without a thread that waits, it stays a zombie until this command ends.
+    let _ = thread::Builder::new().spawn(move || drop(browser.wait()));
     true
 }
 

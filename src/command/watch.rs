@@ -1,7 +1,9 @@
-//! Examines the libraries that the program and its children load, to explain why nothing was recorded: an OpenCL
-//! library or a CUDA driver without our library.
+//! Explains why nothing was recorded. The libraries that the program and its children load are examined now and then: an
+//! OpenCL library or a CUDA driver without our library. How far a process came with our library it says itself
+//! ([`Progress`]): a look may come while a library is being loaded.
 
 use crate::library::FILE_NAME;
+use gputrail_collect::session::{self, Progress};
 use gputrail_sources::{cuda, opencl};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -54,7 +56,8 @@ struct Sighting {
     driver: Option<PathBuf>,
     /// The driver of CUDA, in a process without OpenCL.
     cuda: Option<PathBuf>,
-    layer_loaded: bool,
+    /// Whether our library was being loaded, or loaded.
+    layer_mapped: bool,
     other_layer: Option<PathBuf>,
     /// Whether the environment names our library for the runtime.
     layer_named: bool,
@@ -101,7 +104,7 @@ impl Watch {
                 match self.look_at(pid) {
                     Look::Saw(sighting) => {
                         let recorded = attached.contains(&parent) || self.forked.contains(&parent);
-                        if sighting.layer_loaded && recorded && is_fork(pid, parent) {
+                        if sighting.layer_mapped && recorded && is_fork(pid, parent) {
                             self.forked.insert(pid);
                             self.seen.remove(&pid);
                         } else {
@@ -135,19 +138,30 @@ impl Watch {
         let missed = |pid: &u32| !attached.contains(pid);
         let seen = self.seen.iter().filter(|(pid, _)| missed(pid));
         let hidden = self.hidden.iter().filter(|(pid, _)| missed(pid));
-        let seen = seen.map(|(pid, sighting)| sighting.explain(*pid));
+        let progress = self.library.parent().map(session::progress);
+        let progress = progress.unwrap_or_default();
+        let seen = seen.map(|(pid, sighting)| sighting.explain(*pid, progress.get(pid).copied()));
+        // A process that no look has met.
+        let unseen = progress.iter().filter(|(pid, _)| {
+            let is_known = self.seen.contains_key(pid) || self.forked.contains(pid);
+            missed(pid) && !is_known
+        });
+        let unseen = unseen.map(|(pid, step)| {
+            let why = explain_progress(*step);
+            format!("process {pid} was not traced: {why}")
+        });
         let hidden = hidden.map(|(pid, name)| {
             format!(
                 "{name} (process {pid}) has more rights than we (setuid?) and could not be looked \
                  into; if it uses OpenCL or CUDA, start gputrail with those rights"
             )
         });
-        seen.chain(hidden).collect()
+        seen.chain(hidden).chain(unseen).collect()
     }
 }
 
 impl Sighting {
-    fn explain(&self, pid: u32) -> String {
+    fn explain(&self, pid: u32, progress: Option<Progress>) -> String {
         let mut text = format!("{} (process {pid}) ", self.program);
         let library = self
             .loader
@@ -160,9 +174,8 @@ impl Sighting {
             "had {} loaded, but was not traced: ",
             library.display()
         );
-        if self.layer_loaded {
-            text += "our layer was loaded too, but could not reach this gputrail; what it said stands \
-                     in the program's own error output";
+        if let Some(step) = progress {
+            text += explain_progress(step);
         } else if let Some(layer) = &self.other_layer {
             let _ = write!(text, "another gputrail traces it, with {}", layer.display());
         } else if !self.layer_named {
@@ -187,19 +200,34 @@ impl Sighting {
                      gputrail; start gputrail as that user, or have the library record without us, \
                      `gputrail library --help`";
         } else if self.cuda.is_some() {
-            text += "it did not initialise CUDA (cuInit), or emptied its environment before";
+            text += "it did not initialise CUDA (cuInit), had emptied or changed its environment before, or could not load \
+                     our library (LD_DEBUG=files shows what the dynamic linker did)";
         } else if let Some(loader) = &self.loader {
             if opencl::inserts_layers(loader) {
-                text += "it called no OpenCL function, had emptied its environment before, or had no room left for \
-                         our layer's thread-local variables, which GLIBC_TUNABLES=\
-                         glibc.rtld.optional_static_tls=4096 gives";
+                text += "it called no OpenCL function, had emptied or changed its environment before, or could not load \
+                         our library (LD_DEBUG=files shows what the dynamic linker did)";
             } else {
                 text += "that loader does not support layers; ocl-icd does since version 2.3.0";
             }
         } else {
-            text += "it uses this driver directly, without an OpenCL loader, and only loaders support layers";
+            text += "it uses this driver directly, or by an OpenCL loader that is part of the program and does not support \
+                     layers";
         }
         text
+    }
+}
+
+/// Why a process was not recorded that came as far as this step, and did not attach.
+fn explain_progress(step: Progress) -> &'static str {
+    match step {
+        Progress::Offered => {
+            "its OpenCL loader has loaded our library and has not made it a layer; OCL_ICD_ENABLE_TRACE=1 has Khronos's \
+             loader say why"
+        }
+        Progress::Failed => {
+            "our library was loaded, but could not reach this gputrail; what it said stands in the program's own error \
+             output"
+        }
     }
 }
 
@@ -271,7 +299,7 @@ fn see(pid: u32, maps: &str, library: &Path, loaded_as: &Path) -> Option<Sightin
         driver,
         cuda,
         // Another gputrail may have loaded the same file.
-        layer_loaded: layer_named && loaded.contains(&loaded_as),
+        layer_mapped: layer_named && loaded.contains(&loaded_as),
         other_layer: libraries()
             .find(|layer| *layer != library && layer.ends_with(FILE_NAME))
             .map(Path::to_owned),
@@ -334,7 +362,7 @@ mod tests {
             loader: Some("/lib/libOpenCL.so.1".into()),
             driver: None,
             cuda: None,
-            layer_loaded: false,
+            layer_mapped: false,
             other_layer: None,
             layer_named: true,
             out_of_sight: None,
@@ -363,14 +391,18 @@ mod tests {
         let explain = |change: fn(&mut Sighting)| {
             let mut sighting = sighting();
             change(&mut sighting);
-            sighting.explain(7)
+            sighting.explain(7, None)
         };
         assert!(explain(|_| {}).contains("called no OpenCL function"));
         assert!(explain(|s| s.layer_named = false).contains("environment"));
         assert!(explain(|s| s.other_user = true).contains("another user"));
         let hidden = explain(|s| s.out_of_sight = Some("/dev/shm/x/lib.so".into()));
         assert!(hidden.contains("does not see our library, /dev/shm/x/lib.so"));
-        assert!(explain(|s| s.layer_loaded = true).contains("could not reach"));
+        // Being loaded, or refused by the dynamic linker.
+        assert!(explain(|s| s.layer_mapped = true).contains("could not load our library"));
+        let after = |step| sighting().explain(7, Some(step));
+        assert!(after(Progress::Offered).contains("has not made it a layer"));
+        assert!(after(Progress::Failed).contains("could not reach this gputrail"));
         assert!(explain(|s| s.other_layer = Some("/x".into())).contains("another gputrail"));
         assert!(
             explain(|s| s.loader = Some("/proc/self/comm".into()))
@@ -390,9 +422,9 @@ mod tests {
             layer_named,
             ..sighting()
         };
-        let unnamed = cuda(false).explain(7);
+        let unnamed = cuda(false).explain(7, None);
         assert!(unnamed.contains("libcuda.so.1") && unnamed.contains("CUDA_INJECTION64_PATH"));
-        assert!(cuda(true).explain(7).contains("cuInit"));
+        assert!(cuda(true).explain(7, None).contains("cuInit"));
         let maps = "7f00-7f10 r-xp 0 08:01 1   /usr/lib/libcuda.so.1";
         let own = std::process::id();
         let library = Path::new("/x/libgputrail.so.0");
@@ -432,6 +464,17 @@ mod tests {
         }
         other.kill().unwrap();
         other.wait().unwrap();
+    }
+
+    #[test]
+    fn a_process_that_no_look_has_met_is_explained_by_its_progress() {
+        let directory = tempfile::tempdir().unwrap();
+        let watch = Watch::new(std::process::id(), &directory.path().join(FILE_NAME));
+        std::fs::write(directory.path().join("offered-7"), "").unwrap();
+        std::fs::write(directory.path().join("failed-8"), "").unwrap();
+        let findings = watch.findings(&[8]);
+        assert_eq!(findings.len(), 1);
+        assert!(findings[0].starts_with("process 7 was not traced: its OpenCL loader"));
     }
 
     #[test]

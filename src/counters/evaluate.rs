@@ -3,6 +3,7 @@
 use super::catalogue::{Architecture, CounterIndex, Definition, Formula, Property};
 use super::expression::{Operator, Reduction, Resolution};
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Why a value is invalid.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,16 +59,16 @@ pub struct Measured {
     pub kernel_times: Vec<f64>,
 }
 
+/// The number of dispatches that are evaluated together. Their values of all counters and metrics fit into the caches of a
+/// processor, and are small enough for the allocator to keep their memory. In tests, few: their dispatches are evaluated in parts.
+const TOGETHER: usize = if cfg!(test) { 2 } else { 1024 };
+
 /// The values of `wanted`, in their order.
 pub fn evaluate(
     architecture: &Architecture,
     wanted: &[CounterIndex],
     measured: &Measured,
 ) -> Vec<Column> {
-    let mut evaluation = Evaluation {
-        measured,
-        metrics: HashMap::new(),
-    };
     let mut needed = vec![false; architecture.counters().len()];
     wanted
         .iter()
@@ -80,33 +81,38 @@ pub fn evaluate(
             formula.each_metric(&mut |used| needed[used.0 as usize] = true);
         }
     }
-    for index in architecture.metrics_in_order() {
-        if let Definition::Derived(_, formula) = &architecture.counter(*index).definition
-            && needed[index.0 as usize]
-        {
-            let value = evaluation.formula(formula);
-            evaluation.metrics.insert(*index, value);
-        }
-    }
     let sum = |index: CounterIndex| {
         let instances = Formula::Counter(index, Resolution::None);
         Formula::Reduce(Reduction::Sum, Box::new(instances), None)
     };
-    let columns = wanted
-        .iter()
-        .map(|index| match &architecture.counter(*index).definition {
-            Definition::Basic { .. } => {
-                evaluation.formula(&sum(*index)).finish(measured.dispatches)
+    let mut columns = vec![Column::default(); wanted.len()];
+    for first in (0..measured.dispatches).step_by(TOGETHER) {
+        let mut evaluation = Evaluation {
+            measured,
+            dispatches: first..measured.dispatches.min(first + TOGETHER),
+            metrics: HashMap::new(),
+        };
+        for index in architecture.metrics_in_order() {
+            if let Definition::Derived(_, formula) = &architecture.counter(*index).definition
+                && needed[index.0 as usize]
+            {
+                let value = evaluation.formula(formula);
+                evaluation.metrics.insert(*index, value);
             }
-            Definition::Derived(..) => {
-                let metric = evaluation.metrics.get(index).cloned();
-                metric
-                    .unwrap_or_else(Instances::missing)
-                    .reduce(Reduction::Sum, None)
-                    .finish(measured.dispatches)
-            }
-        });
-    columns.collect()
+        }
+        for (column, index) in columns.iter_mut().zip(wanted) {
+            let value = match &architecture.counter(*index).definition {
+                Definition::Basic { .. } => evaluation.formula(&sum(*index)),
+                Definition::Derived(..) => {
+                    let metric = evaluation.metrics.get(index).cloned();
+                    let metric = metric.unwrap_or_else(Instances::missing);
+                    metric.reduce(Reduction::Sum, None)
+                }
+            };
+            column.append(value.finish(evaluation.dispatches.len()));
+        }
+    }
+    columns
 }
 
 impl Formula {
@@ -306,6 +312,17 @@ fn apply(operator: Operator, left: &[f64], right: &[f64], rows: usize) -> Vec<f6
 }
 
 impl Column {
+    /// Adds the values of further dispatches.
+    fn append(&mut self, more: Column) {
+        let before = self.values.len();
+        self.values.extend(more.values);
+        if !self.invalid.is_empty() || !more.invalid.is_empty() {
+            self.invalid.resize(before, None);
+            self.invalid.extend(more.invalid);
+            self.invalid.resize(self.values.len(), None);
+        }
+    }
+
     /// Flags values that are no numbers.
     fn check(&mut self) {
         if self.invalid.is_empty() && self.values.iter().all(|value| value.is_finite()) {
@@ -325,6 +342,8 @@ impl Column {
 
 struct Evaluation<'a> {
     measured: &'a Measured,
+    /// The dispatches that are evaluated.
+    dispatches: Range<usize>,
     metrics: HashMap<CounterIndex, Instances>,
 }
 
@@ -380,8 +399,9 @@ impl Evaluation<'_> {
         if instances.is_empty() || !instances.iter().all(is_whole) {
             return Instances::missing();
         }
+        let evaluated = |values: &Vec<f64>| values[self.dispatches.clone()].to_vec();
         Instances {
-            instances: instances.to_vec(),
+            instances: instances.iter().map(evaluated).collect(),
             is_constant: false,
             invalid: Vec::new(),
         }
@@ -455,6 +475,32 @@ mod tests {
         };
         let column = &evaluate(made, &[counter("M").0], &measured)[0];
         (0..3).map(|dispatch| column.get(dispatch)).collect()
+    }
+
+    #[test]
+    fn dispatches_that_are_not_evaluated_together_keep_their_places_and_reasons() {
+        let mut column = Column::default();
+        let valid = |values: &[f64]| Column {
+            values: values.to_vec(),
+            invalid: Vec::new(),
+        };
+        column.append(valid(&[1.0, 2.0]));
+        assert_eq!(column, valid(&[1.0, 2.0]));
+        column.append(Column {
+            values: vec![0.0, 4.0],
+            invalid: vec![Some(Invalid::Overflow), None],
+        });
+        column.append(valid(&[5.0]));
+        let all: Vec<_> = (0..6).map(|dispatch| column.get(dispatch)).collect();
+        let expected = [
+            Ok(1.0),
+            Ok(2.0),
+            Err(Invalid::Overflow),
+            Ok(4.0),
+            Ok(5.0),
+            Err(Invalid::Missing),
+        ];
+        assert_eq!(all, expected);
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! Batches of joined records: each piece of work is one record, its enqueue record with [`WorkTimes`] behind it, in
-//! nanoseconds. Buffers of tools deliver these unless they ask for records as they were written.
+//! Batches of joined records: each piece of work is one record, its enqueue record with [`WorkTimes`] behind it. All times
+//! are nanoseconds of CLOCK_BOOTTIME. Buffers of tools deliver these unless they ask for records as they were written.
 
+use super::nanos;
 use super::timeline::{TimedWork, Timeline};
 use gputrail_buffer::BlockView;
 use gputrail_record::*;
@@ -10,7 +11,8 @@ use bytemuck::{Pod, Zeroable};
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum RecordFormat {
-    /// One record for each piece of work when it has completed, with its times in nanoseconds behind it.
+    /// One record for each piece of work when it has completed, with its times behind it. All times are nanoseconds of
+    /// CLOCK_BOOTTIME.
     #[default]
     Joined = 0,
     /// Records as they were written: one when work is enqueued, one when it completes, in the units of the clocks.
@@ -39,7 +41,7 @@ pub struct WorkTimes {
     pub completed: Nanos,
     /// Status of the runtime, negative for errors.
     pub status: i32,
-    /// Why times are missing.
+    /// Why times are missing. The record has the flag `UNFINISHED` if the work had not completed, else `TIME_UNKNOWN`.
     pub unfinished: Unfinished,
     /// 0.
     pub reserved: [u8; 3],
@@ -67,10 +69,12 @@ impl WorkTimes {
 }
 
 /// Joins the records of a buffer's batches.
+///
+/// A completion whose enqueue record was dropped is left out: that drop has been counted.
 pub struct Joiner {
     timeline: Timeline,
-    /// The batch that is being made; words keep records aligned.
-    batch: Vec<u64>,
+    /// The work of which a forced flush has told that it has not completed. Its enqueue records may come later in that flush.
+    unfinished: Vec<Completion>,
 }
 
 impl Joiner {
@@ -78,15 +82,24 @@ impl Joiner {
     pub fn new(timeline: Timeline) -> Joiner {
         Joiner {
             timeline,
-            batch: Vec::new(),
+            unfinished: Vec::new(),
         }
     }
 
-    /// The joined records that a batch completes.
-    pub fn join<'a>(&'a mut self, view: &BlockView<'_>) -> BlockView<'a> {
-        let Joiner { timeline, batch } = self;
+    /// The joined records that `view` completes, made in `batch`, whose words keep records aligned.
+    pub fn join<'b>(&mut self, view: &BlockView<'_>, batch: &'b mut Vec<u64>) -> BlockView<'b> {
+        let Joiner {
+            timeline,
+            unfinished,
+        } = self;
         batch.clear();
         for record in Records::new(view.bytes) {
+            if let Some(completion) = record.read::<Completion>()
+                && completion.unfinished == Unfinished::AT_FLUSH
+            {
+                unfinished.push(completion);
+                continue;
+            }
             let of_work = match record.kind() {
                 Kind::KERNEL_DISPATCH | Kind::MEMORY_COPY | Kind::MEMORY_SET | Kind::COMPLETION => {
                     true
@@ -99,32 +112,74 @@ impl Joiner {
             };
             match of_work {
                 true => timeline.add(Records::new(record.bytes()), |work| {
-                    append_work(batch, work)
+                    append_work(batch, work, Unfinished::NO_COMPLETION)
                 }),
                 false => append(batch, record.bytes()),
             }
         }
         BlockView {
-            bytes: bytemuck::cast_slice(batch),
-            offset: 0,
-            first_record: 0,
-            ..*view
+            lane: view.lane,
+            thread: view.thread,
+            ..in_nanos(batch, timeline)
         }
     }
 
-    /// The records of work of which only a part has come.
-    pub fn finish(&mut self) -> BlockView<'_> {
-        let Joiner { timeline, batch } = self;
+    /// The records of work that had not completed at a forced flush, which has delivered everything else. They come again
+    /// when it has completed.
+    pub fn flushed<'b>(&mut self, batch: &'b mut Vec<u64>) -> BlockView<'b> {
+        let Joiner {
+            timeline,
+            unfinished,
+        } = self;
         batch.clear();
-        timeline.finish(|work| append_work(batch, work));
-        BlockView {
-            lane: 0,
-            thread: ThreadId::NONE,
-            sequence: 0,
-            offset: 0,
-            first_record: 0,
-            bytes: bytemuck::cast_slice(batch),
+        for mut completion in unfinished.drain(..) {
+            completion.completed = Ticks::NONE;
+            timeline.unfinished(&completion, |work| {
+                append_work(batch, work, Unfinished::AT_FLUSH)
+            });
         }
+        in_nanos(batch, timeline)
+    }
+
+    /// The records of all work without a completion. Work that had not completed at a forced flush before this has the reason
+    /// `pending` for it, other work `others`.
+    pub fn finish<'b>(
+        &mut self,
+        pending: Unfinished,
+        others: Unfinished,
+        batch: &'b mut Vec<u64>,
+    ) -> BlockView<'b> {
+        let Joiner {
+            timeline,
+            unfinished,
+        } = self;
+        batch.clear();
+        for mut completion in unfinished.drain(..) {
+            (completion.unfinished, completion.completed) = (pending, Ticks::NONE);
+            let completed = Records::new(bytemuck::bytes_of(&completion));
+            timeline.add(completed, |work| append_work(batch, work, pending));
+        }
+        timeline.finish(|work| append_work(batch, work, others));
+        in_nanos(batch, timeline)
+    }
+}
+
+/// A batch of records of several lanes, after the conversion of their times.
+fn in_nanos<'a>(batch: &'a mut [u64], timeline: &mut Timeline) -> BlockView<'a> {
+    let mut rest = &mut *batch;
+    while let Some(first) = rest.first() {
+        let words = usize::from(bytemuck::cast::<u64, Header>(*first).words.max(1));
+        let (record, others) = rest.split_at_mut(words.min(rest.len()));
+        nanos::convert(record, timeline.clocks());
+        rest = others;
+    }
+    BlockView {
+        lane: 0,
+        thread: ThreadId::NONE,
+        sequence: 0,
+        offset: 0,
+        first_record: 0,
+        bytes: bytemuck::cast_slice(batch),
     }
 }
 
@@ -134,23 +189,33 @@ fn append(batch: &mut Vec<u64>, record: &[u8]) {
     bytemuck::cast_slice_mut(&mut batch[start..]).copy_from_slice(&record[..words * 8]);
 }
 
-fn append_work(batch: &mut Vec<u64>, work: &TimedWork) {
+/// Appends the joined record of `work`. If it has no completion, `missing` is the reason for that.
+fn append_work(batch: &mut Vec<u64>, work: &TimedWork, missing: Unfinished) {
+    // The enqueue record was dropped.
     let Some(enqueued) = &work.enqueued else {
-        // Its enqueue record was dropped.
-        if let Some(completion) = &work.completion {
-            append(batch, bytemuck::bytes_of(completion));
-        }
         return;
     };
+    let mut times = work.times();
+    let mut header = *enqueued.header();
+    if work.completion.is_none() {
+        times.unfinished = match header.has(flags::UNTRACKED) {
+            true => Unfinished::NO_TIMES,
+            false => missing,
+        };
+    }
+    header.flags |= match times.unfinished {
+        Unfinished::NO => 0,
+        Unfinished::AT_END | Unfinished::AT_FLUSH => flags::UNFINISHED,
+        _ => flags::TIME_UNKNOWN,
+    };
+    if let Some(completion) = &work.completion {
+        header.flags |= completion.header.flags & !flags::UNFINISHED;
+    }
+    header.words += (size_of::<WorkTimes>() / 8) as u16;
     let start = batch.len();
     append(batch, enqueued.bytes());
-    append(batch, bytemuck::bytes_of(&work.times()));
-    let words = (batch.len() - start) as u16;
-    let header: &mut [Header] = bytemuck::cast_slice_mut(&mut batch[start..=start]);
-    header[0].words = words;
-    if let Some(completion) = &work.completion {
-        header[0].flags |= completion.header.flags;
-    }
+    batch[start] = bytemuck::cast(header);
+    append(batch, bytemuck::bytes_of(&times));
 }
 
 #[cfg(test)]
@@ -174,6 +239,7 @@ mod tests {
     fn a_kernel_comes_once_with_its_times_in_nanoseconds() {
         let names = Names::new();
         let mut joiner = Joiner::new(Timeline::new(names.clone()).unwrap());
+        let mut words = Vec::new();
         let agent = AgentId(1);
         for _ in 0..20 {
             let mut pair = ClockPair::blank();
@@ -194,40 +260,109 @@ mod tests {
         let call = Api::blank();
 
         let enqueues = [bytemuck::bytes_of(&kernel), bytemuck::bytes_of(&call)].concat();
-        let batch = joiner.join(&view(&enqueues));
+        let batch = joiner.join(&view(&enqueues), &mut words);
         let kinds: Vec<Kind> = batch.records().map(|record| record.kind()).collect();
         assert_eq!(kinds, [Kind::API], "a kernel that runs is not delivered");
 
-        let batch = joiner.join(&view(bytemuck::bytes_of(&done)));
+        let batch = joiner.join(&view(bytemuck::bytes_of(&done)), &mut words);
         let records: Vec<RecordRef<'_>> = batch.records().collect();
         let [record] = records[..] else {
             panic!("{records:?}")
         };
-        assert_eq!(record.read::<KernelDispatch>().unwrap().work, kernel.work);
         let times = WorkTimes::of(record).unwrap();
+        kernel.work.enqueued = Ticks(times.enqueued.0);
+        assert_eq!(record.read::<KernelDispatch>().unwrap().work, kernel.work);
         assert!(times.duration().unwrap().0.abs_diff(5000) <= 10);
         assert!(
             times.start.0 + 1_000_000 > before.0
                 && times.enqueued.is_some()
                 && times.completed.is_some()
         );
-        assert!(joiner.finish().bytes.is_empty());
+        let left = joiner.finish(Unfinished::AT_END, Unfinished::AT_END, &mut words);
+        assert!(left.bytes.is_empty());
+    }
+
+    /// A copy, and the completion of a forced flush that finds it pending.
+    fn pending(work: WorkId) -> (MemoryCopy, Completion) {
+        let mut copy = MemoryCopy::blank();
+        copy.work.id = work;
+        let mut completion = Completion::blank();
+        (completion.work, completion.unfinished) = (work, Unfinished::AT_FLUSH);
+        completion.completed = clock::now();
+        completion.header = completion.header.with(flags::UNFINISHED);
+        (copy, completion)
+    }
+
+    /// The copies of a batch: their work, why times are missing, and their flags.
+    fn copies(batch: &BlockView<'_>) -> Vec<(WorkId, Unfinished, u8)> {
+        let copies = batch.records().map(|record| {
+            let times = WorkTimes::of(record).unwrap();
+            assert_eq!((times.duration(), times.completed), (None, Nanos::NONE));
+            let copy: MemoryCopy = record.read().unwrap();
+            (copy.work.id, times.unfinished, copy.header.flags)
+        });
+        copies.collect()
     }
 
     #[test]
-    fn work_that_has_not_completed_comes_at_the_end_without_times() {
+    fn a_forced_flush_shows_work_that_has_not_completed_and_its_completion_comes_later() {
         let mut joiner = Joiner::new(Timeline::new(Names::new()).unwrap());
-        let mut copy = MemoryCopy::blank();
-        copy.work.id = WorkId(1);
+        let mut words = Vec::new();
+        let (copy, not_complete) = pending(WorkId(1));
+        // The lane of the thread that flushes may come first.
+        for record in [bytemuck::bytes_of(&not_complete), bytemuck::bytes_of(&copy)] {
+            assert!(joiner.join(&view(record), &mut words).bytes.is_empty());
+        }
+        let shown = (WorkId(1), Unfinished::AT_FLUSH, flags::UNFINISHED);
+        assert_eq!(copies(&joiner.flushed(&mut words)), [shown]);
+        assert!(
+            joiner.flushed(&mut words).bytes.is_empty(),
+            "it is shown once a flush"
+        );
+        let mut done = Completion::blank();
+        done.work = WorkId(1);
+        let batch = joiner.join(&view(bytemuck::bytes_of(&done)), &mut words);
+        assert_eq!(copies(&batch), [(WorkId(1), Unfinished::NO, 0)]);
+    }
+
+    #[test]
+    fn work_without_a_completion_comes_at_the_end_and_says_why() {
+        let mut joiner = Joiner::new(Timeline::new(Names::new()).unwrap());
+        let mut words = Vec::new();
+        let (first, not_complete) = pending(WorkId(1));
+        let (second, _) = pending(WorkId(2));
+        let (mut third, _) = pending(WorkId(3));
+        third.header = third.header.with(flags::UNTRACKED);
+        let batch = joiner.join(&view(bytemuck::bytes_of(&third)), &mut words);
+        let untracked = flags::UNTRACKED | flags::TIME_UNKNOWN;
+        assert_eq!(
+            copies(&batch),
+            [(WorkId(3), Unfinished::NO_TIMES, untracked)]
+        );
+        let bytes = [bytemuck::bytes_of(&first), bytemuck::bytes_of(&second)].concat();
+        assert!(joiner.join(&view(&bytes), &mut words).bytes.is_empty());
+        joiner.join(&view(bytemuck::bytes_of(&not_complete)), &mut words);
+        let left = joiner.finish(Unfinished::AT_END, Unfinished::NO_COMPLETION, &mut words);
+        let expected = [
+            (WorkId(1), Unfinished::AT_END, flags::UNFINISHED),
+            (WorkId(2), Unfinished::NO_COMPLETION, flags::TIME_UNKNOWN),
+        ];
+        assert_eq!(copies(&left), expected);
+    }
+
+    #[test]
+    fn a_completion_whose_enqueue_record_was_dropped_is_left_out() {
+        let mut joiner = Joiner::new(Timeline::new(Names::new()).unwrap());
+        let mut words = Vec::new();
+        let mut done = Completion::blank();
+        done.work = WorkId(1);
         assert!(
             joiner
-                .join(&view(bytemuck::bytes_of(&copy)))
+                .join(&view(bytemuck::bytes_of(&done)), &mut words)
                 .bytes
                 .is_empty()
         );
-        let left = joiner.finish();
-        let record = left.records().next().unwrap();
-        assert_eq!(record.kind(), Kind::MEMORY_COPY);
-        assert_eq!(WorkTimes::of(record).unwrap().duration(), None);
+        let left = joiner.finish(Unfinished::AT_END, Unfinished::AT_END, &mut words);
+        assert!(left.bytes.is_empty());
     }
 }

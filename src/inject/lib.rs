@@ -1,7 +1,7 @@
 //! The library that `gputrail record` loads into recorded programs, and that tools in C link with: an OpenCL layer, what
 //! CUDA's driver loads, and the C API in one library, so that the tools configure the sources that run.
 //!
-//! It contains the layer's two entry points, which call [`gputrail_sources::opencl`], that of CUDA's driver, which calls
+//! It contains the layer's entry points, which call [`gputrail_sources::opencl`], that of CUDA's driver, which calls
 //! [`gputrail_sources::cuda`], those by which NVTX initialises it, which call [`gputrail_sources::nvtx`], and the
 //! functions of the libraries of ROCTx and CLPerfMarker, which it stands for in recorded programs. The functions of the C
 //! API come from [`c`].
@@ -15,6 +15,8 @@ mod elder;
 pub mod joined;
 #[cfg(target_os = "linux")]
 mod markers;
+mod nanos;
+pub mod packer;
 pub mod timeline;
 
 #[cfg(target_os = "linux")]
@@ -28,6 +30,14 @@ mod layer {
     type InitializeInjection = unsafe extern "C" fn() -> i32;
     type InitLayer =
         unsafe extern "C" fn(u32, *const Dispatch, *mut u32, *mut *const Dispatch) -> i32;
+    type InitLayerWithProperties = unsafe extern "C" fn(
+        u32,
+        *const Dispatch,
+        *mut u32,
+        *mut *const Dispatch,
+        *const u64,
+    ) -> i32;
+    type DeinitLayer = unsafe extern "C" fn() -> i32;
     type InitNvtx = unsafe extern "C" fn(Option<GetExportTable>) -> i32;
     type InitNvtxExtension = unsafe extern "C" fn(*mut ExtensionModule) -> i32;
 
@@ -47,7 +57,8 @@ mod layer {
         unsafe { opencl::layer_info(what, size, value, size_ret) }
     }
 
-    /// Called by the loader, which passes its functions and gets ours.
+    /// Called by the loader, which passes its functions and gets ours. A loader that calls [`clInitLayerWithProperties`] does
+    /// not call this.
     ///
     /// # Safety
     ///
@@ -67,6 +78,40 @@ mod layer {
                 crate::c::serve_tools();
                 opencl::init_layer(entries, target, entries_ret, layer_ret)
             },
+        }
+    }
+
+    /// Called by loaders that end their layers with [`clDeinitLayer`], in place of [`clInitLayer`].
+    ///
+    /// # Safety
+    ///
+    /// The arguments are those of a loader; `properties` is null or a list that ends with a 0.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn clInitLayerWithProperties(
+        entries: u32,
+        target: *const Dispatch,
+        entries_ret: *mut u32,
+        layer_ret: *mut *const Dispatch,
+        properties: *const u64,
+    ) -> i32 {
+        match elder::<InitLayerWithProperties>("clInitLayerWithProperties") {
+            // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+            Some(elder) => unsafe { elder(entries, target, entries_ret, layer_ret, properties) },
+            // SAFETY: the caller's promise.
+            None => unsafe {
+                crate::c::serve_tools();
+                opencl::init_layer_with_properties(entries, target, entries_ret, layer_ret)
+            },
+        }
+    }
+
+    /// Called by the loader before it is gone, if it has called [`clInitLayerWithProperties`].
+    #[unsafe(no_mangle)]
+    pub extern "C" fn clDeinitLayer() -> i32 {
+        match elder::<DeinitLayer>("clDeinitLayer") {
+            // SAFETY: a function of this name in a library of ours is this function.
+            Some(elder) => unsafe { elder() },
+            None => opencl::deinit_layer(),
         }
     }
 

@@ -80,8 +80,9 @@ impl TimedWork {
             end: self.end,
             completed: self.completed,
             status: completion.map_or(0, |completion| completion.status),
-            unfinished: completion
-                .map_or(Unfinished::default(), |completion| completion.unfinished),
+            unfinished: completion.map_or(Unfinished::NO_COMPLETION, |completion| {
+                completion.unfinished
+            }),
             reserved: [0; 3],
         }
     }
@@ -144,6 +145,23 @@ impl Timeline {
         self.deliver_found(&mut deliver);
     }
 
+    /// Calls `deliver` with the work of `completion` that waits, and goes on waiting: it has not completed.
+    pub(super) fn unfinished(
+        &mut self,
+        completion: &Completion,
+        mut deliver: impl FnMut(&TimedWork),
+    ) {
+        let waiting = self.join.waiting(completion.work);
+        self.found
+            .extend(waiting.map(|work| Found::Both(*work, *completion)));
+        self.deliver_found(&mut deliver);
+    }
+
+    /// The clocks of the process.
+    pub(super) fn clocks(&mut self) -> &mut Times {
+        &mut self.times
+    }
+
     fn deliver_found(&mut self, deliver: &mut impl FnMut(&TimedWork)) {
         for found in std::mem::take(&mut self.found) {
             let (enqueued, completion) = found.parts();
@@ -188,7 +206,7 @@ struct Joined {
 }
 
 impl EnqueueRecord {
-    fn header(&self) -> &Header {
+    pub(super) fn header(&self) -> &Header {
         match self {
             EnqueueRecord::Kernel(record) => &record.header,
             EnqueueRecord::Copy(record) => &record.header,

@@ -92,9 +92,9 @@ pub struct CounterValue {
     /// The dispatch; none for a span of time or a range.
     pub work: WorkId,
     /// When the span began; 0 for a dispatch, whose times are in its completion. Of a range: the time of the marker that began
-    /// it, in ticks of the host.
+    /// it, in the host's clock.
     pub start: DeviceTime,
-    /// When the span ended. Of a range: the time of the marker that ended it, in ticks of the host.
+    /// When the span ended. Of a range: the time of the marker that ended it, in the host's clock.
     pub end: DeviceTime,
     /// The value: an integer, or the bits of a double.
     pub value: u64,

@@ -19,7 +19,10 @@ macro_rules! number {
             }
         }
 
-        impl super::layout::FieldType for $name {}
+        impl super::layout::FieldType for $name {
+            const CLOCK: Option<super::layout::FieldClock> =
+                super::layout::FieldClock::of_type(stringify!($name));
+        }
 
         impl core::fmt::Debug for $name {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -36,9 +39,11 @@ macro_rules! number {
 }
 
 number! {
-    /// Host time in ticks of the capture's tick source. 0: unknown.
+    /// Host time in ticks of the tick source; in joined records of tools, and in their callbacks, in nanoseconds of
+    /// CLOCK_BOOTTIME. 0: unknown.
     Ticks(u64);
-    /// Device time in the unit of the agent's clock (nanoseconds in OpenCL). 0: unknown.
+    /// Device time in the unit of the agent's clock (nanoseconds in OpenCL); in joined records of tools, and in their
+    /// callbacks, in nanoseconds of CLOCK_BOOTTIME. 0: unknown.
     DeviceTime(u64);
     /// Nanoseconds, of a clock or a time span.
     Nanos(u64);
@@ -74,6 +79,11 @@ number! {
     ThreadId(u32);
     /// A process.
     ProcessId(u32);
+}
+
+impl AgentId {
+    /// In a request for a service of agents: all agents, also those that the process comes to know later.
+    pub const ALL: AgentId = AgentId(u32::MAX);
 }
 
 impl core::ops::Sub for Ticks {

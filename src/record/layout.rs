@@ -27,6 +27,28 @@ pub struct Field {
     pub bytes: usize,
     /// Its values.
     pub values: FieldValues,
+    /// The clock that a time was read from; `None` for other fields.
+    pub clock: Option<FieldClock>,
+}
+
+/// The clock that a field's time was read from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum FieldClock {
+    /// The host's: [`Ticks`].
+    Host,
+    /// That of the record's agent: [`DeviceTime`].
+    Agent,
+}
+
+impl FieldClock {
+    /// The clock of fields of the type called `name`.
+    pub(crate) const fn of_type(name: &str) -> Option<FieldClock> {
+        match name.as_bytes() {
+            b"Ticks" => Some(FieldClock::Host),
+            b"DeviceTime" => Some(FieldClock::Agent),
+            _ => None,
+        }
+    }
 }
 
 /// The values of a field.
@@ -59,6 +81,7 @@ impl RecordLayout {
 /// The type of a field.
 pub trait FieldType {
     const VALUES: FieldValues = FieldValues::Number;
+    const CLOCK: Option<FieldClock> = None;
 }
 
 impl FieldType for u8 {}
@@ -75,6 +98,7 @@ const fn field<S, F: FieldType>(name: &'static str, offset: usize, _get: fn(&S) 
         offset,
         bytes: size_of::<F>(),
         values: F::VALUES,
+        clock: F::CLOCK,
     }
 }
 

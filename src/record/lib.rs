@@ -33,6 +33,7 @@ mod memory;
 mod names;
 pub mod number_map;
 mod overhead;
+mod printable;
 mod reason;
 mod sample;
 mod synchronization;
@@ -69,6 +70,7 @@ pub use memory::{
 };
 pub use names::*;
 pub use overhead::{Overhead, OverheadKind};
+pub use printable::{printable, printable_json, printable_lines, spreadsheet_text};
 pub use reason::{InstructionType, NotIssued, StallReason};
 pub use sample::{
     Absent, HardwareId, HostTrapSample, InstructionCorrelation, InvalidSample, Issue,
@@ -150,7 +152,7 @@ pub mod flags {
     /// The work is part of a command buffer or graph. Other records may have the same work id, and share one
     /// completion.
     pub const SHARED: u8 = 1 << 6;
-    /// The record of work was written after its call had returned, and a [`Dependency`](super::Dependency) with this
+    /// The record of work was written after its call had returned, and a [`Dependency`](crate::Dependency) with this
     /// flag announced the work in the call: its `waited_for` is the work that the call enqueued.
     pub const LATE: u8 = 1 << 7;
 }

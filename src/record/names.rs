@@ -442,4 +442,12 @@ impl NoteKind {
     pub fn is_of_whole_recording(self) -> bool {
         matches!(self, NoteKind::COUNTERS | NoteKind::DEVICE_COUNTERS)
     }
+
+    /// Whether such notes say how the recording of a process ended that did not end it itself.
+    pub fn is_of_end(self) -> bool {
+        self == NoteKind::ENDED_EARLY || NoteKind::PROCESS_ENDS.contains(&self)
+    }
+
+    /// The kinds of notes that say how a process ended without ending its recording.
+    pub const PROCESS_ENDS: [NoteKind; 3] = [NoteKind::DIED, NoteKind::EXITED, NoteKind::REPLACED];
 }

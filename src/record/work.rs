@@ -106,6 +106,8 @@ open_enum! {
         NO_TIMES = 2, "no times from the runtime";
         /// The work had not completed at a forced flush. Another completion follows.
         AT_FLUSH = 3, "not complete at a flush";
+        /// In joined records: no completion has come. It was dropped, or the work had not completed.
+        NO_COMPLETION = 4, "no completion recorded";
     }
 }
 

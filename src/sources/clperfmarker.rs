@@ -7,6 +7,7 @@
 use super::markers::{self, CLPERFMARKER_EXTENSION, CLPERFMARKER_VARIABLE};
 use crate::clock::SystemClock;
 use crate::collect::marker::{CText, Event, MarkerDomain, Registry, Text};
+use crate::platform::environment::variable;
 use crate::platform::inside::{Uncancelled, contain};
 use crate::platform::sync::{OnceBox, PerProcess};
 use crate::platform::system;
@@ -204,7 +205,7 @@ fn now() -> u64 {
 /// The name of the file that is asked for, without its extension.
 fn base() -> Option<&'static OsString> {
     static BASE: OnceBox<Option<OsString>> = OnceBox::new();
-    let read = || std::env::var_os(CLPERFMARKER_VARIABLE).filter(|base| !base.is_empty());
+    let read = || variable(CLPERFMARKER_VARIABLE);
     BASE.get_or_init(read).as_ref()
 }
 

@@ -95,7 +95,7 @@ pub fn libraries(library: &Path, existing: Option<OsString>, separator: char) ->
 
 /// Attaches the source. Returns whether markers of this process have consumers, now or later: there is a recording or a
 /// tool, or another thread is finding that out.
-pub(crate) fn attach() -> bool {
+pub fn attach() -> bool {
     process::attach(&Markers) == Attached::Later || process::is_observed()
 }
 

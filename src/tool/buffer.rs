@@ -31,14 +31,15 @@ pub struct BufferOptions {
     pub period: Duration,
     /// Threads that may record at a time.
     pub threads: u32,
-    /// Whether work comes as one record with its times ([`WorkTimes::of`](super::WorkTimes::of)), or as it was written.
-    /// Buffers in files, and of blocks that the tool supplies, are always raw.
+    /// Whether work comes as one record with its times ([`WorkTimes::of`](super::WorkTimes::of)), and all times in
+    /// nanoseconds, or records as they were written.
     pub format: RecordFormat,
     /// Empty blocks that a client is asked for ahead of need; see [`Buffer::of_client`]. 0: one, and more when they run out.
     pub blocks_ahead: u32,
 }
 
-/// Some records of one thread, in place.
+/// Some records. Raw ones are those of one thread, in place and in the order in which it wrote them; joined ones have come with
+/// records of one thread, and work among them may be that of others.
 #[derive(Copy, Clone)]
 pub struct Batch<'a>(pub(super) &'a BatchData);
 
@@ -48,7 +49,8 @@ impl<'a> Batch<'a> {
         self.view().records()
     }
 
-    /// The thread that wrote them; none for records of the library's own.
+    /// The thread that wrote them, of joined ones the latest; none for records of the library's own, and for work that has not
+    /// completed at a forced flush or at the end.
     pub fn thread(&self) -> ThreadId {
         self.0.thread
     }
@@ -82,7 +84,7 @@ pub struct Buffer {
 }
 
 /// Calls the tool's function.
-unsafe extern "C" fn deliver_to(batch: *const BatchData, user_data: *mut c_void) {
+unsafe extern "C-unwind" fn deliver_to(batch: *const BatchData, user_data: *mut c_void) {
     // SAFETY: the library's batch, and what `Buffer::new` or `Buffer::in_file` gave, which lasts as long as the buffer.
     let (batch, callee) = unsafe { (&*batch, &*user_data.cast::<Deliver>()) };
     call(&callee.failed, || {
@@ -195,8 +197,8 @@ impl Buffer {
         act!(gputrail_buffer_flush(self.handle))
     }
 
-    /// Flushes, and also delivers a completion that is flagged as unfinished for device work that has not completed;
-    /// its real completion comes later.
+    /// Flushes, and also delivers device work that has not completed, flagged as unfinished: joined its record, raw a
+    /// completion. That comes again when the work has completed.
     ///
     /// # Errors
     ///
@@ -324,7 +326,7 @@ impl BufferOptions {
 /// `MALFORMED` for a file that holds no buffer of this version; `INVALID_ARGUMENT` for one that is not open for reading
 /// and writing; `NOT_INITIALISED` after the tool's end.
 pub fn recover(file: BorrowedFd<'_>, mut show: impl FnMut(Batch<'_>)) -> Result<(), Error> {
-    unsafe extern "C" fn shown<F: FnMut(Batch<'_>)>(
+    unsafe extern "C-unwind" fn shown<F: FnMut(Batch<'_>)>(
         batch: *const BatchData,
         user_data: *mut c_void,
     ) {
@@ -332,7 +334,9 @@ pub fn recover(file: BorrowedFd<'_>, mut show: impl FnMut(Batch<'_>)) -> Result<
         let (batch, show) = unsafe { (&*batch, &mut *user_data.cast::<F>()) };
         let _ = catch_unwind(AssertUnwindSafe(|| show(Batch(batch))));
     }
-    fn of<F: FnMut(Batch<'_>)>(_: &F) -> unsafe extern "C" fn(*const BatchData, *mut c_void) {
+    fn of<F: FnMut(Batch<'_>)>(
+        _: &F,
+    ) -> unsafe extern "C-unwind" fn(*const BatchData, *mut c_void) {
         shown::<F>
     }
     let function = of(&show);

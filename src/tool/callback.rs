@@ -7,6 +7,7 @@ use super::functions::{act, ask, check, list};
 use gputrail_collect::context::Phase;
 use gputrail_record::*;
 use gputrail_inject::c::{CallbackData, ExternalRequest as RequestData, Status, SubscriberHandle};
+use gputrail_inject::joined::RecordFormat;
 use core::ffi::{CStr, c_void};
 
 /// The data of a callback.
@@ -48,7 +49,8 @@ impl<'a> Callback<'a> {
         super::kernel_name(self.0.kernel)
     }
 
-    /// The record of the work, the wait or the object that is reported, if it is an `R`.
+    /// The record of the work, the wait or the object that is reported, if it is an `R`. Its times are nanoseconds of
+    /// CLOCK_BOOTTIME, unless [`Subscriber::set_format`] asks for raw ones.
     pub fn record<R: Record>(&self) -> Option<&'a R> {
         // SAFETY: null or the library's record, all of it, during the callback.
         let header = unsafe { self.0.record.as_ref() }?;
@@ -166,6 +168,16 @@ impl Subscriber {
                 Err(error)
             }
         }
+    }
+
+    /// Sets the format of the records in its callbacks: joined ones, the usual ones, have times in nanoseconds of
+    /// CLOCK_BOOTTIME, raw ones as they were read.
+    ///
+    /// # Errors
+    ///
+    /// `NO_SUCH_SUBSCRIBER` once its context is gone.
+    pub fn set_format(&self, format: RecordFormat) -> Result<(), Error> {
+        act!(gputrail_subscriber_format(self.handle, format as u32))
     }
 
     /// Enables or disables callbacks for one operation.

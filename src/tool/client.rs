@@ -22,7 +22,9 @@ type Lending = Callee<Mutex<Client>>;
 
 impl Buffer {
     /// A buffer whose blocks `client` supplies: it is asked for the first ones within this function, and gets each back with
-    /// its records, when it is full, or the buffer is flushed or destroyed. The sizes in `options` are not used.
+    /// its records, when it is full, or the buffer is flushed or destroyed. Joined records are copied into one block after the
+    /// other; raw ones are written there by their threads, and the sizes in `options` are not used. Under `Policy::Overwrite`
+    /// the blocks are a ring with the latest records, which a flush shows.
     ///
     /// If `client` panics, it is not called again: what it has supplied and that is not memory of the Rust heap stays
     /// with the library.
@@ -55,7 +57,7 @@ impl Buffer {
     }
 }
 
-unsafe extern "C" fn request(block: *mut Block, user_data: *mut c_void) {
+unsafe extern "C-unwind" fn request(block: *mut Block, user_data: *mut c_void) {
     // SAFETY: the library's place for a block, and what `of_client` gave, which lasts as long as the buffer.
     let (block, callee) = unsafe { (&mut *block, &*user_data.cast::<Lending>()) };
     callee::call(&callee.failed, || {
@@ -77,7 +79,7 @@ unsafe extern "C" fn request(block: *mut Block, user_data: *mut c_void) {
     });
 }
 
-unsafe extern "C" fn partial(batch: *const BatchData, user_data: *mut c_void) {
+unsafe extern "C-unwind" fn partial(batch: *const BatchData, user_data: *mut c_void) {
     // SAFETY: the library's batch, and what `of_client` gave.
     let (batch, callee) = unsafe { (&*batch, &*user_data.cast::<Lending>()) };
     callee::call(&callee.failed, || {
@@ -87,7 +89,7 @@ unsafe extern "C" fn partial(batch: *const BatchData, user_data: *mut c_void) {
     });
 }
 
-unsafe extern "C" fn complete(
+unsafe extern "C-unwind" fn complete(
     block: *const Block,
     records: *const BatchData,
     user_data: *mut c_void,

@@ -101,7 +101,7 @@ impl Context {
         operations: &[Operation],
         call_back: impl Fn(Callback<'_>, &mut u64) + Send + Sync + 'static,
     ) -> Result<Subscriber, Error> {
-        unsafe extern "C" fn called_back(data: *mut CallbackData, user_data: *mut c_void) {
+        unsafe extern "C-unwind" fn called_back(data: *mut CallbackData, user_data: *mut c_void) {
             // SAFETY: the library's structure, and what was given below, which lasts as long as the subscriber.
             let (data, callee) = unsafe { (&mut *data, &*user_data.cast::<Callee<CallBack>>()) };
             let mut number = data.user_data;
@@ -163,7 +163,7 @@ impl Context {
         operations: &[Operation],
         supply: impl Fn(ExternalRequest<'_>) -> Option<ExternalId> + Send + Sync + 'static,
     ) -> Result<Subscriber, Error> {
-        unsafe extern "C" fn asked(
+        unsafe extern "C-unwind" fn asked(
             request: *const RequestData,
             id: *mut ExternalId,
             user_data: *mut c_void,
@@ -254,7 +254,8 @@ impl Context {
         ))
     }
 
-    /// Has `agent` sampled as `request` says while the context is started: the records go to `buffer`. One context of
+    /// Has `agent`, or with [`AgentId::ALL`] each agent, also those that come later, sampled as `request` says while the context is
+    /// started: the records go to `buffer`. Agents that cannot do what is asked for are left out of all, which a message says. One context of
     /// the process has this service. What an agent can do [`sampling::configurations`](super::sampling::configurations)
     /// tells.
     ///
@@ -288,7 +289,7 @@ impl Context {
         })
     }
 
-    /// Configures sampling by a period, as CUPTI does. Returns the interval, in the agent's unit.
+    /// Configures sampling by a period, as CUPTI does. Returns the interval, in the agent's unit; 0 for [`AgentId::ALL`].
     ///
     /// # Errors
     ///
@@ -320,7 +321,8 @@ impl Context {
         Ok(interval)
     }
 
-    /// Has `agent` count while the context is started: the values of the counters and metrics `names` go to `buffer` as
+    /// Has `agent`, or with [`AgentId::ALL`] each agent, count while the context is started: the values of the counters and metrics
+    /// `names` go to `buffer` as
     /// [`CounterValue`]s. One context of the process has this service, and it excludes sampling. What an agent can count
     /// [`counting::counters`](super::counting::counters) tells.
     ///
@@ -413,7 +415,7 @@ impl Context {
         choose: impl Fn(&KernelDispatch) -> Option<CounterSetHandle> + Send + Sync + 'static,
         counted: impl Fn(&[CounterValue]) + Send + Sync + 'static,
     ) -> Result<(), Error> {
-        unsafe extern "C" fn choosing(
+        unsafe extern "C-unwind" fn choosing(
             dispatch: *const KernelDispatch,
             set: *mut CounterSetHandle,
             callee: *mut c_void,
@@ -427,7 +429,7 @@ impl Context {
                 }
             });
         }
-        unsafe extern "C" fn counting(
+        unsafe extern "C-unwind" fn counting(
             values: *const CounterValue,
             count: usize,
             callee: *mut c_void,

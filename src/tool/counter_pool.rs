@@ -93,7 +93,7 @@ impl CounterPool {
         options: PoolOptions,
         handler: impl Fn(PoolEntry, &[CounterValue]) -> bool + Send + Sync + 'static,
     ) -> Result<CounterPool, Error> {
-        unsafe extern "C" fn handle(
+        unsafe extern "C-unwind" fn handle(
             entry: *const CounterPoolEntry,
             values: *const CounterValue,
             count: usize,
@@ -156,7 +156,10 @@ impl CounterPool {
     ///
     /// `NOT_INITIALISED` after the tool's end.
     pub fn fetched(&self) -> Result<Vec<PoolEntry>, Error> {
-        unsafe extern "C" fn visit(entry: *const CounterPoolEntry, into: *mut c_void) -> i32 {
+        unsafe extern "C-unwind" fn visit(
+            entry: *const CounterPoolEntry,
+            into: *mut c_void,
+        ) -> i32 {
             // SAFETY: the library's entry, and the list below.
             let (entry, into) = unsafe { (&*entry, &mut *into.cast::<Vec<PoolEntry>>()) };
             into.push(PoolEntry::of(entry));

@@ -9,13 +9,13 @@
 //!
 //! | where your code is | the API |
 //! |---|---|
-//! | in a library of its own, which gputrail loads into programs that know nothing of it (`gputrail record --tool`) | [`crate::tool`], in C `gputrail.h` |
-//! | in the program itself, which is linked with `libgputrail.so.0` | `gputrail.h` |
+//! | in a library of its own, which gputrail loads into programs that know nothing of it (`gputrail record --tool`) | [`gputrail_tool`], in C `gputrail.h` |
+//! | in the program itself, which is linked with `libgputrail.so.0` | [`gputrail_tool`] with [`program`], in C `gputrail.h` |
 //! | in the binary that has the source too: a layer, a simulation, gputrail itself | [`gputrail_collect::context`] |
 //!
 //! ```no_run
 //! use gputrail_record::{Api, Kind};
-//! use gputrail_tool::{Buffer, Context, Finaliser, Tool};
+//! use crate::{Buffer, Context, Finaliser, Tool};
 //! use std::error::Error;
 //! use std::sync::Arc;
 //! use std::sync::atomic::{AtomicU64, Ordering};
@@ -86,6 +86,13 @@ pub use threads::{CallbackThread, InternalThreadWatch};
 pub use timeline::{Timeline, Work};
 pub use unified_memory::configure_unified_memory;
 
+/// The operations that are no functions: what happens inside of calls.
+pub mod events {
+    pub use gputrail_collect::operations::{
+        kernel_dispatch, memory_allocation, memory_copy, resource, synchronization,
+    };
+}
+
 use gputrail_inject::c::{GPUTRAIL_API_VERSION, ToolDescription};
 use core::ffi::{CStr, c_void};
 use functions::act;
@@ -136,7 +143,7 @@ macro_rules! tool {
         pub extern "C" fn gputrail_tool_configure(
             _: *const ::core::ffi::c_void,
         ) -> *const $crate::Description {
-            extern "C" fn initialise_this_tool(
+            extern "C-unwind" fn initialise_this_tool(
                 tool: $crate::ToolHandle,
                 _: *mut ::core::ffi::c_void,
             ) -> $crate::Status {
@@ -165,7 +172,7 @@ impl Description {
     pub const fn new(
         name: &'static CStr,
         priority: i32,
-        initialise: unsafe extern "C" fn(ToolHandle, *mut c_void) -> Status,
+        initialise: unsafe extern "C-unwind" fn(ToolHandle, *mut c_void) -> Status,
     ) -> Description {
         Description(ToolDescription {
             size: size_of::<ToolDescription>(),
@@ -198,7 +205,7 @@ impl Description {
     }
 }
 
-unsafe extern "C" fn finalise(_: *mut c_void) {
+unsafe extern "C-unwind" fn finalise(_: *mut c_void) {
     let finaliser = gputrail_buffer::platform::sync::lock_std(&FINALISER).take();
     if let Some(finaliser) = finaliser {
         // The hook has said what there is to say.

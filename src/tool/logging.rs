@@ -20,7 +20,7 @@ pub fn log_to(
     kinds: &[LogKind],
     function: impl Fn(LogKind, &str) + Send + Sync + 'static,
 ) -> Result<(), Error> {
-    unsafe extern "C" fn log(kind: u32, message: *const c_char, callee: *mut c_void) {
+    unsafe extern "C-unwind" fn log(kind: u32, message: *const c_char, callee: *mut c_void) {
         // SAFETY: what was given below, which lasts for ever, and a text that ends with a 0.
         let (callee, message) =
             unsafe { (&*callee.cast::<Callee<Function>>(), CStr::from_ptr(message)) };

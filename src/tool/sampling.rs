@@ -2,9 +2,11 @@
 //! [`gputrail_collect::sampling`] explains.
 
 use super::Error;
-use super::functions::list;
-use gputrail_record::AgentId;
+use super::functions::{ask, list};
+use gputrail_record::{AgentId, CodeObjectId};
 use gputrail_inject::c::SamplingConfiguration;
+
+pub use gputrail_inject::c::SourceLine;
 
 pub use gputrail_collect::sampling::{Configuration, Deliver, PeriodLevel, Request, SamplingPeriod};
 
@@ -33,4 +35,14 @@ pub fn configurations(agent: AgentId) -> Result<Vec<Configuration>, Error> {
         power_of_two: one.power_of_two != 0,
     };
     Ok(all.into_iter().map(of).collect())
+}
+
+/// The source line of an address, given as records of samples have it (CUPTI: `cuptiGetSassToSourceCorrelation`). The code objects of
+/// sampled and counted agents can be looked up, also after they were unloaded. Each is read at the first look-up in it.
+///
+/// # Errors
+///
+/// `NOT_FOUND` if the line is not known, with the reason; `NOT_INITIALISED` after the tool's end.
+pub fn source_line(code_object: CodeObjectId, offset: u64) -> Result<SourceLine, Error> {
+    ask!(gputrail_source_line_of(code_object, offset))
 }

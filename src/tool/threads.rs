@@ -50,7 +50,7 @@ impl InternalThreadWatch {
     pub fn new(
         callback: impl Fn(InternalThread) + Send + Sync + 'static,
     ) -> Result<InternalThreadWatch, Error> {
-        unsafe extern "C" fn trampoline(made: i32, user_data: *mut c_void) {
+        unsafe extern "C-unwind" fn trampoline(made: i32, user_data: *mut c_void) {
             // SAFETY: what was given below, which lasts for ever.
             let callee = unsafe { &*user_data.cast::<Callee<Function>>() };
             let moment = match made {

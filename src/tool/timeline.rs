@@ -126,8 +126,8 @@ impl Timeline {
 }
 
 /// The function that calls one like this.
-fn of<F: FnMut(Work<'_>)>(_: &F) -> unsafe extern "C" fn(*const WorkData, *mut c_void) {
-    unsafe extern "C" fn trampoline<F: FnMut(Work<'_>)>(
+fn of<F: FnMut(Work<'_>)>(_: &F) -> unsafe extern "C-unwind" fn(*const WorkData, *mut c_void) {
+    unsafe extern "C-unwind" fn trampoline<F: FnMut(Work<'_>)>(
         work: *const WorkData,
         user_data: *mut c_void,
     ) {

@@ -10,6 +10,7 @@ pub mod json;
 pub mod model;
 pub mod perfetto;
 pub mod selection;
+pub mod sorter;
 #[cfg(test)]
 mod tests;
 

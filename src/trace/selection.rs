@@ -257,8 +257,8 @@ impl Consumer for Markers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convert::Conversion;
-    use crate::conversion::OutputFormat;
+    use gputrail_convert::Conversion;
+    use gputrail_convert::OutputFormat;
 
     #[test]
     fn a_bound_may_be_the_name_of_a_call() {

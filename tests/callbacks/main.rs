@@ -6,7 +6,6 @@ mod buffers;
 mod external;
 mod lines;
 mod opencl;
-#[cfg(all(feature = "sim", feature = "perfetto"))]
 mod sources;
 
 use gputrail_collect::context::{

@@ -245,9 +245,8 @@ fn properties_of_a_rocprofiler_tool_hold_for_callbacks_that_are_set() {
         ("timestamp_on", "20 dispatches, 0 records, 1 queues, "),
         ("intercept_mode", "0 dispatches, 0 records, 0 queues, "),
     ] {
-        let mut command = dir.untraced(Driver::Threaded, &program, &["20"]);
+        let mut command = dir.preloaded(Driver::Threaded, &library, &program, &["20"]);
         command
-            .env("LD_PRELOAD", &library)
             .env("ROCP_TOOL_LIB", &tool)
             .env("PROPERTY", property);
         let text = run(&mut command).well().text();
@@ -280,9 +279,8 @@ fn preloaded(dir: &TestDir, tool: &str, environment: &[(&str, &str)]) -> Ended {
     let library = ROCPROFILER.library(dir);
     let tool = ROCPROFILER.tool(dir, tool);
     let program = dir.program("lives");
-    let mut command = dir.untraced(Driver::Threaded, &program, &["20"]);
+    let mut command = dir.preloaded(Driver::Threaded, library, &program, &["20"]);
     command
-        .env("LD_PRELOAD", library)
         .env("ROCP_TOOL_LIB", tool)
         .env("FEATURES", "TASK_CLOCK,CPUS_UTILIZED")
         .envs(environment.iter().copied());

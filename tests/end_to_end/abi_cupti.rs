@@ -52,10 +52,8 @@ fn preloaded(dir: &TestDir, tool: &str) -> Ended {
     let library = CUPTI.library(dir);
     let tool = CUPTI.tool(dir, tool);
     let program = dir.program("lives");
-    let mut command = dir.untraced(Driver::Threaded, &program, &["20"]);
-    command
-        .env("LD_PRELOAD", library)
-        .env("CUDA_INJECTION64_PATH", tool);
+    let mut command = dir.preloaded(Driver::Threaded, library, &program, &["20"]);
+    command.env("CUDA_INJECTION64_PATH", tool);
     run(&mut command).well()
 }
 
@@ -214,10 +212,8 @@ fn a_sample_that_is_built_with_nvidias_headers_prints_the_same() {
         .arg(repository("examples/abi/cupti_activity_trace_async.c"));
     run(&mut compiler).well();
     let program = dir.program("lives");
-    let mut command = dir.untraced(Driver::Threaded, &program, &["20"]);
-    command
-        .env("LD_PRELOAD", library)
-        .env("CUDA_INJECTION64_PATH", tool);
+    let mut command = dir.preloaded(Driver::Threaded, library, &program, &["20"]);
+    command.env("CUDA_INJECTION64_PATH", tool);
     let text = run(&mut command).well().text();
     assert_eq!(lines(&text, "CONCURRENT KERNEL \"work\" ["), 20, "{text}");
     assert!(text.contains("    grid ["), "{text}");
@@ -273,9 +269,8 @@ fn markers_of_nvtx_come_where_its_variable_names_the_library() {
         .arg(repository("tests/programs/abi/cupti_nvtx.c"))
         .arg("-ldl");
     run(&mut compiler).well();
-    let mut command = dir.untraced(Driver::Threaded, &program, &[]);
+    let mut command = dir.preloaded(Driver::Threaded, &library, &program, &[]);
     command
-        .env("LD_PRELOAD", &library)
         .env("NVTX_INJECTION64_PATH", &library)
         .env("CUDA_INJECTION64_PATH", tool);
     let text = run(&mut command).well().text();

@@ -48,9 +48,8 @@ fn injected_into(
     let library = CUPTI.library(dir);
     let example = CUPTI.tool(dir, example);
     let program = dir.program(program);
-    let mut command = dir.untraced(Driver::Threaded, &program, arguments);
+    let mut command = dir.preloaded(Driver::Threaded, library, &program, arguments);
     command
-        .env("LD_PRELOAD", library)
         .env("CUDA_INJECTION64_PATH", example)
         .envs(environment.iter().copied());
     let ended = run(&mut command).well();
@@ -287,10 +286,8 @@ fn what_cupti_is_asked_in_the_first_launch_holds_for_its_kernel() {
     let tool = CUPTI.tool_of(&dir, "tests/programs/abi", "cupti_first_launch");
     let program = dir.program("lives");
     for driver in [Driver::Basic, Driver::Threaded] {
-        let mut command = dir.untraced(driver, &program, &["5"]);
-        command
-            .env("LD_PRELOAD", &library)
-            .env("CUDA_INJECTION64_PATH", &tool);
+        let mut command = dir.preloaded(driver, &library, &program, &["5"]);
+        command.env("CUDA_INJECTION64_PATH", &tool);
         assert_eq!(run(&mut command).well().text(), "counted, passed\n");
     }
     let options = ["demo", "-q", "--steps", "1", "--tool"];

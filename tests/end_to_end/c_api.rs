@@ -145,6 +145,40 @@ fn a_program_without_a_gpu_runs_and_observes_the_simulated_one() {
 }
 
 #[test]
+fn calls_of_the_simulated_gpu_come_from_threads_of_the_program() {
+    needs!(calls_of_the_simulated_gpu_come_from_threads_of_the_program: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    for compiler in [C, CPP] {
+        let program = linked(&dir, compiler, "c_api_threads");
+        let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
+        assert_eq!(ended.text(), "passed\n");
+    }
+}
+
+#[test]
+fn joined_records_are_in_nanoseconds_flagged_where_times_are_missing_and_fit_any_memory() {
+    needs!(joined_records_are_in_nanoseconds_flagged_where_times_are_missing_and_fit_any_memory: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    for compiler in [C, CPP] {
+        let program = linked(&dir, compiler, "c_api_joined");
+        let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
+        assert_eq!(ended.text(), "passed\n");
+    }
+}
+
+#[test]
+fn a_forced_flush_and_the_end_tell_of_kernels_that_have_not_completed() {
+    needs!(a_forced_flush_and_the_end_tell_of_kernels_that_have_not_completed: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    for compiler in [C, CPP] {
+        let program = linked(&dir, compiler, "c_api_pending");
+        let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
+        assert_eq!(ended.text(), "passed\n");
+        assert_eq!(ended.stderr, "");
+    }
+}
+
+#[test]
 fn a_program_that_is_linked_with_the_library_observes_itself() {
     needs!(a_program_that_is_linked_with_the_library_observes_itself: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();

@@ -36,8 +36,8 @@ fn the_library_is_written_once_and_anew_where_it_is_damaged() {
     let dir = TestDir::new();
     let lives = dir.program("lives");
     let cache = dir.join("cache");
-    well(&mut dir.gputrail(["library", "carried"]));
-    let carried = fs::read(dir.join("carried")).unwrap();
+    well(&mut dir.gputrail(["library", "carried.so"]));
+    let carried = fs::read(dir.join("carried.so")).unwrap();
 
     record(&dir, &lives, &cache);
     let file = kept(&cache);

@@ -24,6 +24,17 @@ fn end_by_signals() {
     }
 }
 
+/// The dynamic loader of this process: it can be called as a program, with the program to load.
+fn dynamic_loader() -> PathBuf {
+    let mappings =
+        std::fs::read_to_string("/proc/self/maps").expect("the mappings of this process");
+    let mut files = mappings
+        .lines()
+        .filter_map(|line| Some(&line[line.find('/')?..]));
+    let loader = files.find(|file| file.contains("/ld-linux"));
+    loader.expect("a dynamic loader").into()
+}
+
 impl TestDir {
     pub fn new() -> Self {
         end_by_signals();
@@ -61,6 +72,24 @@ impl TestDir {
         command.args(arguments);
         self.prepare(&mut command);
         on_pocl(&mut command, driver);
+        command
+    }
+
+    /// A program on PoCL, untraced, with a library preloaded into it alone. `LD_PRELOAD` would be inherited by programs that it
+    /// starts: by the linker, say, which PoCL starts for a kernel that is not in its cache, so that what the library prints
+    /// would depend on what has run before. The cache of these kernels is empty: each such run starts the linker.
+    pub fn preloaded(
+        &self,
+        driver: Driver,
+        library: impl AsRef<OsStr>,
+        program: impl AsRef<OsStr>,
+        arguments: &[&str],
+    ) -> Command {
+        let mut command = self.untraced(driver, dynamic_loader(), &[]);
+        command.arg("--preload").arg(library);
+        command.arg(program).args(arguments);
+        let cache = tempfile::tempdir_in(self.path()).expect("a folder for kernels");
+        command.env("POCL_CACHE_DIR", cache.keep());
         command
     }
 

@@ -1,4 +1,4 @@
-//! `gputrail.hpp`: ranges of C++ that end with their scope.
+//! `gputrail.hpp`: ranges of C++ that end with their scope, and tools.
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
@@ -52,4 +52,22 @@ fn ranges_of_cpp_end_with_their_scope_and_move_between_threads() {
          where slice.name = 'inner' and parent.name = 'step'",
     );
     assert_eq!(nested, 3);
+}
+
+#[test]
+fn contexts_buffers_subscribers_and_errors_of_cpp_work_on_the_simulated_gpu() {
+    needs!(contexts_buffers_subscribers_and_errors_of_cpp_work_on_the_simulated_gpu:
+        Need::OpenClToolchain, Need::Program("g++"));
+    let dir = TestDir::new();
+    let source = repository("tests/programs/cpp_tools.cpp");
+    for standard in ["c++11", "c++14", "c++17", "c++20"] {
+        let standard = format!("-std={standard}");
+        let compiler = ["g++", &standard];
+        let strict = ["-Wconversion", "-Wshadow"];
+        let program = compiled(&dir, &compiler, &strict, &source, "cpp_tools");
+        let ended = run(&mut dir.untraced(Driver::Basic, &program, &[])).well();
+        assert_eq!(ended.text(), "passed\n", "{standard}");
+        let printed = "gputrail: a callback of this tool threw: from deliver\n";
+        assert_eq!(ended.stderr, printed, "{standard}");
+    }
 }

@@ -12,7 +12,7 @@ use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
 use gputrail_harness::trace::Trace;
 
-use crate::command::{TestDir, kernels};
+use crate::command::{TestDir, kernels, well};
 
 /// Number of kernels of a round: their records exceed [`KEPT`] by far.
 const WORK: i64 = 4000;
@@ -119,7 +119,13 @@ fn a_signal_has_what_happened_last_written_out_and_a_killed_program_leaves_it_to
         );
         let kept = kernels(trace, "work");
         assert!((1..WORK).contains(&kept), "{number}: {kept}");
+        // All kernels had completed. The completions of some were overwritten, which says nothing of the kernels.
+        let info = well(dir.gputrail(["info"]).arg(trace.path())).text();
+        let mut lines = info.lines();
+        let unfinished = lines.find(|line| line.trim_start().starts_with("unfinished"));
+        assert!(!unfinished.expect("a line").contains("operation"), "{info}");
     }
+    assert!(!said.contains("had not completed"), "{said}");
     assert_eq!(dir.files("2.pftrace").len(), 1);
 }
 

@@ -18,8 +18,9 @@ fn blocks(page: &str) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn the_guide_leads_to_a_tool_in_c_and_in_rust() {
-    needs!(the_guide_leads_to_a_tool_in_c_and_in_rust: Need::Pocl, Need::OpenClToolchain);
+fn the_guide_leads_to_a_tool_in_c_in_cpp_and_in_rust() {
+    needs!(the_guide_leads_to_a_tool_in_c_in_cpp_and_in_rust: Need::Pocl, Need::OpenClToolchain,
+        Need::Program("pkg-config"), Need::Program("c++"));
     let dir = TestDir::new();
     let page = fs::read_to_string(repository("docs/guide.md")).expect("the guide");
     // The first commands build gputrail, which has been done.
@@ -30,6 +31,10 @@ fn the_guide_leads_to_a_tool_in_c_and_in_rust() {
             "c" => {
                 fs::write(dir.join("counter.c"), text).expect("a file");
                 script.push_str("cp ../counter.c .\n");
+            }
+            "cpp" => {
+                fs::write(dir.join("counter.cpp"), text).expect("a file");
+                script.push_str("cp ../counter.cpp .\n");
             }
             "rust" => {
                 fs::write(dir.join("lib.rs"), text).expect("a file");
@@ -59,5 +64,5 @@ fn the_guide_leads_to_a_tool_in_c_and_in_rust() {
         .stderr
         .matches("12 kernels, the longest took ")
         .count();
-    assert_eq!(told, 3, "{}\n{script}", ended.stderr);
+    assert_eq!(told, 4, "{}\n{script}", ended.stderr);
 }

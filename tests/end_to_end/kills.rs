@@ -22,7 +22,7 @@ use gputrail_sources::sim;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
-use gputrail_harness::program::Running;
+use gputrail_harness::program::{Running, run};
 use gputrail_harness::trace::Trace;
 
 use crate::command::{TestDir, well};
@@ -352,4 +352,55 @@ fn nothing_of_a_simulated_gpu_is_lost_or_twice_whenever_its_program_is_killed() 
         assert!(recorded >= seen, "{recorded} calls recorded, {seen} made");
         assert_eq!(account.deaths, ["killed by signal 9 (SIGKILL)"]);
     }
+}
+
+#[test]
+fn what_a_killed_gputrail_had_not_written_is_told_by_every_command() {
+    let dir = TestDir::new();
+    let this = std::env::current_exe().expect("this test has a file");
+    let witness = Witness::new(&dir);
+    let arguments = ["kills::the_simulated_program", "--exact", "--nocapture"];
+    let mut command = dir.gputrail(["record", "-q", "-o", "run.pftrace", "--"]);
+    command
+        .arg(&this)
+        .args(arguments)
+        .env(SIMULATE, &witness.path);
+    let mut recorder = Running::start(&mut command);
+    while witness.calls() == 0 {
+        assert!(!recorder.has_ended(), "{}", recorder.end().stderr);
+        sleep(Duration::from_millis(1));
+    }
+    let program = witness.process().expect("it has counted");
+    for process in [recorder.id() as i32, program] {
+        // SAFETY: kill() takes numbers; the program ends only here, and its recorder has not been reaped.
+        unsafe { libc::kill(process, libc::SIGKILL) };
+    }
+    assert_eq!(recorder.end().signal(), Some(libc::SIGKILL));
+
+    let folders = fs::read_dir(dir.path()).expect("a folder").flatten();
+    let mut folders = folders.filter(|entry| entry.file_name().as_encoded_bytes()[0] == b'.');
+    let folder = folders.next().expect("what was recorded").path();
+    let files = fs::read_dir(folder).expect("a folder").flatten();
+    let mut files = files.map(|entry| entry.path());
+    let capture = files.find(|path| path.extension().is_some_and(|name| name == "gputrail"));
+    let capture = capture.expect("a capture");
+    let capture = capture.to_str().expect("UTF-8");
+
+    let told = "the recording was not ended: gputrail was killed";
+    let says = |arguments: &[&str], code: i32| {
+        let ended = run(&mut dir.gputrail(arguments));
+        assert_eq!(ended.code(), code, "{arguments:?}: {}", ended.stderr);
+        let all = ended.text() + &ended.stderr;
+        assert!(all.contains(told), "{arguments:?}: {all}");
+        assert!(!all.contains("nothing is missing"), "{arguments:?}: {all}");
+        assert!(!all.contains("nothing was lost"), "{arguments:?}: {all}");
+        all
+    };
+    says(&["info", capture], 0);
+    says(&["summary", capture], 0);
+    says(&["convert", capture, "-o", "cut.pftrace"], 0);
+    let info = says(&["info", "cut.pftrace"], 0);
+    assert!(info.contains("complete       no, from "), "{info}");
+    says(&["summary", "cut.pftrace"], 0);
+    says(&["check", "cut.pftrace"], 1);
 }

@@ -410,3 +410,29 @@ fn a_name_that_starts_and_stops_switches_on_and_off_in_turn() {
         ["step", "in step 1", "step", "step", "in step 3", "step"]
     );
 }
+
+#[test]
+fn markers_of_our_own_api_begin_the_recording_of_a_program_without_a_gpu() {
+    needs!(markers_of_our_own_api_begin_the_recording_of_a_program_without_a_gpu: Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let source = repository("tests/programs/markers_alone.c");
+    let program = compiled(&dir, C, &["-Wl,--as-needed"], &source, "markers_alone");
+    let alone = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
+    assert_eq!(alone.text(), "named: GPUTRAIL_NOT_INITIALISED\nchild: 0\n");
+    let program = program.to_str().expect("UTF-8");
+    let arguments = ["record", "-o", "run.pftrace", "--", program];
+    let ended = well(&mut dir.gputrail(arguments));
+    assert_eq!(ended.text(), "named: GPUTRAIL_OK\nchild: 0\n");
+    assert!(!ended.stderr.contains("was seen"), "{}", ended.stderr);
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let sql = "select name, count(*) from slice where name in ('step', 'moment', 'upload') and dur >= 0 group by 1 order by 1";
+    let marked: Vec<(String, i64)> = trace.rows(sql);
+    let expected = [("moment", 1), ("step", 200), ("upload", 1)];
+    assert_eq!(
+        marked,
+        expected.map(|(name, count)| (name.to_owned(), count))
+    );
+    let named: i64 = trace.value("select count(*) from thread where name = 'main of markers'");
+    assert_eq!(named, 1);
+}

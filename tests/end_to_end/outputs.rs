@@ -44,6 +44,7 @@ fn an_output_that_cannot_be_written_stops_the_run_before_it_starts() {
         ("no/such/folder/run.pftrace", "no/such/folder"),
         ("/proc/run.pftrace", "/proc"),
         (".", "directory"),
+        ("no-folder/", "directory"),
     ] {
         let mut command = dir.gputrail(["record", "-o", output, "--", "touch", "it-ran"]);
         let ended = run(&mut command);

@@ -58,7 +58,7 @@ pub fn built(options: &[&str], file: &str) -> String {
 }
 
 /// Records a program of `tests/programs` with tools.
-fn with_tools(dir: &TestDir, tools: &[&str], program: &str, arguments: &[&str]) -> Ended {
+pub fn with_tools(dir: &TestDir, tools: &[&str], program: &str, arguments: &[&str]) -> Ended {
     let program = dir.program(program);
     let options: Vec<&str> = tools
         .iter()
@@ -70,7 +70,7 @@ fn with_tools(dir: &TestDir, tools: &[&str], program: &str, arguments: &[&str]) 
 
 /// The line of `text` that begins with `start`.
 #[track_caller]
-fn line<'a>(text: &'a str, start: &str) -> &'a str {
+pub fn line<'a>(text: &'a str, start: &str) -> &'a str {
     let found = text.lines().find(|line| line.starts_with(start));
     found.unwrap_or_else(|| panic!("no line begins with {start}:\n{text}"))
 }
@@ -459,4 +459,62 @@ fn a_tool_that_asks_for_its_end_has_it_once_and_the_others_go_on() {
     let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 20);
+}
+
+/// The code of a page in fences of tildes, each block with its place in the list.
+fn fenced(page: &str) -> String {
+    let parts = page.split("~~~").skip(1).step_by(2);
+    let code = parts.filter_map(|block| block.strip_prefix("c\n"));
+    code.collect()
+}
+
+#[test]
+fn the_guides_request_samples_all_agents_and_single_samples_have_lines() {
+    needs!(the_guides_request_samples_all_agents_and_single_samples_have_lines: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let guide = std::fs::read_to_string(repository("docs/guide.md")).expect("the guide");
+    std::fs::write(dir.join("guide.h"), fenced(&guide)).expect("a file");
+    let source = "tests/programs/sampling_tool.c";
+    let tool = tool(&dir, &[], source, "libsampling.so");
+    let told = |variables: &[(&str, &str)]| {
+        let mut command = dir.gputrail(["demo", "-q", "--steps", "1", "--tool", &tool]);
+        let ended = run(command.envs(variables.iter().copied())).well();
+        assert_eq!(ended.stderr, "", "{variables:?}");
+        ended.text()
+    };
+    let sampled = "agent 1 is sampled\nagent 2 is sampled\npassed\n";
+    assert_eq!(told(&[]), sampled);
+    assert_eq!(told(&[("METHOD", "stochastic")]), sampled);
+    let counted = "agent 1 counts\nagent 2 counts\npassed\n";
+    assert_eq!(told(&[("COUNT", "SQ_WAVES,VALUInsts")]), counted);
+}
+
+#[test]
+fn a_program_in_rust_that_is_linked_with_the_library_observes_its_calls() {
+    needs!(a_program_in_rust_that_is_linked_with_the_library_observes_its_calls:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    well(&mut dir.gputrail(["library", "libgputrail.so.0"]));
+    let crate_of_tools = built(&["--package", "gputrail", "--lib"], "libgputrail.rlib");
+    let folder = std::path::Path::new(&crate_of_tools)
+        .parent()
+        .expect("a folder");
+    let program = dir.join("linked");
+    let mut compiler = Command::new("rustc");
+    compiler
+        .args(["--edition", "2024", "--crate-name", "linked", "-o"])
+        .arg(&program)
+        .arg(repository("tests/programs/linked_program.rs"))
+        .arg("--extern")
+        .arg(format!("gputrail={crate_of_tools}"))
+        .arg("-L")
+        .arg(format!("dependency={}", folder.join("deps").display()))
+        .arg("-L")
+        .arg(format!("native={}", dir.path().display()))
+        .args(["-C", "link-arg=-Wl,--no-as-needed"])
+        .args(["-C", "link-arg=-l:libgputrail.so.0"])
+        .args(["-C", "link-arg=-Wl,-rpath,$ORIGIN"]);
+    run(&mut compiler).well();
+    let ended = run(&mut dir.untraced(Driver::Basic, &program, &[])).well();
+    assert_eq!(ended.text(), "1 platforms by 1 calls, status 0\n");
 }

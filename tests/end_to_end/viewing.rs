@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 use gputrail_harness::machine::{Need, tools};
@@ -20,14 +21,19 @@ struct Viewing {
 }
 
 impl Viewing {
-    /// Starts it with `arguments`; waits until the port is free.
+    /// Starts it with `arguments`, without a browser; waits until the port is free.
     fn start(dir: &TestDir, arguments: &[&str]) -> Viewing {
+        Viewing::start_with(dir, arguments, Path::new(""))
+    }
+
+    /// Starts it with `arguments` and a browser, if the path is not empty.
+    fn start_with(dir: &TestDir, arguments: &[&str], browser: &Path) -> Viewing {
         loop {
             let mut command = dir.gputrail(["view"].iter().chain(arguments));
             let mut process = command
                 .env_remove("DISPLAY")
                 .env_remove("WAYLAND_DISPLAY")
-                .env_remove("BROWSER")
+                .env("BROWSER", browser)
                 .stderr(Stdio::piped())
                 .spawn()
                 .expect("gputrail starts");
@@ -55,6 +61,14 @@ impl Viewing {
             .expect("our address");
         let (port, _) = address.split_once('/').expect("a path");
         port.parse().expect("a port")
+    }
+
+    /// The path of the trace, with its secret.
+    fn trace_path(&self) -> &str {
+        let (_, url) = self.link.split_once("?url=").expect("the address");
+        let (url, _) = url.split_once('&').expect("who refers");
+        let (_, rest) = url.split_once("http://127.0.0.1:").expect("our address");
+        &rest[rest.find('/').expect("a path")..]
     }
 
     /// The answer to a request of a few lines.
@@ -162,6 +176,8 @@ fn only_the_trace_is_given_away_and_only_to_perfetto() {
     assert_eq!(status(&[&get("/"), &host]), "200");
     for path in [
         "/other.pftrace",
+        "/demo.pftrace",
+        "/00000000000000000000000000000000/demo.pftrace",
         "/../demo.pftrace",
         "/%2e%2e/demo.pftrace",
         "/passwd",
@@ -170,16 +186,18 @@ fn only_the_trace_is_given_away_and_only_to_perfetto() {
     ] {
         assert_eq!(status(&[&get(path), &host]), "404", "{path}");
     }
-    let trace = get("/demo.pftrace");
+    let trace = get(viewing.trace_path());
     assert_eq!(status(&[&trace, "Host: evil.example:9001"]), "403");
     assert_eq!(
         status(&[&trace, &host, "Origin: https://evil.example"]),
         "403"
     );
-    assert_eq!(status(&["POST /demo.pftrace HTTP/1.1", &host]), "405");
+    let path = viewing.trace_path();
+    let post = format!("POST {path} HTTP/1.1");
+    assert_eq!(status(&[&post, &host]), "405");
     assert_eq!(status(&["nonsense"]), "400");
     let before = viewing.ask(&[
-        "OPTIONS /demo.pftrace HTTP/1.1",
+        &format!("OPTIONS {path} HTTP/1.1"),
         &host,
         "Origin: https://ui.perfetto.dev",
         "Access-Control-Request-Private-Network: true",
@@ -192,7 +210,7 @@ fn only_the_trace_is_given_away_and_only_to_perfetto() {
         before.contains("Access-Control-Allow-Private-Network: true"),
         "{before}"
     );
-    assert_eq!(status(&["HEAD /demo.pftrace HTTP/1.1", &host]), "200");
+    assert_eq!(status(&[&format!("HEAD {path} HTTP/1.1"), &host]), "200");
     assert_eq!(status(&[&trace, &host]), "200");
     viewing.end();
 }
@@ -240,8 +258,99 @@ fn files_of_other_programs_and_packed_traces_are_served_as_traces() {
     for (file, served, words) in files {
         let viewing = Viewing::start(&dir, &[file, "--port", "0", "--ui", "ui"]);
         let host = format!("Host: 127.0.0.1:{}", viewing.port());
-        let answer = viewing.ask(&[&format!("GET /{served} HTTP/1.1"), &host]);
+        let path = viewing.trace_path();
+        assert!(path.ends_with(&format!("/{served}")), "{path}");
+        let answer = viewing.ask(&[&format!("GET {path} HTTP/1.1"), &host]);
         assert!(answer.contains(" 200 ") && answer.contains(words), "{file}");
         viewing.end();
     }
+}
+
+#[test]
+fn a_file_that_takes_the_place_of_the_trace_is_not_served() {
+    let dir = TestDir::new();
+    demo(&dir);
+    std::fs::create_dir(dir.join("ui")).unwrap();
+    std::fs::write(dir.join("ui/index.html"), "hello").unwrap();
+    std::fs::write(dir.join("private"), "a secret of the user").unwrap();
+    let viewing = Viewing::start(&dir, &["demo.pftrace", "--port", "0", "--ui", "ui"]);
+    std::fs::remove_file(dir.join("demo.pftrace")).unwrap();
+    std::os::unix::fs::symlink("private", dir.join("demo.pftrace")).unwrap();
+    let host = format!("Host: 127.0.0.1:{}", viewing.port());
+    for _ in 0..2 {
+        let answer = viewing.ask(&[&format!("GET {} HTTP/1.1", viewing.trace_path()), &host]);
+        assert!(!answer.contains("a secret of the user"));
+        assert!(answer.contains("simInit"), "the trace that was named");
+    }
+    viewing.end();
+}
+
+/// Starts `gputrail view` with a browser that writes its arguments into the file `browsed`, and returns the path with which
+/// the browser was started.
+fn browse(dir: &TestDir) -> (Viewing, String) {
+    let browser = dir.join("browser");
+    let script = "#!/bin/sh\necho \"$@\" > browsed.part && mv browsed.part browsed\n";
+    std::fs::write(&browser, script).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&browser, executable).unwrap();
+    std::fs::create_dir(dir.join("ui")).unwrap();
+    std::fs::write(dir.join("ui/index.html"), "hello").unwrap();
+    let viewing = Viewing::start_with(
+        dir,
+        &["demo.pftrace", "--port", "0", "--ui", "ui"],
+        &browser,
+    );
+    let browsed = dir.join("browsed");
+    while !browsed.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let link = std::fs::read_to_string(browsed).unwrap();
+    let own = format!("http://127.0.0.1:{}", viewing.port());
+    let path = link
+        .trim()
+        .strip_prefix(&own)
+        .expect("our address")
+        .to_owned();
+    (viewing, path)
+}
+
+#[test]
+fn the_browsers_command_line_has_no_secret_that_serves_another_user() {
+    let dir = TestDir::new();
+    demo(&dir);
+    let (viewing, path) = browse(&dir);
+    let secret = viewing.trace_path().split('/').nth(1).expect("a secret");
+    assert!(secret.len() == 32 && !path.contains(secret), "{path}");
+    let host = format!("Host: 127.0.0.1:{}", viewing.port());
+    let answer = viewing.ask(&[&format!("GET {path} HTTP/1.1"), &host]);
+    let leads = format!("Location: {}\r\n", viewing.link);
+    assert!(
+        answer.contains(" 302 ") && answer.contains(&leads),
+        "{answer}"
+    );
+    viewing.end();
+}
+
+#[test]
+fn another_user_is_not_led_from_the_browsers_command_line_to_the_trace() {
+    needs!(another_user_is_not_led_from_the_browsers_command_line_to_the_trace: Need::Root);
+    let dir = TestDir::new();
+    demo(&dir);
+    let (viewing, path) = browse(&dir);
+    let port = viewing.port();
+    let request = format!("GET {path} HTTP/1.1\\r\\nHost: 127.0.0.1:{port}\\r\\n\\r\\n");
+    let ask = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; printf '{request}' >&3; cat <&3");
+    let asks = |user: u32| {
+        let mut command = Command::new("bash");
+        command.args(["-c", &ask]).current_dir("/");
+        std::os::unix::process::CommandExt::uid(&mut command, user);
+        run(&mut command).text()
+    };
+    assert!(asks(0).contains(" 302 "));
+    let refused = asks(65_533);
+    assert!(
+        refused.contains(" 403 ") && !refused.contains("Location"),
+        "{refused}"
+    );
+    viewing.end();
 }

@@ -1,5 +1,7 @@
 //! Recording by environment variables alone, without `gputrail record` as the parent of the program.
 
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use gputrail_harness::machine::Need;
@@ -39,6 +41,39 @@ fn variables_alone_record_to_a_capture() {
     let mut trace = dir.trace();
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "work"), 40);
+}
+
+#[test]
+fn a_program_with_more_rights_than_its_user_follows_no_variables() {
+    needs!(a_program_with_more_rights_than_its_user_follows_no_variables: Need::Root, Need::Pocl, Need::OpenClToolchain);
+    const NOBODY: u32 = 65534;
+    let dir = TestDir::new();
+    let library = dir.join("libgputrail.so");
+    well(&mut dir.gputrail(["library", library.to_str().expect("UTF-8")]));
+    let program = dir.program("small_stack");
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).expect("it is ours");
+    for (mode, captures) in [(0o755, 1), (0o4755, 0)] {
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(mode)).expect("it is ours");
+        let mut command: Command = dir.untraced(Driver::Threaded, &program, &[]);
+        command
+            .env("OPENCL_LAYERS", &library)
+            .env("GPUTRAIL_CAPTURE", "%p.gputrail")
+            .env("GPUTRAIL_TOOLS", dir.join("no-such-tool.so"))
+            .env("POCL_CACHE_DIR", dir.join("kernels"))
+            .uid(NOBODY)
+            .gid(NOBODY);
+        let ended = run(&mut command).well();
+        assert_eq!(dir.files(".gputrail").len(), captures, "{}", ended.stderr);
+        assert_eq!(
+            ended.stderr.contains("no-such-tool"),
+            captures == 1,
+            "{}",
+            ended.stderr
+        );
+        dir.files(".gputrail").iter().for_each(|name| {
+            std::fs::remove_file(dir.join(name)).expect("it is there");
+        });
+    }
 }
 
 #[test]

@@ -372,7 +372,7 @@ static void returned(const gputrail_block *block, const gputrail_batch *records,
     CHECK(gputrail_buffer_flush(records->buffer) == GPUTRAIL_BUSY);
 }
 
-static void client_memory(void) {
+static void client_memory(uint32_t format) {
     static lender of;
     gputrail_buffer_options options;
     gputrail_context context;
@@ -387,10 +387,11 @@ static void client_memory(void) {
     EXPECT(gputrail_buffer_create_of_client(NULL, request, NULL, complete, NULL, NULL), GPUTRAIL_NULL_POINTER);
     EXPECT(gputrail_buffer_create_of_client(&options, request, NULL, complete, NULL, &buffer), GPUTRAIL_WRONG_SIZE);
     options.size = sizeof options;
-    options.policy = GPUTRAIL_POLICY_OVERWRITE;
+    options.format = 2;
     EXPECT(gputrail_buffer_create_of_client(&options, request, NULL, complete, NULL, &buffer), GPUTRAIL_INVALID_ARGUMENT);
+    options.format = format;
 
-    EXPECT(gputrail_buffer_create_of_client(NULL, lend, NULL, returned, &of, &buffer), GPUTRAIL_OK);
+    EXPECT(gputrail_buffer_create_of_client(&options, lend, NULL, returned, &of, &buffer), GPUTRAIL_OK);
     EXPECT(gputrail_context_create(&context), GPUTRAIL_OK);
     EXPECT(gputrail_context_trace_to(context, buffer, NULL), GPUTRAIL_OK);
     EXPECT(gputrail_context_start(context), GPUTRAIL_OK);
@@ -688,7 +689,8 @@ int main(void) {
         flights(buffer);
         threads(buffer);
         operations();
-        client_memory();
+        client_memory(GPUTRAIL_RECORD_FORMAT_JOINED);
+    client_memory(GPUTRAIL_RECORD_FORMAT_RAW);
         files();
         CHECK(pthread_create(&thread, NULL, from_a_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
         in_a_child(context);

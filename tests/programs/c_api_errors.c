@@ -115,6 +115,7 @@ static void not_initialised(void) {
     EXPECT(gputrail_subscribe(context_of(1), NULL, 0, called_back, NULL, &subscriber), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_unsubscribe(subscriber_of(1)), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_enable_callback(subscriber_of(1), none, 1), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_subscriber_format(subscriber_of(1), GPUTRAIL_RECORD_FORMAT_RAW), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_callback_is_enabled(subscriber_of(1), none, &on), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_enable_all_callbacks(subscriber_of(1), 1), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_enabled_callbacks(subscriber_of(1), all, 2, &count), GPUTRAIL_NOT_INITIALISED);
@@ -229,6 +230,7 @@ static void unknown_ids(gputrail_context context, gputrail_buffer buffer) {
     EXPECT(gputrail_enable_callback(subscriber, NO_OPERATION, 1), GPUTRAIL_UNKNOWN_OPERATION);
     EXPECT(gputrail_unsubscribe(subscriber), GPUTRAIL_OK);
     EXPECT(gputrail_enable_callback(subscriber, mark, 1), GPUTRAIL_NO_SUCH_SUBSCRIBER);
+    EXPECT(gputrail_subscriber_format(subscriber, GPUTRAIL_RECORD_FORMAT_RAW), GPUTRAIL_NO_SUCH_SUBSCRIBER);
     EXPECT(gputrail_callback_is_enabled(subscriber, mark, &on), GPUTRAIL_NO_SUCH_SUBSCRIBER);
     EXPECT(gputrail_timeline_create(&timeline), GPUTRAIL_OK);
     EXPECT(gputrail_timeline_destroy(timeline, tell_work, NULL), GPUTRAIL_OK);

@@ -123,6 +123,7 @@ static gputrail_buffer_options options(void) {
     of.pool_bytes = 4 << 20;
     of.block_bytes = 4096;
     of.threads = 64;
+    of.format = GPUTRAIL_RECORD_FORMAT_RAW;
     return of;
 }
 
@@ -248,6 +249,7 @@ int main(void) {
     CHECK(gputrail_buffer_create(&raw, deliver, &usual, &library) == GPUTRAIL_OK);
     memset(&shown, 0, sizeof shown);
     shown.size = sizeof shown;
+    shown.format = GPUTRAIL_RECORD_FORMAT_RAW;
     shown.watermark = 1;
     shown.period_nanos = 1000000;
     CHECK(gputrail_buffer_create_of_client(&shown, lend, show, take_back, &client, &lent) == GPUTRAIL_OK);

@@ -201,8 +201,9 @@ static void synchronise(cl_context context, cl_command_queue queue, gputrail_que
     for (round = 0; round < 3; round++)
         CHECK(clEnqueueFillBuffer(queue, memory, &pattern, sizeof pattern, 0, 1 << 20, 1, &filled, NULL) == CL_SUCCESS);
     /* These wait for nothing; the work waits for the program. */
-    CHECK(gputrail_buffer_flush_synchronized(buffer, described.context, id + 1000) == GPUTRAIL_OK);
-    CHECK(gputrail_buffer_flush_synchronized(buffer, described.context + 1000, 0) == GPUTRAIL_OK);
+    CHECK(gputrail_buffer_flush_synchronized(buffer, described.context, id + 1000) == GPUTRAIL_INVALID_ARGUMENT);
+    CHECK(gputrail_buffer_flush_synchronized(buffer, described.context + 1000, 0) == GPUTRAIL_INVALID_ARGUMENT);
+    CHECK(gputrail_buffer_dropped_at(buffer, 0, id + 1000, 0, &dropped) == GPUTRAIL_INVALID_ARGUMENT);
     CHECK(gputrail_buffer_flush(buffer) == GPUTRAIL_OK && seen.completions == before);
     CHECK(clSetUserEventStatus(gate, CL_COMPLETE) == CL_SUCCESS);
     CHECK(gputrail_buffer_flush_synchronized(buffer, described.context, id) == GPUTRAIL_OK);

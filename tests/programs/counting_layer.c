@@ -37,3 +37,10 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const struct _cl_ic
     *dispatch = &table;
     return CL_SUCCESS;
 }
+
+/* Called in place of clInitLayer by Khronos's loader of 2026. */
+CL_API_ENTRY cl_int CL_API_CALL clInitLayerWithProperties(cl_uint entries, const struct _cl_icd_dispatch *target, cl_uint *entries_ret,
+                                                          const struct _cl_icd_dispatch **dispatch, const cl_properties *properties) {
+    (void)properties;
+    return clInitLayer(entries, target, entries_ret, dispatch);
+}

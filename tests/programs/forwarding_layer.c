@@ -1,4 +1,4 @@
-/* An OpenCL layer whose two entry points are somebody else's: those of the program that loads it. */
+/* An OpenCL layer whose entry points are somebody else's: those of the program that loads it. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,4 +17,11 @@ int32_t clGetLayerInfo(uint32_t what, size_t size, void *value, size_t *size_ret
 
 int32_t clInitLayer(uint32_t entries, const void *target, uint32_t *entries_ret, const void **dispatch) {
     return init ? init(entries, target, entries_ret, dispatch) : -30;
+}
+
+/* Called in place of clInitLayer by Khronos's loader of 2026. */
+int32_t clInitLayerWithProperties(uint32_t entries, const void *target, uint32_t *entries_ret, const void **dispatch,
+                                  const uint64_t *properties) {
+    (void)properties;
+    return clInitLayer(entries, target, entries_ret, dispatch);
 }

@@ -5,11 +5,20 @@
  *     late crowded LIBRARY  loads a library before, whose thread-local variables occupy what the process has left for those of
  *                           libraries that are loaded late
  *
- * `emptied` and `crowded` print the number of platforms. */
+ *     late once             makes its calls, and ends
+ *     late shut-out         the same, and may open no sockets
+ *
+ * All but `daemon` print the number of platforms. */
 #include <dlfcn.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void call(void) {
@@ -35,6 +44,20 @@ static void live_as_a_daemon(const char *done) {
     fclose(fopen(done, "w"));
 }
 
+static void forbid_sockets(void) {
+    struct sock_filter instructions[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof instructions / sizeof *instructions, instructions};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) {
+        perror("seccomp");
+        exit(1);
+    }
+}
+
 int main(int count, char **arguments) {
     const char *how = count > 1 ? arguments[1] : "";
     if (!strcmp(how, "daemon") && count > 2) live_as_a_daemon(arguments[2]);
@@ -45,6 +68,8 @@ int main(int count, char **arguments) {
         }
         call();
     }
+    if (!strcmp(how, "shut-out")) forbid_sockets();
+    if (!strcmp(how, "once") || !strcmp(how, "shut-out")) call();
     if (!strcmp(how, "emptied")) {
         clearenv();
         call();

@@ -3,8 +3,7 @@
 
 use gputrail_record::*;
 use gputrail_tool::sampling::{self, Deliver, PeriodLevel, Request, SamplingPeriod};
-use gputrail_tool::{
-    self, Attributes, BlockClient, BlockView, Buffer, BufferOptions, Callback, CallbackThread,
+use gputrail_tool::{self as tool, Attributes, BlockClient, BlockView, Buffer, BufferOptions, Callback, CallbackThread,
     ClientBlock, CompletedBlock, Context, Error, Finaliser, FlightOptions, FlightRecorder,
     InternalThread, InternalThreadWatch, QueuePlace, Status, Subscriber, Timeline, Tool, external,
     marker, recording,

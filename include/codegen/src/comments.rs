@@ -64,6 +64,16 @@ impl Names {
         known.cloned().unwrap_or_else(|| name.to_owned())
     }
 
+    /// The name of a structure in C.
+    pub fn structure(&self, rust: &str) -> String {
+        self.c(rust)
+    }
+
+    /// A comment of Rust with C names and without Markdown.
+    pub fn plain(&self, comment: &str) -> String {
+        plain(comment, self)
+    }
+
     /// The C name for a Rust path: a type, a constant of a number, or a field of a structure.
     fn path(&self, path: &str) -> String {
         match path.rsplit_once("::") {

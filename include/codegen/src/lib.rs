@@ -1,9 +1,11 @@
 //! Generates `gputrail.h` from the sources: functions, structures and function types with cbindgen; numbers, handles
-//! and constants from the macros that declare them (`sources`).
+//! and constants from the macros that declare them (`sources`); operations (`operations`), which `docs/operations.md` lists, too;
+//! and the kinds of records in `gputrail.hpp`, whose other parts are written by hand.
 //!
-//! `cargo run -p gputrail-header` writes it; a test fails if the checked-in file is out of date.
+//! `cargo run -p gputrail-header` writes all three; tests fail if a checked-in file is out of date.
 
 mod comments;
+mod operations;
 mod sources;
 
 use comments::{Names, readable};
@@ -12,14 +14,20 @@ use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+type Answer<T> = Result<T, Box<dyn Error>>;
+
 /// The files of `src/record` and `src/inject/c`, in the order in which the header has them.
 const RECORDS: &str = "lib ids kind api annotation work child graph memory synchronization overhead device_state loss marker sample instruction counter reason clock names agent_attribute link";
 const API: &str = "objects library status log attributes time kinds names buffer memory threads context callback arguments \
-                   timeline tools markers external flight sampling counting metric counter_group counter_set counter_pool counter_sessions unified_memory simulation";
+                   timeline tools markers external flight sampling source_line counting metric counter_group counter_set counter_pool counter_sessions unified_memory simulation";
 /// Further files with constants of the API.
-const CONSTANTS: &str = "inject/c/mod buffer/lib collect/context/attributes collect/switchboard/callback collect/sampling/configuration";
+const CONSTANTS: &str = "inject/c/mod buffer/lib collect/context/attributes collect/operations collect/switchboard/callback collect/sampling/configuration";
 /// Constants of the sources that the header has.
-const LIMITS: [&str; 2] = ["GPUTRAIL_API_VERSION", "MAX_ARGUMENTS"];
+const LIMITS: [&str; 3] = [
+    "GPUTRAIL_API_VERSION",
+    "GPUTRAIL_ALL_AGENTS",
+    "MAX_ARGUMENTS",
+];
 
 const ABOUT: &str = "\
 /*
@@ -32,12 +40,13 @@ const ABOUT: &str = "\
  * the library, and callbacks must not let anything unwind into it.
  *
  * Contexts, buffers, subscribers and so on are named by handles, each of a type of its own. A handle of a destroyed
- * object is recognised and refused. A structure that begins with `size` may grow in later versions: set `size` to
- * sizeof the structure, and the fields that you do not use to 0.
+ * object is recognised and refused. A structure that begins with `size` may grow in later versions: initialise it by its
+ * macro, gputrail_buffer_options by GPUTRAIL_BUFFER_OPTIONS_INIT, which sets `size` to sizeof the structure and all other
+ * fields to 0, for the usual values.
  *
- * Times of the host are in ticks, times of an agent in its own clock's units, both as they were taken;
- * gputrail_ticks_to_nanos and gputrail_device_time_to_nanos turn them into nanoseconds of CLOCK_BOOTTIME. Sizes are in
- * bytes.
+ * Times are nanoseconds of CLOCK_BOOTTIME, in records and in callbacks. In raw records, which buffers and subscribers can ask
+ * for, times of the host are in ticks and times of an agent in its own clock's units, both as they were taken;
+ * gputrail_ticks_to_nanos and gputrail_device_time_to_nanos turn them into nanoseconds. Sizes are in bytes.
  *
 ";
 
@@ -54,9 +63,21 @@ const gputrail_tool_description *gputrail_tool_configure(const gputrail_tool_hos
 /// The text after the functions.
 const END: &str = "#ifdef __cplusplus\n}  // extern";
 
-/// The path of the checked-in header.
-pub fn checked_in() -> PathBuf {
-    repository().join("include/gputrail.h")
+/// The generated files: path and text.
+pub fn generate() -> Answer<[(PathBuf, String); 3]> {
+    let (sources, names) = read()?;
+    let domains = operations::domains(&sources, &names)?;
+    let [header_path, page_path, cpp_path] = [
+        "include/gputrail.h",
+        "docs/operations.md",
+        "include/gputrail.hpp",
+    ]
+    .map(|path| repository().join(path));
+    let header = header(&sources, &names, &domains)?;
+    operations::check_unchanged(&std::fs::read_to_string(&header_path)?, &header)?;
+    let page = operations::page(&domains, |comment| names.plain(comment));
+    let cpp = cpp_header(&std::fs::read_to_string(&cpp_path)?, &sources, &names)?;
+    Ok([(header_path, header), (page_path, page), (cpp_path, cpp)])
 }
 
 fn repository() -> PathBuf {
@@ -83,19 +104,28 @@ fn rules_of_callbacks() -> Result<String, Box<dyn Error>> {
         .to_owned())
 }
 
-/// The text of the header.
-pub fn generate() -> Result<String, Box<dyn Error>> {
-    let mut sources = Sources::default();
-    let parsed = [
+/// The files in which cbindgen finds declarations.
+fn declarations() -> Vec<PathBuf> {
+    [
         files("record", RECORDS),
         files("inject/c", API),
         files("inject", "joined"),
     ]
-    .concat();
-    for file in parsed.iter().chain(&files("", CONSTANTS)) {
+    .concat()
+}
+
+/// The declarations in the sources, and their names in C.
+fn read() -> Answer<(Sources, Names)> {
+    let mut sources = Sources::default();
+    for file in declarations().iter().chain(&files("", CONSTANTS)) {
         sources.read(file)?;
     }
     let names = Names::new(&sources);
+    Ok((sources, names))
+}
+
+/// The text of `gputrail.h`.
+fn header(sources: &Sources, names: &Names, domains: &[operations::Domain]) -> Answer<String> {
     let mut config = cbindgen::Config {
         language: cbindgen::Language::C,
         cpp_compat: true,
@@ -104,7 +134,7 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
         no_includes: true,
         sys_includes: ["stddef.h", "stdint.h"].map(str::to_owned).to_vec(),
         header: Some(format!("{ABOUT}{} */", rules_of_callbacks()?)),
-        after_includes: Some(preamble(&sources)),
+        after_includes: Some(preamble(sources)),
         documentation_style: cbindgen::DocumentationStyle::C,
         line_length: 100,
         usize_is_size_t: true,
@@ -123,13 +153,69 @@ pub fn generate() -> Result<String, Box<dyn Error>> {
         cbindgen::ItemType::Typedefs,
     ];
     let mut builder = cbindgen::Builder::new().with_config(config);
-    for source in parsed {
+    for source in declarations() {
         builder = builder.with_src(source);
     }
     let mut header = Vec::new();
     builder.generate()?.write(&mut header);
-    let header = readable(&String::from_utf8(header)?, &names);
+    let header = with_initialisers(String::from_utf8(header)?, sources, names)?;
+    let constants = operations::constants(domains);
+    let header = readable(&header.replace(END, &format!("{constants}{END}")), names);
     Ok(header.replace(END, &format!("{TOOL_ENTRY}{END}")))
+}
+
+/// `header` with a macro behind each structure that tools fill, which initialises it.
+fn with_initialisers(mut header: String, sources: &Sources, names: &Names) -> Answer<String> {
+    for of in &sources.initialisers {
+        let c = names.structure(&of.name);
+        let end = format!("}} {c};\n");
+        let macro_name = format!("{}_INIT", c.to_uppercase());
+        let fields: String = of.fields.iter().map(|field| format!(", {field}")).collect();
+        let place = header
+            .find(&end)
+            .ok_or_else(|| format!("no structure {c}"))?
+            + end.len();
+        header.insert_str(
+            place,
+            &format!("#define {macro_name} {{sizeof({c}){fields}}}\n"),
+        );
+    }
+    Ok(header)
+}
+
+/// Encloses the lines of `gputrail.hpp` that are generated.
+const GENERATED: [&str; 2] = [
+    "/* Generated: the kind of each record. */\n",
+    "/* The end of what is generated. */\n",
+];
+
+/// `gputrail.hpp` with the kinds of all records.
+fn cpp_header(written: &str, sources: &Sources, names: &Names) -> Answer<String> {
+    let [from, to] = GENERATED.map(|mark| {
+        written
+            .find(mark)
+            .ok_or(format!("gputrail.hpp: no line {mark:?}"))
+    });
+    let (from, to) = (from? + GENERATED[0].len(), to?);
+    let kinds = sources
+        .numbers
+        .iter()
+        .find(|of| of.name == "Kind")
+        .ok_or("no Kind")?;
+    let mut text = String::new();
+    for layout in gputrail_record::LAYOUTS {
+        let kind = kinds
+            .values
+            .iter()
+            .find(|(_, value, _)| *value == i64::from(layout.kind.0));
+        let (kind, ..) = kind.ok_or("a record without a kind")?;
+        let _ = writeln!(
+            text,
+            "template <> struct kind_of<{}> : kind_constant<GPUTRAIL_KIND_{kind}> {{}};",
+            names.structure(layout.name)
+        );
+    }
+    Ok(format!("{}{text}{}", &written[..from], &written[to..]))
 }
 
 /// Numbers, handles and constants.
@@ -214,10 +300,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_is_the_one_that_the_sources_make() {
-        let generated = generate().unwrap();
-        let committed = std::fs::read_to_string(checked_in()).unwrap_or_default();
-        assert!(generated == committed, "run: cargo run -p gputrail-header");
+    fn the_checked_in_files_are_those_that_the_sources_make() {
+        for (path, generated) in generate().unwrap() {
+            let committed = std::fs::read_to_string(&path).unwrap_or_default();
+            let path = path.display();
+            assert!(
+                generated == committed,
+                "{path}: run: cargo run -p gputrail-header"
+            );
+        }
+    }
+
+    fn checked_in() -> PathBuf {
+        repository().join("include/gputrail.h")
     }
 
     /// The functions that the header declares, except the one that tools define.
@@ -239,7 +334,7 @@ mod tests {
     fn is_not_for_rust(name: &str) -> bool {
         const PROGRAM: &str =
             "initialise finalise is_initialised observe_opencl tool_probe process api_version";
-        const TYPES: &str = "kinds domains group_of_operation batch_next times_of context_is_valid range_push_name stall_reason_of \
+        const TYPES: &str = "kinds domains group_of_operation batch_next times_of context_is_valid range_push_name stall_reason_of stall_reason_of_sample \
                              not_issued_of status_name status_message kind_name kind_producer domain_name instruction_type_name \
                              not_issued_name stall_reason_name counter_group_uint64 counter_group_double";
         let name = name.trim_start_matches("gputrail_");
@@ -278,6 +373,8 @@ mod tests {
             }
             let ours = line.split("CUPTI").next().unwrap_or(line);
             let words = ours.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            // Constants of operations hold names of functions.
+            let words = words.filter(|word| !word.starts_with("GPUTRAIL_"));
             for word in words.filter(|word| {
                 ![
                     "OpenCL",

@@ -1,14 +1,17 @@
-//! Writes `include/gputrail.h`.
+//! Writes `include/gputrail.h`, and what belongs to it.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let path = gputrail_header::checked_in();
-    match gputrail_header::generate().and_then(|text| Ok(std::fs::write(&path, text)?)) {
-        Ok(()) => {
+    let written = gputrail_header::generate().and_then(|files| {
+        for (path, text) in files {
+            std::fs::write(&path, text)?;
             println!("wrote {}", path.display());
-            ExitCode::SUCCESS
         }
+        Ok(())
+    });
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("gputrail-header: {error}");
             ExitCode::FAILURE

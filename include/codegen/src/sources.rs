@@ -40,6 +40,35 @@ pub struct Constants {
     pub values: Vec<Constant>,
 }
 
+/// The operations of a domain that reaches subscribers only.
+pub struct EventDomain {
+    /// Its constant in Rust: `MEMORY_COPY`.
+    pub name: String,
+    pub documentation: String,
+    pub operations: Vec<EventOperation>,
+}
+
+/// An operation that is no function.
+pub struct EventOperation {
+    /// Its constant in Rust: `COPY_ENQUEUE`.
+    pub constant: String,
+    pub number: u16,
+    /// Its name in callbacks.
+    pub name: String,
+    /// The phases in which it is reported: `Enter`.
+    pub phases: Vec<String>,
+    /// The Rust name of the record that its callbacks have.
+    pub record: Option<String>,
+    pub documentation: String,
+}
+
+/// A structure that tools fill, and the initialisers of its fields after its size.
+pub struct Initialiser {
+    /// Its Rust name.
+    pub name: String,
+    pub fields: Vec<&'static str>,
+}
+
 /// The declarations in the sources.
 #[derive(Default)]
 pub struct Sources {
@@ -52,6 +81,8 @@ pub struct Sources {
     pub limits: Vec<Constant>,
     /// Rust names and C names of types.
     pub types: Vec<(String, String)>,
+    pub event_domains: Vec<EventDomain>,
+    pub initialisers: Vec<Initialiser>,
 }
 
 impl Sources {
@@ -83,6 +114,9 @@ impl Sources {
                     Some("number") => self.numbers.extend(numbers.parse2(tokens)?),
                     Some("statuses") => self.statuses = statuses.parse2(tokens)?,
                     Some("handles") => self.handles = handles.parse2(tokens)?,
+                    Some("callback_domains") => {
+                        self.event_domains = callback_domains.parse2(tokens)?;
+                    }
                     Some("sized") => {
                         let named = sized.parse2(tokens)?;
                         self.types.retain(|(rust, _)| *rust != named.0);
@@ -128,6 +162,7 @@ impl Sources {
                     true => format!("gputrail_record_{}", snake(&rust)),
                     false => format!("gputrail_{}", snake(&rust)),
                 };
+                self.initialisers.extend(initialiser(&item));
                 self.types.push((rust, c));
             }
             Item::Type(item) if is_public(&item.vis) => {
@@ -144,6 +179,42 @@ impl Sources {
 
 fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
+}
+
+/// The initialisers of a structure whose size the tool sets, which its comment says.
+fn initialiser(item: &syn::ItemStruct) -> Option<Initialiser> {
+    let mut fields = item.fields.iter();
+    let size = fields.next()?;
+    let is_size = size.ident.as_ref().is_some_and(|name| name == "size");
+    if !is_size || !documentation(&size.attrs).starts_with("`sizeof(") {
+        return None;
+    }
+    let zero = |field: &syn::Field| match &field.ty {
+        _ if field
+            .ident
+            .as_ref()
+            .is_some_and(|name| name == "api_version") =>
+        {
+            "GPUTRAIL_API_VERSION"
+        }
+        syn::Type::Ptr(_) => "NULL",
+        syn::Type::Array(_) => "{0}",
+        syn::Type::Path(path) => {
+            let name = path.path.segments.last().map(|last| last.ident.to_string());
+            let name = name.unwrap_or_default();
+            let ends = |end: &str| name.ends_with(end);
+            match (ends("Function") || ends("Handler"), ends("Handle")) {
+                (true, _) => "NULL",
+                (_, true) => "{0}",
+                _ => "0",
+            }
+        }
+        _ => "0",
+    };
+    Some(Initialiser {
+        name: item.ident.to_string(),
+        fields: fields.map(zero).collect(),
+    })
 }
 
 /// Whether the attributes have `repr(layout)`.
@@ -336,6 +407,52 @@ fn handles(input: ParseStream<'_>) -> syn::Result<Vec<(String, String)>> {
         }
         input.parse::<Token![;]>()?;
         Ok((name.to_string(), documentation(&attributes)))
+    })
+}
+
+/// `module: DOMAIN { CONSTANT = number, "name", Phase | Phase (Record); }` with documentation before both.
+fn callback_domains(input: ParseStream<'_>) -> syn::Result<Vec<EventDomain>> {
+    until_end(input, |input| {
+        let attributes = input.call(Attribute::parse_outer)?;
+        input.parse::<Ident>()?;
+        input.parse::<Token![:]>()?;
+        let name: Ident = input.parse()?;
+        let content;
+        braced!(content in input);
+        Ok(EventDomain {
+            name: name.to_string(),
+            documentation: documentation(&attributes),
+            operations: until_end(&content, event_operation)?,
+        })
+    })
+}
+
+fn event_operation(input: ParseStream<'_>) -> syn::Result<EventOperation> {
+    let attributes = input.call(Attribute::parse_outer)?;
+    let constant: Ident = input.parse()?;
+    input.parse::<Token![=]>()?;
+    let number: syn::LitInt = input.parse()?;
+    input.parse::<Token![,]>()?;
+    let name: LitStr = input.parse()?;
+    input.parse::<Token![,]>()?;
+    let mut phases = vec![input.parse::<Ident>()?.to_string()];
+    while input.parse::<Option<Token![|]>>()?.is_some() {
+        phases.push(input.parse::<Ident>()?.to_string());
+    }
+    let mut record = None;
+    if input.peek(token::Paren) {
+        let content;
+        parenthesized!(content in input);
+        record = Some(content.parse::<Ident>()?.to_string());
+    }
+    input.parse::<Token![;]>()?;
+    Ok(EventOperation {
+        constant: constant.to_string(),
+        number: number.base10_parse()?,
+        name: name.value(),
+        phases,
+        record,
+        documentation: documentation(&attributes),
     })
 }
 

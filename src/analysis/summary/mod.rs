@@ -98,8 +98,10 @@ pub struct GpuSummary {
     pub title: String,
     /// Its name.
     pub name: String,
-    /// Its busy time; `None` if it did no work.
+    /// Its busy time; `None` if it did no work, or none with times.
     pub busy: Option<Busy>,
+    /// The number of pieces of its work whose times the runtime did not give.
+    pub untimed: u64,
     /// The time in which kernels ran.
     pub kernels: Nanos,
     /// The time in which copies, fills, and unknown work ran.
@@ -126,6 +128,7 @@ struct GpuTime {
     all: BusyTime,
     kernels: BusyTime,
     transfers: BusyTime,
+    untimed: u64,
 }
 
 /// Sums up a recording.
@@ -253,6 +256,7 @@ impl Summary {
                 name: time.name.clone(),
                 gaps: self.gaps(busy.as_ref()),
                 busy,
+                untimed: time.untimed,
                 kernels: Nanos(kernels),
                 transfers: Nanos(transfers),
                 overlap: Nanos((kernels + transfers).saturating_sub(all)),
@@ -488,7 +492,15 @@ impl Consumer for Summary {
                     of_kind.add(start, end, None);
                 }
             }
-            None if work.unfinished == Unfinished::NO_TIMES.name() => sum.untimed += 1,
+            None if work.unfinished == Unfinished::NO_TIMES.name() => {
+                sum.untimed += 1;
+                if let Some(gpu) = self.gpus.get_mut(&work.agent) {
+                    gpu.untimed += 1;
+                }
+            }
+            None if work.unfinished == Some(Work::UNRECORDED) => {
+                sum.untimed += 1;
+            }
             None => {
                 sum.unfinished += 1;
                 // It was running until the end.

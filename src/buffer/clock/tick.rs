@@ -5,6 +5,7 @@
 //! counter if the kernel itself uses it, otherwise CLOCK_MONOTONIC.
 
 use super::SystemClock;
+use crate::platform::environment::variable;
 use crate::record::Ticks;
 use std::ffi::{OsStr, OsString};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -46,9 +47,9 @@ impl TickSource {
 
     /// The source that [`CLOCK_VARIABLE`] requests, or `None` if it is unset.
     pub fn requested() -> Result<Option<TickSource>, UnknownTickSource> {
-        match std::env::var_os(CLOCK_VARIABLE) {
-            Some(value) if !value.is_empty() => TickSource::parse(&value).map(Some),
-            _ => Ok(None),
+        match variable(CLOCK_VARIABLE) {
+            Some(value) => TickSource::parse(&value).map(Some),
+            None => Ok(None),
         }
     }
 

@@ -49,8 +49,10 @@ pub fn message(text: Arguments<'_>) {
 /// The system calls that we make are cancellation points, and cancellation unwinds the stack. Unwinding our frames
 /// would leave locks held, and unwinding through `catch_unwind` ends the program.
 pub struct Uncancelled {
+    /// The thread's [`UNCANCELLED`]. In a loaded library each access by the variable's name costs a call.
+    ///
     /// Not `Send`: it belongs to its thread.
-    _here: std::marker::PhantomData<*const ()>,
+    state: *const Cell<(u32, i32)>,
 }
 
 thread_local! {
@@ -62,6 +64,48 @@ thread_local! {
 unsafe extern "C" {
     // <pthread.h>
     fn pthread_setcancelstate(state: i32, before: *mut i32) -> i32;
+}
+
+#[cfg(target_os = "linux")]
+unsafe extern "C-unwind" {
+    // <pthread.h>. Back at the asynchronous type, a thread that has been cancelled ends at once.
+    fn pthread_setcanceltype(cancel_type: i32, before: *mut i32) -> i32;
+}
+
+const PTHREAD_CANCEL_DEFERRED: i32 = 0;
+
+/// The cancellation type of a thread before [`defer_cancellation`]. It has no destructor: see there.
+#[must_use]
+pub struct CancelType(i32);
+
+/// Has a pthread_cancel of the calling thread take effect at cancellation points only, until the type is restored. The
+/// asynchronous type unwinds the stack from any instruction, also from those of our frames at which they cannot be unwound,
+/// which ends the program.
+///
+/// The calling frame is unwound from any instruction before and after: it must have no destructors and catch no panics.
+#[inline(always)]
+pub fn defer_cancellation() -> CancelType {
+    let mut before = PTHREAD_CANCEL_DEFERRED;
+    #[cfg(target_os = "linux")]
+    // SAFETY: a type that there is, and a place for the one before.
+    unsafe {
+        pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &mut before)
+    };
+    CancelType(before)
+}
+
+impl CancelType {
+    /// Restores the type.
+    #[inline(always)]
+    pub fn restore(self) {
+        if self.0 != PTHREAD_CANCEL_DEFERRED {
+            #[cfg(target_os = "linux")]
+            // SAFETY: the type that the thread had.
+            unsafe {
+                pthread_setcanceltype(self.0, std::ptr::null_mut())
+            };
+        }
+    }
 }
 
 /// Sets whether the calling thread may be cancelled, and returns what held before.
@@ -79,22 +123,24 @@ impl Uncancelled {
     #[inline]
     pub fn begin() -> Uncancelled {
         const PTHREAD_CANCEL_DISABLE: i32 = 1;
-        let (depth, before) = UNCANCELLED.get();
-        UNCANCELLED.set(match depth {
-            0 => (1, set_cancellation(PTHREAD_CANCEL_DISABLE)),
-            _ => (depth + 1, before),
-        });
-        Uncancelled {
-            _here: std::marker::PhantomData,
-        }
+        UNCANCELLED.with(|state| {
+            let (depth, before) = state.get();
+            state.set(match depth {
+                0 => (1, set_cancellation(PTHREAD_CANCEL_DISABLE)),
+                _ => (depth + 1, before),
+            });
+            Uncancelled { state }
+        })
     }
 }
 
 impl Drop for Uncancelled {
     #[inline]
     fn drop(&mut self) {
-        let (depth, before) = UNCANCELLED.get();
-        UNCANCELLED.set((depth - 1, before));
+        // SAFETY: a thread-local variable without a destructor lives as long as its thread, which drops this.
+        let state = unsafe { &*self.state };
+        let (depth, before) = state.get();
+        state.set((depth - 1, before));
         if depth == 1 {
             set_cancellation(before);
         }

@@ -2,11 +2,11 @@
 //!
 //! [`sync`] has the atomics and locks used for hand-overs, replaced by loom's under `--cfg loom`. [`system`] has system
 //! calls, with fallbacks for systems other than Linux. [`internal_thread`] starts our own threads inside a recorded
-//! process, and [`inside`] keeps our code from disturbing the program's. `function_names` asks the program's loader and its
-//! C++ runtime for names; `sysfs` reads the kernel's description of the machine, and `pci` its devices on the PCI
-//! bus.
+//! process, and [`inside`] keeps our code from disturbing the program's. [`environment`] reads the variables that
+//! instruct us. `function_names` asks the program's loader and its C++ runtime for names; `sysfs` reads the kernel's
+//! description of the machine, and `pci` its devices on the PCI bus.
 
-#[cfg(all(target_os = "linux", not(loom)))]
+pub mod environment;
 pub mod function_names;
 #[cfg(not(loom))]
 pub mod inside;

@@ -14,9 +14,7 @@ pub const VARIABLE: &str = "GPUTRAIL_SYSFS";
 
 /// The folder of the kernel's description of this machine.
 pub fn root() -> PathBuf {
-    std::env::var_os(VARIABLE)
-        .filter(|path| !path.is_empty())
-        .map_or_else(|| "/sys".into(), PathBuf::from)
+    super::environment::variable(VARIABLE).map_or_else(|| "/sys".into(), PathBuf::from)
 }
 
 /// The text of a file, without blanks around it.

@@ -65,7 +65,7 @@ pub(crate) struct Claim {
 pub(crate) enum Conflict {
     /// Another context holds this service: only one can.
     Context(HeldBy),
-    /// The context, or the agent, has this service, which excludes the one asked for.
+    /// This context or another one has this service, which excludes the one asked for.
     Service(ServiceKind),
 }
 
@@ -80,8 +80,7 @@ impl Holder {
             };
             return (both_name_agents && !same_context).then_some(Conflict::Context(by));
         }
-        let same_agent = both_name_agents && self.agent == held.agent;
-        (same_context || same_agent).then_some(Conflict::Service(held.service))
+        (same_context || both_name_agents).then_some(Conflict::Service(held.service))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The service: which agents can be used, which context uses them, and when.
 //!
-//! It keeps rocprofiler-sdk's constraints: an agent has one configuration at a time, which is valid for as long as the
-//! context that asked for it lives; another process may have taken the agent before; one context of a process has the
-//! service, for any number of agents.
+//! It keeps rocprofiler-sdk's constraints: an agent has one configuration at a time, which is valid until the tool ends or destroys
+//! the context that asked for it; another process may have taken the agent before; one context of a process has the service, for
+//! any number of agents; PC sampling and counter collection exclude each other in a process.
 
 use super::{Claim, Claims, Conflict, HeldBy, ServiceKind};
 use crate::collect::delivering::is_delivering;
@@ -17,14 +17,14 @@ pub trait AgentRequest: Clone + 'static {
     /// The service that takes such requests.
     const SERVICE: ServiceKind;
     /// One way in which an agent can be used.
-    type Configuration;
+    type Configuration: Clone;
     /// The records that the buffer gets.
     type Deliver: Copy;
     /// The error of a refused request.
     type Error: From<Refused<Self::Configuration>>;
 
-    /// The only configuration of an agent that this request has configured.
-    fn active(&self) -> Self::Configuration;
+    /// The only configuration of an agent that this request has configured; `possible` were those before.
+    fn active(&self, possible: &[Self::Configuration]) -> Self::Configuration;
 
     /// Checks whether an agent that can do `possible` can do this.
     ///
@@ -115,7 +115,7 @@ pub enum Refused<C> {
     },
     /// Another context of the process has the service.
     OtherContext(HeldBy),
-    /// The context or the agent has another service, which excludes this one.
+    /// A context of the process has another service, which excludes this one.
     OtherService(ServiceKind),
     /// The call was made from within a buffer's callback, which a provider may have to wait for.
     Busy,
@@ -148,9 +148,10 @@ impl<C> From<Conflict> for Refused<C> {
 pub struct AgentService<R: AgentRequest> {
     agents: QuietMutex<Vec<Agent<R>>>,
     claims: Arc<Claims>,
-    /// Held by the thread that calls providers, which may wait for a tool that empties a buffer. It is taken before
-    /// `agents`, which nobody holds during such a call: sources that offer agents never wait.
-    turn: QuietMutex<()>,
+    /// The started contexts that use agents, or will use those that are offered. Locked by the thread that calls providers,
+    /// which may wait for a tool that empties a buffer. It is taken before `agents`, which nobody holds during such a call:
+    /// sources that offer agents never wait.
+    turn: QuietMutex<Vec<ContextKey>>,
 }
 
 struct Agent<R: AgentRequest> {
@@ -164,6 +165,7 @@ struct Agent<R: AgentRequest> {
 struct Use<R: AgentRequest> {
     claim: Claim,
     request: R,
+    active: R::Configuration,
     delivery: Delivery<R::Deliver>,
     started: bool,
 }
@@ -171,7 +173,7 @@ struct Use<R: AgentRequest> {
 /// The turn to call providers.
 struct Turn<'a, R: AgentRequest> {
     service: &'a AgentService<R>,
-    _held: QuietGuard<'a, ()>,
+    started: QuietGuard<'a, Vec<ContextKey>>,
 }
 
 /// A started or stopped agent: its provider, and where its records go.
@@ -198,7 +200,7 @@ impl<R: AgentRequest> Turn<'_, R> {
             let mut agents = self.service.agents.lock();
             let agent = find(&mut agents, agent)?;
             if let Some(used) = &agent.used {
-                return Ok((vec![used.request.active()], agent.text()));
+                return Ok((vec![used.active.clone()], agent.text()));
             }
             (agent.provider.clone(), agent.text())
         };
@@ -213,6 +215,15 @@ impl<R: AgentRequest> Turn<'_, R> {
             change(used).then(|| (agent.provider.clone(), used.delivery))
         });
         changed.collect()
+    }
+
+    fn start(&self, context: ContextKey) {
+        let starts = |used: &mut Use<R>| {
+            used.claim.context() == context && !std::mem::replace(&mut used.started, true)
+        };
+        for (provider, delivery) in self.changed(starts) {
+            provider.start(delivery);
+        }
     }
 
     fn stop(&self, which: impl Fn(&Use<R>) -> bool) {
@@ -246,7 +257,7 @@ impl<R: AgentRequest> AgentService<R> {
     fn turn(&self) -> Turn<'_, R> {
         Turn {
             service: self,
-            _held: self.turn.lock(),
+            started: self.turn.lock(),
         }
     }
 
@@ -292,6 +303,22 @@ impl<R: AgentRequest> AgentService<R> {
             .any(is)
     }
 
+    /// Whether `agent` is to be configured for a `context` that asks for all: it offers configurations, or says why it has none, and
+    /// the context has not configured it.
+    pub(crate) fn may_serve(&self, context: ContextKey, agent: AgentId) -> bool {
+        let is_used = |agent: &Agent<R>| {
+            let used = agent.used.as_ref();
+            used.is_some_and(|used| used.claim.context() == context)
+        };
+        let is_free = find(&mut self.agents.lock(), agent).is_ok_and(|agent| !is_used(agent));
+        is_free && !matches!(self.configurations(agent), Ok(possible) if possible.is_empty())
+    }
+
+    /// Checks whether a tool can ask for an agent now.
+    pub(crate) fn check_turn(&self) -> Result<(), R::Error> {
+        self.turn_of_tool().map(drop)
+    }
+
     /// Whether `context` uses an agent.
     pub(crate) fn serves(&self, context: ContextKey) -> bool {
         self.any(|used| used.claim.context() == context)
@@ -326,7 +353,7 @@ impl<R: AgentRequest> AgentService<R> {
         Ok(provider.check(request))
     }
 
-    /// Configures `agent` for `context`: its records go to `delivery` while the context is started.
+    /// Configures `agent` for `context`: its records go to `delivery` while the context is started, which it may be.
     pub(crate) fn configure(
         &self,
         context: ContextKey,
@@ -354,17 +381,22 @@ impl<R: AgentRequest> AgentService<R> {
                 }
                 .into());
             }
+            let active = request.active(&possible);
             request.check(&name, possible)?;
             // From here on no other provider takes the place of this one.
             agent.used = Some(Use {
                 claim,
                 request: request.clone(),
+                active,
                 delivery,
                 started: false,
             });
             agent.provider.clone()
         };
         let Err(error) = provider.configure(&request) else {
+            if turn.started.contains(&context) {
+                turn.start(context);
+            }
             return Ok(());
         };
         find(&mut self.agents.lock(), agent)?.used = None;
@@ -379,19 +411,20 @@ impl<R: AgentRequest> AgentService<R> {
         })
     }
 
-    /// Starts the agents of `context`.
+    /// Starts the agents of `context`, and those that it configures before it is stopped.
     pub(crate) fn start(&self, context: ContextKey) {
-        let starts = |used: &mut Use<R>| {
-            used.claim.context() == context && !std::mem::replace(&mut used.started, true)
-        };
-        for (provider, delivery) in self.turn().changed(starts) {
-            provider.start(delivery);
+        let mut turn = self.turn();
+        if !turn.started.contains(&context) {
+            turn.started.push(context);
         }
+        turn.start(context);
     }
 
     /// Stops the agents of `context`. When this returns, their records have been written.
     pub(crate) fn stop(&self, context: ContextKey) {
-        self.turn().stop(|used| used.claim.context() == context);
+        let mut turn = self.turn();
+        turn.started.retain(|started| *started != context);
+        turn.stop(|used| used.claim.context() == context);
     }
 
     /// Releases the agents of `context`.

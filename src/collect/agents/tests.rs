@@ -28,7 +28,7 @@ impl AgentRequest for Count {
     type Deliver = ();
     type Error = CountError;
 
-    fn active(&self) -> u32 {
+    fn active(&self, _: &[u32]) -> u32 {
         self.0
     }
 
@@ -82,7 +82,7 @@ impl AgentRequest for Sample {
     type Deliver = ();
     type Error = Refused<u32>;
 
-    fn active(&self) -> u32 {
+    fn active(&self, _: &[u32]) -> u32 {
         1
     }
 
@@ -165,7 +165,7 @@ fn a_service_carries_any_request_from_its_configuration_to_its_release() {
 }
 
 #[test]
-fn services_that_exclude_each_other_share_neither_an_agent_nor_a_context() {
+fn services_that_exclude_each_other_share_no_process() {
     let bench = Bench::new();
     let excluded = |refused: Result<(), Refused<u32>>| match refused {
         Err(Refused::OtherService(service)) => assert_eq!(service, ServiceKind::Counters),
@@ -174,8 +174,10 @@ fn services_that_exclude_each_other_share_neither_an_agent_nor_a_context() {
     bench.count(0, ONE, 1).unwrap();
     excluded(bench.sample(0, TWO));
     excluded(bench.sample(1, ONE));
+    excluded(bench.sample(1, TWO));
+    bench.counters.release(bench.contexts[0]);
     bench.sample(1, TWO).unwrap();
-    let both_ways = bench.count(0, TWO, 1);
+    let both_ways = bench.count(0, ONE, 1);
     assert!(matches!(
         both_ways,
         Err(CountError::Service(Refused::OtherService(
@@ -183,8 +185,8 @@ fn services_that_exclude_each_other_share_neither_an_agent_nor_a_context() {
         )))
     ));
     // A service that is released is in nobody's way.
-    bench.counters.release(bench.contexts[0]);
-    bench.sample(1, ONE).unwrap();
+    bench.samples.release(bench.contexts[1]);
+    bench.count(0, ONE, 1).unwrap();
 }
 
 #[test]

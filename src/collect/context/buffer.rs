@@ -249,6 +249,7 @@ impl RecordBuffer {
         let _ = mapping.keep_from_children();
         let buffer = Buffer::new(mapping, options.policy);
         let collecting = CollectorOptions {
+            complete_at_ticks: false,
             period: options.period,
             watermark: options.watermark,
         };
@@ -315,24 +316,51 @@ impl RecordBuffer {
         self.flush_after(Flush::Synchronized(queues))
     }
 
-    fn flush_after(&self, sources: Flush) -> Result<(), ToolError> {
+    /// Has an [unfinished](crate::record::Unfinished::AT_FLUSH) completion written for work that has not completed.
+    ///
+    /// # Errors
+    ///
+    /// As for [`RecordBuffer::flush`].
+    pub fn write_unfinished(&self) -> Result<(), ToolError> {
+        self.refuse_to_wait()?;
+        let outstanding = Flush::Outstanding(self.key.buffers());
+        self.board.flush_sources(outstanding);
+        Ok(())
+    }
+
+    fn refuse_to_wait(&self) -> Result<(), ToolError> {
         if self.board.is_inherited() {
             return Err(ToolError::NoSuchBuffer);
         }
-        if is_delivering() || process::is_in_callback() {
+        if is_delivering() || process::is_in_callback() || self.collector.is_delivered_here() {
             return Err(ToolError::Busy);
         }
+        Ok(())
+    }
+
+    fn flush_after(&self, sources: Flush) -> Result<(), ToolError> {
+        self.refuse_to_wait()?;
         let start = clock::now();
         self.board.flush_sources(sources);
         if let Some(thread) = process::current() {
             thread.with(|host| host.write_left_retirements());
         }
-        if self.buffer.mapping().is_of_client() {
+        if self.buffer.mapping().is_of_client() && self.buffer.policy() != Policy::Overwrite {
             self.board.give_blocks(self.key);
         }
         self.collector.flush();
         process::overhead(OverheadKind::FLUSH, start);
         Ok(())
+    }
+
+    /// Counts a record that was written, and dropped on its way to the tool.
+    pub fn count_drop(&self, kind: Kind) {
+        self.buffer.count_unlaned(kind);
+    }
+
+    /// The policy when no block is empty.
+    pub fn policy(&self) -> Policy {
+        self.buffer.policy()
     }
 
     /// The records dropped since the last call.
@@ -384,6 +412,11 @@ impl RecordBuffer {
         if self.board.remove_buffer(self.key).is_some() {
             self.collector.finish();
         }
+    }
+
+    /// Whether a callback of the buffer has called exit(3) on the calling thread: it delivers nothing any more.
+    pub fn is_left_delivering(&self) -> bool {
+        !is_delivering() && self.collector.is_delivered_here()
     }
 }
 

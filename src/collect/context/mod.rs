@@ -17,7 +17,7 @@
 //! | where your code is | the API |
 //! |---|---|
 //! | in a library of its own, which gputrail loads into programs that know nothing of it (`gputrail record --tool`) | `gputrail::tool` (feature `tool`), in C `gputrail.h` |
-//! | in the program itself, which is linked with `libgputrail.so.0` | `gputrail.h` |
+//! | in the program itself, which is linked with `libgputrail.so.0` | `gputrail::tool` with `gputrail::tool::program`, in C `gputrail.h` |
 //! | in the binary that has the source too: a layer, a simulation, gputrail itself | [`crate::collect::context`] |
 //!
 //! They are the same contexts, buffers, subscribers and flight recorders, with the same rules: what is said here of
@@ -110,16 +110,18 @@ pub use sessions::{
 };
 
 use crate::buffer::{LayoutError, MappingError};
+use crate::collect::agents::{Refused, ServiceKind};
 use crate::collect::counting::{
-    Countable, CounterSet, CountingError, CountingMode, CountingRequest, DispatchCounting,
-    is_choosing,
+    Countable, CounterSet, Counting, CountingError, CountingMode, CountingRequest,
+    DispatchCounting, is_choosing,
 };
 use crate::collect::process;
 use crate::collect::sampling::{Configuration, Deliver, Request, SamplingError, SamplingPeriod};
 use crate::collect::switchboard::{
-    Consumer, ContextKey, OF_CONTEXTS, ServiceError, SubscriberKey, Switchboard, TooMany,
+    ConfigureAgent, Consumer, ContextKey, OF_CONTEXTS, ServiceError, SubscriberKey, Switchboard,
+    TooMany,
 };
-use crate::record::{AgentId, ContextId, Domain, Kind, Operation};
+use crate::record::{AgentId, ContextId, Domain, Kind, Operation, SamplingMethod, SamplingUnit};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -471,6 +473,10 @@ impl Context {
     /// go to `buffer`. A context can sample several agents. Only one context of the process can have this service,
     /// until it is dropped (rocprofiler-sdk: `rocprofiler_configure_pc_sampling_service`).
     ///
+    /// [`AgentId::ALL`] stands for all agents that can be sampled, also those that the process comes to know later, even while the
+    /// context is started. Agents that cannot do what `request` says are left out, which a message says; those that the context has
+    /// configured for themselves keep that.
+    ///
     /// # Errors
     ///
     /// [`ToolError::Sampling`], which names what the agent can do; [`ToolError::Locked`] after the first start;
@@ -483,13 +489,38 @@ impl Context {
         deliver: Deliver,
     ) -> Result<(), ToolError> {
         let slot = buffer.slot_on(&self.board)?;
+        if agent == AgentId::ALL {
+            return self.sample_all(buffer, deliver, move |_, _| Ok(request));
+        }
         Ok(self
             .board
             .sample(self.key, slot, agent, request, deliver)??)
     }
 
+    /// Has all agents sampled as `request_of` says.
+    fn sample_all(
+        &self,
+        buffer: &RecordBuffer,
+        deliver: Deliver,
+        request_of: impl Fn(&Switchboard, AgentId) -> Result<Request, SamplingError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<(), ToolError> {
+        self.board.sampling().check_turn()?;
+        let (key, slot) = (self.key, buffer.slot_on(&self.board)?);
+        let configure: ConfigureAgent = Box::new(move |board, agent| {
+            let request = request_of(board, agent)?;
+            Ok(board.sample_now(key, slot, agent, request, deliver)??)
+        });
+        let service = ServiceKind::PcSampling;
+        let refused = |conflict| SamplingError::from(Refused::<Configuration>::from(conflict));
+        let served = self.board.serve_all(key, slot, service, configure)?;
+        Ok(served.map_err(refused)?)
+    }
+
     /// Configures PC sampling with CUPTI's parameters (`cuptiActivityConfigurePCSampling`). Returns the resulting
-    /// request.
+    /// request; for [`AgentId::ALL`], whose requests differ, one without an interval.
     ///
     /// # Errors
     ///
@@ -501,6 +532,16 @@ impl Context {
         period: SamplingPeriod,
         deliver: Deliver,
     ) -> Result<Request, ToolError> {
+        if agent == AgentId::ALL {
+            self.sample_all(buffer, deliver, move |board, agent| {
+                board.sampling().request(agent, period)
+            })?;
+            return Ok(Request {
+                method: SamplingMethod::default(),
+                unit: SamplingUnit::default(),
+                interval: 0,
+            });
+        }
         let request = self.board.sampling().request(agent, period)?;
         self.sample(buffer, agent, request, deliver)?;
         Ok(request)
@@ -522,6 +563,10 @@ impl Context {
     /// Only one context of the process can have this service, until it is dropped, and it excludes PC sampling
     /// (rocprofiler-sdk: `rocprofiler_configure_dispatch_counting_service`, `rocprofiler_configure_device_counting_service`).
     ///
+    /// [`AgentId::ALL`] stands for all agents that have counters, also those that the process comes to know later, even while the
+    /// context is started. Agents that do not have all of these counters are left out, which a message says; those that the context
+    /// has configured for themselves keep that.
+    ///
     /// # Errors
     ///
     /// [`ToolError::Counting`], which names the nearest counters, or what the agent can do; [`ToolError::Locked`] after the
@@ -533,8 +578,10 @@ impl Context {
         names: &[impl AsRef<str>],
         mode: CountingMode,
     ) -> Result<(), ToolError> {
-        let request = self.board.counting().request(agent, names, mode, None)?;
-        self.count_request(buffer, agent, request)
+        let names = owned(names);
+        self.count_by(buffer, agent, move |counting, agent| {
+            counting.request(agent, &names, mode, None)
+        })
     }
 
     /// [`Context::count`] for each range of markers whose name matches `pattern` (`*` stands for any text, `?` for one
@@ -554,9 +601,11 @@ impl Context {
         names: &[impl AsRef<str>],
         pattern: &str,
     ) -> Result<(), ToolError> {
-        let (counting, mode) = (self.board.counting(), CountingMode::Range);
-        let request = counting.request(agent, names, mode, None)?;
-        self.count_request(buffer, agent, request.of_ranges(Some(pattern.to_owned())))
+        let (names, pattern) = (owned(names), pattern.to_owned());
+        self.count_by(buffer, agent, move |counting, agent| {
+            let request = counting.request(agent, &names, CountingMode::Range, None)?;
+            Ok(request.of_ranges(Some(pattern.clone())))
+        })
     }
 
     /// [`Context::count`] for each dispatch, with at most `per_pass` counters in a pass: a kernel runs once for each pass.
@@ -571,9 +620,10 @@ impl Context {
         names: &[impl AsRef<str>],
         per_pass: NonZeroU32,
     ) -> Result<(), ToolError> {
-        let (counting, mode) = (self.board.counting(), CountingMode::Dispatch);
-        let request = counting.request(agent, names, mode, Some(per_pass))?;
-        self.count_request(buffer, agent, request)
+        let names = owned(names);
+        self.count_by(buffer, agent, move |counting, agent| {
+            counting.request(agent, &names, CountingMode::Dispatch, Some(per_pass))
+        })
     }
 
     /// [`Context::count`] with a value for each instance of a block in the place of their sum: the values of a counter
@@ -589,8 +639,11 @@ impl Context {
         names: &[impl AsRef<str>],
         mode: CountingMode,
     ) -> Result<(), ToolError> {
-        let request = self.board.counting().request(agent, names, mode, None)?;
-        self.count_request(buffer, agent, request.with_each_instance(true))
+        let names = owned(names);
+        self.count_by(buffer, agent, move |counting, agent| {
+            let request = counting.request(agent, &names, mode, None)?;
+            Ok(request.with_each_instance(true))
+        })
     }
 
     /// Configures counter collection with counters that `tool` chooses for each kernel: while the context is started, the
@@ -607,8 +660,9 @@ impl Context {
         agent: AgentId,
         tool: Arc<dyn DispatchCounting>,
     ) -> Result<(), ToolError> {
-        let request = self.board.counting().request_of(agent, tool)?;
-        self.count_request(buffer, agent, request)
+        self.count_by(buffer, agent, move |counting, agent| {
+            counting.request_of(agent, tool.clone())
+        })
     }
 
     /// A set of counters and metrics for [`Context::count_chosen`], with at most `per_pass` counters in a pass
@@ -624,6 +678,32 @@ impl Context {
         per_pass: Option<NonZeroU32>,
     ) -> Result<Arc<CounterSet>, ToolError> {
         Ok(self.board.counting().set(agent, names, per_pass)?)
+    }
+
+    /// [`Context::count`] with a request that `request_of` makes for an agent: for `agent`, or for each.
+    fn count_by(
+        &self,
+        buffer: &RecordBuffer,
+        agent: AgentId,
+        request_of: impl Fn(&Counting, AgentId) -> Result<CountingRequest, CountingError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<(), ToolError> {
+        if agent != AgentId::ALL {
+            let request = request_of(self.board.counting(), agent)?;
+            return self.count_request(buffer, agent, request);
+        }
+        self.board.counting().check_turn()?;
+        let (key, slot) = (self.key, buffer.slot_on(&self.board)?);
+        let configure: ConfigureAgent = Box::new(move |board, agent| {
+            let request = request_of(board.counting(), agent)?;
+            Ok(board.count_now(key, slot, agent, request)?)
+        });
+        let service = ServiceKind::Counters;
+        let refused = |conflict| CountingError::from(Refused::<Countable>::from(conflict));
+        let served = self.board.serve_all(key, slot, service, configure)?;
+        Ok(served.map_err(refused)?)
     }
 
     /// [`Context::count`] with a request that has been made.
@@ -736,6 +816,10 @@ impl Drop for Subscriber {
     fn drop(&mut self) {
         self.board.unsubscribe(self.key);
     }
+}
+
+fn owned(names: &[impl AsRef<str>]) -> Vec<String> {
+    names.iter().map(|name| name.as_ref().to_owned()).collect()
 }
 
 /// Kinds that say something about calls, and mean nothing without them.

@@ -8,7 +8,7 @@ use crate::collect::switchboard::{
 use crate::record::*;
 
 /// The record that `latest` was the latest id of its kind at the end of `call`.
-fn external_record(call: &CallInProgress, latest: Pushed) -> ExternalCorrelation {
+pub(super) fn external_record(call: &CallInProgress, latest: Pushed) -> ExternalCorrelation {
     ExternalCorrelation {
         header: Header::of::<ExternalCorrelation>(),
         correlation: call.correlation,
@@ -71,8 +71,12 @@ impl HostThread {
         now: Ticks,
     ) -> bool {
         let is_main = self.is_main;
+        let in_call = scope != ExternalScope::Process && self.depth > 0;
         let pushed = self.with_external(|stacks, all| {
             let pushed = stacks.push(Pushed { scope, kind, id });
+            if in_call {
+                stacks.push_in_call();
+            }
             if is_main && pushed {
                 stacks.publish_main(all, scope);
             }

@@ -18,8 +18,9 @@ use crate::buffer::{MAX_OPEN_CALLS, OpenCalls};
 use crate::collect::marker::CText;
 use crate::collect::marker::ids::RangeIds;
 use crate::collect::marker::nesting::PushedRanges;
-use crate::collect::switchboard::{BUFFERS, Interest, Switchboard, ThreadState};
+use crate::collect::switchboard::{BUFFERS, ExternalStacks, Interest, Switchboard, ThreadState};
 use crate::record::*;
+use external::external_record;
 use std::ffi::CString;
 use std::sync::Arc;
 
@@ -194,7 +195,8 @@ impl HostThread {
     /// The call ends at `end`: its record is written, and then it leaves the stack of calls in progress. Recovery takes
     /// a call that it finds in both places for one that has ended. `false`: the record was dropped and counted.
     ///
-    /// `HostThread::exit_simple` is the fast path, `HostThread::exit_slow` does everything else.
+    /// `HostThread::exit_simple` and `HostThread::exit_external` are the fast paths, `HostThread::exit_slow` does everything
+    /// else.
     #[inline(always)]
     pub fn exit(
         &mut self,
@@ -203,12 +205,15 @@ impl HostThread {
         return_code: i32,
         extra: Extra<'_>,
     ) -> bool {
-        let is_simple = call.interest.has_simple_exit()
-            && !self.state.has_external()
-            && extra.arguments.is_empty();
-        if is_simple && self.exit_simple(call, end, return_code, extra.flags) {
-            self.leave(call.depth);
-            return true;
+        if call.interest.has_simple_exit() && extra.arguments.is_empty() {
+            let written = match self.state.has_external() {
+                false => self.exit_simple(call, end, return_code, extra.flags),
+                true => self.exit_external(call, end, return_code, extra.flags),
+            };
+            if written {
+                self.leave(call.depth);
+                return true;
+            }
         }
         // A copy, so that `call` may stay in registers.
         self.exit_slow(*call, end, return_code, extra)
@@ -235,7 +240,47 @@ impl HostThread {
         true
     }
 
-    /// The exit of a call with external ids or arguments, with several consumers or none, or without room in its lane.
+    /// [`HostThread::exit_simple`] on a thread that has pushed external ids: their records and that of the call, in one
+    /// batch. `false`: an id was supplied, or there is no room for all of them.
+    #[inline(never)]
+    fn exit_external(
+        &mut self,
+        call: &CallInProgress,
+        end: Ticks,
+        return_code: i32,
+        flags: u8,
+    ) -> bool {
+        let asked = self.board.buffers_for(Kind::EXTERNAL_CORRELATION);
+        let is_asked = !call.interest.buffers().and(asked).is_none();
+        let Some(mut lane) = self.lanes.using(call.interest.first_buffer()) else {
+            return false;
+        };
+        let write = |stacks: &ExternalStacks| {
+            // A simple exit has a buffer whose contexts have no ids of their own.
+            let Some(ids) = stacks.pushed_for_process() else {
+                return false;
+            };
+            let records = if is_asked { ids.clone().count() } else { 0 };
+            let bytes = records * size_of::<ExternalCorrelation>() + size_of::<Api>();
+            let Some(mut batch) = lane.reserve(bytes) else {
+                return false;
+            };
+            let mut external = ExternalId::NONE;
+            for latest in ids {
+                external = latest.id;
+                if is_asked {
+                    batch.put(|place| *place = external_record(call, *latest));
+                }
+            }
+            batch.put(|api| *api = record(call, end, return_code, flags, external, self.thread));
+            batch.publish();
+            true
+        };
+        // SAFETY: a `HostThread` is used by its thread alone, as is this part of its state.
+        unsafe { self.state.read_external(write) }.unwrap_or(false)
+    }
+
+    /// The exit of a call with arguments or supplied ids, with several consumers or none, or without room in its lane.
     #[cold]
     #[inline(never)]
     fn exit_slow(

@@ -2,7 +2,7 @@
 
 use super::ids::RANGE;
 use super::*;
-use crate::buffer::{Buffer, Layout, Mapping, Policy};
+use crate::buffer::{BlockView, Buffer, Layout, Mapping, Policy, deliver_in_order};
 use crate::collect::switchboard::{
     Consumer, ContextKey, ContextSet, ExternalScope, Selection, Within,
 };
@@ -189,14 +189,23 @@ fn an_id_that_is_supplied_for_a_call_that_was_jumped_out_of_is_gone() {
 
 /// A context that records to a buffer of its own, with external ids of its own: its scope, and the buffer's slot.
 fn own_context(board: &Arc<Switchboard>) -> (ContextKey, usize) {
+    let (context, slot) = context(board, &small_buffer());
+    board.set_own_ids(context).unwrap();
+    (context, slot)
+}
+
+fn small_buffer() -> Buffer {
     let layout = Layout::new(1 << 16, 1 << 12, 4).unwrap();
-    let buffer = Buffer::new(Mapping::anonymous(layout).unwrap(), Policy::Discard);
-    let slot = board.add_buffer(buffer).unwrap().slot;
+    Buffer::new(Mapping::anonymous(layout).unwrap(), Policy::Discard)
+}
+
+/// A context that records to `buffer`, and the buffer's slot.
+fn context(board: &Arc<Switchboard>, buffer: &Buffer) -> (ContextKey, usize) {
+    let slot = board.add_buffer(buffer.clone()).unwrap().slot;
     let context = board.add_context().unwrap();
     board
         .add_service(context, Consumer::Buffer(slot), Selection::all())
         .unwrap();
-    board.set_own_ids(context).unwrap();
     (context, slot)
 }
 
@@ -235,6 +244,46 @@ fn each_context_gets_its_own_ids_and_without_any_those_of_the_process() {
     assert_eq!(pop(two, kind), Some(20));
     assert_eq!(pop(one, kind), Some(10));
     assert_eq!(ids(&thread), [5, 5, 21]);
+}
+
+/// The ids of the calls and kernels that `buffer` has got since the last time.
+fn new_ids(buffer: &Buffer) -> Vec<u64> {
+    let mut ids = Vec::new();
+    let show = |view: &BlockView<'_>| {
+        ids.extend(view.records().filter_map(|record| match record.activity() {
+            Activity::Api(call) => Some(call.external.0),
+            Activity::KernelDispatch(kernel) => Some(kernel.work.external.0),
+            _ => None,
+        }));
+    };
+    deliver_in_order(buffer.mapping(), 0, &mut Default::default(), show, |_| {});
+    ids
+}
+
+#[test]
+fn the_call_in_which_a_context_pushes_its_first_id_carries_it() {
+    let (board, buffer) = (Switchboard::new(), small_buffer());
+    let (context, _) = context(&board, &buffer);
+    board.start_context(context).unwrap();
+    let mut thread = thread(&board, false);
+    let calls = |thread: &mut HostThread, pushes: bool| {
+        let outer = thread.enter(OPERATION, 1000, Ticks(1));
+        let inner = thread.enter(OPERATION, 900, Ticks(2));
+        if pushes {
+            board.set_own_ids(context).unwrap();
+            assert!(push_for(thread, context, ExternalKind::CUSTOM0, 10));
+        }
+        thread.write(KernelDispatch::blank());
+        thread.exit(&inner, Ticks(3), 0, Extra::NONE);
+        thread.exit(&outer, Ticks(4), 0, Extra::NONE);
+    };
+    calls(&mut thread, false);
+    assert_eq!(new_ids(&buffer), [0; 3]);
+    calls(&mut thread, true);
+    assert_eq!(new_ids(&buffer), [10; 3]);
+    assert!(!thread.state().has_external(), "later calls need not look");
+    calls(&mut thread, false);
+    assert_eq!(new_ids(&buffer), [10; 3]);
 }
 
 #[test]

@@ -122,8 +122,10 @@ pub enum CountingError {
     /// Another context of the process counts.
     #[error("{0} collects counters: only one context can")]
     OtherContext(HeldBy),
-    /// The context or the agent is sampled, which cannot be done together.
-    #[error("PC sampling is configured: PC sampling and counter collection exclude each other")]
+    /// This context or another one of the process samples, which cannot be done together.
+    #[error(
+        "PC sampling is configured in this process: PC sampling and counter collection exclude each other"
+    )]
     Sampling,
     /// Asked from within a buffer's callback, which may be what a source waits for.
     #[error("busy: counters are not available within a buffer's callback")]

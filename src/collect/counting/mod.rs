@@ -3,7 +3,7 @@
 //! Counter collection is a [service of agents](crate::collect::agents): a context names counters and metrics of an agent
 //! ([`CounterSet`]), says when they are read ([`CountingMode`]), and which buffer gets the
 //! [`CounterValue`](crate::record::CounterValue)s. Semantics are those of rocprofiler-sdk's dispatch and device counting. It
-//! excludes PC sampling in the same context and of the same agent.
+//! excludes PC sampling in the same process.
 //!
 //! A source offers each agent with its counters ([`Countable`]). It reads basic counters; metrics are computed here
 //! (`values`) from the readings and from properties of the agent.
@@ -198,7 +198,7 @@ impl AgentRequest for CountingRequest {
     type Deliver = ();
     type Error = CountingError;
 
-    fn active(&self) -> Countable {
+    fn active(&self, _: &[Countable]) -> Countable {
         Countable {
             architecture: self.set.architecture().clone(),
             dispatches: self.mode == CountingMode::Dispatch,

@@ -1,7 +1,7 @@
 //! Domains of markers whose ranges nest by themselves on each thread, as those of NVTX do.
 
 use super::text::KeptText;
-use super::{Event, Text, UNBALANCED, is_wanted, report};
+use super::{Event, Text, UNBALANCED, report_in};
 use crate::collect::process;
 use crate::record::{Kind, Marker, MarkerKind};
 use std::borrow::Cow;
@@ -98,10 +98,7 @@ impl MarkerDomain {
     /// Records a marker of this domain.
     #[inline]
     pub fn report(&self, what: MarkerKind, id: u64, event: &Event<'_>) {
-        if is_wanted(what) {
-            let domain = Text::Kept(&self.name);
-            report(what, id, &Event { domain, ..*event });
-        }
+        report_in(Text::Kept(&self.name), what, id, event);
     }
 
     /// Changes the ranges that are pushed on the calling thread. Counts whether or not a recording is on, so that the

@@ -39,6 +39,20 @@ impl<'a> CText<'a> {
         unsafe { libc::strcmp(self.0.as_ptr(), other.as_ptr()) == 0 }
     }
 
+    /// Whether the text begins with `beginning`. Reads no further than the first difference.
+    #[inline]
+    fn begins_with(self, beginning: &[u8]) -> bool {
+        let Some(first) = beginning.first() else {
+            return true;
+        };
+        let start = self.0.as_ptr();
+        // SAFETY: the text ends with a zero byte, at which the comparison stops.
+        unsafe {
+            start.cast::<u8>().read() == *first
+                && libc::strncmp(start, beginning.as_ptr().cast(), beginning.len()) == 0
+        }
+    }
+
     /// A number that is the same for texts at the same address.
     #[inline]
     pub fn address_hash(self) -> usize {
@@ -138,6 +152,18 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Whether the text may begin with `beginning`: that of wide characters is not read.
+    #[inline]
+    pub fn may_begin_with(&self, beginning: &[u8]) -> bool {
+        match self {
+            Text::None => beginning.is_empty(),
+            Text::Plain(text) => text.as_bytes().starts_with(beginning),
+            Text::C(text) => text.begins_with(beginning),
+            Text::Wide(_) => true,
+            Text::Kept(kept) => kept.text().as_bytes().starts_with(beginning),
+        }
+    }
+
     /// Its id in the names store of `host`.
     #[inline]
     pub fn id(&self, host: &mut HostThread) -> StringId {
@@ -182,6 +208,26 @@ mod tests {
         assert!(texts.iter().all(|text| text.read() == "Größe"));
         assert_eq!(Text::None.id(&mut host), StringId::NONE);
         assert_eq!(Text::Plain("").id(&mut host), StringId::NONE);
+    }
+
+    #[test]
+    fn the_beginning_of_a_text_is_compared_up_to_its_end() {
+        let kept = KeptText::new(Cow::Borrowed("step 1"));
+        // SAFETY: the text ends with a zero and lives for ever.
+        let c = unsafe { CText::new(NonNull::new(c"step 1".as_ptr().cast_mut()).unwrap()) };
+        for text in [Text::Plain("step 1"), Text::C(c), Text::Kept(&kept)] {
+            for (beginning, begins) in [
+                ("", true),
+                ("s", true),
+                ("step 1", true),
+                ("step 10", false),
+                ("t", false),
+                ("sT", false),
+            ] {
+                assert_eq!(text.may_begin_with(beginning.as_bytes()), begins);
+            }
+        }
+        assert!(Text::None.may_begin_with(b"") && !Text::None.may_begin_with(b"s"));
     }
 
     #[test]

@@ -159,10 +159,20 @@ pub enum Attached {
 ///
 /// Tools that the environment names are loaded behind it.
 pub fn attach(source: &'static dyn Source) -> Attached {
-    // Sources may attach from several threads at once.
-    let attached = attach_all(patience::SOME, source::add(source));
-    exit::begin();
+    let attached = attach_before_tools(source);
+    load_tools();
     attached
+}
+
+/// [Attaches](attach) `source`, which has something to say before tools are loaded by [`load_tools`]: of its agents, say.
+pub fn attach_before_tools(source: &'static dyn Source) -> Attached {
+    // Sources may attach from several threads at once.
+    attach_all(patience::SOME, source::add(source))
+}
+
+/// Loads the tools that the environment names, once a source has attached.
+pub fn load_tools() {
+    exit::begin();
 }
 
 /// Attaches the `sources` of the parent in a forked child, unless another thread is at it.

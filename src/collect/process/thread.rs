@@ -5,6 +5,7 @@
 
 use super::{ObservedProcess, process, wanted};
 use crate::collect::correlation::HostThread;
+use crate::collect::delivering;
 use crate::collect::exit;
 use crate::collect::switchboard::{Callback, ExternalIds, SubscriberSet, Switchboard, ThreadState};
 use crate::platform::sync::with_signals_blocked;
@@ -34,10 +35,12 @@ struct ThreadCell {
 
 /// The calling thread's [`ThreadCell`], or null.
 ///
-/// A variable of the initial-exec model: an access is two loads. Stable Rust cannot choose the model for
-/// `thread_local!`, which calls `__tls_get_addr` in a library: 1.6 ns more an access, which leaves no margin to the
-/// limit of a recorded call (two tick reads + 9 ns; in one run + 13.8 ns with it, + 10.0 ns with this variable and a
-/// longer exit).
+/// The variable has a TLS descriptor: two words that the dynamic linker fills in, a function and its argument. In a process
+/// with room among its static thread-local variables the argument is the variable's offset from the thread pointer, the
+/// same one for each thread, so an access is two loads: a `thread_local!`, which calls `__tls_get_addr` in a library, takes
+/// 1.6 ns more, which the limit of a recorded call (two tick reads + 9 ns) has no margin for. Without that room the argument
+/// is a pointer, and the function returns the thread's offset. The initial-exec model has no second way: a library with such
+/// a variable is refused there.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
 mod cell {
     use super::ThreadCell;
@@ -54,15 +57,47 @@ mod cell {
         ".popsection",
     );
 
+    /// The offset of the calling thread's word from its thread pointer.
+    #[inline(always)]
+    fn offset() -> isize {
+        let offset;
+        // SAFETY: the sequence of the ABI for a variable with a descriptor, with a shortcut. Offsets of static variables are
+        // negative, pointers are not. The linker replaces the first instruction by one that loads the offset, and the
+        // call by nothing, where it links a program. The function keeps all registers; that of glibc before 2.40 loses
+        // those of vectors when it allocates the thread's variables.
+        unsafe {
+            std::arch::asm!(
+                "leaq gputrail_thread_cell@tlsdesc(%rip), %rax",
+                "testq %rax, %rax",
+                "js 2f",
+                "movq %rax, {descriptor}",
+                "movq 8(%rax), %rax",
+                "testq %rax, %rax",
+                "js 2f",
+                "movq {descriptor}, %rax",
+                "call *gputrail_thread_cell@tlscall(%rax)",
+                "2:",
+                descriptor = out(reg) _,
+                out("rax") offset,
+                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+                out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                options(att_syntax),
+            );
+        }
+        offset
+    }
+
     #[inline(always)]
     pub fn get() -> *mut ThreadCell {
         let cell;
         // SAFETY: loads the calling thread's word, which `set` alone stores, and touches nothing else.
         unsafe {
             std::arch::asm!(
-                "mov {cell}, qword ptr [rip + gputrail_thread_cell@GOTTPOFF]",
-                "mov {cell}, qword ptr fs:[{cell}]",
-                cell = out(reg) cell,
+                "mov {cell}, qword ptr fs:[{offset}]",
+                offset = in(reg) offset(),
+                cell = lateout(reg) cell,
                 options(nostack, preserves_flags, readonly),
             );
         }
@@ -73,9 +108,8 @@ mod cell {
         // SAFETY: stores to the calling thread's word, which is for this, and touches nothing else.
         unsafe {
             std::arch::asm!(
-                "mov {place}, qword ptr [rip + gputrail_thread_cell@GOTTPOFF]",
-                "mov qword ptr fs:[{place}], {cell}",
-                place = out(reg) _,
+                "mov qword ptr fs:[{offset}], {cell}",
+                offset = in(reg) offset(),
                 cell = in(reg) cell,
                 options(nostack, preserves_flags),
             );
@@ -216,6 +250,16 @@ pub(crate) fn is_in_callback() -> bool {
     let cell = cell::get();
     // SAFETY: a cell that is set is valid until the thread's destructor unsets it.
     unsafe { cell.as_ref() }.is_some_and(|cell| cell.state.is_in_callback())
+}
+
+/// The calling thread leaves the callbacks that it is in, to which it never returns: it ends the process.
+pub(crate) fn leave_callbacks() {
+    delivering::leave();
+    let cell = cell::get();
+    // SAFETY: a cell that is set is valid until the thread's destructor unsets it.
+    if let Some(cell) = unsafe { cell.as_ref() } {
+        cell.state.calls(None);
+    }
 }
 
 /// The calling thread.

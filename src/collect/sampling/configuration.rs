@@ -31,14 +31,16 @@ pub struct Request {
 }
 
 impl Configuration {
-    /// The configuration that is this request and nothing else: that of an agent which samples so already.
-    pub fn active(request: Request) -> Configuration {
+    /// The configuration that is this request and nothing else: that of an agent which samples so already. Its flag is that of the
+    /// configuration among `possible` that the request is of.
+    pub fn active(request: Request, possible: &[Configuration]) -> Configuration {
+        let of = possible.iter().find(|one| one.is_of(&request));
         Configuration {
             method: request.method,
             unit: request.unit,
             min: request.interval,
             max: request.interval,
-            power_of_two: false,
+            power_of_two: of.is_some_and(|one| one.power_of_two),
         }
     }
 
@@ -91,7 +93,7 @@ impl fmt::Display for Configuration {
 
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Configuration::active(*self).fmt(f)
+        Configuration::active(*self, &[]).fmt(f)
     }
 }
 

@@ -65,8 +65,10 @@ pub enum SamplingError {
     /// Another context of the process samples.
     #[error("{0} has the PC sampling service: only one context can have it")]
     OtherContext(HeldBy),
-    /// The context collects counters, which cannot be done together.
-    #[error("the context collects counters: PC sampling and counter collection exclude each other")]
+    /// This context or another one of the process collects counters, which cannot be done together.
+    #[error(
+        "counters are collected in this process: PC sampling and counter collection exclude each other"
+    )]
     Counters,
     /// The process is being debugged.
     #[error("PC sampling is not available under a debugger: process {tracer} traces this one")]

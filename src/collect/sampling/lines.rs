@@ -1,12 +1,12 @@
 //! Source lines beside counted samples, as CUPTI delivers them: a source locator for each line that was sampled, and
 //! for each function that was sampled, the line of every instruction (of the sampled ones, where no disassembler is
 //! available). Each record is written once, to the buffers that request its kind; where none does, nothing is looked
-//! up. Where the reader of ELF files is not available, there are no locators; that is printed once (see [`Symbols`]).
+//! up. Where the reader of ELF files is not available, there are no locators; that is printed once (see
+//! [`Symbols`](crate::code::symbols::Symbols)).
 
-use crate::capture::Metadata;
+use super::code::LoadedCode;
 use crate::capture::code::CodeOffset;
 use crate::capture::names::Names;
-use crate::code::symbols::Symbols;
 use crate::collect::correlation::HostThread;
 use crate::record::{
     CodeObjectId, InstructionCorrelation, InstructionType, KernelId, Kind, SampleAggregate,
@@ -17,10 +17,7 @@ use std::collections::{HashMap, HashSet};
 /// The lines of a process that have been written.
 #[derive(Default)]
 pub struct Lines {
-    metadata: Metadata,
-    symbols: Symbols,
-    /// Code objects whose bytes are in `metadata`.
-    objects: HashSet<CodeObjectId>,
+    code: LoadedCode,
     /// By file, line and column.
     locators: HashMap<(StringId, u32, u32), SourceLocatorId>,
     /// Instructions whose functions have been written.
@@ -70,9 +67,7 @@ impl Lines {
 
     /// Forgets what was read of a code object, which has been stored again with further instructions.
     pub fn forget(&mut self, code_object: CodeObjectId) {
-        if self.objects.remove(&code_object) {
-            self.symbols.forget(code_object);
-        }
+        self.code.forget(code_object);
     }
 
     fn sampled(
@@ -85,16 +80,11 @@ impl Lines {
         if !at.code_object.is_some() {
             return SourceLocatorId::NONE;
         }
-        if self.objects.insert(at.code_object) {
-            names.read_code(at.code_object, |piece| self.metadata.add(piece));
-        }
         let sampled = CodeOffset(at.offset);
         let locator = self.locator(names, host, at.code_object, sampled);
         let wanted = host.buffers_for(Kind::INSTRUCTION_CORRELATION);
         if !wanted.is_none() && self.functions.insert((at.code_object, at.offset)) {
-            let mut all = self
-                .symbols
-                .instructions(&self.metadata, at.code_object, sampled);
+            let mut all = self.code.instructions(names, at.code_object, sampled);
             if all.is_empty() {
                 all.push(sampled);
             }
@@ -105,8 +95,8 @@ impl Lines {
                 record.kernel = at.kernel;
                 record.instruction = type_of(offset.0);
                 record.source_locator = self.locator(names, host, at.code_object, offset);
-                let known = self.symbols.resolve(&self.metadata, at.code_object, offset);
-                if let Some(text) = &known.instruction {
+                let known = self.code.resolve(names, at.code_object, offset);
+                if let Some(text) = known.as_ref().and_then(|known| known.instruction.as_ref()) {
                     record.text = names.string(text);
                 }
                 host.write_to(wanted, record);
@@ -123,8 +113,9 @@ impl Lines {
         code_object: CodeObjectId,
         offset: CodeOffset,
     ) -> SourceLocatorId {
-        let known = self.symbols.resolve(&self.metadata, code_object, offset);
-        let Some((file, line, column)) = known.frames.first().and_then(|frame| {
+        let known = self.code.resolve(names, code_object, offset);
+        let frame = known.as_ref().and_then(|known| known.frames.first());
+        let Some((file, line, column)) = frame.and_then(|frame| {
             let file = names.string(frame.file.as_ref()?);
             Some((file, frame.line?, frame.column.unwrap_or(0)))
         }) else {

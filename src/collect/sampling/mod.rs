@@ -4,6 +4,7 @@
 //! and which buffer gets the records. Semantics are those of rocprofiler-sdk's PC sampling service; CUPTI's way of
 //! asking is a [`SamplingPeriod`].
 
+pub mod code;
 mod configuration;
 mod debugger;
 mod error;
@@ -45,8 +46,8 @@ impl AgentRequest for Request {
         self == other
     }
 
-    fn active(&self) -> Configuration {
-        Configuration::active(*self)
+    fn active(&self, possible: &[Configuration]) -> Configuration {
+        Configuration::active(*self, possible)
     }
 
     fn check(&self, agent: &str, possible: Vec<Configuration>) -> Result<(), SamplingError> {

@@ -156,8 +156,10 @@ fn an_agent_has_one_configuration_which_is_all_that_it_names_from_then_on() {
         [TRAP, CYCLES]
     );
     bench.sample(&context, ONE, EVERY_1024).unwrap();
-    let active = Configuration::active(EVERY_1024);
+    let active = Configuration::active(EVERY_1024, &[TRAP, CYCLES]);
     assert_eq!(context.sampling_configurations(ONE).unwrap(), [active]);
+    // Also its flag.
+    assert!(active.power_of_two);
     let error = refused(bench.sample(&context, ONE, EVERY_MS));
     assert!(
         matches!(&error, SamplingError::Taken { active: Possible(now), .. } if *now == [active])
@@ -177,7 +179,7 @@ fn an_agent_has_one_configuration_which_is_all_that_it_names_from_then_on() {
 fn another_process_may_be_quicker_and_then_only_its_configuration_is_left() {
     let bench = Bench::new();
     let context = bench.context();
-    let theirs = Configuration::active(EVERY_MS);
+    let theirs = Configuration::active(EVERY_MS, &[TRAP, CYCLES]);
     lock_std(&bench.one.0).quick = Some(theirs);
     let error = refused(bench.sample(&context, ONE, EVERY_1024));
     assert!(
@@ -204,6 +206,80 @@ fn one_context_has_the_service_for_several_agents() {
     );
     drop(first);
     bench.sample(&second, ONE, EVERY_MS).unwrap();
+}
+
+#[test]
+fn all_agents_are_sampled_also_those_that_come_while_the_context_is_started() {
+    let bench = Bench::new();
+    let (context, other) = (bench.context(), bench.context());
+    bench.sample(&context, TWO, EVERY_MS).unwrap();
+    bench.sample(&context, AgentId::ALL, EVERY_1024).unwrap();
+    // Agents that the context has configured itself keep that.
+    let configured = |agent| context.sampling_configurations(agent).unwrap();
+    let active = |request| [Configuration::active(request, &[TRAP, CYCLES])];
+    assert_eq!(configured(ONE), active(EVERY_1024));
+    assert_eq!(configured(TWO), active(EVERY_MS));
+    // Once for a context; other contexts do not get the service meanwhile, nor counters.
+    let again = bench.sample(&context, AgentId::ALL, EVERY_MS);
+    assert!(matches!(again, Err(ToolError::Conflict)), "{again:?}");
+    let taken = SamplingError::OtherContext(HeldBy::Tool);
+    assert_eq!(refused(bench.sample(&other, AgentId::ALL, EVERY_MS)), taken);
+    assert!(other.reserve_counters().is_err());
+
+    context.start().unwrap();
+    assert_eq!(bench.calls(), ["configure", "start"]);
+    let (late, never) = (Arc::new(Fake::default()), Arc::new(Fake::default()));
+    lock_std(&never.0).never = true;
+    for (id, agent) in [(3, &late), (4, &never)] {
+        let sampling = bench.board.sampling();
+        sampling.offer(AgentId(id), "late", agent.clone());
+        bench.board.agent_offered(AgentId(id));
+        bench.board.agent_offered(AgentId(id));
+    }
+    let calls = |agent: &Fake| std::mem::take(&mut lock_std(&agent.0).calls);
+    assert_eq!(calls(&late), ["configure", "start"]);
+    assert_eq!(calls(&never), [""; 0]);
+    // Those that come while it is stopped are started with it.
+    context.stop().unwrap();
+    let later = Arc::new(Fake::default());
+    let sampling = bench.board.sampling();
+    sampling.offer(AgentId(5), "later", later.clone());
+    bench.board.agent_offered(AgentId(5));
+    assert_eq!(calls(&later), ["configure"]);
+    context.start().unwrap();
+    assert_eq!(calls(&later), ["start"]);
+    assert_eq!(calls(&late), ["stop", "start"]);
+    drop(context);
+    assert_eq!(calls(&late), ["stop", "release"]);
+    let sampling = bench.board.sampling();
+    sampling.offer(AgentId(6), "too late", later.clone());
+    bench.board.agent_offered(AgentId(6));
+    assert_eq!(calls(&later), ["stop", "release"]);
+    bench.sample(&other, AgentId::ALL, EVERY_MS).unwrap();
+    assert_eq!(calls(&later), ["configure", "configure"]);
+}
+
+#[test]
+fn a_request_for_all_agents_goes_with_its_buffer_and_is_made_before_the_start() {
+    let bench = Bench::new();
+    let context = bench.context();
+    context.start().unwrap();
+    let late = bench.sample(&context, AgentId::ALL, EVERY_MS);
+    assert!(matches!(late, Err(ToolError::Locked)));
+    let context = bench.context();
+    bench.sample(&context, AgentId::ALL, EVERY_1024).unwrap();
+    drop(bench.buffer);
+    let one = Arc::new(Fake::default());
+    bench
+        .board
+        .sampling()
+        .offer(AgentId(3), "three", one.clone());
+    bench.board.agent_offered(AgentId(3));
+    assert!(lock_std(&one.0).calls.is_empty());
+    assert_eq!(
+        std::mem::take(&mut lock_std(&bench.one.0).calls),
+        ["configure", "release"]
+    );
 }
 
 #[test]

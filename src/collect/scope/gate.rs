@@ -62,9 +62,30 @@ pub struct Gate {
 
 /// The names of a scope, prepared for comparisons.
 struct Names {
-    start: Option<WildMatch>,
-    stop: Option<WildMatch>,
-    dump: Option<WildMatch>,
+    start: Option<NamePattern>,
+    stop: Option<NamePattern>,
+    dump: Option<NamePattern>,
+}
+
+/// A name with wildcards, and the text before the first of them: most names that come differ there.
+struct NamePattern {
+    beginning: Box<[u8]>,
+    whole: WildMatch,
+}
+
+impl NamePattern {
+    fn new(text: &str) -> NamePattern {
+        // Texts in C that are not UTF-8 are compared as they are read: with replacement characters.
+        let end = text.find(['*', '?', char::REPLACEMENT_CHARACTER]);
+        NamePattern {
+            beginning: text.as_bytes()[..end.unwrap_or(text.len())].into(),
+            whole: WildMatch::new(text),
+        }
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        self.whole.matches(name)
+    }
 }
 
 /// Operations whose names are those that the scope waits for.
@@ -114,7 +135,7 @@ impl Gate {
             let now = SystemClock::Boottime.read().0;
             time.0.saturating_sub(now)
         });
-        let pattern = |text: &Option<String>| text.as_deref().map(WildMatch::new);
+        let pattern = |text: &Option<String>| text.as_deref().map(NamePattern::new);
         let gate = Gate {
             names: Names {
                 start: pattern(&scope.start_on),
@@ -223,6 +244,25 @@ impl Gate {
         self.comes(Passing::Call(operation))
     }
 
+    /// Whether nothing happens when a marker comes of which `begins_with` tells whether its name begins with a text: no name
+    /// that the scope waits for begins so, and no time is to be looked at.
+    #[inline]
+    pub(crate) fn ignores(&self, begins_with: impl Fn(&[u8]) -> bool) -> bool {
+        let may_be = |pattern: &Option<NamePattern>| {
+            let pattern = pattern.as_ref();
+            pattern.is_some_and(|pattern| begins_with(&pattern.beginning))
+        };
+        let names = &self.names;
+        match self.holds.load(Ordering::Acquire) & hold::WAITING != 0 {
+            true => names.start.is_some() && !may_be(&names.start),
+            false => {
+                self.until.load(Ordering::Relaxed) == 0
+                    && !may_be(&names.stop)
+                    && !may_be(&names.dump)
+            }
+        }
+    }
+
     /// A marker, a range or an external id with this name comes. As for [`Gate::pass`].
     #[cold]
     pub(crate) fn pass_name(&self, name: &str) -> Due {
@@ -260,7 +300,7 @@ impl Gate {
     }
 
     fn comes(&self, passing: Passing<'_>) -> Due {
-        let is = |pattern: &Option<WildMatch>, named: &OperationSet| {
+        let is = |pattern: &Option<NamePattern>, named: &OperationSet| {
             let pattern = pattern.as_ref()?;
             Some(match passing {
                 Passing::Name(name) => pattern.matches(name),

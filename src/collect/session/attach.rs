@@ -1,7 +1,7 @@
 //! The program's side: asking the parent for memory to record into.
 
 use super::message::{self, Config, Hello, Reason, Refusal};
-use super::{SESSION_VARIABLE, SOCKET, switch};
+use super::{SESSION_VARIABLE, SOCKET, filter, switch};
 use crate::buffer::{Mapping, MappingError};
 use crate::capture::queue::{ChunkQueue, QUEUE_BYTES};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
@@ -43,6 +43,15 @@ pub enum AttachError {
     /// The parent cannot be reached.
     #[error("{SESSION_VARIABLE}={0:?}: cannot reach the running gputrail: {1}")]
     Connect(PathBuf, Errno),
+    /// The parent does not answer in time.
+    #[error("{SESSION_VARIABLE}={0:?}: the running gputrail has not answered for {PATIENCE:?}")]
+    Silent(PathBuf),
+    /// The program has forbidden itself the calls.
+    #[error(
+        "not recorded: a filter of system calls (seccomp), which the program has installed, ends it at those that reach \
+         gputrail"
+    )]
+    Filtered,
     /// The reply is no answer of a gputrail.
     #[error("{SESSION_VARIABLE}={0:?}: no gputrail answers there: {1}")]
     Answer(PathBuf, String),
@@ -61,8 +70,12 @@ pub fn attach(directory: &Path, reason: Reason) -> Result<Attached, AttachError>
     let failed = |errno| match errno {
         // The last one when it ends while we are asking.
         Errno::NOENT | Errno::CONNREFUSED | Errno::CONNRESET => AttachError::Over(directory.into()),
+        Errno::AGAIN => AttachError::Silent(directory.into()),
         errno => AttachError::Connect(directory.into(), errno),
     };
+    if filter::ends_process() {
+        return Err(AttachError::Filtered);
+    }
     let connection = connect(&directory.join(SOCKET)).map_err(failed)?;
     let hello = Hello {
         pid: std::process::id(),
@@ -111,6 +124,9 @@ pub fn attach(directory: &Path, reason: Reason) -> Result<Attached, AttachError>
 
 /// Whether the parent that listened in `directory` has ended, by whatever way: nobody listens there any more.
 pub fn has_ended(directory: &Path) -> bool {
+    if filter::ends_process() {
+        return false;
+    }
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let Ok(address) = SocketAddrUnix::new(directory.join(SOCKET)) else {
         return false;

@@ -4,6 +4,7 @@ use super::attach::{AttachError, attach, has_ended};
 use super::environment::{CaptureOptions, EnvironmentError, Start};
 use super::message::Reason;
 use super::pattern::{PatternError, Values, numbered};
+use super::progress::{self, Progress};
 use crate::buffer::Buffer;
 use crate::capture::Writer;
 use crate::capture::queue::QueueWriter;
@@ -84,7 +85,7 @@ fn in_session(
 ) -> Result<Option<Recorder>, BeginError> {
     let attached = match attach(directory, reason) {
         Err(AttachError::Over(_)) => return Ok(None),
-        attached => attached?,
+        attached => attached.inspect_err(|_| progress::note_in(directory, Progress::Failed))?,
     };
     let (ticks, policy) = (clock::init(), attached.config.policy);
     let buffer = Buffer::new(attached.mapping, policy);

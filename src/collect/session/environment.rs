@@ -4,6 +4,7 @@ use super::pattern::{Pattern, PatternError};
 use crate::buffer::{Layout, LayoutError, Policy, UnknownPolicy};
 use crate::collect::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES};
 use crate::collect::scope::{SCOPE_VARIABLE, Scope, ScopeError};
+use crate::platform::environment::variable;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
@@ -79,7 +80,7 @@ pub enum EnvironmentError {
 impl Start {
     /// Reads the environment of this process.
     pub fn from_environment() -> Result<Start, EnvironmentError> {
-        Start::from_variables(&|name| std::env::var_os(name))
+        Start::from_variables(&variable)
     }
 
     /// Reads variables through `lookup`. An empty variable counts as not set.

@@ -51,6 +51,8 @@ pub(super) struct Listener {
     socket: OwnedFd,
     /// The system had no resources: no connection is accepted until then.
     paused_until: Option<Instant>,
+    /// Whether a connection could not be accepted because this process, or the system, had too many open files.
+    ran_out_of_files: bool,
 }
 
 impl Listener {
@@ -59,6 +61,7 @@ impl Listener {
         Ok(Listener {
             socket: listen(path)?,
             paused_until: None,
+            ran_out_of_files: false,
         })
     }
 
@@ -76,6 +79,11 @@ impl Listener {
         self.paused_until
     }
 
+    /// Whether a process could not be recorded because too many files were open.
+    pub fn ran_out_of_files(&self) -> bool {
+        self.ran_out_of_files
+    }
+
     /// Accepts the connections that are waiting, as far as `pending` has room.
     pub fn accept(&mut self, pending: &mut Vec<Pending>) {
         self.paused_until.take_if(|until| *until <= Instant::now());
@@ -86,7 +94,8 @@ impl Listener {
         while pending.len() < MAX_PENDING {
             match rustix::net::accept_with(&self.socket, flags) {
                 Ok(connection) => pending.extend(Pending::new(connection)),
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
+                    self.ran_out_of_files |= matches!(error, Errno::MFILE | Errno::NFILE);
                     self.paused_until = Some(Instant::now() + PAUSE);
                     return;
                 }

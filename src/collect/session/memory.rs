@@ -99,11 +99,11 @@ pub(super) fn save(
     lock_std(metadata).drain(writer);
 }
 
-/// Appends a note to the capture at `path`: its recording ended early, for the reason in `words`.
-pub(super) fn note(path: &Path, words: &str) -> io::Result<()> {
+/// Appends a note to the capture at `path`, which nobody writes any more.
+pub(super) fn note(path: &Path, what: NoteKind, words: &str) -> io::Result<()> {
     let file = File::options().append(true).open(path)?;
     let writer = capture::Writer::resume(file.into())?;
-    capture::note(&writer, NoteKind::ENDED_EARLY, words);
+    capture::note(&writer, what, words);
     writer
         .error()
         .map_or(Ok(()), |(error, _)| Err(io::Error::other(error)))

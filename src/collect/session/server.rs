@@ -17,6 +17,7 @@ use crate::capture::queue::QueueReader;
 use crate::capture::{CaptureSink, Writer};
 use crate::clock::{self, TickSource};
 use crate::platform::sync::lock_std;
+use crate::record::{ClockSnapshot, NoteKind, count};
 use rustix::event::EventfdFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -98,10 +99,8 @@ impl ProcessCapture {
             return Ok(());
         };
         let reason = std::io::Error::from_raw_os_error(errno);
-        memory::note(
-            &self.path,
-            &format!("the capture ended at byte {bytes}: {reason}"),
-        )
+        let words = format!("the capture ended at byte {bytes}: {reason}");
+        memory::note(&self.path, NoteKind::ENDED_EARLY, &words)
     }
 }
 
@@ -114,6 +113,41 @@ pub struct Finished {
     pub refused: Vec<(u32, Refusal)>,
     /// Whether the session began switched off and stayed so.
     pub was_never_on: bool,
+    /// Whether processes could not even ask, because gputrail or the system had too many open files.
+    pub ran_out_of_files: bool,
+}
+
+impl Finished {
+    /// Why processes were not recorded: a sentence for each reason, with the number of processes and some of their ids.
+    pub fn refusals(&self) -> Vec<String> {
+        let mut reasons: Vec<(Refusal, Vec<u32>)> = Vec::new();
+        for &(pid, refusal) in &self.refused {
+            match reasons.iter_mut().find(|(known, _)| *known == refusal) {
+                Some((_, pids)) => pids.push(pid),
+                None => reasons.push((refusal, vec![pid])),
+            }
+        }
+        let sentence = |(refusal, pids): (Refusal, Vec<u32>)| {
+            let verb = if pids.len() == 1 { "was" } else { "were" };
+            let named: Vec<String> = pids.iter().take(NAMED).map(u32::to_string).collect();
+            let others = if pids.len() > NAMED { ", ..." } else { "" };
+            let (number, named) = (pids.len() as u64, named.join(", "));
+            format!(
+                "{} {verb} not recorded ({named}{others}): {refusal}",
+                count(number, "process")
+            )
+        };
+        reasons.into_iter().map(sentence).collect()
+    }
+
+    /// Notes in the capture of the first process, for the trace, which processes were not recorded.
+    pub fn note_refusals(&self) -> std::io::Result<()> {
+        let Some(first) = self.processes.first() else {
+            return Ok(());
+        };
+        let note = |words: String| memory::note(&first.path, NoteKind::MISSING, &words);
+        self.refusals().into_iter().try_for_each(note)
+    }
 }
 
 /// A running session.
@@ -134,6 +168,9 @@ struct Shared {
 
 /// Why a session is off that has not been switched on yet.
 const BEGAN_PAUSED: &str = "record --paused";
+
+/// Maximum number of processes that were not recorded that are named.
+const NAMED: usize = 8;
 
 /// Bits of `Shared::command`.
 const KILL: u32 = 1;
@@ -290,12 +327,12 @@ impl Sink for SessionSink {
         self.capture.records(view);
     }
 
-    fn tick(&mut self) {
+    fn tick(&mut self, reading: Option<&ClockSnapshot>) {
         self.look();
         // A session that is off for a month does not fill the disk with readings of clocks.
         let is_off = self.session.is_off.load(Ordering::Relaxed);
         if !(std::mem::replace(&mut self.rests, is_off) && is_off) {
-            self.capture.tick();
+            self.capture.tick(reading);
         }
     }
 }

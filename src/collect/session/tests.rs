@@ -8,7 +8,7 @@ use crate::clock::TickSource;
 use crate::collect::recorder::Recorder;
 use crate::collect::scope::Scope;
 use crate::collect::switchboard::Switchboard;
-use crate::record::{Api, Kind, StringId, ThreadId, flags};
+use crate::record::{Api, Kind, NoteKind, StringId, ThreadId, flags};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType};
 use std::os::unix::fs::MetadataExt;
@@ -271,6 +271,19 @@ fn more_processes_than_the_limit_are_refused_until_one_ends() {
     ));
     let finished = server.finish();
     assert_eq!((finished.processes.len(), finished.refused.len()), (1, 1));
+
+    finished.note_refusals().unwrap();
+    let capture = Reader::open(&finished.processes[0].path).unwrap();
+    let metadata = capture.metadata();
+    let notes = metadata.notes.iter();
+    let missing = notes.filter(|note| note.what == NoteKind::MISSING);
+    let missing: Vec<&str> = missing.map(|note| metadata.string(note.text)).collect();
+    let pid = std::process::id();
+    let refusal = Refusal::Processes;
+    assert_eq!(
+        missing,
+        [format!("1 process was not recorded ({pid}): {refusal}")]
+    );
 }
 
 #[test]

@@ -231,6 +231,9 @@ pub struct ExternalStacks {
     /// The latest of each scope and kind in `pushed`, in the same order.
     latest: Vec<Pushed>,
     supplied: Vec<Supplied>,
+    /// Whether an id was pushed for a context in a call in progress. The context may have had none when the call was
+    /// entered, so that the consumers of the call are not marked as having ids of their own.
+    pushed_in_call: bool,
 }
 
 impl ExternalStacks {
@@ -294,9 +297,15 @@ impl ExternalStacks {
         }
     }
 
+    /// An id has been pushed for a context in a call in progress.
+    pub fn push_in_call(&mut self) {
+        self.pushed_in_call = true;
+    }
+
     /// Forgets the ids supplied for calls at `depth` and deeper.
     pub fn end_supplied(&mut self, depth: u32) {
         self.supplied.retain(|one| one.depth < depth);
+        self.pushed_in_call &= depth > 0;
     }
 
     /// Forgets the ids supplied for an earlier activity in the same place.
@@ -304,10 +313,10 @@ impl ExternalStacks {
         self.supplied.retain(|one| (one.depth, one.within) != place);
     }
 
-    /// Whether a consumer without contexts in a [`ContextSet`] may get an id of this thread.
+    /// Whether consumers that were not known to have contexts in a [`ContextSet`] may get an id of this thread.
     pub fn concern_all(&self) -> bool {
         let of_process = |one: &Pushed| one.scope == ExternalScope::Process;
-        !self.supplied.is_empty() || self.latest.iter().any(of_process)
+        !self.supplied.is_empty() || self.pushed_in_call || self.latest.iter().any(of_process)
     }
 
     /// The id that a consumer with `contexts` gets with a record of the activity in `place`.
@@ -325,6 +334,16 @@ impl ExternalStacks {
             .or_else(inherited)
             .or_else(of_process)
             .unwrap_or_else(|| all.main())
+    }
+
+    /// The latest ids of each kind that are pushed for the process, the latest of all last; `None` if ids are supplied or
+    /// none is pushed.
+    #[inline]
+    pub fn pushed_for_process(&self) -> Option<impl Iterator<Item = &Pushed> + Clone> {
+        let of_process = |one: &&Pushed| one.scope == ExternalScope::Process;
+        let ids = self.latest.iter().filter(of_process);
+        let is_simple = self.supplied.is_empty() && ids.clone().next().is_some();
+        is_simple.then_some(ids)
     }
 
     /// The id supplied for the activity in `place`, for its call, or for a call around it. Of several services the one

@@ -35,6 +35,7 @@ impl Switchboard {
         // Hooks may take time and locks.
         let hooks = lock_std(&self.flush_hooks.0).clone();
         hooks.iter().for_each(|hook| hook(flush));
+        self.serve_pending();
         self.sampling().flush();
         self.counting().flush();
     }

@@ -18,6 +18,7 @@ mod retirement;
 mod selection;
 mod services;
 mod slow;
+mod standing;
 mod subscriber;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ pub(crate) use interest::{SubscriberSet, Wanted};
 pub use selection::{KindSet, OperationSet, Selection};
 pub(crate) use services::{CONTEXTS, Consumer, ContextKey, ServiceError};
 pub(crate) use slow::SlowCalls;
+pub(crate) use standing::ConfigureAgent;
 pub(crate) use subscriber::UserData;
 pub(crate) use subscriber::{ExternalIds, SubscriberKey, Subscription};
 pub use thread::{ThreadState, Within};
@@ -53,6 +55,7 @@ pub(crate) use narrowed::OF_CONTEXTS;
 use retirement::Retirements;
 use services::Services;
 use slow::SlowCallWatches;
+use standing::StandingRequests;
 use std::collections::HashSet;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
@@ -100,6 +103,7 @@ pub struct Switchboard {
     agent_claims: Arc<Claims>,
     sampling: Sampling,
     counting: Counting,
+    standing: StandingRequests,
     ranges: Arc<CountedRanges>,
     /// The callback thread of buffers without one of their own.
     shared_thread: Mutex<SharedThread>,
@@ -254,6 +258,7 @@ impl Switchboard {
             narrowed: Narrowed::default(),
             sampling: Sampling::new(agent_claims.clone()),
             counting: Counting::new(agent_claims.clone()),
+            standing: StandingRequests::default(),
             ranges: Arc::default(),
             agent_claims,
             shared_thread: Mutex::default(),
@@ -409,6 +414,7 @@ impl Switchboard {
     /// its lanes are committed. Returns `None` if it was removed before.
     pub(crate) fn remove_buffer(&self, key: BufferKey) -> Option<Buffer> {
         if self.state().has(key) {
+            self.forget_requests_to(key.slot);
             self.sampling.forget_buffer(key.slot);
             self.counting.forget_buffer(key.slot);
         }

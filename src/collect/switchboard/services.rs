@@ -76,6 +76,8 @@ struct ContextState {
     own_ids: bool,
     /// Whether it has the sampling service.
     samples: bool,
+    /// Whether it asks for all agents, also those that are offered later.
+    asks_for_all: bool,
     /// Kinds that a buffer wants, or does not want, in one runtime context.
     narrowed: Vec<(usize, ContextId, Kind, bool)>,
     /// Held while counters are reserved, or the tool itself collects some.
@@ -330,6 +332,7 @@ impl Switchboard {
             services: Vec::new(),
             own_ids: false,
             samples: false,
+            asks_for_all: false,
             narrowed: Vec::new(),
             counters: Vec::new(),
         });
@@ -339,6 +342,11 @@ impl Switchboard {
     }
 
     pub(crate) fn remove_context(&self, key: ContextKey) -> Result<(), ServiceError> {
+        if self.has_agents(key) {
+            self.forget_requests(key);
+            self.sampling().stop(key);
+            self.counting().stop(key);
+        }
         self.sampling().release(key);
         self.counting().release(key);
         let mut state = self.state();
@@ -376,9 +384,19 @@ impl Switchboard {
         request: Request,
         deliver: Deliver,
     ) -> Result<Result<(), SamplingError>, ServiceError> {
-        if self.state().services.context(key)?.locked {
-            return Err(ServiceError::Locked);
-        }
+        self.check_unlocked(key)?;
+        self.sample_now(key, slot, agent, request, deliver)
+    }
+
+    /// As [`Switchboard::sample`], also while the context is started.
+    pub(crate) fn sample_now(
+        &self,
+        key: ContextKey,
+        slot: usize,
+        agent: AgentId,
+        request: Request,
+        deliver: Deliver,
+    ) -> Result<Result<(), SamplingError>, ServiceError> {
         let delivery = Delivery {
             buffers: Interest::buffer(slot).buffers(),
             deliver,
@@ -398,14 +416,47 @@ impl Switchboard {
         agent: AgentId,
         request: CountingRequest,
     ) -> Result<Result<(), CountingError>, ServiceError> {
-        if self.state().services.context(key)?.locked {
-            return Err(ServiceError::Locked);
-        }
+        self.check_unlocked(key)?;
+        Ok(self.count_now(key, slot, agent, request))
+    }
+
+    /// As [`Switchboard::count`], also while the context is started.
+    pub(crate) fn count_now(
+        &self,
+        key: ContextKey,
+        slot: usize,
+        agent: AgentId,
+        request: CountingRequest,
+    ) -> Result<(), CountingError> {
         let delivery = CountingDelivery {
             buffers: Interest::buffer(slot).buffers(),
             deliver: (),
         };
-        Ok(self.configure_counting(key, agent, request, delivery))
+        self.configure_counting(key, agent, request, delivery)
+    }
+
+    /// Services are locked once the context has been started.
+    pub(crate) fn check_unlocked(&self, key: ContextKey) -> Result<(), ServiceError> {
+        match self.state().services.context(key)?.locked {
+            true => Err(ServiceError::Locked),
+            false => Ok(()),
+        }
+    }
+
+    /// Notes that the context asks for all agents.
+    pub(super) fn asks_for_all(
+        &self,
+        key: ContextKey,
+        service: ServiceKind,
+    ) -> Result<(), ServiceError> {
+        let mut state = self.state();
+        let context = state.services.context(key)?;
+        if context.locked {
+            return Err(ServiceError::Locked);
+        }
+        context.asks_for_all = true;
+        context.samples |= service == ServiceKind::PcSampling;
+        Ok(())
     }
 
     /// Configures the counters of `agent`, and notes them in the names store, which readers consult first.
@@ -564,7 +615,12 @@ impl Switchboard {
 
     /// Whether the context samples or counts.
     pub(crate) fn has_agents(&self, key: ContextKey) -> bool {
-        self.sampling().serves(key) || self.counting().serves(key)
+        let asks_for_all = {
+            let mut state = self.state();
+            let context = state.services.context(key);
+            context.is_ok_and(|context| context.asks_for_all)
+        };
+        asks_for_all || self.sampling().serves(key) || self.counting().serves(key)
     }
 
     /// Whether the context is started.

@@ -12,6 +12,7 @@ use crate::collect::delivering::Notifying;
 use crate::platform::inside::Uncancelled;
 use crate::platform::sync::{fence_heavy, fence_light};
 use crate::record::{Domain, ExternalId, Operation, RecordCopy, WorkId};
+use bytemuck::Zeroable as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -370,7 +371,7 @@ impl Switchboard {
             {
                 let contexts = self.external().of_subscriber(slot);
                 // Each subscriber gets a copy: its changes remain private.
-                let mut copy: RecordCopy = bytemuck::Zeroable::zeroed();
+                let mut copy;
                 let mut callback = callback.clone();
                 callback.external = match ids {
                     // SAFETY: `thread` is the calling one.
@@ -380,6 +381,7 @@ impl Switchboard {
                     ExternalIds::OfWork(ids) => ids[slot],
                 };
                 if let Payload::Record(record) = callback.payload {
+                    copy = RecordCopy::zeroed();
                     let record = record.with_external(callback.external, &mut copy);
                     callback.payload = Payload::Record(record);
                 }

@@ -45,7 +45,7 @@ type OfCall = [UserData; 3];
 
 /// The shared part of one thread's state.
 pub struct ThreadState {
-    lanes: Arc<Lanes<BUFFERS>>,
+    lanes: Lanes<BUFFERS>,
     /// The slot of the subscriber that the thread is calling and 1, or 0.
     calling: AtomicU32,
     /// Whether `external` may have an id for any consumer; see [`ExternalStacks::concern_all`].
@@ -192,6 +192,24 @@ impl ThreadState {
         Some(result)
     }
 
+    /// [`ThreadState::with_external`] for `work` that changes nothing.
+    ///
+    /// # Safety
+    ///
+    /// Called by the thread itself.
+    #[inline(always)]
+    pub unsafe fn read_external<R>(&self, work: impl FnOnce(&ExternalStacks) -> R) -> Option<R> {
+        if self.external_is_used.replace(true) {
+            return None;
+        }
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: the caller's promise, and the flag: nobody else has a reference.
+        let result = work(unsafe { &*self.external.get() });
+        compiler_fence(Ordering::SeqCst);
+        self.external_is_used.set(false);
+        Some(result)
+    }
+
     /// The external id that a consumer with `contexts` gets with a record of the activity in `place`.
     ///
     /// # Safety
@@ -209,7 +227,7 @@ impl ThreadState {
             return all.main();
         }
         // SAFETY: the caller's promise.
-        unsafe { self.with_external(|stacks| stacks.id(all, contexts, place)) }
+        unsafe { self.read_external(|stacks| stacks.id(all, contexts, place)) }
             .unwrap_or_else(|| all.main())
     }
 }

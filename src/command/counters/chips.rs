@@ -1,12 +1,12 @@
 //! `gputrail counters --chip`: what NVIDIA's chips can count, as NVIDIA's library tells it.
 
 use super::{column, passes_of_a_kernel, together};
-use crate::tables::{self, Cell, Format, Table};
+use crate::tables::{Cell, Table};
 use gputrail_sources::cuda::metrics::{Chip, Metric, MetricError, MetricLibrary};
 use std::fmt::Write;
 
 /// The metrics of a chip.
-pub fn list(chip: &str, format: Format) -> Result<String, anyhow::Error> {
+pub fn list(chip: &str) -> Result<Table, anyhow::Error> {
     let library = MetricLibrary::open()?;
     let chip = library.chip(chip)?;
     let row = |metric: &Metric| {
@@ -20,7 +20,7 @@ pub fn list(chip: &str, format: Format) -> Result<String, anyhow::Error> {
         ])
     };
     let rows: Result<_, MetricError> = chip.metrics().iter().map(row).collect();
-    let table = Table {
+    Ok(Table {
         name: column("Metrics", "metrics"),
         columns: vec![
             column("name", "name"),
@@ -30,8 +30,7 @@ pub fn list(chip: &str, format: Format) -> Result<String, anyhow::Error> {
             column("description", "description"),
         ],
         rows: rows?,
-    };
-    Ok(tables::write(&[table], format))
+    })
 }
 
 /// A metric: what it is, its forms, and the passes that it takes.

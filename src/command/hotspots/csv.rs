@@ -6,7 +6,7 @@ use crate::input;
 use crate::{Failure, say, stdout};
 use anyhow::anyhow;
 use gputrail_analysis::hotspots::{Hotspots, Sample};
-use gputrail_record::{InstructionType, NotIssued, SamplingMethod};
+use gputrail_record::{InstructionType, NotIssued, SamplingMethod, spreadsheet_text};
 use std::fmt::Write;
 use wildmatch::WildMatch;
 
@@ -100,7 +100,7 @@ impl Rows {
     fn print(&mut self) {
         let text = std::mem::take(&mut self.text);
         if self.failed.is_none() {
-            self.failed = stdout::print(&text).err();
+            self.failed = stdout::print_csv(&text).err();
         }
     }
 
@@ -122,10 +122,10 @@ fn row(text: &mut String, sample: &Sample<'_>) {
     // An instruction without text is shown by its address: an empty cell would lose it.
     let instruction = match sample.instruction {
         "" => format!("{:#x}", sample.offset),
-        instruction => instruction.replace('"', "\"\""),
+        instruction => spreadsheet_text(instruction).replace('"', "\"\""),
     };
     let line = sample.line.map_or(String::new(), |(file, line)| {
-        format!("{}:{line}", file.replace('"', "\"\""))
+        format!("{}:{line}", spreadsheet_text(file).replace('"', "\"\""))
     });
     let _ = write!(
         text,

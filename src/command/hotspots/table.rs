@@ -3,7 +3,7 @@
 
 use crate::figures::{count, grouped, shortened, shortened_apart, time};
 use gputrail_analysis::hotspots::{Instruction, Kernel, Report, Sampled, Tally};
-use gputrail_record::{Nanos, SamplingUnit};
+use gputrail_record::{Nanos, SamplingUnit, printable};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -249,15 +249,16 @@ fn detail(text: &mut String, kernel: &Kernel, all: u64, whole: bool, paint: Pain
     if kernel.dropped > 0 {
         let _ = write!(title, "; {} dropped", grouped(kernel.dropped));
     }
-    let _ = writeln!(text, "\n{}", paint.bold(&title));
+    let _ = writeln!(text, "\n{}", paint.bold(&printable(&title)));
     lines(text, kernel, whole, paint);
     without_line(text, kernel, whole, paint);
 }
 
 /// The beginning of a line of code, cut to the maximum width.
 fn cut(code: &str) -> String {
+    let code = printable(code);
     match code.chars().count() {
-        0..=WIDEST => code.to_owned(),
+        0..=WIDEST => code.into_owned(),
         _ => code.chars().take(WIDEST - 2).chain("..".chars()).collect(),
     }
 }
@@ -286,7 +287,7 @@ fn lines(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
     let by_file = shown.chunk_by(|a, b| kernel.lines[*a].file == kernel.lines[*b].file);
     for places in by_file {
         let file = &kernel.lines[places[0]].file;
-        let _ = writeln!(text, "{}  {file}", paint.titles());
+        let _ = writeln!(text, "{}  {}", paint.titles(), printable(file));
         let mut next = 0;
         for place in places {
             let line = &kernel.lines[*place];
@@ -324,7 +325,7 @@ fn lines(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
             paint.share(part(samples, kernel.tally.samples)),
             paint.blank_issued(),
             count(rest.len() as u64, "more line"),
-            kernel.name
+            printable(&kernel.name)
         );
     }
 }
@@ -438,7 +439,7 @@ fn without_line(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
     for ((in_object, name), of) in &functions {
         if *in_object != object {
             object = in_object;
-            let _ = writeln!(text, "{}  {object}", paint.titles());
+            let _ = writeln!(text, "{}  {}", paint.titles(), printable(object));
         }
         let mut tally = Tally::default();
         of.iter().for_each(|one| tally.merge(&one.tally));
@@ -460,7 +461,7 @@ fn without_line(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
             paint.share(part(samples, kernel.tally.samples)),
             paint.blank_issued(),
             count(rest.len() as u64, "more function"),
-            kernel.name
+            printable(&kernel.name)
         );
     }
     for (why, samples) in kernel.missing.iter().take(3) {

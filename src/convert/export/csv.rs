@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use super::spans::{OpenSpans, Span};
-use gputrail_record::{Nanos, ThreadId, TransferKind};
+use gputrail_record::{Nanos, ThreadId, TransferKind, spreadsheet_text};
 use gputrail_trace::model::{
     Agent, AgentIndex, Argument, Call, Consumer, CounterBlock, CounterIndex, CounterValue, Instant,
     Loss, Note, Parent, Process, ProcessIndex, Samples, Slice, SliceEnd, StackSamples, Track,
@@ -203,7 +203,9 @@ impl CsvFolder {
                 line.push(',');
             }
             let _ = match field {
-                Field::Text(text) => write!(line, "\"{}\"", text.replace('"', "\"\"")),
+                Field::Text(text) => {
+                    write!(line, "\"{}\"", spreadsheet_text(text).replace('"', "\"\""))
+                }
                 Field::Number(number) => write!(line, "{number}"),
                 Field::Double(number) => write!(line, "{number:.6}"),
             };

@@ -51,7 +51,6 @@ mod report;
 mod rocprofv3;
 mod row;
 mod shared;
-mod sorter;
 mod source;
 #[cfg(feature = "sqlite")]
 mod sqlite;

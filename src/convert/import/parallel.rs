@@ -15,7 +15,7 @@ use gputrail_trace::model::{
     StackIndex, StackSamples, SystemClocks, TraceHeader, Track, TrackIndex, Work,
 };
 
-/// Passes `recordings` on to `joined`, with `jobs` threads. `read` reads one of them; the result has their reports.
+/// Passes `recordings` on to `joined`, with `jobs` threads, of which the caller's is one. `read` reads one of them; the result has their reports.
 pub(super) fn pass_on<'a>(
     recordings: &[Recording],
     joined: Joined<'a>,
@@ -33,29 +33,32 @@ pub(super) fn pass_on<'a>(
     };
     let reports: Vec<Mutex<Report>> = recordings.iter().map(|_| Mutex::default()).collect();
     let taken = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.min(recordings.len()) {
-            scope.spawn(|| {
-                // The lowest recording that is not done is always taken, so that somebody's turn always comes.
-                while let place = taken.fetch_add(1, Ordering::Relaxed)
-                    && let Some(recording) = recordings.get(place)
-                {
-                    let mut turn = Turn {
-                        turns: &turns,
-                        place,
-                        joined: None,
-                    };
-                    let mut report = Report::default();
-                    let result = read(recording, &mut turn, &mut report);
-                    *reports[place]
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner) = report;
-                    if !turn.end(result) {
-                        return;
-                    }
-                }
-            });
+    let work = || {
+        // The lowest recording that is not done is always taken, so that somebody's turn always comes.
+        while let place = taken.fetch_add(1, Ordering::Relaxed)
+            && let Some(recording) = recordings.get(place)
+        {
+            let mut turn = Turn {
+                turns: &turns,
+                place,
+                joined: None,
+            };
+            let mut report = Report::default();
+            let result = read(recording, &mut turn, &mut report);
+            *reports[place]
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = report;
+            if !turn.end(result) {
+                return;
+            }
         }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..jobs.min(recordings.len()) {
+            // With fewer threads it takes longer.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
     });
     let state = turns.state.into_inner();
     let state = state.unwrap_or_else(PoisonError::into_inner);

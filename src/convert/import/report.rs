@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Format;
 use super::row::Damage;
-use gputrail_record::Nanos;
+use gputrail_record::{Nanos, printable};
 use gputrail_trace::capture;
 
 /// Maximum number of findings that are kept; further ones are counted.
@@ -35,11 +35,12 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.file.display())?;
+        write!(f, "{}: ", printable(&self.file.to_string_lossy()))?;
         if let Some(offset) = self.offset {
             write!(f, "at byte {offset}: ")?;
         }
-        write!(f, "found {}, expected {}", self.found, self.expected)
+        let (found, expected) = (printable(&self.found), printable(&self.expected));
+        write!(f, "found {found}, expected {expected}")
     }
 }
 
@@ -60,13 +61,15 @@ pub struct Unrepresented {
 
 impl fmt::Display for Unrepresented {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.to_string_lossy();
+        let file = printable(&file);
         match self.files {
-            1 => write!(f, "{}: ", self.file.display())?,
+            1 => write!(f, "{file}: ")?,
             files => write!(f, "{files} files: ")?,
         }
-        write!(f, "{} x {}", self.count, self.reason)?;
+        write!(f, "{} x {}", self.count, printable(&self.reason))?;
         if self.files > 1 {
-            write!(f, ", first in {}", self.file.display())?;
+            write!(f, ", first in {file}")?;
         }
         for (index, offset) in self.first.iter().enumerate() {
             write!(

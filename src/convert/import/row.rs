@@ -3,6 +3,8 @@
 //! [`rows`] describes a type of row once: its fields, their types and the columns that hold them. A reader of CSV, JSON or
 //! SQLite looks the columns up in its table and offers each row as a [`Row`]; the type takes its fields from there.
 
+#![cfg_attr(not(feature = "sqlite"), allow(dead_code))] // Only databases have some types of fields.
+
 use std::borrow::Cow;
 
 /// A value, a row or a table that cannot be read.

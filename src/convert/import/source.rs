@@ -9,14 +9,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::Format;
 use flate2::bufread::MultiGzDecoder;
 use rustix::fs::{AtFlags, CWD, linkat};
-use ruzstd::decoding::StreamingDecoder;
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 /// Bytes of the beginning that decide on the format.
 const HEAD: u64 = 1 << 16;
 /// Bytes that are read from a file at a time.
 const BUFFER: usize = 1 << 18;
+/// Maximum window of a zstd frame, which the decoder keeps in memory: the default limit of the program `zstd`.
+const MAX_WINDOW: u64 = 128 << 20;
+/// Maximum length of the header of a zstd frame, with the magic number.
+const MAX_HEADER: usize = 18;
 
 /// How a file is packed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -44,7 +49,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Opens a file; `-` is standard input. A pipe is copied to a temporary file first.
+    /// Opens a file; `-` is standard input. A pipe or a device is copied to a temporary file, unless its first bytes have no known
+    /// format: then nothing else of it is read.
     pub fn open(path: &Path) -> io::Result<Source> {
         match path.to_str() {
             Some("-") => {
@@ -60,12 +66,27 @@ impl Source {
         Source::new(name, file, false)
     }
 
-    fn new(name: PathBuf, mut file: File, mut has_path: bool) -> io::Result<Source> {
-        if !file.metadata()?.is_file() {
-            let mut copy = tempfile::tempfile()?;
-            io::copy(&mut file, &mut copy)?;
-            (file, has_path) = (copy, false);
+    fn new(name: PathBuf, mut file: File, has_path: bool) -> io::Result<Source> {
+        if file.metadata()?.is_file() {
+            return Source::of_file(name, file, has_path);
         }
+        let mut copy = tempfile::tempfile()?;
+        io::copy(&mut (&file).take(HEAD), &mut copy)?;
+        let beginning = Source::of_file(name.clone(), copy.try_clone()?, false)?;
+        if Format::recognise(beginning.head()).is_none() {
+            return Ok(beginning);
+        }
+        io::copy(&mut file, &mut copy).map_err(|error| {
+            let place = std::env::temp_dir();
+            io::Error::new(
+                error.kind(),
+                format!("it is copied to {}: {error}", place.display()),
+            )
+        })?;
+        Source::of_file(name, copy, false)
+    }
+
+    fn of_file(name: PathBuf, file: File, has_path: bool) -> io::Result<Source> {
         let length = file.metadata()?.len();
         let mut magic = [0; 4];
         let count = file.read_at(&mut magic, 0)?;
@@ -97,6 +118,11 @@ impl Source {
     /// Its name, for messages.
     pub fn name(&self) -> &Path {
         &self.name
+    }
+
+    /// The open file, packed as it is; of a pipe, its copy.
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     /// Its length on disk.
@@ -170,6 +196,7 @@ impl LocalFile {
     }
 
     /// Calls `open` with a path that is no link, as SQLite needs it. A copy has this name only until `open` returns.
+    #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
     pub(super) fn with_plain_path<T>(&self, open: impl FnOnce(&Path) -> T) -> io::Result<T> {
         let LocalFile::Copy(_) = self else {
             return Ok(open(&self.path()));
@@ -209,8 +236,11 @@ struct Frames<R: BufRead> {
 
 enum Frame<R: BufRead> {
     Between(R),
-    Inside(Box<StreamingDecoder<R, ruzstd::decoding::FrameDecoder>>),
+    Inside(Box<FrameReader<R>>),
 }
+
+/// Reads the content of one frame.
+type FrameReader<R> = StreamingDecoder<Noted<R>, FrameDecoder>;
 
 impl<R: BufRead> Frames<R> {
     fn new(file: R) -> Frames<R> {
@@ -232,11 +262,11 @@ impl<R: BufRead> Read for Frames<R> {
                     if file.fill_buf()?.is_empty() {
                         return Ok(0);
                     }
-                    let decoder = StreamingDecoder::new(file).map_err(io::Error::other)?;
+                    let decoder = begin_frame(file)?;
                     self.state = Some(Frame::Inside(Box::new(decoder)));
                 }
                 Some(Frame::Inside(mut decoder)) => match decoder.read(buffer)? {
-                    0 => self.state = Some(Frame::Between(decoder.into_inner())),
+                    0 => self.state = Some(Frame::Between(decoder.into_inner().file)),
                     count => {
                         self.state = Some(Frame::Inside(decoder));
                         return Ok(count);
@@ -244,6 +274,57 @@ impl<R: BufRead> Read for Frames<R> {
                 },
             }
         }
+    }
+}
+
+/// Begins to decode the frame at the beginning of `file`. A frame whose window is too large is refused, since the decoder
+/// keeps as many bytes as the frame's header says.
+fn begin_frame<R: BufRead>(file: R) -> io::Result<FrameReader<R>> {
+    let header = Vec::with_capacity(MAX_HEADER);
+    let noted = Noted { file, header };
+    let decoder = StreamingDecoder::new(noted).map_err(io::Error::other)?;
+    let window = window_of(&decoder.get_ref().header).unwrap_or(u64::MAX);
+    if window > MAX_WINDOW {
+        let text = format!(
+            "a zstd frame with a window of {} MiB; expected at most {} MiB (`zstd -d --long=31` unpacks it)",
+            window >> 20,
+            MAX_WINDOW >> 20,
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    Ok(decoder)
+}
+
+/// The window of a zstd frame with this header, in bytes (RFC 8878, section 3.1.1.1); `None` if the header is cut.
+fn window_of(header: &[u8]) -> Option<u64> {
+    let descriptor = *header.get(4)?;
+    let is_single_segment = descriptor & 1 << 5 != 0;
+    if !is_single_segment {
+        let window = *header.get(5)?;
+        let base = 1_u64 << (10 + (window >> 3));
+        return Some(base + base / 8 * u64::from(window & 7));
+    }
+    // The window is the content, whose size follows the identifier of the dictionary.
+    let at = 5 + [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let (length, offset) = [(1, 0), (2, 256), (4, 0), (8, 0)][usize::from(descriptor >> 6)];
+    let mut size = [0; 8];
+    size[..length].copy_from_slice(header.get(at..at + length)?);
+    Some(u64::from_le_bytes(size).saturating_add(offset))
+}
+
+/// A file of which the header of a frame is kept.
+struct Noted<R> {
+    file: R,
+    /// The first bytes that were read.
+    header: Vec<u8>,
+}
+
+impl<R: Read> Read for Noted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        let room = MAX_HEADER - self.header.len();
+        self.header.extend_from_slice(&buffer[..count.min(room)]);
+        Ok(count)
     }
 }
 
@@ -321,5 +402,37 @@ mod tests {
         assert_eq!(content(&source), b"one two");
         assert_eq!(content(&source), b"one two", "it can be read again");
         assert_eq!(source.progress().load(Ordering::Relaxed), source.length());
+    }
+
+    #[test]
+    fn a_zstd_frame_with_a_huge_window_is_refused_before_it_takes_memory() {
+        // A block of one byte, the last one.
+        let block = [0x09, 0, 0, b'x'];
+        let frame = |header: &[u8]| [&[0x28, 0xb5, 0x2f, 0xfd], header, &block].concat();
+        let window = |exponent: u8| frame(&[0, exponent << 3]);
+        let (_file, of_zstd) = source(&window(17));
+        assert_eq!(of_zstd.head(), b"x", "a window of 128 MiB");
+        let single = frame(&[&[0xe0][..], &(1_u64 << 40).to_le_bytes()].concat());
+        for bytes in [window(18), window(31), single] {
+            let mut file = NamedTempFile::new().unwrap();
+            file.write_all(&bytes).unwrap();
+            let error = Source::open(file.path()).unwrap_err().to_string();
+            assert!(error.contains("expected at most 128 MiB"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_window_of_a_frame_is_as_the_format_says() {
+        let window = |header: &[u8]| window_of(&[&[0x28, 0xb5, 0x2f, 0xfd], header].concat());
+        assert_eq!(window(&[0, 0]), Some(1 << 10));
+        assert_eq!(window(&[0, 0xff]), Some((1 << 41) + 7 * (1 << 38)));
+        assert_eq!(window(&[0x20, 7]), Some(7));
+        assert_eq!(
+            window(&[0x61, 9, 1, 2]),
+            Some(0x201 + 256),
+            "behind a dictionary"
+        );
+        assert_eq!(window(&[0xa3, 1, 2, 3, 4, 1, 0, 0, 0]), Some(1));
+        assert_eq!(window(&[0xe0, 1, 2]), None);
     }
 }

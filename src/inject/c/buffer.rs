@@ -1,18 +1,19 @@
 //! Buffers, their batches, and the records in them.
 
 use super::callback::{Caller, refuse_inside};
+use super::library::board;
 use super::objects::{self, BufferHandle, CallbackThreadHandle, destroy};
 use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{Answer, answer, checked, done, library, place, timeline};
 use gputrail_buffer::{BlockView, Policy, QueuePlace};
-use gputrail_collect::context::{BufferOptions, Drops, KindSet, RecordBuffer, WORK};
+use gputrail_collect::context::{BufferOptions, Drops, KindSet, RecordBuffer, ToolError, WORK};
 use gputrail_collect::delivering::Delivering;
 use gputrail_buffer::platform::sync::lock_std;
-use gputrail_record::{ContextId, Header, Kind, QueueId, Records, StreamId, ThreadId};
+use gputrail_record::{ContextId, Header, Kind, QueueId, Records, StreamId, ThreadId, Unfinished};
 use crate::joined::{Joiner, RecordFormat, WorkTimes};
 use core::ffi::c_void;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 /// Options of a buffer. A field of 0 asks for the usual value.
@@ -39,9 +40,10 @@ pub struct BufferSettings {
     pub policy: u32,
     /// Threads that may record at a time; usually 1024.
     pub threads: u32,
-    /// `GPUTRAIL_RECORD_FORMAT_JOINED`, the usual one: kernels, copies, fills, markers and barriers come when they have
-    /// completed, with their times (see `gputrail_times_of`). Or `GPUTRAIL_RECORD_FORMAT_RAW`: records as they were
-    /// written, which costs less. Buffers in files, and of blocks that the tool supplies, are always raw.
+    /// `GPUTRAIL_RECORD_FORMAT_JOINED`, the usual one: kernels, copies, fills, markers and barriers come once, when they have
+    /// completed, with their times (see `gputrail_times_of`); all times of all records are nanoseconds of CLOCK_BOOTTIME.
+    /// Or `GPUTRAIL_RECORD_FORMAT_RAW`: records as they were written, which costs less: one when work is enqueued and one when
+    /// it completes, with times of the host in ticks and times of agents in the units of their clocks.
     pub format: u32,
     /// The callback thread that delivers; usually one that all buffers share which have none.
     pub callback_thread: CallbackThreadHandle,
@@ -53,8 +55,14 @@ pub struct BufferSettings {
 }
 sized!(BufferSettings, "gputrail_buffer_options", 48);
 
-/// Some records of one thread, in the order in which it wrote them, in place in their block. Valid during the
-/// callback that gets it.
+/// Some records. Valid during the callback that gets it.
+///
+/// Of raw records: those of one thread, in the order in which it wrote them, in place in their block. Their sequence numbers
+/// run on; a gap is as long as the number of records that were dropped there.
+///
+/// Of joined records: those that have come with records of one thread. Work may be that of other threads, which its record
+/// names, and comes in the order in which it completed. `block`, `offset` and `first_record` are 0, and sequence
+/// numbers are those of different lanes: records of the kind `loss` tell of drops.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct Batch {
@@ -68,7 +76,8 @@ pub struct Batch {
     pub bytes: usize,
     /// The lane that wrote them, unique in the process.
     pub lane: u32,
-    /// The thread that wrote them; 0 for records of the library's own.
+    /// The thread that wrote them, of joined records the latest; 0 for records of the library's own, and for work that has
+    /// not completed at a forced flush or at the end.
     pub thread: ThreadId,
     /// Number of the block in its lane, from 0.
     pub block: u32,
@@ -83,7 +92,8 @@ sized!(Batch, "gputrail_batch", 56);
 
 /// Gets a batch and the user data of `gputrail_buffer_create`, on a thread of the library or on one that flushes; never
 /// on two threads at a time. It must not throw.
-pub type BatchFunction = Option<unsafe extern "C" fn(batch: *const Batch, user_data: *mut c_void)>;
+pub type BatchFunction =
+    Option<unsafe extern "C-unwind" fn(batch: *const Batch, user_data: *mut c_void)>;
 
 /// Records that were dropped.
 #[derive(Copy, Clone)]
@@ -144,40 +154,76 @@ pub unsafe extern "C" fn gputrail_buffer_create(
             // SAFETY: a function of the tool's, which the tool gave for this.
             caller.run(|| unsafe { deliver(&batch, user_data.get()) });
         };
-        if format == RecordFormat::Raw {
-            place.write(keep(id, RecordBuffer::create(options, show)?, None)?);
-            return Ok(());
-        }
-        let joiner = Arc::new(Mutex::new((Joiner::new(timeline::new()?), show)));
-        let joins = joiner.clone();
-        let made = RecordBuffer::create(options, move |view| {
-            let (joiner, show) = &mut *lock_std(&joins);
-            let joined = joiner.join(view);
-            if !joined.bytes.is_empty() {
-                show(&joined);
-            }
-        })?;
-        let finish = move || {
-            let (joiner, show) = &mut *lock_std(&joiner);
-            let left = joiner.finish();
-            if !left.bytes.is_empty() {
-                show(&left);
-            }
+        let created = match format {
+            RecordFormat::Raw => Buffer::raw(RecordBuffer::create(options, show)?),
+            RecordFormat::Joined => Buffer::joined(Box::new(Shown(show)), |show| {
+                RecordBuffer::create(options, show)
+            })?,
         };
-        place.write(keep(id, made, Some(Box::new(finish)))?);
+        place.write(keep(id, created)?);
         Ok(())
     })
 }
 
-/// Delivers what a buffer has kept back, when it ends.
-type Finish = Box<dyn FnOnce() + Send>;
+/// The receiver of a buffer's joined records.
+pub(super) trait Receiver: Send {
+    /// Gets records. Calls `lost` with the kind of each that it has no room for.
+    fn records(&mut self, view: &BlockView<'_>, lost: &mut dyn FnMut(Kind));
+
+    /// A flush has delivered everything.
+    fn flushed(&mut self) {}
+
+    /// Nothing more comes.
+    fn ended(&mut self) {}
+}
+
+/// A function that is shown records.
+pub(super) struct Shown<F>(pub F);
+
+impl<F: FnMut(&BlockView<'_>) + Send> Receiver for Shown<F> {
+    fn records(&mut self, view: &BlockView<'_>, _: &mut dyn FnMut(Kind)) {
+        (self.0)(view);
+    }
+}
+
+/// Joins the records of a buffer for a receiver.
+struct Joining {
+    /// Locked after `receiving`, and not while the receiver is called, which may never return.
+    joiner: Mutex<Joiner>,
+    receiving: Mutex<Receiving>,
+}
+
+/// The receiver of joined records.
+struct Receiving {
+    receiver: Box<dyn Receiver>,
+    /// The records that it is passed.
+    batch: Vec<u64>,
+    has_ended: bool,
+}
+
+impl Joining {
+    fn records(&self, view: &BlockView<'_>, lost: &mut dyn FnMut(Kind)) {
+        let Receiving {
+            receiver, batch, ..
+        } = &mut *lock_std(&self.receiving);
+        let joined = lock_std(&self.joiner).join(view, batch);
+        pass_on(&joined, &mut **receiver, lost);
+    }
+}
+
+fn pass_on(view: &BlockView<'_>, to: &mut dyn Receiver, lost: &mut dyn FnMut(Kind)) {
+    if !view.bytes.is_empty() {
+        to.records(view, lost);
+    }
+}
 
 /// A buffer of a tool.
 pub(super) struct Buffer {
-    buffer: RecordBuffer,
-    /// Whether its records are joined.
-    joined: bool,
-    finish: Mutex<Option<Finish>>,
+    buffer: Arc<RecordBuffer>,
+    /// If its records are joined.
+    joining: Option<Arc<Joining>>,
+    /// Held while joined records of a buffer that keeps its blocks are shown: each flush joins all of them anew.
+    showing: Mutex<()>,
 }
 
 impl std::ops::Deref for Buffer {
@@ -189,32 +235,145 @@ impl std::ops::Deref for Buffer {
 }
 
 impl Buffer {
+    /// A buffer whose records are delivered as they were written.
+    pub fn raw(buffer: RecordBuffer) -> Buffer {
+        Buffer {
+            buffer: Arc::new(buffer),
+            joining: None,
+            showing: Mutex::default(),
+        }
+    }
+
+    /// A buffer whose joined records `receiver` gets. `create` creates it with the function that it delivers to.
+    pub fn joined(
+        receiver: Box<dyn Receiver>,
+        create: impl FnOnce(Deliver) -> Result<RecordBuffer, ToolError>,
+    ) -> Answer<Buffer> {
+        let joining = Arc::new(Joining {
+            joiner: Mutex::new(Joiner::new(timeline::new()?)),
+            receiving: Mutex::new(Receiving {
+                receiver,
+                batch: Vec::new(),
+                has_ended: false,
+            }),
+        });
+        let (joins, counts) = (
+            joining.clone(),
+            Arc::new(OnceLock::<Weak<RecordBuffer>>::new()),
+        );
+        let created = counts.clone();
+        let buffer = create(Box::new(move |view| {
+            let mut lost = |kind| count_drop(created.get(), kind);
+            joins.records(view, &mut lost);
+        }))?;
+        let buffer = Arc::new(buffer);
+        let _ = counts.set(Arc::downgrade(&buffer));
+        Ok(Buffer {
+            buffer,
+            joining: Some(joining),
+            showing: Mutex::default(),
+        })
+    }
+
     /// Delivers everything; nothing is recorded to it any more.
     pub fn end(&self) {
+        let Some(joining) = &self.joining else {
+            return self.buffer.end();
+        };
+        // In a callback, and in a forked child, the reason is not known of each piece of work.
+        let _ = self.buffer.write_unfinished();
         self.buffer.end();
-        let finish = lock_std(&self.finish).take();
-        if let Some(finish) = finish {
-            let _delivering = Delivering::begin();
-            finish();
+        if self.buffer.is_left_delivering() {
+            // The callback of its joined records has called exit(3): it never returns, and nothing more can be delivered.
+            let mut left = Vec::new();
+            let none = Unfinished::AT_END;
+            let left = lock_std(&joining.joiner).finish(none, none, &mut left);
+            Records::new(left.bytes).for_each(|record| self.buffer.count_drop(record.kind()));
+            return;
         }
+        let _delivering = Delivering::begin();
+        let Receiving {
+            receiver,
+            batch,
+            has_ended,
+        } = &mut *lock_std(&joining.receiving);
+        if std::mem::replace(has_ended, true) {
+            return;
+        }
+        let dropped = self.buffer.dropped_in_total().of(Kind::COMPLETION);
+        let others = match dropped {
+            0 => Unfinished::AT_END,
+            _ => Unfinished::NO_COMPLETION,
+        };
+        let left = lock_std(&joining.joiner).finish(Unfinished::AT_END, others, batch);
+        pass_on(&left, &mut **receiver, &mut |kind| {
+            self.buffer.count_drop(kind)
+        });
+        receiver.ended();
+    }
+
+    /// As [`RecordBuffer::flush`].
+    pub fn flush(&self) -> Result<(), ToolError> {
+        self.flush_by(RecordBuffer::flush)
+    }
+
+    /// As [`RecordBuffer::flush_forced`].
+    pub fn flush_forced(&self) -> Result<(), ToolError> {
+        self.flush_by(RecordBuffer::flush_forced)
+    }
+
+    /// As [`RecordBuffer::flush_synchronized`].
+    pub fn flush_synchronized(&self, queues: QueuePlace) -> Result<(), ToolError> {
+        self.flush_by(|buffer| buffer.flush_synchronized(queues))
+    }
+
+    fn flush_by(
+        &self,
+        flush: impl FnOnce(&RecordBuffer) -> Result<(), ToolError>,
+    ) -> Result<(), ToolError> {
+        let Some(joining) = &self.joining else {
+            return flush(&self.buffer);
+        };
+        let keeps = self.buffer.policy() == Policy::Overwrite;
+        let _showing = keeps.then(|| lock_std(&self.showing));
+        flush(&self.buffer)?;
+        let _delivering = Delivering::begin();
+        let Receiving {
+            receiver, batch, ..
+        } = &mut *lock_std(&joining.receiving);
+        let left = if keeps {
+            lock_std(&joining.joiner).finish(Unfinished::AT_FLUSH, Unfinished::NO_COMPLETION, batch)
+        } else {
+            lock_std(&joining.joiner).flushed(batch)
+        };
+        pass_on(&left, &mut **receiver, &mut |kind| {
+            self.buffer.count_drop(kind)
+        });
+        receiver.flushed();
+        Ok(())
     }
 
     /// The kinds that have to be recorded where `kinds` are wanted: joined work needs its completions.
     pub fn needed(&self, kinds: KindSet) -> KindSet {
-        match self.joined && WORK.iter().any(|kind| kinds.has(*kind)) {
+        match self.joining.is_some() && WORK.iter().any(|kind| kinds.has(*kind)) {
             true => kinds.or(KindSet::of(&[Kind::COMPLETION])),
             false => kinds,
         }
     }
 }
 
+/// The function that a buffer delivers to.
+pub(super) type Deliver = Box<dyn FnMut(&BlockView<'_>) + Send>;
+
+/// Counts a joined record that its receiver had no room for.
+fn count_drop(buffer: Option<&Weak<RecordBuffer>>, kind: Kind) {
+    if let Some(buffer) = buffer.and_then(Weak::upgrade) {
+        buffer.count_drop(kind);
+    }
+}
+
 /// Gives a buffer its handle.
-pub(super) fn keep(id: u64, buffer: RecordBuffer, finish: Option<Finish>) -> Answer<BufferHandle> {
-    let buffer = Buffer {
-        buffer,
-        joined: finish.is_some(),
-        finish: Mutex::new(finish),
-    };
+pub(super) fn keep(id: u64, buffer: Buffer) -> Answer<BufferHandle> {
     library::state()?.buffers.insert(id, Arc::new(buffer));
     Ok(BufferHandle { handle: id })
 }
@@ -222,12 +381,17 @@ pub(super) fn keep(id: u64, buffer: RecordBuffer, finish: Option<Finish>) -> Ans
 /// # Safety
 ///
 /// `options` is null or leads to options.
-unsafe fn format(options: *const BufferSettings) -> Answer<RecordFormat> {
+pub(super) unsafe fn format(options: *const BufferSettings) -> Answer<RecordFormat> {
     if options.is_null() {
         return Ok(RecordFormat::default());
     }
     // SAFETY: the caller's promise.
-    match unsafe { sized::read(options) }?.format {
+    format_from(unsafe { sized::read(options) }?.format)
+}
+
+/// The format with this number.
+pub(super) fn format_from(number: u32) -> Answer<RecordFormat> {
+    match number {
         0 => Ok(RecordFormat::Joined),
         1 => Ok(RecordFormat::Raw),
         other => {
@@ -296,7 +460,9 @@ pub(super) fn batch_of(buffer: BufferHandle, view: &BlockView<'_>) -> Batch {
 }
 
 /// Destroys a buffer: what has been recorded is delivered first, while the buffer can still be asked about. When this
-/// returns, its callback is not running and will not be called again.
+/// returns, its callback is not running and will not be called again. A buffer of joined records also delivers the work that
+/// has not completed, flagged `GPUTRAIL_FLAG_UNFINISHED`, and the work whose completion was dropped, flagged
+/// `GPUTRAIL_FLAG_TIME_UNKNOWN`; `unfinished` in its `gputrail_work_times` says which it is.
 ///
 /// Errors: `GPUTRAIL_BUSY` from within a callback; `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
@@ -310,10 +476,10 @@ pub extern "C" fn gputrail_buffer_destroy(buffer: BufferHandle) -> Status {
     })
 }
 
-/// Delivers everything that has been recorded so far, on the calling thread, and returns when that is done. Of a buffer
-/// whose policy is `GPUTRAIL_POLICY_OVERWRITE`: what is kept, which stays where it is. Blocks that the tool has supplied
-/// come back, however full they are, unless their thread is in the middle of writing a record (CUPTI:
-/// `cuptiActivityFlushAll`).
+/// Delivers everything that has been recorded so far, on the calling thread, and returns when that is done. Joined work
+/// that has not completed by then is kept until it has. Of a buffer whose policy is `GPUTRAIL_POLICY_OVERWRITE`: what is
+/// kept, which stays where it is. Blocks that the tool has supplied come back, however full they are, unless their thread is
+/// in the middle of writing a record (CUPTI: `cuptiActivityFlushAll`).
 ///
 /// Errors: `GPUTRAIL_BUSY` from within a callback; `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
@@ -324,8 +490,11 @@ pub extern "C" fn gputrail_buffer_flush(buffer: BufferHandle) -> Status {
     })
 }
 
-/// Flushes, and also delivers a completion that is flagged as unfinished for device work that has not completed; its
-/// real completion comes later. Errors as for `gputrail_buffer_flush`.
+/// Flushes, and also tells of device work that has not completed (CUPTI: `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`). A buffer of
+/// joined records delivers the record of the work, flagged `GPUTRAIL_FLAG_UNFINISHED`, with the times that are known; a raw
+/// one a completion that is flagged so. The record, or the completion, comes again when the work has completed. Work of
+/// OpenCL is known; that of CUDA and of the simulated GPU comes when it has completed. Errors as for
+/// `gputrail_buffer_flush`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_buffer_flush_forced(buffer: BufferHandle) -> Status {
     done(|| {
@@ -339,7 +508,8 @@ pub extern "C" fn gputrail_buffer_flush_forced(buffer: BufferHandle) -> Status {
 /// the simulated GPU are flushed without (CUPTI: `cuptiActivityFlush`, `cuptiActivityFlushAll`). It does not return
 /// while work waits for an event that the program sets later.
 ///
-/// Errors: as for `gputrail_buffer_flush`.
+/// Errors: `GPUTRAIL_INVALID_ARGUMENT` for a context or queue that no source has reported; otherwise as for
+/// `gputrail_buffer_flush`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_buffer_flush_synchronized(
     buffer: BufferHandle,
@@ -353,7 +523,19 @@ pub extern "C" fn gputrail_buffer_flush_synchronized(
             queue,
             stream: StreamId::NONE,
         };
-        Ok(objects::buffer(buffer)?.flush_synchronized(queues)?)
+        let buffer = objects::buffer(buffer)?;
+        check_place(queues)?;
+        Ok(buffer.flush_synchronized(queues)?)
+    })
+}
+
+/// Refuses ids that no source has given to a context, queue or stream.
+fn check_place(place: QueuePlace) -> Answer {
+    let names = board()?.names();
+    let unknown = names.unknown_place(place);
+    unknown.map_or(Ok(()), |what| {
+        let text = format!("no source has reported the {what}");
+        Err(Failure::new(Status::INVALID_ARGUMENT, text))
     })
 }
 
@@ -362,7 +544,8 @@ pub extern "C" fn gputrail_buffer_flush_synchronized(
 /// of 128 places are counted so; those of all places, and of records that name none, such as calls, are in
 /// `gputrail_buffer_dropped`.
 ///
-/// Errors: `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
+/// Errors: `GPUTRAIL_INVALID_ARGUMENT` for a context, queue or stream that no source has reported;
+/// `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`.
 ///
 /// # Safety
 ///
@@ -383,7 +566,9 @@ pub unsafe extern "C" fn gputrail_buffer_dropped_at(
             queue,
             stream,
         };
-        dropped.write(objects::buffer(buffer)?.dropped_at(selected));
+        let buffer = objects::buffer(buffer)?;
+        check_place(selected)?;
+        dropped.write(buffer.dropped_at(selected));
         Ok(())
     })
 }
@@ -505,7 +690,8 @@ pub unsafe extern "C" fn gputrail_batch_next(
     })
 }
 
-/// The times of a kernel, copy, fill, marker or barrier from a buffer of joined records, into `times`.
+/// The times of a kernel, copy, fill, marker or barrier from a buffer of joined records, into `times`. All that are not known
+/// are 0; `unfinished` says why, and the record's flags `GPUTRAIL_FLAG_UNFINISHED` and `GPUTRAIL_FLAG_TIME_UNKNOWN`.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND` for a record without times, of another kind or from a buffer of raw records;
 /// `GPUTRAIL_NULL_POINTER`.

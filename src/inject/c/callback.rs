@@ -1,22 +1,24 @@
 //! Callbacks: subscribers in C, and the data of their callbacks.
 
-use super::buffer::UserData;
+use super::buffer::{self, UserData};
 use super::context::these_operations;
 use super::kinds::list;
 use super::objects::{self, ContextHandle, Owner, Subscribed, SubscriberHandle, destroy};
 use super::sized::{SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::text::kept;
-use super::{Answer, done, library, place};
+use super::{Answer, done, library, place, time};
 use gputrail_collect::context::{CallArguments, Callback, Payload, Subscriber};
 use gputrail_record::{
-    ContextId, CorrelationId, Domain, ExternalId, Header, KernelId, Operation, ThreadId,
+    ContextId, CorrelationId, Domain, ExternalId, Header, KernelId, Operation, RecordRef, ThreadId,
 };
 use gputrail_sources::operations;
+use crate::joined::RecordFormat;
+use crate::nanos;
 use core::ffi::{c_char, c_void};
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// The data of a callback. Valid during the callback.
 #[derive(Copy, Clone)]
@@ -24,7 +26,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 pub struct CallbackData {
     /// Size of this structure.
     pub size: usize,
-    /// The operation that is reported.
+    /// The operation that is reported: `gputrail_operation_code` makes its constant of it.
     pub operation: Operation,
     /// The moment: `GPUTRAIL_PHASE_ENTER` or another of them.
     pub phase: u32,
@@ -40,7 +42,9 @@ pub struct CallbackData {
     pub has_return_code: u32,
     /// How many arguments the call has: see `gputrail_callback_argument`.
     pub arguments: u32,
-    /// The record of the work, the wait or the object that is reported, or null.
+    /// The record of the work, the wait or the object that is reported, or null. Its structure is in the comment of the
+    /// operation's constant: of `GPUTRAIL_RESOURCE_AGENT_KNOWN` a `gputrail_record_agent`. Its times are nanoseconds of
+    /// CLOCK_BOOTTIME, unless `gputrail_subscriber_format` asks for raw ones.
     pub record: *const Header,
     /// The subscriber's own word: 0 at enter, at exit the value that it left here at enter, at a completion the value
     /// that it left at the exit of the enqueue.
@@ -57,7 +61,8 @@ pub struct CallbackData {
     pub code_bytes: usize,
     /// The external id of the call or the work, as records in buffers of the subscriber's context carry it; 0 for none.
     pub external: ExternalId,
-    /// Of a kernel that runs in several passes for its counters (the operation `kernel replay` of `GPUTRAIL_DOMAIN_KERNEL_DISPATCH`): the passes that have run.
+    /// Of a kernel that runs in several passes for its counters (`GPUTRAIL_KERNEL_DISPATCH_REPLAY`): the passes that have
+    /// run.
     pub passes_done: u32,
     /// All of its passes.
     pub passes: u32,
@@ -77,7 +82,7 @@ sized!(CallbackData, "gputrail_callback", 64);
 /// Called for the operations of a subscriber, with the user data of `gputrail_subscribe`, possibly on several threads
 /// at a time. Its own calls are not observed. It must not throw.
 pub type CallbackFunction =
-    Option<unsafe extern "C" fn(callback: *mut CallbackData, user_data: *mut c_void)>;
+    Option<unsafe extern "C-unwind" fn(callback: *mut CallbackData, user_data: *mut c_void)>;
 
 /// Where a thread is: in a buffer's callback, in a subscriber's.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -85,6 +90,8 @@ enum Within {
     Nothing,
     Batch,
     Call,
+    /// In none any more: the thread ends the process in one, to which it never returns.
+    Left,
 }
 
 thread_local! {
@@ -130,7 +137,24 @@ impl Caller {
 }
 
 fn within() -> Within {
-    WITHIN.try_with(Cell::get).unwrap_or(Within::Nothing)
+    // A forked child and a thread that ends the process have left the callback.
+    match Owner::calling() {
+        Some(_) if !has_left() => WITHIN.try_with(Cell::get).unwrap_or(Within::Nothing),
+        _ => Within::Nothing,
+    }
+}
+
+/// The calling thread leaves the callbacks that it is in, to which it never returns: it ends the process.
+pub(super) fn leave() {
+    if is_inside() {
+        let _ = WITHIN.try_with(|within| within.set(Within::Left));
+    }
+    Owner::leave_callbacks();
+}
+
+/// Whether the calling thread has left a callback for ever: objects that are used further up its stack stay in use.
+pub(super) fn has_left() -> bool {
+    WITHIN.try_with(Cell::get) == Ok(Within::Left)
 }
 
 /// Whether the calling thread is in a callback of a tool's.
@@ -142,14 +166,14 @@ pub(super) fn is_inside() -> bool {
 pub(super) fn refuse_inside_batch() -> Answer {
     match within() {
         Within::Batch => refuse_inside(),
-        Within::Nothing | Within::Call => Ok(()),
+        Within::Nothing | Within::Call | Within::Left => Ok(()),
     }
 }
 
 /// Refuses what would wait for callbacks within one.
 pub(super) fn refuse_inside() -> Answer {
     let whose = match within() {
-        Within::Nothing => return Ok(()),
+        Within::Nothing | Within::Left => return Ok(()),
         Within::Batch => "buffer's",
         Within::Call => "subscriber's",
     };
@@ -185,36 +209,101 @@ pub unsafe extern "C" fn gputrail_subscribe(
         let operations = unsafe { these_operations(operations, operation_count) }?;
         let of = objects::context(context)?;
         let (user_data, caller) = (UserData(user_data), Caller::of_subscriber());
+        let format = Arc::new(CallbackFormat::default());
+        let of_records = format.clone();
         let subscriber = of.call_back(operations, move |callback| {
-            with_data(callback, |data| {
+            with_data(callback, &of_records, |data| {
                 // SAFETY: a function of the tool's, which the tool gave for this.
                 caller.run(|| unsafe { function(data, user_data.get()) });
             });
         })?;
-        place.write(keep(context, subscriber)?);
+        place.write(keep(context, subscriber, format)?);
+        Ok(())
+    })
+}
+
+/// The format of the records in the callbacks of a subscriber.
+#[derive(Default)]
+pub(super) struct CallbackFormat {
+    is_raw: AtomicBool,
+}
+
+impl CallbackFormat {
+    /// Calls `show` with `record` in this format.
+    fn show(&self, record: RecordRef<'_>, show: impl FnOnce(*const Header)) {
+        let bytes = record.bytes();
+        let is_raw = self.is_raw.load(Ordering::Relaxed);
+        if is_raw || !nanos::has_times(record.kind()) || bytes.len() > nanos::MAX_BYTES {
+            return show(bytes.as_ptr().cast());
+        }
+        let mut words = [0u64; nanos::MAX_BYTES / 8];
+        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        // It fails in a process that ends, whose times are of no use any more.
+        let _ = time::with_times(|times| nanos::convert(&mut words[..bytes.len() / 8], times));
+        show(words.as_ptr().cast());
+    }
+}
+
+/// Sets the format of the records in the callbacks of a subscriber: `GPUTRAIL_RECORD_FORMAT_JOINED`, the usual one, whose
+/// times are nanoseconds of CLOCK_BOOTTIME, or `GPUTRAIL_RECORD_FORMAT_RAW`, whose times are as they were read, host times in ticks
+/// and those of agents in the units of their clocks. A raw record costs less.
+///
+/// Errors: `GPUTRAIL_INVALID_ARGUMENT` for an unknown format; `GPUTRAIL_NO_SUCH_SUBSCRIBER`, `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_subscriber_format(subscriber: SubscriberHandle, format: u32) -> Status {
+    done(|| {
+        let is_raw = buffer::format_from(format)? == RecordFormat::Raw;
+        let subscribed = objects::subscriber(subscriber)?;
+        subscribed.format.is_raw.store(is_raw, Ordering::Relaxed);
         Ok(())
     })
 }
 
 /// Gives a subscriber of `context` its id.
-pub(super) fn keep(context: ContextHandle, subscriber: Subscriber) -> Answer<SubscriberHandle> {
+pub(super) fn keep(
+    context: ContextHandle,
+    subscriber: Subscriber,
+    format: Arc<CallbackFormat>,
+) -> Answer<SubscriberHandle> {
     let mut state = library::state()?;
     let id = state.subscribers.new_handle();
     let subscribed = Subscribed {
         context,
         subscriber,
+        format,
     };
     state.subscribers.insert(id, Arc::new(subscribed));
     Ok(SubscriberHandle { handle: id })
 }
 
-fn with_data(callback: &mut Callback<'_>, call_back: impl FnOnce(&mut CallbackData)) {
-    let none = CallArguments::default();
-    let (arguments, record, code): (_, *const Header, &[u8]) = match callback.payload {
-        Payload::Call(arguments) => (arguments, std::ptr::null(), &[]),
-        Payload::Record(record) => (none, record.bytes().as_ptr().cast(), &[]),
-        Payload::Code(object, code) => (none, (&raw const *object).cast(), code),
-        Payload::Replay { .. } | Payload::None => (none, std::ptr::null(), &[]),
+fn with_data(
+    callback: &mut Callback<'_>,
+    format: &CallbackFormat,
+    call_back: impl FnOnce(&mut CallbackData),
+) {
+    match callback.payload {
+        Payload::Record(record) => format.show(record, |record| {
+            with_record(callback, record, call_back);
+        }),
+        Payload::Code(object, _) => with_record(callback, (&raw const *object).cast(), call_back),
+        Payload::Call(_) | Payload::Replay { .. } | Payload::None => {
+            with_record(callback, std::ptr::null(), call_back);
+        }
+    }
+}
+
+fn with_record(
+    callback: &mut Callback<'_>,
+    record: *const Header,
+    call_back: impl FnOnce(&mut CallbackData),
+) {
+    let arguments = match callback.payload {
+        Payload::Call(arguments) => arguments,
+        _ => CallArguments::default(),
+    };
+    let code: &[u8] = match callback.payload {
+        Payload::Code(_, code) => code,
+        _ => &[],
     };
     let (passes_done, passes) = match callback.payload {
         Payload::Replay { done, passes } => (done, passes),

@@ -7,6 +7,7 @@ use super::objects::{ChosenSet, CounterPoolHandle, CounterSetHandle};
 use super::sized::{self, sized};
 use super::status::{Failure, Status};
 use super::text::given;
+use super::time::in_nanos;
 use super::{Answer, checked, done, library, place};
 use gputrail_collect::context::{CounterPool, PoolEntry, PoolError, PoolOptions};
 use gputrail_record::{AgentId, CounterValue};
@@ -32,10 +33,11 @@ pub struct CounterPoolEntry {
 }
 
 /// Gets the values of a kernel that was counted in an entry, when it has ended: none if it did not run or was not recorded.
+/// Their times are nanoseconds of CLOCK_BOOTTIME.
 /// If it returns another value than 0, the entry is released. Called on threads of the program, possibly on several at a
 /// time. It must not wait for kernels of the agent, and must not throw.
 pub type CounterPoolHandler = Option<
-    unsafe extern "C" fn(
+    unsafe extern "C-unwind" fn(
         entry: *const CounterPoolEntry,
         values: *const CounterValue,
         count: usize,
@@ -44,8 +46,9 @@ pub type CounterPoolHandler = Option<
 >;
 
 /// Called for each fetched entry of a pool. If it returns another value than 0, it is not called for further ones.
-pub type CounterPoolVisitor =
-    Option<unsafe extern "C" fn(entry: *const CounterPoolEntry, user_data: *mut c_void) -> i32>;
+pub type CounterPoolVisitor = Option<
+    unsafe extern "C-unwind" fn(entry: *const CounterPoolEntry, user_data: *mut c_void) -> i32,
+>;
 
 /// The counters and entries of a pool.
 #[derive(Copy, Clone)]
@@ -223,7 +226,8 @@ pub unsafe extern "C" fn gputrail_counter_pool_open(
                 return false;
             };
             let told = pool.entry(entry, set);
-            let (first, count) = (values.as_ptr(), values.len());
+            let shown: Vec<CounterValue> = values.iter().map(in_nanos).collect();
+            let (first, count) = (shown.as_ptr(), shown.len());
             // SAFETY: a function of the tool's, which the tool gave for this, an entry, and as many values.
             let is_done =
                 caller.run(|| unsafe { handler(&raw const told, first, count, user_data.get()) });

@@ -6,6 +6,7 @@ use super::objects::{self, BufferHandle, ChosenSet, ContextHandle, CounterSetHan
 use super::sized::{self, sized};
 use super::status::{Failure, Status};
 use super::text::given;
+use super::time::in_nanos;
 use super::{Answer, done, library, place};
 use gputrail_collect::context::PooledKernels;
 use gputrail_collect::counting::{CounterSet, DispatchCounting, DispatchReadings};
@@ -35,21 +36,24 @@ pub struct CounterSetOptions {
 sized!(CounterSetOptions, "gputrail_counter_set_options", 16);
 
 /// Chooses the counters of a kernel that is about to be enqueued: writes `set`, which is 0 before: a kernel whose set stays
-/// 0 is not counted. The record has no id of the work and no times; its correlation id is that of the values. Called on
+/// 0 is not counted. The record has no id of the work, and of the times the start of the call, in nanoseconds of
+/// CLOCK_BOOTTIME; its correlation id is that of the values. Called on
 /// threads of the program, possibly on several at a time. Its own calls are not observed. It may create sets; it must not
 /// wait for kernels of the same agent, and must not throw. A set may be an entry of a pool (`gputrail_counter_pool_fetch`).
 pub type ChooseFunction = Option<
-    unsafe extern "C" fn(
+    unsafe extern "C-unwind" fn(
         dispatch: *const KernelDispatch,
         set: *mut CounterSetHandle,
         user_data: *mut c_void,
     ),
 >;
 
-/// Gets the values of a kernel that was counted, in the order of the names of its set, when it has ended. Its completion
-/// may be delivered later. Called on threads of the program, possibly on several at a time. It must not throw.
-pub type CountedFunction =
-    Option<unsafe extern "C" fn(values: *const CounterValue, count: usize, user_data: *mut c_void)>;
+/// Gets the values of a kernel that was counted, in the order of the names of its set, when it has ended; their times are
+/// nanoseconds of CLOCK_BOOTTIME. Its completion may be delivered later. Called on threads of the program, possibly on several
+/// at a time. It must not throw.
+pub type CountedFunction = Option<
+    unsafe extern "C-unwind" fn(values: *const CounterValue, count: usize, user_data: *mut c_void),
+>;
 
 /// Creates a set of counters and metrics that an agent can count for each kernel (rocprofiler-sdk: a counter configuration).
 /// Also from within `gputrail_choose_function`.
@@ -177,7 +181,7 @@ pub unsafe extern "C" fn gputrail_context_count_chosen(
 
 /// The tool's functions.
 struct Functions {
-    choose: unsafe extern "C" fn(*const KernelDispatch, *mut CounterSetHandle, *mut c_void),
+    choose: unsafe extern "C-unwind" fn(*const KernelDispatch, *mut CounterSetHandle, *mut c_void),
     counted: CountedFunction,
     caller: Caller,
     user_data: UserData,
@@ -188,10 +192,11 @@ struct Functions {
 impl DispatchCounting for Functions {
     fn choose(&self, dispatch: &KernelDispatch) -> Option<Arc<CounterSet>> {
         let mut set = CounterSetHandle::default();
+        let shown = in_nanos(dispatch);
         let user_data = self.user_data.get();
         // SAFETY: a function of the tool's, which the tool gave for this, a record and a place for a handle.
         self.caller
-            .run(|| unsafe { (self.choose)(dispatch, &raw mut set, user_data) });
+            .run(|| unsafe { (self.choose)(&raw const shown, &raw mut set, user_data) });
         if set.handle == 0 {
             return None;
         }
@@ -212,9 +217,10 @@ impl DispatchCounting for Functions {
     fn counted(&self, values: &[CounterValue]) {
         if let Some(counted) = self.counted {
             let user_data = self.user_data.get();
+            let shown: Vec<CounterValue> = values.iter().map(in_nanos).collect();
             // SAFETY: a function of the tool's, which the tool gave for this, and as many values.
             self.caller
-                .run(|| unsafe { counted(values.as_ptr(), values.len(), user_data) });
+                .run(|| unsafe { counted(shown.as_ptr(), shown.len(), user_data) });
         }
         self.kernels.counted(values);
     }

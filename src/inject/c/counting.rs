@@ -170,14 +170,15 @@ pub unsafe extern "C" fn gputrail_counters_add(path: *const c_char, refused: *mu
 }
 
 /// Configures counter collection: the counters are collected while the context is started, and their values go to the
-/// buffer as records of the kind `GPUTRAIL_KIND_COUNTER_VALUE`. A context can count on several agents; one context of the
-/// process has this service, and it excludes PC sampling. The configuration is valid for as long as the context is there.
+/// buffer as records of the kind `GPUTRAIL_KIND_COUNTER_VALUE`. A context can count on several agents, with `GPUTRAIL_ALL_AGENTS` on
+/// each; one context of the process has this service, and nobody in the process samples meanwhile (`gputrail_context_sample`). The
+/// configuration is valid until the tool ends, or destroys the context or the buffer.
 /// Values of dispatches take calls that are recorded or reported: of a buffer or subscriber that wants kernel dispatches.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND` for an unknown counter; `GPUTRAIL_INVALID_ARGUMENT` for counters that need more passes than
 /// the agent can do, and for a period that is too short; `GPUTRAIL_COUNTERS_NOT_AVAILABLE` if the agent counts already,
 /// cannot count in this way, or the system does not allow it; `GPUTRAIL_CONTEXT_CONFLICT` if another context counts, or
-/// this one samples; `GPUTRAIL_LOCKED` after the first start; `GPUTRAIL_NO_SUCH_AGENT`, `GPUTRAIL_NO_SUCH_CONTEXT`,
+/// one samples; `GPUTRAIL_LOCKED` after the first start; `GPUTRAIL_NO_SUCH_AGENT`, `GPUTRAIL_NO_SUCH_CONTEXT`,
 /// `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_WRONG_SIZE`, `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_BUSY`
 /// from within a buffer's callback. `gputrail_last_error` names the nearest counters.
 ///

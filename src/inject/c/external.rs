@@ -11,6 +11,7 @@ use super::{checked, done, place, text};
 use gputrail_collect::external::{self, ExternalError};
 use gputrail_record::{CorrelationId, ExternalId, ExternalKind, KernelId, Operation, ThreadId};
 use core::ffi::{c_char, c_void};
+use std::sync::Arc;
 
 impl From<ExternalError> for Failure {
     fn from(error: ExternalError) -> Failure {
@@ -223,7 +224,7 @@ sized!(ExternalRequest, "gputrail_external_request", 32);
 /// Supplies the external id of a call or of work: returns 1 if it has written one to `id`, 0 to use the id that is pushed. Called
 /// possibly on several threads at a time. Its own calls are not observed. It must not throw.
 pub type SupplyFunction = Option<
-    unsafe extern "C" fn(
+    unsafe extern "C-unwind" fn(
         request: *const ExternalRequest,
         id: *mut ExternalId,
         user_data: *mut c_void,
@@ -231,10 +232,10 @@ pub type SupplyFunction = Option<
 >;
 
 /// Requests external ids from `supply` while the context is started: for each call of the operations at its enter, and
-/// for kernels, copies, fills, allocations and frees (the operations `kernel enqueue` of `GPUTRAIL_DOMAIN_KERNEL_DISPATCH` and
-/// so on) at theirs, on the thread that makes the call. A null `operations` with a count of 0 selects all of these. The id of a call stands in its
-/// record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last; an id that
-/// is supplied for the work itself replaces it there (rocprofiler-sdk:
+/// for kernels, copies, fills, allocations and frees (`GPUTRAIL_KERNEL_DISPATCH_ENQUEUE` and so on) at theirs, on the
+/// thread that makes the call. A null `operations` with a count of 0 selects all of these. The id of a call stands in
+/// its record, and in those of the work, the memory and the waits in it, instead of the one that was pushed last; an id
+/// that is supplied for the work itself replaces it there (rocprofiler-sdk:
 /// `rocprofiler_configure_external_correlation_id_request_service`).
 ///
 /// The ids are for the buffers, samples and callbacks of `context`: each tool gets its own. Contexts that neither push nor
@@ -281,7 +282,7 @@ pub unsafe extern "C" fn gputrail_external_supply(
             let supplied = caller.run(|| unsafe { supply(&request, &mut id, user_data.get()) });
             (supplied != 0).then_some(id)
         })?;
-        place.write(callback::keep(context, subscriber)?);
+        place.write(callback::keep(context, subscriber, Arc::default())?);
         Ok(())
     })
 }

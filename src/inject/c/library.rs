@@ -117,7 +117,8 @@ pub(super) fn board() -> Answer<&'static Arc<Switchboard>> {
 }
 
 /// Prepares the library for the program that calls it. A tool finds it prepared. May be called again, which changes
-/// nothing, and after `gputrail_finalise`. A forked child has to call it anew: it has none of its parent's objects.
+/// nothing, and after `gputrail_finalise`. A forked child has to call it anew, also one that a callback has forked: it has
+/// none of its parent's objects, and is in none of its parent's callbacks.
 ///
 /// A program that calls this itself and wants to observe OpenCL calls `gputrail_observe_opencl` next.
 ///
@@ -203,6 +204,11 @@ pub(super) fn finalise(owner: Option<Owner>) {
 pub(super) fn flush_all() {
     let buffers = locked().buffers.of(None);
     for buffer in buffers {
+        if buffer.is_left_delivering() {
+            // What it cannot deliver is counted before its tool is finalised.
+            buffer.end();
+            continue;
+        }
         // Within a callback it is refused, and comes later.
         let _ = buffer.flush();
     }

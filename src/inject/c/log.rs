@@ -30,7 +30,7 @@ const ALL: u32 = LogKind::Error as u32 | LogKind::Message as u32 | LogKind::Trac
 /// is about, possibly on several at a time and under locks of the library: it must not call the library or the runtime, and
 /// must not throw.
 pub type LogFunction =
-    Option<unsafe extern "C" fn(kind: u32, message: *const c_char, user_data: *mut c_void)>;
+    Option<unsafe extern "C-unwind" fn(kind: u32, message: *const c_char, user_data: *mut c_void)>;
 
 /// The kinds that the function wants; 0 without one.
 static WANTED: AtomicU32 = AtomicU32::new(0);
@@ -38,7 +38,7 @@ static LOGGER: PerProcess<Option<Arc<Logger>>> = PerProcess::new();
 
 struct Logger {
     kinds: u32,
-    function: unsafe extern "C" fn(u32, *const c_char, *mut c_void),
+    function: unsafe extern "C-unwind" fn(u32, *const c_char, *mut c_void),
     user_data: UserData,
     owner: Owner,
 }

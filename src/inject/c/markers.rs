@@ -3,12 +3,14 @@
 use super::library::board;
 use super::sized::{self, sized};
 use super::status::{Failure, Status};
+use super::tools::serve_tools;
 use super::{Answer, checked, done, place, text};
 use gputrail_collect::marker::{self, Mark, RangeId, Unbalanced, Value};
 use gputrail_collect::process;
 use gputrail_record::{AgentId, ContextId, PayloadKind, QueueId, StreamId};
-use gputrail_sources::handles;
+use gputrail_sources::{handles, markers};
 use core::ffi::c_char;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The attributes of a marker or a range. An attribute that is null or 0 is not given.
 #[derive(Copy, Clone)]
@@ -44,6 +46,25 @@ unsafe fn optional<'a>(given: *const c_char, name: &'static str) -> Answer<&'a s
     unsafe { text::given(given, name) }
 }
 
+/// Attaches the source of markers with the first one: in a program without OpenCL and CUDA, markers begin the recording.
+fn begin() {
+    static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+    if !HAS_BEGUN.load(Ordering::Relaxed) {
+        serve_tools();
+        markers::attach();
+        HAS_BEGUN.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Refuses a name for something of this process that the library is not initialised for, and that is not recorded.
+fn nameable() -> Answer {
+    begin();
+    match process::recorder() {
+        Some(_) => Ok(()),
+        None => board().map(drop),
+    }
+}
+
 /// Does `work` with what the caller says of a marker.
 ///
 /// # Safety
@@ -75,6 +96,7 @@ unsafe fn with<R>(mark: *const MarkOptions, work: impl FnOnce(Mark<'_>) -> R) ->
             return Err(Failure::new(Status::INVALID_ARGUMENT, text));
         }
     };
+    begin();
     Ok(work(mark))
 }
 
@@ -95,8 +117,8 @@ impl From<Unbalanced> for Failure {
     }
 }
 
-/// Marks a moment. Markers may be made before the library is initialised; while nobody listens they cost next to
-/// nothing.
+/// Marks a moment. Markers may be made before the library is initialised, and begin the recording of a program that uses no
+/// GPU; while nobody listens they cost next to nothing.
 ///
 /// Errors: `GPUTRAIL_NULL_POINTER`; `GPUTRAIL_INVALID_ARGUMENT` for text that is not UTF-8 or a payload kind that is
 /// none; `GPUTRAIL_WRONG_SIZE`.
@@ -172,7 +194,8 @@ pub extern "C" fn gputrail_range_end(range: u64) -> Status {
     done(|| Ok(marker::end(RangeId::from_number(range))?))
 }
 
-/// Names the calling thread in traces; its name in the system stays what it is.
+/// Names the calling thread in traces; its name in the system stays what it is. A program under `gputrail record` need not
+/// initialise the library for this.
 ///
 /// Errors: `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_INVALID_ARGUMENT`, `GPUTRAIL_NOT_INITIALISED`.
 ///
@@ -182,7 +205,7 @@ pub extern "C" fn gputrail_range_end(range: u64) -> Status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_name_thread(name: *const c_char) -> Status {
     done(|| {
-        board()?;
+        nameable()?;
         // SAFETY: the caller's promise.
         marker::name_thread(unsafe { text::given(name, "name") }?);
         Ok(())
@@ -283,7 +306,7 @@ pub unsafe extern "C" fn gputrail_name_stream(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_name_process(name: *const c_char) -> Status {
     done(|| {
-        board()?;
+        nameable()?;
         // SAFETY: the caller's promise.
         marker::name_process(unsafe { text::given(name, "name") }?);
         Ok(())

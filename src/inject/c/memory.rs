@@ -1,7 +1,10 @@
 //! Buffers in memory that the tool supplies: blocks that it lends one by one, or a file that another process can look
 //! into when this one has died.
 
-use super::buffer::{Batch, BatchFunction, BufferSettings, UserData, asked, batch_of, keep};
+use super::buffer::{
+    Batch, BatchFunction, Buffer, BufferSettings, Receiver, Shown, UserData, asked, batch_of,
+    format, keep,
+};
 use super::callback::Caller;
 use super::objects::BufferHandle;
 use super::sized::{SizedStruct, sized};
@@ -11,9 +14,11 @@ use gputrail_buffer::{
     BlockView, Layout, Mapping, Policy, deliver_in_order, forget_drops, show_unreported,
 };
 use gputrail_collect::context::{
-    BlockClient, ClientBlock, ClientMemory, CompletedBlock, RecordBuffer,
+    BlockClient, BufferOptions, ClientBlock, ClientMemory, CompletedBlock, RecordBuffer,
 };
-use gputrail_record::Ticks;
+use gputrail_record::{Kind, Ticks};
+use crate::joined::RecordFormat;
+use crate::packer::Packer;
 use core::ffi::c_void;
 use rustix::fd::{BorrowedFd, RawFd};
 use std::ptr::NonNull;
@@ -39,22 +44,23 @@ sized!(Block, "gputrail_block", 40);
 
 /// Supplies a block: writes `memory`, `bytes` and, if it likes, `max_records`. If it leaves `memory` null, records for
 /// which there is no block are dropped and counted; it is called again a little later. It must not throw.
-pub type RequestFunction = Option<unsafe extern "C" fn(block: *mut Block, user_data: *mut c_void)>;
+pub type RequestFunction =
+    Option<unsafe extern "C-unwind" fn(block: *mut Block, user_data: *mut c_void)>;
 
-/// Gets a block back, which is the tool's from then on, and the records in it, if any, all of one lane. A block that is
-/// too small or misaligned comes back at once. Records of losses that no thread could write come in a block of their own,
+/// Gets a block back, which is the tool's from then on, and the records in it, if any; raw ones are all of one lane. A block
+/// that is too small or misaligned comes back at once. Records of losses that no thread could write come in a block of their own,
 /// when the buffer is destroyed. It must not throw.
 pub type CompleteFunction = Option<
-    unsafe extern "C" fn(block: *const Block, records: *const Batch, user_data: *mut c_void),
+    unsafe extern "C-unwind" fn(block: *const Block, records: *const Batch, user_data: *mut c_void),
 >;
 
 /// The tool's functions.
 struct Client {
     buffer: BufferHandle,
     caller: Caller,
-    request: unsafe extern "C" fn(*mut Block, *mut c_void),
+    request: unsafe extern "C-unwind" fn(*mut Block, *mut c_void),
     partial: BatchFunction,
-    complete: unsafe extern "C" fn(*const Block, *const Batch, *mut c_void),
+    complete: unsafe extern "C-unwind" fn(*const Block, *const Batch, *mut c_void),
     user_data: UserData,
 }
 
@@ -105,18 +111,39 @@ impl BlockClient for Client {
     }
 }
 
+impl Receiver for Packer {
+    fn records(&mut self, view: &BlockView<'_>, lost: &mut dyn FnMut(Kind)) {
+        self.put(view, lost);
+    }
+
+    fn flushed(&mut self) {
+        self.flush();
+    }
+
+    fn ended(&mut self) {
+        self.end();
+    }
+}
+
 /// Makes a buffer whose blocks the tool supplies (CUPTI: `cuptiActivityRegisterCallbacks`). `request` is asked for them,
 /// the first ones within this function; `complete` gets each back with its records, when it is full, or the buffer is
 /// flushed or destroyed. `partial`, which may be null, is shown records in blocks that are not complete when the watermark
 /// is reached, or when a flush finds their thread in the middle of writing; they come again with their block. All three
 /// are called on a thread of the library's or on one that makes, flushes or destroys the buffer, never on two at a time:
-/// none runs within a call of the program. The sizes in `options` are not used.
+/// none runs within a call of the program.
 ///
-/// A thread that records waits, under each policy, until `request` has supplied a block or refused it; it does not wait
+/// Joined records are copied into one block after the other, which has records of all threads. The threads record into
+/// memory of the library's, of the sizes in `options`. Under `GPUTRAIL_POLICY_LOSSLESS` records wait up to 5 seconds for
+/// `request` to supply a block. Raw records are written into the blocks, each thread's into blocks of its own, and the sizes
+/// in `options` are not used. A thread that records waits until `request` has supplied a block or refused it; it does not wait
 /// where `GPUTRAIL_POLICY_LOSSLESS` does not, nor for longer than a fifth of a second. `blocks_ahead` avoids such waits.
 ///
-/// Errors: as for `gputrail_buffer_create`; `GPUTRAIL_INVALID_ARGUMENT` for the policy that
-/// overwrites.
+/// With `GPUTRAIL_POLICY_OVERWRITE` the blocks are a ring that keeps the latest records, a flight recorder in memory of the
+/// tool's. `request` is called within this function only, `blocks_ahead` times, or until it supplies none or has supplied
+/// 1024. A flush shows `partial` all that is kept; the blocks come back when the buffer is destroyed, the oldest of each
+/// thread first.
+///
+/// Errors: as for `gputrail_buffer_create`.
 ///
 /// # Safety
 ///
@@ -140,11 +167,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
             complete.ok_or_else(null("complete"))?,
         );
         // SAFETY: the caller's promise.
-        let options = unsafe { asked(options) }?;
-        if options.policy == Policy::Overwrite {
-            let text = "blocks that the tool supplies cannot be overwritten: policy 2";
-            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
-        }
+        let (options, format) = unsafe { (asked(options)?, format(options)?) };
         let id = library::state()?.buffers.new_handle();
         let client = Client {
             buffer: BufferHandle { handle: id },
@@ -154,7 +177,26 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
             complete,
             user_data: UserData(user_data),
         };
-        place.write(keep(id, RecordBuffer::of_client(options, client)?, None)?);
+        let created = match format {
+            RecordFormat::Raw => Buffer::raw(RecordBuffer::of_client(options, client)?),
+            RecordFormat::Joined => {
+                let (policy, watermark) = (options.policy, options.watermark);
+                let packer = Packer::new(Box::new(client), policy, watermark, options.blocks_ahead);
+                // The policy is that of the tool's blocks. In front of them nothing is kept.
+                let options = BufferOptions {
+                    policy: match policy {
+                        Policy::Overwrite => Policy::Discard,
+                        policy => policy,
+                    },
+                    watermark: 0,
+                    ..options
+                };
+                Buffer::joined(Box::new(packer), |deliver| {
+                    RecordBuffer::create(options, deliver)
+                })?
+            }
+        };
+        place.write(keep(id, created)?);
         Ok(())
     })
 }
@@ -192,7 +234,8 @@ unsafe fn layout(options: *const BufferSettings) -> Answer<Layout> {
 }
 
 /// Makes a buffer in a file, or in memory that processes share (memfd_create): another process that has it too finds
-/// there what was recorded when this one has died (`gputrail_recover`). The file is empty but for its length, which
+/// there what was recorded when this one has died (`gputrail_recover`), as it was written: `deliver` gets joined records unless
+/// `options` ask for raw ones, the file has raw ones. The file is empty but for its length, which
 /// `gputrail_buffer_file_bytes` tells; its descriptor may be closed afterwards. It must not shrink while the buffer is
 /// there.
 ///
@@ -216,7 +259,8 @@ pub unsafe extern "C" fn gputrail_buffer_create_in_file(
         let deliver =
             deliver.ok_or_else(|| Failure::new(Status::NULL_POINTER, "deliver is null"))?;
         // SAFETY: the caller's promise.
-        let (options, layout) = unsafe { (asked(options)?, layout(options)?) };
+        let (options, format, layout) =
+            unsafe { (asked(options)?, format(options)?, layout(options)?) };
         let id = library::state()?.buffers.new_handle();
         let (there, needed) = (length(file)?, layout.total_bytes() as u64);
         if there < needed {
@@ -233,12 +277,18 @@ pub unsafe extern "C" fn gputrail_buffer_create_in_file(
         let mapping = Mapping::create(file, layout)
             .map_err(|error| wrong(format!("file {file}: {error}")))?;
         let (user_data, caller) = (UserData(user_data), Caller::of_buffer());
-        let made = RecordBuffer::in_mapping(mapping, options, move |view| {
+        let show = move |view: &BlockView<'_>| {
             let batch = batch_of(BufferHandle { handle: id }, view);
             // SAFETY: a function of the tool's, which the tool gave for this.
             caller.run(|| unsafe { deliver(&batch, user_data.get()) });
-        })?;
-        place.write(keep(id, made, None)?);
+        };
+        let created = match format {
+            RecordFormat::Raw => Buffer::raw(RecordBuffer::in_mapping(mapping, options, show)?),
+            RecordFormat::Joined => Buffer::joined(Box::new(Shown(show)), |show| {
+                RecordBuffer::in_mapping(mapping, options, show)
+            })?,
+        };
+        place.write(keep(id, created)?);
         Ok(())
     })
 }

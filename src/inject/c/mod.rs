@@ -29,6 +29,7 @@ mod objects;
 mod sampling;
 mod simulation;
 mod sized;
+mod source_line;
 mod status;
 mod text;
 mod threads;
@@ -63,6 +64,7 @@ pub use objects::{
 };
 pub use sampling::*;
 pub use simulation::*;
+pub use source_line::*;
 pub use status::{Status, gputrail_last_error, gputrail_status_message, gputrail_status_name};
 pub use threads::*;
 pub use time::*;

@@ -2,10 +2,12 @@
 //! so that a handle of a destroyed object, or of an object of another class, is recognised.
 
 use super::buffer::Buffer;
+use super::callback::CallbackFormat;
 use super::status::{Failure, Status};
-use super::{Answer, callback, library};
+use super::{Answer, callback, library, tools};
 use gputrail_collect::context::{CallbackThread, Context, CounterPool, PoolEntry, Subscriber};
 use gputrail_collect::counting::CounterSet;
+use gputrail_collect::process;
 use bytemuck::{Pod, Zeroable};
 use std::cell::Cell;
 use std::sync::{Arc, Weak};
@@ -180,8 +182,13 @@ impl<T> Objects<T> {
 pub(super) struct Owner(ToolHandle);
 
 thread_local! {
-    static OWNER: Cell<Owner> = const { Cell::new(Owner::PROGRAM) };
+    /// The owner of the callback that the thread is in, and the [generation](process::generation) of the process that
+    /// called back: a forked child has another one, and has left its parent's callbacks.
+    static OWNER: Cell<(Owner, u64)> = const { Cell::new((Owner::PROGRAM, NO_PROCESS)) };
 }
+
+/// The generation of no process.
+const NO_PROCESS: u64 = u64::MAX;
 
 impl Owner {
     /// The program, which has called `gputrail_initialise` itself.
@@ -193,17 +200,32 @@ impl Owner {
 
     /// The owner of the callback that the thread is in; else the program.
     pub fn current() -> Owner {
-        OWNER.try_with(Cell::get).unwrap_or_default()
+        Self::calling().unwrap_or_default()
     }
 
-    /// Does `work` as this owner.
-    pub fn run<R>(self, work: impl FnOnce() -> R) -> R {
-        let before = OWNER.try_with(|owner| owner.replace(self));
-        let result = work();
+    /// The owner of the callback that the thread is in.
+    pub fn calling() -> Option<Owner> {
+        let (owner, of) = OWNER.try_with(Cell::get).ok()?;
+        (of == process::generation()).then_some(owner)
+    }
+
+    /// Calls a function of this owner's. An exception must not leave it: it would unwind our frames.
+    pub fn run<R>(self, function: impl FnOnce() -> R) -> R {
+        let now = (self, process::generation());
+        let before = OWNER.try_with(|owner| owner.replace(now));
+        let unwound = tools::Unwound(self.0);
+        let result = function();
+        std::mem::forget(unwound);
         if let Ok(before) = before {
             let _ = OWNER.try_with(|owner| owner.set(before));
         }
         result
+    }
+
+    /// The calling thread leaves the callbacks that it is in, to which it never returns: it ends the process.
+    pub fn leave_callbacks() {
+        let none = (Owner::PROGRAM, NO_PROCESS);
+        let _ = OWNER.try_with(|owner| owner.set(none));
     }
 }
 
@@ -211,6 +233,8 @@ impl Owner {
 pub(super) struct Subscribed {
     pub context: ContextHandle,
     pub subscriber: Subscriber,
+    /// The format of the records in its callbacks.
+    pub format: Arc<CallbackFormat>,
 }
 
 /// A set of counters that can be chosen for a kernel.
@@ -239,7 +263,7 @@ pub(super) fn thread(id: CallbackThreadHandle) -> Answer<Arc<CallbackThread>> {
 /// Waits until nobody else uses `object`, which has been taken off the list, and drops it. From within a callback it
 /// does not wait: whoever uses it last drops it.
 pub(super) fn destroy<T>(mut object: Arc<T>) {
-    while !callback::is_inside() {
+    while !(callback::is_inside() || callback::has_left()) {
         match Arc::try_unwrap(object) {
             Ok(last) => return drop(last),
             Err(used) => object = used,

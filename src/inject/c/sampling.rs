@@ -10,6 +10,7 @@ use super::{Answer, done, place};
 use gputrail_collect::sampling::{Configuration, Deliver, PeriodLevel, Request, SamplingPeriod};
 use gputrail_record::{
     AgentId, InstructionType, NotIssued, SamplingMethod, SamplingUnit, StallReason,
+    StochasticSample,
 };
 use core::ffi::c_char;
 
@@ -66,6 +67,12 @@ pub struct SamplingPeriodOptions {
     pub reserved: [u8; 7],
 }
 sized!(SamplingPeriodOptions, "gputrail_sampling_period", 24);
+
+/// In the place of an agent's id in `gputrail_context_sample`, `gputrail_context_count` and their like: all agents, also those that the
+/// process comes to know later, even while the context is started. Agents that cannot do what is asked for are left out, which a
+/// message on the standard error says, but of those that have no such service at all; agents that the context has configured for
+/// themselves before keep that. A context asks so once for a service; another time is `GPUTRAIL_CONFLICT`.
+pub const GPUTRAIL_ALL_AGENTS: u32 = 0xffff_ffff;
 
 fn deliver(aggregates: u8) -> Answer<Deliver> {
     match aggregates {
@@ -129,14 +136,15 @@ pub unsafe extern "C" fn gputrail_sampling_configurations(
     })
 }
 
-/// Configures PC sampling: the agent is sampled while the context is started, and the records go to the buffer. A
-/// context can sample several agents; one context of the process has this service. The configuration is valid for as
-/// long as the context is there.
+/// Configures PC sampling: the agent, or with `GPUTRAIL_ALL_AGENTS` each agent, is sampled while the context is started, and the
+/// records go to the buffer. A context can sample several agents; one context of the process has this service, and nobody in the
+/// process counts meanwhile (`gputrail_context_count`). The configuration is valid until the tool ends, or destroys the context or
+/// the buffer.
 ///
 /// Errors: `GPUTRAIL_SAMPLING_INCOMPATIBLE_SYSTEM` if the system does not allow it (rocprofiler-sdk:
 /// `ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_KERNEL`); `GPUTRAIL_SAMPLING_FAILED` if it allows it, and it failed all the same, for want
 /// of open files say (`ROCPROFILER_STATUS_ERROR`); `GPUTRAIL_SAMPLING_NOT_AVAILABLE` if the agent samples otherwise already, cannot do what is asked for, or
-/// the process is being debugged; `GPUTRAIL_CONTEXT_CONFLICT` if another context samples, or this one collects
+/// the process is being debugged; `GPUTRAIL_CONTEXT_CONFLICT` if another context samples, or one collects
 /// counters; `GPUTRAIL_INVALID_ARGUMENT` for an interval that the agent cannot do; `GPUTRAIL_LOCKED` after the first
 /// start; `GPUTRAIL_NO_SUCH_AGENT`, `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NO_SUCH_BUFFER`, `GPUTRAIL_WRONG_SIZE`,
 /// `GPUTRAIL_NULL_POINTER`, `GPUTRAIL_NOT_INITIALISED`; `GPUTRAIL_BUSY` from within a buffer's callback.
@@ -166,7 +174,7 @@ pub unsafe extern "C" fn gputrail_context_sample(
 }
 
 /// Configures PC sampling by a period, as CUPTI does. `interval`, which may be null, gets the interval in the agent's
-/// unit.
+/// unit; 0 for `GPUTRAIL_ALL_AGENTS`.
 ///
 /// Errors: also `GPUTRAIL_INVALID_ARGUMENT` if no period is set, or one that does not exist.
 ///
@@ -301,7 +309,30 @@ pub unsafe extern "C" fn gputrail_stall_reason_by_name(
     })
 }
 
-/// The stall reason in CUPTI's words for a reason in rocprofiler-sdk's.
+/// The stall reason in CUPTI's words of a single sample: the one under which records of samples by address and reason count it.
+/// It takes more of the sample than the reason in rocprofiler-sdk's words: a wait for scalar reads alone is one for constant memory,
+/// and a stalled pipe is throttled memory (flat) or the texture sub-system (texture).
+///
+/// Errors: none; a null sample has the reason `GPUTRAIL_STALL_REASON_INVALID`.
+///
+/// # Safety
+///
+/// `sample` is null or leads to a sample.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_stall_reason_of_sample(
+    sample: *const StochasticSample,
+) -> StallReason {
+    if !sample.is_aligned() {
+        return StallReason::INVALID;
+    }
+    // SAFETY: the caller's promise, and it is aligned.
+    let sample = unsafe { sample.as_ref() };
+    sample.map_or(StallReason::INVALID, StallReason::of)
+}
+
+/// The stall reason in CUPTI's words for a reason in rocprofiler-sdk's alone: `GPUTRAIL_STALL_REASON_PIPE_BUSY` for every stalled
+/// pipe. Counts of single samples by it differ from records of samples by address and reason, which tell throttled memory, textures
+/// and constant memory apart: `gputrail_stall_reason_of_sample` does so, too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_stall_reason_of(reason: NotIssued) -> StallReason {
     reason.into()

@@ -47,7 +47,7 @@ pub struct SimulationReport {
 sized!(SimulationReport, "gputrail_simulation_report", 72);
 
 /// Runs a program, the training of a small network on two simulated GPUs, in this process and in real time, with the
-/// calling thread as its main thread. Its runtime has an API of its own, of the domain `GPUTRAIL_DOMAIN_SIM`, with
+/// calling thread as its main thread and a thread for each of its others, of which one runs at a time. Its runtime has an API of its own, of the domain `GPUTRAIL_DOMAIN_SIM`, with
 /// kernels, copies, streams and events. Everything that observes the process observes it: buffers and callbacks of the
 /// caller, and, as beside any other runtime, the recording and the tools that the environment names. Its agents can be
 /// sampled in both ways, also by a tool that configures that when it is called back about `agent known`, before the
@@ -56,7 +56,7 @@ sized!(SimulationReport, "gputrail_simulation_report", 72);
 /// `gputrail demo --tool` does this in a process of its own.
 ///
 /// Errors: `GPUTRAIL_NOT_INITIALISED` if nothing observes the process; `GPUTRAIL_BUSY` from within a callback;
-/// `GPUTRAIL_WRONG_SIZE`.
+/// `GPUTRAIL_NO_THREAD`, `GPUTRAIL_WRONG_SIZE`.
 ///
 /// # Safety
 ///
@@ -88,6 +88,7 @@ pub unsafe extern "C" fn gputrail_simulation_run(
             let status = match error {
                 SimulationError::NotRecorded => Status::NOT_INITIALISED,
                 SimulationError::NoLane(_) => Status::TOO_MANY,
+                SimulationError::NoThread { .. } => Status::NO_THREAD,
                 SimulationError::Sampling(_) => Status::SAMPLING_NOT_AVAILABLE,
                 _ => Status::INTERNAL,
             };

@@ -68,7 +68,7 @@ pub extern "C" fn gputrail_buffer_assign(
 
 /// Called around the creation of a thread of the library, on the thread that creates it: with `made` 0 before, and with
 /// 1 afterwards, also if it could not be created. It must not throw.
-pub type ThreadFunction = Option<unsafe extern "C" fn(made: i32, user_data: *mut c_void)>;
+pub type ThreadFunction = Option<unsafe extern "C-unwind" fn(made: i32, user_data: *mut c_void)>;
 
 /// Has `callback` called around the making of each thread of the library's from now on (rocprofiler-sdk:
 /// `rocprofiler_at_internal_thread_create`).

@@ -6,7 +6,8 @@ use super::{Answer, done, place};
 use gputrail_buffer::clock;
 use gputrail_collect::times::Times;
 use gputrail_buffer::platform::sync::PerProcess;
-use gputrail_record::{AgentId, DeviceTime, Nanos, Ticks};
+use gputrail_record::{AgentId, DeviceTime, Nanos, Record, Ticks};
+use crate::nanos;
 
 /// The times of the process.
 static TIMES: PerProcess<Option<Times>> = PerProcess::new();
@@ -25,6 +26,15 @@ pub(super) fn with_times<R>(work: impl FnOnce(&mut Times) -> R) -> Answer<R> {
         }
     };
     Ok(work(times))
+}
+
+/// `record` with its times in nanoseconds.
+pub(super) fn in_nanos<R: Record>(record: &R) -> R {
+    let mut record = *record;
+    let words = bytemuck::cast_slice_mut(std::slice::from_mut(&mut record));
+    // It fails in a process that ends, whose times are of no use any more.
+    let _ = with_times(|times| nanos::convert(words, times));
+    record
 }
 
 /// The time now in the clock of host times in records, in ticks. Never fails, and may be called from anywhere.

@@ -39,7 +39,8 @@ pub struct WorkData {
 sized!(WorkData, "gputrail_work", 64);
 
 /// Gets a piece of work. It must not throw, and must not call a function of the same timeline.
-pub type WorkFunction = Option<unsafe extern "C" fn(work: *const WorkData, user_data: *mut c_void)>;
+pub type WorkFunction =
+    Option<unsafe extern "C-unwind" fn(work: *const WorkData, user_data: *mut c_void)>;
 
 /// A timeline of this process.
 pub(super) fn new() -> Answer<Timeline> {

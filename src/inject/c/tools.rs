@@ -11,6 +11,7 @@ use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{Answer, GPUTRAIL_API_VERSION, callback, done, text};
 use gputrail_collect::exit;
+use gputrail_buffer::platform::environment::variable;
 use gputrail_buffer::platform::inside::message;
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_buffer::platform::system::loader_reason;
@@ -50,11 +51,12 @@ sized!(ToolHost, "gputrail_tool_host", 48);
 
 /// Initialises a tool; gets its `user_data`.
 pub type InitialiseFunction =
-    Option<unsafe extern "C" fn(tool: ToolHandle, user_data: *mut c_void) -> Status>;
+    Option<unsafe extern "C-unwind" fn(tool: ToolHandle, user_data: *mut c_void) -> Status>;
 /// The end of a tool.
-pub type FinaliseFunction = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
+pub type FinaliseFunction = Option<unsafe extern "C-unwind" fn(user_data: *mut c_void)>;
 
-/// The description of a tool: what its entry point returns.
+/// The description of a tool: what its entry point returns. An exception that leaves one of the tool's functions ends the
+/// program, with a message that names the tool. A library that is named twice is one tool.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct ToolDescription {
@@ -70,24 +72,30 @@ pub struct ToolDescription {
     /// Called once, before the program's first OpenCL call goes on: makes contexts, and starts them. It must not call
     /// OpenCL. A tool whose initialisation returns something else than `GPUTRAIL_OK` is discarded, with a message.
     pub initialise: InitialiseFunction,
-    /// Called once, when the program ends by exit or by returning from main, or after `gputrail_tool_finish`:
-    /// everything that was recorded until then has been delivered. May be null.
+    /// Called once, when the program ends by exit or by returning from main, or after `gputrail_tool_finish`. What was
+    /// recorded until then has been delivered, but for joined work that has not completed: that comes when its buffer is
+    /// destroyed, after this if not by it. If a callback of a buffer has called exit, what that buffer had not delivered is
+    /// counted as dropped. May be null.
     pub finalise: FinaliseFunction,
     /// Given to both.
     pub user_data: *mut c_void,
 }
 sized!(ToolDescription, "gputrail_tool_description", 48);
 
-type Configure = unsafe extern "C" fn(*const ToolHost) -> *const ToolDescription;
+type Configure = unsafe extern "C-unwind" fn(*const ToolHost) -> *const ToolDescription;
 
 /// The function that a tool's library has.
 const ENTRY: &CStr = c"gputrail_tool_configure";
 
+/// A library that has the entry point of a tool.
+struct ToolLibrary {
+    path: CString,
+    entry: Configure,
+}
+
 /// A tool that has said what it is.
 struct Tool {
     handle: ToolHandle,
-    path: CString,
-    name: String,
     description: ToolDescription,
 }
 
@@ -105,6 +113,37 @@ struct Loaded {
 
 static LOADED: PerProcess<Loaded> = PerProcess::new();
 
+/// What the tools of a process are called in messages.
+static LABELS: PerProcess<Vec<(ToolHandle, String)>> = PerProcess::new();
+
+/// Calls `tool` by `label` in messages from now on.
+fn name(tool: ToolHandle, label: String) {
+    let mut labels = LABELS.lock();
+    labels.retain(|(of, _)| *of != tool);
+    labels.push((tool, label));
+}
+
+/// What `tool` is called in messages; the program has no handle.
+fn label(tool: ToolHandle) -> String {
+    let labels = LABELS.lock();
+    let found = labels.iter().find(|(of, _)| *of == tool);
+    found.map_or_else(|| "the program".into(), |(_, label)| label.clone())
+}
+
+/// Dropped when the stack is unwound through a function of this tool's, or of the program's: ends the process. No code of ours
+/// can catch an exception of C++, nor stop the end of a thread.
+pub(super) struct Unwound(pub ToolHandle);
+
+impl Drop for Unwound {
+    fn drop(&mut self) {
+        let label = label(self.0);
+        message(format_args!(
+            "{label}: an exception or pthread_exit left a function that gputrail had called, which ends the program"
+        ));
+        std::process::abort();
+    }
+}
+
 /// How long a program that ends waits for tools that are being finalised. One of them may never come to its end: what
 /// it waits for may be the very callback in which the program ended.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -121,7 +160,7 @@ pub fn serve_tools() {
 /// Loads and initialises the tools that the environment names, once in a process. A forked child has none.
 fn load_tools() {
     static ONCE: AtomicBool = AtomicBool::new(false);
-    let Some(paths) = std::env::var_os(TOOLS_VARIABLE).filter(|paths| !paths.is_empty()) else {
+    let Some(paths) = variable(TOOLS_VARIABLE) else {
         return;
     };
     if ONCE.swap(true, Ordering::AcqRel) {
@@ -149,17 +188,26 @@ fn load(paths: &OsStr) {
         .split(|byte| *byte == b':')
         .filter(|path| !path.is_empty())
         .collect();
-    let mut tools = Vec::new();
-    for (place, path) in paths.iter().enumerate() {
-        match configure(path, place, paths.len(), false) {
-            Ok(tool) => tools.extend(tool),
-            Err(failure) => {
-                message(format_args!(
-                    "tool {}: not loaded: {}",
-                    String::from_utf8_lossy(path),
-                    failure.text
-                ));
+    let refused = |path: &[u8], why: &str| {
+        let path = String::from_utf8_lossy(path);
+        message(format_args!("tool {path}: not loaded: {why}"));
+    };
+    let mut libraries: Vec<ToolLibrary> = Vec::new();
+    for path in paths {
+        match open(path) {
+            // Several paths may lead to one library, which has its variables once.
+            Ok(library) if libraries.iter().any(|other| other.is_same(&library)) => {
+                refused(path, "it is named twice, and loaded once");
             }
+            Ok(library) => libraries.push(library),
+            Err(failure) => refused(path, &failure.text),
+        }
+    }
+    let (count, mut tools) = (libraries.len(), Vec::new());
+    for (place, library) in libraries.iter().enumerate() {
+        match configure(library, place, count, false) {
+            Ok(tool) => tools.extend(tool),
+            Err(failure) => refused(library.path.to_bytes(), &failure.text),
         }
     }
     tools.sort_by_key(|tool| tool.description.priority);
@@ -169,11 +217,11 @@ fn load(paths: &OsStr) {
             let call = || unsafe { initialise(tool.handle, tool.description.user_data) };
             let status = Owner::tool(tool.handle).run(call);
             if status != Status::OK {
-                let (name, path) = (&tool.name, tool.path.to_string_lossy());
                 // SAFETY: the text lasts for ever.
                 let status = unsafe { CStr::from_ptr(super::gputrail_status_name(status)) };
                 message(format_args!(
-                    "tool {name} ({path}): discarded: its initialisation returned {}",
+                    "{}: discarded: its initialisation returned {}",
+                    label(tool.handle),
                     status.to_string_lossy()
                 ));
                 continue;
@@ -183,8 +231,14 @@ fn load(paths: &OsStr) {
     }
 }
 
-/// Opens a library and asks it what it is. `None`: it is a tool that has nothing to do here.
-fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<Option<Tool>> {
+impl ToolLibrary {
+    fn is_same(&self, other: &ToolLibrary) -> bool {
+        self.entry as usize == other.entry as usize
+    }
+}
+
+/// Opens a library and looks for the entry point of a tool.
+fn open(path: &[u8]) -> Answer<ToolLibrary> {
     let failure = |status, text: String| Err(Failure::new(status, text));
     let Ok(path) = CString::new(path) else {
         return failure(Status::INVALID_ARGUMENT, "its path contains a 0".into());
@@ -204,6 +258,17 @@ fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<O
         );
         return failure(Status::NOT_FOUND, text);
     };
+    Ok(ToolLibrary { path, entry })
+}
+
+/// Asks a library what it is. `None`: it is a tool that has nothing to do here.
+fn configure(
+    library: &ToolLibrary,
+    place: usize,
+    count: usize,
+    probing: bool,
+) -> Answer<Option<Tool>> {
+    let path = library.path.to_string_lossy();
     let handle = ToolHandle {
         handle: library::state()?.tools.new_handle(),
     };
@@ -211,14 +276,15 @@ fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<O
         api_version: GPUTRAIL_API_VERSION,
         probing: u32::from(probing),
         version: super::gputrail_version(),
-        path: path.as_ptr(),
+        path: library.path.as_ptr(),
         tool: handle,
         place: place as u32,
         count: count as u32,
         ..ToolHost::blank()
     };
+    name(handle, format!("tool {path}"));
     // SAFETY: a tool's function of this name; the structure lives as long as the call.
-    let said = unsafe { entry(&host) };
+    let said = Owner::tool(handle).run(|| unsafe { (library.entry)(&host) });
     if said.is_null() {
         return Ok(None);
     }
@@ -229,19 +295,15 @@ fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<O
         let text = format!(
             "it is built for version {built} of the tool API, and this is version {GPUTRAIL_API_VERSION}"
         );
-        return failure(Status::NOT_AVAILABLE, text);
+        return Err(Failure::new(Status::NOT_AVAILABLE, text));
     }
-    let name = match description.name.is_null() {
-        true => "without a name".into(),
+    if !description.name.is_null() {
         // SAFETY: not null, and a tool's name ends with a 0.
-        false => unsafe { CStr::from_ptr(description.name) }
-            .to_string_lossy()
-            .into_owned(),
-    };
+        let own = unsafe { CStr::from_ptr(description.name) }.to_string_lossy();
+        name(handle, format!("tool {own} ({path})"));
+    }
     Ok(Some(Tool {
         handle,
-        path,
-        name,
         description,
     }))
 }
@@ -249,6 +311,7 @@ fn configure(path: &[u8], place: usize, count: usize, probing: bool) -> Answer<O
 /// Finalises the tools: the program ends.
 fn finalise_tools() {
     done(|| {
+        callback::leave();
         let mut loaded = LOADED.lock();
         let tools = std::mem::take(&mut loaded.tools);
         let finishing = std::mem::take(&mut loaded.finishing);
@@ -330,6 +393,6 @@ pub unsafe extern "C" fn gputrail_tool_probe(path: *const c_char) -> Status {
     done(|| {
         // SAFETY: the caller's promise.
         let path = unsafe { text::given(path, "path") }?;
-        configure(path.as_bytes(), 0, 1, true).map(drop)
+        configure(&open(path.as_bytes())?, 0, 1, true).map(drop)
     })
 }

@@ -4,6 +4,7 @@ use super::devices::DRIVER;
 use super::ffi::{Cuda, call};
 use super::library::{CUPTI_VARIABLE, is_own_cupti, load};
 use super::places::{self, Surroundings, Versions};
+use crate::platform::environment::variable;
 use crate::platform::system::loader_reason;
 use libloading::os::unix::Library;
 use std::mem::ManuallyDrop;
@@ -90,8 +91,7 @@ pub(super) fn open() -> Result<Found, CuptiError> {
         versions,
         overruled: None,
     };
-    let named = std::env::var_os(CUPTI_VARIABLE).filter(|path| !path.is_empty());
-    let named = named.map(PathBuf::from);
+    let named = variable(CUPTI_VARIABLE).map(PathBuf::from);
 
     let mut there = places::NAMES.iter();
     if let Some((library, name)) = there.find_map(|name| Some((loaded_cupti(name)?, name))) {

@@ -36,7 +36,7 @@ pub(super) fn call_next() {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     static ONCE: AtomicBool = AtomicBool::new(false);
-    let next = std::env::var_os(NEXT_VARIABLE).filter(|path| !path.is_empty());
+    let next = crate::platform::environment::variable(NEXT_VARIABLE);
     let Some(path) = next.filter(|_| !ONCE.swap(true, Ordering::Relaxed)) else {
         return;
     };

@@ -1,6 +1,7 @@
 //! Opening libcupti and the libraries beside it.
 
 use super::places::Surroundings;
+use crate::platform::environment::variable;
 use crate::platform::system::library_of;
 use libloading::os::unix::Library;
 use std::ffi::OsStr;
@@ -12,7 +13,7 @@ pub const CUPTI_VARIABLE: &str = "GPUTRAIL_CUPTI";
 /// Opens a library that comes with libcupti and needs no driver: beside the one of [`CUPTI_VARIABLE`], in a Python package,
 /// in a toolkit, or where the loader finds it.
 pub(super) fn open_beside_cupti(file: &str) -> Option<Library> {
-    let named = std::env::var_os(CUPTI_VARIABLE).map(PathBuf::from);
+    let named = variable(CUPTI_VARIABLE).map(PathBuf::from);
     let named = named.and_then(|path| match path.is_dir() {
         true => Some(path),
         false => Some(path.parent()?.to_owned()),

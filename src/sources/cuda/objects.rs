@@ -122,6 +122,9 @@ pub(super) fn find_agents() {
         crate::source::links::name(names, agent, &device.bus);
         sampling::offer(agent, device);
         counting::offer(agent, device);
+        if let Some(board) = process::board() {
+            board.agent_offered(agent);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The places in which libcupti and the libraries beside it may lie. It looks at names of files and folders only; `cupti` opens
 //! what is found.
 
+use crate::platform::environment::variable;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -35,10 +36,7 @@ impl Surroundings<'_> {
         let command = command.split(|byte| *byte == 0).next().unwrap_or_default();
         Surroundings {
             maps: std::fs::read_to_string("/proc/self/maps").unwrap_or_default(),
-            variable: &|name| {
-                let value = std::env::var_os(name).filter(|value| !value.is_empty());
-                value.map(PathBuf::from)
-            },
+            variable: &|name| variable(name).map(PathBuf::from),
             executable: std::fs::read_link("/proc/self/exe").ok(),
             command: Some(PathBuf::from(OsStr::from_bytes(command))),
         }

@@ -90,6 +90,60 @@ fn sizes_and_names_are_learnt_from_the_libraries_of_four_versions() {
     }
 }
 
+/// A name without the versions in it: `cudaMemAdvise` for `cudaMemAdvise_v2`.
+fn base(name: &str) -> String {
+    let mut parts = name.split("_v");
+    let mut base = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        if rest.len() == part.len() {
+            base.push_str("_v");
+        }
+        base.push_str(rest);
+    }
+    base
+}
+
+#[test]
+fn functions_have_the_numbers_of_the_c_header_in_every_version() {
+    needs!(functions_have_the_numbers_of_the_c_header_in_every_version: Need::Cupti);
+    let header = include_str!("../../../include/gputrail.h");
+    for (path, ..) in LIBRARIES {
+        // SAFETY: libcupti, whose constructors need no driver.
+        let library = unsafe { Library::new(tools().join("cupti").join(path)) }.unwrap();
+        let cupti = Cupti::of(&library);
+        for (domain, prefix) in [
+            (Domain::CUDA_DRIVER, "GPUTRAIL_CUDA_DRIVER_"),
+            (Domain::CUDA_RUNTIME, "GPUTRAIL_CUDA_RUNTIME_"),
+        ] {
+            let constants = header.lines().filter_map(|line| {
+                let (name, value) = line.trim().strip_prefix(prefix)?.split_once(" = 0x")?;
+                let value = u32::from_str_radix(value.trim_end_matches(','), 16).ok()?;
+                assert_eq!(value >> 16, u32::from(domain.0), "{name}");
+                Some((value as u16, name))
+            });
+            let constants: std::collections::HashMap<u16, &str> = constants.collect();
+            let mut known = 0;
+            for (number, name) in functions::names(&cupti, domain) {
+                // Functions that the newest headers no longer name have no constant.
+                let Some(constant) = constants.get(&number) else {
+                    continue;
+                };
+                known += 1;
+                // Renamed before programs could call it.
+                let is_renamed = name == "cuStreamCreateForCaptureToCig";
+                assert!(
+                    is_renamed || base(name) == base(constant),
+                    "{path}: {number} is {name}, not {constant}"
+                );
+            }
+            assert!(known > 400, "{path}: {known}");
+        }
+        // Its threads and handlers go on.
+        std::mem::forget(library);
+    }
+}
+
 /// Compiles a C program with the headers of the newest version, and returns the lines that it prints.
 pub(super) fn ask_headers(body: &str) -> Vec<String> {
     ask_headers_of(&include(), body)

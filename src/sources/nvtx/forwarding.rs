@@ -18,6 +18,7 @@ use super::payload::{self, EnumAttributes, EventBatch, SchemaAttributes};
 use super::scope::ScopeAttributes;
 use super::time::{self, SyncPoint, TimeDomainAttributes};
 use crate::collect::marker::{KeptText, MarkerDomain, Registry};
+use crate::platform::environment::variable;
 use crate::platform::inside::{Uncancelled, message};
 use crate::platform::sync::{OnceBox, PerProcess};
 use crate::platform::system::loader_reason;
@@ -46,7 +47,7 @@ impl OtherTool {
     }
 
     fn load() -> Option<OtherTool> {
-        let path = std::env::var_os(OTHER_TOOL_VARIABLE).filter(|path| !path.is_empty())?;
+        let path = variable(OTHER_TOOL_VARIABLE)?;
         let _uncancelled = Uncancelled::begin();
         // SAFETY: the library that NVTX would load without gputrail.
         match unsafe { OtherTool::open(&path) } {

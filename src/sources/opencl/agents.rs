@@ -3,7 +3,7 @@
 //! The loader is opened by name, as programs find it. Each device gets a queue and a few markers, whose times show by
 //! which clock the device stamps its work.
 
-use super::device::{self, Device};
+use super::device::{self, Device, is_measured};
 use super::ffi::*;
 use super::functions::{AnyFunction, Dispatch, FUNCTIONS, ask};
 use super::loader::LIBRARY;
@@ -34,6 +34,9 @@ pub enum NoTimes {
     /// A function failed.
     #[error("{0} failed with {1}")]
     Failed(&'static str, i32),
+    /// The runtime's times of events are no readings of a clock.
+    #[error("its OpenCL runtime gives numbers for times that it has not measured")]
+    NotMeasured,
     /// The host's clocks could not be read together.
     #[error("the clocks of this machine cannot be compared")]
     Host,
@@ -218,12 +221,16 @@ fn marker(api: &Dispatch, queue: cl_command_queue) -> Result<ClockPair, NoTimes>
     // SAFETY: our queue.
     unsafe { finish(queue) };
     let queued = ask!(api, clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED) -> u64);
+    let end = ask!(api, clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END) -> u64);
     // SAFETY: our event, for the last time.
     unsafe { function!(api.clReleaseEvent)(event) };
     let queued = queued.ok_or(NoTimes::Failed(
         "clGetEventProfilingInfo",
         CL_PROFILING_INFO_NOT_AVAILABLE,
     ))?;
+    if end.is_some_and(|end| !is_measured(end)) {
+        return Err(NoTimes::NotMeasured);
+    }
     Ok(pair(before, after, DeviceTime(queued)))
 }
 

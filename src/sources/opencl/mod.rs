@@ -24,7 +24,7 @@ pub use agents::{EnumerateError, Found, NoTimes, all_devices, enumerate};
 pub use device::Device;
 pub use environment::{LAYERS_VARIABLE, can_name};
 pub use functions::Dispatch;
-pub use layer::{init_layer, layer_info};
+pub use layer::{deinit_layer, init_layer, init_layer_with_properties, layer_info};
 pub use loader::{inserts_layers, loader_without_layers};
 
 use crate::collect::operations::OperationInfo;

@@ -12,6 +12,7 @@ pub use ffi::StartTool;
 use super::markers;
 use crate::clock;
 use crate::collect::marker::{Event, EventValue, KeptText, MarkerDomain, Text};
+use crate::platform::environment::variable;
 use crate::platform::function_names;
 use crate::platform::inside::{Uncancelled, contain};
 use crate::platform::sync::PerProcess;
@@ -82,7 +83,7 @@ pub fn start_tool() -> *const StartTool {
     let mut tool = core::ptr::null();
     contain(|| {
         let _uncancelled = Uncancelled::begin();
-        let libraries = std::env::var_os(markers::OPENMP_VARIABLE).unwrap_or_default();
+        let libraries = variable(markers::OPENMP_VARIABLE).unwrap_or_default();
         let is_named = libraries
             .as_encoded_bytes()
             .windows(9)

@@ -564,10 +564,11 @@ fn kernel_name(names: &Names, kernel: KernelId) -> Option<Arc<str>> {
 
 impl Provider<Request> for HostAgent {
     fn configurations(&self) -> Vec<Configuration> {
-        if let Some(active) = self.sampler.state().request {
-            return vec![Configuration::active(active)];
+        let possible = self.sampler.source.possible();
+        match self.sampler.state().request {
+            Some(active) => vec![Configuration::active(active, &possible)],
+            None => possible,
         }
-        self.sampler.source.possible()
     }
 
     fn configure(&self, request: &Request) -> Result<(), ConfigureError> {

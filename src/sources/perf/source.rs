@@ -6,6 +6,7 @@ use super::threads::ThreadData;
 use super::timer::{self, ThreadTimer};
 use crate::collect::agents::ConfigureError;
 use crate::collect::sampling::Configuration;
+use crate::platform::environment::variable;
 use crate::record::{SamplingMethod, SamplingUnit};
 use std::io;
 
@@ -35,7 +36,7 @@ impl SampleSource {
 
     /// The mechanism selected by the environment.
     pub fn requested() -> SampleSource {
-        match std::env::var_os(Self::VARIABLE) {
+        match variable(Self::VARIABLE) {
             Some(source) if source == Self::TIMER => SampleSource::Timers,
             _ => SampleSource::PerfEvents,
         }

@@ -1,15 +1,17 @@
-//! Callbacks to subscribers of the simulated runtime, on the threads of the simulation.
+//! Callbacks to subscribers of the simulated runtime, on the threads that make the calls.
 //!
 //! The address space is simulated as well, so arguments are passed as they are recorded, without reading memory.
 
 use super::operations::Function;
-use crate::collect::correlation::{CallInProgress, HostThread};
+use crate::collect::correlation::CallInProgress;
 use crate::collect::notify::{self, Followers, Notifier};
+use crate::collect::operations::kernel_dispatch;
 use crate::collect::switchboard::{
     CallArguments, Callback, Payload, Phase, Switchboard, ThreadState, Within,
 };
 use crate::record::{
-    Completion, ContextId, GraphChange, KernelId, Operation, Record, RecordRef, WorkId,
+    Completion, ContextId, CorrelationId, GraphChange, KernelId, Operation, Record, RecordRef,
+    WorkId,
 };
 use std::sync::Arc;
 
@@ -110,8 +112,19 @@ pub(super) fn enqueued<R: Record>(
 }
 
 /// Reports the completion of work to its followers.
-pub(super) fn completed(host: &HostThread, followers: &mut Followers, completion: &Completion) {
-    notify::completed(host.board(), host.state(), followers, completion);
+pub(super) fn completed(site: &Site, followers: &mut Followers, completion: &Completion) {
+    notify::completed(&site.board, &site.state, followers, completion);
+}
+
+/// The followers of the passes of a kernel that is being enqueued.
+pub(super) fn of_passes(site: &Site, call: &CallInProgress, kernel: KernelId) -> Option<Followers> {
+    site.notifier(call)
+        .followers(kernel_dispatch::REPLAY, kernel)
+}
+
+/// Reports each pass of a kernel that has run once for each pass that its counters need.
+pub(super) fn replayed(site: &Site, followers: &Followers, of: (CorrelationId, u32)) {
+    notify::replayed(&site.board, &site.state, followers, of);
 }
 
 /// Reports a change of a graph within a call.

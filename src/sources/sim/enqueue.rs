@@ -279,6 +279,12 @@ impl Thread {
             self.host().write(node);
         }
         self.write_enqueued(call, operations, id, &record);
+        if chosen.passes() > 1 {
+            let followers = callbacks::of_passes(&self.site(), call, id);
+            let passes = chosen.passes() as u32;
+            let replay = followers.map(|followers| (followers, passes));
+            self.runtime.set_replay(replay);
+        }
         self.kernel_launched(module, index, launch, (&enqueued, demand), chosen);
         self.enqueue_children(call, module, launch, (&enqueued, &record), index);
     }

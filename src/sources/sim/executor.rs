@@ -1,8 +1,10 @@
 //! Host threads in virtual time: each is a future, polled when its time has come.
 //!
-//! One real thread runs everything, in an order that depends only on virtual time and on the order of spawning. A
-//! thread yields only where it waits: for time to pass, or for a [`Gate`].
+//! They are polled one at a time, in an order that depends only on virtual time and on the order of spawning. A
+//! thread yields only where it waits: for time to pass, or for a [`Gate`]. One thread of the system polls all of them, or
+//! each has one of its own ([`Polling`]).
 
+use super::system_thread::SystemThread;
 use super::time::Moment;
 use crate::record::Nanos;
 use std::cell::{Cell, RefCell};
@@ -17,7 +19,16 @@ use std::task::{Context, Poll, Waker};
 struct TaskId(usize);
 
 /// The future of a thread.
-type Body = Pin<Box<dyn Future<Output = ()>>>;
+pub(super) type Body = Pin<Box<dyn Future<Output = ()>>>;
+
+/// The threads of the system that poll the futures.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Polling {
+    /// The thread that calls [`Executor::run`] polls all of them.
+    OneThread,
+    /// It polls the first one. Each of the others has a thread of its own.
+    ThreadEach,
+}
 
 /// Runs threads in virtual time.
 #[derive(Debug)]
@@ -31,11 +42,59 @@ pub(super) struct Executor {
     /// Threads that `run` has not started yet.
     spawned: RefCell<Vec<Spawned>>,
     tasks: Cell<usize>,
+    polling: Polling,
 }
 
 struct Spawned {
+    name: Box<str>,
     body: Body,
     service: bool,
+}
+
+/// A started thread.
+struct Task {
+    polled: Polled,
+    service: bool,
+}
+
+/// A future, and what polls it.
+enum Polled {
+    Here(Body),
+    There(SystemThread),
+}
+
+impl Task {
+    fn start(spawned: Spawned, has_thread: bool) -> Result<Task, Halted> {
+        let Spawned {
+            name,
+            body,
+            service,
+        } = spawned;
+        let polled = match has_thread {
+            false => Polled::Here(body),
+            true => Polled::There(SystemThread::start(&name, body).map_err(|error| {
+                Halted::NoThread {
+                    name: name.into(),
+                    reason: error.to_string(),
+                }
+            })?),
+        };
+        Ok(Task { polled, service })
+    }
+
+    /// Whether it has ended.
+    fn poll(&mut self) -> Result<bool, Halted> {
+        match &mut self.polled {
+            Polled::Here(body) => Ok(poll(body)),
+            Polled::There(thread) => thread.poll().ok_or(Halted::Forked),
+        }
+    }
+}
+
+/// Polls a future, and returns whether it has ended.
+pub(super) fn poll(body: &mut Body) -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    body.as_mut().poll(&mut context).is_ready()
 }
 
 impl std::fmt::Debug for Spawned {
@@ -58,16 +117,21 @@ pub(super) trait World {
     }
 }
 
-/// All remaining threads wait for something that will not happen.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stuck {
-    /// The number of waiting threads.
-    pub(super) threads: usize,
+/// The reason for which a run ended before its threads did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Halted {
+    /// This many threads wait for something that will not happen.
+    Stuck(usize),
+    /// The system refused a thread.
+    NoThread { name: String, reason: String },
+    /// This is a forked child, which has none of the other threads.
+    Forked,
 }
 
 impl Executor {
-    pub(super) fn new() -> Executor {
+    pub(super) fn new(polling: Polling) -> Executor {
         Executor {
+            polling,
             now: Cell::new(Moment::BEGIN),
             timers: RefCell::default(),
             asked: Cell::new(0),
@@ -82,18 +146,23 @@ impl Executor {
     }
 
     /// Spawns a thread that starts now.
-    pub(super) fn spawn(&self, body: impl Future<Output = ()> + 'static) {
-        self.add(Box::pin(body), false);
+    pub(super) fn spawn(&self, name: &str, body: impl Future<Output = ()> + 'static) {
+        self.add(name, Box::pin(body), false);
     }
 
     /// Spawns a service thread: [`Executor::run`] does not wait for its end.
-    pub(super) fn spawn_service(&self, body: impl Future<Output = ()> + 'static) {
-        self.add(Box::pin(body), true);
+    pub(super) fn spawn_service(&self, name: &str, body: impl Future<Output = ()> + 'static) {
+        self.add(name, Box::pin(body), true);
     }
 
-    fn add(&self, body: Body, service: bool) {
+    fn add(&self, name: &str, body: Body, service: bool) {
         let task = TaskId(self.tasks.replace(self.tasks.get() + 1));
-        self.spawned.borrow_mut().push(Spawned { body, service });
+        let name = name.into();
+        self.spawned.borrow_mut().push(Spawned {
+            name,
+            body,
+            service,
+        });
         self.wake(task, self.now());
     }
 
@@ -103,10 +172,13 @@ impl Executor {
     }
 
     /// Runs until no events remain. At equal times the world comes first.
-    pub(super) fn run(&self, world: &dyn World) -> Result<(), Stuck> {
-        let mut tasks: Vec<Option<Spawned>> = Vec::new();
+    pub(super) fn run(&self, world: &dyn World) -> Result<(), Halted> {
+        let mut tasks: Vec<Option<Task>> = Vec::new();
         loop {
-            tasks.extend(self.spawned.take().into_iter().map(Some));
+            for spawned in self.spawned.take() {
+                let has_thread = self.polling == Polling::ThreadEach && !tasks.is_empty();
+                tasks.push(Some(Task::start(spawned, has_thread)?));
+            }
             let timer = self.timers.borrow().peek().map(|Reverse((at, ..))| *at);
             match (world.next(), timer) {
                 (Some(event), timer) if timer.is_none_or(|timer| event <= timer) => {
@@ -116,34 +188,30 @@ impl Executor {
                 }
                 (_, Some(timer)) => {
                     world.reach(timer);
-                    self.poll_next(&mut tasks);
+                    self.poll_next(&mut tasks)?;
                 }
                 (_, None) => break,
             }
         }
         match tasks.iter().flatten().filter(|task| !task.service).count() {
             0 => Ok(()),
-            threads => Err(Stuck { threads }),
+            threads => Err(Halted::Stuck(threads)),
         }
     }
 
-    fn poll_next(&self, tasks: &mut [Option<Spawned>]) {
+    fn poll_next(&self, tasks: &mut [Option<Task>]) -> Result<(), Halted> {
         let Some(Reverse((at, _, task))) = self.timers.borrow_mut().pop() else {
-            return;
+            return Ok(());
         };
         self.now.set(at);
         self.current.set(task);
         let slot = &mut tasks[task.0];
-        let Some(Spawned { body, .. }) = slot else {
-            return;
-        };
-        if body
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()))
-            .is_ready()
+        if let Some(task) = slot
+            && task.poll()?
         {
             *slot = None;
         }
+        Ok(())
     }
 
     /// Suspends the calling thread for `span`.
@@ -231,11 +299,11 @@ mod tests {
 
     #[test]
     fn threads_run_in_the_order_of_their_times() {
-        let executor = Rc::new(Executor::new());
+        let executor = Rc::new(Executor::new(Polling::OneThread));
         let log = Log::default();
         for (name, span) in [("slow", 30), ("quick", 10)] {
             let (inside, log) = (executor.clone(), log.clone());
-            executor.spawn(async move {
+            executor.spawn(name, async move {
                 for _ in 0..2 {
                     inside.sleep(Nanos(span)).await;
                     note(&inside, &log, name);
@@ -251,11 +319,11 @@ mod tests {
 
     #[test]
     fn a_gate_lets_through_once_its_count_is_reached() {
-        let executor = Rc::new(Executor::new());
+        let executor = Rc::new(Executor::new(Polling::OneThread));
         let (log, gate) = (Log::default(), Gate::default());
         {
             let (executor, log, gate) = (executor.clone(), log.clone(), gate.clone());
-            executor.clone().spawn(async move {
+            executor.clone().spawn("waiting", async move {
                 gate.wait(&executor, 2).await;
                 note(&executor, &log, "through");
                 gate.wait(&executor, 1).await;
@@ -263,7 +331,7 @@ mod tests {
             });
         }
         let (inside, opener) = (executor.clone(), gate.clone());
-        executor.spawn(async move {
+        executor.spawn("opening", async move {
             inside.sleep(Nanos(5)).await;
             opener.open(&inside, Nanos(1));
             inside.sleep(Nanos(5)).await;
@@ -275,15 +343,56 @@ mod tests {
 
     #[test]
     fn threads_that_nothing_can_wake_are_reported_and_services_are_not() {
-        let executor = Rc::new(Executor::new());
+        let executor = Rc::new(Executor::new(Polling::OneThread));
         for service in [true, false] {
             let inside = executor.clone();
             let body = async move { Gate::default().wait(&inside, 1).await };
             match service {
-                true => executor.spawn_service(body),
-                false => executor.spawn(body),
+                true => executor.spawn_service("service", body),
+                false => executor.spawn("thread", body),
             }
         }
-        assert_eq!(executor.run(&Nothing), Err(Stuck { threads: 1 }));
+        assert_eq!(executor.run(&Nothing), Err(Halted::Stuck(1)));
+    }
+
+    #[test]
+    fn threads_of_their_own_take_turns_in_the_order_of_their_times() {
+        let executor = Rc::new(Executor::new(Polling::ThreadEach));
+        let (log, ids) = (Log::default(), Rc::new(RefCell::new(Vec::new())));
+        for (name, span) in [("slow", 30), ("quick", 10)] {
+            let (inside, log, ids) = (executor.clone(), log.clone(), ids.clone());
+            executor.spawn(name, async move {
+                for _ in 0..2 {
+                    inside.sleep(Nanos(span)).await;
+                    note(&inside, &log, name);
+                    ids.borrow_mut().push((name, std::thread::current().id()));
+                }
+            });
+        }
+        let waits = executor.clone();
+        let service = async move { Gate::default().wait(&waits, 1).await };
+        executor.spawn_service("service", service);
+        assert_eq!(executor.run(&Nothing), Ok(()));
+        assert_eq!(
+            *log.borrow(),
+            [(10, "quick"), (20, "quick"), (30, "slow"), (60, "slow")]
+        );
+        let ids = ids.borrow();
+        let of = |name| ids.iter().filter(move |(of, _)| *of == name);
+        let here = std::thread::current().id();
+        assert!(of("slow").all(|(_, id)| *id == here));
+        assert!(of("quick").all(|(_, id)| *id == ids[0].1 && *id != here));
+        // The futures that have not ended are gone, and with them what they held.
+        assert_eq!(Rc::strong_count(&executor), 1);
+    }
+
+    #[test]
+    fn what_a_thread_panics_with_comes_out_of_the_run() {
+        let executor = Executor::new(Polling::ThreadEach);
+        executor.spawn("first", async {});
+        executor.spawn("second", async { std::panic::resume_unwind(Box::new(7)) });
+        let run = std::panic::AssertUnwindSafe(|| executor.run(&Nothing));
+        let panic = std::panic::catch_unwind(run).unwrap_err();
+        assert_eq!(panic.downcast_ref(), Some(&7));
     }
 }

@@ -3,7 +3,8 @@
 //! byte for byte.
 //!
 //! * `machine` has the devices: engines with a limited capacity, and the hardware queues that feed them.
-//! * `executor` runs host threads as futures, `time` has their ticks and the devices' clocks.
+//! * `executor` runs host threads as futures, in a program each on a `system_thread`; `time` has their ticks and the devices'
+//!   clocks.
 //! * `waves` simulates compute units, `code` the kernels that they execute, `sampler` samples them, and `counters` counts
 //!   their `events`.
 //! * `instructions` tells how often each instruction was executed.
@@ -37,6 +38,7 @@ mod random;
 mod recent;
 mod runtime;
 mod sampler;
+mod system_thread;
 mod thread;
 mod time;
 mod training;
@@ -189,7 +191,9 @@ impl Simulation {
     /// [`SimulationError::Sampling`] and [`SimulationError::Counting`] if the devices do not support that. Nothing has been recorded then.
     pub fn run(self) -> Result<DemoReport, SimulationError> {
         let runtime = self.runtime;
+        runtime.read_first_clocks();
         for device in &runtime.devices {
+            runtime.board.agent_offered(device.agent);
             if let Some(recorder) = &runtime.recorder {
                 recorder.sample(device.agent, &device.name)?;
                 recorder.count(device.agent, &device.name)?;
@@ -246,22 +250,28 @@ impl Demo {
         }
     }
 
-    /// Runs it in this process, in real time, with the calling thread as its main thread. It attaches as a source, beside others
-    /// that the process has: the recording that the environment asks for, and tools, observe it.
+    /// Runs it in this process, in real time, with the calling thread as its main thread and a new thread for each of its
+    /// others. It attaches as a source, beside others that the process has: the recording that the environment asks for, and
+    /// tools, observe it.
     ///
     /// # Errors
     ///
     /// [`SimulationError::NotRecorded`] where there is neither a recording nor a tool.
     pub fn run_here(&self) -> Result<DemoReport, SimulationError> {
-        process::attach(&Simulated);
-        let board = process::board().filter(|_| process::is_observed());
-        let board = board.ok_or(SimulationError::NotRecorded)?;
+        process::attach_before_tools(&Simulated);
+        let board = process::board().ok_or(SimulationError::NotRecorded)?;
         self.name_steps(board);
         let recorder = process::recorder();
         let simulation = Simulation {
             steps: self.steps,
             runtime: Runtime::new(board, recorder, self.seed, DEVICES, HostTime::real()),
         };
+        // Tools find the devices when they are initialised, which takes no simulated time.
+        process::load_tools();
+        if !process::is_observed() {
+            return Err(SimulationError::NotRecorded);
+        }
+        simulation.runtime.begin_at(HostTime::real());
         if let Some(thread) = process::current() {
             let notifier = Notifier {
                 board,

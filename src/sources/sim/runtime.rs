@@ -12,7 +12,7 @@ use super::code::Loaded;
 use super::device::{self, COMPUTE_QUEUES, COMPUTE_UNITS, Device, QueueChoice};
 use super::enqueue::KernelSource;
 use super::environment::Readings;
-use super::executor::{Executor, Gate, Stuck, World};
+use super::executor::{Executor, Gate, Halted, Polling, World};
 use super::graphs::Numbers;
 use super::instructions::CountedInstructions;
 use super::machine::{Command, Demand, Machine, WorkIndex};
@@ -35,6 +35,7 @@ use crate::collect::sampling::lines::Lines;
 use crate::collect::source::Source;
 use crate::collect::switchboard::{Buffers, Switchboard};
 use crate::platform::sync::lock_std;
+use crate::platform::system;
 use crate::record::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -52,7 +53,7 @@ const CLOCK_PERIOD: Nanos = us(10_000);
 const SHORTEST_PERIOD: Nanos = us(10);
 /// The id of the first virtual thread.
 pub(super) const FIRST_THREAD: u32 = 4_001;
-/// The id of the first virtual thread in a real process: the system gives such ids to no thread.
+/// The id of the first writer of samples and values of counters in a real process: the system gives such ids to no thread.
 const FIRST_THREAD_HERE: u32 = 1 << 23;
 /// How far simulated time may run ahead of real time.
 const AHEAD: Duration = Duration::from_millis(1);
@@ -91,6 +92,27 @@ pub enum SimulationError {
     /// The threads wait for each other.
     #[error("{0} threads of the simulation wait for something that will not happen")]
     Stuck(usize),
+    /// The system refused a thread.
+    #[error("thread {name:?} of the simulation cannot be started: {reason}")]
+    NoThread {
+        /// The thread.
+        name: String,
+        /// The answer of the system.
+        reason: String,
+    },
+    /// The process was forked within the simulation, and this is the child.
+    #[error("a forked child has no threads of the simulation")]
+    Forked,
+}
+
+impl From<Halted> for SimulationError {
+    fn from(halted: Halted) -> SimulationError {
+        match halted {
+            Halted::Stuck(threads) => SimulationError::Stuck(threads),
+            Halted::NoThread { name, reason } => SimulationError::NoThread { name, reason },
+            Halted::Forked => SimulationError::Forked,
+        }
+    }
 }
 
 /// The state shared by the threads of the program.
@@ -115,7 +137,7 @@ pub(super) struct Runtime {
     seed: u64,
     threads: Cell<u32>,
     first_thread: u32,
-    time: HostTime,
+    time: Cell<HostTime>,
     next_clocks: Cell<Moment>,
     /// The reading of the devices' environment, if it is asked for.
     readings: RefCell<Option<Readings>>,
@@ -177,6 +199,8 @@ pub(super) struct WorkState {
     buffers: Buffers,
     /// Subscribers to its completion.
     followers: Option<Followers>,
+    /// Subscribers to its passes and their number, if its counters need several.
+    replay: Option<Box<(Followers, u32)>>,
     /// The page fault at its start.
     fault: Option<Fault>,
     /// The children that it launches.
@@ -219,7 +243,7 @@ pub(super) fn keep_room(recorder: Option<&Recorder>) {
 
 impl Runtime {
     /// Creates a machine that `board` and `recorder` observe, with the ticks of `time`. In real time its first thread is
-    /// the one that calls [`Runtime::run`].
+    /// the one that calls [`Runtime::run`], and each of the others is a thread of this process.
     pub(super) fn new(
         board: &Arc<Switchboard>,
         recorder: Option<&Recorder>,
@@ -245,7 +269,10 @@ impl Runtime {
             devices
         });
         let runtime = Runtime {
-            executor: Executor::new(),
+            executor: Executor::new(match time {
+                HostTime::Virtual => Polling::OneThread,
+                HostTime::Real { .. } => Polling::ThreadEach,
+            }),
             board: board.clone(),
             recorder: recorder.cloned(),
             devices,
@@ -262,13 +289,22 @@ impl Runtime {
             seed,
             threads: Cell::new(first_thread),
             first_thread,
-            time,
+            time: Cell::new(time),
             next_clocks: Cell::new(Moment::BEGIN + CLOCK_PERIOD),
             readings: RefCell::default(),
             failure: RefCell::default(),
         };
-        runtime.read_clocks(Moment::BEGIN);
         Rc::new(runtime)
+    }
+
+    /// Moves the beginning of the simulation to that of `time`. Nothing has run.
+    pub(super) fn begin_at(&self, time: HostTime) {
+        self.time.set(time);
+    }
+
+    /// Reads the clocks at the beginning.
+    pub(super) fn read_first_clocks(&self) {
+        self.read_clocks(Moment::BEGIN);
     }
 
     /// The current time.
@@ -283,7 +319,7 @@ impl Runtime {
 
     /// The ticks at `moment`.
     pub(super) fn ticks_at(&self, moment: Moment) -> Ticks {
-        self.time.ticks(moment)
+        self.time.get().ticks(moment)
     }
 
     /// Starts a thread of the program.
@@ -292,19 +328,15 @@ impl Runtime {
         name: &str,
         body: impl FnOnce(Thread) -> F,
     ) {
-        let is_calling = matches!(self.time, HostTime::Real { .. }) && self.threads() == 0;
-        let made = match process::current().filter(|_| is_calling) {
-            Some(thread) => Some((Host::Calling(thread), self.count_thread())),
-            None => self
-                .new_thread(name)
-                .map(|(host, random)| (Host::Simulated(Box::new(host)), random)),
-        };
-        let Some((host, random)) = made else {
+        let Some((host, random)) = self.new_host(name) else {
             return;
         };
         let body = body(Thread::new(self.clone(), host, random));
         let (runtime, thread) = (self.clone(), name.to_owned());
-        self.executor.spawn(async move {
+        self.executor.spawn(name, async move {
+            if !runtime.begin_thread(&thread) {
+                return;
+            }
             if let Err(Status(status)) = body.await {
                 let ended = SimulationError::Ended { thread, status };
                 runtime.failure.borrow_mut().get_or_insert(ended);
@@ -337,19 +369,23 @@ impl Runtime {
         }
         self.start_readings();
         for number in 0..self.devices.len() {
-            if let Some((host, random)) = self.new_thread(&format!("sim completions {number}")) {
-                let runtime = self.clone();
-                let service = async move { runtime.complete(number, host, random).await };
-                self.executor.spawn_service(service);
+            let name = format!("sim completions {number}");
+            if let Some((host, random)) = self.new_host(&name) {
+                let (runtime, thread) = (self.clone(), name.clone());
+                self.executor.spawn_service(&name, async move {
+                    if runtime.begin_thread(&thread) {
+                        runtime.complete(number, host, random).await;
+                    }
+                });
             }
         }
         let result = self.executor.run(&**self);
-        self.time.wait(self.now(), Duration::ZERO);
+        self.time.get().wait(self.now(), Duration::ZERO);
         self.read_due_clocks(self.now());
         self.read_clocks(self.now());
         match self.failure.take() {
             Some(failure) => Err(failure),
-            None => result.map_err(|Stuck { threads }| SimulationError::Stuck(threads)),
+            None => result.map_err(SimulationError::from),
         }
     }
 
@@ -360,9 +396,37 @@ impl Runtime {
         of.or_insert_with(|| Rc::new(Loaded::new(sources))).clone()
     }
 
+    /// The state of a new thread of the program.
+    fn new_host(&self, name: &str) -> Option<(Host, Random)> {
+        match self.time.get() {
+            HostTime::Real { .. } => Some((Host::Calling, self.count_thread())),
+            HostTime::Virtual => {
+                let (host, random) = self.new_thread(name)?;
+                Some((Host::Simulated(Box::new(host)), random))
+            }
+        }
+    }
+
+    /// Begins a thread of the program, on the thread that polls it. `false`, and a failure, if it cannot record.
+    fn begin_thread(&self, name: &str) -> bool {
+        if let HostTime::Virtual = self.time.get() {
+            return true;
+        }
+        let id = system::thread_id();
+        if id != std::process::id() {
+            process::give_thread_name(ThreadId(attributes::thread_id(id)), name);
+        }
+        let records = process::current().is_some();
+        if !records {
+            let failure = SimulationError::NoLane(name.into());
+            self.failure.borrow_mut().get_or_insert(failure);
+        }
+        records
+    }
+
     fn new_thread(&self, name: &str) -> Option<(HostThread, Random)> {
         let thread = ThreadId(self.threads.get());
-        let is_virtual = matches!(self.time, HostTime::Virtual);
+        let is_virtual = matches!(self.time.get(), HostTime::Virtual);
         let is_main = is_virtual && self.threads() == 0;
         let random = self.count_thread();
         let host = match &self.recorder {
@@ -508,6 +572,7 @@ impl Runtime {
             submitted,
             buffers: Buffers::default(),
             followers: None,
+            replay: None,
             fault: None,
             family: None,
             instructions: None,
@@ -572,6 +637,13 @@ impl Runtime {
         }
     }
 
+    /// Sets the followers of the passes of the work enqueued last, and the number of its passes.
+    pub(super) fn set_replay(&self, replay: Option<(Followers, u32)>) {
+        if let Some(work) = self.works.borrow_mut().last_mut() {
+            work.replay = replay.map(Box::new);
+        }
+    }
+
     /// Records `event` in `stream`.
     pub(super) fn record(&self, event: Event, stream: Stream) {
         let streams = self.streams.borrow();
@@ -624,7 +696,7 @@ impl Runtime {
     }
 
     /// The thread of the runtime that receives the completions of one device.
-    async fn complete(&self, number: usize, mut host: HostThread, mut random: Random) {
+    async fn complete(&self, number: usize, mut host: Host, mut random: Random) {
         let device = &self.devices[number];
         for one in 1.. {
             device.finished_gate.wait(&self.executor, one).await;
@@ -633,7 +705,7 @@ impl Runtime {
             let finished = next.expect("the gate counts what is in the queue");
             let mut works = self.works.borrow_mut();
             let work = works.live_mut(finished.work);
-            let followers = work.followers.take();
+            let (followers, replay) = (work.followers.take(), work.replay.take());
             work.completed = true;
             let (queued, submitted, stream) = (work.queued, work.submitted, work.stream);
             let (id, correlation, fault) = (work.id, work.correlation, work.fault);
@@ -641,17 +713,18 @@ impl Runtime {
             let (family, instructions) = (work.family.take(), work.instructions.take());
             drop(works);
             self.keep_room();
+            let mut writer = host.borrow();
             if let Some(fault) = fault {
-                self.record_fault(&mut host, &fault, finished.start);
+                self.record_fault(&mut writer, &fault, finished.start);
             }
             if let Some(instructions) = instructions {
                 let mut lines = lock_std(&self.lines);
                 let place = (device.agent, id, correlation);
-                instructions.record(&mut host, self.names(), &mut lines, place);
+                instructions.record(&mut writer, self.names(), &mut lines, place);
             }
             let mut clock = device.clock.borrow_mut();
             if let Some(family) = family {
-                family.record(&mut host, &mut clock, (device.agent, id));
+                family.record(&mut writer, &mut clock, (device.agent, id));
             }
             let mut record = Completion::blank();
             (record.work, record.correlation) = (id, correlation);
@@ -661,10 +734,15 @@ impl Runtime {
             record.end = clock.read(finished.end);
             record.completed = self.ticks();
             record.agent = device.agent;
-            host.write_to(buffers, record);
-            host.work_ends(record.correlation, record.completed);
+            writer.write_to(buffers, record);
+            writer.work_ends(record.correlation, record.completed);
+            drop(writer);
+            drop(clock);
+            if let Some(replay) = replay {
+                callbacks::replayed(&host.site(), &replay.0, (correlation, replay.1));
+            }
             if let Some(mut followers) = followers {
-                callbacks::completed(&host, &mut followers, &record);
+                callbacks::completed(&host.site(), &mut followers, &record);
             }
             let streams = self.streams.borrow();
             streams[stream.0]
@@ -723,11 +801,16 @@ impl Runtime {
 
     fn read_clocks(&self, now: Moment) {
         let names = self.names();
-        if let HostTime::Virtual = self.time {
+        if let HostTime::Virtual = self.time.get() {
             names.clock_snapshot(crate::clock::virtual_snapshot(self.ticks_at(now)));
         }
         for device in &self.devices {
-            names.clock_pair(device.clock.borrow_mut().pair(device.agent, now, self.time));
+            names.clock_pair(
+                device
+                    .clock
+                    .borrow_mut()
+                    .pair(device.agent, now, self.time.get()),
+            );
         }
     }
 }
@@ -738,7 +821,7 @@ impl World for Runtime {
     }
 
     fn reach(&self, now: Moment) {
-        self.time.wait(now, AHEAD);
+        self.time.get().wait(now, AHEAD);
     }
 
     fn advance(&self, now: Moment) {

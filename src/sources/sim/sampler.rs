@@ -558,7 +558,7 @@ impl Dispatch {
 impl Provider<Request> for DeviceSampler {
     fn configurations(&self) -> Vec<Configuration> {
         match lock_std(&self.0).elsewhere {
-            Some(request) => vec![Configuration::active(request)],
+            Some(request) => vec![Configuration::active(request, &CONFIGURATIONS)],
             None => CONFIGURATIONS.to_vec(),
         }
     }

@@ -10,7 +10,7 @@ use super::random::Random;
 use super::runtime::{Awaited, Event, HOST_MEMORY, Runtime, Stream, count};
 use crate::collect::correlation::{CallInProgress, Extra, HostThread};
 use crate::collect::operations::{memory_allocation, resource, synchronization};
-use crate::collect::process::{Borrowed, Current};
+pub use crate::collect::process::{self, Borrowed};
 use crate::collect::switchboard::Within;
 use crate::record::*;
 use std::ops::{Deref, DerefMut};
@@ -41,10 +41,35 @@ pub(super) struct Thread {
 
 /// The state of a thread that records.
 pub(super) enum Host {
-    /// A thread of the simulation.
+    /// A thread of the simulation, in virtual time.
     Simulated(Box<HostThread>),
-    /// The thread of the process on which the simulation runs.
-    Calling(Current),
+    /// The thread of the process that calls.
+    Calling,
+}
+
+impl Host {
+    /// The thread's state, while the result lives.
+    pub(super) fn borrow(&mut self) -> HostRef<'_> {
+        match self {
+            Host::Simulated(host) => HostRef::Simulated(host),
+            Host::Calling => {
+                let current = process::current().expect(
+                    "a thread records to its end, unless its process was forked in a callback",
+                );
+                // The thread is in the simulation, and in no call of another source.
+                HostRef::Calling(current.borrow().expect("not in use"))
+            }
+        }
+    }
+
+    /// The thread as callbacks see it. The thread's state is not in use meanwhile: subscribers may push external ids.
+    pub(super) fn site(&mut self) -> Site {
+        let host = self.borrow();
+        Site {
+            board: host.board().clone(),
+            state: host.state().clone(),
+        }
+    }
 }
 
 /// A [`Host`] in use.
@@ -100,20 +125,12 @@ impl Thread {
 
     /// The thread's state, while the result lives.
     pub(super) fn host(&mut self) -> HostRef<'_> {
-        match &mut self.host {
-            Host::Simulated(host) => HostRef::Simulated(host),
-            // The thread is in the simulation, and in no call of another source.
-            Host::Calling(thread) => HostRef::Calling(thread.borrow().expect("not in use")),
-        }
+        self.host.borrow()
     }
 
-    /// The thread as callbacks see it. The thread's state is not in use meanwhile: subscribers may push external ids.
+    /// The thread as callbacks see it.
     pub(super) fn site(&mut self) -> Site {
-        let host = self.host();
-        Site {
-            board: host.board().clone(),
-            state: host.state().clone(),
-        }
+        self.host.site()
     }
 
     /// Computes for about `span` outside of the runtime.

@@ -27,6 +27,8 @@ pub struct Options {
     pub raw_samples: bool,
     /// The machine of the captures, if more than its name is known.
     pub machine: Machine,
+    /// Whether the captures are being written, so that they have no end yet.
+    pub is_growing: bool,
     /// The time before which nothing is kept: [`convert`](crate::convert) leaves out what ended earlier.
     pub from: Option<gputrail_record::Nanos>,
 }
@@ -100,8 +102,8 @@ fn one(
     output: &mut Output<'_>,
 ) -> io::Result<Vec<Finding>> {
     let mut findings = capture.findings().to_vec();
-    let host = match host_clock(capture) {
-        Ok(host) => host,
+    let (ticks, host) = match host_clock(capture) {
+        Ok(clock) => clock,
         Err(what) => {
             let what = format!("{what}; its records are left out");
             findings.push(Finding { offset: 0, what });
@@ -113,7 +115,12 @@ fn one(
     let mut stream = ProcessStream::new(names, pid, process, host, agents, output)?;
     let mut chunks = capture.chunks();
     chunks.each(|thread, record| stream.record(output, thread, record))?;
+    let is_open = capture.is_open() && !output.options.is_growing;
+    stream.may_lack_completions |= is_open || chunks.has_gaps();
     stream.finish(output)?;
+    if is_open {
+        stream.open_end(output, ticks)?;
+    }
     // Damage to the file's structure has already been found when the names were read.
     let new = |found: &&Finding| !capture.findings().contains(found);
     findings.extend(chunks.findings().iter().filter(new).cloned());
@@ -123,12 +130,14 @@ fn one(
     Ok(findings)
 }
 
-fn host_clock(capture: &Reader) -> Result<HostClock, String> {
+fn host_clock(capture: &Reader) -> Result<(TickSource, HostClock), String> {
     let header = capture.header();
     let source = TickSource::from_code(header.tick_source)
         .ok_or_else(|| format!("unknown tick source {}", header.tick_source))?;
     let snapshots = &capture.metadata().snapshots;
-    HostClock::new(source, header.tick_frequency, snapshots).map_err(|error| error.to_string())
+    let host = HostClock::new(source, header.tick_frequency, snapshots);
+    host.map(|host| (source, host))
+        .map_err(|error| error.to_string())
 }
 
 /// Facts about the recording: its version, and how each process was recorded.

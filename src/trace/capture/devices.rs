@@ -143,6 +143,8 @@ pub(super) struct Devices {
     counters: CounterTracks,
     /// Values of spans of time from before the clock of their agent was known, while a recording is followed.
     early: HashMap<AgentId, Vec<Vec<CounterValue>>>,
+    /// See [`ProcessStream::may_lack_completions`](super::process::ProcessStream); known at the end.
+    may_lack_completions: bool,
 }
 
 /// The most spans of an agent that wait for its clock.
@@ -161,6 +163,7 @@ impl Devices {
         };
         Devices {
             process,
+            may_lack_completions: false,
             agents: metadata.agents.values().map(view).collect(),
             lanes: Vec::new(),
             places: Directory::default(),
@@ -371,22 +374,26 @@ impl Devices {
         spans.map(|values| values.len() as u64).sum()
     }
 
-    /// Passes on the work that had not completed at the `end`, if that is known: the oldest work of a queue was running and
-    /// lasts until then, unless later work of the queue has completed. The other work is behind it.
+    /// Passes on the work without a completion: it had not completed at the `end`, unless completions may be missing. The
+    /// oldest work of a queue was running and lasts until the end, unless later work of the queue has completed. The other
+    /// work is behind it.
     pub fn pass_on_unfinished(
         &mut self,
         output: &mut Output<'_>,
         source: Source<'_>,
         found: &mut [Found],
-        end: Option<Nanos>,
+        end: Nanos,
+        may_lack_completions: bool,
     ) -> io::Result<()> {
+        self.may_lack_completions = may_lack_completions;
         let enqueued = |found: &Found| match found {
             Found::Both(work, _) | Found::Enqueued(work) => work.work.enqueued,
             Found::Completed(completion) => completion.completed,
         };
         found.sort_by_key(enqueued);
         let latest = self.lanes.iter().map(|lane| lane.latest).max();
-        let end = end.map(|end| latest.map_or(end, |latest| latest.max(end)));
+        let end = latest.map_or(end, |latest| latest.max(end));
+        let end = (!may_lack_completions).then_some(end);
         let mut hanging = HashSet::new();
         for found in &*found {
             let hangs = match found {
@@ -449,6 +456,7 @@ impl Devices {
         let end = match (work, completion) {
             (Some(work), None) if work.is_untracked() => End::Untracked,
             (_, Some(_)) if times.unfinished == Unfinished::NO_TIMES => End::Untimed,
+            (Some(_), None) if self.may_lack_completions => End::Unrecorded,
             _ => End::Unknown,
         };
         output.report.count(stage.kind, interval, end);
@@ -582,7 +590,12 @@ impl Devices {
             duration,
             unfinished: match interval {
                 Some(_) => None,
-                None => Some(reason(work, completion, times.unfinished)),
+                None => Some(reason(
+                    work,
+                    completion,
+                    times.unfinished,
+                    self.may_lack_completions,
+                )),
             },
             launch,
             resources,
@@ -744,9 +757,11 @@ fn reason(
     work: Option<&EnqueueFields>,
     completion: Option<&Completion>,
     unfinished: Unfinished,
+    may_lack_completions: bool,
 ) -> &'static str {
     match (work, completion) {
         (Some(work), None) if work.is_untracked() => "its completion could not be tracked",
+        (Some(_), None) if may_lack_completions => Work::UNRECORDED,
         (_, None) => "no completion was recorded",
         _ => unfinished.name().unwrap_or("not finished"),
     }

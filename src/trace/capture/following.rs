@@ -107,9 +107,10 @@ impl<'a> Following<'a> {
     pub fn finish(mut self) -> io::Result<Ahead> {
         while self.advance()? {}
         let consumer = &mut *self.consumer;
+        let has_gaps = self.follower.as_ref().is_some_and(Follower::has_gaps);
         match self.state {
             State::Over(why) => Ok(Ahead::StartOver(why)),
-            State::Running(running) => running.finish(consumer, self.options),
+            State::Running(running) => running.finish(consumer, self.options, has_gaps),
             State::Waiting(beginning) if beginning.threads.is_empty() => {
                 Ok(Ahead::StartOver("nothing was recorded"))
             }
@@ -117,7 +118,7 @@ impl<'a> Following<'a> {
             State::Waiting(beginning) => {
                 let header = *self.follower.expect("it has brought records").header();
                 match beginning.begin(&header, consumer, self.options) {
-                    Ok(running) => running.finish(consumer, self.options),
+                    Ok(running) => running.finish(consumer, self.options, has_gaps),
                     Err(Stop::StartOver(why)) => Ok(Ahead::StartOver(why)),
                     Err(Stop::Failed(error)) => Err(error),
                 }
@@ -378,7 +379,13 @@ impl Running {
         Ok(())
     }
 
-    fn finish(mut self, consumer: &mut dyn Consumer, options: &Options) -> io::Result<Ahead> {
+    fn finish(
+        mut self,
+        consumer: &mut dyn Consumer,
+        options: &Options,
+        has_gaps: bool,
+    ) -> io::Result<Ahead> {
+        self.process.may_lack_completions |= has_gaps;
         match self.read_clocks() {
             Err(Stop::StartOver(why)) => return Ok(Ahead::StartOver(why)),
             Err(Stop::Failed(error)) => return Err(error),

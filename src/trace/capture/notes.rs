@@ -5,7 +5,9 @@ use std::io;
 use super::Output;
 use super::off::OffTimes;
 use super::process::ProcessStream;
+use gputrail_buffer::Policy;
 use gputrail_capture::Finding;
+use gputrail_buffer::clock::TickSource;
 use gputrail_capture::description::is_selective;
 use gputrail_record::{self as record, Kind, Nanos, NoteKind, StringId, ThreadId, Ticks, count};
 use crate::model::{Argument, Loss, Note, Value};
@@ -63,19 +65,15 @@ impl ProcessStream<'_> {
 
     /// Passes on how many pieces of work were announced by their calls and have no records.
     pub(super) fn undelivered(&self, output: &mut Output<'_>) -> io::Result<()> {
-        let configuration = self
-            .metadata
-            .process
-            .map_or("", |process| self.metadata.string(process.configuration));
         let number = self.announced.outstanding();
-        if number == 0 || is_selective(configuration) {
+        if number == 0 || is_selective(self.configuration()) {
             return Ok(());
         }
         let text = format!(
             "no record of {} that calls enqueued: the runtime did not deliver it before the end, or it was lost",
             count(number, "operation")
         );
-        let time = self.cut().or(self.end()).unwrap_or(self.latest);
+        let time = self.cut().unwrap_or_else(|| self.end());
         self.detail(
             output,
             time,
@@ -104,20 +102,40 @@ impl ProcessStream<'_> {
     }
 
     /// The recording stays off until its end.
-    pub(super) fn remain_off(
-        &mut self,
-        output: &mut Output<'_>,
-        end: Option<Nanos>,
-    ) -> io::Result<()> {
+    pub(super) fn remain_off(&mut self, output: &mut Output<'_>, end: Nanos) -> io::Result<()> {
         match self.off.last() {
             Some((start, reason)) => {
                 let reason = self.metadata.string(reason);
-                let span = (start, end);
+                let span = (start, Some(end));
                 self.off
                     .pass_on(&mut output.stream, self.index, span, reason)
             }
             None => Ok(()),
         }
+    }
+
+    /// Passes on that nothing says how the recording ended ([`Reader::is_open`](gputrail_capture::Reader::is_open)), from the
+    /// time on up to which the records are complete: that of the last reading of the clocks, which follows all records
+    /// that were committed before it. Under [`Policy::Overwrite`] and in a simulation records do not come before the end.
+    pub(super) fn open_end(&self, output: &mut Output<'_>, ticks: TickSource) -> io::Result<()> {
+        let comes_at_end = ticks == TickSource::Virtual
+            || self
+                .configuration()
+                .contains(&format!(", {} policy", Policy::Overwrite));
+        let readings = self.metadata.snapshots.iter();
+        let last = readings.map(|reading| reading.boottime).max();
+        let time = last.filter(|_| !comes_at_end).unwrap_or(self.began);
+        let text = "the recording was not ended: gputrail was killed (or the process, where the library records alone), or it \
+                    still records; what had not been written is missing";
+        output.report.missing.push(text.to_owned());
+        let name = NoteKind::ENDED_EARLY.name().unwrap_or_default();
+        self.detail(output, time, name, text)
+    }
+
+    /// How the process was recorded.
+    fn configuration(&self) -> &str {
+        let process = self.metadata.process;
+        process.map_or("", |process| self.metadata.string(process.configuration))
     }
 
     /// Passes on a part that could not be read.
@@ -151,22 +169,16 @@ impl ProcessStream<'_> {
     /// The time at which the recording was cut, as far as calls and notes show; `None` if it was not.
     pub(super) fn cut(&self) -> Option<Nanos> {
         let notes = self.metadata.notes.iter();
-        let ends = [
-            NoteKind::DIED,
-            NoteKind::EXITED,
-            NoteKind::REPLACED,
-            NoteKind::ENDED_EARLY,
-        ];
-        let cuts = notes.filter(|note| ends.contains(&note.what));
+        let cuts = notes.filter(|note| note.what.is_of_end());
         cuts.map(|note| self.host.to_boottime(note.time).max(self.latest))
             .max()
     }
 
-    /// When a recording that was not cut ended; none if completions were lost, so that work may have completed by then.
-    pub(super) fn end(&self) -> Option<Nanos> {
+    /// When a recording that was not cut ended.
+    pub(super) fn end(&self) -> Nanos {
         let snapshots = self.metadata.snapshots.iter();
         let last = snapshots.map(|snapshot| snapshot.boottime).max();
-        (!self.lost_completions).then(|| self.latest.max(last.unwrap_or_default()))
+        self.latest.max(last.unwrap_or_default())
     }
 
     /// Passes on that records are missing, on the thread that lost them.
@@ -185,7 +197,7 @@ impl ProcessStream<'_> {
         let is_of_runtime = record.lost == Kind::default();
         let of_runtime = if is_of_runtime { record.count } else { 0 };
         output.report.lost_by_runtime = output.report.lost_by_runtime.saturating_add(of_runtime);
-        self.lost_completions |= is_of_runtime || record.lost == Kind::COMPLETION;
+        self.may_lack_completions |= is_of_runtime || record.lost == Kind::COMPLETION;
         let track = match record.thread {
             ThreadId::NONE => None,
             thread => Some(self.thread(output, thread)?.track),

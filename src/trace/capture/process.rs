@@ -57,8 +57,8 @@ pub(super) struct ProcessStream<'a> {
     pub(super) latest: Nanos,
     /// When the recording began.
     pub(super) began: Nanos,
-    /// Whether completions were lost.
-    pub(super) lost_completions: bool,
+    /// Whether completions of work may be missing although the work completed.
+    pub(super) may_lack_completions: bool,
     pub(super) functions: Functions,
     pub(super) threads: Vec<Thread>,
     /// The index of each thread in `threads`.
@@ -123,7 +123,7 @@ impl<'a> ProcessStream<'a> {
             counted: Counted::new(),
             metadata,
             began,
-            lost_completions: false,
+            may_lack_completions: false,
             index,
             wants_calls: consumer.wants_calls(),
             host,
@@ -326,14 +326,19 @@ impl<'a> ProcessStream<'a> {
         self.pass_on_counted(output)?;
         self.join.finish(&mut self.found);
         let mut unfinished = std::mem::take(&mut self.found);
-        let end = self.cut().or(self.end());
+        let end = self.cut().unwrap_or_else(|| self.end());
         self.remain_off(output, end)?;
         let source = Source {
             metadata: &self.metadata,
             host: &self.host,
         };
-        self.devices
-            .pass_on_unfinished(output, source, &mut unfinished, end)?;
+        self.devices.pass_on_unfinished(
+            output,
+            source,
+            &mut unfinished,
+            end,
+            self.may_lack_completions,
+        )?;
         self.devices.graphs.finish(&mut output.stream)?;
         self.devices.finish(&mut *output.stream.consumer)?;
         output.report.clocks.extend(self.devices.clocks());

@@ -30,8 +30,11 @@ pub struct Report {
     pub marker_records: u64,
     /// Number of completions whose enqueue record is missing.
     pub unknown_work: u64,
-    /// Number of pieces of work whose end is unknown.
+    /// Number of pieces of work that had not completed when the recording ended.
     pub unfinished: u64,
+    /// Number of pieces of work without a completion in a recording that lacks some: those that its flight recorder
+    /// overwrote, or that were lost.
+    pub unrecorded: u64,
     /// Number of pieces of work that completed without times: the runtime gave none.
     pub untimed: u64,
     /// Number of pieces of work that could not be tracked: the runtime gave no event for them.
@@ -89,6 +92,8 @@ pub(super) enum End {
     Unknown,
     /// It could not be tracked.
     Untracked,
+    /// It may have completed, and its completion is not recorded.
+    Unrecorded,
     /// It completed.
     Untimed,
 }
@@ -118,6 +123,7 @@ impl Report {
         match end {
             _ if interval.is_some() => {}
             End::Unknown => self.unfinished += 1,
+            End::Unrecorded => self.unrecorded += 1,
             End::Untracked => self.untracked += 1,
             End::Untimed => self.untimed += 1,
         }

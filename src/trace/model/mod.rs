@@ -3,7 +3,7 @@
 //! A [`Producer`] reads some form of a recording and passes it, event by event, to a [`Consumer`]. Captures
 //! ([`Captures`](gputrail_capture::Captures)) and Perfetto traces
 //! ([`Replay`](crate::perfetto::reader::Replay)) are producers; the Perfetto writer
-//! ([`Exporter`](crate::perfetto::Exporter)), the summary and hotspots ([`analysis`](crate::analysis)) are
+//! ([`Exporter`](crate::perfetto::Exporter)), the summary and hotspots ([`analysis`](gputrail_analysis)) are
 //! consumers. Neither side knows the other: a new importer implements [`Producer`], a new exporter implements
 //! [`Consumer`], and each then works with all that exists.
 //!
@@ -52,6 +52,9 @@
 //! Values that only one format has (colours, occupancy, units of an importer's own) are [`Argument`]s. A property that
 //! a consumer acts on becomes a field of its family; a new kind of lane becomes a [`TrackKind`]; a new family becomes a
 //! file here and a method of [`Consumer`] with an empty default, so that nothing else changes.
+
+/// The latest time that events can have: 146 years after the machine was started. Importers leave out what is later.
+pub const LATEST: u64 = 1 << 62;
 
 mod agent;
 mod call;

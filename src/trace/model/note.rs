@@ -43,7 +43,7 @@ impl Note<'_> {
     /// Name of a note about ranges of markers whose begins and ends do not fit.
     pub const UNBALANCED_MARKERS: &'static str = "unbalanced markers";
 
-    /// The reason why records are missing, if the note says one.
+    /// The reason why records are missing, or why the recording ended early, if the note says one.
     pub fn missing(&self) -> Option<&str> {
         let mut texts = self
             .arguments
@@ -52,13 +52,17 @@ impl Note<'_> {
                 Value::Text(text) => Some(text),
                 _ => None,
             });
-        let is_missing = NoteKind::MISSING.name() == Some(self.name);
+        let is_missing = Note::of_missing(self.name);
         is_missing.then(|| texts.next()).flatten()
+    }
+
+    fn of_missing(name: &str) -> bool {
+        let by_kind = [NoteKind::ENDED_EARLY, NoteKind::MISSING];
+        by_kind.iter().any(|kind| kind.name() == Some(name))
     }
 
     /// Whether an unknown number of records is missing.
     pub fn reports_loss(&self) -> bool {
-        let by_kind = [NoteKind::ENDED_EARLY, NoteKind::MISSING];
-        self.name == Note::NOT_READABLE || by_kind.iter().any(|kind| kind.name() == Some(self.name))
+        self.name == Note::NOT_READABLE || Note::of_missing(self.name)
     }
 }

@@ -20,6 +20,12 @@ pub enum WorkKind {
     Unknown,
 }
 
+impl Work<'_> {
+    /// Value of [`Work::unfinished`] in a recording that lacks completions.
+    pub const UNRECORDED: &'static str =
+        "no completion was recorded: it was overwritten or lost, or the work had not completed";
+}
+
 impl WorkKind {
     /// The name of fills.
     pub const FILL: &'static str = "fill";
@@ -116,7 +122,7 @@ pub struct Work<'a> {
     pub start: Option<Nanos>,
     /// The duration that is shown, ns.
     pub duration: Option<u64>,
-    /// Why `interval` is not known, as text.
+    /// Why `interval` is not known, as text, such as [`Work::UNRECORDED`].
     pub unfinished: Option<&'a str>,
     /// The size of the launch, for kernels.
     pub launch: Option<Launch>,

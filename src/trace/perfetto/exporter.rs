@@ -32,8 +32,8 @@ pub struct Exporter<'a> {
     writer: TraceWriter<Out<'a>>,
     compress: bool,
     words: Option<Words>,
-    /// Titles of the agents.
-    agents: Vec<String>,
+    /// The agents by their indices: a trace has one list of them.
+    agents: Vec<Agent>,
     processes: Vec<ProcessPlace>,
     tracks: Vec<TrackPlace>,
     queues: Vec<HardwareQueue>,
@@ -116,8 +116,8 @@ impl<'a> Exporter<'a> {
     }
 
     fn title(&self, agent: AgentIndex) -> &str {
-        let title = self.agents.get(agent.0 as usize);
-        title.map_or(UNKNOWN_DEVICE, |title| title)
+        let agent = self.agents.get(agent.0 as usize);
+        agent.map_or(UNKNOWN_DEVICE, |agent| &agent.title)
     }
 
     /// The arguments of an event, with numbers for their names.
@@ -183,9 +183,8 @@ impl Consumer for Exporter<'_> {
 
     fn agents(&mut self, first: AgentIndex, agents: &[Agent]) -> io::Result<()> {
         self.agents.truncate(first.0 as usize);
-        let titles = agents.iter().map(|agent| agent.title.clone());
-        self.agents.extend(titles);
-        self.writer.gpus(agents)
+        self.agents.extend_from_slice(agents);
+        self.writer.gpus(&self.agents)
     }
 
     fn process(&mut self, _: ProcessIndex, process: &Process<'_>) -> io::Result<()> {

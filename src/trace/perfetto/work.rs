@@ -415,7 +415,7 @@ impl WorkTrack {
             self.queues.mark(work.queue.0);
             let specification = InternedGpuRenderStageSpecification {
                 iid: Some(queue_iid(work.queue)),
-                name: Some(queue.name.clone()),
+                name: Some(named(&queue.name)),
                 description: Some(queue.description.clone()),
                 category: None,
             };
@@ -462,6 +462,14 @@ fn description(launch: &Launch) -> String {
     }
 }
 
+/// A name as people see it: damaged files may have work and queues without one.
+fn named(name: &str) -> String {
+    match name {
+        "" => "(no name)".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
 fn stage_specification(
     iid: u64,
     work: &RenderStageEvent<'_>,
@@ -473,7 +481,7 @@ fn stage_specification(
     };
     InternedGpuRenderStageSpecification {
         iid: Some(iid),
-        name: Some(work.stage.name.to_owned()),
+        name: Some(named(work.stage.name)),
         description: work.launch.as_ref().map(description),
         category: Some(category as i32),
     }
@@ -496,7 +504,7 @@ fn kernel_description(
     ];
     InternedComputeKernel {
         iid: Some(iid),
-        name: (work.stage.kind == WorkKind::Kernel).then(|| work.stage.name.to_owned()),
+        name: (work.stage.kind == WorkKind::Kernel).then(|| named(work.stage.name)),
         demangled_name: text(work.stage.demangled),
         arch: text(work.stage.architecture),
         args: args

@@ -174,7 +174,7 @@ impl<W: Write> TraceWriter<W> {
         }))
     }
 
-    /// Describes all devices at once; queues name them by their index in this list.
+    /// Describes all devices at once, in the place of those described before; queues name them by their index in this list.
     pub fn gpus(&mut self, gpus: &[Agent]) -> io::Result<()> {
         self.describe(Data::GpuInfo(GpuInfo {
             gpus: gpus

@@ -1,6 +1,7 @@
 //! Captures that are made record by record, and what the tests of their traces look for.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::Reader as TraceReader;
@@ -33,7 +34,8 @@ pub(super) struct Making {
     pub(super) agent: AgentId,
     queue: QueueId,
     pub(super) kernel: KernelId,
-    runs: RefCell<u32>,
+    /// The number of blocks of each lane.
+    blocks: RefCell<HashMap<ThreadId, u32>>,
 }
 
 impl Making {
@@ -101,23 +103,29 @@ impl Making {
             agent,
             queue,
             kernel,
-            runs: RefCell::new(0),
+            blocks: RefCell::default(),
         }
     }
 
-    /// Appends a run of records.
+    /// The lane of `thread` overwrites a block of records.
+    pub(super) fn overwrite(&self, thread: ThreadId) {
+        *self.blocks.borrow_mut().entry(thread).or_default() += 1;
+    }
+
+    /// Appends a block of records.
     pub(super) fn run(&self, thread: ThreadId, records: &[&[u8]]) {
-        let mut runs = self.runs.borrow_mut();
-        *runs += 1;
+        let mut blocks = self.blocks.borrow_mut();
+        let block = blocks.entry(thread).or_default();
         let view = BlockView {
             lane: thread.0,
             thread,
-            sequence: *runs,
+            sequence: *block,
             offset: 0,
             first_record: 0,
             bytes: &records.concat(),
         };
         self.writer.records(&view).unwrap();
+        *block += 1;
     }
 
     pub(super) fn dispatch(&self, work: u64, call: u64, enqueued: u64) -> KernelDispatch {
@@ -152,6 +160,7 @@ impl Making {
     }
 
     pub(super) fn capture(&self) -> Reader {
+        self.writer.end().unwrap();
         Reader::open(&self.path).unwrap()
     }
 

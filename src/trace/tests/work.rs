@@ -148,6 +148,22 @@ fn work_that_did_not_complete_is_shown_as_such() {
 }
 
 #[test]
+fn work_whose_completion_may_be_overwritten_is_not_said_to_run_until_the_end() {
+    let making = Making::new(1);
+    making.run(MAIN, &[bytes_of(&making.dispatch(1, 1, 2000))]);
+    making.overwrite(HELPER);
+    making.run(HELPER, &[bytes_of(&making.completion(2, 3000, 3100))]);
+    let (report, trace) = making.convert();
+    assert_eq!((report.unfinished, report.unrecorded), (0, 1));
+    let stages = trace.stages();
+    let (time, stage, _) = &stages[0];
+    assert_eq!((*time, stage.duration()), (2000, 0));
+    let why =
+        "no completion was recorded: it was overwritten or lost, or the work had not completed";
+    assert!(details(stage).contains(&("unfinished", why)));
+}
+
+#[test]
 fn a_completion_without_its_enqueue_is_still_shown() {
     let making = Making::new(1);
     making.run(HELPER, &[bytes_of(&making.completion(7, 3000, 3100))]);
@@ -323,4 +339,28 @@ fn a_summary_has_what_the_trace_shows() {
     assert_eq!(summary.kernels()[0].name, "saxpy");
     assert_eq!(summary.gpus()[0].busy.as_ref().unwrap().busy, Nanos(100));
     assert_eq!(summary.span(), Some((Nanos(1000), Nanos(1400))));
+}
+
+#[test]
+fn agents_that_are_declared_one_after_the_other_are_all_in_the_trace() {
+    let agent = |number: u32| model::Agent {
+        title: format!("GPU {number}"),
+        name: format!("device {number}"),
+        ..model::Agent::default()
+    };
+    let mut bytes = Vec::new();
+    let mut exporter = Exporter::new(&mut bytes);
+    model::Consumer::begin(&mut exporter, &model::TraceHeader::default()).unwrap();
+    for first in [0, 1] {
+        let index = model::AgentIndex(first);
+        model::Consumer::agents(&mut exporter, index, &[agent(first)]).unwrap();
+    }
+    model::Consumer::finish(&mut exporter).unwrap();
+    drop(exporter);
+    let info = crate::perfetto::reader::info(&bytes[..]);
+    let devices = info.devices.iter();
+    let devices: Vec<_> = devices
+        .map(|device| (&device.title[..], &device.name[..]))
+        .collect();
+    assert_eq!(devices, [("GPU 0", "device 0"), ("GPU 1", "device 1")]);
 }

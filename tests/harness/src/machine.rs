@@ -13,6 +13,10 @@ use std::path::{Path, PathBuf};
 pub enum Need {
     /// PoCL behind the OpenCL loader.
     Pocl,
+    /// Intel's OpenCL implementation for processors, Khronos's loader, and SYCL for Python.
+    Intel,
+    /// Mesa's rusticl.
+    Rusticl,
     /// A C compiler, OpenCL's headers and its library to link with.
     OpenClToolchain,
     /// Node.js and Perfetto's trace processor.
@@ -40,10 +44,15 @@ pub enum Need {
 /// PoCL's entry among the installed OpenCL implementations.
 pub const POCL_ICD: &str = "/etc/OpenCL/vendors/pocl.icd";
 
+/// The entry of Mesa's rusticl.
+pub const RUSTICL_ICD: &str = "/etc/OpenCL/vendors/rusticl.icd";
+
 impl Need {
     fn is_met(self) -> bool {
         match self {
             Self::Pocl => Path::new(POCL_ICD).exists(),
+            Self::Intel => on_path("python3") && tools().join("intel").exists(),
+            Self::Rusticl => Path::new(RUSTICL_ICD).exists(),
             Self::OpenClToolchain => on_path("cc") && Path::new("/usr/include/CL/cl.h").exists(),
             Self::TraceProcessor => on_path("node") && tools().join("perfetto-ui").exists(),
             Self::Browser => {
@@ -78,6 +87,8 @@ impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pocl => f.write_str("PoCL"),
+            Self::Intel => f.write_str("Intel's OpenCL implementation and SYCL for Python"),
+            Self::Rusticl => f.write_str("Mesa's rusticl"),
             Self::OpenClToolchain => f.write_str("a C compiler with OpenCL's headers"),
             Self::TraceProcessor => f.write_str("Perfetto's trace processor and node"),
             Self::Browser => f.write_str("Perfetto's UI and chromium"),

@@ -1,12 +1,12 @@
 //! PoCL: running a program on it alone, with a kernel cache of the tests' own, and PoCL's own log of every command that
-//! it executed, against which traces are checked.
+//! it executed, against which traces are checked. Other loaders and implementations of OpenCL, and SYCL.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::machine::{POCL_ICD, tools};
+use crate::machine::{POCL_ICD, RUSTICL_ICD, tools};
 
 /// How PoCL executes commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,67 @@ pub enum Driver {
 /// place of the system's.
 const LOADER: &str = "GPUTRAIL_TEST_OPENCL_LOADER";
 
+/// An OpenCL loader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loader {
+    /// ocl-icd, Debian's, which initialises layers by `clInitLayer`.
+    OclIcd,
+    /// Khronos's of 2026, which initialises layers by `clInitLayerWithProperties` and ends them by `clDeinitLayer`.
+    Khronos,
+}
+
+/// An implementation of OpenCL for processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runtime {
+    /// PoCL.
+    Pocl,
+    /// Intel's.
+    Intel,
+    /// Mesa's rusticl, on llvmpipe.
+    Rusticl,
+}
+
+/// A directory without entries of implementations, for Khronos's loader, which takes a directory. ocl-icd takes a library, too.
+const NO_ENTRIES: &str = "/nonexistent";
+
+/// The library that an entry of an implementation names.
+fn library_of(entry: &str) -> PathBuf {
+    let text = fs::read_to_string(entry);
+    let text = text.unwrap_or_else(|error| panic!("{entry}: {error}"));
+    text.trim().into()
+}
+
+/// Sets the environment so that a program finds this loader, and this implementation alone.
+pub fn on(command: &mut Command, loader: Loader, runtime: Runtime) -> &mut Command {
+    on_pocl(command, Driver::Threaded);
+    let intel = tools().join("intel");
+    command.env_remove("LD_LIBRARY_PATH");
+    if loader == Loader::Khronos {
+        command.env("LD_LIBRARY_PATH", intel.join("khronos"));
+    }
+    let library = match runtime {
+        Runtime::Pocl => library_of(POCL_ICD),
+        Runtime::Intel => intel.join("lib/libintelocl.so"),
+        Runtime::Rusticl => library_of(RUSTICL_ICD),
+    };
+    match loader {
+        Loader::OclIcd => command.env("OCL_ICD_VENDORS", library),
+        Loader::Khronos => command
+            .env("OCL_ICD_VENDORS", NO_ENTRIES)
+            .env("OCL_ICD_FILENAMES", library),
+    };
+    command.env("RUSTICL_ENABLE", "llvmpipe")
+}
+
+/// Sets the environment so that Python finds SYCL, and SYCL Intel's OpenCL implementation behind Khronos's loader.
+pub fn on_sycl(command: &mut Command) -> &mut Command {
+    let intel = tools().join("intel");
+    on(command, Loader::Khronos, Runtime::Intel)
+        .env("LD_LIBRARY_PATH", intel.join("lib"))
+        .env("PYTHONPATH", intel)
+        .env("ONEAPI_DEVICE_SELECTOR", "opencl:cpu")
+}
+
 /// Sets the environment so that a command finds PoCL and no other implementation, with a kernel cache that stays warm
 /// from test to test.
 pub fn on_pocl(command: &mut Command, driver: Driver) -> &mut Command {
@@ -31,11 +92,10 @@ pub fn on_pocl(command: &mut Command, driver: Driver) -> &mut Command {
         Driver::Threaded => "pthread",
     };
     if let Some(folder) = std::env::var_os(LOADER) {
-        // Khronos's loader takes a directory of entries, not a single entry.
-        let entries = Path::new(POCL_ICD).parent().expect("a folder");
         command
             .env("LD_LIBRARY_PATH", folder)
-            .env("OCL_ICD_VENDORS", entries);
+            .env("OCL_ICD_VENDORS", NO_ENTRIES)
+            .env("OCL_ICD_FILENAMES", library_of(POCL_ICD));
     } else {
         command.env("OCL_ICD_VENDORS", POCL_ICD);
     }

@@ -260,6 +260,44 @@ fn a_client_gets_its_blocks_back_with_everything_that_was_recorded() {
 }
 
 #[test]
+fn blocks_of_a_client_are_a_ring_that_a_flush_shows_and_the_end_returns() {
+    let mut program = Program::new();
+    let options = BufferOptions {
+        policy: Policy::Overwrite,
+        ..patient()
+    };
+    // A block takes 64 records.
+    let mut blocks: Vec<_> = (0..4).map(|_| block(4096)).collect();
+    let (buffer, seen) = of_client_with(options, &program, move || blocks.pop());
+    assert_eq!(seen.lock().unwrap().requests, 5, "until it refuses");
+    program.trace_to(&[&buffer]);
+    program.call(1000);
+    for flushes in 1..=2 {
+        buffer.flush().unwrap();
+        let seen = seen.lock().unwrap();
+        // 1000 records fill 15 blocks, and 40 records of another.
+        assert_eq!(
+            (seen.partial, seen.completed.len()),
+            (flushes * (3 * 64 + 40), 0)
+        );
+    }
+    program.call(10);
+    assert_eq!(buffer.dropped_in_total().total(), 0);
+    drop(buffer);
+    let seen = seen.lock().unwrap();
+    assert_eq!(
+        (seen.requests, &seen.completed[..]),
+        (5, &[64, 64, 64, 50][..])
+    );
+    assert!(
+        seen.sequences
+            .iter()
+            .copied()
+            .eq(1010 - (3 * 64 + 50)..1010)
+    );
+}
+
+#[test]
 fn a_block_holds_no_more_records_than_its_client_allows() {
     let mut program = Program::new();
     let supply = || Some(block(4096).with_max_records(3));

@@ -266,7 +266,7 @@ impl Session {
         let records = Arc::<AtomicU64>::default();
         let sink = SessionSink {
             metadata: metadata.clone(),
-            capture: CaptureSink::new(writer.clone(), hello.ticks),
+            capture: CaptureSink::new(writer.clone()),
             writer: writer.clone(),
             records: records.clone(),
             session: self.shared.clone(),
@@ -328,6 +328,7 @@ impl Session {
     ) -> std::io::Result<Collector> {
         let options = CollectorOptions {
             watermark: self.options.watermark,
+            complete_at_ticks: true,
             ..CollectorOptions::default()
         };
         let shared = self.shared.clone();
@@ -432,18 +433,23 @@ impl Session {
     fn read_clocks(&self) {
         let real = |live: &&Live| live.ticks != TickSource::Virtual;
         for live in self.live.iter().filter(real) {
-            let _ = live.writer.metadata_record(&clock::snapshot_of(live.ticks));
+            let reading = clock::snapshot_of(live.ticks);
+            // A reading in a capture states that all earlier records are there.
+            self.flush_process(live);
+            let _ = live.writer.metadata_record(&reading);
         }
     }
 
     /// Takes to the captures everything that the processes have committed.
     fn flush(&self) {
-        for live in &self.live {
-            lock_std(&live.metadata).drain(&live.writer);
-            // The latest records are kept until a dump.
-            if self.options.policy != Policy::Overwrite {
-                live.collector.flush();
-            }
+        self.live.iter().for_each(|live| self.flush_process(live));
+    }
+
+    fn flush_process(&self, live: &Live) {
+        lock_std(&live.metadata).drain(&live.writer);
+        // The latest records are kept until a dump.
+        if self.options.policy != Policy::Overwrite {
+            live.collector.flush();
         }
     }
 
@@ -515,6 +521,7 @@ impl Session {
             }
             self.take(live, end);
         }
+        self.finished.ran_out_of_files = self.listener.ran_out_of_files();
         self.finished.was_never_on = self.options.paused && self.switches == 0;
         // Dropping the last sender shows the receiver that no more dumps come.
         self.options.flight = None;

@@ -18,7 +18,8 @@ use gputrail_record::number_map::NumberMap;
 use crate::export::chrome::DERIVED;
 use crate::import::Report;
 use crate::import::shared::Operations;
-use crate::import::sorter::{Key, Sorter};
+use gputrail_trace::model::LATEST;
+use gputrail_trace::sorter::{Key, Sorter};
 
 /// Most lanes; further ones are put together.
 const MAX_LANES: usize = 1 << 16;
@@ -297,8 +298,9 @@ impl<'a> Collected<'a> {
             self.lost("event whose time (ts) is no number", offset);
             return None;
         };
-        let Ok(time) = i64::try_from(nanos) else {
-            self.lost("event whose time (ts) is beyond 292 years", offset);
+        let time = i64::try_from(nanos).ok();
+        let Some(time) = time.filter(|time| time.unsigned_abs() <= LATEST) else {
+            self.lost("event whose time (ts) is beyond 146 years", offset);
             return None;
         };
         if !exact {

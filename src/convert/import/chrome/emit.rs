@@ -15,12 +15,12 @@ use super::record::{Head, Kind, NONE, Record, flag};
 use super::strings::Strings;
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{ArgumentType, CorrelationId, Domain, ExternalId, Nanos, OperationGroup};
-use crate::import::sorter::Sorter;
 use crate::import::{Report, Source};
 use gputrail_trace::model::{
     Call, Consumer, CounterUnit, CounterValue, EventId, FlowId, FlowPoint, Function, Instant,
     Parameter, Slice, SliceEnd, Stream, Track, TrackIndex, TrackKind, Value,
 };
+use gputrail_trace::sorter::Sorter;
 use declare::Declared;
 use lane::{Held, Lane, Open};
 use work::DeviceWork;

@@ -6,7 +6,7 @@ use std::io;
 use super::arguments::SEPARATOR;
 use super::collect::Collected;
 use super::record::{Head, Kind, NONE, Record, flag};
-use crate::import::sorter::{Key, Sorter};
+use gputrail_trace::sorter::{Key, Sorter};
 
 /// Most slices that are open at a time; further ones stay without an end.
 const MAX_OPEN: usize = 1 << 20;

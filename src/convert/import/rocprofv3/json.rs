@@ -180,6 +180,7 @@ pub(super) fn scan(file: impl BufRead, take: &mut impl Take) {
         window: JsonWindow::new(file),
         element: Element::default(),
         path: String::new(),
+        resumed: false,
     };
     // The end of what can be read has been reported.
     let _ = scanner.file(take);
@@ -192,6 +193,8 @@ struct Scanner<R> {
     window: JsonWindow<R>,
     element: Element,
     path: String,
+    /// Whether the last value ends in damage, behind which no comma is expected.
+    resumed: bool,
 }
 
 impl<R: BufRead> Scanner<R> {
@@ -299,14 +302,20 @@ impl<R: BufRead> Scanner<R> {
             return Err(self.unexpected(take, "an object"));
         }
         self.window.at += 1;
+        let mut is_next = true;
         loop {
             match self.peek(take, "a field, or `}`")? {
                 b'}' => {
                     self.window.at += 1;
                     return Ok(());
                 }
-                b',' => self.window.at += 1,
+                b',' => {
+                    self.window.at += 1;
+                    is_next = true;
+                }
                 b'"' => {
+                    self.expect_comma(take, is_next);
+                    is_next = false;
                     if self.parse::<true>(take).is_err() {
                         return Err(self.unexpected(take, "the name of a field"));
                     }
@@ -329,17 +338,33 @@ impl<R: BufRead> Scanner<R> {
         mut each: impl FnMut(&mut Self, &mut T) -> Result<(), End>,
     ) -> Result<(), End> {
         self.window.at += 1;
+        let mut is_next = true;
         loop {
             match self.peek(take, "an element, or `]`")? {
                 b']' => {
                     self.window.at += 1;
                     return Ok(());
                 }
-                b',' => self.window.at += 1,
+                b',' => {
+                    self.window.at += 1;
+                    is_next = true;
+                }
                 // Behind damage in the last element of the list.
                 b'}' => return Ok(()),
-                _ => each(self, take)?,
+                _ => {
+                    self.expect_comma(take, is_next);
+                    is_next = false;
+                    each(self, take)?;
+                }
             }
+        }
+    }
+
+    /// Reports that a value at `at` follows another one without a comma, unless `is_next`.
+    fn expect_comma(&mut self, take: &mut impl Take, is_next: bool) {
+        let is_behind_damage = std::mem::take(&mut self.resumed);
+        if !is_next && !is_behind_damage {
+            take.damage(self.position(), self.window.describe(), "a comma");
         }
     }
 
@@ -406,6 +431,7 @@ impl<R: BufRead> Scanner<R> {
             false => format!("{found}; the rest of the file is left out"),
         };
         take.damage(begin + error as u64, found, "a value in JSON");
+        self.resumed = true;
         if found_next { Ok(()) } else { Err(End) }
     }
 

@@ -14,7 +14,7 @@ use super::{
     QueueHandle, SampleRow, StageHandle, TextId, ValueRow, WorkRow,
 };
 use gputrail_code::aggregate::Outcome;
-use crate::import::sorter::Sorter;
+use gputrail_trace::sorter::Sorter;
 
 /// Shares of the memory for sorting by dispatch, by correlation id, by time, and of samples, of [`WHOLE`].
 const SHARES: [usize; 4] = [3, 5, 6, 2];

@@ -341,6 +341,8 @@ pub(crate) struct Counts {
     pub unmeasured: u64,
     /// Work and events that end before they start, or last longer than a day.
     pub impossible: u64,
+    /// Work and events that start later than any machine can run.
+    pub too_late: u64,
     /// Work that overlaps other work of its queue.
     pub overlapping: u64,
     /// Work that starts before the call that submitted it.

@@ -16,6 +16,7 @@ use gputrail_record::{
     ArgumentType, ContextId, CorrelationId, ExternalId, Nanos, ProcessId, ThreadId,
 };
 use crate::import::Report;
+use gputrail_trace::model::LATEST;
 use gputrail_trace::model::gauges::{Gauges, Running};
 use gputrail_trace::model::{
     AgentIndex, Argument, Call, Consumer, CounterBlock, CounterDescription, CounterIndex,
@@ -116,6 +117,8 @@ impl Tables {
         }
         let reason = "values of counters of dispatches that no table has";
         report.unrepresented_many(file, reason, counts.without_dispatch);
+        let reason = "events whose times are beyond 146 years";
+        report.unrepresented_many(file, reason, counts.too_late);
         let reason = "samples taken outside the dispatch with their number, perhaps of another run: shown without a kernel";
         report.remarks(file, reason, counts.of_other_runs);
         Ok(())
@@ -223,6 +226,15 @@ impl<'r, 'c> Passing<'r, 'c> {
 
     /// Passes on an event.
     fn entry(&mut self, entry: Entry, counts: &mut Counts) -> io::Result<()> {
+        let start = match &entry {
+            Entry::Host(entry) => entry.row.start,
+            Entry::Work(entry) => entry.row.start,
+            _ => 0,
+        };
+        if start > LATEST {
+            counts.too_late += 1;
+            return Ok(());
+        }
         match entry {
             Entry::Host(entry) => self.host(&entry, counts),
             Entry::Work(entry) => self.work(&entry, counts),

@@ -16,13 +16,13 @@ use gputrail_record::{
     Absent, AgentId, CodeObjectId, CorrelationId, ExternalId, HardwareId, KernelId, QueueId,
     SamplingMethod, WorkId,
 };
-use crate::import::sorter::Sorter;
 use gputrail_trace::model::flame::{Flame, SampledQueue, Stack};
 use gputrail_trace::model::stalls::Stalls;
 use gputrail_trace::model::{
     CodeAddress, CodeFrame, Consumer, OutcomeCount, RawSample, SampleCount, SampleTotals,
     SamplerIndex, Samples, StackFrame, Stream,
 };
+use gputrail_trace::sorter::Sorter;
 
 /// Entries of one part of the counts.
 const PART: usize = 1000;

@@ -31,6 +31,7 @@ use super::session::{self, Session, current_session};
 use crate::collect::agents::{ConfigureError, Provider};
 use crate::collect::process;
 use crate::collect::sampling::{Configuration, Delivery, Request};
+use crate::platform::environment::variable;
 use crate::platform::inside::message;
 use crate::platform::sync::{PerProcess, QuietGuard};
 use crate::record::{AgentId, NoteKind};
@@ -201,7 +202,7 @@ impl State {
             return;
         }
         let sizes = Sizes::of(session.version());
-        let serialized = std::env::var_os(SERIALIZE_VARIABLE).is_some_and(|value| value == "1");
+        let serialized = variable(SERIALIZE_VARIABLE).is_some_and(|value| value == "1");
         for context in &mut self.contexts {
             let Some(names) = process::names() else {
                 return;
@@ -319,7 +320,7 @@ impl Provider<Request> for SampledDevice {
         let state = STATE.lock();
         let request = state.agents.get(&self.agent).and_then(|of| of.request);
         match request {
-            Some(request) => vec![Configuration::active(request)],
+            Some(request) => vec![Configuration::active(request, &self.possible)],
             None => self.possible.clone(),
         }
     }

@@ -16,7 +16,7 @@ use super::work::{Enqueue, EnqueueInfo, OnQueue};
 use crate::clock;
 use crate::collect::correlation::{self, Extra, HostThread};
 use crate::collect::outstanding::OutstandingWork;
-use crate::collect::process::{self, Borrowed, Current};
+pub use crate::collect::process::{self, Borrowed, Current};
 use crate::collect::switchboard::{Buffers, Interest, Phase};
 use crate::record::*;
 use crate::source::perf::CountedKernel;

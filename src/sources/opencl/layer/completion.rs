@@ -5,6 +5,7 @@
 
 use super::callbacks;
 use super::clocks;
+use super::device::is_measured;
 use super::dispatch::{below, contained, next};
 use super::ffi::*;
 use super::functions::ask;
@@ -276,7 +277,7 @@ fn ask_times(event: cl_event, times: &mut [u64; 4]) -> bool {
         }
     }
     // Work that failed before it ran has no times, even if the runtime returns some.
-    let known = status == CL_SUCCESS && times[3] != 0;
+    let known = status == CL_SUCCESS && is_measured(times[3]);
     if !known {
         *times = [0; 4];
     }
@@ -408,19 +409,47 @@ pub(super) fn end(thread: Current, buffers: Buffers) {
     OUTSTANDING.sweep(
         |claim| {
             let work = claim.work();
-            let mut completion = completion_of(&work);
-            completion.unfinished = Unfinished::AT_END;
-            completion.status = NOT_COMPLETE;
-            completion.completed = clock::now();
-            completion.header = completion_header(completion.status, completion.unfinished);
             claim.keep_for(work.buffers.without(buffers));
-            thread.with(|host| host.write_to(work.buffers.and(buffers), completion));
-            if let Some(mut followers) = claim.take_followers() {
-                callbacks::completed(&mut followers, &completion, thread);
-            }
+            write_unfinished(claim, work.buffers.and(buffers), thread);
             false
         },
         // Its callback came during the sweep, which completes the work in its place.
         |claim| overtaken(claim, thread),
     );
+}
+
+/// Completes or gives up all outstanding work, and releases its events: a callback that comes later finds nothing, and touches
+/// no object of the runtime.
+pub(super) fn abandon(thread: Current) {
+    thread.with(write_parked);
+    OUTSTANDING.sweep(
+        |_| true,
+        |claim| {
+            let event = event_of(&claim.work());
+            match status_of(event) {
+                Some(status) if status <= CL_COMPLETE => finish(claim, status, Some(thread)),
+                _ => {
+                    write_unfinished(&claim, claim.work().buffers, thread);
+                    release(event);
+                    OUTSTANDING.free(claim, None);
+                }
+            }
+        },
+    );
+    // Callbacks that had claimed their work before use its event until they have written its completion.
+    OUTSTANDING.settle();
+    thread.with(write_parked);
+}
+
+/// Writes to `buffers`, and notifies the followers of the work, that it did not complete before the end.
+fn write_unfinished(claim: &Claim<'_>, buffers: Buffers, thread: Current) {
+    let mut completion = completion_of(&claim.work());
+    completion.unfinished = Unfinished::AT_END;
+    completion.status = NOT_COMPLETE;
+    completion.completed = clock::now();
+    completion.header = completion_header(completion.status, completion.unfinished);
+    thread.with(|host| host.write_to(buffers, completion));
+    if let Some(mut followers) = claim.take_followers() {
+        callbacks::completed(&mut followers, &completion, thread);
+    }
 }

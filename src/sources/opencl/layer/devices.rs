@@ -3,7 +3,7 @@
 use super::clocks;
 use super::counting;
 use super::device::{describe, text};
-use super::dispatch::{below, next};
+use super::dispatch::{below, contained, next};
 use super::environment;
 use super::ffi::*;
 use super::handles::Handles;
@@ -91,6 +91,11 @@ fn name(device: cl_device_id) -> AgentId {
     clocks::new_agent(id, device, &known);
     sampling::new_agent(id, &known);
     counting::new_agent(id, &known);
+    contained(|| {
+        if let Some(board) = process::board() {
+            board.agent_offered(id);
+        }
+    });
     environment::new_agent(id, &known);
     id
 }

@@ -1,6 +1,7 @@
 //! The layer's wrappers, one for each function of the table, between the loader and the functions below.
 //!
-//! A wrapper is a plain frame without destructors, so an exception or a longjmp may pass through it.
+//! A wrapper is a plain frame without destructors, so an exception or a longjmp may pass through it. A thread whose
+//! cancellation type is asynchronous may be unwound at any instruction of it, and only at cancellation points behind it.
 
 use super::call::ObservedCall;
 use super::ffi::*;
@@ -11,8 +12,9 @@ use super::{
     counting, debug_info, events, extensions, kernels, memory, objects, programs, queues, rect,
     replay, waits,
 };
-use crate::platform::inside::contain;
+use crate::platform::inside::{contain, defer_cancellation};
 use crate::record::{ArgumentType, ContextId, KernelId, OperationGroup};
+use crate::source::opencl::loader;
 use core::cell::UnsafeCell;
 use core::ptr;
 use std::sync::{Once, OnceLock};
@@ -207,8 +209,11 @@ macro_rules! wrapper {
             if ObservedCall::is_handed_on(Function::$name as u16, keeps_books!({ $($hook)* })) {
                 return next!($name($($arg),*));
             }
+            let cancel_type = defer_cancellation();
             // SAFETY: the arguments that this one got.
-            unsafe { observed($($arg),*) }
+            let result = unsafe { observed($($arg),*) };
+            cancel_type.restore();
+            result
         }
     };
 }
@@ -477,7 +482,8 @@ pub(super) fn below() -> &'static Dispatch {
 }
 
 /// Stores the functions of the loader, and makes the layer's own: a wrapper for each function that is known, and the
-/// loader's entry otherwise. The first loader of a process wins.
+/// loader's entry otherwise. The first loader of a process wins, and stays loaded when the program closes it: work that the
+/// program has left behind completes later.
 ///
 /// # Safety
 ///
@@ -490,7 +496,12 @@ pub(super) unsafe fn install(
     NEXT.installed.call_once(|| {
         let next = NEXT.functions.get().cast::<AnyFunction>();
         // SAFETY: both have at least `entries` pointers, and no wrapper has been handed out yet.
-        unsafe { ptr::copy_nonoverlapping(target.cast::<AnyFunction>(), next, entries) };
+        let functions = unsafe {
+            ptr::copy_nonoverlapping(target.cast::<AnyFunction>(), next, entries);
+            core::slice::from_raw_parts(next, entries)
+        };
+        let addresses = functions.iter().flatten();
+        loader::keep_loaded(addresses.map(|function| *function as usize));
     });
     let next = below();
     let layer = LAYER.get_or_init(|| {

@@ -18,6 +18,7 @@ use super::functions::{Argument, FUNCTIONS};
 use super::work::Commands;
 use super::{devices, memory, programs, queues, rect, replay};
 use crate::collect::process;
+use crate::platform::inside::defer_cancellation;
 use crate::platform::sync::{OnceBox, PerProcess};
 use crate::record::{MemoryKind, NoteKind};
 use core::ffi::CStr;
@@ -96,8 +97,11 @@ macro_rules! wrappers {
                 // SAFETY: the program's own arguments.
                 return unsafe { target($($arg),*) };
             }
+            let cancel_type = defer_cancellation();
             // SAFETY: the same.
-            unsafe { observed::$name(target, $($arg),*) }
+            let result = unsafe { observed::$name(target, $($arg),*) };
+            cancel_type.restore();
+            result
         })*
     };
 }

@@ -26,8 +26,11 @@ mod work;
 
 use super::{Dispatch, device, extension_table, ffi, functions, table};
 use crate::collect::process::{self, Current};
+use crate::collect::session::{self, Progress};
 use crate::collect::switchboard::{Buffers, Flush, Switchboard};
+use crate::platform::inside::{Uncancelled, contain};
 use completion::OUTSTANDING;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use ffi::*;
 
 /// The name of the layer, for loaders.
@@ -44,6 +47,10 @@ pub unsafe fn layer_info(
     value: *mut core::ffi::c_void,
     size_ret: *mut usize,
 ) -> i32 {
+    // The first thing that a loader asks.
+    if what == CL_LAYER_API_VERSION && !value.is_null() {
+        contain(|| session::note(Progress::Offered));
+    }
     let version = CL_LAYER_API_VERSION_100.to_ne_bytes();
     let answer: &[u8] = match what {
         CL_LAYER_API_VERSION => &version,
@@ -86,6 +93,11 @@ pub(super) fn end(thread: Current, buffers: Buffers) {
     completion::end(thread, buffers);
 }
 
+/// The loaders that have the layer and will call `clDeinitLayer`: those that call `clInitLayerWithProperties`.
+static ENDING_LOADERS: AtomicU32 = AtomicU32::new(0);
+/// Whether a loader has the layer that does not say when it ends.
+static HAS_OTHER_LOADER: AtomicBool = AtomicBool::new(false);
+
 /// The body of the layer's `clInitLayer`: attaches the source to the process, and hands out the layer's functions. A
 /// loader with fewer functions than we know gets as many.
 ///
@@ -93,6 +105,36 @@ pub(super) fn end(thread: Current, buffers: Buffers) {
 ///
 /// The arguments are those of a loader: `target` leads to `entries` function pointers.
 pub unsafe fn init_layer(
+    entries: u32,
+    target: *const Dispatch,
+    entries_ret: *mut u32,
+    layer_ret: *mut *const Dispatch,
+) -> i32 {
+    HAS_OTHER_LOADER.store(true, Ordering::Release);
+    // SAFETY: the caller's promise.
+    unsafe { initialise(entries, target, entries_ret, layer_ret) }
+}
+
+/// The body of the layer's `clInitLayerWithProperties`. There are no properties that a layer has to know.
+///
+/// # Safety
+///
+/// As for [`init_layer`].
+pub unsafe fn init_layer_with_properties(
+    entries: u32,
+    target: *const Dispatch,
+    entries_ret: *mut u32,
+    layer_ret: *mut *const Dispatch,
+) -> i32 {
+    ENDING_LOADERS.fetch_add(1, Ordering::AcqRel);
+    // SAFETY: the caller's promise.
+    unsafe { initialise(entries, target, entries_ret, layer_ret) }
+}
+
+/// # Safety
+///
+/// As for [`init_layer`].
+unsafe fn initialise(
     entries: u32,
     target: *const Dispatch,
     entries_ret: *mut u32,
@@ -108,6 +150,27 @@ pub unsafe fn init_layer(
     unsafe {
         entries_ret.write(entries as u32);
         layer_ret.write(layer);
+    }
+    CL_SUCCESS
+}
+
+/// The body of the layer's `clDeinitLayer`. The loader calls it in its destructor, behind the handlers of exit, so that tools
+/// and the recording have been served ([`end`]), or when the program closes it. Until this returns, the runtimes are as
+/// they were. After it the loader gives back what it keeps of them, and objects of theirs may not be touched any more: what
+/// has completed is recorded now, and callbacks that come later find nothing. Calls that still come, by functions of
+/// extensions, pass as before.
+pub fn deinit_layer() -> i32 {
+    // A call without an initialisation leaves the count as it is.
+    let less = |loaders: u32| loaders.checked_sub(1);
+    let before = ENDING_LOADERS.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+    if before == Ok(1) && !HAS_OTHER_LOADER.load(Ordering::Acquire) {
+        contain(|| {
+            let _uncancelled = Uncancelled::begin();
+            // A forked child that has made no call has nothing to take: what it has inherited is its parent's.
+            if let Some(thread) = process::current().filter(|_| process::is_observed()) {
+                completion::abandon(thread);
+            }
+        });
     }
     CL_SUCCESS
 }

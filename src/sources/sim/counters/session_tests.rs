@@ -4,11 +4,12 @@ use super::tests::{DISPATCH, run};
 use crate::capture::Writer;
 use crate::clock::TickSource;
 use crate::collect::context::{
-    Context, CounterSessions, Number, OperationSet, Payload, Phase, SessionOptions, Subscriber,
+    BufferOptions, Context, CounterSessions, Number, OperationSet, Payload, Phase, RecordBuffer,
+    Selection, SessionOptions, Subscriber,
 };
 use crate::collect::operations::kernel_dispatch;
 use crate::collect::recorder::{Recorder, RecorderOptions};
-use crate::record::{AgentId, KernelDispatch};
+use crate::record::{AgentId, KernelDispatch, Kind};
 use crate::source::sim::Demo;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -217,4 +218,53 @@ fn samples_that_change_within_a_launch_of_a_graph_become_ready() {
     assert_eq!((0..samples).map(of_sample).sum::<f64>(), expected);
     drop(subscriber);
     recorder.finish().unwrap();
+}
+
+#[test]
+fn each_pass_of_a_kernel_is_reported_when_it_has_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let recorder = recorder(directory.path());
+    let simulation = DEMO.prepare(&recorder);
+    let board = recorder.board();
+    let buffer = RecordBuffer::on(board, BufferOptions::default(), |_| {}).unwrap();
+    let context = Context::on(board).unwrap();
+    let kernels = Selection::kinds(&[Kind::KERNEL_DISPATCH, Kind::COMPLETION]);
+    context.trace_to(&buffer, kernels).unwrap();
+    // Both agents, by the request for all of them.
+    let limit = NonZeroU32::new(2).unwrap();
+    context
+        .count_in_passes(&buffer, AgentId::ALL, &NAMES, limit)
+        .unwrap();
+    let mut operations = OperationSet::default();
+    operations.set(kernel_dispatch::COMPLETE, true);
+    operations.set(kernel_dispatch::REPLAY, true);
+    // By call: the passes that were told, and whether the kernel had completed by then.
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let into = told.clone();
+    let subscriber = context.call_back(operations, move |callback| {
+        let told = &mut *into.lock().unwrap();
+        let of = (callback.correlation, callback.kernel);
+        match callback.payload {
+            Payload::Replay { done, passes } => told.push((of, Some((done, passes)))),
+            _ => told.push((of, None)),
+        }
+    });
+    let _subscriber = subscriber.unwrap();
+    context.start().unwrap();
+    simulation.run().unwrap();
+    context.stop().unwrap();
+    let told = told.lock().unwrap();
+    let completed = told.iter().filter(|(_, passes)| passes.is_none()).count();
+    assert!(completed > 100, "{completed}");
+    // Kernels of graphs have one call, and children are counted with the kernels that launch them.
+    let last = told.iter().filter(|(_, passes)| *passes == Some((3, 3)));
+    assert!(last.count() * 2 > completed);
+    for passes in told.windows(4) {
+        if let [(of, Some((1, 3))), second, third, complete] = passes {
+            assert_eq!(*second, (*of, Some((2, 3))));
+            assert_eq!(*third, (*of, Some((3, 3))));
+            assert_eq!(*complete, (*of, None));
+            assert!(of.1.is_some());
+        }
+    }
 }

@@ -469,7 +469,7 @@ fn an_agent_that_another_process_has_taken_is_sampled_as_that_one_does() {
     tool.simulation
         .sampled_elsewhere(tool.agent, Some(HOST_TRAP));
     let refused = sample(STOCHASTIC);
-    let theirs = vec![Configuration::active(HOST_TRAP)];
+    let theirs = vec![Configuration::active(HOST_TRAP, &CONFIGURATIONS)];
     assert!(matches!(
         refused,
         Err(ToolError::Sampling(SamplingError::Method { .. }))

@@ -4,27 +4,27 @@
 //! every id of work is resolved, that no interval is impossible, that slices begin before they end, and that nothing
 //! was lost.
 
-use std::io::Read;
+use std::io::{self, Read};
 
 use prost::Message;
 
 use super::findings::{Findings, PacketPosition};
-use super::id_set::IdSet;
 use super::samples::SampleReferences;
 use super::tracks::{TrackId, Tracks};
 use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
 use gputrail_capture::description::is_selective;
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{Nanos, NoteKind, SynchronizationType, count};
-use crate::model::{EventId, Slice, category};
+use crate::model::{EventId, LATEST, Slice, category};
 use crate::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats};
+use crate::sorter::Sorter;
 
 /// Maximum number of slices that are open at the same time, on all tracks.
 const MAX_OPEN: usize = 1 << 22;
-/// Maximum number of ids that wait for the packet they refer to.
-pub(super) const MAX_WAITING: usize = if cfg!(test) { 1 << 8 } else { 1 << 20 };
-/// Later times are impossible: this is 146 years after the machine was started.
-const LATEST: u64 = 1 << 62;
+/// Memory for the ids of calls and work. What exceeds it goes to a temporary file.
+const IDS: usize = if cfg!(test) { 1 << 14 } else { 64 << 20 };
+/// Memory for the findings about them.
+const FOUND: usize = 1 << 20;
 /// Maximum size of a packet of an infrequent kind.
 pub(super) const MAX_RARE_PACKET_BYTES: usize = 1 << 20;
 
@@ -60,19 +60,59 @@ pub fn check(source: impl Read) -> Outcome {
 }
 
 fn check_all(source: Input<'_>) -> Outcome {
-    let mut check = Check::default();
+    let mut check = Check::new();
     let mut outcome = read(source, &mut check);
-    check.finish(&outcome.known.tracks, &mut outcome.findings);
+    check.finish(&mut outcome);
     outcome
 }
 
-/// An id that waits for the packet it refers to.
+/// How an event names an id of work, in the order in which the check needs them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Role {
+    /// A call names it as the work that the call submitted.
+    Submitted,
+    /// The work itself.
+    Worked,
+    /// A call waited for it.
+    Waited,
+}
+
+/// An event that names an id of work.
 #[derive(Copy, Clone, Debug)]
-struct Waiting {
+struct Named {
     position: PacketPosition,
     start: Nanos,
     /// The number of the call of work ([`call_of`]); 0 for a call.
     call: u64,
+    /// Whether it is work that no call has to name.
+    is_free: bool,
+}
+
+impl Named {
+    const BYTES: usize = 29;
+
+    fn to_bytes(self) -> [u8; Named::BYTES] {
+        let mut bytes = [0; Named::BYTES];
+        bytes[..8].copy_from_slice(&self.position.offset.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.position.inner.to_le_bytes());
+        bytes[12..20].copy_from_slice(&self.start.0.to_le_bytes());
+        bytes[20..28].copy_from_slice(&self.call.to_le_bytes());
+        bytes[28] = self.is_free.into();
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Named {
+        let number = |at| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        Named {
+            position: PacketPosition {
+                offset: number(0),
+                inner: u32::from_le_bytes(bytes[8..12].try_into().expect("4 bytes")),
+            },
+            start: Nanos(number(12)),
+            call: number(20),
+            is_free: bytes[28] != 0,
+        }
+    }
 }
 
 /// The number of the call that submitted work: the process's number of it, below the process's own.
@@ -81,24 +121,17 @@ fn call_of(event: &WorkEvent<'_>, id: u64) -> u64 {
     id & !OWN | event.submission & OWN
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Check {
     ours: bool,
     /// Begins of the open slices of each track.
     open: NumberMap<TrackId, Vec<Nanos>>,
     open_count: usize,
-    /// Ids that calls have named.
-    submitted: IdSet,
-    /// Ids of the work.
-    worked: IdSet,
-    /// Ids named by calls whose work has not come.
-    without_work: NumberMap<u64, Waiting>,
-    /// Ids of work that no call has named.
-    without_call: NumberMap<u64, Waiting>,
-    /// Calls of work that a call has named. They may have further work: nodes of a graph.
-    calls: IdSet,
-    /// Ids that a call or work waited for, and whose work has not come.
-    waited: NumberMap<u64, PacketPosition>,
+    /// The ids of work that events name, sorted by id. Memory does not depend on their number.
+    ids: Sorter,
+    /// Why the ids cannot be sorted, if that is so.
+    failed: Option<io::Error>,
+    /// Slices that were left out for lack of space.
     left_out: u64,
     gpus: Option<usize>,
     samples: SampleReferences,
@@ -195,16 +228,10 @@ impl Visitor for Check {
             _ => {}
         }
         for id in event.submitted() {
-            self.submits(position, id, event.time, findings);
+            self.name(Role::Submitted, id, Named::by_call(position, event.time));
         }
         for id in event.waited() {
-            if !self.worked.has(id) {
-                if self.waited.len() < MAX_WAITING {
-                    self.waited.insert(id, position);
-                } else {
-                    self.left_out += 1;
-                }
-            }
+            self.name(Role::Waited, id, Named::by_call(position, event.time));
         }
     }
 
@@ -234,33 +261,34 @@ impl Visitor for Check {
             findings.add(position, || "work without an id".into());
             return;
         };
-        if !self.worked.insert(id) {
-            findings.add(position, || {
-                format!("a second piece of work has the id {id:#x}")
-            });
-            return;
-        }
-        match self.without_work.remove(&id) {
-            Some(call) => {
-                self.calls.insert(call_of(event, id));
-                order(position, id, call.start, event.start, findings);
-            }
-            None if self.submitted.has(id) => drop(self.calls.insert(call_of(event, id))),
-            // CUPTI has no record of an event of CUDA's that is captured: no call names one.
-            None if SynchronizationType::MARKER.name() == Some(event.name.text) => {}
-            None => {
-                let waiting = Waiting {
-                    position,
-                    start: event.start,
-                    call: call_of(event, id),
-                };
-                self.left_out += wait(&mut self.without_call, id, waiting);
-            }
-        }
+        // CUPTI has no record of an event of CUDA's that is captured: no call names one.
+        let is_marker = SynchronizationType::MARKER.name() == Some(event.name.text);
+        let work = Named {
+            position,
+            start: event.start,
+            call: call_of(event, id),
+            is_free: is_marker || EventId(id).is_without_call(),
+        };
+        self.name(Role::Worked, id, work);
     }
 }
 
 impl Check {
+    fn new() -> Check {
+        Check {
+            ours: false,
+            open: NumberMap::default(),
+            open_count: 0,
+            ids: Sorter::new(IDS),
+            failed: None,
+            left_out: 0,
+            gpus: None,
+            samples: SampleReferences::default(),
+            imported: false,
+            selective: false,
+        }
+    }
+
     /// Reads an instant by which the recording describes itself.
     fn own(&mut self, position: PacketPosition, event: &HostEvent<'_>, findings: &mut Findings) {
         if event.name.text == RECORDING {
@@ -288,92 +316,174 @@ impl Check {
         }
     }
 
-    /// Notes that a call that begins at `start` names `id` as its work.
-    fn submits(
-        &mut self,
-        position: PacketPosition,
-        id: u64,
-        start: Nanos,
-        findings: &mut Findings,
-    ) {
-        if !self.submitted.insert(id) {
-            findings.add(position, || format!("two calls name {id:#x} as their work"));
-            return;
-        }
-        match self.without_call.remove(&id) {
-            Some(work) => {
-                self.calls.insert(work.call);
-                order(work.position, id, start, work.start, findings);
-            }
-            None => {
-                let waiting = Waiting {
-                    position,
-                    start,
-                    call: 0,
-                };
-                self.left_out += wait(&mut self.without_work, id, waiting);
-            }
+    /// Notes that an event names `id`.
+    fn name(&mut self, role: Role, id: u64, named: Named) {
+        if self.failed.is_none() {
+            let key = (id as i64, role as u64);
+            self.failed = self.ids.add(key, &[&named.to_bytes()]).err();
         }
     }
 
-    fn finish(&self, tracks: &Tracks, findings: &mut Findings) {
-        loops(tracks, findings);
+    fn finish(self, outcome: &mut Outcome) {
+        loops(&outcome.known.tracks, &mut outcome.findings);
         if !self.ours {
             return;
         }
-        let complete =
-            self.worked.is_complete() && self.submitted.is_complete() && self.calls.is_complete();
-        let end = PacketPosition::default();
-        if self.left_out > 0 || !complete || tracks.left_out() > 0 {
-            findings.add(end, || {
-                "too many ids, tracks or open slices: not all of them were checked".into()
-            });
+        if self.left_out > 0 || outcome.known.tracks.left_out() > 0 {
+            let text = "too many tracks or open slices for all of them to be checked";
+            outcome.unchecked.push(text.into());
         }
-        if self.selective || self.imported {
-            return;
-        }
-        let mut list: Vec<(PacketPosition, String)> = Vec::new();
-        for (id, call) in &self.without_work {
-            let what = format!("a call names {id:#x} as its work, which is not in the trace");
-            list.push((call.position, what));
-        }
-        for (id, work) in &self.without_call {
-            if EventId(*id).is_without_call() || self.calls.has(work.call) {
-                continue;
-            }
-            list.push((
-                work.position,
-                format!("no call names the work {id:#x} as its own"),
-            ));
-        }
-        for (id, position) in &self.waited {
-            if !self.worked.has(*id) {
-                let what = format!("a call waited for {id:#x}, which is not in the trace");
-                list.push((*position, what));
-            }
-        }
-        list.sort();
-        for (position, what) in list {
-            findings.add(position, || what);
+        let is_whole = !self.selective && !self.imported;
+        let checked = match self.failed {
+            Some(error) => Err(error),
+            None => check_ids(self.ids, is_whole, &mut outcome.findings),
+        };
+        if let Err(error) = checked {
+            let place = std::env::temp_dir();
+            let text = format!(
+                "the ids of work, which take more memory than they may and do not fit into {}: {error}",
+                place.display()
+            );
+            outcome.unchecked.push(text);
         }
     }
 }
 
-fn wait(waiting: &mut NumberMap<u64, Waiting>, id: u64, what: Waiting) -> u64 {
-    if waiting.len() >= MAX_WAITING {
-        return 1;
+impl Named {
+    fn by_call(position: PacketPosition, start: Nanos) -> Named {
+        Named {
+            position,
+            start,
+            call: 0,
+            is_free: false,
+        }
     }
-    waiting.insert(id, what);
-    0
 }
 
-/// Checks that work runs after the call that submitted it began.
-fn order(position: PacketPosition, id: u64, call: Nanos, work: Nanos, findings: &mut Findings) {
-    if work < call {
-        findings.add(position, || {
-            let early = call.0 - work.0;
-            format!("work {id:#x} begins {early} ns before the call that submitted it")
-        });
+/// The events that name one id.
+#[derive(Default)]
+struct OneId {
+    id: u64,
+    submitted: Option<Named>,
+    worked: Option<Named>,
+    waited: Option<Named>,
+}
+
+/// Checks the ids of work. In a trace of a whole recording, each id that is named is that of some work, and some call names
+/// each piece of work.
+fn check_ids(ids: Sorter, is_whole: bool, findings: &mut Findings) -> io::Result<()> {
+    let mut ids_found = IdsFound {
+        is_whole,
+        found: Sorter::new(FOUND),
+        calls: Sorter::new(IDS),
+    };
+    let mut one = OneId::default();
+    ids.drain(|(id, role), bytes| {
+        let id = id as u64;
+        if id != one.id {
+            ids_found.check(&one)?;
+            one = OneId {
+                id,
+                ..OneId::default()
+            };
+        }
+        let named = Named::from_bytes(bytes);
+        let (first, again) = match role {
+            role if role == Role::Submitted as u64 => {
+                (&mut one.submitted, "two calls name {} as their work")
+            }
+            role if role == Role::Worked as u64 => {
+                (&mut one.worked, "a second piece of work has the id {}")
+            }
+            _ => {
+                one.waited.get_or_insert(named);
+                return Ok(());
+            }
+        };
+        match first {
+            None => *first = Some(named),
+            Some(_) => {
+                let text = again.replace("{}", &format!("{id:#x}"));
+                ids_found.add(named.position, &text)?;
+            }
+        }
+        Ok(())
+    })?;
+    ids_found.check(&one)?;
+    ids_found.finish(findings)
+}
+
+/// What is found about ids.
+struct IdsFound {
+    is_whole: bool,
+    /// Findings, sorted by position.
+    found: Sorter,
+    /// Numbers of the calls of work, sorted: first those of work that a call names, then those of work that none names. A call
+    /// that names work may have further work, such as nodes of a graph.
+    calls: Sorter,
+}
+
+impl IdsFound {
+    fn add(&mut self, position: PacketPosition, text: &str) -> io::Result<()> {
+        let key = (position.offset as i64, position.inner.into());
+        self.found.add(key, &[text.as_bytes()])
+    }
+
+    fn check(&mut self, one: &OneId) -> io::Result<()> {
+        let id = one.id;
+        match (one.submitted, one.worked) {
+            // Work runs after the call that submitted it began.
+            (Some(call), Some(work)) if work.start < call.start => {
+                let early = call.start.0 - work.start.0;
+                let text =
+                    format!("work {id:#x} begins {early} ns before the call that submitted it");
+                self.add(work.position, &text)?;
+            }
+            (Some(call), None) if self.is_whole => {
+                let text = format!("a call names {id:#x} as its work, which is not in the trace");
+                self.add(call.position, &text)?;
+            }
+            _ => {}
+        }
+        if let (Some(waited), None, true) = (one.waited, one.worked, self.is_whole) {
+            let text = format!("a call waited for {id:#x}, which is not in the trace");
+            self.add(waited.position, &text)?;
+        }
+        match one.worked {
+            Some(work) if self.is_whole && (one.submitted.is_some() || !work.is_free) => {
+                let key = (work.call as i64, one.submitted.is_none().into());
+                self.calls.add(key, &[&id.to_le_bytes(), &work.to_bytes()])
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(self, findings: &mut Findings) -> io::Result<()> {
+        let IdsFound {
+            mut found, calls, ..
+        } = self;
+        let mut named_call = None;
+        calls.drain(|(call, without_call), bytes| {
+            if without_call == 0 {
+                named_call = Some(call);
+            } else if named_call != Some(call) {
+                let (id, work) = bytes.split_at(8);
+                let id = u64::from_le_bytes(id.try_into().expect("8 bytes"));
+                let position = Named::from_bytes(work).position;
+                let key = (position.offset as i64, position.inner.into());
+                let text = format!("no call names the work {id:#x} as its own");
+                found.add(key, &[text.as_bytes()])?;
+            }
+            Ok(())
+        })?;
+        found.drain(|(offset, inner), text| {
+            let position = PacketPosition {
+                offset: offset as u64,
+                inner: inner as u32,
+            };
+            findings.add(position, || String::from_utf8_lossy(text).into_owned());
+            Ok(())
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use super::sequences::{Entry, Sequence, name_of_table};
 use super::texts::{TextId, Texts};
 use super::tracks::{Track, TrackId};
 use gputrail_record::{Nanos, ProcessId, Unfinished};
-use crate::model::{CounterValue, FlowId, FlowPoint, StackFrame, Value};
+use crate::model::{CounterValue, FlowId, FlowPoint, StackFrame, Value, Work};
 use crate::perfetto::schema::field::{
     self, debug_annotation, gpu_correlation, gpu_render_stage_event as stage,
     interned_data as table, track_event,
@@ -249,6 +249,8 @@ pub struct Details {
     pub unfinished: bool,
     /// Whether the reason is that the runtime gave no times of work that completed.
     pub untimed: bool,
+    /// Whether the reason is that the recording lacks completions.
+    pub unrecorded: bool,
 }
 
 impl Details {
@@ -259,6 +261,7 @@ impl Details {
             b"unfinished" => {
                 self.unfinished = true;
                 self.untimed = Unfinished::NO_TIMES.name() == Some(value);
+                self.unrecorded = value == Work::UNRECORDED;
             }
             _ => {}
         }

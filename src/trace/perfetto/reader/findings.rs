@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use gputrail_record::printable;
+
 /// Maximum number of kinds of findings.
 const MAX_FINDINGS: usize = 1000;
 /// Number of further positions that are kept of one kind.
@@ -70,6 +72,8 @@ impl Findings {
     pub fn add(&mut self, position: PacketPosition, what: impl FnOnce() -> String) {
         self.count += 1;
         let what = what();
+        // It may hold names of the trace.
+        let what = printable(&what).into_owned();
         let kind = without_numbers(&what);
         if let Some(index) = self.kinds.get(&kind) {
             let known = &mut self.list[*index];

@@ -99,6 +99,8 @@ pub struct Info {
     pub unfinished: u64,
     /// Number of pieces of work that completed without times.
     pub untimed: u64,
+    /// Number of pieces of work of which no completion is recorded, in a recording that lacks some.
+    pub unrecorded: u64,
     /// Number of records that were lost while recording.
     pub lost: u64,
     /// Number of samples of the program counter.
@@ -303,6 +305,8 @@ impl Visitor for Reading {
         self.extend(event.start, Nanos(end));
         if event.details.untimed {
             self.info.untimed += 1;
+        } else if event.details.unrecorded {
+            self.info.unrecorded += 1;
         } else if event.duration.is_none() || event.details.unfinished {
             self.info.unfinished += 1;
         }
@@ -349,7 +353,7 @@ impl Reading {
             let what = detail.unwrap_or_default().to_owned();
             return self.info.missing.push(what);
         }
-        let ends = [NoteKind::DIED, NoteKind::EXITED, NoteKind::REPLACED];
+        let ends = NoteKind::PROCESS_ENDS;
         if ends.iter().any(|end| end.name() == Some(event.name.text))
             && self.info.ends.len() < MAX_ENTRIES
         {

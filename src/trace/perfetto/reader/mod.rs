@@ -125,6 +125,8 @@ pub struct Outcome {
     pub groups: u64,
     /// Its names and tracks.
     pub known: Known,
+    /// What [`check`] could not check, and why.
+    pub unchecked: Vec<String>,
 }
 
 /// The input of a trace. A trait object, so that the readers of traces are compiled once, with the library.
@@ -160,6 +162,7 @@ pub fn read<R: Read>(source: R, visitor: &mut impl Visitor) -> Outcome {
         gzipped: packets.gzipped(),
         groups: packets.groups(),
         known: reading.known,
+        unchecked: Vec::new(),
     }
 }
 

@@ -5,7 +5,6 @@ use std::io::Write as _;
 use proptest::prelude::*;
 use prost::Message;
 
-use super::check::MAX_WAITING;
 use super::{
     EventKind, Findings, HostEvent, Outcome, PacketPosition, Replay, Visitor, check, info, read,
 };
@@ -320,25 +319,26 @@ fn waits_for_work_that_is_missing_are_found() {
 }
 
 #[test]
-fn ids_beyond_the_limit_are_said_to_be_unchecked() {
-    let waits_for = |count: usize| {
-        let trace = changed(&trace_of(TWO), |packets| {
-            let mut events = packets
-                .iter_mut()
-                .filter_map(|packet| match &mut packet.data {
-                    Some(Data::TrackEvent(event)) => event.gpu_correlation.as_mut(),
-                    _ => None,
-                });
-            let ids = events.next().expect("a call");
-            ids.render_stage_wait_event_ids = (10..10 + count as u64).collect();
-        });
-        let found = check(&trace[..]);
-        whats(&found)
-            .iter()
-            .any(|what| what.starts_with("too many ids"))
-    };
-    assert!(!waits_for(MAX_WAITING));
-    assert!(waits_for(MAX_WAITING + 1));
+fn all_ids_are_checked_however_many_there_are() {
+    // More than fit into the memory for ids.
+    const COUNT: u64 = 10_000;
+    let trace = changed(&trace_of(TWO), |packets| {
+        let mut events = packets
+            .iter_mut()
+            .filter_map(|packet| match &mut packet.data {
+                Some(Data::TrackEvent(event)) => event.gpu_correlation.as_mut(),
+                _ => None,
+            });
+        let ids = events.next().expect("a call");
+        ids.render_stage_wait_event_ids = (10..10 + COUNT).rev().collect();
+    });
+    let found = check(&trace[..]);
+    assert_eq!(
+        (found.findings.count(), found.findings.unlisted()),
+        (COUNT, 0)
+    );
+    assert_eq!(found.findings.list().len(), 1);
+    assert!(found.unchecked.is_empty());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::result::{Answer, CUptiResult};
 use core::ffi::CStr;
 use gputrail_record::{Domain, Operation};
-use gputrail_tool;
+use gputrail_tool as tool;
 use std::sync::LazyLock;
 
 /// `CUpti_CallbackDomain`

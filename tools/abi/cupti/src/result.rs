@@ -1,6 +1,6 @@
 //! Statuses, and the last error of each thread.
 
-use gputrail_tool;
+use gputrail_tool as tool;
 use gputrail_abi::{contained, enumeration};
 use std::cell::Cell;
 

@@ -15,8 +15,7 @@ use gputrail_record::{
     SamplingUnit, SourceLocator, StallReason,
 };
 use gputrail_tool::sampling::{Configuration, Deliver, PeriodLevel, SamplingPeriod};
-use gputrail_tool::{
-    self, Batch, Buffer, BufferOptions, Callback, Context, Policy, RecordFormat, Status, Subscriber,
+use gputrail_tool::{self as tool, Batch, Buffer, BufferOptions, Callback, Context, Policy, RecordFormat, Status, Subscriber,
 };
 use gputrail_abi::lock;
 use std::collections::{BTreeMap, HashMap};

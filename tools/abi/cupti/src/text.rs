@@ -2,7 +2,7 @@
 
 use core::ffi::{CStr, c_char};
 use gputrail_record::{KernelId, StringId};
-use gputrail_tool;
+use gputrail_tool as tool;
 use gputrail_abi::{kept, lock};
 use std::collections::HashMap;
 use std::hash::Hash;

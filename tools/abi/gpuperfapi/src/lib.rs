@@ -13,7 +13,7 @@ mod types;
 use contexts::{Opened, selected};
 use core::ffi::{c_char, c_void};
 use gputrail_record::AgentAttributeKind;
-use gputrail_tool;
+use gputrail_tool as tool;
 use gputrail_abi::{contained, given, kept};
 use logging::{LoggingCallback, log};
 use std::ptr::NonNull;

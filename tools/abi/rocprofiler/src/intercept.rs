@@ -11,9 +11,7 @@ use crate::{errors, settings, within};
 use core::ffi::{CStr, c_void};
 use gputrail_record::{self as record, Completion, Domain, KernelDispatch, KernelId, Kind, Operation, QueueId,
 };
-use gputrail_tool::{
-    self, Buffer, BufferOptions, Callback, RecordFormat, Subscriber, describe, kernel_name,
-    to_nanos,
+use gputrail_tool::{self as tool, Buffer, BufferOptions, Callback, RecordFormat, Subscriber, describe, kernel_name,
 };
 use gputrail_abi::{kept, lock};
 use std::collections::HashMap;
@@ -153,6 +151,8 @@ impl Interception {
                 errors::message(Failure::new(failure.status, text));
             }
         })?;
+        // A kernel whose device's clock is not known yet has its duration in the units of that clock.
+        subscriber.set_format(RecordFormat::Raw)?;
         context.start()?;
         *lock(&self.watching) = Some((subscriber, context));
         Ok(())
@@ -197,7 +197,7 @@ impl Interception {
             return None;
         }
         let work = &dispatch.work;
-        let enqueued = to_nanos(work.enqueued).map_or(0, |time| time.0);
+        let enqueued = work.enqueued.0;
         let kernel = Flight::new(enqueued, settings::get().timestamp_on != 0);
         let (queue, queue_index) = of_queue(work.queue, |known| {
             known.kernels += 1;

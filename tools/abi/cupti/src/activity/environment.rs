@@ -2,7 +2,6 @@
 
 use super::record::{ActivityRecord, Environment as Record};
 use super::sink;
-use super::translate::nanos;
 use crate::objects;
 use gputrail_record::{AgentId, Environment, EnvironmentKind, Ticks};
 
@@ -51,7 +50,7 @@ impl Environments {
             agent: reading.agent,
             time: reading.time,
             device: objects::device_of(reading.agent).unwrap_or(u32::MAX),
-            nanos: nanos(reading.time),
+            nanos: reading.time.0,
             values: [None; 4],
         });
         let values = readings.values[kind as usize - 1].get_or_insert([0; 5]);

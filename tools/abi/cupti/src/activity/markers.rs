@@ -3,7 +3,6 @@
 use super::kind::ActivityKind;
 use super::record::{ActivityRecord, Marker2, MarkerData, object};
 use super::sink;
-use super::translate::nanos;
 use super::wanted::is_anywhere;
 use crate::text;
 use core::ffi::c_char;
@@ -97,7 +96,7 @@ fn lost(ranges: &mut Vec<u32>, id: u64) {
 fn put_marker(marker: &Marker, flags: u32, id: u32) {
     let mut record = Marker2::blank();
     (record.flags, record.id) = (flags, id);
-    record.timestamp = nanos(marker.time);
+    record.timestamp = marker.time.0;
     record.object_kind = object::THREAD;
     record.object_id = [std::process::id(), marker.thread.0, 0];
     record.name = text::of_string(marker.name);

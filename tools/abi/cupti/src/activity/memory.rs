@@ -2,7 +2,6 @@
 
 use super::record::{ActivityRecord, Memory};
 use super::sink;
-use super::translate::nanos;
 use crate::objects;
 use gputrail_record::{Allocation, AllocationOperation, Context, ContextId};
 use gputrail_tool::describe;
@@ -32,7 +31,7 @@ impl Allocations {
             }
             AllocationOperation::FREE => {
                 if let Some(begun) = self.0.remove(&place) {
-                    begun.put(nanos(one.end));
+                    begun.put(one.end.0);
                 }
             }
             _ => {}
@@ -56,7 +55,7 @@ impl Live {
         };
         Live {
             allocation: *one,
-            start: nanos(one.start),
+            start: one.start.0,
             device: objects::device_of(agent).unwrap_or(u32::MAX),
         }
     }

@@ -12,12 +12,12 @@ use crate::objects::{self, stream_id};
 use crate::{callback, text};
 use core::ffi::c_char;
 use gputrail_record::{
-    AgentId, Allocation, Api, ChildKernel, CorrelationId, DeviceTime, Environment,
-    ExternalCorrelation, Header, KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind,
-    MemorySet, Nanos, Overhead, OverheadKind, Preemption, RecordRef, Synchronization,
-    SynchronizationType, Ticks, TransferKind, UnifiedMemoryCounter, WorkHeader, WorkId,
+    AgentId, Allocation, Api, ChildKernel, CorrelationId, Environment, ExternalCorrelation, Header,
+    KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind, MemorySet, Nanos, Overhead,
+    OverheadKind, Preemption, RecordRef, Synchronization, SynchronizationType, TransferKind,
+    Unfinished, UnifiedMemoryCounter, WorkHeader, WorkId,
 };
-use gputrail_tool::{Batch, WorkTimes, device_time_to_nanos, to_nanos};
+use gputrail_tool::{Batch, WorkTimes};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -38,21 +38,6 @@ pub struct Translator {
     environments: Environments,
 }
 
-/// Host time in nanoseconds; 0 is not known.
-pub fn nanos(ticks: Ticks) -> u64 {
-    match ticks.is_some() {
-        true => to_nanos(ticks).map_or(0, |time| time.0),
-        false => 0,
-    }
-}
-
-fn device_nanos(agent: AgentId, time: DeviceTime) -> u64 {
-    match time.is_some() {
-        true => device_time_to_nanos(agent, time).map_or(0, |time| time.0),
-        false => 0,
-    }
-}
-
 /// The low half of a correlation id, as callbacks have it too.
 pub fn correlation(id: CorrelationId) -> u32 {
     id.0 as u32
@@ -69,6 +54,10 @@ impl Translator {
     }
 
     fn put(&mut self, record: RecordRef<'_>) {
+        if times(record).unfinished == Unfinished::AT_FLUSH {
+            // It comes again when the work has completed.
+            return;
+        }
         match record.kind() {
             Kind::API => each(record, |call: &Api| put_call(call)),
             Kind::KERNEL_DISPATCH => each(record, |kernel: &KernelDispatch| {
@@ -287,7 +276,7 @@ impl Translator {
         let mut record = record::UnifiedMemoryCounter2::blank();
         record.counter_kind = counter.what.0.into();
         record.value = counter.value;
-        (record.start, record.end) = (nanos(counter.start), nanos(counter.end));
+        (record.start, record.end) = (counter.start.0, counter.end.0);
         record.address = counter.address;
         record.src_id = self.device(counter.source_agent);
         record.dst_id = self.device(counter.destination_agent);
@@ -378,7 +367,7 @@ fn put_call(call: &Api) {
     };
     let mut record = record::Api::blank();
     (record.kind, record.cbid) = (kind.0, cbid);
-    (record.start, record.end) = (nanos(call.start), nanos(call.end));
+    (record.start, record.end) = (call.start.0, call.end.0);
     record.process_id = std::process::id();
     record.thread_id = call.thread.0;
     record.correlation_id = correlation(call.correlation);
@@ -406,7 +395,7 @@ fn put_wait(one: &Synchronization) {
         SynchronizationType(what @ 1..=4) if is_in(ActivityKind::SYNCHRONIZATION, work.context) => {
             let mut record = record::Synchronization::blank();
             record.r#type = what.into();
-            (record.start, record.end) = (nanos(work.enqueued), nanos(one.end));
+            (record.start, record.end) = (work.enqueued.0, one.end.0);
             record.correlation_id = correlation(work.correlation);
             record.context_id = work.context.0;
             record.stream_id = if stream == 0 { INVALID } else { stream };
@@ -441,7 +430,7 @@ fn put_overhead(overhead: &Overhead) {
     };
     record.object_kind = object::THREAD;
     record.object_id = [std::process::id(), overhead.thread.0, 0];
-    (record.start, record.end) = (nanos(overhead.start), nanos(overhead.end));
+    (record.start, record.end) = (overhead.start.0, overhead.end.0);
     sink::put(&record);
 }
 
@@ -451,7 +440,7 @@ fn put_preemption(one: &Preemption) {
     }
     let mut record = record::Preemption::blank();
     record.preemption_kind = one.what.0.into();
-    record.timestamp = device_nanos(one.agent, one.time);
+    record.timestamp = one.time.0;
     record.grid_id = one.grid;
     [record.block_x, record.block_y, record.block_z] = one.workgroup;
     sink::put(&record);

@@ -14,14 +14,14 @@ use std::sync::Arc;
 const RUN_BUFFER: usize = 1 << 16;
 
 /// The key by which entries are sorted. Entries with equal keys keep their order.
-pub(super) type Key = (i64, u64);
+pub type Key = (i64, u64);
 
 /// An entry in memory: its key, and its place and length in the bytes.
 type Entry = (Key, usize, u32);
 
 /// Collects entries.
 #[derive(Debug)]
-pub(super) struct Sorter {
+pub struct Sorter {
     budget: usize,
     bytes: Vec<u8>,
     entries: Vec<Entry>,

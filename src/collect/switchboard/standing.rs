@@ -1,0 +1,122 @@
+//! Requests for all agents, also those that sources offer later.
+//!
+//! A context makes such a request before its first start. It is applied to each agent that is known, and to each that a source
+//! offers from then on, as soon as the source says that the agent has been offered ([`Switchboard::agent_offered`]).
+
+use super::{ContextKey, ServiceError, Switchboard};
+use crate::collect::agents::{Claim, Conflict, ServiceKind};
+use crate::collect::context::ToolError;
+use crate::collect::counting::is_choosing;
+use crate::collect::delivering::is_delivering;
+use crate::platform::inside::message;
+use crate::platform::sync::QuietMutex;
+use crate::record::AgentId;
+
+/// Configures an agent as a request for all agents says.
+pub(crate) type ConfigureAgent =
+    Box<dyn Fn(&Switchboard, AgentId) -> Result<(), ToolError> + Send + Sync>;
+
+/// A request for all agents.
+struct Standing {
+    context: ContextKey,
+    slot: usize,
+    configure: ConfigureAgent,
+    service: ServiceKind,
+    /// Keeps the service for this context, also while it has no agent.
+    _claim: Claim,
+}
+
+/// The requests for all agents of a process.
+#[derive(Default)]
+pub(super) struct StandingRequests {
+    /// Held while a request is applied, which may wait for a tool that empties a buffer: it is not locked in callbacks.
+    all: QuietMutex<Vec<Standing>>,
+    /// Agents that were offered in callbacks, and to which the requests have not been applied.
+    pending: QuietMutex<Vec<AgentId>>,
+}
+
+impl Switchboard {
+    /// Has `configure` called for each agent with this service, also for those that are offered later. Agents that cannot do what is
+    /// asked for are left out, which a message says.
+    pub(crate) fn serve_all(
+        &self,
+        context: ContextKey,
+        slot: usize,
+        service: ServiceKind,
+        configure: ConfigureAgent,
+    ) -> Result<Result<(), Conflict>, ServiceError> {
+        if is_delivering() || is_choosing() {
+            return Err(ServiceError::Busy);
+        }
+        let mut all = self.standing.all.lock();
+        let mut same = all.iter();
+        if same.any(|one| (one.context, one.service) == (context, service)) {
+            return Err(ServiceError::Conflict);
+        }
+        let claim = self
+            .agent_claims
+            .claim(service, context, Some(AgentId::NONE));
+        let claim = match claim {
+            Ok(claim) => claim,
+            Err(conflict) => return Ok(Err(conflict)),
+        };
+        self.asks_for_all(context, service)?;
+        let standing = Standing {
+            context,
+            slot,
+            configure,
+            service,
+            _claim: claim,
+        };
+        let agents = match service {
+            ServiceKind::PcSampling => self.sampling().agents(),
+            ServiceKind::Counters => self.counting().agents(),
+        };
+        agents
+            .into_iter()
+            .for_each(|agent| self.apply(&standing, agent));
+        all.push(standing);
+        Ok(Ok(()))
+    }
+
+    /// A source has offered `agent` to the services that it has. It holds no lock that a tool's callback may need.
+    pub fn agent_offered(&self, agent: AgentId) {
+        self.standing.pending.lock().push(agent);
+        self.serve_pending();
+    }
+
+    /// Applies the requests to agents that were offered, unless the thread is in a callback that a provider may wait for.
+    pub(super) fn serve_pending(&self) {
+        if is_delivering() || is_choosing() || self.standing.pending.lock().is_empty() {
+            return;
+        }
+        let all = self.standing.all.lock();
+        let pending = std::mem::take(&mut *self.standing.pending.lock());
+        for agent in pending {
+            all.iter().for_each(|standing| self.apply(standing, agent));
+        }
+    }
+
+    fn apply(&self, standing: &Standing, agent: AgentId) {
+        let context = standing.context;
+        let may_serve = match standing.service {
+            ServiceKind::PcSampling => self.sampling().may_serve(context, agent),
+            ServiceKind::Counters => self.counting().may_serve(context, agent),
+        };
+        if may_serve && let Err(error) = (standing.configure)(self, agent) {
+            message(format_args!("{error}"));
+        }
+    }
+
+    /// Ends the requests of `context`.
+    pub(super) fn forget_requests(&self, context: ContextKey) {
+        let mut all = self.standing.all.lock();
+        all.retain(|standing| standing.context != context);
+    }
+
+    /// Ends the requests whose records go to the buffer in `slot`.
+    pub(super) fn forget_requests_to(&self, slot: usize) {
+        let mut all = self.standing.all.lock();
+        all.retain(|standing| standing.slot != slot);
+    }
+}
