@@ -16,7 +16,7 @@ const PLANNED: usize = 500;
 
 fn main() {
     let mut sources = Sources::default();
-    counters::read_built_in(&mut sources);
+    gputrail_definitions::read_built_in(&mut sources);
     let catalogue = Catalogue::from(sources);
     for name in ["gfx90a", "gfx942", "gfx950"] {
         let architecture = &catalogue.architectures[name];

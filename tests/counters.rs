@@ -14,7 +14,7 @@ fn root() -> PathBuf {
 
 fn read(file: &str) -> Catalogue {
     let mut sources = Sources::default();
-    counters::read(
+    gputrail_definitions::read(
         &root().join("src/definitions/amd").join(file),
         &mut sources,
     )

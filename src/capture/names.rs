@@ -354,9 +354,9 @@ impl Names {
         result
     }
 
-    /// Runs `work` while the store is locked.
-    #[cfg(test)]
-    pub(crate) fn while_locked(&self, work: impl FnOnce()) {
+    /// Runs `work` while the store is locked, in tests.
+    #[doc(hidden)]
+    pub fn while_locked(&self, work: impl FnOnce()) {
         let _state = self.state.lock();
         work();
     }
@@ -498,7 +498,7 @@ fn cut(text: &str) -> &str {
 }
 
 /// The record of a string.
-pub(crate) fn string_record(id: StringId, text: &str) -> Vec<u8> {
+pub fn string_record(id: StringId, text: &str) -> Vec<u8> {
     let mut record = Vec::new();
     write_string(id, text, &mut record);
     record

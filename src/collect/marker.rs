@@ -1,12 +1,12 @@
 //! Markers and ranges made by the program, and names for its threads, queues and devices.
 //!
 //! ```
-//! use gputrail::collect::marker::{self, Mark};
+//! use gputrail_collect::marker::{self, Mark};
 //!
-//! gputrail::range!("load the model");
+//! gputrail_collect::range!("load the model");
 //! marker::mark(Mark::named("first batch").payload(64_u64));
 //! {
-//!     gputrail::range!("step", domain: "training", color: 0xff30_80c0);
+//!     gputrail_collect::range!("step", domain: "training", color: 0xff30_80c0);
 //! } // the step ends here
 //! let copy = marker::start("upload");
 //! // ... perhaps on another thread:
@@ -320,7 +320,7 @@ impl Drop for Range {
 #[macro_export]
 macro_rules! range {
     ($name:expr $(, $what:ident : $value:expr)* $(,)?) => {
-        let _range = $crate::collect::marker::range($crate::collect::marker::Mark::named($name)$(.$what($value))*);
+        let _range = $crate::marker::range($crate::marker::Mark::named($name)$(.$what($value))*);
     };
 }
 

@@ -22,8 +22,8 @@ pub struct Followers {
 }
 
 impl Followers {
-    /// Nobody.
-    #[cfg(test)]
+    /// Nobody, in tests.
+    #[doc(hidden)]
     pub fn none(operation: Operation) -> Followers {
         Followers {
             operation,

@@ -282,6 +282,8 @@ mod tests {
         let carried = Carried {
             library: library(b"injected"),
             symbols: library(b"reader"),
+            header: "",
+            cpp_header: "",
         };
         let directory = unpack_in(parent.path(), carried, &[None, None]).unwrap();
         let read = |name| std::fs::read(directory.path().join(name)).unwrap();
@@ -303,8 +305,8 @@ mod tests {
             scope::SCOPE_VARIABLE,
             CLOCK_VARIABLE,
             markers::CLPERFMARKER_VARIABLE,
-            source::cuda::NEXT_VARIABLE,
-            source::cuda::SERIALIZE_VARIABLE,
+            gputrail_sources::cuda::NEXT_VARIABLE,
+            gputrail_sources::cuda::SERIALIZE_VARIABLE,
             "GPUTRAIL_CUPTI",
             "GPUTRAIL_NVTX_INJECTION",
             "GPUTRAIL_SAMPLING_SOURCE",

@@ -549,4 +549,34 @@ mod tests {
             assert_eq!(out.report.unrepresented, []);
         }
     }
+
+    #[test]
+    fn a_bound_may_be_the_name_of_a_call() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("profile.json");
+        let event = |name, ts| {
+            format!(
+                r#"{{"ph":"X","cat":"cuda_runtime","name":"{name}","ts":{ts},"dur":5,"pid":1,"tid":1}}"#
+            )
+        };
+        let events = [
+            event("cudaMalloc", 10),
+            event("cudaLaunchKernel", 20),
+            event("cudaFree", 30),
+        ];
+        std::fs::write(&path, format!("[{}]", events.join(","))).unwrap();
+        for (from, to, kept) in [
+            (Some("cudaLaunchKernel"), None, 2),
+            (None, Some("cudaLaunchKernel"), 2),
+            (Some("cudaLaunchKernel"), Some("cudaLaunchKernel"), 1),
+        ] {
+            let conversion = Conversion::open(&[&path]).unwrap().select(Selection {
+                from: from.map(TimeBound::from),
+                to: to.map(TimeBound::from),
+                ..Selection::default()
+            });
+            let outcome = conversion.try_out(OutputFormat::Perfetto, &mut ()).unwrap();
+            assert_eq!(outcome.selected, kept, "{from:?} {to:?}");
+        }
+    }
 }

@@ -11,7 +11,5 @@ pub mod model;
 pub mod perfetto;
 pub mod selection;
 pub mod sorter;
-#[cfg(test)]
-mod tests;
 
 pub use convert::{ConvertError, Converted, convert};

@@ -433,8 +433,8 @@ fn the_state_of_every_callback_can_be_asked_and_set_at_once() {
     context.enable_all_callbacks(&subscriber, false).unwrap();
     thread.call(ONE, nothing);
     let known = || {
-        let domains = crate::source::operations::domains().iter();
-        domains.flat_map(|(domain, _)| crate::source::operations::of(*domain))
+        let domains = Domain::ALL.iter();
+        domains.flat_map(|(domain, _)| crate::operations::of(*domain))
     };
     let enabled = context.enabled_callbacks(&subscriber).unwrap();
     assert!(known().all(|info| !enabled.has(info.operation)));

@@ -45,7 +45,7 @@ impl EventId {
     const WITHOUT_CALL: u64 = 1 << 39 | 1 << 33;
 
     /// Whether no call names it as its work, in a trace of gputrail's.
-    pub(crate) fn is_without_call(self) -> bool {
+    pub fn is_without_call(self) -> bool {
         self.0 & EventId::WITHOUT_CALL == EventId::WITHOUT_CALL
     }
 }

@@ -18,11 +18,11 @@ pub struct Name(u32);
 impl Name {
     /// The name of the annotation that holds correlation ids. TrackEvent's own `correlation_id` is not used: viewers
     /// give each of its values a colour, but calls of one function are to look alike.
-    pub(crate) const CORRELATION: Name = Name(0);
+    pub const CORRELATION: Name = Name(0);
 
     /// The number of the name, which is the same on every sequence.
     #[inline]
-    pub(crate) fn iid(self) -> u64 {
+    pub fn iid(self) -> u64 {
         u64::from(self.0) + 1
     }
 }

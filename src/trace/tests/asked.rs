@@ -8,9 +8,9 @@ use gputrail_harness::trace::Trace;
 use super::making::{HELPER, MAIN, Making, call};
 use gputrail_capture::Reader;
 use gputrail_record::*;
-use gputrail_capture::Options;
-use crate::convert;
-use crate::perfetto::Exporter;
+use gputrail_trace::capture::Options;
+use gputrail_trace::convert;
+use gputrail_trace::perfetto::Exporter;
 
 /// Opens the trace of some captures. It exists as long as the first of them.
 fn opened(captures: &[&Making]) -> Trace {

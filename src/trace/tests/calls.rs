@@ -5,8 +5,8 @@ use bytemuck::bytes_of;
 use super::Seen;
 use super::making::*;
 use gputrail_record::*;
-use gputrail_capture::Options;
-use crate::perfetto::schema::trace_packet::Data;
+use gputrail_trace::capture::Options;
+use gputrail_trace::perfetto::schema::trace_packet::Data;
 
 #[test]
 fn nested_calls_are_written_outer_first() {
@@ -73,7 +73,7 @@ fn arguments_of_calls_that_enqueue_are_shown_on_request_only() {
         let values = annotations(0).map(|annotation| annotation.value.clone().unwrap());
         values.collect::<Vec<_>>()
     };
-    use crate::perfetto::schema::debug_annotation::Value;
+    use gputrail_trace::perfetto::schema::debug_annotation::Value;
     let [one, size] = [1, 42].map(Value::UintValue);
     assert_eq!(shown(false), std::slice::from_ref(&one));
     let hello = Value::StringValue("hello".into());
@@ -90,7 +90,7 @@ fn a_failed_call_carries_its_code() {
     let (report, trace) = making.convert();
     assert_eq!(report.failed_calls, 1);
     let annotation = &begins(&trace)[0].1.debug_annotations[1];
-    use crate::perfetto::schema::debug_annotation::Value;
+    use gputrail_trace::perfetto::schema::debug_annotation::Value;
     assert_eq!(annotation.value, Some(Value::IntValue(-54)));
 }
 

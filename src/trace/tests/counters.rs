@@ -5,8 +5,8 @@ use bytemuck::bytes_of;
 use super::Reader as TraceReader;
 use super::making::{HELPER, MAIN, Making, call, converted};
 use gputrail_record::*;
-use gputrail_capture::{Options, Report};
-use crate::perfetto::schema::trace_packet::Data;
+use gputrail_trace::capture::{Options, Report};
+use gputrail_trace::perfetto::schema::trace_packet::Data;
 
 /// Values of two counters of one block, and of a metric.
 fn values(making: &Making, about: CounterValue) -> [CounterValue; 3] {

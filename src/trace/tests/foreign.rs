@@ -1,7 +1,7 @@
 //! Traces of other programs, with fields that the writer does not use.
 
 use super::round_trip::read_back;
-use crate::perfetto::wire::Encoder;
+use gputrail_trace::perfetto::wire::Encoder;
 
 /// The value of a field.
 #[derive(Copy, Clone)]

@@ -7,12 +7,12 @@ use super::making::*;
 use gputrail_capture::{FileHeader, Reader, Writer};
 use gputrail_buffer::clock::TickSource;
 use gputrail_record::*;
-use gputrail_capture::Options;
-use crate::convert;
-use crate::model::WorkKind;
-use crate::perfetto::schema::trace_packet::Data;
-use crate::perfetto::schema::trace_stats;
-use crate::perfetto::{Exporter, reader};
+use gputrail_trace::capture::Options;
+use gputrail_trace::convert;
+use gputrail_trace::model::WorkKind;
+use gputrail_trace::perfetto::schema::trace_packet::Data;
+use gputrail_trace::perfetto::schema::trace_stats;
+use gputrail_trace::perfetto::{Exporter, reader};
 
 #[test]
 fn losses_reach_the_thread_the_statistics_and_the_report() {

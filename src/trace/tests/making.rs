@@ -10,11 +10,11 @@ use gputrail_capture::names::Names;
 use gputrail_capture::{FileHeader, Reader, Writer};
 use gputrail_buffer::clock::{TickSource, virtual_snapshot};
 use gputrail_record::*;
-use gputrail_capture::{Options, Report};
-use crate::perfetto::Exporter;
-use crate::perfetto::schema::trace_packet::Data;
-use crate::perfetto::schema::{GpuRenderStageEvent, InternedData, TrackEvent};
-use crate::{Converted, convert};
+use gputrail_trace::capture::{Options, Report};
+use gputrail_trace::perfetto::Exporter;
+use gputrail_trace::perfetto::schema::trace_packet::Data;
+use gputrail_trace::perfetto::schema::{GpuRenderStageEvent, InternedData, TrackEvent};
+use gputrail_trace::{Converted, convert};
 
 pub(super) const CALL: Operation = Operation {
     domain: Domain::OPENCL,

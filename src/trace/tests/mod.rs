@@ -15,8 +15,8 @@ use std::collections::HashMap;
 
 use prost::Message;
 
-use super::perfetto::schema::trace_packet::Data;
-use super::perfetto::schema::{GpuRenderStageEvent, InternedData, Trace, TracePacket, TrackEvent};
+use gputrail_trace::perfetto::schema::trace_packet::Data;
+use gputrail_trace::perfetto::schema::{GpuRenderStageEvent, InternedData, Trace, TracePacket, TrackEvent};
 
 /// Decodes a trace and resolves times and names, as readers of the format do.
 struct Reader {
@@ -130,7 +130,7 @@ impl Reader {
 }
 
 fn name_of(event: &TrackEvent, interned: &InternedData) -> String {
-    use crate::perfetto::schema::track_event::NameField;
+    use gputrail_trace::perfetto::schema::track_event::NameField;
     match &event.name_field {
         Some(NameField::NameIid(iid)) => {
             let mut names = interned.event_names.iter();

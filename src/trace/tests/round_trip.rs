@@ -11,16 +11,16 @@ use gputrail_record::{
     AgentId, ArgumentType, CodeObjectId, ContextId, CorrelationId, Domain, ExternalId, KernelId,
     Kind, Nanos, NoteKind, OperationGroup, ProcessId, SamplingMethod, SamplingUnit, ThreadId,
 };
-use crate::model::*;
-use crate::perfetto::Exporter;
-use crate::perfetto::merge;
-use crate::perfetto::reader::{Replay, Replayed, check, info};
-use crate::perfetto::schema::trace_packet::Data;
-use crate::perfetto::schema::{
+use gputrail_trace::model::*;
+use gputrail_trace::perfetto::Exporter;
+use gputrail_trace::perfetto::merge;
+use gputrail_trace::perfetto::reader::{Replay, Replayed, check, info};
+use gputrail_trace::perfetto::schema::trace_packet::Data;
+use gputrail_trace::perfetto::schema::{
     ClockSnapshot, CounterDescriptor, DebugAnnotation, TracePacket, TrackDescriptor, TrackEvent,
     clock_snapshot, debug_annotation, track_event,
 };
-use crate::perfetto::wire::Encoder;
+use gputrail_trace::perfetto::wire::Encoder;
 
 /// Writes every event down as a line. Ids that only hold in one stream are replaced by names.
 #[derive(Default)]
@@ -844,7 +844,7 @@ fn a_trace_lists_its_contents() {
     assert_eq!((first.0, last.0), (5_000_000_001, 5_000_009_000));
     let counts = info.packets.iter();
     let counts: Vec<_> = counts.map(|(kind, (count, _))| (*kind, *count)).collect();
-    use super::super::perfetto::schema::field::trace_packet::*;
+    use gputrail_trace::perfetto::schema::field::trace_packet::*;
     for (kind, count) in [(TRACK_EVENT, 30), (TRACK_DESCRIPTOR, 11), (PC_SAMPLES, 1)] {
         assert!(counts.contains(&(kind, count)), "{kind}: {counts:?}");
     }
@@ -1064,13 +1064,13 @@ proptest! {
             follows_end = is_end;
             true
         });
-        let mut json = crate::export::ChromeWriter::new(Vec::new());
+        let mut json = gputrail_convert::export::ChromeWriter::new(Vec::new());
         let mut written = Depths::default();
         nested(&mut (&mut written, &mut json), &list).expect("a vector takes all");
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         io::Write::write_all(&mut file, &json.into_inner()).expect("room");
         let mut read = Depths::default();
-        let inputs = crate::import::Inputs::open(&[file.path()]).expect("JSON");
+        let inputs = gputrail_convert::import::Inputs::open(&[file.path()]).expect("JSON");
         let report = inputs.produce(&mut read).expect("it takes all");
         prop_assert!(report.is_sound() && report.unrepresented.is_empty(), "{:?}", report.unrepresented);
         for (name, depth, said) in &read.found {

@@ -7,11 +7,11 @@ use super::making::{HELPER, MAIN, Making, call, converted};
 use gputrail_capture::code::{CodeOffset, pieces};
 use gputrail_code::symbols::{Line, listing};
 use gputrail_record::*;
-use gputrail_capture::Options;
-use crate::convert;
-use crate::perfetto::schema::trace_packet::Data;
-use crate::perfetto::schema::{InternedData, PcSamples, TracePacket};
-use crate::perfetto::{Exporter, reader};
+use gputrail_trace::capture::Options;
+use gputrail_trace::convert;
+use gputrail_trace::perfetto::schema::trace_packet::Data;
+use gputrail_trace::perfetto::schema::{InternedData, PcSamples, TracePacket};
+use gputrail_trace::perfetto::{Exporter, reader};
 
 const SOURCE: &str = "kernel void saxpy(...) {\n  float sum = 0;\n  for (...)\n    sum += a * x[i];\n  y[i] = sum;\n}\n";
 const HOT: u64 = 0x10;
@@ -172,7 +172,7 @@ fn flame(packets: &[TracePacket]) -> (Vec<(Vec<String>, usize)>, Vec<i64>) {
                     .iter()
                     .zip(&samples.timestamp_delta_us)
                 {
-                    let of = |stack: &&crate::perfetto::schema::Callstack| {
+                    let of = |stack: &&gputrail_trace::perfetto::schema::Callstack| {
                         stack.iid == Some(*callstack)
                     };
                     let callstack = known.callstacks.iter().find(of).unwrap();
@@ -274,7 +274,7 @@ fn the_parts_of_a_command_buffer_stay_together_while_kernels_wait_for_samples() 
     let mut times: Vec<(u64, u64)> = trace
         .stages()
         .iter()
-        .filter(|(_, stage, _)| !crate::model::EventId(stage.event_id()).is_without_call())
+        .filter(|(_, stage, _)| !gputrail_trace::model::EventId(stage.event_id()).is_without_call())
         .map(|(time, stage, _)| (*time, stage.duration()))
         .collect();
     times.sort_unstable();

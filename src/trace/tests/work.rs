@@ -4,11 +4,11 @@ use bytemuck::bytes_of;
 
 use super::making::*;
 use gputrail_record::*;
-use gputrail_capture::Options;
-use crate::perfetto::Exporter;
-use crate::perfetto::schema::GpuRenderStageEvent;
-use crate::perfetto::schema::trace_packet::Data;
-use crate::{convert, model};
+use gputrail_trace::capture::Options;
+use gputrail_trace::perfetto::Exporter;
+use gputrail_trace::perfetto::schema::GpuRenderStageEvent;
+use gputrail_trace::perfetto::schema::trace_packet::Data;
+use gputrail_trace::{convert, model};
 
 #[test]
 fn a_call_its_kernel_and_their_tie_are_in_the_trace() {
@@ -297,7 +297,7 @@ fn concurrent_work_is_counted() {
             return;
         };
         described += usize::from(event.counter_descriptor.is_some());
-        use crate::perfetto::schema::gpu_counter_event::gpu_counter::Value;
+        use gputrail_trace::perfetto::schema::gpu_counter_event::gpu_counter::Value;
         told.extend(event.counters.iter().map(|counter| match counter.value {
             Some(Value::IntValue(value)) => (time, value as f64),
             Some(Value::DoubleValue(value)) => (time, value),
@@ -357,7 +357,7 @@ fn agents_that_are_declared_one_after_the_other_are_all_in_the_trace() {
     }
     model::Consumer::finish(&mut exporter).unwrap();
     drop(exporter);
-    let info = crate::perfetto::reader::info(&bytes[..]);
+    let info = gputrail_trace::perfetto::reader::info(&bytes[..]);
     let devices = info.devices.iter();
     let devices: Vec<_> = devices
         .map(|device| (&device.title[..], &device.name[..]))

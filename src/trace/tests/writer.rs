@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use super::{Reader, Seen};
-use crate::model::{
+use gputrail_trace::model::{
     EventId, Launch, Machine, Resources, Stage, StageId, SystemClocks, Value, WorkKind,
 };
-use crate::perfetto::schema::interned_gpu_render_stage_specification::RenderStageCategory;
-use crate::perfetto::schema::trace_packet::Data;
-use crate::perfetto::schema::{GpuApi, TracePacket};
-use crate::perfetto::*;
+use gputrail_trace::perfetto::schema::interned_gpu_render_stage_specification::RenderStageCategory;
+use gputrail_trace::perfetto::schema::trace_packet::Data;
+use gputrail_trace::perfetto::schema::{GpuApi, TracePacket};
+use gputrail_trace::perfetto::*;
 
 fn writer() -> TraceWriter<Vec<u8>> {
     let clocks = SystemClocks {
@@ -120,7 +120,7 @@ fn slices_come_back_on_their_tracks_with_their_times() {
 
 #[test]
 fn a_call_carries_its_ids_and_values() {
-    use crate::perfetto::schema::debug_annotation::{self, NameField};
+    use gputrail_trace::perfetto::schema::debug_annotation::{self, NameField};
     let mut writer = writer();
     let process = writer.process(1, "app", &[], None).unwrap();
     let thread = writer.thread(process, 1, "", None).unwrap();
