@@ -150,10 +150,13 @@ fn callbacks_have_the_phases_and_records_that_the_tables_name() {
     );
     let mut seen = std::collections::HashSet::new();
     let simulated = ["demo", "-q", "--steps", "1", "--tool", &reported];
+    let objects = with_tools(&dir, &[&reported], "objects", &[]);
+    // Its own exit code.
+    assert_eq!(objects.code(), 17, "{}", objects.stderr);
     let runs = [
         well(&mut dir.gputrail(simulated)),
         with_tools(&dir, &[&reported], "events", &[]).well(),
-        with_tools(&dir, &[&reported], "objects", &[]).well(),
+        objects,
     ];
     for ended in &runs {
         for line in ended

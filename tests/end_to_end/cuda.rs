@@ -319,7 +319,7 @@ fn agents_say_which_libcupti_is_found_and_what_is_missing_without_one() {
     };
     let said = refused(dir.path(), "/nonsense");
     assert!(
-        said.contains("  CUDA: GPUTRAIL_CUPTI: /nonsense: "),
+        said.contains("; CUDA: GPUTRAIL_CUPTI: /nonsense: "),
         "{said}"
     );
     // A driver that cannot be opened, as one that is not there.
@@ -327,7 +327,7 @@ fn agents_say_which_libcupti_is_found_and_what_is_missing_without_one() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("libcuda.so.1"), "").unwrap();
     let said = refused(&folder, "");
-    assert!(said.contains("  CUDA: no CUDA driver: "), "{said}");
+    assert!(said.contains("; CUDA: no CUDA driver: "), "{said}");
 }
 
 #[test]

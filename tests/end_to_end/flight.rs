@@ -125,7 +125,7 @@ fn a_signal_has_what_happened_last_written_out_and_a_killed_program_leaves_it_to
         let unfinished = lines.find(|line| line.trim_start().starts_with("unfinished"));
         assert!(!unfinished.expect("a line").contains("operation"), "{info}");
     }
-    assert!(!said.contains("had not completed"), "{said}");
+    assert!(!said.contains("had not completed at the end"), "{said}");
     assert_eq!(dir.files("2.pftrace").len(), 1);
 }
 

@@ -208,9 +208,23 @@ fn packed_traces_merge_and_damage_ends_in_exit_code_1() {
         ["plain.pftrace", "packed.pftrace"].map(|name| std::fs::read(dir.join(name)).unwrap());
     assert!(plain == packed, "the same trace, however it is packed");
 
+    // From the beginning of a packet in the middle.
     let mut damaged = b.clone();
-    let middle = b.len() / 2;
-    damaged[middle..middle + 40].fill(0);
+    let mut at = 0;
+    while at < b.len() / 2 {
+        let digits = b[at + 1..]
+            .iter()
+            .position(|byte| byte & 0x80 == 0)
+            .unwrap()
+            + 1;
+        let length = &b[at + 1..at + 1 + digits];
+        let length = length
+            .iter()
+            .rev()
+            .fold(0, |sum, byte| sum << 7 | usize::from(byte & 0x7f));
+        at += 1 + digits + length;
+    }
+    damaged[at..at + 40].fill(0);
     std::fs::write(dir.join("damaged.pftrace"), damaged).unwrap();
     let ended = merge("damaged.pftrace", "out.pftrace");
     assert_eq!(ended.code(), 1, "{}", ended.stderr);

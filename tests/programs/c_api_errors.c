@@ -38,6 +38,7 @@ static void not_initialised(void) {
     gputrail_batch batch;
     gputrail_sampling_configuration can;
     gputrail_sampling_options sampling;
+    gputrail_source_line line;
     gputrail_operation all[2];
     gputrail_nanos nanos;
     gputrail_agent_id agent;
@@ -130,6 +131,7 @@ static void not_initialised(void) {
     EXPECT(gputrail_flight_stop(flight_of(1)), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_sampling_configurations(1, &can, 1, &count), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_context_sample(context_of(1), buffer_of(1), 1, &sampling), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_source_line_of(1, 0, &line), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_context_collects_counters(context_of(1)), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_context_reserve_counters(context_of(1)), GPUTRAIL_NOT_INITIALISED);
 }

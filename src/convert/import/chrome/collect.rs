@@ -133,6 +133,8 @@ pub(super) struct Collected<'a> {
     pub begun_flows: NumberSet,
     /// Earliest time, ns.
     pub first: Option<i64>,
+    /// Latest time, ns.
+    pub last: Option<i64>,
     /// Whether a call of HIP is among the events.
     pub has_hip: bool,
     /// Whether the file has the counters that are made of other events.
@@ -250,6 +252,7 @@ impl<'a> Collected<'a> {
             fields: Vec::new(),
             begun_flows: NumberSet::default(),
             first: None,
+            last: None,
             has_hip: false,
             has_derived: false,
             extra: String::new(),
@@ -308,6 +311,7 @@ impl<'a> Collected<'a> {
                 .remark(self.file, "time finer than 1 ns, rounded", Some(offset));
         }
         self.first = Some(self.first.map_or(time, |first| first.min(time)));
+        self.last = self.last.max(Some(time));
         Some(time)
     }
 

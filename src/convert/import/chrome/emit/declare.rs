@@ -11,8 +11,8 @@ use crate::import::chrome::collect::{Collected, Described, Id, LaneKey};
 use crate::import::chrome::strings::Strings;
 use crate::import::{Format, Source};
 use gputrail_trace::model::{
-    Agent, AgentIndex, Machine, Parent, Process, ProcessIndex, Stream, SystemClocks, TraceHeader,
-    Track, TrackIndex, TrackKind,
+    Agent, AgentIndex, LATEST, Machine, Parent, Process, ProcessIndex, Stream, SystemClocks,
+    TraceHeader, Track, TrackIndex, TrackKind,
 };
 
 /// Ids of processes and threads that the file gives none the system could have.
@@ -56,7 +56,7 @@ struct Declaration {
 
 /// A time of the file, in the clock of the trace.
 fn nanos(time: i64, shift: i128) -> Nanos {
-    Nanos((i128::from(time) + shift).clamp(0, u64::MAX.into()) as u64)
+    Nanos((i128::from(time) + shift).clamp(0, LATEST.into()) as u64)
 }
 
 impl Declared {
@@ -133,7 +133,16 @@ pub(super) fn declare<'s>(
     let fields = parsed(&collected.fields);
     let field = |name: &str| fields.iter().find(|(known, _)| *known == name);
     let field = |name: &str| field(name).map(|(_, value)| value);
-    let base = field("baseTimeNanoseconds").and_then(whole);
+    let latest = i128::from(LATEST);
+    let last = i128::from(collected.last.unwrap_or(0));
+    let told = field("baseTimeNanoseconds").and_then(whole);
+    let fits = |base: &i128| base.unsigned_abs() <= latest.unsigned_abs() && last + base <= latest;
+    let base = told.filter(fits);
+    if base != told {
+        let reason =
+            "baseTimeNanoseconds, which puts events beyond 146 years: not added to their times";
+        collected.report.remark(collected.file, reason, None);
+    }
     let first = i128::from(collected.first.unwrap_or(0)) + base.unwrap_or(0);
     let is_object = source.head().trim_ascii_start().starts_with(b"{");
     if !collected.is_whole && is_object && base.is_none() && first <= TIME_OF_DAY {
