@@ -51,7 +51,11 @@ fn main() {
         // The hash is part of the library's name in the cache.
         let mut id = DefaultHasher::new();
         id.write(&std::fs::read(&file).expect("the library was found"));
-        println!("cargo::rustc-env={}_ID={:016x}", library.variable, id.finish());
+        println!(
+            "cargo::rustc-env={}_ID={:016x}",
+            library.variable,
+            id.finish()
+        );
     }
 }
 
@@ -63,7 +67,9 @@ fn built(library: &Library) -> PathBuf {
     let folder = profile.join("deps");
     let is_the_library = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let rest = name.strip_prefix(library.file).and_then(|rest| rest.strip_suffix(".so"));
+        let rest = name
+            .strip_prefix(library.file)
+            .and_then(|rest| rest.strip_suffix(".so"));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     };
     let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -97,7 +103,9 @@ fn build(library: &Library) -> PathBuf {
     let target_directory = PathBuf::from(variable("OUT_DIR")).join(package);
     let profile = profile();
     let mut command = Command::new(variable("CARGO"));
-    command.current_dir(&root).args(["build", "--package", package, "--locked"]);
+    command
+        .current_dir(&root)
+        .args(["build", "--package", package, "--locked"]);
     command.args(["--target", &target, "--profile", &profile]);
     command.arg("--target-dir").arg(&target_directory);
     for (name, _) in env::vars_os() {

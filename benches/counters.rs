@@ -3,7 +3,9 @@
 //! `cargo bench -p gputrail --bench counters`. Every figure is the best of several rounds in one run. The evaluation stands
 //! beside one reading of the values of the basic counters, which it cannot do without.
 
-use gputrail_counters::{self as counters, Architecture, Catalogue, CounterIndex, Definition, Measured, Property, Sources,
+use gputrail_counters::{
+    self as counters, Architecture, Catalogue, CounterIndex, Definition, Measured, Property,
+    Sources,
 };
 use std::collections::HashMap;
 use std::hint::black_box;

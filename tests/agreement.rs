@@ -3,6 +3,9 @@
 
 use std::process::Command;
 
+use gputrail_harness::machine::{Need, tools};
+use gputrail_harness::program::run;
+use gputrail_harness::{needs, repository};
 use gputrail_trace::model::{
     AgentIndex, CounterBlock, CounterDescription, CounterIndex, CounterUnit, CounterValue, EventId,
     Launch, Machine, ProcessIndex, Resources, Stage, StageId, SystemClocks, Value, WorkKind,
@@ -12,9 +15,6 @@ use gputrail_trace::perfetto::{
     Annotation, ContextApi, Detail, DetailValue, Event, Label, QueueDescription, RenderStageEvent,
     TraceWriter,
 };
-use gputrail_harness::machine::{Need, tools};
-use gputrail_harness::program::run;
-use gputrail_harness::{needs, repository};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;

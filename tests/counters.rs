@@ -1,6 +1,8 @@
 //! The definitions that AMD publishes: all of them are read, and evaluate to what a few lines of Python make of them.
 
-use gputrail_counters::{self as counters, Catalogue, CounterIndex, Definition, Invalid, Measured, Property, Resolution, Sources,
+use gputrail_counters::{
+    self as counters, Catalogue, CounterIndex, Definition, Invalid, Measured, Property, Resolution,
+    Sources,
 };
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,11 +16,8 @@ fn root() -> PathBuf {
 
 fn read(file: &str) -> Catalogue {
     let mut sources = Sources::default();
-    gputrail_definitions::read(
-        &root().join("src/definitions/amd").join(file),
-        &mut sources,
-    )
-    .unwrap();
+    gputrail_definitions::read(&root().join("src/definitions/amd").join(file), &mut sources)
+        .unwrap();
     sources.into()
 }
 

@@ -3,6 +3,9 @@
 
 use std::path::PathBuf;
 
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::trace::{Trace, packet_kinds};
 use gputrail_trace::model::{
     Agent, AgentIndex, CounterBlock, CounterDescription, CounterIndex, CounterUnit, CounterValue,
     EventId, Launch, Machine, ProcessIndex, Resources, Stage, StageId, SystemClocks, Value,
@@ -13,9 +16,6 @@ use gputrail_trace::perfetto::{
     Annotation, ContextApi, Detail, DetailValue, Event, Label, QueueDescription, RenderStageEvent,
     TraceWriter,
 };
-use gputrail_harness::machine::Need;
-use gputrail_harness::needs;
-use gputrail_harness::trace::{Trace, packet_kinds};
 
 const START: u64 = 5_000_000_000;
 

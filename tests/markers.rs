@@ -1,8 +1,8 @@
 //! Markers and external ids of a program, from its calls to the trace and to a tool.
 
 use gputrail_analysis::summary::Summary;
-use gputrail_capture::{Reader, Writer};
 use gputrail_buffer::clock;
+use gputrail_capture::{Reader, Writer};
 use gputrail_collect::context::{
     BufferOptions, Context, OperationSet, Payload, RecordBuffer, Selection,
 };
@@ -14,15 +14,15 @@ use gputrail_collect::process;
 use gputrail_collect::recorder::{Recorder, RecorderOptions};
 use gputrail_collect::source::Source;
 use gputrail_collect::switchboard::Observed;
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::trace::Trace;
 use gputrail_record::*;
 use gputrail_trace::capture::Options;
 use gputrail_trace::convert;
 use gputrail_trace::model::Producer;
 use gputrail_trace::perfetto::Exporter;
 use gputrail_trace::perfetto::reader::Replay;
-use gputrail_harness::machine::Need;
-use gputrail_harness::needs;
-use gputrail_harness::trace::Trace;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -192,11 +192,7 @@ fn markers_and_external_ids_reach_the_trace_and_tools() {
 fn tool(
     told: &Arc<Mutex<Vec<String>>>,
     kinds: &Arc<Mutex<Vec<Kind>>>,
-) -> (
-    Context,
-    RecordBuffer,
-    gputrail_collect::context::Subscriber,
-) {
+) -> (Context, RecordBuffer, gputrail_collect::context::Subscriber) {
     let context = Context::new().unwrap();
     let into = kinds.clone();
     let buffer = RecordBuffer::create(BufferOptions::default(), move |batch| {

@@ -1,7 +1,7 @@
 //! One process, its threads and its forked children: each records to its own capture, and no call is recorded twice.
 
-use gputrail_capture::{Reader, Writer};
 use gputrail_buffer::clock;
+use gputrail_capture::{Reader, Writer};
 use gputrail_collect::correlation::Extra;
 use gputrail_collect::operations::OperationInfo;
 use gputrail_collect::process::{self, Attached};

@@ -7,7 +7,7 @@
 use super::Lane;
 use super::block::BlockHeader;
 use crate::platform::sync::Ordering;
-use crate::record::{ArgumentsHead, Record};
+use gputrail_record::{ArgumentsHead, Record};
 
 /// Reserved space at the end of a lane's block. Dropping a batch that was not published discards its records.
 #[must_use = "records become visible when the batch is published"]

@@ -7,7 +7,7 @@
 
 use super::Mapping;
 use crate::platform::sync::{AtomicU32, AtomicU64, Ordering};
-use crate::record::ThreadId;
+use gputrail_record::ThreadId;
 use std::sync::atomic::AtomicU64 as PlainU64;
 
 /// The state of a block, which determines who may access it.
@@ -207,8 +207,8 @@ pub struct BlockView<'a> {
 #[cfg(not(loom))]
 impl<'a> BlockView<'a> {
     /// Its records, one after the other, in place.
-    pub fn records(&self) -> crate::record::Records<'a> {
-        crate::record::Records::new(self.bytes)
+    pub fn records(&self) -> gputrail_record::Records<'a> {
+        gputrail_record::Records::new(self.bytes)
     }
 }
 
@@ -379,7 +379,7 @@ pub(crate) fn undelivered(mapping: &Mapping) -> Undelivered {
         // Any value from the mapping is limited to the block, and to whole words as records are.
         let committed = (commit as u32).min(mapping.capacity(block)) & !7;
         let consumed = header.consumed.load(Ordering::Relaxed).min(committed) & !7;
-        let count = |bytes: &[u8]| crate::record::Records::new(bytes).count() as u64;
+        let count = |bytes: &[u8]| gputrail_record::Records::new(bytes).count() as u64;
         // SAFETY: a copy is read, word by word. Where a lane that keeps its blocks overwrites one meanwhile, its generation
         // tells, and the number is dropped.
         let records = unsafe { mapping.read(block, consumed, committed, count) };

@@ -6,7 +6,7 @@
 //! record by record, on the cold path of its lane.
 
 use super::{BlockView, Mapping, Policy};
-use crate::record::{Loss, ThreadId};
+use gputrail_record::{Loss, ThreadId};
 use std::num::NonZero;
 use std::ptr::NonNull;
 
@@ -158,8 +158,8 @@ impl CompletedBlock {
     }
 
     /// Its records, including those that were shown before.
-    pub fn records(&self) -> crate::record::Records<'_> {
-        crate::record::Records::new(self.bytes())
+    pub fn records(&self) -> gputrail_record::Records<'_> {
+        gputrail_record::Records::new(self.bytes())
     }
 
     /// The bytes of its records.

@@ -17,7 +17,7 @@ use super::wake::Wake;
 use super::{LaneSlot, Policy, Shared};
 use crate::clock;
 use crate::platform::sync::Ordering;
-use crate::record::{Kind, Loss, Overhead, OverheadKind, Record, ThreadId, Ticks};
+use gputrail_record::{Kind, Loss, Overhead, OverheadKind, Record, ThreadId, Ticks};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -384,7 +384,7 @@ impl Lane {
 
     /// Writes a report for each kind of dropped records into a new block.
     fn report_drops(&mut self) {
-        for kind in 0..crate::record::KINDS {
+        for kind in 0..gputrail_record::KINDS {
             let slot = self.slot();
             let count = slot.drops(kind);
             if count == 0 {

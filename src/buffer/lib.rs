@@ -10,11 +10,6 @@
 //!
 //! `docs/memory-orderings.md` lists every atomic with its ordering and its counterpart.
 
-#[allow(unused_imports)]
-pub(crate) use crate as buffer;
-#[allow(unused_imports)]
-pub(crate) use gputrail_record as record;
-
 mod batch;
 mod block;
 #[cfg(not(loom))]
@@ -77,7 +72,7 @@ pub use threads::SharedThread;
 pub use threads::{CALLBACK_THREADS, CallbackThread};
 
 use crate::platform::sync::Ordering;
-use crate::record::{KINDS, Kind, ThreadId, Ticks};
+use gputrail_record::{KINDS, Kind, ThreadId, Ticks};
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
@@ -233,7 +228,7 @@ impl Buffer {
     #[cfg(not(loom))]
     pub(crate) fn count_undelivered(&self, shown: (u32, u32)) {
         block::show_undelivered(self.mapping(), shown, |bytes| {
-            for record in crate::record::Records::new(bytes) {
+            for record in gputrail_record::Records::new(bytes) {
                 let kind = record.kind();
                 // A report of drops, which are counted already.
                 if kind == Kind::LOSS {

@@ -13,8 +13,8 @@ use super::{BlockView, FINAL_LOSSES};
 use super::{LaneSlot, Mapping};
 use crate::platform::sync::Ordering;
 #[cfg(not(loom))]
-use crate::record::KINDS;
-use crate::record::{Kind, Loss, ThreadId, Ticks};
+use gputrail_record::KINDS;
+use gputrail_record::{Kind, Loss, ThreadId, Ticks};
 
 /// Bit of a drop counter: the slot's lane is writing the report, which ends at [`LaneSlot::report`].
 const REPORTING: u64 = 1 << 63;
@@ -97,11 +97,7 @@ pub fn unreported(mapping: &Mapping, last: Ticks) -> Vec<Loss> {
 
 /// Shows the [`unreported`] drops, if there are any: as a block of lane 0, and one by one.
 #[cfg(not(loom))]
-pub fn show_unreported(
-    mapping: &Mapping,
-    last: Ticks,
-    show: impl FnOnce(&BlockView<'_>, &[Loss]),
-) {
+pub fn show_unreported(mapping: &Mapping, last: Ticks, show: impl FnOnce(&BlockView<'_>, &[Loss])) {
     let mut losses = unreported(mapping, last);
     for (sequence, loss) in (0..).zip(&mut losses) {
         loss.header.sequence = sequence;

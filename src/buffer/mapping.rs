@@ -17,7 +17,7 @@ use super::wake::Wake;
 use crate::platform::sync::{AtomicU32, AtomicU64, Ordering};
 #[cfg(not(loom))]
 use crate::platform::system;
-use crate::record::{FORMAT_VERSION, KINDS, Kind};
+use gputrail_record::{FORMAT_VERSION, KINDS, Kind};
 #[cfg(not(loom))]
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};

@@ -6,7 +6,7 @@ use super::block::{Scan, deliver_in_order};
 use super::lanes::{Opening, OwnLanes};
 use super::*;
 use crate::platform::sync::{AtomicU32, fence_heavy};
-use crate::record::*;
+use gputrail_record::*;
 use loom::thread;
 
 /// Blocks that hold exactly two records of 40 bytes.

@@ -1,7 +1,7 @@
 //! The calls in progress on a lane, in memory that outlives the process: recovery and dumps read them there.
 
 use super::{LaneSlot, Shared};
-use crate::record::{CorrelationId, Operation, Ticks};
+use gputrail_record::{CorrelationId, Operation, Ticks};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

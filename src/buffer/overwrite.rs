@@ -8,7 +8,7 @@
 use super::block::{BlockHeader, BlockView, Owner};
 use super::{Mapping, Shared};
 use crate::platform::sync::Ordering;
-use crate::record::Ticks;
+use gputrail_record::Ticks;
 
 /// One in this many blocks is reserved for lanes with few blocks.
 const RESERVE: usize = 8;

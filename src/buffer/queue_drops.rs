@@ -2,10 +2,10 @@
 
 use crate::platform::sync::{AtomicU32, AtomicU64, Ordering};
 #[cfg(not(loom))]
-use crate::record::{Allocation, Header, Kind, WorkHeader};
-use crate::record::{ContextId, QueueId, StreamId};
-#[cfg(not(loom))]
 use core::mem::offset_of;
+#[cfg(not(loom))]
+use gputrail_record::{Allocation, Header, Kind, WorkHeader};
+use gputrail_record::{ContextId, QueueId, StreamId};
 
 /// Places whose drops are counted. Those of further places are counted by kind only.
 const PLACES: usize = 128;
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn records_name_their_places() {
-        let mut copy = crate::record::MemoryCopy::blank();
+        let mut copy = gputrail_record::MemoryCopy::blank();
         (copy.work.context, copy.work.queue, copy.work.stream) =
             (ContextId(1), QueueId(2), StreamId(102));
         let bytes = bytemuck::bytes_of(&copy);

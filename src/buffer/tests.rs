@@ -2,7 +2,7 @@
 
 use super::block::BlockState;
 use super::*;
-use crate::record::*;
+use gputrail_record::*;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 

@@ -3,7 +3,7 @@
 //! Sampled addresses are resolved when the trace is made. The file into which a runtime compiled a kernel may be
 //! deleted by then, so the recorded process copies it into its capture.
 
-use crate::record::{CodeBytes, CodeObjectId, Kind, MAX_CODE_PIECE, RecordRef, code_bytes};
+use gputrail_record::{CodeBytes, CodeObjectId, Kind, MAX_CODE_PIECE, RecordRef, code_bytes};
 use std::collections::BTreeMap;
 
 /// The largest code object that is stored, in bytes.
@@ -12,7 +12,7 @@ pub const MAX_CODE_OBJECT: usize = 64 << 20;
 const MAX_CODE: usize = 512 << 20;
 
 /// An offset in a code object: the address that the object's file assigns, which is the address in memory minus
-/// [`CodeObject::load_base`](crate::record::CodeObject::load_base).
+/// [`CodeObject::load_base`](gputrail_record::CodeObject::load_base).
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct CodeOffset(pub u64);
 
@@ -136,7 +136,7 @@ pub fn pocl_kernel(symbol: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Records;
+    use gputrail_record::Records;
 
     fn read(objects: &mut CodeObjects, run: &[u8]) {
         Records::new(run).for_each(|record| objects.add(&record));

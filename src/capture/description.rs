@@ -8,5 +8,6 @@ pub const SELECTED: &str = "; selected: ";
 /// Returns whether a recording with this description holds only a part of the calls and work: those that the scope
 /// selects, or the latest ones.
 pub fn is_selective(description: &str) -> bool {
-    description.contains(SELECTED) || description.contains(&format!(", {} policy", Policy::Overwrite))
+    description.contains(SELECTED)
+        || description.contains(&format!(", {} policy", Policy::Overwrite))
 }

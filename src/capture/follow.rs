@@ -6,7 +6,7 @@
 
 use super::format::{ChunkHeader, ChunkKind, FileHeader};
 use super::reader::{Chunk, Delivered, Finding, ReadError, read_file_header};
-use crate::record::Records;
+use gputrail_record::Records;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;

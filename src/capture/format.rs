@@ -1,7 +1,7 @@
 //! The layout of the capture file.
 
-use crate::record::{FORMAT_VERSION, ProcessId, ThreadId};
 use bytemuck::{Pod, Zeroable};
+use gputrail_record::{FORMAT_VERSION, ProcessId, ThreadId};
 
 pub(super) const FILE_MAGIC: [u8; 8] = *b"GPUTRAIL";
 pub(super) const CHUNK_MAGIC: [u8; 4] = *b"GTCK";
@@ -23,7 +23,7 @@ pub struct FileHeader {
     /// Version of the format.
     pub version: u32,
     pub(super) header_bytes: u32,
-    /// Code of the tick source ([`crate::clock::TickSource::code`]).
+    /// Code of the tick source ([`gputrail_buffer::clock::TickSource::code`]).
     pub tick_source: u32,
     /// The recorded process.
     pub process: ProcessId,
@@ -67,7 +67,7 @@ impl FileHeader {
     }
 }
 
-crate::record::open_enum! {
+gputrail_record::open_enum! {
     /// The contents of a chunk.
     ChunkKind(u16) {
         /// Records of one lane.

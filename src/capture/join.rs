@@ -4,8 +4,8 @@
 //! be delivered first. Records without a partner wait in tables of bounded size; when a table is full, its older half
 //! is passed on without a partner.
 
-use crate::record::number_map::NumberMap;
-use crate::record::{Completion, Unfinished, WorkId};
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{Completion, Unfinished, WorkId};
 use std::collections::BTreeMap;
 
 /// Maximum number of enqueue records, and of completions, that wait for their partner.

@@ -10,17 +10,6 @@
 //! * [`joining`] puts the counters of several runs of a program together.
 //! * [`recover`] appends the records that a dead process had committed to its mapping but not written.
 
-#[allow(unused_imports)]
-pub(crate) use crate as capture;
-#[allow(unused_imports)]
-pub(crate) use gputrail_record as record;
-#[allow(unused_imports)]
-pub(crate) use gputrail_buffer as buffer;
-#[allow(unused_imports)]
-pub(crate) use gputrail_buffer::clock;
-#[allow(unused_imports)]
-pub(crate) use gputrail_buffer::platform;
-
 pub mod code;
 pub mod description;
 mod follow;

@@ -1,8 +1,8 @@
 //! The names and clocks of a capture.
 
 use super::readings::Thinning;
-use crate::capture::code::CodeObjects;
-use crate::record::*;
+use crate::code::CodeObjects;
+use gputrail_record::*;
 use std::collections::{BTreeMap, HashMap};
 
 /// The most bytes of text read from one capture, far above what a program's names take.

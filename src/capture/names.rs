@@ -6,12 +6,12 @@
 //!
 //! The store keeps up to [`MAX_KEPT`] bytes of names for captures that begin later and for queries of tools.
 
-use crate::buffer::QueuePlace;
-use crate::capture::Writer;
-use crate::capture::code;
-use crate::platform::sync::QuietMutex;
-use crate::record::number_map::NumberMap;
-use crate::record::*;
+use crate::Writer;
+use crate::code;
+use gputrail_buffer::QueuePlace;
+use gputrail_buffer::platform::sync::QuietMutex;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::*;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -301,7 +301,7 @@ impl Names {
         self.append(|state| {
             let mut note = Note::blank();
             if !what.is_of_whole_recording() {
-                note.time = crate::clock::now();
+                note.time = gputrail_buffer::clock::now();
             }
             (note.what, note.text) = (what, state.string(text));
             state.push(bytemuck::bytes_of(&note));

@@ -9,8 +9,8 @@
 
 use super::format::{CHUNK_MAGIC, ChunkHeader, ChunkKind};
 use super::writer::Writer;
-use crate::buffer::{Buffer, SessionState};
-use crate::platform::system;
+use gputrail_buffer::platform::system;
+use gputrail_buffer::{Buffer, SessionState};
 use memmap2::{MmapAsRawDesc, MmapOptions, MmapRaw};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -262,10 +262,10 @@ impl QueueReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::{Layout, Mapping, Policy};
-    use crate::capture::names::Names;
-    use crate::capture::{FileHeader, Reader};
-    use crate::record::{ProcessId, StringId};
+    use crate::names::Names;
+    use crate::{FileHeader, Reader};
+    use gputrail_buffer::{Layout, Mapping, Policy};
+    use gputrail_record::{ProcessId, StringId};
     use std::sync::Arc;
     use std::sync::Mutex;
 

@@ -4,9 +4,9 @@
 
 use super::format::{CHUNK_MAGIC, ChunkHeader, ChunkKind, FILE_MAGIC, FileHeader};
 use super::metadata::Metadata;
-use crate::buffer::FINAL_LOSSES;
-use crate::record::RecordRef;
-use crate::record::{FORMAT_VERSION, Malformed, Records, ThreadId, count};
+use gputrail_buffer::FINAL_LOSSES;
+use gputrail_record::RecordRef;
+use gputrail_record::{FORMAT_VERSION, Malformed, Records, ThreadId, count};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{AgentId, ClockPair, ClockSnapshot};
+use gputrail_record::{AgentId, ClockPair, ClockSnapshot};
 
 /// The most readings kept of all clocks together, unless there are very many clocks.
 const MAX_READINGS: usize = 1 << 14;
@@ -137,7 +137,7 @@ impl Thinning {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Ticks;
+    use gputrail_record::Ticks;
 
     fn pair(agent: u32, time: u64, width: u64) -> ClockPair {
         ClockPair {

@@ -1,12 +1,12 @@
 //! Recovery of the records that a dead process left in its mapping.
 
 use super::writer::Writer;
-use crate::buffer::{
+use gputrail_buffer::clock;
+use gputrail_buffer::{
     BlockView, FINAL_LOSSES, MAX_OPEN_CALLS, Mapping, OpenCall, deliver_in_order, show_filling,
     unreported,
 };
-use crate::clock;
-use crate::record::*;
+use gputrail_record::*;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
@@ -178,7 +178,7 @@ impl OwnRecords {
 /// Appends a note from outside the process. Its string id comes from a range that no process uses.
 pub fn note(writer: &Writer, what: NoteKind, text: &str) {
     let id = StringId(0xffff_0000 | crc32fast::hash(text.as_bytes()) & 0xffff);
-    let mut payload = crate::capture::names::string_record(id, text);
+    let mut payload = crate::names::string_record(id, text);
     let mut note = Note::blank();
     // Processes that share a mapping use the same tick source.
     (note.time, note.text, note.what) = (clock::now(), id, what);

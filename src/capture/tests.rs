@@ -2,10 +2,10 @@
 
 use super::format::ChunkHeader;
 use super::*;
-use crate::buffer::{BlockView, Buffer, Layout, Mapping, Policy};
-use crate::capture::names::Names;
-use crate::clock::TickSource;
-use crate::record::*;
+use crate::names::Names;
+use gputrail_buffer::clock::TickSource;
+use gputrail_buffer::{BlockView, Buffer, Layout, Mapping, Policy};
+use gputrail_record::*;
 use std::path::{Path, PathBuf};
 
 struct File {
@@ -343,7 +343,7 @@ fn a_capture_whose_path_leads_to_another_file_is_not_continued_there() {
 }
 
 /// Begins a call at nesting depth `depth`.
-fn begin_call(lane: &crate::buffer::Lane, depth: u32, start: u64, correlation: u64) {
+fn begin_call(lane: &gputrail_buffer::Lane, depth: u32, start: u64, correlation: u64) {
     let open = lane.open_calls();
     open.prepare(depth, CorrelationId(correlation), Operation::default());
     open.enter(depth, Ticks(start));
@@ -425,7 +425,7 @@ fn a_block_that_the_dying_process_damaged_is_recovered_up_to_there() {
 /// A full pool in memory that is mapped twice, as two processes map it.
 struct SharedPool {
     buffer: Buffer,
-    lane: crate::buffer::Lane,
+    lane: gputrail_buffer::Lane,
     file: std::fs::File,
     bytes: usize,
 }
@@ -450,7 +450,7 @@ impl SharedPool {
     }
 
     /// Runs `meanwhile` while another thread overwrites the memory at random.
-    fn overwritten(mut self, mut meanwhile: impl FnMut(&Buffer, &mut crate::buffer::Lane)) {
+    fn overwritten(mut self, mut meanwhile: impl FnMut(&Buffer, &mut gputrail_buffer::Lane)) {
         use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
         let memory = memmap2::MmapOptions::new()
             .len(self.bytes)

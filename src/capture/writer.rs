@@ -10,8 +10,8 @@
 use super::format::{ChunkHeader, ChunkKind, FileHeader, MAX_PAYLOAD};
 #[cfg(target_os = "linux")]
 use super::queue::QueueWriter;
-use crate::buffer::{BlockView, Sink};
-use crate::record::{ClockSnapshot, Record, Records};
+use gputrail_buffer::{BlockView, Sink};
+use gputrail_record::{ClockSnapshot, Record, Records};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -194,8 +194,8 @@ impl Writer {
         }
     }
 
-    fn locked(&self) -> crate::platform::sync::QuietGuard<'_, State> {
-        crate::platform::sync::lock_std(&self.state)
+    fn locked(&self) -> gputrail_buffer::platform::sync::QuietGuard<'_, State> {
+        gputrail_buffer::platform::sync::lock_std(&self.state)
     }
 }
 

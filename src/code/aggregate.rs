@@ -8,8 +8,8 @@
 
 use std::collections::VecDeque;
 
-use crate::record::number_map::NumberMap;
-use crate::record::{
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{
     AgentId, CodeObjectId, CorrelationId, HostTrapSample, InstructionType, KernelId, NotIssued,
     SampleAggregate, SamplingMethod, SamplingTotals, StallReason, StochasticSample, WorkId,
 };

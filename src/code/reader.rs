@@ -7,9 +7,7 @@
 //! The bytes of an ELF file come from compilers and captures and are not trusted: a damaged file is an error or an
 //! address without lines, never a panic or memory without bounds.
 
-
-
-use crate::platform::system;
+use gputrail_buffer::platform::system;
 use libloading::os::unix::Library;
 use std::io::Write;
 use std::ptr;
@@ -187,8 +185,7 @@ fn open() -> Result<&'static Functions, String> {
     let own = system::library_of(functions as *const ()).ok_or("own path is unknown")?;
     let path = own.with_file_name(LIBRARY);
     // SAFETY: the constructors of the library do nothing.
-    let library =
-        unsafe { Library::new(&path) }.map_err(|error| system::loader_reason(&error))?;
+    let library = unsafe { Library::new(&path) }.map_err(|error| system::loader_reason(&error))?;
     // SAFETY: the library's symbol of this name has this type.
     let functions = unsafe { library.get::<*const Functions>(EXPORT) };
     let functions = *functions

@@ -2,7 +2,7 @@
 //! [`Attributes`](super::context::Attributes).
 
 use super::scope::Scope;
-use crate::record::Nanos;
+use gputrail_record::Nanos;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Whether records call a thread by the low half of pthread_self(3), and not by gettid(2).

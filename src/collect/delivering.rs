@@ -2,7 +2,7 @@
 //!
 //! A thread leaves a callback also by a fork, in the child, and by exit(3), which never returns to it.
 
-use crate::collect::process;
+use crate::process;
 use std::cell::Cell;
 
 /// Whether the calling thread is in a callback: 0, or the [generation](process::generation) of the process that called back

@@ -15,7 +15,7 @@
 use super::process;
 use super::recorder::Recorder;
 use super::switchboard::Buffers;
-use crate::platform::inside::{Uncancelled, contain};
+use gputrail_buffer::platform::inside::{Uncancelled, contain};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 /// The room of tools, which lies above this one.

@@ -1,22 +1,22 @@
 //! External ids: ids chosen by a tool that records carry.
 //!
 //! Ids are pushed for the process, with [`push`], or for one context, with
-//! [`Context::push_external_id`](crate::collect::context::Context::push_external_id). Each thread has a stack of ids for
+//! [`Context::push_external_id`](crate::context::Context::push_external_id). Each thread has a stack of ids for
 //! each of these and for each [`ExternalKind`]. As in rocprofiler-sdk, the records of its calls and their work carry the
 //! id that was pushed last, of any kind: in the buffers of a context that of the context, in all others, and where the
 //! context has none, that of the process. A thread without ids inherits the main thread's. As in CUPTI, records of kind
 //! `external correlation`, if enabled, precede the call's record: one for each kind with an id on the thread itself.
 //! Instead of pushing, a tool may supply the id of each call and of its work when it begins:
-//! [`Context::supply_external_ids`](crate::collect::context::Context::supply_external_ids).
+//! [`Context::supply_external_ids`](crate::context::Context::supply_external_ids).
 //!
-//! External ids are available once the process is observed ([`crate::collect::context`]).
+//! External ids are available once the process is observed ([`crate::context`]).
 
-use crate::clock;
-use crate::collect::process;
-use crate::collect::scope::Due;
-use crate::collect::switchboard::ExternalScope;
-use crate::platform::sync::OnceBox;
-use crate::record::{ExternalId, ExternalKind};
+use crate::process;
+use crate::scope::Due;
+use crate::switchboard::ExternalScope;
+use gputrail_buffer::clock;
+use gputrail_buffer::platform::sync::OnceBox;
+use gputrail_record::{ExternalId, ExternalKind};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The first registered kind.

@@ -4,23 +4,6 @@
 //! wants the call, [`correlation`] gives it ids, and a lane of [`buffer`](crate::buffer) takes its records. Tools
 //! configure services through [`context`]; `gputrail record` reaches the process through [`session`].
 
-#[allow(unused_imports)]
-pub(crate) use crate as collect;
-#[allow(unused_imports)]
-pub(crate) use gputrail_record as record;
-#[allow(unused_imports)]
-pub(crate) use gputrail_buffer as buffer;
-#[allow(unused_imports)]
-pub(crate) use gputrail_buffer::clock;
-#[allow(unused_imports)]
-pub(crate) use gputrail_buffer::platform;
-#[allow(unused_imports)]
-pub(crate) use gputrail_capture as capture;
-#[allow(unused_imports)]
-pub(crate) use gputrail_code as code;
-#[allow(unused_imports)]
-pub(crate) use gputrail_counters as counters;
-
 pub mod agents;
 pub mod attributes;
 pub mod context;

@@ -31,13 +31,13 @@ pub use {
     text::{KeptText, WideText},
 };
 
-use crate::clock;
-use crate::collect::correlation::HostThread;
-use crate::collect::counting::ranges;
-use crate::collect::process::{self, Current};
-use crate::collect::scope::{Due, Gate};
-use crate::collect::switchboard::{Buffers, Callback, Interest, Payload, Phase};
-use crate::record::{
+use crate::correlation::HostThread;
+use crate::counting::ranges;
+use crate::process::{self, Current};
+use crate::scope::{Due, Gate};
+use crate::switchboard::{Buffers, Callback, Interest, Payload, Phase};
+use gputrail_buffer::clock;
+use gputrail_record::{
     Agent, AgentId, Domain, Kind, Marker, MarkerKind, Operation, PayloadKind, Process, ProcessId,
     Queue, QueueId, RecordRef, ThreadId, Ticks,
 };
@@ -469,7 +469,7 @@ fn notify(thread: Current, interest: Interest, marker: &Marker) {
 
 /// Names the calling thread in traces. Its name in the system is unchanged.
 pub fn name_thread(name: &str) {
-    let thread = ThreadId(crate::platform::system::thread_id());
+    let thread = ThreadId(gputrail_buffer::platform::system::thread_id());
     if let Some(board) = process::begin() {
         // Registers the thread first, so that its name in the system does not replace this one.
         process::current();
@@ -479,7 +479,7 @@ pub fn name_thread(name: &str) {
 
 /// Names any thread of this process, by its id in the system.
 pub fn name_thread_of(id: u32, name: &str) {
-    if id == crate::platform::system::thread_id() {
+    if id == gputrail_buffer::platform::system::thread_id() {
         return name_thread(name);
     }
     if let Some(board) = process::board() {

@@ -9,7 +9,7 @@ use super::switchboard::{
     Callback, ExternalIds, Payload, Phase, SUBSCRIBERS, SubscriberSet, Switchboard, ThreadState,
     UserData, Within,
 };
-use crate::record::*;
+use gputrail_record::*;
 
 /// The subscribers that are called back when a piece of work completes, and the words that they left at its enqueue.
 pub struct Followers {

@@ -12,8 +12,8 @@
 //! rocprofiler-sdk's. CUPTI's resource and synchronize domains have the same events in fewer phases: subscribers get the
 //! waits of CUDA as `Instant`, once they have ended.
 
-use crate::collect::switchboard::{ArgumentInfo, Observed};
-use crate::record::{Domain, GraphOperation, MarkerKind, Operation, OperationGroup};
+use crate::switchboard::{ArgumentInfo, Observed};
+use gputrail_record::{Domain, GraphOperation, MarkerKind, Operation, OperationGroup};
 
 /// The description of an operation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -62,12 +62,12 @@ macro_rules! callback_domains {
     })*) => {
         $($(#[$meta])*
         pub mod $module {
-            use crate::record::{Domain, Operation};
+            use gputrail_record::{Domain, Operation};
 
             $($(#[$note])*
             ///
-            #[doc = concat!($("[`", stringify!($phase), "`](crate::collect::switchboard::Phase::", stringify!($phase), ") "),+
-                $(, "with [`", stringify!($record), "`](crate::record::", stringify!($record), ")")?)]
+            #[doc = concat!($("[`", stringify!($phase), "`](crate::switchboard::Phase::", stringify!($phase), ") "),+
+                $(, "with [`", stringify!($record), "`](gputrail_record::", stringify!($record), ")")?)]
             pub const $operation: Operation = Operation { domain: Domain::$domain, number: $number };)*
 
             pub(super) const ALL: &[(Operation, &str)] = &[$(($operation, $name)),*];
@@ -170,7 +170,7 @@ callback_domains! {
         /// Memory is freed: at enter it is still there.
         FREE = 2, "free", Enter | Exit (Allocation);
     }
-    /// Waits: numbers as in [`SynchronizationType`](crate::record::SynchronizationType).
+    /// Waits: numbers as in [`SynchronizationType`](gputrail_record::SynchronizationType).
     synchronization: SYNCHRONIZATION {
         /// The host waits for events.
         EVENT_SYNCHRONIZE = 1, "wait for event", Enter | Exit (Synchronization);
@@ -239,7 +239,7 @@ fn description((operation, name): (Operation, &'static str)) -> OperationInfo {
 
 fn marker(kind: MarkerKind) -> OperationInfo {
     description((
-        crate::collect::marker::operation(kind),
+        crate::marker::operation(kind),
         kind.name().unwrap_or_default(),
     ))
 }

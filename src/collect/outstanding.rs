@@ -16,7 +16,7 @@
 
 use super::notify::Followers;
 use super::switchboard::Buffers;
-use crate::record::{
+use gputrail_record::{
     AgentId, Completion, CorrelationId, DeviceTime, Header, Ticks, Unfinished, WorkId, flags,
 };
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};

@@ -21,16 +21,16 @@ pub use thread::Borrowed;
 pub use thread::{Current, current, interrupted};
 pub(crate) use thread::{is_in_callback, leave_callbacks};
 
-use crate::capture::names::Names;
-use crate::clock;
-use crate::collect::recorder::Recorder;
-use crate::collect::scope::{Due, Gate};
-use crate::collect::session_switch;
-use crate::collect::source::{self, Source};
-use crate::collect::switchboard::{Buffers, Interest, Switchboard, Wanted};
-use crate::platform::inside::{Uncancelled, defer_cancellation};
-use crate::platform::sync::QuietMutex;
-use crate::record::{Kind, Operation, Overhead, OverheadKind, ThreadId, Ticks};
+use crate::recorder::Recorder;
+use crate::scope::{Due, Gate};
+use crate::session_switch;
+use crate::source::{self, Source};
+use crate::switchboard::{Buffers, Interest, Switchboard, Wanted};
+use gputrail_buffer::clock;
+use gputrail_buffer::platform::inside::{Uncancelled, defer_cancellation};
+use gputrail_buffer::platform::sync::QuietMutex;
+use gputrail_capture::names::Names;
+use gputrail_record::{Kind, Operation, Overhead, OverheadKind, ThreadId, Ticks};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 

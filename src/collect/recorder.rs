@@ -3,29 +3,29 @@
 //! Sources get their host threads and names from it. With the memory and file that `gputrail record` supplies, or with
 //! its own.
 
-use crate::buffer::{
-    Buffer, Collector, CollectorOptions, Layout, LayoutError, Mapping, MappingError, Policy,
-};
-use crate::capture::names::Names;
-use crate::capture::{CaptureSink, FileHeader, WriteError, Writer};
-use crate::clock::{self, TickSource};
-use crate::collect::correlation::HostThread;
-use crate::collect::counting::{
+use crate::correlation::HostThread;
+use crate::counting::{
     CountSelected, CounterChoice, CountingDelivery, CountingError, CountingMode, SelectedKernels,
     run_note,
 };
-use crate::collect::marker;
-use crate::collect::process;
-use crate::collect::rank;
-use crate::collect::sampling::{Deliver, Delivery, Request, SamplingError};
-use crate::collect::scope::{Gate, Scope};
-use crate::collect::switchboard::{
+use crate::marker;
+use crate::process;
+use crate::rank;
+use crate::sampling::{Deliver, Delivery, Request, SamplingError};
+use crate::scope::{Gate, Scope};
+use crate::switchboard::{
     Buffers, Consumer, ContextKey, Interest, KindSet, Selection, SlowCalls, Switchboard, TooMany,
 };
-use crate::platform::inside::message;
-use crate::platform::sync::QuietMutex;
-use crate::platform::system;
-use crate::record::{
+use gputrail_buffer::clock::{self, TickSource};
+use gputrail_buffer::platform::inside::message;
+use gputrail_buffer::platform::sync::QuietMutex;
+use gputrail_buffer::platform::system;
+use gputrail_buffer::{
+    Buffer, Collector, CollectorOptions, Layout, LayoutError, Mapping, MappingError, Policy,
+};
+use gputrail_capture::names::Names;
+use gputrail_capture::{CaptureSink, FileHeader, WriteError, Writer};
+use gputrail_record::{
     AgentId, KernelId, Kind, NoteKind, OverheadKind, Process, ProcessId, ThreadId,
 };
 use std::sync::Arc;

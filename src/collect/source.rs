@@ -17,8 +17,8 @@
 use super::operations::OperationInfo;
 use super::process::Current;
 use super::switchboard::{Buffers, Flush, Switchboard};
-use crate::platform::sync::OnceBox;
-use crate::record::Domain;
+use gputrail_buffer::platform::sync::OnceBox;
+use gputrail_record::Domain;
 use std::ffi::OsString;
 use std::path::Path;
 

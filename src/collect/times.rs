@@ -4,9 +4,9 @@
 //! The conversion rests on clock readings and is fitted again about once a second. The result for one time may
 //! therefore change later, within the error bounds.
 
-use crate::capture::names::Names;
-use crate::clock::{self, AgentClock, HostClock, NoSnapshot};
-use crate::record::{AgentId, ClockSnapshot, DeviceTime, Nanos, Ticks};
+use gputrail_buffer::clock::{self, AgentClock, HostClock, NoSnapshot};
+use gputrail_capture::names::Names;
+use gputrail_record::{AgentId, ClockSnapshot, DeviceTime, Nanos, Ticks};
 use std::collections::HashMap;
 
 /// The most snapshots of the host's clocks. When they are reached, every second one is removed.
@@ -129,8 +129,8 @@ impl Times {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::SystemClock;
-    use crate::record::ClockPair;
+    use gputrail_buffer::clock::SystemClock;
+    use gputrail_record::ClockPair;
 
     #[test]
     fn now_is_what_the_clock_shows() {

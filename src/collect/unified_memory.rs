@@ -1,12 +1,12 @@
 //! The counters of managed memory that are recorded, by device (CUPTI: `cuptiActivityConfigureUnifiedMemoryCounter`).
 //!
 //! All counters are enabled on all devices, unless a tool says otherwise. Records of the kind
-//! [`UNIFIED_MEMORY_COUNTER`](crate::record::Kind::UNIFIED_MEMORY_COUNTER) go to buffers that want them; this narrows what
+//! [`UNIFIED_MEMORY_COUNTER`](gputrail_record::Kind::UNIFIED_MEMORY_COUNTER) go to buffers that want them; this narrows what
 //! they hold. Migrations are copies, which a selection of kinds leaves out.
 
 use super::context::{Attributes, ToolError};
-use crate::platform::sync::lock_std;
-use crate::record::{AgentId, UnifiedMemoryCounterKind};
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_record::{AgentId, UnifiedMemoryCounterKind};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 

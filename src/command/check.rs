@@ -5,8 +5,8 @@ use crate::figures::{bytes, count};
 use crate::input::{Input, unpacked};
 use crate::{Failure, stdout};
 use anyhow::{Context, anyhow};
-use gputrail_record::printable;
 use gputrail_convert::import::{OpenError, Source};
+use gputrail_record::printable;
 use gputrail_trace::perfetto::reader;
 use std::fmt::Write;
 

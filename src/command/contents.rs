@@ -3,8 +3,8 @@
 use crate::convert::{counts, remarks};
 use crate::figures::{bytes, count, grouped};
 use crate::info::{Lines, span};
-use gputrail_record::{Nanos, ThreadId};
 use gputrail_convert::import::Report;
+use gputrail_record::{Nanos, ThreadId};
 use gputrail_trace::model::{
     Agent, AgentIndex, Call, Consumer, CounterIndex, CounterValue, Instant, Process, ProcessIndex,
     Queue, QueueIndex, Slice, SliceEnd, TraceHeader, Track, TrackIndex, TrackKind, Work,

@@ -12,13 +12,13 @@ use crate::{Failure, contents, links, private_dir, say, say_lines, stdout, summa
 use anyhow::{Context, anyhow, bail};
 use gputrail_analysis::summary::Summary;
 use gputrail_capture::Reader;
+use gputrail_convert::import::{
+    Aligned, Format, Inputs, LocalFile, Recording, Report, Source, Unrepresented,
+};
 use gputrail_convert::{
     Conversion, Outcome, OutputFormat, Part, Selection, TimeBound, deliver_tables,
 };
 use gputrail_record::{Nanos, NoteKind, printable};
-use gputrail_convert::import::{
-    Aligned, Format, Inputs, LocalFile, Recording, Report, Source, Unrepresented,
-};
 use gputrail_trace::model::Producer;
 use gputrail_trace::perfetto::Exporter;
 use std::fs::File;

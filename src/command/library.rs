@@ -187,8 +187,13 @@ pub fn write_out(
     if let Some(header) = header {
         let name = header.file_name().unwrap_or_default().to_string_lossy();
         let include = |name: &str| format!("#include \"{name}\"");
-        let cpp = carried.cpp_header.replace(&include(HEADER_NAME), &include(&name));
-        for (path, text) in [(header, carried.header), (&header.with_extension("hpp"), &cpp)] {
+        let cpp = carried
+            .cpp_header
+            .replace(&include(HEADER_NAME), &include(&name));
+        for (path, text) in [
+            (header, carried.header),
+            (&header.with_extension("hpp"), &cpp),
+        ] {
             let written = links::followed(path).and_then(|path| std::fs::write(path, text));
             written.with_context(|| format!("cannot write {}", path.display()))?;
         }

@@ -393,10 +393,7 @@ pub fn free_name(path: &Path) -> PathBuf {
         .expect("some number is free")
 }
 
-fn expand(
-    pattern: &Pattern,
-    pid: u32,
-) -> Result<PathBuf, gputrail_collect::session::PatternError> {
+fn expand(pattern: &Pattern, pid: u32) -> Result<PathBuf, gputrail_collect::session::PatternError> {
     let system = rustix::system::uname();
     pattern.expand(&Values {
         pid,

@@ -8,10 +8,10 @@
 use anyhow::Result;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use gputrail_convert::export::ChromeWriter;
 use gputrail_record::{
     ContextId, CorrelationId, Domain, ExternalId, Nanos, OperationGroup, ProcessId, ThreadId,
 };
-use gputrail_convert::export::ChromeWriter;
 use gputrail_trace::model::{
     Agent, AgentIndex, Argument, Call, Consumer, EventId, Function, FunctionIndex, Parent, Process,
     ProcessIndex, Queue, QueueIndex, Resources, Slice, Stage, StageId, SystemClocks, TraceHeader,

@@ -30,20 +30,20 @@ use std::sync::OnceLock;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use gputrail_trace::capture::Options;
 #[cfg(feature = "parquet")]
 use super::export::ParquetFolder;
 use super::export::{ChromeWriter, CsvFolder, NoRows, RowWriter, schema};
-use gputrail_trace::filter::Filter;
 use super::import::{Format, Recording, Source};
+use gputrail_trace::capture::Options;
+use gputrail_trace::filter::Filter;
 use gputrail_trace::model::{Consumer, Producer};
 use gputrail_trace::perfetto::{CompressedGroups, Exporter, merge};
 use gputrail_trace::selection::Markers;
 
 pub use super::import::{Inputs, OpenError, ReadProgress, Report};
 pub use super::parts::{MAX_PARTS, Part, Parts};
-pub use gputrail_trace::selection::{Selection, TimeBound};
 pub use super::size::Window;
+pub use gputrail_trace::selection::{Selection, TimeBound};
 
 /// Prefix of the names of the folders in which outputs are made.
 const PREFIX: &str = ".gputrail-";

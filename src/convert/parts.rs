@@ -9,11 +9,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::conversion::{Conversion, FileWriter, Outcome, OutputFormat};
+use super::size::{Counted, Sizes, Window, scaled};
+use gputrail_record::Nanos;
 use gputrail_trace::filter::Filter;
 use gputrail_trace::model::Consumer;
 use gputrail_trace::selection::{Selection, TimeBound};
-use super::size::{Counted, Sizes, Window, scaled};
-use gputrail_record::Nanos;
 
 /// Maximum number of parts.
 pub const MAX_PARTS: usize = 1000;

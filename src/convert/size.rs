@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use gputrail_record::Nanos;
 use gputrail_trace::model::{
     Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, CounterValue, Instant, Loss,
     Note, Process, ProcessIndex, Queue, QueueIndex, Samples, Slice, SliceEnd, StackFrame,
     StackIndex, StackSamples, Track, TrackIndex, Work,
 };
-use gputrail_record::Nanos;
 
 /// Maximum number of spans of time that are told apart.
 const MAX_SPANS: usize = 1 << 14;

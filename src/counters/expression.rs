@@ -209,7 +209,7 @@ impl Expression {
                 text.len(),
                 format!(
                     "left over on the stack: {}",
-                    crate::record::count(left as u64, "value")
+                    gputrail_record::count(left as u64, "value")
                 ),
             )),
         }
@@ -261,7 +261,7 @@ fn postfix_item(item: &str, at: usize, counters: &[String], stack: &mut Vec<Node
                 at,
                 format!(
                     "{item:?} takes {}, and the stack has {}",
-                    crate::record::count(count as u64, "value"),
+                    gputrail_record::count(count as u64, "value"),
                     stack.len()
                 ),
             )),

@@ -4,11 +4,6 @@
 //! Definitions come from files; `gputrail-definitions` reads those in YAML, too. A [`Catalogue`] is made from all of them.
 //! A wrong definition is reported with its file, line and column; the remaining definitions are loaded.
 
-#[allow(unused_imports)]
-pub(crate) use crate as counters;
-#[allow(unused_imports)]
-pub(crate) use gputrail_record as record;
-
 mod added;
 mod catalogue;
 mod evaluate;

@@ -7,7 +7,7 @@
 
 use super::catalogue::{Architecture, BlockIndex, CounterIndex, Definition};
 use super::expression::Resolution;
-use crate::record::count;
+use gputrail_record::count;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;

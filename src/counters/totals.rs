@@ -100,7 +100,7 @@ impl Architecture {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::{Block, Catalogue, Sources, read_text};
+    use crate::{Block, Catalogue, Sources, read_text};
 
     /// An architecture with a block of one instance and one of four.
     fn architecture() -> Architecture {

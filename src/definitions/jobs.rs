@@ -103,9 +103,8 @@ fn set(
                 let plain: String = text.chars().filter(|of| !"[] ".contains(*of)).collect();
                 for part in plain.split(',').filter(|part| !part.is_empty()) {
                     let range = NumberRange::read(part).filter(|range| range.first > 0);
-                    let problem = || {
-                        format!("{key}: expected numbers from 1 on as [2-4], found {part:?}")
-                    };
+                    let problem =
+                        || format!("{key}: expected numbers from 1 on as [2-4], found {part:?}");
                     kernels
                         .iterations
                         .push(range.ok_or_else(|| wrong(line, problem()))?);

@@ -25,7 +25,9 @@
 //!     instances: 32
 //! ```
 
-use gputrail_counters::{Block, Defined, DefinedFrom, Expression, Location, Refused, Sources, Usage};
+use gputrail_counters::{
+    Block, Defined, DefinedFrom, Expression, Location, Refused, Sources, Usage,
+};
 use saphyr_parser::{Event, Parser, Span};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -370,8 +372,8 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
-    use gputrail_counters::{Catalogue, Definition};
     use super::*;
+    use gputrail_counters::{Catalogue, Definition};
 
     fn read_text(text: &str) -> (Catalogue, Vec<String>) {
         let mut sources = Sources::default();

@@ -1,10 +1,10 @@
 //! The functions by which runtimes of OpenMP and OpenACC find this library.
 
+use crate::c::serve_tools;
 use crate::elder::elder;
 use core::ffi::{c_char, c_void};
 use gputrail_sources::openacc::{self, Register};
 use gputrail_sources::openmp::{self, StartTool, StartToolFunction};
-use crate::c::serve_tools;
 
 /// Called by an OpenMP runtime when it begins: the tool, or null if it is to work without one.
 ///

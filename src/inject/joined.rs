@@ -3,9 +3,9 @@
 
 use super::nanos;
 use super::timeline::{TimedWork, Timeline};
+use bytemuck::{Pod, Zeroable};
 use gputrail_buffer::BlockView;
 use gputrail_record::*;
-use bytemuck::{Pod, Zeroable};
 
 /// The form in which a buffer delivers work.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
@@ -221,8 +221,8 @@ fn append_work(batch: &mut Vec<u64>, work: &TimedWork, missing: Unfinished) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gputrail_capture::names::Names;
     use gputrail_buffer::clock::{self, SystemClock};
+    use gputrail_capture::names::Names;
 
     fn view(bytes: &[u8]) -> BlockView<'_> {
         BlockView {

@@ -1,10 +1,10 @@
 //! The functions of `libroctx64.so`, `librocprofiler-sdk-roctx.so` and `libCLPerfMarker.so`. A recorded program finds this
 //! library under each of these names.
 
+use crate::c::serve_tools;
 use crate::elder::ElderFunction;
 use core::ffi::{c_char, c_int, c_void};
 use gputrail_sources::{clperfmarker, roctx};
-use crate::c::serve_tools;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Has tools loaded when the process begins, which may be with a marker.

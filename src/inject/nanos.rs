@@ -130,8 +130,8 @@ pub(super) fn convert(record: &mut [u64], times: &mut Times) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gputrail_capture::names::Names;
     use gputrail_buffer::clock;
+    use gputrail_capture::names::Names;
     use gputrail_record::{Api, Completion, KernelDispatch, Loss, StringId};
 
     #[test]

@@ -5,11 +5,11 @@
 //! buffer and tells of each piece of work once.
 
 use super::joined::WorkTimes;
-use gputrail_capture::names::Names;
 use gputrail_buffer::clock::NoSnapshot;
+use gputrail_capture::join::{Enqueue, Found, Join};
+use gputrail_capture::names::Names;
 use gputrail_collect::times::Times;
 use gputrail_record::*;
-use gputrail_capture::join::{Enqueue, Found, Join};
 
 /// The enqueue record of a piece of work.
 #[derive(Copy, Clone, Debug)]

@@ -110,11 +110,7 @@ impl<'a> RecordRef<'a> {
     }
 
     /// The record with `external` as its external id: a copy in `copy` unless it has that id already, or has none.
-    pub fn with_external<'b>(
-        self,
-        external: ExternalId,
-        copy: &'b mut RecordCopy,
-    ) -> RecordRef<'b>
+    pub fn with_external<'b>(self, external: ExternalId, copy: &'b mut RecordCopy) -> RecordRef<'b>
     where
         'a: 'b,
     {

@@ -10,7 +10,6 @@
 //! The fields follow CUPTI's activity records and rocprofiler-sdk's buffer records, merged into one vendor-neutral set.
 //! Asynchronous work has two records: the enqueue record with everything static, and a [`Completion`] with the times.
 
-
 mod activity;
 mod agent_attribute;
 mod annotation;

@@ -5,13 +5,13 @@
 //! [`finalize`], and written to the file that the profiler's documentation describes.
 
 use super::markers::{self, CLPERFMARKER_EXTENSION, CLPERFMARKER_VARIABLE};
-use crate::clock::SystemClock;
-use crate::collect::marker::{CText, Event, MarkerDomain, Registry, Text};
-use crate::platform::environment::variable;
-use crate::platform::inside::{Uncancelled, contain};
-use crate::platform::sync::{OnceBox, PerProcess};
-use crate::platform::system;
 use core::ffi::{c_char, c_int};
+use gputrail_buffer::clock::SystemClock;
+use gputrail_buffer::platform::environment::variable;
+use gputrail_buffer::platform::inside::{Uncancelled, contain};
+use gputrail_buffer::platform::sync::{OnceBox, PerProcess};
+use gputrail_buffer::platform::system;
+use gputrail_collect::marker::{CText, Event, MarkerDomain, Registry, Text};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::cell::Cell;

@@ -5,9 +5,9 @@
 
 #[cfg(target_os = "linux")]
 use super::cuda;
-use crate::capture::names::Names;
-use crate::collect::process;
-use crate::record::{Context, ContextId, Domain, Stream, StreamId};
+use gputrail_capture::names::Names;
+use gputrail_collect::process;
+use gputrail_record::{Context, ContextId, Domain, Stream, StreamId};
 
 /// The latest context of the names store with this handle: runtimes use handles again.
 fn context(names: &Names, handle: u64) -> Option<Context> {

@@ -3,25 +3,6 @@
 //! Each is one implementation of [`Source`], and [`all`] lists them. A new one has a folder here and a line in that
 //! list.
 
-#[allow(unused_imports)]
-pub(crate) use crate as source;
-#[allow(unused_imports)]
-pub(crate) use gputrail_record as record;
-#[allow(unused_imports)]
-pub(crate) use gputrail_buffer as buffer;
-#[allow(unused_imports)]
-pub(crate) use gputrail_buffer::clock;
-#[allow(unused_imports)]
-pub(crate) use gputrail_buffer::platform;
-#[allow(unused_imports)]
-pub(crate) use gputrail_capture as capture;
-#[allow(unused_imports)]
-pub(crate) use gputrail_code as code;
-#[allow(unused_imports)]
-pub(crate) use gputrail_counters as counters;
-#[allow(unused_imports)]
-pub(crate) use gputrail_collect as collect;
-
 #[cfg(target_os = "linux")]
 pub mod clperfmarker;
 #[cfg(target_os = "linux")]
@@ -48,9 +29,9 @@ pub mod processors;
 pub mod roctx;
 pub mod sim;
 
-pub use crate::collect::source::Source;
+pub use gputrail_collect::source::Source;
 
-use crate::record::Domain;
+use gputrail_record::Domain;
 use std::ffi::OsString;
 use std::path::Path;
 

@@ -1,10 +1,10 @@
 //! Links of agents on the PCI bus, as `/sys` describes them.
 
-use crate::capture::names::Names;
-use crate::platform::pci::PciDevice;
-use crate::platform::sync::PerProcess;
-use crate::platform::sysfs;
-use crate::record::{AgentId, Link, LinkKind, link_flags};
+use gputrail_buffer::platform::pci::PciDevice;
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_buffer::platform::sysfs;
+use gputrail_capture::names::Names;
+use gputrail_record::{AgentId, Link, LinkKind, link_flags};
 
 /// The agents that are on the bus.
 static AGENTS: PerProcess<Vec<(AgentId, PciDevice)>> = PerProcess::new();

@@ -1,10 +1,10 @@
 //! The source of the marker libraries, NVTX, ROCTx and CLPerfMarker, and of OpenMP and OpenACC. They are adapters, which turn
-//! the calls of a program or of its runtime into [markers](crate::collect::marker); this source gives them a recording in programs that use no runtime.
+//! the calls of a program or of its runtime into [markers](gputrail_collect::marker); this source gives them a recording in programs that use no runtime.
 
-use crate::collect::operations::{self, OperationInfo};
-use crate::collect::process::{self, Attached};
-use crate::collect::source::Source;
-use crate::record::Domain;
+use gputrail_collect::operations::{self, OperationInfo};
+use gputrail_collect::process::{self, Attached};
+use gputrail_collect::source::Source;
+use gputrail_record::Domain;
 use std::ffi::OsString;
 use std::path::Path;
 

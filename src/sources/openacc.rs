@@ -1,14 +1,14 @@
 //! OpenACC, observed through its profiling interface (OpenACC 2.6, chapter 5): constructs, launches, waits and data
-//! operations as [markers](crate::collect::marker) of the thread that makes them.
+//! operations as [markers](gputrail_collect::marker) of the thread that makes them.
 //!
 //! An OpenACC runtime calls [`register`] of the library that `ACC_PROFLIB` names. GCC's runtime (libgomp) has the
 //! interface, also for constructs that run on the host.
 
 use super::markers;
-use crate::collect::marker::{CText, Event, EventValue, MarkerDomain, Text};
-use crate::platform::inside::{Uncancelled, contain};
-use crate::record::PayloadKind;
 use core::ffi::{c_char, c_int, c_void};
+use gputrail_buffer::platform::inside::{Uncancelled, contain};
+use gputrail_collect::marker::{CText, Event, EventValue, MarkerDomain, Text};
+use gputrail_record::PayloadKind;
 use std::ptr::NonNull;
 
 static DOMAIN: MarkerDomain = MarkerDomain::built_in("OpenACC", 4);

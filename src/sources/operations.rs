@@ -1,13 +1,13 @@
-//! The operations of every domain, those of sources' APIs and those of [`collect`](crate::collect::operations):
+//! The operations of every domain, those of sources' APIs and those of [`collect`](gputrail_collect::operations):
 //! enumerated, and looked up by number and by name.
 //!
 //! Queries follow CUPTI's `cuptiSupportedDomains` and `cuptiGetCallbackName`, and rocprofiler-sdk's
 //! `query_*_operation_name`, `iterate_*_operations` and `iterate_*_operation_args`.
 
 use super::of_domain;
-use crate::collect::operations::{self as inside, OperationInfo};
-use crate::collect::switchboard::CallArguments;
-use crate::record::{Arguments, Domain, Operation};
+use gputrail_collect::operations::{self as inside, OperationInfo};
+use gputrail_collect::switchboard::CallArguments;
+use gputrail_record::{Arguments, Domain, Operation};
 
 /// Every domain that this version knows, with its name. Some have no operations: they are reserved, or their source is
 /// not built in.
@@ -55,7 +55,7 @@ pub fn arguments_of(record: &Arguments) -> Option<CallArguments<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::MarkerKind;
+    use gputrail_record::MarkerKind;
     use std::collections::HashSet;
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn arguments_that_a_record_keeps_are_those_of_its_operation() {
-        use crate::record::CorrelationId;
+        use gputrail_record::CorrelationId;
         let operation = find(Domain::SIM, "simMemcpy").unwrap();
         let record = Arguments::new(CorrelationId(1), operation, &[0x10, 0x20, 99]);
         let arguments = arguments_of(&record).unwrap();

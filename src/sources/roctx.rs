@@ -4,15 +4,15 @@
 //! library's interface, without its names. Levels of pushed ranges are counted in every process, recorded or not.
 
 use super::markers;
-use crate::collect::marker::nesting::PushedRanges;
-use crate::collect::marker::{
+use core::ffi::{c_char, c_int};
+use gputrail_buffer::platform::inside::{Uncancelled, contain};
+use gputrail_buffer::platform::system;
+use gputrail_collect::marker::nesting::PushedRanges;
+use gputrail_collect::marker::{
     self, CText, Event, MarkerDomain, RangeId, Text, name_thread, start_event,
 };
-use crate::collect::process;
-use crate::platform::inside::{Uncancelled, contain};
-use crate::platform::system;
-use crate::record::MarkerKind;
-use core::ffi::{c_char, c_int};
+use gputrail_collect::process;
+use gputrail_record::MarkerKind;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -131,7 +131,10 @@ pub fn resume(thread: u64) -> c_int {
     switch(thread, |recorder| recorder.resume())
 }
 
-fn switch(thread: u64, change: impl FnOnce(&crate::collect::recorder::Recorder) -> bool) -> c_int {
+fn switch(
+    thread: u64,
+    change: impl FnOnce(&gputrail_collect::recorder::Recorder) -> bool,
+) -> c_int {
     answer(-1, || {
         if thread != 0 {
             return -1;

@@ -1,8 +1,8 @@
 //! A reader of ELF files: symbols, DWARF lines, and x86 instructions.
 
-use gputrail_code::reader::{LineStatus, MAX_FRAMES, MAX_INSTRUCTIONS, truncated};
 use addr2line::{Context, LookupResult};
 use gimli::{EndianArcSlice, RunTimeEndian};
+use gputrail_code::reader::{LineStatus, MAX_FRAMES, MAX_INSTRUCTIONS, truncated};
 use iced_x86::{
     Decoder, DecoderOptions, FastFormatterOptions, SpecializedFormatter,
     SpecializedFormatterTraitOptions,

@@ -2,9 +2,9 @@
 
 use super::Error;
 use super::functions::{call, check, read_text};
-use gputrail_record::*;
-pub use gputrail_inject::c::{Argument as ArgumentData, CallbackData, SizedStruct, Status};
 use core::ffi::{CStr, c_char};
+pub use gputrail_inject::c::{Argument as ArgumentData, CallbackData, SizedStruct, Status};
+use gputrail_record::*;
 
 /// An argument of a call.
 #[derive(Copy, Clone)]

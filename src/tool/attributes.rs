@@ -3,8 +3,8 @@
 use super::Error;
 use super::functions::{call, check};
 use gputrail_collect::context::{Limits, ThreadIds};
-use gputrail_record::Nanos;
 pub use gputrail_inject::c::{AttributeValues, LimitValues, SizedStruct};
+use gputrail_record::Nanos;
 
 /// Attributes of the process. They may be read at any time, and set before the first context is started.
 #[derive(Clone, PartialEq, Eq, Debug)]

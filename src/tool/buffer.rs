@@ -3,13 +3,13 @@
 use super::callee::{Callee, Held, call};
 use super::functions::{act, ask, call, check};
 use super::{CallbackThread, Error};
+use core::ffi::c_void;
 use gputrail_buffer::{BlockView, QueuePlace};
-use gputrail_record::*;
 use gputrail_inject::c::{
     Batch as BatchData, BufferHandle, BufferSettings, DropCounts, SizedStruct, Status,
 };
 use gputrail_inject::joined::RecordFormat;
-use core::ffi::c_void;
+use gputrail_record::*;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;

@@ -4,11 +4,11 @@ use super::Error;
 use super::arguments::{self, Argument};
 use super::callee::{Held, is_called};
 use super::functions::{act, ask, check, list};
+use core::ffi::{CStr, c_void};
 use gputrail_collect::context::Phase;
-use gputrail_record::*;
 use gputrail_inject::c::{CallbackData, ExternalRequest as RequestData, Status, SubscriberHandle};
 use gputrail_inject::joined::RecordFormat;
-use core::ffi::{CStr, c_void};
+use gputrail_record::*;
 
 /// The data of a callback.
 #[derive(Copy, Clone)]

@@ -3,10 +3,10 @@
 use super::callee::{self, Callee, Held};
 use super::functions::call;
 use super::{Batch, Buffer, BufferOptions, Error};
-use gputrail_buffer::{BlockClient, ClientMemory, CompletedBlock};
-use gputrail_buffer::platform::sync::lock_std;
-use gputrail_inject::c::{Batch as BatchData, Block};
 use core::ffi::c_void;
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_buffer::{BlockClient, ClientMemory, CompletedBlock};
+use gputrail_inject::c::{Batch as BatchData, Block};
 use std::collections::HashSet;
 use std::ptr::NonNull;
 use std::sync::Mutex;

@@ -4,14 +4,14 @@ use super::callback::{Callback, ExternalRequest, Subscriber};
 use super::callee::{self, Callee, Held};
 use super::functions::{act, ask, c_string, call, check};
 use super::{Buffer, Error};
+use core::ffi::c_void;
 use gputrail_collect::counting::CountingMode;
 use gputrail_collect::sampling::{Deliver, Request, SamplingPeriod};
-use gputrail_record::*;
 use gputrail_inject::c::{
     CallbackData, ContextHandle, CounterSetHandle, CountingOptions, ExternalRequest as RequestData,
     SamplingOptions, SamplingPeriodOptions, SelectionOptions, SizedStruct,
 };
-use core::ffi::c_void;
+use gputrail_record::*;
 
 type CallBack = Box<dyn Fn(Callback<'_>, &mut u64) + Send + Sync>;
 type Choosing = (

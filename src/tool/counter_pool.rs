@@ -4,13 +4,13 @@
 use super::Error;
 use super::callee::{self, Callee, Held};
 use super::functions::{act, c_string, call, check};
+use core::ffi::c_void;
+use core::num::NonZeroU32;
 use gputrail_collect::context::PoolOptions;
-use gputrail_record::{AgentId, CounterValue};
 use gputrail_inject::c::{
     CounterPoolEntry, CounterPoolHandle, CounterPoolOptions, CounterSetHandle, SizedStruct,
 };
-use core::ffi::c_void;
-use core::num::NonZeroU32;
+use gputrail_record::{AgentId, CounterValue};
 
 type Handler = Box<dyn Fn(PoolEntry, &[CounterValue]) -> bool + Send + Sync>;
 

@@ -4,11 +4,11 @@ use super::Error;
 use super::counting::text as library_text;
 use super::functions::{act, ask, c_string, call, check, list, text};
 use gputrail_collect::context::{Number, SampleNumber, SessionOptions};
-use gputrail_record::{AgentId, CounterInvalid, CounterUsage, CounterValueType};
 use gputrail_inject::c::{
     CounterSessionsHandle, CounterSessionsOptions, SampleValue, SessionCounter as CounterData,
     SizedStruct,
 };
+use gputrail_record::{AgentId, CounterInvalid, CounterUsage, CounterValueType};
 
 /// A counter or metric that can be enabled.
 #[derive(Clone, Debug, PartialEq, Eq)]

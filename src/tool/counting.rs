@@ -3,13 +3,13 @@
 
 use super::Error;
 use super::functions::{act, ask, c_string, call, check, list};
-use gputrail_record::{AgentId, CounterInvalid, CounterUsage, CounterValueType};
+use core::ffi::{CStr, c_char};
+use core::num::NonZeroU32;
 use gputrail_inject::c::{
     CounterDefinition, CounterGroupHandle, CounterGroupOptions, CounterGroupValue,
     CounterSetHandle, CounterSetOptions, SizedStruct, Status,
 };
-use core::ffi::{CStr, c_char};
-use core::num::NonZeroU32;
+use gputrail_record::{AgentId, CounterInvalid, CounterUsage, CounterValueType};
 
 pub use super::counter_pool::{CounterPool, PoolEntry};
 pub use super::counter_sessions::{CounterSessions, SessionCounter};

@@ -3,9 +3,9 @@
 use super::Error;
 use super::context::selection;
 use super::functions::{act, ask, call, check, text};
-use gputrail_record::Kind;
-pub use gputrail_inject::c::{FlightHandle, FlightSettings, SizedStruct};
 use core::ffi::CStr;
+pub use gputrail_inject::c::{FlightHandle, FlightSettings, SizedStruct};
+use gputrail_record::Kind;
 use std::ffi::CString;
 use std::path::PathBuf;
 use std::ptr;

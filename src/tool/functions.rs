@@ -3,9 +3,9 @@
 //! crate's function of that name.
 
 use super::Error;
-use gputrail_inject::c::*;
 use bytemuck::Pod;
 use core::ffi::{c_char, c_void};
+use gputrail_inject::c::*;
 use std::ffi::CString;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};

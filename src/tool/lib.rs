@@ -40,7 +40,6 @@
 //! # fn main() {}
 //! ```
 
-
 mod arguments;
 mod attributes;
 mod buffer;
@@ -66,19 +65,19 @@ mod threads;
 mod timeline;
 mod unified_memory;
 
-pub use gputrail_buffer::{
-    BlockClient, BlockView, ClientBlock, ClientMemory, CompletedBlock, Policy, QueuePlace,
-};
-pub use gputrail_collect::context::{Limits, Phase, ThreadIds};
-pub use gputrail_buffer::platform::internal_thread::InternalThread;
-pub use gputrail_inject::c::{LogKind, Status, ToolHandle};
-pub use gputrail_inject::joined::{RecordFormat, WorkTimes};
 pub use arguments::{Argument, arguments_of_operation, arguments_of_record};
 pub use attributes::{Attributes, limits};
 pub use buffer::{Batch, Buffer, BufferOptions, Drops, recover};
 pub use callback::{Callback, ExternalRequest, Subscriber};
 pub use context::Context;
 pub use flight::{FlightOptions, FlightRecorder};
+pub use gputrail_buffer::platform::internal_thread::InternalThread;
+pub use gputrail_buffer::{
+    BlockClient, BlockView, ClientBlock, ClientMemory, CompletedBlock, Policy, QueuePlace,
+};
+pub use gputrail_collect::context::{Limits, Phase, ThreadIds};
+pub use gputrail_inject::c::{LogKind, Status, ToolHandle};
+pub use gputrail_inject::joined::{RecordFormat, WorkTimes};
 pub use logging::log_to;
 pub use lookup::*;
 pub use simulation::{SimulationReport, simulate};
@@ -93,9 +92,9 @@ pub mod events {
     };
 }
 
-use gputrail_inject::c::{GPUTRAIL_API_VERSION, ToolDescription};
 use core::ffi::{CStr, c_void};
 use functions::act;
+use gputrail_inject::c::{GPUTRAIL_API_VERSION, ToolDescription};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 

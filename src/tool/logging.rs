@@ -3,8 +3,8 @@
 use super::Error;
 use super::callee::{self, Callee, Held};
 use super::functions::{call, check};
-use gputrail_inject::c::LogKind;
 use core::ffi::{CStr, c_char, c_void};
+use gputrail_inject::c::LogKind;
 
 type Function = Box<dyn Fn(LogKind, &str) + Send + Sync>;
 

@@ -2,8 +2,8 @@
 
 use super::Error;
 use super::functions::{ask, call, check, list, text, value};
-use gputrail_record::*;
 use core::ffi::CStr;
+use gputrail_record::*;
 
 /// The time now, in the clock of host times in records.
 pub fn now() -> Ticks {

@@ -4,8 +4,8 @@
 
 use super::Error;
 use super::functions::{act, c_string, call, check};
-use gputrail_record::{AgentId, ContextId, PayloadKind, QueueId, StreamId};
 pub use gputrail_inject::c::{MarkOptions, SizedStruct, Status};
+use gputrail_record::{AgentId, ContextId, PayloadKind, QueueId, StreamId};
 use std::marker::PhantomData;
 
 pub use gputrail_collect::marker::{Mark, RangeId, Value};

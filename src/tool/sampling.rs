@@ -3,12 +3,14 @@
 
 use super::Error;
 use super::functions::{ask, list};
-use gputrail_record::{AgentId, CodeObjectId};
 use gputrail_inject::c::SamplingConfiguration;
+use gputrail_record::{AgentId, CodeObjectId};
 
 pub use gputrail_inject::c::SourceLine;
 
-pub use gputrail_collect::sampling::{Configuration, Deliver, PeriodLevel, Request, SamplingPeriod};
+pub use gputrail_collect::sampling::{
+    Configuration, Deliver, PeriodLevel, Request, SamplingPeriod,
+};
 
 /// The agents whose sources know whether they can be sampled: those that the program has asked about.
 ///

@@ -3,9 +3,9 @@
 use super::Error;
 use super::callee::{self, Callee, Held};
 use super::functions::{act, ask, call, check};
+use core::ffi::c_void;
 use gputrail_buffer::platform::internal_thread::InternalThread;
 use gputrail_inject::c::{CallbackThreadHandle, WatchHandle};
-use core::ffi::c_void;
 
 /// A thread that delivers what buffers get that are assigned to it ([`Buffer::assign`](super::Buffer::assign)), one
 /// after the other. Buffers that have none share one: there a callback that takes long holds up all others. Dropped, it

@@ -2,10 +2,10 @@
 
 use super::functions::{ask, call, check};
 use super::{Batch, Error};
-use gputrail_buffer::CompletedBlock;
-use gputrail_record::*;
-pub use gputrail_inject::c::{Batch as BatchData, SizedStruct, TimelineHandle, WorkData};
 use core::ffi::c_void;
+use gputrail_buffer::CompletedBlock;
+pub use gputrail_inject::c::{Batch as BatchData, SizedStruct, TimelineHandle, WorkData};
+use gputrail_record::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A piece of work: a kernel, a copy, a fill, a marker or barrier.

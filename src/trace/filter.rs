@@ -12,13 +12,13 @@ use std::io;
 
 use super::arguments::Arguments;
 use super::selection::{Pattern, Selection, Wanted};
-use gputrail_record::{AgentId, CorrelationId, KernelId, Nanos, ThreadId};
 use crate::model::{
     Agent, AgentIndex, Argument, Call, Consumer, CounterBlock, CounterIndex, CounterValue,
     FlowPoint, Instant, Loss, Note, Parent, Process, ProcessIndex, Queue, QueueIndex, SamplerIndex,
     Samples, Slice, SliceEnd, StackFrame, StackIndex, StackSamples, SystemClocks, TraceHeader,
     Track, TrackIndex, TrackKind, Work,
 };
+use gputrail_record::{AgentId, CorrelationId, KernelId, Nanos, ThreadId};
 
 /// Maximum number of slices that wait for their ends. Further ones are passed on.
 const MAX_WAITING: usize = 1 << 16;

@@ -1,6 +1,5 @@
 //! Traces: the joined model of a recording, its producers, and its Perfetto form.
 
-
 mod arguments;
 pub mod capture;
 mod convert;

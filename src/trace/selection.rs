@@ -4,8 +4,8 @@ use std::io;
 
 use wildmatch::WildMatch;
 
-use gputrail_record::Nanos;
 use crate::model::{Call, Consumer, Instant, Slice, TrackIndex};
+use gputrail_record::Nanos;
 
 /// A time in a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use gputrail_capture::Reader;
 use gputrail_collect::context::{
     BufferOptions, Context, FlightOptions, FlightRecorder, RecordBuffer, Selection,
 };
-use gputrail_record::{Activity, Completion, KernelDispatch, Kind, Retirement, Unfinished, flags};
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
+use gputrail_record::{Activity, Completion, KernelDispatch, Kind, Retirement, Unfinished, flags};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

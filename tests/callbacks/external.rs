@@ -8,13 +8,13 @@ use gputrail_collect::context::{
 };
 use gputrail_collect::external::{self, ExternalError};
 use gputrail_collect::operations::{kernel_dispatch, memory_copy};
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
 use gputrail_record::{
     Activity, Api, CorrelationId, ExternalCorrelation, ExternalId, ExternalKind, KernelDispatch,
     Kind, MemoryCopy, Operation, Synchronization,
 };
-use gputrail_harness::machine::Need;
-use gputrail_harness::needs;
-use gputrail_harness::pocl::Driver;
 use std::sync::{Arc, Mutex};
 
 #[derive(Default)]

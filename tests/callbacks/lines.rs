@@ -5,13 +5,13 @@ use gputrail_buffer::BlockView;
 use gputrail_collect::context::{BufferOptions, Context, RecordBuffer, Selection};
 use gputrail_collect::process;
 use gputrail_collect::sampling::{Deliver, Request};
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
 use gputrail_record::{
     Activity, InstructionCorrelation, Kind, SampleAggregate, SamplingMethod, SamplingUnit,
     SourceLocator, SourceLocatorId,
 };
-use gputrail_harness::machine::Need;
-use gputrail_harness::needs;
-use gputrail_harness::pocl::Driver;
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::sync::{Arc, Mutex};

@@ -15,14 +15,14 @@ use gputrail_collect::operations::{
     kernel_dispatch, memory_allocation, memory_copy, resource, synchronization,
 };
 use gputrail_collect::process;
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
 use gputrail_record::{
     Allocation, Completion, Context as ContextRecord, Domain, KernelDispatch, KernelSymbol,
     MemoryCopy, MemorySet, Module, Operation, Queue, Record, Synchronization, WorkHeader,
 };
 use gputrail_sources::operations;
-use gputrail_harness::machine::Need;
-use gputrail_harness::needs;
-use gputrail_harness::pocl::Driver;
 use opencl::{COUNT, OpenCl, Small, on_layer};
 use std::collections::HashMap;
 use std::ptr::null_mut;

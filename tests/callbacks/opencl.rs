@@ -1,8 +1,8 @@
 //! OpenCL as a program uses it, with the layer in this process.
 
-use gputrail_sources::opencl;
 use gputrail_harness::pocl::{Driver, on_pocl};
 use gputrail_harness::{program, repository};
+use gputrail_sources::opencl;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::process::Command;
 use std::ptr::{null, null_mut};

@@ -3,6 +3,10 @@
 use crate::opencl::{COUNT, OpenCl, Small, on_layer};
 use gputrail_capture::Reader;
 use gputrail_collect::{external, process};
+use gputrail_harness::machine::Need;
+use gputrail_harness::needs;
+use gputrail_harness::pocl::Driver;
+use gputrail_harness::trace::Trace;
 use gputrail_record::{
     Api, Completion, Domain, ExternalId, ExternalKind, KernelDispatch, ThreadId,
 };
@@ -10,10 +14,6 @@ use gputrail_sources::sim::Demo;
 use gputrail_trace::capture::Options;
 use gputrail_trace::convert;
 use gputrail_trace::perfetto::Exporter;
-use gputrail_harness::machine::Need;
-use gputrail_harness::needs;
-use gputrail_harness::pocl::Driver;
-use gputrail_harness::trace::Trace;
 use std::collections::HashSet;
 
 /// The id that is pushed once around the calls of both sources.

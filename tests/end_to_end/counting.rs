@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 
 use gputrail_capture::Reader;
-use gputrail_record::*;
 use gputrail_harness::machine::{Need, skipped};
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::{compile_with, run};
 use gputrail_harness::trace::Trace;
 use gputrail_harness::{needs, repository};
+use gputrail_record::*;
 use serde_json::Value;
 
 use crate::command::{TestDir, well};

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use gputrail_capture::Reader;
-use gputrail_record::*;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::{self, Driver};
 use gputrail_harness::program::run;
+use gputrail_record::*;
 use serde_json::Value;
 
 use crate::command::{TestDir, well};

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use gputrail_capture::{Metadata, Reader};
+use gputrail_harness::machine::{Need, tools};
+use gputrail_harness::needs;
+use gputrail_harness::pocl::{Driver, on_pocl};
+use gputrail_harness::program::run;
+use gputrail_harness::repository;
 use gputrail_record::{
     Activity, Allocation, AllocationOperation, Api, Completion, Environment, EnvironmentKind,
     GraphNode, KernelDispatch, Kind, MemoryCopy, MemoryKind, OverheadKind, StreamFlag,
     Synchronization, SynchronizationType, TransferKind, Unfinished, UnifiedMemoryCounter,
     UnifiedMemoryCounterKind,
 };
-use gputrail_harness::machine::{Need, tools};
-use gputrail_harness::needs;
-use gputrail_harness::pocl::{Driver, on_pocl};
-use gputrail_harness::program::run;
-use gputrail_harness::repository;
 
 use crate::command::{TestDir, kernels, well};
 use crate::tools::{built, example, tool};

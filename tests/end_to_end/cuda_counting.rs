@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::process::Command;
 
 use gputrail_capture::Reader;
-use gputrail_record::{CounterValue, KernelDispatch};
 use gputrail_harness::machine::Need;
 use gputrail_harness::program::run;
 use gputrail_harness::{needs, repository};
+use gputrail_record::{CounterValue, KernelDispatch};
 use serde_json::Value;
 
 use crate::command::{TestDir, kernels, well};

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use gputrail_capture::{Metadata, Reader};
-use gputrail_record::{
-    Activity, KernelDispatch, SampleAggregate, SamplingTotals, SamplingUnit, StallReason,
-};
 use gputrail_harness::machine::Need;
 use gputrail_harness::program::run;
 use gputrail_harness::{needs, repository};
+use gputrail_record::{
+    Activity, KernelDispatch, SampleAggregate, SamplingTotals, SamplingUnit, StallReason,
+};
 use serde_json::Value;
 
 use crate::command::{TestDir, kernels, well};

@@ -1,11 +1,11 @@
 //! `--environment-period`: clock, temperature, power and fan of processors, from a folder that has what `/sys` has on a
 //! machine that reports them.
 
-use gputrail_record::{EnvironmentKind, Records};
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
+use gputrail_record::{EnvironmentKind, Records};
 
 use crate::command::TestDir;
 use crate::tools::tool;

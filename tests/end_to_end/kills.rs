@@ -15,15 +15,15 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use gputrail_capture::Reader;
-use gputrail_record::{
-    Api, Completion, CorrelationId, KernelDispatch, Kind, Loss, NoteKind, ThreadId, WorkId, flags,
-};
-use gputrail_sources::sim;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::{Running, run};
 use gputrail_harness::trace::Trace;
+use gputrail_record::{
+    Api, Completion, CorrelationId, KernelDispatch, Kind, Loss, NoteKind, ThreadId, WorkId, flags,
+};
+use gputrail_sources::sim;
 
 use crate::command::{TestDir, well};
 use crate::processes::child_of;

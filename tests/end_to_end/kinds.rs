@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use gputrail_record::*;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
 use gputrail_harness::repository;
+use gputrail_record::*;
 
 use crate::command::{TestDir, well};
 use crate::cuda::StandIns;

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use gputrail_buffer::clock;
-use gputrail_record::ClockSnapshot;
 use gputrail_harness::machine::{self, Need};
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
 use gputrail_harness::trace::Trace;
 use gputrail_harness::{needs, repository};
+use gputrail_record::ClockSnapshot;
 
 use crate::command::{TestDir, well};
 

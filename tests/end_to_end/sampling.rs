@@ -7,11 +7,11 @@ use std::process::Command;
 use gputrail_capture::code::{CodeOffset, pocl_kernel};
 use gputrail_capture::{Metadata, Reader};
 use gputrail_code::symbols::{Symbols, source, source_line};
-use gputrail_record::*;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
+use gputrail_record::*;
 
 use crate::command::{TestDir, kernels, well};
 use crate::transparency::ffmpeg;

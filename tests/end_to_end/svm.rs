@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use gputrail_capture::Reader;
-use gputrail_record::{
-    Activity, AllocationOperation, MemoryCopy, MemoryKind, TransferKind, WorkId,
-};
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
 use gputrail_harness::program::run;
+use gputrail_record::{
+    Activity, AllocationOperation, MemoryCopy, MemoryKind, TransferKind, WorkId,
+};
 
 use crate::command::TestDir;
 

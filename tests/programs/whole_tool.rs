@@ -3,10 +3,11 @@
 
 use gputrail_record::*;
 use gputrail_tool::sampling::{self, Deliver, PeriodLevel, Request, SamplingPeriod};
-use gputrail_tool::{self as tool, Attributes, BlockClient, BlockView, Buffer, BufferOptions, Callback, CallbackThread,
-    ClientBlock, CompletedBlock, Context, Error, Finaliser, FlightOptions, FlightRecorder,
-    InternalThread, InternalThreadWatch, QueuePlace, Status, Subscriber, Timeline, Tool, external,
-    marker, recording,
+use gputrail_tool::{
+    self as tool, Attributes, BlockClient, BlockView, Buffer, BufferOptions, Callback,
+    CallbackThread, ClientBlock, CompletedBlock, Context, Error, Finaliser, FlightOptions,
+    FlightRecorder, InternalThread, InternalThreadWatch, QueuePlace, Status, Subscriber, Timeline,
+    Tool, external, marker, recording,
 };
 use std::fmt::Debug;
 use std::os::fd::AsFd;

@@ -3,8 +3,8 @@
 
 mod tool;
 
-use gputrail_capture::Writer;
 use gputrail_buffer::clock;
+use gputrail_capture::Writer;
 use gputrail_collect::correlation::Extra;
 use gputrail_collect::operations::OperationInfo;
 use gputrail_collect::process;

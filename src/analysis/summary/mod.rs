@@ -12,6 +12,10 @@ mod roofline;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
+pub use busy::{Busy, BusyTime, Gaps, Opener};
+use counters::Counters;
+pub use counters::{CounterSummary, InvalidCounter, PeriodSummary, RangeCounterSummary};
+pub use distribution::Distribution;
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{Domain, Nanos, OperationGroup, ThreadId, Unfinished};
 use gputrail_trace::model::{
@@ -19,10 +23,6 @@ use gputrail_trace::model::{
     Instant, Loss, Note, ProcessIndex, Slice, StageId, Track, TrackIndex, TrackKind, Work,
     WorkKind, category,
 };
-pub use busy::{Busy, BusyTime, Gaps, Opener};
-use counters::Counters;
-pub use counters::{CounterSummary, InvalidCounter, PeriodSummary, RangeCounterSummary};
-pub use distribution::Distribution;
 pub use ranges::RangeSummary;
 use ranges::{RangePlace, Ranges};
 pub use roofline::Roofline;

@@ -7,7 +7,7 @@
 use super::line::Line;
 use super::own::{self, Window};
 use super::{HostClock, SystemClock};
-use crate::record::{ClockPair, DeviceTime, Nanos, count};
+use gputrail_record::{ClockPair, DeviceTime, Nanos, count};
 use std::fmt;
 
 /// The clock domain of an agent.
@@ -69,10 +69,7 @@ impl AgentClock {
 
     /// Converts several times at once. Faster than one by one if they are close to each other.
     #[inline(always)]
-    pub fn all_to_boottime<const N: usize>(
-        &self,
-        times: [DeviceTime; N],
-    ) -> [Option<Nanos>; N] {
+    pub fn all_to_boottime<const N: usize>(&self, times: [DeviceTime; N]) -> [Option<Nanos>; N] {
         let near = match (&self.line, times.iter().all(|time| time.is_some())) {
             (Some(line), true) => line.at_fast(times.map(|time| time.0)),
             _ => None,

@@ -1,6 +1,6 @@
 //! Correction of device work that appears to start before it was enqueued.
 
-use crate::record::Nanos;
+use gputrail_record::Nanos;
 
 /// How the start of device work relates to its enqueue.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]

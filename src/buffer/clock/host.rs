@@ -2,7 +2,7 @@
 
 use super::line::Line;
 use super::{SystemClock, TickSource};
-use crate::record::{ClockSnapshot, Nanos, Ticks};
+use gputrail_record::{ClockSnapshot, Nanos, Ticks};
 
 /// The capture holds no usable snapshot of the host's clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

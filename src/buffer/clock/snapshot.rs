@@ -3,7 +3,7 @@
 use super::{SystemClock, TickSource, init, now_ordered_of};
 #[cfg(not(loom))]
 use crate::platform::sync::OnceBox;
-use crate::record::{ClockSnapshot, Nanos, Ticks};
+use gputrail_record::{ClockSnapshot, Nanos, Ticks};
 #[cfg(loom)]
 use std::sync::OnceLock;
 use std::time::Duration;

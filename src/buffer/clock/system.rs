@@ -1,6 +1,6 @@
 //! The clocks that the operating system offers.
 
-use crate::record::{ClockSnapshot, Nanos};
+use gputrail_record::{ClockSnapshot, Nanos};
 
 /// A clock of the operating system, in nanoseconds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]

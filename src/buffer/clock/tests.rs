@@ -2,7 +2,7 @@
 //! records, and the clocks of this machine.
 
 use super::*;
-use crate::record::{ClockPair, ClockSnapshot, DeviceTime, Nanos, Ticks};
+use gputrail_record::{ClockPair, ClockSnapshot, DeviceTime, Nanos, Ticks};
 use proptest::prelude::*;
 
 const SECOND: u64 = 1_000_000_000;

@@ -6,7 +6,7 @@
 
 use super::SystemClock;
 use crate::platform::environment::variable;
-use crate::record::Ticks;
+use gputrail_record::Ticks;
 use std::ffi::{OsStr, OsString};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

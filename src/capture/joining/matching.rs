@@ -1,6 +1,6 @@
 //! Which dispatch of one run of a program is which of another run.
 
-use crate::record::{ExternalId, KernelDispatch, WorkId};
+use gputrail_record::{ExternalId, KernelDispatch, WorkId};
 use std::collections::{HashMap, VecDeque};
 
 /// A dispatch, as far as runs are compared.

@@ -10,8 +10,8 @@ use super::names::string_record;
 use super::reader::{ReadError, Reader};
 use super::recover::note;
 use super::writer::Writer;
-use crate::buffer::BlockView;
-use crate::record::{
+use gputrail_buffer::BlockView;
+use gputrail_record::{
     CounterValue, KernelDispatch, NoteKind, QueueId, RecordRef, Records, StringId, ThreadId, WorkId,
 };
 use matching::Launch;

@@ -1,7 +1,7 @@
 //! Counting of samples by address and outcome.
 
 use super::*;
-use crate::record::{Absent, Issue, Snapshot};
+use gputrail_record::{Absent, Issue, Snapshot};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Code objects that are ELF files, read by the [`reader`](crate::reader).
 
 use super::{Frame, Missing, Resolved, Symbol, function_name};
-use crate::capture::code::CodeOffset;
-use crate::record::CodeObjectId;
 use crate::reader::{self, File, Functions, LineStatus, Text};
+use gputrail_capture::code::CodeOffset;
+use gputrail_record::CodeObjectId;
 use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::Arc;

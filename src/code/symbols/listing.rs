@@ -9,8 +9,8 @@
 //! Lines are in the order of their offsets; an instruction reaches to the next one, the last one for 8 bytes.
 
 use super::{Frame, MAX_INSTRUCTIONS, Missing, Resolved, Symbol, truncated};
-use crate::capture::code::CodeOffset;
-use crate::record::CodeObjectId;
+use gputrail_capture::code::CodeOffset;
+use gputrail_record::CodeObjectId;
 use std::fmt::Write;
 use std::sync::Arc;
 

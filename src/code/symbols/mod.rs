@@ -11,11 +11,11 @@ mod source_lines;
 pub use listing::{Line, listing};
 pub use source_lines::SourceLines;
 
-use crate::capture::Metadata;
-use crate::capture::code::{CodeOffset, NoCode, pocl_kernel};
-use crate::record::{CodeObjectId, ModuleId};
-use elf::{ElfCode, OpenError};
 use crate::reader::{MAX_INSTRUCTIONS, truncated};
+use elf::{ElfCode, OpenError};
+use gputrail_capture::Metadata;
+use gputrail_capture::code::{CodeOffset, NoCode, pocl_kernel};
+use gputrail_record::{CodeObjectId, ModuleId};
 use listing::Listing;
 use std::collections::HashMap;
 use std::fmt;

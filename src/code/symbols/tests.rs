@@ -1,8 +1,8 @@
 //! Tests with listings. ELF files made by a compiler are tested in `tests/symbols.rs`.
 
 use super::*;
-use crate::capture::code::pieces;
-use crate::record::{CodeObject, Module, Records};
+use gputrail_capture::code::pieces;
+use gputrail_record::{CodeObject, Module, Records};
 use proptest::prelude::*;
 
 const ID: CodeObjectId = CodeObjectId(1);
@@ -130,14 +130,14 @@ fn missing_symbols_are_reported_with_a_remedy() {
 fn the_source_of_a_code_object_is_its_modules() {
     let mut metadata = Metadata::default();
     let mut module = Module::blank();
-    (module.id, module.source) = (ModuleId(2), crate::record::StringId(5));
+    (module.id, module.source) = (ModuleId(2), gputrail_record::StringId(5));
     let mut object = CodeObject::blank();
     (object.id, object.module) = (ID, module.id);
     let text =
-        crate::capture::names::string_record(module.source, "kernel void f() {\n  g();\n}\n");
+        gputrail_capture::names::string_record(module.source, "kernel void f() {\n  g();\n}\n");
     Records::new(&text).for_each(|record| metadata.add(&record));
-    metadata.add(&crate::record::RecordRef::of(&module));
-    metadata.add(&crate::record::RecordRef::of(&object));
+    metadata.add(&gputrail_record::RecordRef::of(&module));
+    metadata.add(&gputrail_record::RecordRef::of(&object));
     let source = source(&metadata, ID).unwrap();
     assert_eq!(source_line(source, 2), Some("  g();"));
     assert_eq!(

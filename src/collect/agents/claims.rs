@@ -1,8 +1,8 @@
 //! Claims: which context holds which service of which agent.
 
-use crate::collect::switchboard::ContextKey;
-use crate::platform::sync::QuietMutex;
-use crate::record::AgentId;
+use crate::switchboard::ContextKey;
+use gputrail_buffer::platform::sync::QuietMutex;
+use gputrail_record::AgentId;
 use std::fmt;
 use std::sync::Arc;
 

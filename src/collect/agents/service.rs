@@ -5,10 +5,10 @@
 //! any number of agents; PC sampling and counter collection exclude each other in a process.
 
 use super::{Claim, Claims, Conflict, HeldBy, ServiceKind};
-use crate::collect::delivering::is_delivering;
-use crate::collect::switchboard::{Buffers, ContextKey, Interest};
-use crate::platform::sync::{QuietGuard, QuietMutex};
-use crate::record::AgentId;
+use crate::delivering::is_delivering;
+use crate::switchboard::{Buffers, ContextKey, Interest};
+use gputrail_buffer::platform::sync::{QuietGuard, QuietMutex};
+use gputrail_record::AgentId;
 use std::fmt;
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ pub enum ConfigureError {
 /// Where the records of a started agent go.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<D> {
-    /// The buffers: [`HostThread::write_to`](crate::collect::correlation::HostThread::write_to) takes them.
+    /// The buffers: [`HostThread::write_to`](crate::correlation::HostThread::write_to) takes them.
     pub buffers: Buffers,
     /// The records that are written.
     pub deliver: D,

@@ -1,9 +1,9 @@
 //! The service with a second type of request, beside PC sampling.
 
 use super::*;
-use crate::collect::switchboard::{Buffers, ContextKey, Switchboard};
-use crate::platform::sync::lock_std;
-use crate::record::AgentId;
+use crate::switchboard::{Buffers, ContextKey, Switchboard};
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_record::AgentId;
 use std::sync::{Arc, Mutex};
 
 /// A request for so many counters at once.

@@ -2,9 +2,9 @@
 //! `cuptiActivitySetAttribute`, `cuptiActivityEnableLatencyTimestamps`, `cuptiSetThreadIdType`).
 
 use super::ToolError;
-use crate::collect::attributes;
-use crate::collect::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES};
-use crate::record::Nanos;
+use crate::attributes;
+use crate::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES};
+use gputrail_record::Nanos;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 static POOL_BYTES: AtomicUsize = AtomicUsize::new(DEFAULT_POOL_BYTES);
@@ -39,7 +39,7 @@ pub struct Attributes {
     /// CUPTI's, since the runtimes measure them anyway.
     pub latency_times: bool,
     /// The period at which clocks, temperature, power and fan of agents are read for buffers that want such records
-    /// ([`Kind::ENVIRONMENT`](crate::record::Kind::ENVIRONMENT)). Where the recording has a period of its own, the shorter one
+    /// ([`Kind::ENVIRONMENT`](gputrail_record::Kind::ENVIRONMENT)). Where the recording has a period of its own, the shorter one
     /// applies. CUDA reports them at a period of its own.
     pub environment_period: Option<Nanos>,
 }
@@ -62,11 +62,11 @@ pub struct Limits {
 impl Limits {
     /// The limits of this version.
     pub const ALL: Limits = Limits {
-        buffers: crate::collect::switchboard::BUFFERS,
-        subscribers: crate::collect::switchboard::SUBSCRIBERS,
-        contexts: crate::collect::switchboard::CONTEXTS,
-        callback_threads: crate::buffer::CALLBACK_THREADS,
-        smallest_client_block: crate::buffer::SMALLEST_CLIENT_BLOCK,
+        buffers: crate::switchboard::BUFFERS,
+        subscribers: crate::switchboard::SUBSCRIBERS,
+        contexts: crate::switchboard::CONTEXTS,
+        callback_threads: gputrail_buffer::CALLBACK_THREADS,
+        smallest_client_block: gputrail_buffer::SMALLEST_CLIENT_BLOCK,
     };
 }
 
@@ -98,7 +98,7 @@ impl Attributes {
     /// [`ToolError::AttributesLocked`] once a context has been started; [`ToolError::Layout`] for invalid sizes. The
     /// attributes are unchanged then.
     pub fn set(&self) -> Result<(), ToolError> {
-        crate::buffer::Layout::new(self.pool_bytes, self.block_bytes, self.threads)?;
+        gputrail_buffer::Layout::new(self.pool_bytes, self.block_bytes, self.threads)?;
         if Attributes::are_locked() {
             return Err(ToolError::AttributesLocked);
         }

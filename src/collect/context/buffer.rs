@@ -1,17 +1,17 @@
 //! Record buffers: memory, delivery, and counts of dropped records.
 
 use super::{Attributes, ToolError};
-use crate::buffer::{
+use crate::counting::is_choosing;
+use crate::delivering::{Delivering, is_delivering};
+use crate::process;
+use crate::switchboard::{BufferKey, Flush, Switchboard};
+use gputrail_buffer::clock;
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_buffer::{
     BlockClient, BlockView, Buffer, CLIENT_BLOCKS, CallbackThread, ClientBlock, Collector,
     CollectorOptions, CompletedBlock, Layout, Mapping, Policy, QueuePlace, Sink,
 };
-use crate::clock;
-use crate::collect::counting::is_choosing;
-use crate::collect::delivering::{Delivering, is_delivering};
-use crate::collect::process;
-use crate::collect::switchboard::{BufferKey, Flush, Switchboard};
-use crate::platform::sync::lock_std;
-use crate::record::{KINDS, Kind, OverheadKind};
+use gputrail_record::{KINDS, Kind, OverheadKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -169,7 +169,7 @@ impl RecordBuffer {
     }
 
     /// Creates a buffer in memory that the tool supplies, such as a file or shared memory in which another process
-    /// finds the records after the death of this one ([`crate::capture::recover`]).
+    /// finds the records after the death of this one ([`gputrail_capture::recover`]).
     ///
     /// # Errors
     ///
@@ -293,7 +293,7 @@ impl RecordBuffer {
         self.flush_after(Flush::Completed)
     }
 
-    /// Like [`RecordBuffer::flush`], and also delivers an [unfinished](crate::record::Unfinished::AT_FLUSH)
+    /// Like [`RecordBuffer::flush`], and also delivers an [unfinished](gputrail_record::Unfinished::AT_FLUSH)
     /// completion for device work that has not completed. Its final completion follows later (CUPTI:
     /// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`).
     ///
@@ -316,7 +316,7 @@ impl RecordBuffer {
         self.flush_after(Flush::Synchronized(queues))
     }
 
-    /// Has an [unfinished](crate::record::Unfinished::AT_FLUSH) completion written for work that has not completed.
+    /// Has an [unfinished](gputrail_record::Unfinished::AT_FLUSH) completion written for work that has not completed.
     ///
     /// # Errors
     ///
@@ -438,7 +438,7 @@ impl Drop for RecordBuffer {
             }
         };
         // If no thread can be spawned, the buffer lives until the process ends.
-        let _ = crate::platform::internal_thread::spawn(later);
+        let _ = gputrail_buffer::platform::internal_thread::spawn(later);
     }
 }
 

@@ -3,11 +3,11 @@
 //! `rocprofiler_configure_external_correlation_id_request_service`).
 
 use super::{Context, OperationSet, Payload, Phase, Subscriber, ToolError};
-use crate::collect::external::{self, ExternalError};
-use crate::collect::operations::{kernel_dispatch, memory_copy};
-use crate::collect::process;
-use crate::collect::switchboard::{ExternalScope, Within};
-use crate::record::{
+use crate::external::{self, ExternalError};
+use crate::operations::{kernel_dispatch, memory_copy};
+use crate::process;
+use crate::switchboard::{ExternalScope, Within};
+use gputrail_record::{
     CorrelationId, Domain, ExternalId, ExternalKind, KernelId, Operation, ThreadId,
 };
 use std::sync::Arc;
@@ -34,11 +34,11 @@ impl Context {
     /// not get it.
     ///
     /// Where the context has no id on a thread, its consumers get the id that the main thread has pushed for the
-    /// context, or else that of the process ([`crate::collect::external::push`]).
+    /// context, or else that of the process ([`crate::external::push`]).
     ///
     /// # Errors
     ///
-    /// As for [`crate::collect::external::push`].
+    /// As for [`crate::external::push`].
     pub fn push_external_id(
         &self,
         kind: ExternalKind,
@@ -54,7 +54,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// As for [`crate::collect::external::pop`].
+    /// As for [`crate::external::pop`].
     pub fn pop_external_id(&self, kind: ExternalKind) -> Result<ExternalId, ExternalError> {
         external::pop_for(self.external_scope()?, kind)
     }
@@ -79,7 +79,7 @@ impl Context {
     /// and for kernels, copies, fills, allocations and frees ([`kernel_dispatch::ENQUEUE`] and so on) at theirs, on the
     /// calling thread. The id of a call is stored in its record, and in those of its work, memory and waits. An id that
     /// is supplied for the work itself replaces it there. With `None` the pushed ids apply
-    /// ([`crate::collect::external`]), which records of kind `external correlation` always contain.
+    /// ([`crate::external`]), which records of kind `external correlation` always contain.
     ///
     /// The ids are for the buffers, samples and callbacks of this context, so that several tools do not disturb each
     /// other. Consumers of contexts that neither push nor supply ids, such as the recording of `gputrail record`, get

@@ -6,15 +6,15 @@
 //! triggered dumps, not the thread of the call.
 
 use super::{Context, ToolError, check_kinds};
-use crate::buffer::{BlockView, Buffer, Layout, Mapping, Policy};
-use crate::capture::Writer;
-use crate::clock;
-use crate::collect::process;
-use crate::collect::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES, Recorder};
-use crate::collect::switchboard::{BufferKey, Consumer, Selection, SlowCalls, Switchboard};
-use crate::platform::sync::lock_std;
-use crate::platform::system::{self, sleep_on, wake};
-use crate::record::{ClockSnapshot, KINDS, ProcessId, Ticks};
+use crate::process;
+use crate::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES, Recorder};
+use crate::switchboard::{BufferKey, Consumer, Selection, SlowCalls, Switchboard};
+use gputrail_buffer::clock;
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_buffer::platform::system::{self, sleep_on, wake};
+use gputrail_buffer::{BlockView, Buffer, Layout, Mapping, Policy};
+use gputrail_capture::Writer;
+use gputrail_record::{ClockSnapshot, KINDS, ProcessId, Ticks};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -210,7 +210,7 @@ impl FlightRecorder {
         if inner.options.slow_call.is_some() || inner.options.signal.is_some() {
             let runs = inner.clone();
             let seen = runs.triggers();
-            crate::platform::internal_thread::spawn(move || runs.run(seen))
+            gputrail_buffer::platform::internal_thread::spawn(move || runs.run(seen))
                 .map_err(ToolError::Thread)?;
         }
         recorder.context.start()?;

@@ -1,20 +1,20 @@
 //! Groups of counters that code starts, stops, reads and resets (ROCProfiler v1: `rocprofiler_group_start`, `_stop`,
 //! `_read`, `_reset`; CUPTI: event groups).
 //!
-//! A group uses the [counter collection service](crate::collect::counting) while it is started, with a context and a buffer
+//! A group uses the [counter collection service](crate::counting) while it is started, with a context and a buffer
 //! of its own, and adds up the values that come. So only one group of a process is started at a time, and none while another
 //! context counts or samples.
 
 use super::{BufferOptions, Context, RecordBuffer, Selection, ToolError};
-use crate::collect::counting::{CountingError, CountingMode, CountingRequest};
-use crate::collect::process;
-use crate::collect::switchboard::Switchboard;
-use crate::counters::{
+use crate::counting::{CountingError, CountingMode, CountingRequest};
+use crate::process;
+use crate::switchboard::Switchboard;
+use gputrail_buffer::platform::sync::QuietMutex;
+use gputrail_counters::{
     Architecture, CounterIndex, Definition, Formula, Invalid, Measured, Reduction, Resolution,
     Usage, evaluate,
 };
-use crate::platform::sync::QuietMutex;
-use crate::record::{AgentId, CounterInvalid, CounterValue, CounterValueType, Kind, StringId};
+use gputrail_record::{AgentId, CounterInvalid, CounterValue, CounterValueType, Kind, StringId};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 

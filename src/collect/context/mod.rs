@@ -6,7 +6,7 @@
 //!   a [`RecordBuffer`], whose callback gets them in batches, on a thread of ours;
 //! * callback tracing ([`Context::call_back`]): a function is called on the thread that makes a call, at its enter
 //!   and its exit, and where work is enqueued and completes, objects come and go, the host waits
-//!   ([`crate::collect::operations`] lists it all).
+//!   ([`crate::operations`] lists it all).
 //!
 //! Several contexts may run at once, in one process and for one buffer. A context's services are locked by its first
 //! start; what they select may be changed at any time. Work in flight when a context stops is still completed: its
@@ -18,7 +18,7 @@
 //! |---|---|
 //! | in a library of its own, which gputrail loads into programs that know nothing of it (`gputrail record --tool`) | `gputrail::tool` (feature `tool`), in C `gputrail.h` |
 //! | in the program itself, which is linked with `libgputrail.so.0` | `gputrail::tool` with `gputrail::tool::program`, in C `gputrail.h` |
-//! | in the binary that has the source too: a layer, a simulation, gputrail itself | [`crate::collect::context`] |
+//! | in the binary that has the source too: a layer, a simulation, gputrail itself | [`crate::context`] |
 //!
 //! They are the same contexts, buffers, subscribers and flight recorders, with the same rules: what is said here of
 //! them, of callbacks above all, holds for all three. A copy of this crate has objects of its own, though: contexts
@@ -87,20 +87,20 @@ mod stress;
 #[cfg(test)]
 mod tests;
 
-pub use crate::buffer::{
-    BlockClient, CallbackThread, ClientBlock, ClientMemory, CompletedBlock, Layout, Mapping,
-    Policy, QueuePlace,
-};
-use crate::collect::delivering::is_delivering;
-pub use crate::collect::switchboard::{
+use crate::delivering::is_delivering;
+pub use crate::switchboard::{
     Argument, ArgumentInfo, CallArguments, Callback, KindSet, OperationSet, Payload, Phase,
     Selection,
 };
-pub use crate::platform::internal_thread::{InternalThread, InternalThreadWatch};
 pub use attributes::{Attributes, Limits, ThreadIds};
 pub use buffer::{BufferOptions, Drops, RecordBuffer};
 pub use external::ExternalRequest;
 pub use flight::{Dump, FlightOptions, FlightRecorder};
+pub use gputrail_buffer::platform::internal_thread::{InternalThread, InternalThreadWatch};
+pub use gputrail_buffer::{
+    BlockClient, CallbackThread, ClientBlock, ClientMemory, CompletedBlock, Layout, Mapping,
+    Policy, QueuePlace,
+};
 pub use group::{CounterGroup, GroupError, GroupOptions, GroupValue, Number, WrongType};
 pub use pool::{
     CounterPool, MAX_POOL_ENTRIES, PoolEntry, PoolError, PoolHandler, PoolOptions, PooledKernels,
@@ -109,19 +109,19 @@ pub use sessions::{
     CounterSessions, KEPT_SESSIONS, SampleNumber, SessionCounter, SessionError, SessionOptions,
 };
 
-use crate::buffer::{LayoutError, MappingError};
-use crate::collect::agents::{Refused, ServiceKind};
-use crate::collect::counting::{
+use crate::agents::{Refused, ServiceKind};
+use crate::counting::{
     Countable, CounterSet, Counting, CountingError, CountingMode, CountingRequest,
     DispatchCounting, is_choosing,
 };
-use crate::collect::process;
-use crate::collect::sampling::{Configuration, Deliver, Request, SamplingError, SamplingPeriod};
-use crate::collect::switchboard::{
+use crate::process;
+use crate::sampling::{Configuration, Deliver, Request, SamplingError, SamplingPeriod};
+use crate::switchboard::{
     ConfigureAgent, Consumer, ContextKey, OF_CONTEXTS, ServiceError, SubscriberKey, Switchboard,
     TooMany,
 };
-use crate::record::{AgentId, ContextId, Domain, Kind, Operation, SamplingMethod, SamplingUnit};
+use gputrail_buffer::{LayoutError, MappingError};
+use gputrail_record::{AgentId, ContextId, Domain, Kind, Operation, SamplingMethod, SamplingUnit};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -216,7 +216,7 @@ impl ToolError {
         match error.kind() {
             std::io::ErrorKind::QuotaExceeded => ToolError::TooMany {
                 what: "callback threads",
-                most: crate::buffer::CALLBACK_THREADS,
+                most: gputrail_buffer::CALLBACK_THREADS,
             },
             _ => ToolError::Thread(error),
         }
@@ -235,7 +235,7 @@ impl From<ServiceError> for ToolError {
             ServiceError::Busy => ToolError::Busy,
             ServiceError::TooMany => ToolError::TooMany {
                 what: "contexts",
-                most: crate::collect::switchboard::CONTEXTS,
+                most: crate::switchboard::CONTEXTS,
             },
         }
     }
@@ -559,7 +559,7 @@ impl Context {
     }
 
     /// Configures counter collection: the counters and metrics with these `names` are counted on `agent` while the context
-    /// is started, and their [values](crate::record::CounterValue) go to `buffer`. A context can count on several agents.
+    /// is started, and their [values](gputrail_record::CounterValue) go to `buffer`. A context can count on several agents.
     /// Only one context of the process can have this service, until it is dropped, and it excludes PC sampling
     /// (rocprofiler-sdk: `rocprofiler_configure_dispatch_counting_service`, `rocprofiler_configure_device_counting_service`).
     ///
@@ -795,7 +795,7 @@ impl Drop for Context {
         }
         // From within a callback: what sampling or counting waits for may be this very thread. Where no other can be had,
         // the context lives on until the process ends.
-        let _ = crate::platform::internal_thread::spawn(remove);
+        let _ = gputrail_buffer::platform::internal_thread::spawn(remove);
     }
 }
 

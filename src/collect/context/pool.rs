@@ -6,11 +6,11 @@
 //! of a few entries.
 
 use super::ToolError;
-use crate::collect::counting::{CounterSet, DispatchReadings};
-use crate::collect::process;
-use crate::collect::switchboard::Switchboard;
-use crate::platform::sync::QuietMutex;
-use crate::record::{AgentId, CorrelationId, CounterValue, WorkId};
+use crate::counting::{CounterSet, DispatchReadings};
+use crate::process;
+use crate::switchboard::Switchboard;
+use gputrail_buffer::platform::sync::QuietMutex;
+use gputrail_record::{AgentId, CorrelationId, CounterValue, WorkId};
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -335,7 +335,7 @@ impl std::fmt::Debug for CounterPool {
 type Chosen = (Option<(Arc<CounterPool>, PoolEntry)>, Vec<CounterValue>);
 
 /// The kernels in flight of a tool that chooses counters, with their entries: its
-/// [`DispatchCounting`](crate::collect::counting::DispatchCounting) passes on to it what that is told. When this is dropped,
+/// [`DispatchCounting`](crate::counting::DispatchCounting) passes on to it what that is told. When this is dropped,
 /// entries whose kernels have not ended are completed without values.
 #[derive(Default)]
 pub struct PooledKernels(QuietMutex<Kernels>);

@@ -1,6 +1,6 @@
 use super::*;
-use crate::collect::correlation::{Extra, HostThread};
-use crate::record::{Api, ThreadId, Ticks};
+use crate::correlation::{Extra, HostThread};
+use gputrail_record::{Api, ThreadId, Ticks};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -43,7 +43,7 @@ impl Program {
             ..BufferOptions::default()
         };
         let into = got.clone();
-        let deliver = move |batch: &crate::buffer::BlockView<'_>| {
+        let deliver = move |batch: &gputrail_buffer::BlockView<'_>| {
             let calls = batch.records().filter_map(|record| record.read::<Api>());
             into.lock()
                 .unwrap()
@@ -270,7 +270,7 @@ fn a_flush_from_within_a_delivery_is_refused() {
     let result = Arc::new(Mutex::new(Vec::new()));
     let (inner, _) = program.buffer();
     let into = result.clone();
-    let deliver = move |_: &crate::buffer::BlockView<'_>| {
+    let deliver = move |_: &gputrail_buffer::BlockView<'_>| {
         into.lock()
             .unwrap()
             .push(matches!(inner.flush(), Err(ToolError::Busy)));
@@ -291,7 +291,7 @@ fn a_delivery_that_panics_is_not_called_again() {
     let mut program = program();
     let calls = Arc::new(AtomicUsize::new(0));
     let count = calls.clone();
-    let deliver = move |_: &crate::buffer::BlockView<'_>| {
+    let deliver = move |_: &gputrail_buffer::BlockView<'_>| {
         count.fetch_add(1, Ordering::Relaxed);
         std::panic::resume_unwind(Box::new(()));
     };

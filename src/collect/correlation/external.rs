@@ -1,11 +1,11 @@
 //! The client's own ids: each thread's stacks of pushed ids, and the ids supplied for single calls.
 
 use super::{CallInProgress, HostThread};
-use crate::collect::counting::ranges;
-use crate::collect::switchboard::{
+use crate::counting::ranges;
+use crate::switchboard::{
     ContextSet, ExternalContexts, ExternalScope, ExternalStacks, Interest, Pushed, Within,
 };
-use crate::record::*;
+use gputrail_record::*;
 
 /// The record that `latest` was the latest id of its kind at the end of `call`.
 pub(super) fn external_record(call: &CallInProgress, latest: Pushed) -> ExternalCorrelation {

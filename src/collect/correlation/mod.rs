@@ -13,14 +13,14 @@ mod records;
 pub use ids::Ids;
 
 use self::ids::Range;
-use crate::buffer::lanes::OwnLanes;
-use crate::buffer::{MAX_OPEN_CALLS, OpenCalls};
-use crate::collect::marker::CText;
-use crate::collect::marker::ids::RangeIds;
-use crate::collect::marker::nesting::PushedRanges;
-use crate::collect::switchboard::{BUFFERS, ExternalStacks, Interest, Switchboard, ThreadState};
-use crate::record::*;
+use crate::marker::CText;
+use crate::marker::ids::RangeIds;
+use crate::marker::nesting::PushedRanges;
+use crate::switchboard::{BUFFERS, ExternalStacks, Interest, Switchboard, ThreadState};
 use external::external_record;
+use gputrail_buffer::lanes::OwnLanes;
+use gputrail_buffer::{MAX_OPEN_CALLS, OpenCalls};
+use gputrail_record::*;
 use std::ffi::CString;
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl CallInProgress {
 /// The parts of a call's exit that most calls do not have.
 #[derive(Copy, Clone, Default)]
 pub struct Extra<'a> {
-    /// Bits of [`crate::record::flags`] for the call's record.
+    /// Bits of [`gputrail_record::flags`] for the call's record.
     pub flags: u8,
     /// Values of the call's arguments, for those buffers that want them.
     pub arguments: &'a [u64],
@@ -539,7 +539,7 @@ impl HostThread {
         &self.state
     }
 
-    /// Whether its lanes may wait for empty blocks; see [`Lane::set_may_wait`](crate::buffer::Lane::set_may_wait).
+    /// Whether its lanes may wait for empty blocks; see [`Lane::set_may_wait`](gputrail_buffer::Lane::set_may_wait).
     pub fn set_may_wait(&mut self, may_wait: bool) {
         self.may_wait = may_wait;
         for slot in 0..BUFFERS {

@@ -1,9 +1,9 @@
 //! Writes a thread's records to the buffers that want them, through one lane in each.
 
 use super::{CallInProgress, HostThread};
-use crate::buffer::{Batch, Lane, QueuePlace, WhenFull};
-use crate::collect::switchboard::{Buffers, Interest, Within};
-use crate::record::*;
+use crate::switchboard::{Buffers, Interest, Within};
+use gputrail_buffer::{Batch, Lane, QueuePlace, WhenFull};
+use gputrail_record::*;
 
 /// Records that a thread loses for want of a lane before it asks for one again.
 const RETRY: u32 = 64;
@@ -77,11 +77,7 @@ impl HostThread {
     /// Writes a record that `fill` builds where it stays to those of `buffers` whose lane has room without waiting, and
     /// returns the others.
     #[inline(always)]
-    pub fn try_fill<R: Record>(
-        &mut self,
-        buffers: Buffers,
-        fill: impl Fn(&mut R),
-    ) -> Buffers {
+    pub fn try_fill<R: Record>(&mut self, buffers: Buffers, fill: impl Fn(&mut R)) -> Buffers {
         let put = |batch: &mut Batch<'_>, _| batch.put(&fill);
         self.put(buffers, (R::KIND, size_of::<R>()), WhenFull::Keep, put)
     }

@@ -2,10 +2,8 @@
 
 use super::ids::RANGE;
 use super::*;
-use crate::buffer::{BlockView, Buffer, Layout, Mapping, Policy, deliver_in_order};
-use crate::collect::switchboard::{
-    Consumer, ContextKey, ContextSet, ExternalScope, Selection, Within,
-};
+use crate::switchboard::{Consumer, ContextKey, ContextSet, ExternalScope, Selection, Within};
+use gputrail_buffer::{BlockView, Buffer, Layout, Mapping, Policy, deliver_in_order};
 
 /// A switchboard with a buffer that wants everything.
 fn board() -> Arc<Switchboard> {

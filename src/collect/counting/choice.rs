@@ -2,11 +2,11 @@
 //! ROCProfiler v1: queue callbacks).
 
 use super::{CounterSet, Reading};
-use crate::collect::process;
-use crate::collect::switchboard::Buffers;
-use crate::counters::{Counted, Property};
-use crate::platform::inside::Uncancelled;
-use crate::record::{CorrelationId, CounterValue, KernelDispatch, Nanos, WorkId};
+use crate::process;
+use crate::switchboard::Buffers;
+use gputrail_buffer::platform::inside::Uncancelled;
+use gputrail_counters::{Counted, Property};
+use gputrail_record::{CorrelationId, CounterValue, KernelDispatch, Nanos, WorkId};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;

@@ -1,9 +1,9 @@
 //! Errors of counter collection.
 
 use super::{Countable, CountingMode, in_words};
-use crate::collect::agents::{HeldBy, Refused};
-use crate::counters::{Impossible, the_nearest};
-use crate::record::{AgentId, Nanos};
+use crate::agents::{HeldBy, Refused};
+use gputrail_counters::{Impossible, the_nearest};
+use gputrail_record::{AgentId, Nanos};
 
 /// A name that no counter or metric of the agent has.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Counter collection: what kernels did, in numbers.
 //!
-//! Counter collection is a [service of agents](crate::collect::agents): a context names counters and metrics of an agent
+//! Counter collection is a [service of agents](crate::agents): a context names counters and metrics of an agent
 //! ([`CounterSet`]), says when they are read ([`CountingMode`]), and which buffer gets the
-//! [`CounterValue`](crate::record::CounterValue)s. Semantics are those of rocprofiler-sdk's dispatch and device counting. It
+//! [`CounterValue`](gputrail_record::CounterValue)s. Semantics are those of rocprofiler-sdk's dispatch and device counting. It
 //! excludes PC sampling in the same process.
 //!
 //! A source offers each agent with its counters ([`Countable`]). It reads basic counters; metrics are computed here
@@ -31,8 +31,8 @@ pub use set::CounterSet;
 pub(crate) use sum::Sum;
 
 use super::agents::{self, AgentRequest, AgentService, ServiceKind};
-use crate::counters::{Architecture, KernelSelection};
-use crate::record::Nanos;
+use gputrail_counters::{Architecture, KernelSelection};
+use gputrail_record::Nanos;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -287,7 +287,7 @@ impl Counting {
     /// As for [`AgentService::configurations`] and [`CounterSet::new`].
     pub fn request(
         &self,
-        agent: crate::record::AgentId,
+        agent: gputrail_record::AgentId,
         names: &[impl AsRef<str>],
         mode: CountingMode,
         per_pass: Option<NonZeroU32>,
@@ -316,7 +316,7 @@ impl Counting {
     /// As for [`AgentService::configurations`]; [`CountingError::NotSupported`].
     pub fn request_of(
         &self,
-        agent: crate::record::AgentId,
+        agent: gputrail_record::AgentId,
         tool: Arc<dyn DispatchCounting>,
     ) -> Result<CountingRequest, CountingError> {
         let (possible, agent) = self.named_configurations(agent)?;

@@ -1,8 +1,8 @@
 //! What can be counted of the names of a recording: names that cannot be had are left out, and the others are counted.
 
 use super::{Countable, CounterSet, Counting, CountingError, CountingMode, CountingRequest};
-use crate::collect::agents::{AgentRequest, ConfigureError};
-use crate::record::AgentId;
+use crate::agents::{AgentRequest, ConfigureError};
+use gputrail_record::AgentId;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -13,10 +13,10 @@ use super::values::{Subject, ValueRecords};
 use super::{
     CounterSet, CountingRequest, DispatchCounting, DispatchReadings, Reading, ReadyValues, Sum,
 };
-use crate::capture::names::Names;
-use crate::collect::switchboard::{Buffers, ContextKey, Switchboard};
-use crate::platform::sync::QuietMutex;
-use crate::record::{
+use crate::switchboard::{Buffers, ContextKey, Switchboard};
+use gputrail_buffer::platform::sync::QuietMutex;
+use gputrail_capture::names::Names;
+use gputrail_record::{
     AgentId, CorrelationId, CounterInvalid, CounterValue, DeviceTime, ExternalId, ExternalKind,
     KernelDispatch, Marker, MarkerKind, NoteKind, StringId, ThreadId, Ticks, WorkId, count,
 };
@@ -195,7 +195,7 @@ impl RangeAgent {
         self.to_buffers(values)
     }
 
-    fn records(&self, properties: HashMap<crate::counters::Property, f64>) -> ValueRecords {
+    fn records(&self, properties: HashMap<gputrail_counters::Property, f64>) -> ValueRecords {
         ValueRecords::new(self.set.clone(), self.agent, properties, &self.names)
     }
 
@@ -494,7 +494,7 @@ impl CountedRanges {
             ));
         }
         for text in told {
-            crate::platform::inside::message(format_args!("{text}"));
+            gputrail_buffer::platform::inside::message(format_args!("{text}"));
             names.note(NoteKind::OTHER, &format!("counters: {text}"));
         }
     }

@@ -1,6 +1,6 @@
 //! The reading of a basic counter.
 
-use crate::record::{ALWAYS_SCHEDULED, CounterInvalid};
+use gputrail_record::{ALWAYS_SCHEDULED, CounterInvalid};
 
 /// The reading of a basic counter.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,10 +1,10 @@
 //! Counting the kernels that a recording selects.
 
 use super::{CounterSet, DispatchCounting};
-use crate::capture::names::Names;
-use crate::counters::{KernelSelection, NumberRange};
-use crate::platform::sync::QuietMutex;
-use crate::record::{KernelDispatch, KernelId, KernelSymbol};
+use gputrail_buffer::platform::sync::QuietMutex;
+use gputrail_capture::names::Names;
+use gputrail_counters::{KernelSelection, NumberRange};
+use gputrail_record::{KernelDispatch, KernelId, KernelSymbol};
 use regex_lite::Regex;
 use std::collections::HashMap;
 use std::sync::Arc;

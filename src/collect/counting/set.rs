@@ -1,8 +1,8 @@
 //! A set of counters and metrics of one architecture, with the passes that they need.
 
 use super::{CountingError, UnknownCounter};
-use crate::counters::{
-    self, Architecture, Counted, CounterIndex, CounterLibrary, LibraryError, Resolution,
+use gputrail_counters::{
+    self as counters, Architecture, Counted, CounterIndex, CounterLibrary, LibraryError, Resolution,
 };
 use std::num::NonZeroU32;
 use std::sync::Arc;

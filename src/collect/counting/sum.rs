@@ -1,8 +1,8 @@
 //! The sum of the counts of several kernels.
 
 use super::{DispatchReadings, Reading};
-use crate::counters::{Counted, Property};
-use crate::record::{CounterInvalid, Nanos};
+use gputrail_counters::{Counted, Property};
+use gputrail_record::{CounterInvalid, Nanos};
 use std::collections::HashMap;
 
 /// The sum of the counts of several kernels.

@@ -1,16 +1,16 @@
 //! The service, with agents of the tests' own.
 
 use super::*;
-use crate::collect::agents::{ConfigureError, HeldBy, Provider};
-use crate::collect::context::{BufferOptions, Context, RecordBuffer, ToolError};
-use crate::collect::sampling::SamplingError;
-use crate::collect::switchboard::Switchboard;
-use crate::counters::{
+use crate::agents::{ConfigureError, HeldBy, Provider};
+use crate::context::{BufferOptions, Context, RecordBuffer, ToolError};
+use crate::sampling::SamplingError;
+use crate::switchboard::Switchboard;
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_counters::{
     Block, Catalogue, Defined, DefinedFrom, Definitions, Dialect, Expression, Location, Sources,
     Usage,
 };
-use crate::platform::sync::lock_std;
-use crate::record::AgentId;
+use gputrail_record::AgentId;
 use std::sync::Mutex;
 
 /// Counters A and B of a block that counts one event at a time, and the metric M of both.
@@ -164,12 +164,12 @@ fn counting_and_sampling_exclude_each_other_and_one_context_counts() {
     let sampled = first.sample(
         &bench.buffer,
         ONE,
-        crate::collect::sampling::Request {
-            method: crate::record::SamplingMethod::HOST_TRAP,
-            unit: crate::record::SamplingUnit::TIME,
+        crate::sampling::Request {
+            method: gputrail_record::SamplingMethod::HOST_TRAP,
+            unit: gputrail_record::SamplingUnit::TIME,
             interval: 1_000_000,
         },
-        crate::collect::sampling::Deliver::Samples,
+        crate::sampling::Deliver::Samples,
     );
     assert!(matches!(
         sampled,
@@ -210,7 +210,7 @@ fn impossible_sets_are_refused_with_what_is_in_the_way() {
 #[test]
 fn values_of_metrics_are_computed_from_the_readings() {
     use super::values::{Subject, ValueRecords};
-    use crate::record::{CounterInvalid, CounterValueType, WorkId};
+    use gputrail_record::{CounterInvalid, CounterValueType, WorkId};
 
     let bench = Bench::new(2);
     let set = CounterSet::new(&architecture(), &["M", "A", "b", "A"], None).unwrap();

@@ -1,11 +1,11 @@
 //! The records of values: basic counters as they were read, and metrics computed from them.
 
 use super::{CounterSet, Reading};
-use crate::capture::names::Names;
-use crate::counters::{
+use gputrail_capture::names::Names;
+use gputrail_counters::{
     Column, Counted, Definition, Invalid, Measured, Property, Resolution, Usage, evaluate,
 };
-use crate::record::{
+use gputrail_record::{
     ALL_INSTANCES, ALWAYS_SCHEDULED, AgentId, CorrelationId, CounterInvalid, CounterUsage,
     CounterValue, DeviceTime, QueueId, StringId, WorkId,
 };

@@ -1,9 +1,9 @@
 //! External ids of pushed ranges, where a recording asks for them: everything that happens on the thread inside of a range
 //! carries an id of the kind [`ExternalKind::RANGES`], whose name is that of the range, behind that of its domain.
 
-use crate::collect::correlation::HostThread;
-use crate::collect::external;
-use crate::record::{ExternalId, ExternalKind, Marker, MarkerKind, StringId};
+use crate::correlation::HostThread;
+use crate::external;
+use gputrail_record::{ExternalId, ExternalKind, Marker, MarkerKind, StringId};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 

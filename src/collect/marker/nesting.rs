@@ -2,8 +2,8 @@
 
 use super::text::KeptText;
 use super::{Event, Text, UNBALANCED, report_in};
-use crate::collect::process;
-use crate::record::{Kind, Marker, MarkerKind};
+use crate::process;
+use gputrail_record::{Kind, Marker, MarkerKind};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,10 +1,10 @@
 //! Texts of markers, and how they become string ids: from a thread's cache, or from the text itself where it is used
 //! again and again.
 
-use crate::collect::correlation::HostThread;
-use crate::collect::process;
-use crate::record::StringId;
+use crate::correlation::HostThread;
+use crate::process;
 use core::ffi::{CStr, c_char};
+use gputrail_record::StringId;
 use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -180,8 +180,8 @@ impl<'a> Text<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::switchboard::Switchboard;
-    use crate::record::ThreadId;
+    use crate::switchboard::Switchboard;
+    use gputrail_record::ThreadId;
 
     #[test]
     fn equal_texts_of_all_kinds_have_one_id() {

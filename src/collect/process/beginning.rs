@@ -4,15 +4,15 @@
 //! attached by the thread that has it.
 
 use super::{OFF, ObservedProcess, PROCESS, WANTED, board, inherited, overhead, process, wanted};
-use crate::clock;
-use crate::collect::exit;
-use crate::collect::recorder::Recorder;
-use crate::collect::source::{self, Source, SourceSet};
-use crate::collect::switchboard::{Switchboard, Wanted};
-use crate::platform::inside::{Uncancelled, message};
-use crate::platform::sync::QuietMutex;
-use crate::platform::system;
-use crate::record::{NoteKind, OverheadKind};
+use crate::exit;
+use crate::recorder::Recorder;
+use crate::source::{self, Source, SourceSet};
+use crate::switchboard::{Switchboard, Wanted};
+use gputrail_buffer::clock;
+use gputrail_buffer::platform::inside::{Uncancelled, message};
+use gputrail_buffer::platform::sync::QuietMutex;
+use gputrail_buffer::platform::system;
+use gputrail_record::{NoteKind, OverheadKind};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ static BEGINNING: AtomicU64 = AtomicU64::new(0);
 /// The sources that are to attach: whoever has the lock of the process attaches them before it goes on.
 static ARRIVED: AtomicU32 = AtomicU32::new(0);
 /// The function that begins the recording of a process, which forked children call too. Null stands for
-/// [`session::begin`](crate::collect::session::begin), the recording that the environment asks for.
+/// [`session::begin`](crate::session::begin), the recording that the environment asks for.
 static BEGIN_RECORDING: AtomicPtr<BeginRecording> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Begins the recording of a process, whose records come by way of the switchboard; `None` if it is not recorded.
@@ -247,7 +247,7 @@ fn begin_recording(board: &Arc<Switchboard>) -> Option<Recorder> {
     }
     #[cfg(target_os = "linux")]
     // An error leaves tools as they are.
-    return crate::collect::session::begin(board).unwrap_or_else(|error| {
+    return crate::session::begin(board).unwrap_or_else(|error| {
         message(format_args!("{error}"));
         None
     });

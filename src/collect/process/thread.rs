@@ -4,13 +4,13 @@
 //! new cell.
 
 use super::{ObservedProcess, process, wanted};
-use crate::collect::correlation::HostThread;
-use crate::collect::delivering;
-use crate::collect::exit;
-use crate::collect::switchboard::{Callback, ExternalIds, SubscriberSet, Switchboard, ThreadState};
-use crate::platform::sync::with_signals_blocked;
-use crate::platform::system;
-use crate::record::{Kind, ThreadId};
+use crate::correlation::HostThread;
+use crate::delivering;
+use crate::exit;
+use crate::switchboard::{Callback, ExternalIds, SubscriberSet, Switchboard, ThreadState};
+use gputrail_buffer::platform::sync::with_signals_blocked;
+use gputrail_buffer::platform::system;
+use gputrail_record::{Kind, ThreadId};
 use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -283,7 +283,7 @@ fn new_cell() -> Option<Current> {
     let process = process()?;
     let id = system::thread_id();
     let is_main = id == std::process::id();
-    let id = crate::collect::attributes::thread_id(id);
+    let id = crate::attributes::thread_id(id);
     let board = &process.board;
     // A signal handler that calls in here while the interrupted thread does would make two cells;
     // signals wait meanwhile.

@@ -1,10 +1,10 @@
 //! The code objects of this process, as their bytes in the names store say: the functions, lines and instructions of addresses.
 
-use crate::capture::Metadata;
-use crate::capture::code::CodeOffset;
-use crate::capture::names::Names;
-use crate::code::symbols::{Resolved, Symbols};
-use crate::record::CodeObjectId;
+use gputrail_capture::Metadata;
+use gputrail_capture::code::CodeOffset;
+use gputrail_capture::names::Names;
+use gputrail_code::symbols::{Resolved, Symbols};
+use gputrail_record::CodeObjectId;
 use std::collections::HashSet;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The configurations that an agent offers, and requests for one of them.
 
 use super::SamplingError;
-use crate::record::{SamplingMethod, SamplingUnit, open_enum};
+use gputrail_record::{SamplingMethod, SamplingUnit, open_enum};
 use std::fmt;
 
 /// One way in which an agent can be sampled (rocprofiler-sdk: `rocprofiler_pc_sampling_configuration_t`).

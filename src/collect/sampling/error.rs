@@ -1,8 +1,8 @@
 //! Errors of PC sampling.
 
 use super::{Configuration, Possible, Request, SamplingPeriod};
-use crate::collect::agents::{HeldBy, Refused};
-use crate::record::{AgentId, SamplingUnit};
+use crate::agents::{HeldBy, Refused};
+use gputrail_record::{AgentId, SamplingUnit};
 
 /// The reason why an agent cannot be sampled as requested. Messages name the possible configurations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

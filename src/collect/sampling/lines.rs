@@ -2,13 +2,13 @@
 //! for each function that was sampled, the line of every instruction (of the sampled ones, where no disassembler is
 //! available). Each record is written once, to the buffers that request its kind; where none does, nothing is looked
 //! up. Where the reader of ELF files is not available, there are no locators; that is printed once (see
-//! [`Symbols`](crate::code::symbols::Symbols)).
+//! [`Symbols`](gputrail_code::symbols::Symbols)).
 
 use super::code::LoadedCode;
-use crate::capture::code::CodeOffset;
-use crate::capture::names::Names;
-use crate::collect::correlation::HostThread;
-use crate::record::{
+use crate::correlation::HostThread;
+use gputrail_capture::code::CodeOffset;
+use gputrail_capture::names::Names;
+use gputrail_record::{
     CodeObjectId, InstructionCorrelation, InstructionType, KernelId, Kind, SampleAggregate,
     SourceLocator, SourceLocatorId, StringId,
 };

@@ -1,6 +1,6 @@
 //! PC sampling: where kernels spend their time, and why their waves wait.
 //!
-//! PC sampling is a [service of agents](crate::collect::agents): a context says how an agent is sampled ([`Request`])
+//! PC sampling is a [service of agents](crate::agents): a context says how an agent is sampled ([`Request`])
 //! and which buffer gets the records. Semantics are those of rocprofiler-sdk's PC sampling service; CUPTI's way of
 //! asking is a [`SamplingPeriod`].
 
@@ -15,10 +15,10 @@ mod tests;
 pub use configuration::{Configuration, PeriodLevel, Possible, Request, SamplingPeriod};
 pub use error::SamplingError;
 
-pub use crate::record::{InstructionType, NotIssued, SamplingMethod, SamplingUnit, StallReason};
+pub use gputrail_record::{InstructionType, NotIssued, SamplingMethod, SamplingUnit, StallReason};
 
 use super::agents::{self, AgentRequest, AgentService, ServiceKind};
-use crate::record::AgentId;
+use gputrail_record::AgentId;
 
 /// The PC sampling service.
 pub type Sampling = AgentService<Request>;
@@ -26,13 +26,13 @@ pub type Sampling = AgentService<Request>;
 pub type Delivery = agents::Delivery<Deliver>;
 
 /// The samples that a tool gets. In any case it gets totals per dispatch
-/// ([`SamplingTotals`](crate::record::SamplingTotals)).
+/// ([`SamplingTotals`](gputrail_record::SamplingTotals)).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum Deliver {
     /// Each of them.
     #[default]
     Samples,
-    /// Their numbers by dispatch, address and reason ([`SampleAggregate`](crate::record::SampleAggregate)).
+    /// Their numbers by dispatch, address and reason ([`SampleAggregate`](gputrail_record::SampleAggregate)).
     Aggregates,
 }
 

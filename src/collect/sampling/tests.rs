@@ -1,12 +1,12 @@
 //! The constraints of the service, with a fake agent whose state the test sets.
 
 use super::*;
-use crate::collect::agents::{ConfigureError, HeldBy, Provider};
-use crate::collect::context::{BufferOptions, Context, RecordBuffer, ToolError};
-use crate::collect::correlation::HostThread;
-use crate::collect::switchboard::Switchboard;
-use crate::platform::sync::lock_std;
-use crate::record::{AgentId, HostTrapSample, ThreadId};
+use crate::agents::{ConfigureError, HeldBy, Provider};
+use crate::context::{BufferOptions, Context, RecordBuffer, ToolError};
+use crate::correlation::HostThread;
+use crate::switchboard::Switchboard;
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_record::{AgentId, HostTrapSample, ThreadId};
 use std::sync::{Arc, Mutex};
 
 /// The calls that the fake agent received, and the answers that it gives.
@@ -421,7 +421,7 @@ fn a_callback_that_sampling_waits_for_may_query_and_change_sampling_and_gets_a_b
         pool_bytes: 1 << 16,
         block_bytes: 4096,
         threads: 8,
-        policy: crate::buffer::Policy::Lossless,
+        policy: gputrail_buffer::Policy::Lossless,
         ..BufferOptions::default()
     };
     let buffer = RecordBuffer::on(&board, options, move |batch| {

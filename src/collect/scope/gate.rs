@@ -5,14 +5,14 @@
 //! completion of its work, are recorded even if the recording is off by then.
 
 use super::Scope;
-use crate::clock::{self, SystemClock};
-use crate::collect::session_switch;
-use crate::collect::switchboard::ServiceError;
-use crate::collect::switchboard::{
+use crate::session_switch;
+use crate::switchboard::ServiceError;
+use crate::switchboard::{
     Buffers, Consumer, ContextKey, Interest, KindSet, OperationSet, Selection, Switchboard,
 };
-use crate::platform::sync::{QuietMutex, lock_std};
-use crate::record::{
+use gputrail_buffer::clock::{self, SystemClock};
+use gputrail_buffer::platform::sync::{QuietMutex, lock_std};
+use gputrail_record::{
     Domain, ExternalId, ExternalKind, Kind, NoteKind, Operation, OperationName, Ticks,
 };
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -423,7 +423,7 @@ impl Gate {
         };
         if switch() == Err(ServiceError::Busy) {
             // From within a buffer's callback: what sampling waits for may be this very thread.
-            let _ = crate::platform::internal_thread::spawn(move || _ = switch());
+            let _ = gputrail_buffer::platform::internal_thread::spawn(move || _ = switch());
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::message::{self, Config, Hello, Reason, Refusal};
 use super::{SESSION_VARIABLE, SOCKET, filter, switch};
-use crate::buffer::{Mapping, MappingError};
-use crate::capture::queue::{ChunkQueue, QUEUE_BYTES};
+use gputrail_buffer::{Mapping, MappingError};
+use gputrail_capture::queue::{ChunkQueue, QUEUE_BYTES};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
@@ -80,7 +80,7 @@ pub fn attach(directory: &Path, reason: Reason) -> Result<Attached, AttachError>
     let hello = Hello {
         pid: std::process::id(),
         reason,
-        ticks: crate::clock::init(),
+        ticks: gputrail_buffer::clock::init(),
     };
     retry(|| rustix::net::send(&connection, &hello.encode(), SendFlags::NOSIGNAL))
         .map_err(failed)?;

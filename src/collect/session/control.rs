@@ -1,7 +1,7 @@
 //! Control of a running session by other threads of `gputrail record`: on, off, flush, dump, and what has been recorded
 //! so far.
 
-use crate::platform::sync::lock_std;
+use gputrail_buffer::platform::sync::lock_std;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};

@@ -1,10 +1,10 @@
 //! The variables that instruct the injected library, and the sizes that people write there and on the command line.
 
 use super::pattern::{Pattern, PatternError};
-use crate::buffer::{Layout, LayoutError, Policy, UnknownPolicy};
-use crate::collect::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES};
-use crate::collect::scope::{SCOPE_VARIABLE, Scope, ScopeError};
-use crate::platform::environment::variable;
+use crate::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES};
+use crate::scope::{SCOPE_VARIABLE, Scope, ScopeError};
+use gputrail_buffer::platform::environment::variable;
+use gputrail_buffer::{Layout, LayoutError, Policy, UnknownPolicy};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 

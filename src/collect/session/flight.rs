@@ -6,11 +6,11 @@
 //! So names never fall out.
 
 use super::server::Live;
-use crate::buffer::BlockView;
-use crate::capture::{self, FileHeader, Writer};
-use crate::clock::{self, SystemClock, TickSource};
-use crate::platform::sync::lock_std;
-use crate::record::{Api, Nanos, ThreadId, Ticks};
+use gputrail_buffer::BlockView;
+use gputrail_buffer::clock::{self, SystemClock, TickSource};
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_capture::{self as capture, FileHeader, Writer};
+use gputrail_record::{Api, Nanos, ThreadId, Ticks};
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashSet;
 use std::fs::File;

@@ -1,12 +1,12 @@
 //! The memory of a process, which the parent owns: made, and read when the process is gone.
 
 use super::{End, signal_name};
-use crate::buffer::{Collector, Layout, Mapping, MappingError};
-use crate::capture::queue::{ChunkQueue, QUEUE_BYTES, QueueReader};
-use crate::capture::{self, Cause, Writer};
-use crate::collect::recorder::FIRST_BLOCKS;
-use crate::platform::sync::lock_std;
-use crate::record::NoteKind;
+use crate::recorder::FIRST_BLOCKS;
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_buffer::{Collector, Layout, Mapping, MappingError};
+use gputrail_capture::queue::{ChunkQueue, QUEUE_BYTES, QueueReader};
+use gputrail_capture::{self as capture, Cause, Writer};
+use gputrail_record::NoteKind;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use rustix::io::Errno;

@@ -8,13 +8,13 @@
 //!
 //! Integers are of the machine's own byte order: both ends run on one machine.
 
-use crate::buffer::Policy;
-use crate::clock::TickSource;
 use bytemuck::{Pod, Zeroable};
+use gputrail_buffer::Policy;
+use gputrail_buffer::clock::TickSource;
 
 /// Version of these messages and of everything behind them that both ends must agree on: the layout of the
 /// mapping and of the records.
-pub(super) const PROTOCOL: u32 = 5 << 16 | crate::record::FORMAT_VERSION;
+pub(super) const PROTOCOL: u32 = 5 << 16 | gputrail_record::FORMAT_VERSION;
 
 const HELLO: [u8; 8] = *b"gputrail";
 const ANSWER: [u8; 8] = *b"gputrec\n";

@@ -3,7 +3,7 @@
 //! made also where no more files can be opened.
 
 use super::SESSION_VARIABLE;
-use crate::platform::inside::Uncancelled;
+use gputrail_buffer::platform::inside::Uncancelled;
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;

@@ -4,7 +4,7 @@
 //! looks at it in each call that it observes, without a system call: the switch takes effect with the next call of each
 //! thread. Processes that begin later find the word as it is then; forked children inherit the mapping.
 
-use crate::collect::session_switch::OFF;
+use crate::session_switch::OFF;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -59,7 +59,7 @@ impl Switch {
         let position = if on { 0 } else { OFF };
         let word = commands.wrapping_add(OFF << 1) | position;
         self.word().store(word, Ordering::Release);
-        crate::platform::system::wake(self.word(), u32::MAX >> 1);
+        gputrail_buffer::platform::system::wake(self.word(), u32::MAX >> 1);
     }
 }
 

@@ -1,14 +1,14 @@
 //! Parent and program in one process: what each end does with what the other sends.
 
 use super::*;
-use crate::buffer::{Buffer, Policy};
-use crate::capture::queue::QueueWriter;
-use crate::capture::{Reader, Writer};
-use crate::clock::TickSource;
-use crate::collect::recorder::Recorder;
-use crate::collect::scope::Scope;
-use crate::collect::switchboard::Switchboard;
-use crate::record::{Api, Kind, NoteKind, StringId, ThreadId, flags};
+use crate::recorder::Recorder;
+use crate::scope::Scope;
+use crate::switchboard::Switchboard;
+use gputrail_buffer::clock::TickSource;
+use gputrail_buffer::{Buffer, Policy};
+use gputrail_capture::queue::QueueWriter;
+use gputrail_capture::{Reader, Writer};
+use gputrail_record::{Api, Kind, NoteKind, StringId, ThreadId, flags};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType};
 use std::os::unix::fs::MetadataExt;
@@ -30,7 +30,7 @@ fn server(directory: &Path, processes: usize) -> Server {
 
 /// Begins to record, as [`begin`] does.
 fn recorder(attached: Attached) -> Recorder {
-    let ticks = crate::clock::init();
+    let ticks = gputrail_buffer::clock::init();
     let buffer = Buffer::new(attached.mapping, attached.config.policy);
     let writer = Writer::to_queue(QueueWriter::new(attached.metadata, buffer.clone()));
     Recorder::in_session(
@@ -100,10 +100,12 @@ fn records_left_in_the_pool_of_a_process_are_saved() {
     let attached = attach(directory.path(), Reason::Loaded).unwrap();
     let buffer = Buffer::new(attached.mapping, Policy::Discard);
     let writer = Writer::to_queue(QueueWriter::new(attached.metadata, buffer.clone()));
-    writer.metadata_record(&crate::clock::snapshot()).unwrap();
+    writer
+        .metadata_record(&gputrail_buffer::clock::snapshot())
+        .unwrap();
     let mut lane = buffer.lane(ThreadId(7)).unwrap();
     for _ in 0..3 {
-        assert!(lane.write(crate::record::Api::blank()));
+        assert!(lane.write(gputrail_record::Api::blank()));
     }
     let capture = server.finish().processes.remove(0);
     assert_eq!((capture.end, &capture.lost), (End::Running, &None));
@@ -143,18 +145,18 @@ fn kept_records_are_dumped_with_names_and_calls_in_progress_while_the_process_go
     let recorder = recorder(attach(directory.path(), Reason::Loaded).unwrap());
     let name = recorder.names().string("named long ago");
     let mut host = recorder.host_thread(ThreadId(1), false).unwrap();
-    let operation = crate::record::Operation {
-        domain: crate::record::Domain::SIM,
+    let operation = gputrail_record::Operation {
+        domain: gputrail_record::Domain::SIM,
         number: 1,
     };
-    let call = |host: &mut crate::collect::correlation::HostThread, exits| {
-        let call = host.enter(operation, 1000, crate::clock::now());
+    let call = |host: &mut crate::correlation::HostThread, exits| {
+        let call = host.enter(operation, 1000, gputrail_buffer::clock::now());
         if exits {
             host.exit(
                 &call,
-                crate::clock::now(),
+                gputrail_buffer::clock::now(),
                 0,
-                crate::collect::correlation::Extra::NONE,
+                crate::correlation::Extra::NONE,
             );
         }
         call.correlation

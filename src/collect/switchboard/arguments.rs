@@ -1,7 +1,7 @@
 //! Arguments of calls: those passed to callbacks of calls in progress, and those stored in records.
 
-use crate::platform::system::peek;
-use crate::record::{ArgumentType, StringId};
+use gputrail_buffer::platform::system::peek;
+use gputrail_record::{ArgumentType, StringId};
 use std::fmt::Write;
 
 /// An argument of a function.
@@ -54,10 +54,7 @@ pub struct Argument<'a> {
 
 impl<'a> CallArguments<'a> {
     /// The arguments of a call in progress: `values` correspond to `infos`, as raw bits.
-    pub fn in_progress(
-        infos: &'static [ArgumentInfo],
-        values: &'a [u64],
-    ) -> CallArguments<'a> {
+    pub fn in_progress(infos: &'static [ArgumentInfo], values: &'a [u64]) -> CallArguments<'a> {
         CallArguments {
             infos,
             values,

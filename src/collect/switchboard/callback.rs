@@ -1,8 +1,8 @@
 //! The data passed to subscribers.
 
 use super::CallArguments;
-use crate::capture::names::Names;
-use crate::record::{
+use gputrail_capture::names::Names;
+use gputrail_record::{
     CodeObject, ContextId, CorrelationId, ExternalId, KernelId, KernelSymbol, Operation, RecordRef,
     ThreadId,
 };

@@ -1,7 +1,7 @@
 //! Changes of the table: sources that enable callbacks in their runtime learn what is wanted now.
 
 use super::Switchboard;
-use crate::platform::sync::lock_std;
+use gputrail_buffer::platform::sync::lock_std;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 

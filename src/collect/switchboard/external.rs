@@ -12,7 +12,7 @@
 use super::interest::Buffers;
 use super::services::{CONTEXTS, ContextKey};
 use super::{BUFFERS, Interest, SUBSCRIBERS, Within};
-use crate::record::{ExternalId, ExternalKind};
+use gputrail_record::{ExternalId, ExternalKind};
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

@@ -1,8 +1,8 @@
 //! Flushing of sources before records are delivered.
 
 use super::{Buffers, Switchboard};
-use crate::buffer::QueuePlace;
-use crate::platform::sync::lock_std;
+use gputrail_buffer::QueuePlace;
+use gputrail_buffer::platform::sync::lock_std;
 use std::sync::{Arc, Mutex};
 
 /// The extent of a flush.
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 pub enum Flush {
     /// Write the completions of all completed work, including work whose completion the runtime has not reported.
     Completed,
-    /// In addition, write an [`Unfinished::AT_FLUSH`](crate::record::Unfinished::AT_FLUSH) completion of all other work
+    /// In addition, write an [`Unfinished::AT_FLUSH`](gputrail_record::Unfinished::AT_FLUSH) completion of all other work
     /// to these buffers. The final completion follows later.
     Outstanding(Buffers),
     /// First wait for the work of these queues, then write as for `Completed`.

@@ -1,6 +1,6 @@
 //! The table of consumers: one word for each operation and each kind of record, read on the hot path.
 
-use crate::record::{Domain, KINDS, Kind, Operation};
+use gputrail_record::{Domain, KINDS, Kind, Operation};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Buffers that a process has at a time.

@@ -2,7 +2,7 @@
 //!
 //! On the hot path, sources find the interest in an operation or a kind of record with one load ([`Interest`],
 //! [`Buffers`]). Consumers are buffers, which receive records, and subscribers, which are called back. The services of
-//! contexts ([`crate::collect::context`]) define what they want; starting, stopping or changing a service computes the
+//! contexts ([`crate::context`]) define what they want; starting, stopping or changing a service computes the
 //! table again, under a lock that the hot path never takes.
 //!
 //! A switchboard is never freed, since threads refer to it.
@@ -38,18 +38,18 @@ pub(crate) use subscriber::UserData;
 pub(crate) use subscriber::{ExternalIds, SubscriberKey, Subscription};
 pub use thread::{ThreadState, Within};
 
-use crate::buffer::lanes::Opening;
-use crate::buffer::{Buffer, CallbackThread, Lane, QueuePlace, SharedThread};
-use crate::capture::names::Names;
-use crate::collect::agents::Claims;
-use crate::collect::correlation::Ids;
-use crate::collect::counting::Counting;
-use crate::collect::counting::ranges::CountedRanges;
-use crate::collect::sampling::Sampling;
-use crate::platform::sync::{PerProcess, QuietGuard, fence_heavy, lock_std};
-use crate::record::{KernelId, Kind, ModuleId, Operation, ThreadId};
+use crate::agents::Claims;
+use crate::correlation::Ids;
+use crate::counting::Counting;
+use crate::counting::ranges::CountedRanges;
+use crate::sampling::Sampling;
 use changes::Changes;
 use flush::FlushHooks;
+use gputrail_buffer::lanes::Opening;
+use gputrail_buffer::platform::sync::{PerProcess, QuietGuard, fence_heavy, lock_std};
+use gputrail_buffer::{Buffer, CallbackThread, Lane, QueuePlace, SharedThread};
+use gputrail_capture::names::Names;
+use gputrail_record::{KernelId, Kind, ModuleId, Operation, ThreadId};
 use narrowed::Narrowed;
 pub(crate) use narrowed::OF_CONTEXTS;
 use retirement::Retirements;
@@ -237,7 +237,7 @@ impl Switchboard {
 
     fn with_table(table: Table) -> Arc<Switchboard> {
         #[cfg(target_os = "linux")]
-        crate::platform::sync::membarrier::register();
+        gputrail_buffer::platform::sync::membarrier::register();
         let agent_claims = Arc::<Claims>::default();
         Arc::new(Switchboard {
             table,
@@ -504,7 +504,7 @@ impl Switchboard {
         slot: usize,
         thread: ThreadId,
         prepare: impl FnOnce(&mut Lane),
-        lanes: &mut crate::buffer::lanes::OwnLanes<BUFFERS>,
+        lanes: &mut gputrail_buffer::lanes::OwnLanes<BUFFERS>,
     ) -> bool {
         let state = self.state();
         let Some((_, buffer)) = &state.buffers[slot] else {

@@ -3,8 +3,8 @@
 
 use super::Interest;
 use super::{Buffers, Switchboard};
-use crate::platform::sync::QuietMutex;
-use crate::record::{ContextId, KINDS, Kind};
+use gputrail_buffer::platform::sync::QuietMutex;
+use gputrail_record::{ContextId, KINDS, Kind};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 

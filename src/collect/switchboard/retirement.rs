@@ -2,8 +2,8 @@
 //! call must be counted.
 
 use super::{Buffers, Switchboard};
-use crate::platform::sync::lock_std;
-use crate::record::{CorrelationId, Retirement};
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_record::{CorrelationId, Retirement};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
 //! The selection of a service: kinds of records, and operations of domains.
 
 use super::interest::{DOMAINS, OPERATIONS};
-use crate::record::{Domain, KINDS, Kind, Operation};
+use gputrail_record::{Domain, KINDS, Kind, Operation};
 
 /// A set of record kinds.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]

@@ -4,14 +4,14 @@ use super::external::{Consumers, ExternalContexts};
 use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
 use super::narrowed::Table;
 use super::{Buffers, Interest, KindSet, Observed, OperationSet, Selection, Switchboard, Wanted};
-use crate::collect::agents::{Claim, Refused, ServiceKind};
-use crate::collect::counting::{
+use crate::agents::{Claim, Refused, ServiceKind};
+use crate::counting::{
     Countable, CountingDelivery, CountingError, CountingMode, CountingRequest, is_choosing,
 };
-use crate::collect::delivering::is_delivering;
-use crate::collect::operations::OperationInfo;
-use crate::collect::sampling::{Deliver, Delivery, Request, SamplingError};
-use crate::record::{AgentId, ContextId, Domain, Kind, NoteKind, OperationGroup};
+use crate::delivering::is_delivering;
+use crate::operations::OperationInfo;
+use crate::sampling::{Deliver, Delivery, Request, SamplingError};
+use gputrail_record::{AgentId, ContextId, Domain, Kind, NoteKind, OperationGroup};
 
 /// The consumer of what a service selects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

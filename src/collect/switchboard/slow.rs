@@ -1,7 +1,7 @@
 //! Watches for slow calls.
 
 use super::Switchboard;
-use crate::platform::sync::QuietMutex;
+use gputrail_buffer::platform::sync::QuietMutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -72,7 +72,7 @@ impl Switchboard {
         then: impl Fn() + Send + Sync + 'static,
     ) -> SlowCalls {
         let watched = Arc::new(Watched {
-            from: crate::clock::ticks_of(from).max(1),
+            from: gputrail_buffer::clock::ticks_of(from).max(1),
             count: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             then: Box::new(then),

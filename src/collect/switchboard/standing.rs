@@ -4,13 +4,13 @@
 //! offers from then on, as soon as the source says that the agent has been offered ([`Switchboard::agent_offered`]).
 
 use super::{ContextKey, ServiceError, Switchboard};
-use crate::collect::agents::{Claim, Conflict, ServiceKind};
-use crate::collect::context::ToolError;
-use crate::collect::counting::is_choosing;
-use crate::collect::delivering::is_delivering;
-use crate::platform::inside::message;
-use crate::platform::sync::QuietMutex;
-use crate::record::AgentId;
+use crate::agents::{Claim, Conflict, ServiceKind};
+use crate::context::ToolError;
+use crate::counting::is_choosing;
+use crate::delivering::is_delivering;
+use gputrail_buffer::platform::inside::message;
+use gputrail_buffer::platform::sync::QuietMutex;
+use gputrail_record::AgentId;
 
 /// Configures an agent as a request for all agents says.
 pub(crate) type ConfigureAgent =

@@ -8,11 +8,11 @@ use super::callback::{Callback, Payload, Phase};
 use super::interest::{Slots, SubscriberSet};
 use super::thread::here;
 use super::{Consumer, SUBSCRIBERS, Switchboard, ThreadState, TooMany, Within};
-use crate::collect::delivering::Notifying;
-use crate::platform::inside::Uncancelled;
-use crate::platform::sync::{fence_heavy, fence_light};
-use crate::record::{Domain, ExternalId, Operation, RecordCopy, WorkId};
+use crate::delivering::Notifying;
 use bytemuck::Zeroable as _;
+use gputrail_buffer::platform::inside::Uncancelled;
+use gputrail_buffer::platform::sync::{fence_heavy, fence_light};
+use gputrail_record::{Domain, ExternalId, Operation, RecordCopy, WorkId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -189,7 +189,7 @@ impl Switchboard {
         if !threads.iter().any(|thread| in_callback(thread)) {
             for thread in threads {
                 while thread.is_calling(key.slot) {
-                    crate::platform::sync::pause();
+                    gputrail_buffer::platform::sync::pause();
                 }
             }
         }

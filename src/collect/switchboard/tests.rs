@@ -1,11 +1,11 @@
 //! Subscribers, by way of a program that makes calls of its own.
 
 use super::*;
-use crate::buffer::{Collector, CollectorOptions, Layout, Mapping, Policy};
-use crate::collect::context::{Context, OperationSet, Subscriber};
-use crate::collect::correlation::{Extra, HostThread};
-use crate::platform::sync::lock_std;
-use crate::record::{Domain, Ticks};
+use crate::context::{Context, OperationSet, Subscriber};
+use crate::correlation::{Extra, HostThread};
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_buffer::{Collector, CollectorOptions, Layout, Mapping, Policy};
+use gputrail_record::{Domain, Ticks};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Barrier, mpsc};
 use std::time::Duration;
@@ -456,14 +456,11 @@ fn the_state_of_every_callback_can_be_asked_and_set_at_once() {
     let error = context.enable_callback(&subscriber, nowhere, true);
     assert!(matches!(
         error,
-        Err(crate::collect::context::ToolError::UnknownOperation(_))
+        Err(crate::context::ToolError::UnknownOperation(_))
     ));
     let foreign = Context::on(&board).unwrap();
     let error = foreign.enabled_callbacks(&subscriber).unwrap_err();
-    assert!(matches!(
-        error,
-        crate::collect::context::ToolError::NoSuchService
-    ));
+    assert!(matches!(error, crate::context::ToolError::NoSuchService));
 }
 
 #[test]
@@ -587,12 +584,12 @@ fn a_thread_that_waits_gets_a_block_that_an_idle_one_holds_partly_filled() {
     let mut hosts: Vec<HostThread> = (1..=8)
         .map(|id| HostThread::new(&board, ThreadId(id), false).unwrap())
         .collect();
-    let mut record = crate::record::Overhead::blank();
+    let mut record = gputrail_record::Overhead::blank();
     for _ in 0..3 {
         for (host, number) in hosts.iter_mut().zip(1..) {
             record.thread = ThreadId(number);
             host.write_to(key.buffers(), record);
         }
     }
-    assert_eq!(buffer.dropped(), [0; crate::record::KINDS]);
+    assert_eq!(buffer.dropped(), [0; gputrail_record::KINDS]);
 }

@@ -3,8 +3,8 @@
 use super::external::{ContextSet, ExternalStacks};
 use super::subscriber::UserData;
 use super::{BUFFERS, Switchboard};
-use crate::buffer::lanes::{Lanes, OwnLanes};
-use crate::record::{ExternalId, Kind, ThreadId};
+use gputrail_buffer::lanes::{Lanes, OwnLanes};
+use gputrail_record::{ExternalId, Kind, ThreadId};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
@@ -70,7 +70,7 @@ unsafe impl Sync for ThreadState {}
 
 /// The calling thread of the operating system.
 pub(super) fn here() -> u32 {
-    crate::platform::system::thread_id()
+    gputrail_buffer::platform::system::thread_id()
 }
 
 impl ThreadState {

@@ -16,9 +16,9 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::device_rows::DeviceRows;
-use gputrail_trace::json::{quote, write_value};
 use super::ranks::{NO_RANK, rank_of};
 use gputrail_record::{CorrelationId, Domain, Nanos};
+use gputrail_trace::json::{quote, write_value};
 use gputrail_trace::model::{
     Agent, AgentIndex, Argument, Call, Consumer, CounterIndex, CounterValue, EventId, FlowId,
     FlowPoint, Instant, Note, Parent, Process, ProcessIndex, Samples, Slice, SliceEnd,

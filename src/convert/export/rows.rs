@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 
-use gputrail_trace::json;
 use super::ranks::{NO_RANK, collective, rank_of};
 use super::schema::{self, Cell, Table};
 use super::spans::{OpenSpans, Span};
 use gputrail_code::aggregate::Outcome;
 use gputrail_record::{AgentId, CodeObjectId, KernelId, Nanos, SamplingMethod, ThreadId};
+use gputrail_trace::json;
 use gputrail_trace::model::{
     Agent, AgentIndex, Argument, Call, CodeAddress, Consumer, CounterBlock, CounterIndex,
     CounterUnit, CounterValue, EventId, FlowPoint, Instant, Loss, Note, Parent, Process,

@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-use gputrail_trace::json;
 use gputrail_record::{CorrelationId, ExternalId, Nanos, ThreadId};
+use gputrail_trace::json;
 use gputrail_trace::model::{
     Argument, Call, EventId, ProcessIndex, Slice, SliceEnd, TrackIndex, Value,
 };

@@ -1,7 +1,7 @@
 //! Units of metrics whose definitions give none: ROCProfiler's and rocprofiler-sdk's say them in words.
 
 use super::{Architecture, CounterIndex, Definition, Formula, Property, Usage};
-use crate::counters::expression::Operator;
+use crate::expression::Operator;
 
 impl Architecture {
     /// Gives each metric of events its unit: that which its description names, or a ratio if it is divided by what was counted.

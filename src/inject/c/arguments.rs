@@ -5,10 +5,10 @@ use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::text::{self, kept};
 use super::{Answer, checked, done};
+use core::ffi::c_char;
 use gputrail_collect::context::{self, ArgumentInfo, CallArguments};
 use gputrail_record::{ArgumentType, Arguments, Header, Operation};
 use gputrail_sources::operations;
-use core::ffi::c_char;
 
 /// An argument of a call.
 #[derive(Copy, Clone)]

@@ -6,13 +6,13 @@ use super::objects::{self, BufferHandle, CallbackThreadHandle, destroy};
 use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{Answer, answer, checked, done, library, place, timeline};
+use crate::joined::{Joiner, RecordFormat, WorkTimes};
+use core::ffi::c_void;
+use gputrail_buffer::platform::sync::lock_std;
 use gputrail_buffer::{BlockView, Policy, QueuePlace};
 use gputrail_collect::context::{BufferOptions, Drops, KindSet, RecordBuffer, ToolError, WORK};
 use gputrail_collect::delivering::Delivering;
-use gputrail_buffer::platform::sync::lock_std;
 use gputrail_record::{ContextId, Header, Kind, QueueId, Records, StreamId, ThreadId, Unfinished};
-use crate::joined::{Joiner, RecordFormat, WorkTimes};
-use core::ffi::c_void;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 

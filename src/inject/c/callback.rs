@@ -8,14 +8,14 @@ use super::sized::{SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::text::kept;
 use super::{Answer, done, library, place, time};
+use crate::joined::RecordFormat;
+use crate::nanos;
+use core::ffi::{c_char, c_void};
 use gputrail_collect::context::{CallArguments, Callback, Payload, Subscriber};
 use gputrail_record::{
     ContextId, CorrelationId, Domain, ExternalId, Header, KernelId, Operation, RecordRef, ThreadId,
 };
 use gputrail_sources::operations;
-use crate::joined::RecordFormat;
-use crate::nanos;
-use core::ffi::{c_char, c_void};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};

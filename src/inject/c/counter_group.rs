@@ -6,11 +6,11 @@ use super::sized::{self, sized};
 use super::status::{Failure, Status};
 use super::text::{given, kept};
 use super::{Answer, callback, checked, done, library, place};
+use core::ffi::c_char;
+use core::num::NonZeroU32;
 use gputrail_collect::context::{CounterGroup, GroupError, GroupOptions, Number};
 use gputrail_collect::counting::CountingMode;
 use gputrail_record::{AgentId, CounterInvalid, CounterValueType, Nanos};
-use core::ffi::c_char;
-use core::num::NonZeroU32;
 use std::sync::Arc;
 
 /// The counters of a group, and how they are counted.

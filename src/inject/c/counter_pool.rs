@@ -9,10 +9,10 @@ use super::status::{Failure, Status};
 use super::text::given;
 use super::time::in_nanos;
 use super::{Answer, checked, done, library, place};
-use gputrail_collect::context::{CounterPool, PoolEntry, PoolError, PoolOptions};
-use gputrail_record::{AgentId, CounterValue};
 use core::ffi::{c_char, c_void};
 use core::num::NonZeroU32;
+use gputrail_collect::context::{CounterPool, PoolEntry, PoolError, PoolOptions};
+use gputrail_record::{AgentId, CounterValue};
 use std::cell::UnsafeCell;
 use std::sync::{Arc, Weak};
 

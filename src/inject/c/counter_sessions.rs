@@ -6,14 +6,14 @@ use super::sized::{self, sized};
 use super::status::{Failure, Status};
 use super::text::{copy, given, kept};
 use super::{Answer, callback, done, library, place};
+use core::ffi::c_char;
+use core::num::NonZeroU32;
 use gputrail_collect::context::{
     CounterSessions, Number, SampleNumber, SessionError, SessionOptions,
 };
 use gputrail_collect::counting::values::usage;
 use gputrail_counters::the_nearest;
 use gputrail_record::{AgentId, CounterInvalid, CounterUsage, CounterValueType, QueueId};
-use core::ffi::c_char;
-use core::num::NonZeroU32;
 use std::sync::Arc;
 
 /// How the counters of an agent are opened for sessions.

@@ -8,11 +8,11 @@ use super::status::{Failure, Status};
 use super::text::given;
 use super::time::in_nanos;
 use super::{Answer, done, library, place};
+use core::ffi::{c_char, c_void};
+use core::num::NonZeroU32;
 use gputrail_collect::context::PooledKernels;
 use gputrail_collect::counting::{CounterSet, DispatchCounting, DispatchReadings};
 use gputrail_record::{AgentId, CorrelationId, CounterValue, KernelDispatch, WorkId};
-use core::ffi::{c_char, c_void};
-use core::num::NonZeroU32;
 use std::sync::Arc;
 
 /// The counters of a set.

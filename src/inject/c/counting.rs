@@ -7,14 +7,14 @@ use super::sized::{self, sized};
 use super::status::{Failure, Status};
 use super::text::{given, kept};
 use super::{done, place};
+use core::ffi::c_char;
+use core::num::NonZeroU32;
+use gputrail_buffer::platform::inside::message;
 use gputrail_collect::counting::CountingMode;
 use gputrail_collect::counting::values::usage;
 use gputrail_counters as counters;
 use gputrail_counters::Definition;
-use gputrail_buffer::platform::inside::message;
 use gputrail_record::{AgentId, CounterUsage, Nanos};
-use core::ffi::c_char;
-use core::num::NonZeroU32;
 use std::path::Path;
 
 /// A counter or metric of an agent. The texts are never freed.

@@ -8,9 +8,9 @@ use super::objects::{self, ContextHandle, SubscriberHandle};
 use super::sized::{SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{checked, done, place, text};
+use core::ffi::{c_char, c_void};
 use gputrail_collect::external::{self, ExternalError};
 use gputrail_record::{CorrelationId, ExternalId, ExternalKind, KernelId, Operation, ThreadId};
-use core::ffi::{c_char, c_void};
 use std::sync::Arc;
 
 impl From<ExternalError> for Failure {

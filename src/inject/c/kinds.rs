@@ -3,9 +3,9 @@
 use super::status::{Failure, Status};
 use super::text::{given, kept};
 use super::{Answer, checked, done, place};
+use core::ffi::c_char;
 use gputrail_record::{Domain, Kind, Operation, OperationGroup};
 use gputrail_sources::operations;
-use core::ffi::c_char;
 
 /// Writes as many of `all` as there is room for, and how many there are.
 ///

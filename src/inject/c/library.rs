@@ -5,16 +5,16 @@ use super::counter_pool::Pool;
 use super::objects::{ChosenSet, Class, Objects, Owner, Subscribed, destroy};
 use super::status::{Failure, Status};
 use super::{Answer, GPUTRAIL_API_VERSION, callback, done};
+use crate::timeline::Timeline;
+use core::ffi::{CStr, c_char};
+use gputrail_buffer::platform::sync::QuietGuard;
+use gputrail_buffer::platform::system;
 use gputrail_collect::context::{
     CallbackThread, Context, CounterGroup, CounterSessions, FlightRecorder, InternalThreadWatch,
 };
 use gputrail_collect::process;
 use gputrail_collect::switchboard::Switchboard;
-use gputrail_buffer::platform::sync::QuietGuard;
-use gputrail_buffer::platform::system;
 use gputrail_record::{ProcessId, ThreadId};
-use crate::timeline::Timeline;
-use core::ffi::{CStr, c_char};
 use std::ffi::CString;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex};

@@ -5,11 +5,11 @@ use super::sized::{self, sized};
 use super::status::{Failure, Status};
 use super::tools::serve_tools;
 use super::{Answer, checked, done, place, text};
+use core::ffi::c_char;
 use gputrail_collect::marker::{self, Mark, RangeId, Unbalanced, Value};
 use gputrail_collect::process;
 use gputrail_record::{AgentId, ContextId, PayloadKind, QueueId, StreamId};
 use gputrail_sources::{handles, markers};
-use core::ffi::c_char;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The attributes of a marker or a range. An attribute that is null or 0 is not given.

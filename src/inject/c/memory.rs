@@ -10,6 +10,9 @@ use super::objects::BufferHandle;
 use super::sized::{SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{Answer, done, library, place};
+use crate::joined::RecordFormat;
+use crate::packer::Packer;
+use core::ffi::c_void;
 use gputrail_buffer::{
     BlockView, Layout, Mapping, Policy, deliver_in_order, forget_drops, show_unreported,
 };
@@ -17,9 +20,6 @@ use gputrail_collect::context::{
     BlockClient, BufferOptions, ClientBlock, ClientMemory, CompletedBlock, RecordBuffer,
 };
 use gputrail_record::{Kind, Ticks};
-use crate::joined::RecordFormat;
-use crate::packer::Packer;
-use core::ffi::c_void;
 use rustix::fd::{BorrowedFd, RawFd};
 use std::ptr::NonNull;
 

@@ -5,9 +5,9 @@ use super::library::board;
 use super::status::{Failure, Status};
 use super::text::{given, kept};
 use super::{Answer, checked, done, place};
+use core::ffi::c_char;
 use gputrail_counters::{Architecture, CounterIndex, Definition, Invalid, Property};
 use gputrail_record::AgentId;
-use core::ffi::c_char;
 use std::collections::HashMap;
 use std::sync::Arc;
 

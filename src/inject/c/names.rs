@@ -4,9 +4,9 @@ use super::kinds::list;
 use super::library::board;
 use super::status::{Failure, Status};
 use super::{Answer, checked, done, place, text};
+use core::ffi::c_char;
 use gputrail_record::*;
 use gputrail_sources::handles;
-use core::ffi::c_char;
 
 /// The text of a string id, ended by a 0. `length`, which may be null, gets the length without the 0; a null `to` asks
 /// for it alone.

@@ -5,10 +5,10 @@ use super::buffer::Buffer;
 use super::callback::CallbackFormat;
 use super::status::{Failure, Status};
 use super::{Answer, callback, library, tools};
+use bytemuck::{Pod, Zeroable};
 use gputrail_collect::context::{CallbackThread, Context, CounterPool, PoolEntry, Subscriber};
 use gputrail_collect::counting::CounterSet;
 use gputrail_collect::process;
-use bytemuck::{Pod, Zeroable};
 use std::cell::Cell;
 use std::sync::{Arc, Weak};
 

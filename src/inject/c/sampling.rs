@@ -7,12 +7,12 @@ use super::sized::{self, sized};
 use super::status::{Failure, Status};
 use super::text::{given, kept};
 use super::{Answer, done, place};
+use core::ffi::c_char;
 use gputrail_collect::sampling::{Configuration, Deliver, PeriodLevel, Request, SamplingPeriod};
 use gputrail_record::{
     AgentId, InstructionType, NotIssued, SamplingMethod, SamplingUnit, StallReason,
     StochasticSample,
 };
-use core::ffi::c_char;
 
 /// One way in which an agent can be sampled.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

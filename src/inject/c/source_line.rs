@@ -3,12 +3,12 @@
 use super::library::board;
 use super::status::{Failure, Status};
 use super::{done, place};
+use bytemuck::{Pod, Zeroable};
+use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_capture::code::CodeOffset;
 use gputrail_code::symbols::{Frame, Resolved};
 use gputrail_collect::sampling::code::LoadedCode;
-use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_record::{CodeObjectId, StringId};
-use bytemuck::{Pod, Zeroable};
 use std::sync::Arc;
 
 /// The place in the source text of an instruction: of the innermost function, where functions were inlined.

@@ -1,11 +1,11 @@
 //! Statuses: the results of the functions of the C API, and the text of the last failure.
 
+use core::ffi::{CStr, c_char};
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_buffer::platform::system::thread_id;
 use gputrail_collect::context::ToolError;
 use gputrail_collect::counting::CountingError;
 use gputrail_collect::sampling::SamplingError;
-use gputrail_buffer::platform::sync::PerProcess;
-use gputrail_buffer::platform::system::thread_id;
-use core::ffi::{CStr, c_char};
 use std::borrow::Cow;
 use std::cell::RefCell;
 

@@ -2,8 +2,8 @@
 
 use super::status::{Failure, Status};
 use super::{Answer, checked};
-use gputrail_buffer::platform::sync::PerProcess;
 use core::ffi::{CStr, c_char};
+use gputrail_buffer::platform::sync::PerProcess;
 use std::collections::HashMap;
 use std::ffi::CString;
 

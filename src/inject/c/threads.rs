@@ -5,8 +5,8 @@ use super::callback::Caller;
 use super::objects::{self, BufferHandle, CallbackThreadHandle, WatchHandle};
 use super::status::{Failure, Status};
 use super::{done, library, place};
-use gputrail_collect::context::{CallbackThread, InternalThread, InternalThreadWatch};
 use core::ffi::c_void;
+use gputrail_collect::context::{CallbackThread, InternalThread, InternalThreadWatch};
 use std::io::ErrorKind;
 use std::sync::Arc;
 

@@ -3,11 +3,11 @@
 use super::library::board;
 use super::status::{Failure, Status};
 use super::{Answer, done, place};
-use gputrail_buffer::clock;
-use gputrail_collect::times::Times;
-use gputrail_buffer::platform::sync::PerProcess;
-use gputrail_record::{AgentId, DeviceTime, Nanos, Record, Ticks};
 use crate::nanos;
+use gputrail_buffer::clock;
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_collect::times::Times;
+use gputrail_record::{AgentId, DeviceTime, Nanos, Record, Ticks};
 
 /// The times of the process.
 static TIMES: PerProcess<Option<Times>> = PerProcess::new();

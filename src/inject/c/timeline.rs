@@ -7,10 +7,10 @@ use super::objects::TimelineHandle;
 use super::sized::{self, SizedStruct, sized};
 use super::status::{Failure, Status};
 use super::{Answer, done, place, values};
-use gputrail_buffer::platform::sync::lock_std;
-use gputrail_record::*;
 use crate::timeline::{EnqueueRecord, TimedWork, Timeline};
 use core::ffi::c_void;
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_record::*;
 use std::sync::{Arc, Mutex};
 
 /// A piece of work: a kernel, a copy, a fill, a marker or barrier. Valid during the callback.

@@ -17,12 +17,12 @@ use super::records::{self, READ};
 use super::resources;
 use super::session::{Reading, Session, current_session};
 use super::translation::Translation;
-use crate::capture::names::Names;
-use crate::clock;
-use crate::collect::process;
-use crate::platform::inside::contain;
-use crate::record::Kind;
 use core::ffi::c_void;
+use gputrail_buffer::clock;
+use gputrail_buffer::platform::inside::contain;
+use gputrail_capture::names::Names;
+use gputrail_collect::process;
+use gputrail_record::Kind;
 use std::io;
 
 /// The calls that CUPTI's records may belong to.

@@ -7,13 +7,13 @@ use super::inner::Effect;
 use super::recent::{KINDS, RecentCall};
 use super::status::NOT_READY;
 use super::{counting, graphs, inner, objects, resources, sampling, session};
-use crate::clock;
-use crate::collect::correlation::{CallInProgress, Extra, HostThread};
-use crate::collect::process::{self, Current};
-use crate::collect::switchboard::{CallArguments, Callback, Observed, Payload, Phase, Within};
-use crate::platform::inside::contain;
-use crate::record::{CorrelationId, Dependency, KernelId, Operation, Ticks, WorkId, flags};
 use core::ffi::c_void;
+use gputrail_buffer::clock;
+use gputrail_buffer::platform::inside::contain;
+use gputrail_collect::correlation::{CallInProgress, Extra, HostThread};
+use gputrail_collect::process::{self, Current};
+use gputrail_collect::switchboard::{CallArguments, Callback, Observed, Payload, Phase, Within};
+use gputrail_record::{CorrelationId, Dependency, KernelId, Operation, Ticks, WorkId, flags};
 use std::cell::Cell;
 
 /// Calls in progress on a thread that are recorded: a function of the runtime calls some of the driver.

@@ -1,8 +1,8 @@
 //! Counts of activity records that are missing from the recording, or that lack something.
 
 use super::activity::POOL;
-use crate::platform::sync::PerProcess;
-use crate::record::count;
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_record::count;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 

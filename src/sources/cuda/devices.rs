@@ -1,9 +1,9 @@
 //! The devices of CUDA's driver.
 
 use super::ffi::{self, Cuda, call};
-use crate::collect::sampling::Configuration;
-use crate::record::{SamplingMethod, SamplingUnit};
 use core::ffi::{CStr, c_char, c_int};
+use gputrail_collect::sampling::Configuration;
+use gputrail_record::{SamplingMethod, SamplingUnit};
 use libloading::os::unix::Library;
 
 /// The driver's library, by which a process uses CUDA.
@@ -89,7 +89,7 @@ pub enum EnumerateError {
 pub fn enumerate() -> Result<Vec<Device>, EnumerateError> {
     // SAFETY: opening a library runs its constructors: those of the driver that every program uses.
     let library = unsafe { Library::new(DRIVER) }.map_err(|error| {
-        EnumerateError::NoDriver(crate::platform::system::loader_reason(&error))
+        EnumerateError::NoDriver(gputrail_buffer::platform::system::loader_reason(&error))
     })?;
     let cuda = Cuda::of(&library);
     // The functions stay valid: the library is never closed.
@@ -97,7 +97,7 @@ pub fn enumerate() -> Result<Vec<Device>, EnumerateError> {
     match call!(cuda, cuInit(0)) {
         Some(0) => Ok(all(&cuda)),
         Some(status) => Err(EnumerateError::Failed(
-            match super::status::name(crate::record::Domain::CUDA_DRIVER, status) {
+            match super::status::name(gputrail_record::Domain::CUDA_DRIVER, status) {
                 Some(name) => format!("{name} ({status})"),
                 None => status.to_string(),
             },

@@ -36,7 +36,7 @@ pub(super) fn call_next() {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     static ONCE: AtomicBool = AtomicBool::new(false);
-    let next = crate::platform::environment::variable(NEXT_VARIABLE);
+    let next = gputrail_buffer::platform::environment::variable(NEXT_VARIABLE);
     let Some(path) = next.filter(|_| !ONCE.swap(true, Ordering::Relaxed)) else {
         return;
     };
@@ -44,8 +44,8 @@ pub(super) fn call_next() {
     let library = match unsafe { Library::new(&path) } {
         Ok(library) => library,
         Err(error) => {
-            let reason = crate::platform::system::loader_reason(&error);
-            return crate::platform::inside::message(format_args!(
+            let reason = gputrail_buffer::platform::system::loader_reason(&error);
+            return gputrail_buffer::platform::inside::message(format_args!(
                 "the library that {INJECTION_VARIABLE} named before, {}, is not initialised: {reason}",
                 path.display()
             ));

@@ -3,11 +3,11 @@
 
 use super::ffi::{self, Cupti, call};
 use super::inner::Effect;
-use crate::collect::operations::OperationInfo;
-use crate::collect::switchboard::{ArgumentInfo, Observed};
-use crate::platform::sync::OnceBox;
-use crate::record::{ArgumentType, Domain, Operation, OperationGroup};
 use core::ffi::{CStr, c_void};
+use gputrail_buffer::platform::sync::OnceBox;
+use gputrail_collect::operations::OperationInfo;
+use gputrail_collect::switchboard::{ArgumentInfo, Observed};
+use gputrail_record::{ArgumentType, Domain, Operation, OperationGroup};
 
 /// The largest callback number that is looked up, and that the switchboard has room for.
 const MAX_NUMBER: u32 = 1023;

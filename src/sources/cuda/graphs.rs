@@ -5,13 +5,13 @@ use super::ffi::{self, call};
 use super::functions::{self, Function, MAX_ARGUMENTS};
 use super::sampling::ffi::Resource;
 use super::session::Session;
-use crate::collect::correlation::HostThread;
-use crate::collect::notify::Notifier;
-use crate::collect::operations;
-use crate::collect::process::Current;
-use crate::collect::switchboard::Switchboard;
-use crate::record::{Domain, GraphChange, GraphNodeType, GraphOperation, Kind};
 use core::ffi::c_void;
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::notify::Notifier;
+use gputrail_collect::operations;
+use gputrail_collect::process::Current;
+use gputrail_collect::switchboard::Switchboard;
+use gputrail_record::{Domain, GraphChange, GraphNodeType, GraphOperation, Kind};
 
 /// What CUPTI reports, each with its number in the domain of resources.
 pub(super) const REPORTED: [(GraphOperation, u32); 10] = [

@@ -11,18 +11,18 @@ use super::ffi::{CallbackData, call};
 use super::functions::{Function, MAX_ARGUMENTS, arguments};
 use super::objects::OBJECTS;
 use super::session::current_session;
-use crate::capture::names::Names;
-use crate::collect::correlation::{CallInProgress, HostThread};
-use crate::collect::notify::{self, Followers, Notifier};
-use crate::collect::operations::{kernel_dispatch, memory_allocation, memory_copy};
-use crate::collect::process::Current;
-use crate::collect::switchboard::{ContextSet, Payload, Within};
-use crate::platform::sync::PerProcess;
-use crate::record::{
+use core::ffi::c_void;
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_capture::names::Names;
+use gputrail_collect::correlation::{CallInProgress, HostThread};
+use gputrail_collect::notify::{self, Followers, Notifier};
+use gputrail_collect::operations::{kernel_dispatch, memory_allocation, memory_copy};
+use gputrail_collect::process::Current;
+use gputrail_collect::switchboard::{ContextSet, Payload, Within};
+use gputrail_record::{
     Allocation, AllocationOperation, Completion, KernelDispatch, KernelId, MemoryCopy, MemoryKind,
     MemorySet, Operation, RecordRef, TransferKind, Unfinished, WorkHeader, WorkId, flags,
 };
-use core::ffi::c_void;
 use std::collections::HashMap;
 
 /// The most pieces of work that are followed at a time.
@@ -519,7 +519,7 @@ pub(super) fn give_up(thread: Current) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::CorrelationId;
+    use gputrail_record::CorrelationId;
 
     fn followers() -> Box<Followers> {
         Box::new(Followers::none(kernel_dispatch::COMPLETE))

@@ -1,8 +1,8 @@
 //! Opening libcupti and the libraries beside it.
 
 use super::places::Surroundings;
-use crate::platform::environment::variable;
-use crate::platform::system::library_of;
+use gputrail_buffer::platform::environment::variable;
+use gputrail_buffer::platform::system::library_of;
 use libloading::os::unix::Library;
 use std::ffi::OsStr;
 use std::path::PathBuf;

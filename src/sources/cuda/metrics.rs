@@ -10,9 +10,9 @@ mod ffi;
 mod tests;
 
 use super::library;
-use crate::counters::the_nearest;
 use bytemuck::Zeroable;
 use ffi::{Object, Parameters, Text};
+use gputrail_counters::the_nearest;
 use libloading::os::unix::Library;
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -340,7 +340,7 @@ impl<'l> Chip<'l> {
         MetricError::UnknownMetric {
             chip: self.name.clone(),
             name: name.to_owned(),
-            nearest: crate::counters::nearest(name, names),
+            nearest: gputrail_counters::nearest(name, names),
         }
     }
 

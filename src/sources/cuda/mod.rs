@@ -46,14 +46,14 @@ pub use library::CUPTI_VARIABLE;
 pub(super) use objects::{find_context, find_stream};
 pub(super) use objects::{name_context, name_stream};
 
-use crate::collect::operations::OperationInfo;
-use crate::collect::source::Source;
-use crate::record::Domain;
+use gputrail_collect::operations::OperationInfo;
+use gputrail_collect::source::Source;
+use gputrail_record::Domain;
 use std::ffi::OsString;
 use std::path::Path;
 use {
-    crate::collect::process::{self, Current},
-    crate::collect::switchboard::{Buffers, Flush, Switchboard},
+    gputrail_collect::process::{self, Current},
+    gputrail_collect::switchboard::{Buffers, Flush, Switchboard},
 };
 
 /// The source of the CUDA driver API. It also records the work of both APIs.
@@ -128,7 +128,7 @@ fn operations(domain: Domain) -> Vec<OperationInfo> {
 /// The body of `InitializeInjection`, which the driver calls when the process initialises CUDA: attaches the sources,
 /// and passes the call on to the library that the program was to be injected with. May be called more than once.
 pub fn initialize_injection() {
-    crate::platform::inside::contain(|| {
+    gputrail_buffer::platform::inside::contain(|| {
         if cupti::driver().is_some() {
             process::attach(&CudaDriver);
             process::attach(&CudaRuntime);

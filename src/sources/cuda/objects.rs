@@ -12,16 +12,16 @@ use super::ffi::{
 use super::sampling;
 use super::sampling::ffi::Resource;
 use super::session::{Reading, Session, current_session};
-use crate::capture::names::Names;
-use crate::collect::process;
-use crate::platform::function_names;
-use crate::platform::sync::PerProcess;
-use crate::record::{
+use core::ffi::{CStr, c_char, c_void};
+use foldhash::HashMap;
+use gputrail_buffer::platform::function_names;
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_capture::names::Names;
+use gputrail_collect::process;
+use gputrail_record::{
     Agent, AgentId, AgentKind, Context, ContextId, Domain, Event, EventId, KernelId, KernelSymbol,
     Module, ModuleId, Queue, QueueId, Stream, StreamFlag, StreamId,
 };
-use core::ffi::{CStr, c_char, c_void};
-use foldhash::HashMap;
 use std::collections::BTreeSet;
 
 /// Kernels that are found by the address of their name.
@@ -119,7 +119,7 @@ pub(super) fn find_agents() {
     }
     drop(objects);
     for (agent, device) in added {
-        crate::source::links::name(names, agent, &device.bus);
+        crate::links::name(names, agent, &device.bus);
         sampling::offer(agent, device);
         counting::offer(agent, device);
         if let Some(board) = process::board() {

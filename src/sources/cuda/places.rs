@@ -1,7 +1,7 @@
 //! The places in which libcupti and the libraries beside it may lie. It looks at names of files and folders only; `cupti` opens
 //! what is found.
 
-use crate::platform::environment::variable;
+use gputrail_buffer::platform::environment::variable;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 

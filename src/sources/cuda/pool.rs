@@ -4,7 +4,7 @@
 //! at the front are used first. A request runs inside of a call of the program, so it only takes a bit. If CUPTI holds all
 //! buffers, a request maps a buffer of its own, which is unmapped when it comes back.
 
-use crate::platform::sync::PerProcess;
+use gputrail_buffer::platform::sync::PerProcess;
 use std::io;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 

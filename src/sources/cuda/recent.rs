@@ -3,8 +3,8 @@
 //! The table is a ring: a call takes the place of the one whose id is [`CALLS`] smaller. Work of calls that were
 //! overwritten is recorded without a call, and counted.
 
-use crate::collect::switchboard::Buffers;
-use crate::record::{CorrelationId, ExternalId, Kind, ThreadId, Ticks, WorkId};
+use gputrail_collect::switchboard::Buffers;
+use gputrail_record::{CorrelationId, ExternalId, Kind, ThreadId, Ticks, WorkId};
 use std::io;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 

@@ -7,16 +7,16 @@ use super::graphs;
 use super::objects::OBJECTS;
 use super::sampling::ffi::{Module, Resource};
 use super::session::{Session, current_session};
-use crate::collect::correlation::HostThread;
-use crate::collect::notify::Notifier;
-use crate::collect::operations::{resource, synchronization};
-use crate::collect::process::{self, Current};
-use crate::collect::switchboard::{Payload, Switchboard};
-use crate::record::{
-    self, Context, CorrelationId, KernelSymbol, Operation, RecordRef, Stream, Synchronization,
-    SynchronizationType, WorkHeader,
-};
 use core::ffi::c_void;
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::notify::Notifier;
+use gputrail_collect::operations::{resource, synchronization};
+use gputrail_collect::process::{self, Current};
+use gputrail_collect::switchboard::{Payload, Switchboard};
+use gputrail_record::{
+    self as record, Context, CorrelationId, KernelSymbol, Operation, RecordRef, Stream,
+    Synchronization, SynchronizationType, WorkHeader,
+};
 
 /// The operations of ours, each with the domain and the number that it has in CUPTI.
 pub(super) const TOLD: [(Operation, u32, u32); 10] = [

@@ -6,9 +6,9 @@
 use super::callbacks::Inside;
 use super::sampling;
 use super::session::{current_session, flush};
-use crate::platform::inside::contain;
-use crate::platform::internal_thread;
-use crate::platform::sync::PerProcess;
+use gputrail_buffer::platform::inside::contain;
+use gputrail_buffer::platform::internal_thread;
+use gputrail_buffer::platform::sync::PerProcess;
 use std::time::{Duration, Instant};
 
 /// The pause between two rounds: what a killed process loses.

@@ -14,20 +14,20 @@ use super::records::Strides;
 use super::resources;
 use super::rounds;
 use super::sampling;
-use crate::capture::names::Names;
-use crate::clock;
-use crate::collect::operations;
-use crate::collect::process;
-use crate::collect::switchboard::Switchboard;
-use crate::collect::unified_memory;
-use crate::platform::function_names;
-use crate::platform::inside::message;
-use crate::platform::sync::{OnceBox, QuietMutex};
-use crate::record::{
+use crate::opencl;
+use core::ffi::{CStr, c_void};
+use gputrail_buffer::clock;
+use gputrail_buffer::platform::function_names;
+use gputrail_buffer::platform::inside::message;
+use gputrail_buffer::platform::sync::{OnceBox, QuietMutex};
+use gputrail_capture::names::Names;
+use gputrail_collect::operations;
+use gputrail_collect::process;
+use gputrail_collect::switchboard::Switchboard;
+use gputrail_collect::unified_memory;
+use gputrail_record::{
     Agent, AgentId, ClockPair, DeviceTime, Domain, Kind, NoteKind, Operation, Ticks,
 };
-use crate::source::opencl;
-use core::ffi::{CStr, c_void};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -450,7 +450,7 @@ fn subscribe() -> Result<Session, String> {
         cuptiActivityRegisterCallbacks(activity::requested, activity::completed)
     );
     refused("cuptiActivityRegisterCallbacks", status)?;
-    let latency = crate::collect::attributes::latency_times();
+    let latency = gputrail_collect::attributes::latency_times();
     call!(cupti, cuptiActivityEnableLatencyTimestamps(latency.into()));
     functions::find(&cupti);
     function_names::find_demangler();

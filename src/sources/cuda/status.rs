@@ -1,6 +1,6 @@
 //! Statuses of CUDA's two APIs, which share their numbers.
 
-use crate::record::Domain;
+use gputrail_record::Domain;
 
 /// The status of work that has not completed: an answer, not an error.
 pub(super) const NOT_READY: i32 = 600;

@@ -11,19 +11,19 @@ use super::records::{
     MemoryPool, Overhead, PeerCopy, Set, Synchronization, UnifiedMemory,
 };
 use super::session::Reading;
-use crate::capture::names::Names;
-use crate::collect::correlation::HostThread;
-use crate::collect::outstanding::completion_header;
-use crate::collect::switchboard::Buffers;
-use crate::platform::sync::QuietGuard;
-use crate::record::{
-    self, AgentId, Allocation, AllocationOperation, Completion, ContextId, DeviceTime,
+use core::ffi::{CStr, c_char};
+use gputrail_buffer::platform::sync::QuietGuard;
+use gputrail_capture::names::Names;
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::outstanding::completion_header;
+use gputrail_collect::switchboard::Buffers;
+use gputrail_record::{
+    self as record, AgentId, Allocation, AllocationOperation, Completion, ContextId, DeviceTime,
     EnvironmentKind, ExternalCorrelation, ExternalId, ExternalKind, GraphNode, KernelDispatch,
     Kind, LaunchType, MemoryCopy, MemoryKind, MemorySet, OverheadKind, StreamFlag,
     SynchronizationType, Ticks, TransferKind, Unfinished, UnifiedMemoryCounterKind, WorkHeader,
     flags,
 };
-use core::ffi::{CStr, c_char};
 
 /// The number by which CUPTI says that a synchronization concerns no stream, or no event.
 const NONE: u32 = u32::MAX;

@@ -2,9 +2,9 @@
 //! the tables through which functions are exchanged.
 
 use super::forwarding;
-use crate::collect::marker::{CText, Event, EventValue, Text, WideText};
-use crate::record::PayloadKind;
 use core::ffi::{c_char, c_int, c_uint, c_void};
+use gputrail_collect::marker::{CText, Event, EventValue, Text, WideText};
+use gputrail_record::PayloadKind;
 use std::ptr::NonNull;
 
 /// A function of any type.

@@ -13,10 +13,10 @@ use super::schema::{LAYOUTS, Layout, Read, Source, Values};
 use super::scope;
 use super::semantics::{Facts, Semantics};
 use super::time::Timestamp;
-use crate::collect::marker::Registry;
-use crate::collect::marker::{KeptText, MarkerDomain, Text};
-use crate::record::{PayloadKind, Ticks};
 use core::ffi::{c_char, c_void};
+use gputrail_collect::marker::Registry;
+use gputrail_collect::marker::{KeptText, MarkerDomain, Text};
+use gputrail_record::{PayloadKind, Ticks};
 
 /// The number of this extension.
 pub(super) const MODULE: u16 = 4;

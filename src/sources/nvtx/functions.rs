@@ -12,15 +12,15 @@ use super::abi::{
     EventAttributes, Function, ResourceAttributes, SyncAttributes, ascii, text, wide,
 };
 use super::{forwarding, functions, payload};
-use crate::collect::marker::{
+use crate::handles::{name_context, name_stream};
+use core::ffi::{c_char, c_int, c_void};
+use gputrail_buffer::platform::inside::contain;
+use gputrail_buffer::platform::system;
+use gputrail_collect::marker::{
     self, Event, KeptText, MarkerDomain, NoLevel, RangeId, Registry, Text, end_event,
     name_agent_of, name_queue, name_thread, name_thread_of, start_event,
 };
-use crate::platform::inside::contain;
-use crate::platform::system;
-use crate::record::{Domain as Runtime, MarkerKind};
-use crate::source::handles::{name_context, name_stream};
-use core::ffi::{c_char, c_int, c_void};
+use gputrail_record::{Domain as Runtime, MarkerKind};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -3,9 +3,9 @@
 
 use super::abi::{Function, text};
 use super::functions::{Domain, FunctionOf, answer, domain, functions_at, id, named};
-use crate::collect::marker::{Event, EventValue, MarkerDomain, Text};
-use crate::record::{MarkerKind, PayloadKind};
 use core::ffi::{c_int, c_void};
+use gputrail_collect::marker::{Event, EventValue, MarkerDomain, Text};
+use gputrail_record::{MarkerKind, PayloadKind};
 use std::ptr::without_provenance;
 
 /// The number of this extension.

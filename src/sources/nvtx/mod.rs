@@ -22,11 +22,11 @@ mod time;
 pub use abi::{ExtensionModule, GetExportTable};
 
 use super::markers;
-use crate::platform::inside::Uncancelled;
 use abi::{CALLBACKS, ExportCallbacks, Function};
 use core::ffi::c_int;
 use forwarding::OtherTool;
 use functions::{FunctionOf, answer};
+use gputrail_buffer::platform::inside::Uncancelled;
 
 /// Puts our functions into the tables of the calling binary. Returns 1, or 0 if the process is not recorded and there is no
 /// other tool: NVTX does nothing then.

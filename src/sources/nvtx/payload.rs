@@ -1,5 +1,5 @@
 //! The extension for structured payloads: layouts that the program registers, and markers that carry data of such a
-//! layout. Their values are recorded as [fields](crate::record::MarkerKind::FIELD) of the marker.
+//! layout. Their values are recorded as [fields](gputrail_record::MarkerKind::FIELD) of the marker.
 //!
 //! # Safety
 //!
@@ -17,9 +17,9 @@ use super::time::{
     TimeDomainAttributes, time_sync_point, time_sync_point_table, timestamp_conversion_factor,
     timestamp_get,
 };
-use crate::collect::marker::{Event, EventValue, MarkerDomain, Text};
-use crate::record::{MarkerKind, PayloadKind, Ticks};
 use core::ffi::{c_char, c_int, c_void};
+use gputrail_collect::marker::{Event, EventValue, MarkerDomain, Text};
+use gputrail_record::{MarkerKind, PayloadKind, Ticks};
 
 /// The number of this extension.
 pub(super) const MODULE: u16 = 2;

@@ -4,8 +4,8 @@ use super::abi::message;
 use super::scope;
 use super::semantics::Facts;
 use super::time::Timestamp;
-use crate::collect::marker::{KeptText, Registry};
-use crate::record::PayloadKind;
+use gputrail_collect::marker::{KeptText, Registry};
+use gputrail_record::PayloadKind;
 
 /// Flags of an entry.
 mod flag {

@@ -2,8 +2,8 @@
 
 use super::abi::ascii;
 use super::functions::{Registered, kept};
-use crate::collect::marker::{KeptText, Registry};
 use core::ffi::c_char;
+use gputrail_collect::marker::{KeptText, Registry};
 
 /// The paths of registered scopes, by the number of their domain and their id.
 static SCOPES: Registry<(u32, u64), &'static KeptText> = Registry::new();

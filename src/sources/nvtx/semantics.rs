@@ -2,8 +2,8 @@
 
 use super::abi::ascii;
 use super::functions::kept;
-use crate::collect::marker::KeptText;
 use core::ffi::c_char;
+use gputrail_collect::marker::KeptText;
 
 /// The head of a fact.
 #[repr(C)]

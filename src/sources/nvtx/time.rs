@@ -4,11 +4,11 @@
 //! clock of unknown type, such as that of a network card, to another time domain by a factor or by two readings of both.
 
 use super::functions::{Domain, Registered, answer, domain};
-use crate::clock::{self, SystemClock, TickSource};
-use crate::collect::marker::Registry;
-use crate::platform::inside::message;
-use crate::platform::sync::PerProcess;
-use crate::record::Ticks;
+use gputrail_buffer::clock::{self, SystemClock, TickSource};
+use gputrail_buffer::platform::inside::message;
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_collect::marker::Registry;
+use gputrail_record::Ticks;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;

@@ -7,10 +7,10 @@ use super::device::{self, Device, is_measured};
 use super::ffi::*;
 use super::functions::{AnyFunction, Dispatch, FUNCTIONS, ask};
 use super::loader::LIBRARY;
-use crate::clock::{self, AgentClock, HostClock};
-use crate::platform::system::loader_reason;
-use crate::record::{AgentId, ClockPair, ClockSnapshot, DeviceTime, Ticks};
 use core::ptr;
+use gputrail_buffer::clock::{self, AgentClock, HostClock};
+use gputrail_buffer::platform::system::loader_reason;
+use gputrail_record::{AgentId, ClockPair, ClockSnapshot, DeviceTime, Ticks};
 use libloading::os::unix::Library;
 
 /// Number of markers from which a device's clock is determined.

@@ -2,8 +2,8 @@
 
 use super::ffi::*;
 use super::functions::{Dispatch, ask};
-use crate::platform::{pci, sysfs};
-use crate::record::{AgentAttributeKind, AgentKind};
+use gputrail_buffer::platform::{pci, sysfs};
+use gputrail_record::{AgentAttributeKind, AgentKind};
 use std::path::Path;
 
 const CL_DEVICE_VENDOR_ID: cl_uint = 0x1001;

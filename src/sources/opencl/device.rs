@@ -3,12 +3,12 @@
 use super::attributes;
 use super::ffi::*;
 use super::functions::{Dispatch, ask};
-use crate::collect::counting::Countable;
-use crate::collect::sampling::Configuration;
-use crate::record::AgentAttributeKind;
-use crate::record::AgentKind;
-use crate::source::perf::{HostCounters, SampleSource};
+use crate::perf::{HostCounters, SampleSource};
 use core::ptr;
+use gputrail_collect::counting::Countable;
+use gputrail_collect::sampling::Configuration;
+use gputrail_record::AgentAttributeKind;
+use gputrail_record::AgentKind;
 
 /// The name of PoCL's platform.
 const POCL: &str = "Portable Computing Language";

@@ -4,9 +4,9 @@
 use super::extension_table::extension_functions;
 use super::ffi::*;
 use super::table::opencl_functions;
-use crate::collect::operations::OperationInfo;
-use crate::collect::switchboard::{ArgumentInfo, Observed};
-use crate::record::{ArgumentType, Domain, Operation, OperationGroup};
+use gputrail_collect::operations::OperationInfo;
+use gputrail_collect::switchboard::{ArgumentInfo, Observed};
+use gputrail_record::{ArgumentType, Domain, Operation, OperationGroup};
 
 /// A function of a dispatch table whose signature does not matter here.
 pub(super) type AnyFunction = Option<unsafe extern "C-unwind" fn()>;
@@ -113,8 +113,8 @@ macro_rules! inside {
 macro_rules! type_name {
     ($type:ty) => {{
         const RAW: &str = stringify!($type);
-        const LENGTH: usize = $crate::source::opencl::functions::tidy_length(RAW);
-        const TIDY: [u8; LENGTH] = $crate::source::opencl::functions::tidy(RAW);
+        const LENGTH: usize = $crate::opencl::functions::tidy_length(RAW);
+        const TIDY: [u8; LENGTH] = $crate::opencl::functions::tidy(RAW);
         match core::str::from_utf8(&TIDY) {
             Ok(name) => name,
             Err(_) => RAW,

@@ -1,7 +1,7 @@
 //! The loader of OpenCL in a process, and whether it inserts layers.
 
 use super::environment::LAYERS_VARIABLE;
-use crate::platform::system::library_of;
+use gputrail_buffer::platform::system::library_of;
 use libc::{RTLD_LAZY, RTLD_NOLOAD};
 use libloading::os::unix::Library;
 use std::path::{Path, PathBuf};

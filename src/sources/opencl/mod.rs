@@ -27,14 +27,14 @@ pub use functions::Dispatch;
 pub use layer::{deinit_layer, init_layer, init_layer_with_properties, layer_info};
 pub use loader::{inserts_layers, loader_without_layers};
 
-use crate::collect::operations::OperationInfo;
-use crate::collect::source::Source;
-use crate::record::Domain;
+use gputrail_collect::operations::OperationInfo;
+use gputrail_collect::source::Source;
+use gputrail_record::Domain;
 use std::ffi::OsString;
 use std::path::Path;
 use {
-    crate::collect::process::Current,
-    crate::collect::switchboard::{Buffers, Flush, Switchboard},
+    gputrail_collect::process::Current,
+    gputrail_collect::switchboard::{Buffers, Flush, Switchboard},
 };
 
 /// The source of OpenCL.

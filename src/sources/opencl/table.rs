@@ -2,7 +2,7 @@
 //!
 //! A row is `GROUP how(details) name(arguments) -> result { hook }`. The place of the row is the number of the
 //! operation in records, so rows are never reordered or removed; `GROUP` is its
-//! [`OperationGroup`](crate::record::OperationGroup). `how` says where the status is and what is special:
+//! [`OperationGroup`](gputrail_record::OperationGroup). `how` says where the status is and what is special:
 //!
 //! * `status`: returned. `object(errcode)`: in that out-parameter. `value`: the function has none.
 //! * `work(queue, event[, blocking])`, `map(queue, event, blocking, errcode)`: puts work into a queue; the

@@ -1,5 +1,5 @@
 //! OpenMP, observed through OMPT, the interface for tools of OpenMP 5.1 (chapter 4): parallel and target regions, shared
-//! work, waits and data operations as [markers](crate::collect::marker) of their threads.
+//! work, waits and data operations as [markers](gputrail_collect::marker) of their threads.
 //!
 //! An OpenMP runtime calls [`start_tool`] of the library that `OMP_TOOL_LIBRARIES` names, and the callbacks registered
 //! in `initialize` on the threads that they are about. Runtimes of LLVM and Intel have OMPT, that of GCC does not.
@@ -10,16 +10,16 @@ mod regions;
 pub use ffi::StartTool;
 
 use super::markers;
-use crate::clock;
-use crate::collect::marker::{Event, EventValue, KeptText, MarkerDomain, Text};
-use crate::platform::environment::variable;
-use crate::platform::function_names;
-use crate::platform::inside::{Uncancelled, contain};
-use crate::platform::sync::PerProcess;
-use crate::record::{PayloadKind, Ticks};
 use core::ffi::{c_char, c_int, c_void};
 use ffi::*;
 use foldhash::HashMap;
+use gputrail_buffer::clock;
+use gputrail_buffer::platform::environment::variable;
+use gputrail_buffer::platform::function_names;
+use gputrail_buffer::platform::inside::{Uncancelled, contain};
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_collect::marker::{Event, EventValue, KeptText, MarkerDomain, Text};
+use gputrail_record::{PayloadKind, Ticks};
 use regions::Region;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicPtr, Ordering};

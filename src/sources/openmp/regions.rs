@@ -3,8 +3,8 @@
 //! A thread leaves the barrier at the end of a region when the next one begins, which may be much later: what it was in
 //! ends with the region. The table is a ring, which the thread that begins a region writes and all threads read.
 
-use crate::collect::marker::KeptText;
-use crate::record::Ticks;
+use gputrail_collect::marker::KeptText;
+use gputrail_record::Ticks;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 
 /// Regions in the table.

@@ -9,8 +9,8 @@
 //! completes first gets the samples of the overlap.
 
 use super::mappings::KernelCode;
-use crate::capture::code::CodeOffset;
-use crate::record::{AgentId, CorrelationId, ExternalId, KernelId, WorkId};
+use gputrail_capture::code::CodeOffset;
+use gputrail_record::{AgentId, CorrelationId, ExternalId, KernelId, WorkId};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
@@ -89,7 +89,7 @@ impl DispatchEvents {
 
     /// Takes all events. `into` must be empty; its capacity is reused.
     pub fn take(&self, into: &mut Vec<DispatchEvent>) {
-        let mut waiting = crate::platform::sync::lock_std(&self.waiting);
+        let mut waiting = gputrail_buffer::platform::sync::lock_std(&self.waiting);
         std::mem::swap(&mut *waiting, into);
     }
 
@@ -355,7 +355,7 @@ impl Attribution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::CodeObjectId;
+    use gputrail_record::CodeObjectId;
     use std::sync::Barrier;
 
     const HOT: KernelId = KernelId(1);

@@ -1,10 +1,10 @@
 //! Conversion of device times to the clock that stamps samples. PoCL normally uses that same clock; clock pairs decide
 //! whether a device does, and the times of other clocks are converted.
 
-use crate::capture::names::Names;
-use crate::clock;
-use crate::clock::{AgentClock, Domain, HostClock, SystemClock};
-use crate::record::{AgentId, ClockSnapshot, DeviceTime};
+use gputrail_buffer::clock;
+use gputrail_buffer::clock::{AgentClock, Domain, HostClock, SystemClock};
+use gputrail_capture::names::Names;
+use gputrail_record::{AgentId, ClockSnapshot, DeviceTime};
 use std::collections::HashMap;
 
 /// The most snapshots of the host's clocks that are kept.
@@ -106,7 +106,7 @@ impl Execution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::ClockPair;
+    use gputrail_record::ClockPair;
 
     const AGENT: AgentId = AgentId(1);
 

@@ -2,7 +2,7 @@
 //! loaded parts: code and dynamic symbols, but no full symbol table and no line table.
 
 use super::image::word;
-use crate::capture::code::MAX_CODE_OBJECT;
+use gputrail_capture::code::MAX_CODE_OBJECT;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 

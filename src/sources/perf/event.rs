@@ -6,7 +6,7 @@
 //! children do not inherit the mapping either: the kernel excludes those of perf events.
 
 use super::ring::RingRecords;
-use crate::clock::SystemClock;
+use gputrail_buffer::clock::SystemClock;
 use memmap2::{MmapOptions, MmapRaw};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -273,7 +273,7 @@ mod tests {
             });
         }
         let after = sample_time();
-        let thread = crate::platform::system::thread_id();
+        let thread = gputrail_buffer::platform::system::thread_id();
         assert!(taken.iter().all(|taken| taken.thread == thread));
         assert!(
             taken

@@ -1,7 +1,7 @@
 //! Identification of mapped ELF files: whether one is the code of a PoCL kernel, and where it is loaded. Reads a few
 //! hundred bytes of most files; full parsing happens when the trace is made.
 
-use crate::capture::code::pocl_kernel;
+use gputrail_capture::code::pocl_kernel;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 

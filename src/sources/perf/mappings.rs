@@ -4,9 +4,9 @@
 
 use super::deleted_file::{DELETED, FileMapping, rebuild};
 use super::image::KernelImage;
-use crate::capture::code::{CodeOffset, MAX_CODE_OBJECT};
-use crate::capture::names::Names;
-use crate::record::{
+use gputrail_capture::code::{CodeOffset, MAX_CODE_OBJECT};
+use gputrail_capture::names::Names;
+use gputrail_record::{
     AgentId, CodeObject, CodeObjectId, KernelId, KernelSymbol, ModuleId, code_bytes,
 };
 use std::collections::HashMap;
@@ -323,9 +323,9 @@ mod tests {
 
     #[test]
     fn a_kernel_whose_file_is_deleted_is_kept_from_memory() {
-        use crate::capture::{FileHeader, Reader, Writer};
-        use crate::code::symbols::{Missing, Symbols};
-        use crate::record::ProcessId;
+        use gputrail_capture::{FileHeader, Reader, Writer};
+        use gputrail_code::symbols::{Missing, Symbols};
+        use gputrail_record::ProcessId;
         use std::ffi::CString;
         use std::os::unix::ffi::OsStrExt as _;
 

@@ -10,14 +10,14 @@ use super::mappings::{CodeLocation, Mappings};
 use super::ring::RingRecord;
 use super::source::SampleSource;
 use super::threads::{ThreadData, Threads};
-use crate::capture::names::Names;
-use crate::collect::agents::{ConfigureError, Provider};
-use crate::collect::correlation::HostThread;
-use crate::collect::process;
-use crate::collect::sampling::lines::Lines;
-use crate::collect::sampling::{Configuration, Deliver, Delivery, Request};
-use crate::platform::sync::{QuietGuard, Signal, lock_std};
-use crate::record::*;
+use gputrail_buffer::platform::sync::{QuietGuard, Signal, lock_std};
+use gputrail_capture::names::Names;
+use gputrail_collect::agents::{ConfigureError, Provider};
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::process;
+use gputrail_collect::sampling::lines::Lines;
+use gputrail_collect::sampling::{Configuration, Deliver, Delivery, Request};
+use gputrail_record::*;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -157,7 +157,7 @@ impl HostSampler {
         IS_ACTIVE.store(true, Ordering::Relaxed);
         let sampler = self.clone();
         // If the thread cannot be created, flushing runs rounds.
-        let _ = crate::platform::internal_thread::spawn(move || sampler.run(generation));
+        let _ = gputrail_buffer::platform::internal_thread::spawn(move || sampler.run(generation));
     }
 
     fn stop(&self, agent: AgentId) {
@@ -184,7 +184,7 @@ impl HostSampler {
     }
 
     fn run(&self, generation: u64) {
-        let me = crate::platform::system::thread_id();
+        let me = gputrail_buffer::platform::system::thread_id();
         let mut pause = FIRST_ROUND;
         loop {
             let seen = self.wake.value();
@@ -605,8 +605,8 @@ impl Provider<Request> for HostAgent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::context::{BufferOptions, Context, RecordBuffer};
-    use crate::collect::switchboard::Switchboard;
+    use gputrail_collect::context::{BufferOptions, Context, RecordBuffer};
+    use gputrail_collect::switchboard::Switchboard;
 
     /// An agent whose delivery is kept at its start.
     #[derive(Default)]

@@ -4,10 +4,10 @@ use super::event::{ThreadEvent, explain};
 use super::ring::{RingRecord, RingRecords};
 use super::threads::ThreadData;
 use super::timer::{self, ThreadTimer};
-use crate::collect::agents::ConfigureError;
-use crate::collect::sampling::Configuration;
-use crate::platform::environment::variable;
-use crate::record::{SamplingMethod, SamplingUnit};
+use gputrail_buffer::platform::environment::variable;
+use gputrail_collect::agents::ConfigureError;
+use gputrail_collect::sampling::Configuration;
+use gputrail_record::{SamplingMethod, SamplingUnit};
 use std::io;
 
 /// The shortest interval of perf events. A sample takes some microseconds.

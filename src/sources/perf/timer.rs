@@ -7,8 +7,8 @@
 
 use super::event::sample_time;
 use super::ring::RingSample;
-use crate::buffer::signal_ring::SignalRing;
-use crate::platform::sync::PerProcess;
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_buffer::signal_ring::SignalRing;
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};

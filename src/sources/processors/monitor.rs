@@ -4,14 +4,14 @@
 //! all signals, and a forked child does not have it.
 
 use super::readings::ProcessorReadings;
-use crate::clock;
-use crate::collect::attributes;
-use crate::collect::process;
-use crate::platform::inside::message;
-use crate::platform::internal_thread;
-use crate::platform::sync::{QuietGuard, Signal, lock_std};
-use crate::platform::sysfs;
-use crate::record::{AgentId, Environment, Kind, Nanos, NoteKind};
+use gputrail_buffer::clock;
+use gputrail_buffer::platform::inside::message;
+use gputrail_buffer::platform::internal_thread;
+use gputrail_buffer::platform::sync::{QuietGuard, Signal, lock_std};
+use gputrail_buffer::platform::sysfs;
+use gputrail_collect::attributes;
+use gputrail_collect::process;
+use gputrail_record::{AgentId, Environment, Kind, Nanos, NoteKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

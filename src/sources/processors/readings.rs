@@ -1,7 +1,7 @@
 //! Clock, temperature, power, fan and throttling of the processors, as files of `/sys` report them.
 
-use crate::platform::sysfs;
-use crate::record::EnvironmentKind;
+use gputrail_buffer::platform::sysfs;
+use gputrail_record::EnvironmentKind;
 use std::path::{Path, PathBuf};
 
 /// The reason for a lower clock that the kernel counts, in the bits of CUPTI: the hardware is too hot or draws too much

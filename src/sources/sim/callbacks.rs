@@ -3,13 +3,13 @@
 //! The address space is simulated as well, so arguments are passed as they are recorded, without reading memory.
 
 use super::operations::Function;
-use crate::collect::correlation::CallInProgress;
-use crate::collect::notify::{self, Followers, Notifier};
-use crate::collect::operations::kernel_dispatch;
-use crate::collect::switchboard::{
+use gputrail_collect::correlation::CallInProgress;
+use gputrail_collect::notify::{self, Followers, Notifier};
+use gputrail_collect::operations::kernel_dispatch;
+use gputrail_collect::switchboard::{
     CallArguments, Callback, Payload, Phase, Switchboard, ThreadState, Within,
 };
-use crate::record::{
+use gputrail_record::{
     Completion, ContextId, CorrelationId, GraphChange, KernelId, Operation, Record, RecordRef,
     WorkId,
 };

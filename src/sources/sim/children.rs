@@ -9,8 +9,8 @@ use super::machine::{Preempted, WaitsFor, WorkIndex};
 use super::runtime::{EnqueuedWork, Runtime};
 use super::thread::Thread;
 use super::time::{DeviceClock, Moment};
-use crate::collect::correlation::{CallInProgress, HostThread};
-use crate::record::{AgentId, ChildKernel, KernelDispatch, Preemption, PreemptionKind, WorkId};
+use gputrail_collect::correlation::{CallInProgress, HostThread};
+use gputrail_record::{AgentId, ChildKernel, KernelDispatch, Preemption, PreemptionKind, WorkId};
 
 /// All workgroups of a kernel, in a record of its preemption.
 const ALL_WORKGROUPS: [u32; 3] = [u32::MAX; 3];

@@ -3,10 +3,10 @@
 use super::enqueue::KernelSource;
 use super::random::{Purpose, Random};
 use super::waves::{Operation, Program, Window};
-use crate::capture::code::CodeOffset;
-use crate::capture::names::Names;
-use crate::code::symbols::{Line, listing};
-use crate::record::{CodeObjectId, InstructionType};
+use gputrail_capture::code::CodeOffset;
+use gputrail_capture::names::Names;
+use gputrail_code::symbols::{Line, listing};
+use gputrail_record::{CodeObjectId, InstructionType};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -153,7 +153,7 @@ impl LoadedKernel {
 
     /// The execution of `resident` workgroups of `waves` waves each on a compute unit, deterministic for a seed.
     pub(super) fn window(&self, waves: u32, resident: u64, seed: u64) -> Arc<Window> {
-        let mut windows = crate::platform::sync::lock_std(&self.windows);
+        let mut windows = gputrail_buffer::platform::sync::lock_std(&self.windows);
         let window = windows.entry(resident).or_insert_with(|| {
             let random = Random::fork(seed, Purpose::Waves, self.begin as usize);
             let groups = resident as usize;

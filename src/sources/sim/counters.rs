@@ -11,18 +11,20 @@ use super::machine::{Finished, Span, WorkIndex};
 use super::runtime::keep_room;
 use super::time::{DeviceClock, Moment};
 use super::waves::SIMDS;
-use crate::capture::names::Names;
-use crate::collect::agents::{ConfigureError, Provider};
-use crate::collect::correlation::HostThread;
-use crate::collect::counting::values::{Subject, ValueRecords};
-use crate::collect::counting::{
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_capture::names::Names;
+use gputrail_collect::agents::{ConfigureError, Provider};
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::counting::values::{Subject, ValueRecords};
+use gputrail_collect::counting::{
     Choice, Countable, CountingDelivery, CountingMode, CountingRequest, DispatchReadings, Reading,
     ReadyValues,
 };
-use crate::collect::recorder::Recorder;
-use crate::counters::{self, Architecture, Block, Catalogue, Counted, Property, Sources};
-use crate::platform::sync::lock_std;
-use crate::record::{
+use gputrail_collect::recorder::Recorder;
+use gputrail_counters::{
+    self as counters, Architecture, Block, Catalogue, Counted, Property, Sources,
+};
+use gputrail_record::{
     AgentId, CorrelationId, CounterValue, DeviceTime, KernelDispatch, Nanos, QueueId, WorkId,
 };
 use std::collections::{BTreeMap, HashMap};

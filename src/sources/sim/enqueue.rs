@@ -11,9 +11,9 @@ use super::operations::Function;
 use super::runtime::{EnqueuedWork, Event, Stream, count};
 use super::sampler::Launched;
 use super::thread::{Status, Thread};
-use crate::collect::correlation::CallInProgress;
-use crate::collect::operations::{kernel_dispatch, memory_copy, resource};
-use crate::record::*;
+use gputrail_collect::correlation::CallInProgress;
+use gputrail_collect::operations::{kernel_dispatch, memory_copy, resource};
+use gputrail_record::*;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -144,7 +144,7 @@ impl Thread {
         let device = &self.runtime.devices[self.device];
         let executed = self.runtime.load(sources);
         let sampled = is_counted || device.sampler.is_configured();
-        let mut module = crate::record::Module::blank();
+        let mut module = gputrail_record::Module::blank();
         module.context = device.context;
         if sampled {
             module.source = names.string(executed.source());
@@ -159,7 +159,7 @@ impl Thread {
             executed.store_bytes(&names, code);
         }
         let loaded = resource::MODULE_LOADED;
-        callbacks::object::<crate::record::Module>(&self.site(), &call, loaded, module.0);
+        callbacks::object::<gputrail_record::Module>(&self.site(), &call, loaded, module.0);
         let loaded = resource::CODE_OBJECT_LOADED;
         callbacks::object::<CodeObject>(&self.site(), &call, loaded, code.0);
         let _ = self.exit(call, Ok(())).await;
@@ -204,7 +204,7 @@ impl Thread {
         let unloaded = resource::CODE_OBJECT_UNLOADED;
         callbacks::object::<CodeObject>(&self.site(), &call, unloaded, module.code.0);
         let unloaded = resource::MODULE_UNLOADED;
-        callbacks::object::<crate::record::Module>(&self.site(), &call, unloaded, module.id.0);
+        callbacks::object::<gputrail_record::Module>(&self.site(), &call, unloaded, module.id.0);
         let _ = self.exit(call, Ok(())).await;
     }
 

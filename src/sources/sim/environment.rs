@@ -7,8 +7,8 @@
 
 use super::machine::Span;
 use super::time::Moment;
-use crate::collect::correlation::HostThread;
-use crate::record::{AgentId, Environment, EnvironmentKind, Nanos, Ticks};
+use gputrail_collect::correlation::HostThread;
+use gputrail_record::{AgentId, Environment, EnvironmentKind, Nanos, Ticks};
 
 /// The reasons for a lower clock, in the bits of CUPTI (`CUpti_EnvironmentClocksThrottleReason`).
 const GPU_IDLE: u64 = 1;

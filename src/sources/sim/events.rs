@@ -4,7 +4,7 @@
 //! time nor contention. Cycles follow from the machine, which says when work ran and on how many compute units.
 
 use super::waves::{Operation, Program, TEXEL_BYTES};
-use crate::record::Nanos;
+use gputrail_record::Nanos;
 
 macro_rules! events {
     ($($(#[$meta:meta])* $name:ident,)*) => {

@@ -6,7 +6,7 @@
 
 use super::system_thread::SystemThread;
 use super::time::Moment;
-use crate::record::Nanos;
+use gputrail_record::Nanos;
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -5,8 +5,8 @@ use super::enqueue::{Launch, Module};
 use super::operations::Function;
 use super::runtime::Stream;
 use super::thread::{Status, Thread};
-use crate::collect::correlation::CallInProgress;
-use crate::record::{Domain, GraphChange, GraphNode, GraphNodeType, GraphOperation};
+use gputrail_collect::correlation::CallInProgress;
+use gputrail_record::{Domain, GraphChange, GraphNode, GraphNodeType, GraphOperation};
 use std::cell::Cell;
 
 /// A graph, or an executable graph: its number, and its nodes in order.

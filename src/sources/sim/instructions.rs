@@ -2,10 +2,10 @@
 
 use super::code::LoadedKernel;
 use super::waves::Executed;
-use crate::capture::names::Names;
-use crate::collect::correlation::HostThread;
-use crate::collect::sampling::lines::{Lines, Place};
-use crate::record::{AgentId, CodeObjectId, CorrelationId, InstructionCount, KernelId, WorkId};
+use gputrail_capture::names::Names;
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::sampling::lines::{Lines, Place};
+use gputrail_record::{AgentId, CodeObjectId, CorrelationId, InstructionCount, KernelId, WorkId};
 use std::sync::Arc;
 
 /// A launch whose instructions are counted.

@@ -16,7 +16,7 @@
 
 use super::recent::Recent;
 use super::time::Moment;
-use crate::record::Nanos;
+use gputrail_record::Nanos;
 use std::collections::VecDeque;
 
 /// An engine of a [`Machine`].
@@ -500,7 +500,7 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::sim::random::{Purpose, Random};
+    use crate::sim::random::{Purpose, Random};
 
     fn command(queue: QueueIndex, nanos: u64, width: u64, after: &[WorkIndex]) -> Command {
         Command {

@@ -8,9 +8,9 @@ use super::memory::Pointer;
 use super::runtime::{Runtime, completion_buffers, count};
 use super::thread::Thread;
 use super::time::Moment;
-use crate::collect::correlation::HostThread;
-use crate::collect::unified_memory;
-use crate::record::*;
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::unified_memory;
+use gputrail_record::*;
 use std::collections::BTreeMap;
 
 /// Bytes of a page.

@@ -1,7 +1,7 @@
 //! The address space of the simulated machine. It knows the owner of each address, so that the direction of a copy
 //! follows from its pointers.
 
-use crate::record::MemoryKind;
+use gputrail_record::MemoryKind;
 use std::collections::BTreeMap;
 
 /// An address in the simulated machine.

@@ -15,7 +15,7 @@
 //! * `training` is the program of the [`Demo`].
 //!
 //! Threads and records come from a [`Recorder`] whose ticks are
-//! [`TickSource::Virtual`](crate::clock::TickSource::Virtual). Everything behind it is shared with the other
+//! [`TickSource::Virtual`](gputrail_buffer::clock::TickSource::Virtual). Everything behind it is shared with the other
 //! sources.
 
 mod callbacks;
@@ -67,16 +67,16 @@ pub fn countable_as(name: &str) -> Option<Countable> {
     known.then(|| counters::countable(name))
 }
 
-use crate::collect::counting::Countable;
-use crate::collect::notify::Notifier;
-use crate::collect::operations::{OperationInfo, resource};
-use crate::collect::process;
-use crate::collect::recorder::Recorder;
-use crate::collect::sampling::{Configuration, Request};
-use crate::collect::scope;
-use crate::collect::source::Source;
-use crate::collect::switchboard::Switchboard;
-use crate::record::{
+use gputrail_collect::counting::Countable;
+use gputrail_collect::notify::Notifier;
+use gputrail_collect::operations::{OperationInfo, resource};
+use gputrail_collect::process;
+use gputrail_collect::recorder::Recorder;
+use gputrail_collect::sampling::{Configuration, Request};
+use gputrail_collect::scope;
+use gputrail_collect::source::Source;
+use gputrail_collect::switchboard::Switchboard;
+use gputrail_record::{
     Agent, AgentId, Context, CorrelationId, Domain, ExternalKind, Nanos, Process, ProcessId, Queue,
     ThreadId,
 };

@@ -1,9 +1,9 @@
 //! The functions of the simulated runtime: one table of numbers, names, recorded arguments and host time.
 
-use crate::capture::names::Names;
-use crate::collect::operations::OperationInfo;
-use crate::collect::switchboard::{ArgumentInfo, Observed};
-use crate::record::{ArgumentType, Domain, Nanos, Operation, OperationGroup};
+use gputrail_capture::names::Names;
+use gputrail_collect::operations::OperationInfo;
+use gputrail_collect::switchboard::{ArgumentInfo, Observed};
+use gputrail_record::{ArgumentType, Domain, Nanos, Operation, OperationGroup};
 
 /// The runtime's names of argument types.
 const fn type_name(kind: ArgumentType) -> &'static str {

@@ -23,20 +23,20 @@ use super::random::{Purpose, Random};
 use super::recent::Recent;
 use super::thread::{Host, Status, Thread};
 use super::time::{HostTime, Moment, us};
-use crate::capture::names::Names;
-use crate::collect::attributes;
-use crate::collect::correlation::{CallInProgress, HostThread};
-use crate::collect::counting::CountingError;
-use crate::collect::notify::Followers;
-use crate::collect::process;
-use crate::collect::recorder::Recorder;
-use crate::collect::sampling::SamplingError;
-use crate::collect::sampling::lines::Lines;
-use crate::collect::source::Source;
-use crate::collect::switchboard::{Buffers, Switchboard};
-use crate::platform::sync::lock_std;
-use crate::platform::system;
-use crate::record::*;
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_buffer::platform::system;
+use gputrail_capture::names::Names;
+use gputrail_collect::attributes;
+use gputrail_collect::correlation::{CallInProgress, HostThread};
+use gputrail_collect::counting::CountingError;
+use gputrail_collect::notify::Followers;
+use gputrail_collect::process;
+use gputrail_collect::recorder::Recorder;
+use gputrail_collect::sampling::SamplingError;
+use gputrail_collect::sampling::lines::Lines;
+use gputrail_collect::source::Source;
+use gputrail_collect::switchboard::{Buffers, Switchboard};
+use gputrail_record::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -488,7 +488,7 @@ impl Runtime {
             .iter()
             .filter(|stream| stream.device == device)
             .count();
-        let mut record = crate::record::Stream::blank();
+        let mut record = gputrail_record::Stream::blank();
         record.context = self.devices[device].context;
         record.agent = self.devices[device].agent;
         record.name = self.names().string(name);
@@ -509,7 +509,7 @@ impl Runtime {
     /// Creates an event on a device.
     pub(super) fn new_event(&self, device: usize) -> Event {
         let mut events = self.events.borrow_mut();
-        let mut record = crate::record::Event::blank();
+        let mut record = gputrail_record::Event::blank();
         record.context = self.devices[device].context;
         record.handle = 0x5581_4800_0000 + 0x80 * events.len() as u64;
         events.push(EventState {
@@ -802,7 +802,7 @@ impl Runtime {
     fn read_clocks(&self, now: Moment) {
         let names = self.names();
         if let HostTime::Virtual = self.time.get() {
-            names.clock_snapshot(crate::clock::virtual_snapshot(self.ticks_at(now)));
+            names.clock_snapshot(gputrail_buffer::clock::virtual_snapshot(self.ticks_at(now)));
         }
         for device in &self.devices {
             names.clock_pair(

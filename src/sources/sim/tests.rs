@@ -1,11 +1,11 @@
 //! The demo, as its capture shows it.
 
 use super::*;
-use crate::buffer::Policy;
-use crate::capture::{Metadata, Reader, Writer};
-use crate::clock::TickSource;
-use crate::collect::recorder::RecorderOptions;
-use crate::record::*;
+use gputrail_buffer::Policy;
+use gputrail_buffer::clock::TickSource;
+use gputrail_capture::{Metadata, Reader, Writer};
+use gputrail_collect::recorder::RecorderOptions;
+use gputrail_record::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Migrations of managed memory in the demo, of which no tool is called back.
@@ -676,8 +676,8 @@ fn clocks_are_paired_from_beginning_to_end() {
 
 #[test]
 fn a_tool_is_called_back_for_every_call_and_all_work() {
-    use crate::collect::context::{Context, OperationSet, Payload, Phase};
-    use crate::collect::operations::{kernel_dispatch, memory_copy, resource};
+    use gputrail_collect::context::{Context, OperationSet, Payload, Phase};
+    use gputrail_collect::operations::{kernel_dispatch, memory_copy, resource};
     use std::sync::{Arc, Mutex};
     let directory = tempfile::tempdir().unwrap();
     let header = Recorder::file_header(TickSource::Virtual, Demo::PROCESS);
@@ -689,7 +689,7 @@ fn a_tool_is_called_back_for_every_call_and_all_work() {
     let subscriber = context.call_back(OperationSet::all(), move |callback| {
         let key = (callback.operation, callback.phase);
         *into.lock().unwrap().entry(key).or_default() += 1;
-        let launch = crate::source::operations::find(Domain::SIM, "simLaunchKernel");
+        let launch = crate::operations::find(Domain::SIM, "simLaunchKernel");
         match callback.phase {
             Phase::Enter => {
                 assert_eq!(callback.user_data, 0);
@@ -766,7 +766,7 @@ fn a_tool_is_called_back_for_every_call_and_all_work() {
 
 #[test]
 fn a_tool_supplies_the_external_ids_of_the_calls_it_is_asked_for() {
-    use crate::collect::context::{Context, OperationSet};
+    use gputrail_collect::context::{Context, OperationSet};
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("demo.gputrail");
     let header = Recorder::file_header(TickSource::Virtual, Demo::PROCESS);
@@ -774,7 +774,7 @@ fn a_tool_supplies_the_external_ids_of_the_calls_it_is_asked_for() {
     let recorder = Recorder::start(&options(), None, writer).unwrap();
     let context = Context::on(recorder.board()).unwrap();
     let launches = ["simLaunchKernel", "simGraphLaunch"];
-    let launches = launches.map(|name| crate::source::operations::find(Domain::SIM, name));
+    let launches = launches.map(|name| crate::operations::find(Domain::SIM, name));
     let is_launch = move |operation| launches.contains(&Some(operation));
     let supplied = |correlation: CorrelationId| ExternalId(1 << 40 | correlation.0);
     let supplier = context.supply_external_ids(OperationSet::all(), move |asked| {

@@ -8,11 +8,11 @@ use super::memory::{MemoryLocation, Pointer};
 use super::operations::Function;
 use super::random::Random;
 use super::runtime::{Awaited, Event, HOST_MEMORY, Runtime, Stream, count};
-use crate::collect::correlation::{CallInProgress, Extra, HostThread};
-use crate::collect::operations::{memory_allocation, resource, synchronization};
-pub use crate::collect::process::{self, Borrowed};
-use crate::collect::switchboard::Within;
-use crate::record::*;
+use gputrail_collect::correlation::{CallInProgress, Extra, HostThread};
+use gputrail_collect::operations::{memory_allocation, resource, synchronization};
+pub use gputrail_collect::process::{self, Borrowed};
+use gputrail_collect::switchboard::Within;
+use gputrail_record::*;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
@@ -351,7 +351,7 @@ impl Thread {
         let call = self.enter(Function::StreamCreate, &[priority as u64]).await;
         let stream = self.runtime.new_stream(self.device, name, (priority, flag));
         let id = self.stream_id(stream) as u32;
-        callbacks::object::<crate::record::Stream>(
+        callbacks::object::<gputrail_record::Stream>(
             &self.site(),
             &call,
             resource::STREAM_CREATED,
@@ -365,7 +365,7 @@ impl Thread {
         let id = self.stream_id(stream);
         let call = self.enter(Function::StreamDestroy, &[id]).await;
         let (gone, id) = (resource::STREAM_DESTROYED, id as u32);
-        callbacks::object::<crate::record::Stream>(&self.site(), &call, gone, id);
+        callbacks::object::<gputrail_record::Stream>(&self.site(), &call, gone, id);
         let _ = self.exit(call, Ok(())).await;
     }
 

@@ -1,8 +1,8 @@
 //! Virtual time and its clocks: the host's ticks, and for each device a clock with its own offset and drift.
 
 use super::random::{Purpose, Random};
-use crate::clock;
-use crate::record::{AgentId, ClockPair, DeviceTime, Nanos, Ticks};
+use gputrail_buffer::clock;
+use gputrail_record::{AgentId, ClockPair, DeviceTime, Nanos, Ticks};
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(super) const fn us(microseconds: u64) -> Nanos {
 /// The clock that stamps what the host's threads do.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum HostTime {
-    /// [`TickSource::Virtual`](crate::clock::TickSource::Virtual): nanoseconds.
+    /// [`TickSource::Virtual`](gputrail_buffer::clock::TickSource::Virtual): nanoseconds.
     Virtual,
     /// The ticks of this process. Simulated time passes as fast as real time.
     Real {

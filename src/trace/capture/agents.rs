@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use crate::model::{self, Agent, AgentIndex};
 use gputrail_capture::Metadata;
 use gputrail_record::{self as record, AgentAttributeKind, AgentId, AgentKind};
-use crate::model::{self, Agent, AgentIndex};
 
 /// The properties by which agents of two processes are the same device. Devices with equal properties are distinguished
 /// by their order.

@@ -5,13 +5,13 @@ use std::io;
 use super::Output;
 use super::links::LinksOfCall;
 use super::process::ProcessStream;
+use crate::model::nesting::{Nested, Step};
+use crate::model::{Call, EventId, Parameter, Value};
 use gputrail_capture::Metadata;
 use gputrail_record::{
     Api, ArgumentType, Arguments, CorrelationId, ExternalId, Nanos, Operation, OperationGroup,
     StringId, ThreadId, flags,
 };
-use crate::model::nesting::{Nested, Step};
-use crate::model::{Call, EventId, Parameter, Value};
 
 /// Maximum number of calls whose arguments one thread keeps until the calls come.
 const MAX_ARGUMENTS: usize = 1 << 16;

@@ -7,12 +7,12 @@ use std::io;
 use super::agents::Agents;
 use super::process::ProcessStream;
 use super::{Output, Report};
-use gputrail_capture::{FileHeader, Finding, Metadata, Reader};
-use gputrail_buffer::clock::{HostClock, TickSource};
-use gputrail_record::{AgentId, ClockSnapshot, ProcessId};
 use crate::model::{
     AgentIndex, Consumer, Machine, ProcessIndex, Producer, Stream, SystemClocks, TraceHeader,
 };
+use gputrail_buffer::clock::{HostClock, TickSource};
+use gputrail_capture::{FileHeader, Finding, Metadata, Reader};
+use gputrail_record::{AgentId, ClockSnapshot, ProcessId};
 
 /// Clock snapshots that follow another one within this time are left out, ns.
 const SNAPSHOT_SPACING: u64 = 500_000_000;

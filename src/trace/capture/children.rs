@@ -3,12 +3,12 @@
 use std::io;
 
 use super::stages::short_name;
-use gputrail_capture::Metadata;
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{ChildKernel, KernelId, Nanos, Preemption, WorkId};
 use crate::model::{
     Argument, Instant, Parent, ProcessIndex, Stream, Track, TrackIndex, TrackKind, Value,
 };
+use gputrail_capture::Metadata;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{ChildKernel, KernelId, Nanos, Preemption, WorkId};
 
 /// Children whose work comes, at most.
 const MAX_CHILDREN: usize = 1 << 16;

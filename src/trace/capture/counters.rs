@@ -9,15 +9,17 @@ use std::borrow::Cow;
 use std::io;
 
 use super::join::{EnqueueFields, Found};
-use gputrail_capture::Metadata;
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{self as record, AgentId, CounterInvalid, CounterUsage, CounterValueType, Kind, Nanos, NoteKind, StringId,
-};
 use crate::model::hold::Hold;
-use gputrail_capture::join::Enqueue as _;
 use crate::model::{
     AgentIndex, Argument, Consumer, CounterBlock, CounterDescription, CounterIndex, CounterUnit,
     CounterValue, ProcessIndex, Stream, Value,
+};
+use gputrail_capture::Metadata;
+use gputrail_capture::join::Enqueue as _;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{
+    self as record, AgentId, CounterInvalid, CounterUsage, CounterValueType, Kind, Nanos, NoteKind,
+    StringId,
 };
 
 /// Maximum number of kernels that are held back until their values come.

@@ -13,19 +13,20 @@ use super::report::End;
 use super::stages::Stages;
 use super::times::{AgentView, Times};
 use super::waits::Waits;
-use gputrail_capture::Metadata;
-use gputrail_buffer::clock::{self, HostClock};
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{self as record, AgentId, ClockPair, Completion, ContextId, CorrelationId, CounterValue, DeviceTime,
-    Domain, GraphNode, Kind, Nanos, Preemption, QueueId, StreamId, StringId, ThreadId, Unfinished,
-    WorkId, queue_properties,
-};
 use crate::directory::Directory;
 use crate::model::gauges::{Gauges, Running};
-use gputrail_capture::join::Enqueue;
 use crate::model::{
     AgentIndex, Argument, Consumer, EventId, Launch, ProcessIndex, Queue, QueueIndex, Resources,
     Stage, Stream, Value, Work, WorkKind, WorkSamples,
+};
+use gputrail_buffer::clock::{self, HostClock};
+use gputrail_capture::Metadata;
+use gputrail_capture::join::Enqueue;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{
+    self as record, AgentId, ClockPair, Completion, ContextId, CorrelationId, CounterValue,
+    DeviceTime, Domain, GraphNode, Kind, Nanos, Preemption, QueueId, StreamId, StringId, ThreadId,
+    Unfinished, WorkId, queue_properties,
 };
 
 /// The bit of an event id that is set for parts of a command buffer, which share their work id.

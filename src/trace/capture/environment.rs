@@ -8,10 +8,10 @@ use std::collections::btree_map::Entry;
 use std::io;
 
 use super::devices::Devices;
-use gputrail_record::{AgentId, Environment, EnvironmentKind, Nanos, UnifiedMemoryCounter};
 use crate::model::{
     CounterUnit, CounterValue, Parent, ProcessIndex, Stream, Track, TrackIndex, TrackKind,
 };
+use gputrail_record::{AgentId, Environment, EnvironmentKind, Nanos, UnifiedMemoryCounter};
 
 /// The counters of one process.
 #[derive(Debug, Default)]

@@ -14,10 +14,10 @@ use super::agents::Agents;
 use super::captures::{Options, Snapshots, attributes, identity, machine};
 use super::process::ProcessStream;
 use super::{Output, Report};
-use gputrail_capture::{FileHeader, Follower, Metadata, Step};
-use gputrail_buffer::clock::{self, Domain, HostClock};
-use gputrail_record::{AgentId, ClockSnapshot, Kind, RecordRef, Records, ThreadId};
 use crate::model::{AgentIndex, Consumer, Indices, ProcessIndex, Stream, TraceHeader};
+use gputrail_buffer::clock::{self, Domain, HostClock};
+use gputrail_capture::{FileHeader, Follower, Metadata, Step};
+use gputrail_record::{AgentId, ClockSnapshot, Kind, RecordRef, Records, ThreadId};
 
 /// Minimum time between two readings of the clocks; it grows in long recordings.
 const SPACING: Duration = Duration::from_millis(20);
@@ -412,11 +412,11 @@ fn host(header: &FileHeader, metadata: &Metadata, own: &[ClockSnapshot]) -> Opti
 mod tests {
     use super::super::Captures;
     use super::*;
-    use gputrail_capture::{Reader, Writer};
+    use crate::model::Producer;
     use gputrail_buffer::clock::SystemClock;
+    use gputrail_capture::{Reader, Writer};
     use gputrail_collect::recorder::{Recorder, RecorderOptions};
     use gputrail_record::*;
-    use crate::model::Producer;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     const OPERATION: Operation = Operation {
@@ -515,9 +515,7 @@ mod tests {
         };
         let captures = [Reader::open(&path).unwrap()];
         let options = Options::default();
-        let end = Captures::new(&captures, &options)
-            .produce(&mut ())
-            .unwrap();
+        let end = Captures::new(&captures, &options).produce(&mut ()).unwrap();
         assert_eq!(
             (ahead.calls, ahead.kernels, ahead.before_enqueue),
             (2000, 2000, 0)

@@ -1,9 +1,9 @@
 //! The functions that a process has called.
 
-use gputrail_capture::Metadata;
-use gputrail_record::{ArgumentType, Operation, OperationGroup};
 use crate::directory::Directory;
 use crate::model::{Function, FunctionIndex, Parameter, Stream};
+use gputrail_capture::Metadata;
+use gputrail_record::{ArgumentType, Operation, OperationGroup};
 
 /// The functions that a process has called.
 #[derive(Debug, Default)]

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use super::devices::event_of_launch;
-use gputrail_record::{
-    AgentId, ContextId, CorrelationId, Domain, GraphChange, GraphNodeType, Nanos, ThreadId,
-};
 use crate::model::{
     AgentIndex, Argument, Instant, Parent, ProcessIndex, Queue, QueueIndex, Resources, Stage,
     StageId, Stream, Track, TrackIndex, TrackKind, Value, Work, WorkKind,
+};
+use gputrail_record::{
+    AgentId, ContextId, CorrelationId, Domain, GraphChange, GraphNodeType, Nanos, ThreadId,
 };
 
 /// Launches whose nodes come, at most.

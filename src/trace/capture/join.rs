@@ -1,11 +1,11 @@
 //! The fields of an enqueue record that are kept until its completion comes ([`gputrail_capture::join`]).
 
+use crate::model::{Launch, Resources};
+use gputrail_capture::join::Enqueue;
 use gputrail_record::{
     KernelDispatch, KernelId, LaunchType, MemoryCopy, MemorySet, Nanos, Synchronization,
     SynchronizationType, TransferKind, WorkHeader, WorkId, WorkRecord, flags,
 };
-use gputrail_capture::join::Enqueue;
-use crate::model::{Launch, Resources};
 
 /// The kind of a piece of work, with its properties.
 #[derive(Copy, Clone, Debug, PartialEq)]

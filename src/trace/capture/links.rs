@@ -1,7 +1,7 @@
 //! Links between the calls of a thread and device work: submitted by the call, or waited for.
 
-use gputrail_record::CorrelationId;
 use crate::model::EventId;
+use gputrail_record::CorrelationId;
 
 /// Maximum number of links that one thread keeps for calls that have not come yet.
 const MAX_LINKS: usize = 1 << 16;

@@ -9,13 +9,14 @@ use std::io;
 use super::Output;
 use super::counters;
 use super::process::{ProcessStream, known_or};
-use gputrail_capture::Metadata;
-use gputrail_record::{self as record, AgentId, CorrelationId, ExternalId, ExternalKind, Marker, MarkerKind, Nanos, PayloadKind,
-    StringId, ThreadId, count,
-};
 use crate::model::{
     Argument, CounterUnit, CounterValue, Instant, Note, Parent, ProcessIndex, Slice, SliceEnd,
     Stream, Track, TrackIndex, TrackKind, Value, category,
+};
+use gputrail_capture::Metadata;
+use gputrail_record::{
+    self as record, AgentId, CorrelationId, ExternalId, ExternalKind, Marker, MarkerKind, Nanos,
+    PayloadKind, StringId, ThreadId, count,
 };
 
 /// Maximum number of ranges that are open at a time, over all threads.

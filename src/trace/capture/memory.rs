@@ -6,11 +6,11 @@ use std::collections::BinaryHeap;
 use std::io;
 
 use super::devices::Devices;
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{AgentId, Allocation, AllocationOperation, MemoryKind, Nanos};
 use crate::model::{
     CounterUnit, CounterValue, Parent, ProcessIndex, Stream, Track, TrackIndex, TrackKind,
 };
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{AgentId, Allocation, AllocationOperation, MemoryKind, Nanos};
 
 /// Maximum number of changes that are held back to be sorted by time: threads are read one after the other.
 const MAX_HELD: usize = 1 << 14;

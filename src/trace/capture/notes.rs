@@ -5,12 +5,12 @@ use std::io;
 use super::Output;
 use super::off::OffTimes;
 use super::process::ProcessStream;
+use crate::model::{Argument, Loss, Note, Value};
 use gputrail_buffer::Policy;
-use gputrail_capture::Finding;
 use gputrail_buffer::clock::TickSource;
+use gputrail_capture::Finding;
 use gputrail_capture::description::is_selective;
 use gputrail_record::{self as record, Kind, Nanos, NoteKind, StringId, ThreadId, Ticks, count};
-use crate::model::{Argument, Loss, Note, Value};
 
 /// Notes about what is missing that are kept, at most.
 const MAX_MISSING: usize = 64;

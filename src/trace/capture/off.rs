@@ -2,10 +2,10 @@
 
 use std::io;
 
-use gputrail_record::{CorrelationId, Nanos, Note, NoteKind, StringId};
 use crate::model::{
     Argument, Parent, ProcessIndex, Slice, Stream, Track, TrackIndex, TrackKind, Value, category,
 };
+use gputrail_record::{CorrelationId, Nanos, Note, NoteKind, StringId};
 
 /// Turns notes about switching into slices of one track of the process.
 #[derive(Debug, Default)]

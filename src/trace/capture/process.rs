@@ -18,18 +18,19 @@ use super::memory::Memory;
 use super::off::OffTimes;
 use super::sampling::{Ready, Sampling};
 use super::waits::Entering;
-use gputrail_capture::Metadata;
-use gputrail_buffer::clock::{self, HostClock};
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{self as record, AgentId, Allocation, Arguments, Completion, CorrelationId, CounterValue, Dependency,
-    DeviceTime, Environment, GraphChange, GraphNode, KernelDispatch, Kind, MemoryCopy, MemorySet,
-    Nanos, Note, Overhead, Preemption, ProcessId, QueueId, RecordRef, StringId, Synchronization,
-    ThreadId, Ticks, UnifiedMemoryCounter, flags, queue_properties,
-};
 use crate::model::nesting::Nesting;
 use crate::model::{
     AgentIndex, Argument, Parent, Process, ProcessIndex, Slice, Track, TrackIndex, TrackKind,
     Value, category,
+};
+use gputrail_buffer::clock::{self, HostClock};
+use gputrail_capture::Metadata;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{
+    self as record, AgentId, Allocation, Arguments, Completion, CorrelationId, CounterValue,
+    Dependency, DeviceTime, Environment, GraphChange, GraphNode, KernelDispatch, Kind, MemoryCopy,
+    MemorySet, Nanos, Note, Overhead, Preemption, ProcessId, QueueId, RecordRef, StringId,
+    Synchronization, ThreadId, Ticks, UnifiedMemoryCounter, flags, queue_properties,
 };
 
 /// Capacity to which the buffer of finished work is shrunk.

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::model::{AgentIndex, ProcessIndex, WorkKind};
 use gputrail_capture::Finding;
 use gputrail_record::Nanos;
-use crate::model::{AgentIndex, ProcessIndex, WorkKind};
 
 /// Counts of the contents of captures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

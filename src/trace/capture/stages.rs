@@ -1,10 +1,10 @@
 //! Names of device work.
 
 use super::join::{EnqueueFields, What};
-use gputrail_capture::Metadata;
-use gputrail_record::KernelId;
 use crate::directory::Directory;
 use crate::model::{Stage, StageId, WorkKind};
+use gputrail_capture::Metadata;
+use gputrail_record::KernelId;
 
 /// A kernel's names.
 #[derive(Debug, Default)]

@@ -3,12 +3,12 @@
 use super::Report;
 use super::agents::title;
 use super::join::EnqueueFields;
-use gputrail_capture::Metadata;
+use crate::model::AgentIndex;
 use gputrail_buffer::clock::{AgentClock, Causality, HostClock, clamp};
+use gputrail_capture::Metadata;
 use gputrail_record::{
     Agent, AgentId, ClockPair, Completion, DeviceTime, Domain, Nanos, Ticks, Unfinished,
 };
-use crate::model::AgentIndex;
 
 /// An agent as one process sees it.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! Dependencies between pieces of device work: the event lists of their enqueues, and the barriers of their queues.
 
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{QueueId, Ticks, WorkId};
 use crate::directory::Directory;
 use crate::model::EventId;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{QueueId, Ticks, WorkId};
 
 /// Maximum number of pieces of work whose dependencies are kept until they are passed on.
 const MAX_WORK: usize = 1 << 16;

@@ -1,10 +1,10 @@
 //! Tests of selections.
 
 use super::*;
-use gputrail_code::aggregate::Outcome;
-use gputrail_record::{ProcessId, SamplingMethod};
 use crate::model::{OutcomeCount, RawSample, SampleCount, SampleTotals};
 use crate::selection::TimeBound;
+use gputrail_code::aggregate::Outcome;
+use gputrail_record::{ProcessId, SamplingMethod};
 
 /// The agents, kernels and numbers of the counts that pass, and the times of single samples.
 #[derive(Default)]

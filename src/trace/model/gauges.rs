@@ -12,8 +12,8 @@ use super::{
     AgentIndex, Consumer, CounterBlock, CounterDescription, CounterIndex, CounterUnit,
     CounterValue, ProcessIndex, Stream,
 };
-use gputrail_record::Nanos;
 use crate::directory::Directory;
+use gputrail_record::Nanos;
 
 /// Maximum number of begins and ends that are held back.
 const MAX_HELD: usize = 1 << 16;

@@ -183,8 +183,8 @@ fn name(way: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gputrail_record::{InstructionType, SamplingMethod, StallReason};
     use crate::model::{Consumer, TrackIndex};
+    use gputrail_record::{InstructionType, SamplingMethod, StallReason};
 
     #[test]
     fn spans_become_longer_and_lose_nothing() {

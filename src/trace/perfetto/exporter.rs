@@ -14,7 +14,6 @@ use super::schema::trace_packet::Data;
 use super::stacks::StackTrack;
 use super::work::{GpuContext, HardwareQueue, QueueDescription};
 use super::writer::{Device, ProcessTrack, SampleSequence, TraceWriter, Track};
-use gputrail_record::{ContextId, CorrelationId, Nanos, ProcessId};
 use crate::model;
 use crate::model::{
     Agent, AgentIndex, Argument, Call, Consumer, CounterBlock, CounterDescription, CounterIndex,
@@ -23,6 +22,7 @@ use crate::model::{
     TraceHeader, TrackIndex, TrackKind, Value, Work, category,
 };
 use calls::KnownFunction;
+use gputrail_record::{ContextId, CorrelationId, Nanos, ProcessId};
 
 /// The output of a trace. A trait object, so that the code that makes traces is compiled once, with the library.
 type Out<'a> = Box<dyn Write + Send + 'a>;

@@ -5,14 +5,14 @@ use super::schema::pc_samples::address::Frame;
 use super::schema::pc_samples::{
     Address, Agent, CodeObject, Configuration, Count, Execution, Kernel, Line, Raw, Text, Totals,
 };
+use crate::model::{
+    self, CodeAddress, CodeFrame, ExecutionCount, Executions, OutcomeCount, RawSample, SampleCount,
+    SampleTotals, Samples, SourceText,
+};
 use gputrail_code::aggregate::Outcome;
 use gputrail_record::{
     Absent, AgentId, CodeObjectId, CorrelationId, ExternalId, HardwareId, KernelId, Nanos,
     SamplingMethod, SamplingUnit, WorkId,
-};
-use crate::model::{
-    self, CodeAddress, CodeFrame, ExecutionCount, Executions, OutcomeCount, RawSample, SampleCount,
-    SampleTotals, Samples, SourceText,
 };
 
 /// The packet of a part of the counts.

@@ -12,9 +12,9 @@ use super::schema::{
     ThreadDescriptor,
 };
 use super::writer::{ProcessTrack, SampleSequence, TraceWriter};
+use crate::model::{StackFrame, StackIndex};
 use gputrail_record::Nanos;
 use gputrail_record::number_map::NumberMap;
-use crate::model::{StackFrame, StackIndex};
 
 /// Ids of real threads are below this one.
 pub(super) const INVENTED: u32 = 0x4000_0000;

@@ -19,8 +19,8 @@ use super::schema::{
     TracePacketDefaults, field, interned_graphics_context,
 };
 use super::wire::{Encoder, Fields, ShortFields};
-use gputrail_record::number_map::NumberMap;
 use crate::model::{Argument, EventId, Launch, Resources, Stage, StageId, Value, WorkKind};
+use gputrail_record::number_map::NumberMap;
 
 /// Maximum number of stages and kernels in the tables of one sequence.
 const MAX_TABLE_ENTRIES: usize = 4096;

@@ -4,8 +4,8 @@ use bytemuck::bytes_of;
 use proptest::prelude::*;
 
 use super::making::*;
-use gputrail_capture::{FileHeader, Reader, Writer};
 use gputrail_buffer::clock::TickSource;
+use gputrail_capture::{FileHeader, Reader, Writer};
 use gputrail_record::*;
 use gputrail_trace::capture::Options;
 use gputrail_trace::convert;

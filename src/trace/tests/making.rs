@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use super::Reader as TraceReader;
 use gputrail_buffer::BlockView;
+use gputrail_buffer::clock::{TickSource, virtual_snapshot};
 use gputrail_capture::names::Names;
 use gputrail_capture::{FileHeader, Reader, Writer};
-use gputrail_buffer::clock::{TickSource, virtual_snapshot};
 use gputrail_record::*;
 use gputrail_trace::capture::{Options, Report};
 use gputrail_trace::perfetto::Exporter;

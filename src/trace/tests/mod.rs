@@ -16,7 +16,9 @@ use std::collections::HashMap;
 use prost::Message;
 
 use gputrail_trace::perfetto::schema::trace_packet::Data;
-use gputrail_trace::perfetto::schema::{GpuRenderStageEvent, InternedData, Trace, TracePacket, TrackEvent};
+use gputrail_trace::perfetto::schema::{
+    GpuRenderStageEvent, InternedData, Trace, TracePacket, TrackEvent,
+};
 
 /// Decodes a trace and resolves times and names, as readers of the format do.
 struct Reader {

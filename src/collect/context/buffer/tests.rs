@@ -1,8 +1,8 @@
 use super::*;
-use crate::buffer::SMALLEST_CLIENT_BLOCK;
-use crate::collect::context::{Context, InternalThread, InternalThreadWatch, Selection};
-use crate::collect::correlation::{Extra, HostThread};
-use crate::record::{
+use crate::context::{Context, InternalThread, InternalThreadWatch, Selection};
+use crate::correlation::{Extra, HostThread};
+use gputrail_buffer::SMALLEST_CLIENT_BLOCK;
+use gputrail_record::{
     Api, ContextId, Domain, MemoryCopy, Operation, QueueId, Records, ThreadId, Ticks,
 };
 use std::ptr::NonNull;
@@ -580,7 +580,7 @@ fn another_process_finds_the_records_in_memory_that_the_tool_shares() {
     program.call(3);
     let other = Mapping::open(&file, layout.total_bytes()).unwrap();
     let mut records = 0;
-    crate::buffer::show_filling(&other, |bytes| records += Records::new(bytes).count());
+    gputrail_buffer::show_filling(&other, |bytes| records += Records::new(bytes).count());
     assert_eq!(records, 3);
 }
 

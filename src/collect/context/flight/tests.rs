@@ -1,7 +1,7 @@
 use super::*;
-use crate::capture::Reader;
-use crate::collect::correlation::{Extra, HostThread};
-use crate::record::{Agent, AgentId, Api, Domain, Kind, Operation, ThreadId};
+use crate::correlation::{Extra, HostThread};
+use gputrail_capture::Reader;
+use gputrail_record::{Agent, AgentId, Api, Domain, Kind, Operation, ThreadId};
 
 const CALL: Operation = Operation {
     domain: Domain::SIM,
@@ -155,7 +155,7 @@ fn a_slow_call_triggers_a_dump_that_has_it() {
     assert_eq!(recorder.triggered(), []);
     let slow = program.host.enter(CALL, 1000, Ticks(1));
     // How long a tick is, is measured again and again.
-    let end = Ticks(2 * crate::clock::ticks_of(Duration::from_secs(3600)));
+    let end = Ticks(2 * gputrail_buffer::clock::ticks_of(Duration::from_secs(3600)));
     program.host.exit(&slow, end, 0, Extra::NONE);
     let dump = first_triggered(&recorder);
     assert_eq!(records(&dump.path).last(), Some(&(1, 10)));

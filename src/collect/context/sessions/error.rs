@@ -1,7 +1,7 @@
 //! Errors of sessions of counters.
 
 use super::super::ToolError;
-use crate::record::CounterInvalid;
+use gputrail_record::CounterInvalid;
 
 /// Why a session of counters could not be used as asked. Nothing has changed then.
 #[derive(Debug, thiserror::Error)]

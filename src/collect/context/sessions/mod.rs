@@ -5,7 +5,7 @@
 //! A sample has the kernels that are enqueued between its begin and its end, those of one call (a graph's) together; the
 //! values of its counters are computed from what all of them counted.
 //!
-//! A session uses the [counter collection service](crate::collect::counting): while it lasts, the agent's kernels run one
+//! A session uses the [counter collection service](crate::counting): while it lasts, the agent's kernels run one
 //! after the other, and no other tool of the process counts or samples.
 
 mod error;
@@ -14,16 +14,16 @@ mod samples;
 pub use error::SessionError;
 
 use super::{BufferOptions, Context, Number, RecordBuffer, Selection, ToolError};
-use crate::collect::counting::values::{Subject, ValueRecords};
-use crate::collect::counting::{
+use crate::counting::values::{Subject, ValueRecords};
+use crate::counting::{
     CounterSet, CountingMode, DispatchCounting, DispatchReadings, Sum, is_choosing,
 };
-use crate::collect::delivering::{is_delivering, is_notifying};
-use crate::collect::process;
-use crate::collect::switchboard::Switchboard;
-use crate::counters::{Architecture, Definition, Usage};
-use crate::platform::sync::{QuietMutex, Signal};
-use crate::record::{
+use crate::delivering::{is_delivering, is_notifying};
+use crate::process;
+use crate::switchboard::Switchboard;
+use gputrail_buffer::platform::sync::{QuietMutex, Signal};
+use gputrail_counters::{Architecture, Definition, Usage};
+use gputrail_record::{
     AgentId, CorrelationId, CounterInvalid, CounterValue, CounterValueType, KernelDispatch, Kind,
     QueueId, WorkId,
 };
@@ -95,7 +95,7 @@ impl DispatchCounting for Shared {
 ///
 /// All functions may be called on any thread, also in callbacks, except where they say that they wait.
 ///
-/// A session holds the [service](crate::collect::counting) from its begin until its kernels have ended and one of the
+/// A session holds the [service](crate::counting) from its begin until its kernels have ended and one of the
 /// functions is called that tell whether, or read.
 pub struct CounterSessions {
     board: Arc<Switchboard>,
@@ -139,8 +139,8 @@ impl CounterSessions {
             .map_err(ToolError::from)?;
         let Some(possible) = possible.first().filter(|possible| possible.dispatches) else {
             let refused = match possible.is_empty() {
-                true => crate::collect::counting::CountingError::NotSupported { agent: name },
-                false => crate::collect::counting::CountingError::Mode {
+                true => crate::counting::CountingError::NotSupported { agent: name },
+                false => crate::counting::CountingError::Mode {
                     agent: name,
                     mode: CountingMode::Dispatch,
                 },

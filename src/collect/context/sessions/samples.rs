@@ -1,8 +1,8 @@
 //! Sessions, passes and samples, and what their kernels counted.
 
 use super::{KEPT_SESSIONS, SessionError};
-use crate::collect::counting::{CounterSet, DispatchReadings, Reading, Sum};
-use crate::record::CorrelationId;
+use crate::counting::{CounterSet, DispatchReadings, Reading, Sum};
+use gputrail_record::CorrelationId;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 

@@ -6,9 +6,9 @@
 mod process;
 
 use super::*;
-use crate::buffer::BlockView;
-use crate::collect::correlation::{Extra, HostThread};
-use crate::record::{Loss, Records, ThreadId, Ticks};
+use crate::correlation::{Extra, HostThread};
+use gputrail_buffer::BlockView;
+use gputrail_record::{Loss, Records, ThreadId, Ticks};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -259,7 +259,7 @@ fn written_is_delivered_and_dropped_exactly() {
 
 /// Each lane's calls in a dump come in order.
 fn check_dump(path: &std::path::Path) {
-    let reader = crate::capture::Reader::open(path).unwrap();
+    let reader = gputrail_capture::Reader::open(path).unwrap();
     assert!(reader.ended() && reader.findings().is_empty());
     let (mut chunks, mut delivered) = (reader.chunks(), Delivered::default());
     while let Some(chunk) = chunks.next() {

@@ -4,13 +4,13 @@
 //! each child.
 
 use super::{Delivered, Dice, Shared, times};
-use crate::buffer::BlockView;
-use crate::collect::context::*;
-use crate::collect::operations::OperationInfo;
-use crate::collect::process;
-use crate::collect::source::Source;
-use crate::collect::switchboard::{Observed, Within};
-use crate::record::{Domain, OperationGroup};
+use crate::context::*;
+use crate::operations::OperationInfo;
+use crate::process;
+use crate::source::Source;
+use crate::switchboard::{Observed, Within};
+use gputrail_buffer::BlockView;
+use gputrail_record::{Domain, OperationGroup};
 use std::cell::Cell;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -76,8 +76,8 @@ fn call(inside: impl FnOnce()) {
         return inside();
     };
     let stack_pointer = &raw const frame as usize;
-    let enter = |host: &mut crate::collect::correlation::HostThread| {
-        host.enter_wanted(CALL, interest, stack_pointer, crate::clock::now)
+    let enter = |host: &mut crate::correlation::HostThread| {
+        host.enter_wanted(CALL, interest, stack_pointer, gputrail_buffer::clock::now)
     };
     let Some(call) = thread.with(enter) else {
         count(&INTERRUPTED);
@@ -91,12 +91,12 @@ fn call(inside: impl FnOnce()) {
         board.notify_within(state, place, subscribers, &enter);
     }
     inside();
-    let exit = |host: &mut crate::collect::correlation::HostThread| {
+    let exit = |host: &mut crate::correlation::HostThread| {
         host.exit(
             &call,
-            crate::clock::now(),
+            gputrail_buffer::clock::now(),
             0,
-            crate::collect::correlation::Extra::NONE,
+            crate::correlation::Extra::NONE,
         )
     };
     match thread.with(exit) {
@@ -125,7 +125,7 @@ extern "C" fn on_signal(_: libc::c_int) {
 
 /// The first calls of a thread, before signals may come.
 fn first_calls() {
-    crate::platform::sync::with_signals_blocked(|| call(|| call(|| call(|| {}))));
+    gputrail_buffer::platform::sync::with_signals_blocked(|| call(|| call(|| call(|| {}))));
     READY.set(true);
 }
 
@@ -285,7 +285,7 @@ fn under_pressure() {
     context.start().unwrap();
     // The callback threads have every signal blocked, and this one has none: the workers are to be interrupted.
     let (running, forks) = (AtomicBool::new(true), AtomicU64::new(0));
-    crate::platform::sync::with_signals_blocked(|| {
+    gputrail_buffer::platform::sync::with_signals_blocked(|| {
         send_signals();
         std::thread::scope(|scope| {
             let (kept, running, forks) = (&kept, &running, &forks);
@@ -336,7 +336,7 @@ fn lives(number: u32, kept: &[(RecordBuffer, Shared)], forks: &AtomicU64) {
                     }
                     if made == CALLS / 2 && number <= FORKS && life == 0 {
                         count(forks);
-                        crate::platform::sync::with_signals_blocked(fork);
+                        gputrail_buffer::platform::sync::with_signals_blocked(fork);
                     }
                 }
                 // The system's cleanup at the end of a thread must not be interrupted by calls that need memory.

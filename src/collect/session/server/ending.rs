@@ -1,7 +1,7 @@
 //! How a recorded process ended, as the system says it.
 
 use super::{End, Live};
-use crate::collect::session::memory;
+use crate::session::memory;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{WaitId, WaitIdOptions};

@@ -5,17 +5,17 @@ use super::{
     DUMP, End, FINISH, Finished, KILL, Live, ProcessCapture, ServerOptions, SessionSink, Shared,
     raise,
 };
-use crate::buffer::{Buffer, Collector, CollectorOptions, Policy, SessionEvent, SessionState};
-use crate::capture::{self, CaptureSink, Writer};
-use crate::clock::{self, TickSource};
-use crate::collect::recorder::Recorder;
-use crate::collect::session::control::{Action, ProcessStatus, Status};
-use crate::collect::session::handshake::{self, Listener, Pending};
-use crate::collect::session::memory::{self, Pool};
-use crate::collect::session::message::{Answer, Config, Hello, Reason, Refusal};
-use crate::collect::session::switch::Switch;
-use crate::platform::sync::lock_std;
-use crate::record::{NoteKind, ProcessId, count};
+use crate::recorder::Recorder;
+use crate::session::control::{Action, ProcessStatus, Status};
+use crate::session::handshake::{self, Listener, Pending};
+use crate::session::memory::{self, Pool};
+use crate::session::message::{Answer, Config, Hello, Reason, Refusal};
+use crate::session::switch::Switch;
+use gputrail_buffer::clock::{self, TickSource};
+use gputrail_buffer::platform::sync::lock_std;
+use gputrail_buffer::{Buffer, Collector, CollectorOptions, Policy, SessionEvent, SessionState};
+use gputrail_capture::{self as capture, CaptureSink, Writer};
+use gputrail_record::{NoteKind, ProcessId, count};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags};

@@ -14,10 +14,10 @@ use super::event::{Event, text};
 use super::record::{Head, Kind, NONE, flag, name_length};
 use super::scan::Visitor;
 use super::strings::Strings;
-use gputrail_record::number_map::NumberMap;
 use crate::export::chrome::DERIVED;
 use crate::import::Report;
 use crate::import::shared::Operations;
+use gputrail_record::number_map::NumberMap;
 use gputrail_trace::model::LATEST;
 use gputrail_trace::sorter::{Key, Sorter};
 

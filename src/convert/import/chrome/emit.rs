@@ -13,15 +13,15 @@ use super::arguments::{self, Arguments, OwnedValue};
 use super::collect::{Collected, Correlations, LaneKey, NumberSet, is_call};
 use super::record::{Head, Kind, NONE, Record, flag};
 use super::strings::Strings;
+use crate::import::{Report, Source};
+use declare::Declared;
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{ArgumentType, CorrelationId, Domain, ExternalId, Nanos, OperationGroup};
-use crate::import::{Report, Source};
 use gputrail_trace::model::{
     Call, Consumer, CounterUnit, CounterValue, EventId, FlowId, FlowPoint, Function, Instant,
     Parameter, Slice, SliceEnd, Stream, Track, TrackIndex, TrackKind, Value,
 };
 use gputrail_trace::sorter::Sorter;
-use declare::Declared;
 use lane::{Held, Lane, Open};
 use work::DeviceWork;
 

@@ -28,8 +28,8 @@ mod tests;
 use std::io;
 
 use super::{Report, Source};
-use gputrail_trace::model::Consumer;
 use collect::Collected;
+use gputrail_trace::model::Consumer;
 
 /// Passes the events of a file to `consumer`. Sorting takes about `budget` bytes of memory.
 pub(super) fn read(

@@ -10,8 +10,8 @@ use serde_core::Deserialize;
 use serde_json::value::RawValue;
 
 use super::event::{self, Event};
-use gputrail_record::count;
 use crate::import::json_window::{JsonWindow, error_offset, is_cut, reason};
+use gputrail_record::count;
 
 /// Bytes of the file that are in memory at most: an event that is longer is damage.
 const MAX_WINDOW: usize = 1 << 26;

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use tempfile::NamedTempFile;
 
-use gputrail_record::Nanos;
 use crate::import::{Inputs, Report};
+use gputrail_record::Nanos;
 use gputrail_trace::model::{
     Call, Consumer, CounterValue, Instant, Parent, Process, ProcessIndex, Producer, Slice,
     SliceEnd, Track, TrackIndex, Value, Work,

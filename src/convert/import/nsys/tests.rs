@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use gputrail_analysis::summary::Summary;
-use gputrail_record::Nanos;
 use crate::import::log::Log;
 use crate::import::{Inputs, Report};
+use gputrail_analysis::summary::Summary;
+use gputrail_record::Nanos;
 use gputrail_trace::model::Producer;
 
 /// Process 1234 and its thread 1235, as global ids.

@@ -1,11 +1,9 @@
 //! Calls, markers, and other events of the host that last.
 
 use super::reader::{File, Reader};
-use gputrail_record::Domain;
 use crate::import::row::{Damage, Row, rows};
-use crate::import::tables::{
-    Arguments, HostKind, HostRow, Lane, ProcessHandle, Tables, TextId,
-};
+use crate::import::tables::{Arguments, HostKind, HostRow, Lane, ProcessHandle, Tables, TextId};
+use gputrail_record::Domain;
 
 rows! {
     /// A call, a marker or a range.

@@ -6,8 +6,8 @@
 
 use std::io::{self, BufRead};
 
-use gputrail_record::count;
 use crate::import::row::{Damage, Field, Row};
+use gputrail_record::count;
 
 /// Bytes of the longest record.
 const MAX_RECORD: usize = 1 << 20;

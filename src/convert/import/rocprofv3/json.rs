@@ -11,8 +11,8 @@ use serde_core::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
-use gputrail_record::count;
 use crate::import::json_window::{JsonWindow, error_offset, is_cut, reason};
+use gputrail_record::count;
 
 /// Bytes of the longest element.
 const MAX_ELEMENT: usize = 1 << 24;

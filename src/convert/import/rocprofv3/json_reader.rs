@@ -12,10 +12,10 @@ use std::path::Path;
 use super::json::{self, Element, Place, ROOT, Take};
 use super::reader::{File, Reader};
 use super::table::Table;
-use gputrail_record::{HardwareId, Snapshot};
 use crate::import::row::{Field, Row};
 use crate::import::tables::ProcessHandle;
 use crate::import::{Report, Source};
+use gputrail_record::{HardwareId, Snapshot};
 use gputrail_trace::model::Consumer;
 
 /// The values of `type` of devices.

@@ -5,9 +5,9 @@ use std::io;
 
 use tempfile::TempDir;
 
-use gputrail_analysis::hotspots::Hotspots;
 use crate::import::log::Log;
 use crate::import::{Format, Inputs, Report};
+use gputrail_analysis::hotspots::Hotspots;
 use gputrail_trace::model::{Consumer, Producer, Samples};
 
 /// The lists that records refer to.

@@ -1,11 +1,9 @@
 //! Kernels, and counters of their dispatches.
 
 use super::reader::{File, Reader};
-use gputrail_trace::capture::short_name;
 use crate::import::row::{Damage, Row, rows};
-use crate::import::tables::{
-    DispatchCounterRow, ProcessHandle, StageHandle, Tables, WorkRow,
-};
+use crate::import::tables::{DispatchCounterRow, ProcessHandle, StageHandle, Tables, WorkRow};
+use gputrail_trace::capture::short_name;
 use gputrail_trace::model::{Launch, Resources};
 
 rows! {

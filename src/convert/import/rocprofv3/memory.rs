@@ -1,11 +1,11 @@
 //! Copies, allocations, and the memory for private variables of kernels.
 
 use super::reader::{File, Reader};
-use gputrail_record::TransferKind;
 use crate::import::row::{Damage, Row, rows};
 use crate::import::tables::{
     AllocationRow, ArgumentValue, HostKind, HostRow, Lane, StageHandle, Tables, WorkRow,
 };
+use gputrail_record::TransferKind;
 use gputrail_trace::model::WorkKind;
 
 rows! {

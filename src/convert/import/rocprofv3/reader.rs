@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gputrail_record::Domain;
 use crate::import::Report;
 use crate::import::row::{Row, whole_number};
 use crate::import::tables::{
     AgentHandle, AgentRow, ArgumentValue, Arguments, ProcessHandle, ProcessRow, QueueHandle,
     QueueRow, Tables, TextId,
 };
+use gputrail_record::Domain;
 use gputrail_trace::model::{Agent, AgentIndex, Consumer, agent_title};
 
 /// Values of the column `Kind` of tables that hold one kind.

@@ -10,7 +10,6 @@ use std::io;
 use std::path::Path;
 
 use super::{calls, kernels, memory};
-use gputrail_record::Domain;
 use crate::import::row::{After, Damage, Row, rows};
 use crate::import::sqlite::{Database, TableInfo};
 use crate::import::tables::{
@@ -18,6 +17,7 @@ use crate::import::tables::{
     HostRow, Lane, ProcessHandle, ProcessRow, QueueHandle, QueueRow, Tables, TextId, WorkRow,
 };
 use crate::import::{Report, Source};
+use gputrail_record::Domain;
 use gputrail_trace::model::{Agent, Consumer, Launch, Resources};
 
 /// Devices that are compared, to find those that several databases name.

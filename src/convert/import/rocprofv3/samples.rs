@@ -1,10 +1,10 @@
 //! Samples of the program counter.
 
 use super::reader::{File, Reader};
-use gputrail_code::aggregate::Outcome;
-use gputrail_record::{Absent, InstructionType, Issue, NotIssued, Snapshot, StochasticSample};
 use crate::import::row::{Damage, Row, rows, whole_number};
 use crate::import::tables::{PlaceRow, SampleRow};
+use gputrail_code::aggregate::Outcome;
+use gputrail_record::{Absent, InstructionType, Issue, NotIssued, Snapshot, StochasticSample};
 
 rows! {
     /// A sample. Those of the hardware have `issued` and the fields after it. CSV has neither the place in the code object nor

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::import::log::Log;
+use crate::import::{Inputs, Report};
 use gputrail_analysis::hotspots::Hotspots;
 use gputrail_analysis::summary::Summary;
 use gputrail_record::Nanos;
-use crate::import::log::Log;
-use crate::import::{Inputs, Report};
 use gputrail_trace::model::Producer;
 
 /// A folder of tables.

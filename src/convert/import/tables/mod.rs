@@ -18,10 +18,10 @@ mod texts;
 
 use std::collections::HashMap;
 
+pub(crate) use allocation::AllocationRow;
 use gputrail_code::aggregate::Outcome;
 use gputrail_record::{Domain, OperationGroup};
 use gputrail_trace::model::{Agent, CounterUnit, Launch, Resources, TraceHeader, WorkKind};
-pub(crate) use allocation::AllocationRow;
 use join::Rows;
 pub(crate) use texts::{TextId, Texts};
 

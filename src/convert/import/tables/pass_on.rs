@@ -12,10 +12,10 @@ use super::{
     MAX_DURATION, MemoryRow, NO_END, ProcessHandle, QueueHandle, Tables, TextId, ValueRow,
     group_of,
 };
+use crate::import::Report;
 use gputrail_record::{
     ArgumentType, ContextId, CorrelationId, ExternalId, Nanos, ProcessId, ThreadId,
 };
-use crate::import::Report;
 use gputrail_trace::model::LATEST;
 use gputrail_trace::model::gauges::{Gauges, Running};
 use gputrail_trace::model::{

@@ -6,22 +6,22 @@ use super::{
     COUNTS_EVENTS, CountedAgent, CountedBy, IS_ACTIVE, RangeValues, STATE, acquire,
     enable_callbacks, ffi, flush_times, release, report,
 };
-use crate::collect::agents::{ConfigureError, Provider};
-use crate::collect::counting::ranges::RangeCounter;
-use crate::collect::counting::values::ValueRecords;
-use crate::collect::counting::{Countable, CountingDelivery, CountingMode, CountingRequest};
-use crate::collect::process;
-use crate::counters::{Architecture, CounterLibrary, LibraryCounter, Usage};
-use crate::record::AgentId;
-use crate::source::cuda::callbacks::Inside;
-use crate::source::cuda::cupti;
-use crate::source::cuda::devices::{Device, WHERE_USED};
-use crate::source::cuda::events::ffi::EventApi;
-use crate::source::cuda::events::{self, DeviceEvents};
-use crate::source::cuda::ffi::{Cupti, SUCCESS, call};
-use crate::source::cuda::objects::OBJECTS;
-use crate::source::cuda::session::current_session;
+use crate::cuda::callbacks::Inside;
+use crate::cuda::cupti;
+use crate::cuda::devices::{Device, WHERE_USED};
+use crate::cuda::events::ffi::EventApi;
+use crate::cuda::events::{self, DeviceEvents};
+use crate::cuda::ffi::{Cupti, SUCCESS, call};
+use crate::cuda::objects::OBJECTS;
+use crate::cuda::session::current_session;
 use core::ffi::CStr;
+use gputrail_collect::agents::{ConfigureError, Provider};
+use gputrail_collect::counting::ranges::RangeCounter;
+use gputrail_collect::counting::values::ValueRecords;
+use gputrail_collect::counting::{Countable, CountingDelivery, CountingMode, CountingRequest};
+use gputrail_collect::process;
+use gputrail_counters::{Architecture, CounterLibrary, LibraryCounter, Usage};
+use gputrail_record::AgentId;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::atomic::Ordering;

@@ -2,14 +2,14 @@
 //! the hardware, and values.
 
 use super::ffi::{self as profiler, Text};
-use crate::counters::{CounterLibrary, LibraryCounter, LibraryError, Usage, nearest};
-use crate::platform::sync::QuietMutex;
-use crate::source::cuda::events::Refusal;
-use crate::source::cuda::ffi::{Cupti, SUCCESS, Status, call};
-use crate::source::cuda::library;
-use crate::source::cuda::metrics::{LIBRARY, MetricKind};
-use crate::source::cuda::session::{current_session, why};
+use crate::cuda::events::Refusal;
+use crate::cuda::ffi::{Cupti, SUCCESS, Status, call};
+use crate::cuda::library;
+use crate::cuda::metrics::{LIBRARY, MetricKind};
+use crate::cuda::session::{current_session, why};
 use core::ffi::{CStr, c_void};
+use gputrail_buffer::platform::sync::QuietMutex;
+use gputrail_counters::{CounterLibrary, LibraryCounter, LibraryError, Usage, nearest};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fmt;
@@ -40,9 +40,9 @@ macro_rules! step {
     ($cupti:expr, $name:ident, $params:expr) => {
         match call!($cupti, $name(&raw mut $params)) {
             Some(SUCCESS) => Ok(()),
-            status => Err($crate::source::cuda::counting::host::Failed {
+            status => Err($crate::cuda::counting::host::Failed {
                 step: stringify!($name),
-                status: status.unwrap_or(crate::source::cuda::ffi::NOT_IMPLEMENTED),
+                status: status.unwrap_or(crate::cuda::ffi::NOT_IMPLEMENTED),
             }),
         }
     };

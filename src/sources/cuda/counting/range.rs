@@ -3,7 +3,7 @@
 
 use super::ffi as profiler;
 use super::host::{Failed, Host, step};
-use crate::source::cuda::ffi::{Cupti, SUCCESS, call};
+use crate::cuda::ffi::{Cupti, SUCCESS, call};
 use core::ffi::{CStr, c_void};
 use profiler::Text;
 use std::ffi::CString;

@@ -2,13 +2,13 @@
 
 use super::ffi::{FIELDS, SIZES};
 use super::host::{Host, define, passes};
-use crate::counters::{
+use crate::cuda::ffi::Cupti;
+use crate::cuda::metrics::{LIBRARY, MetricKind, MetricLibrary};
+use crate::cuda::wheels::ask_headers_of;
+use gputrail_counters::{
     Block, Catalogue, CounterIndex, Defined, DefinedFrom, Definitions, Dialect, Location, Sources,
     Usage, plan,
 };
-use crate::source::cuda::ffi::Cupti;
-use crate::source::cuda::metrics::{LIBRARY, MetricKind, MetricLibrary};
-use crate::source::cuda::wheels::ask_headers_of;
 use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::needs;
 use gputrail_harness::program::run;

@@ -3,9 +3,9 @@
 
 use super::ffi::{GroupSets, INVALID, INVALID_EVENT_VALUE, MODE_KERNEL, OVERFLOW, attribute, kind};
 use super::{Counted, DeviceEvents, Refusal, ask, number};
-use crate::record::CounterInvalid;
-use crate::source::cuda::ffi::{SUCCESS, call};
+use crate::cuda::ffi::{SUCCESS, call};
 use core::ffi::c_void;
+use gputrail_record::CounterInvalid;
 use std::sync::Arc;
 
 /// The most events of a group, and instances of a domain: what is more is no answer of CUPTI's.

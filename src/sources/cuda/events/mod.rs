@@ -10,9 +10,9 @@ pub(super) mod groups;
 mod tests;
 
 use super::ffi::{NOT_IMPLEMENTED, SUCCESS, Status, call};
-use crate::counters::{CounterLibrary, LibraryCounter, LibraryError, Usage, nearest};
 use core::ffi::{c_char, c_void};
 use ffi::{EventApi, attribute, kind};
+use gputrail_counters::{CounterLibrary, LibraryCounter, LibraryError, Usage, nearest};
 use std::ffi::CStr;
 use std::fmt;
 use std::sync::Arc;
@@ -45,9 +45,9 @@ macro_rules! ask {
     ($api:expr, $name:ident($($argument:expr),* $(,)?)) => {
         match call!($api, $name($($argument),*)) {
             Some(SUCCESS) => Ok(()),
-            status => Err($crate::source::cuda::events::Refusal {
+            status => Err($crate::cuda::events::Refusal {
                 step: stringify!($name),
-                status: status.unwrap_or($crate::source::cuda::ffi::NOT_IMPLEMENTED),
+                status: status.unwrap_or($crate::cuda::ffi::NOT_IMPLEMENTED),
             }),
         }
     };
@@ -304,7 +304,7 @@ impl CounterLibrary for DeviceEvents {
 /// # Errors
 ///
 /// A sentence that says why it counts nothing.
-pub fn event_counters(device: i32, name: &str) -> Result<crate::counters::Architecture, String> {
+pub fn event_counters(device: i32, name: &str) -> Result<gputrail_counters::Architecture, String> {
     let found = super::cupti::open().map_err(|error| error.to_string())?;
     let events = DeviceEvents::read(EventApi::of(&found.library), device, name)
         .map_err(|refused| format!("{}: {refused}", found.path.display()))?;
@@ -315,7 +315,7 @@ pub fn event_counters(device: i32, name: &str) -> Result<crate::counters::Archit
             found.path.display()
         ));
     }
-    Ok(crate::counters::Architecture::of_library(
+    Ok(gputrail_counters::Architecture::of_library(
         counters,
         Arc::new(events),
     ))

@@ -5,13 +5,13 @@
 //! thread that fetches samples.
 
 use super::ffi::{CrcParams, LineParams};
-use crate::capture::code::{CodeOffset, MAX_CODE_OBJECT};
-use crate::capture::names::Names;
-use crate::code::symbols::{Line, listing};
-use crate::platform::sync::PerProcess;
-use crate::record::{AgentId, CodeObject, CodeObjectId, KernelId, KernelSymbol};
-use crate::source::cuda::ffi::{self, Cupti, call};
+use crate::cuda::ffi::{self, Cupti, call};
 use core::ffi::{CStr, c_char};
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_capture::code::{CodeOffset, MAX_CODE_OBJECT};
+use gputrail_capture::names::Names;
+use gputrail_code::symbols::{Line, listing};
+use gputrail_record::{AgentId, CodeObject, CodeObjectId, KernelId, KernelSymbol};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 

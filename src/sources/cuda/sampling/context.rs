@@ -3,9 +3,9 @@
 use super::buffer::Buffer;
 use super::ffi::{self as sampling, Attribute, ConfigurationParams, Data, DataParams, Pc, Sizes};
 use super::reasons::{Counted, Reasons, done, of_context};
-use crate::record::{AgentId, StallReason};
-use crate::source::cuda::ffi::{self, Cupti, Status, call};
+use crate::cuda::ffi::{self, Cupti, Status, call};
 use core::ffi::c_void;
+use gputrail_record::{AgentId, StallReason};
 
 /// The most calls for the data of one context in a row.
 const MAX_CALLS: usize = 256;

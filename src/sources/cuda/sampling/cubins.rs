@@ -2,8 +2,8 @@
 //! instructions. There is no GPU: no sample is taken here.
 
 use super::code::{crc, line};
-use crate::source::cuda::ffi::Cupti;
-use crate::source::cuda::wheels::LIBRARIES;
+use crate::cuda::ffi::Cupti;
+use crate::cuda::wheels::LIBRARIES;
 use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::needs;
 use gputrail_harness::program::run;

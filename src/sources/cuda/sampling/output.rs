@@ -3,20 +3,20 @@
 use super::code::{self, Code};
 use super::context::{Fetched, OfAddress, Refused, Sampled};
 use super::report;
-use crate::capture::names::Names;
-use crate::collect::correlation::HostThread;
-use crate::collect::process;
-use crate::collect::sampling::lines::Lines;
-use crate::collect::sampling::{Delivery, Request};
-use crate::record::{
+use crate::cuda::activity::RECENT;
+use crate::cuda::ffi::Cupti;
+use crate::cuda::objects::OBJECTS;
+use crate::cuda::recent::RecentCall;
+use crate::cuda::session::why;
+use core::ffi::{CStr, c_char};
+use gputrail_capture::names::Names;
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::process;
+use gputrail_collect::sampling::lines::Lines;
+use gputrail_collect::sampling::{Delivery, Request};
+use gputrail_record::{
     AgentId, KernelId, NotIssued, SampleAggregate, SamplingMethod, SamplingTotals, WorkId, count,
 };
-use crate::source::cuda::activity::RECENT;
-use crate::source::cuda::ffi::Cupti;
-use crate::source::cuda::objects::OBJECTS;
-use crate::source::cuda::recent::RecentCall;
-use crate::source::cuda::session::why;
-use core::ffi::{CStr, c_char};
 use std::collections::{BTreeMap, HashSet};
 
 /// The status of CUPTI if the hardware's buffer is full.

@@ -1,9 +1,9 @@
 //! The stall reasons of a device: CUPTI states them by name, and counts samples by number.
 
 use super::ffi::{ContextParams, NAME_BYTES, ReasonCountParams, ReasonParams};
-use crate::record::StallReason;
-use crate::source::cuda::ffi::{self, Cupti, Status, call};
+use crate::cuda::ffi::{self, Cupti, Status, call};
 use core::ffi::{CStr, c_char, c_void};
+use gputrail_record::StallReason;
 
 /// The most reasons that are asked for.
 const MAX_REASONS: usize = 1024;

@@ -13,14 +13,14 @@ use super::functions::{Function, operation};
 use super::queues::{self, QueueIds};
 use super::waits::{self, WaitList};
 use super::work::{Enqueue, EnqueueInfo, OnQueue};
-use crate::clock;
-use crate::collect::correlation::{self, Extra, HostThread};
-use crate::collect::outstanding::OutstandingWork;
-pub use crate::collect::process::{self, Borrowed, Current};
-use crate::collect::switchboard::{Buffers, Interest, Phase};
-use crate::record::*;
-use crate::source::perf::CountedKernel;
+use crate::perf::CountedKernel;
 use core::ffi::CStr;
+use gputrail_buffer::clock;
+use gputrail_collect::correlation::{self, Extra, HostThread};
+use gputrail_collect::outstanding::OutstandingWork;
+pub use gputrail_collect::process::{self, Borrowed, Current};
+use gputrail_collect::switchboard::{Buffers, Interest, Phase};
+use gputrail_record::*;
 
 /// A call in progress. It has no destructor: if a longjmp skips its exit, the next enter removes it from the stack.
 pub(super) struct ObservedCall {

@@ -11,12 +11,12 @@ use super::functions::{self, Inside};
 use super::queues::QueueIds;
 use super::work::Enqueue;
 use super::{counting, dispatch, sampling};
-use crate::collect::correlation::HostThread;
-use crate::collect::notify::{self, Followers, Notifier};
-use crate::collect::operations::{kernel_dispatch, memory_allocation, resource, synchronization};
-use crate::collect::process::Current;
-use crate::collect::switchboard::{CallArguments, Callback, Payload, Phase, Switchboard, Within};
-use crate::record::*;
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::notify::{self, Followers, Notifier};
+use gputrail_collect::operations::{kernel_dispatch, memory_allocation, resource, synchronization};
+use gputrail_collect::process::Current;
+use gputrail_collect::switchboard::{CallArguments, Callback, Payload, Phase, Switchboard, Within};
+use gputrail_record::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -182,7 +182,7 @@ impl ObservedCall {
             let operation = wait(record.what);
             site.notifier()
                 .enter(Within::Wait, operation, record_ref, KernelId::NONE);
-            self.core.start = crate::clock::now();
+            self.core.start = gputrail_buffer::clock::now();
         }
     }
 

@@ -7,10 +7,10 @@
 use super::device::Device;
 use super::dispatch::{below, next};
 use super::ffi::*;
-use crate::clock;
-use crate::collect::process;
-use crate::platform::sync::OnceBox;
-use crate::record::{AgentId, ClockPair, DeviceTime, Ticks};
+use gputrail_buffer::clock;
+use gputrail_buffer::platform::sync::OnceBox;
+use gputrail_collect::process;
+use gputrail_record::{AgentId, ClockPair, DeviceTime, Ticks};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Agents that have clock pairs.

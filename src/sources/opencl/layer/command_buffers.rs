@@ -7,11 +7,11 @@ use super::callbacks::CommandDescription;
 use super::ffi::*;
 use super::kernels;
 use super::work::{CommandRecord, Commands, Enqueue, EnqueueInfo, KernelLaunch, list};
-use crate::clock;
-use crate::collect::correlation::HostThread;
-use crate::collect::switchboard::{Buffers, Interest};
-use crate::platform::sync::PerProcess;
-use crate::record::*;
+use gputrail_buffer::clock;
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::switchboard::{Buffers, Interest};
+use gputrail_record::*;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -12,17 +12,17 @@ use super::functions::ask;
 use super::queues::{LastQueue, QueueIds};
 use super::sampling;
 use super::work::EnqueueInfo;
-use crate::clock;
-use crate::collect::attributes;
-use crate::collect::correlation::HostThread;
-use crate::collect::outstanding::{
-    Claim, OfThread, Outstanding, OutstandingWork, THREADS, Ticket, completion_header,
-};
-use crate::collect::process::{self, Current};
-use crate::collect::switchboard::{Buffers, Flush};
-use crate::record::{AgentId, Completion, CorrelationId, DeviceTime, Ticks, Unfinished, WorkId};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use gputrail_buffer::clock;
+use gputrail_collect::attributes;
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::outstanding::{
+    Claim, OfThread, Outstanding, OutstandingWork, THREADS, Ticket, completion_header,
+};
+use gputrail_collect::process::{self, Current};
+use gputrail_collect::switchboard::{Buffers, Flush};
+use gputrail_record::{AgentId, Completion, CorrelationId, DeviceTime, Ticks, Unfinished, WorkId};
 
 /// Work that has not completed. The key is the handle of an event to which the slot holds a reference.
 pub(super) static OUTSTANDING: Outstanding<ThreadBooks> =

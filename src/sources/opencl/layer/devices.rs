@@ -8,11 +8,11 @@ use super::environment;
 use super::ffi::*;
 use super::handles::Handles;
 use super::sampling;
-use crate::collect::process;
-use crate::platform::inside::Uncancelled;
-use crate::record::{Agent, AgentId, Domain, StringId};
 use bytemuck::{Pod, Zeroable};
 use core::ptr;
+use gputrail_buffer::platform::inside::Uncancelled;
+use gputrail_collect::process;
+use gputrail_record::{Agent, AgentId, Domain, StringId};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The tracked state of a device.
@@ -76,7 +76,7 @@ fn name(device: cl_device_id) -> AgentId {
     for (what, value) in &known.attributes {
         names.agent_attribute(id, *what, *value);
     }
-    crate::source::links::name(names, id, &known.bus);
+    crate::links::name(names, id, &known.bus);
     DEVICES.insert(
         device,
         DeviceInfo {

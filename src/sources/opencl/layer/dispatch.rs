@@ -12,11 +12,11 @@ use super::{
     counting, debug_info, events, extensions, kernels, memory, objects, programs, queues, rect,
     replay, waits,
 };
-use crate::platform::inside::{contain, defer_cancellation};
-use crate::record::{ArgumentType, ContextId, KernelId, OperationGroup};
-use crate::source::opencl::loader;
+use crate::opencl::loader;
 use core::cell::UnsafeCell;
 use core::ptr;
+use gputrail_buffer::platform::inside::{contain, defer_cancellation};
+use gputrail_record::{ArgumentType, ContextId, KernelId, OperationGroup};
 use std::sync::{Once, OnceLock};
 
 macro_rules! declare {
@@ -51,7 +51,7 @@ macro_rules! next {
     ($name:ident($($arg:expr),*)) => {
         // SAFETY: the arguments are the program's own, or stand for them; `install` puts a wrapper only
         // where there is a function to call.
-        unsafe { ($crate::source::opencl::layer::dispatch::below().$name.unwrap_unchecked())($($arg),*) }
+        unsafe { ($crate::opencl::layer::dispatch::below().$name.unwrap_unchecked())($($arg),*) }
     };
 }
 pub(super) use next;
@@ -76,7 +76,7 @@ macro_rules! middle {
 macro_rules! after {
     ($call:ident $result:expr, { then $then:expr }) => {
         // SAFETY: the function succeeded, so that pointers among its arguments are valid.
-        unsafe { $crate::source::opencl::layer::dispatch::and_then($call, $result, $then) }
+        unsafe { $crate::opencl::layer::dispatch::and_then($call, $result, $then) }
     };
     ($call:ident $result:expr, { if $condition:expr; $($hook:tt)* }) => {
         if $condition {
@@ -97,7 +97,7 @@ pub(super) unsafe fn and_then<T>(
 
 /// The bits of the arguments, as subscribers get them.
 macro_rules! all_bits {
-    ($($arg:ident),*) => { &[$($crate::source::opencl::layer::dispatch::bits($arg)),*] };
+    ($($arg:ident),*) => { &[$($crate::opencl::layer::dispatch::bits($arg)),*] };
 }
 pub(super) use all_bits;
 
@@ -126,7 +126,7 @@ pub(super) use notify_enqueue;
 /// The event wait list among the arguments.
 macro_rules! wait_list {
     ($($arg:ident),*) => {
-        $crate::source::opencl::layer::waits::WaitList::NONE$(.after($arg))*
+        $crate::opencl::layer::waits::WaitList::NONE$(.after($arg))*
     };
 }
 pub(super) use wait_list;
@@ -140,7 +140,7 @@ macro_rules! exit {
         }
         $call.exit($status, $values);
         if has_callbacks {
-            let returned = $crate::source::opencl::layer::dispatch::returned($returned);
+            let returned = $crate::opencl::layer::dispatch::returned($returned);
             $call.notify_exit(all_bits!($($arg),*), $status, returned);
         }
     };
@@ -303,11 +303,11 @@ macro_rules! body {
         ($($arg:ident: $ty:ty),*) { $work:expr }) => {{
         let blocking = false $(|| $blocking.0 != 0)?;
         contained(|| notify_enqueue!($call $queue, $work, blocking, $($arg),*));
-        let counts = $crate::source::opencl::layer::counting::is_on() && {
+        let counts = $crate::opencl::layer::counting::is_on() && {
             // SAFETY: what the program says, the runtime would read too.
             unsafe {
                 let waits = wait_list!($($arg),*);
-                $crate::source::opencl::layer::counting::before($call, $queue, $work, waits)
+                $crate::opencl::layer::counting::before($call, $queue, $work, waits)
             }
         };
         let mut own = cl_event::NULL;
@@ -330,7 +330,7 @@ macro_rules! body {
             exit!($call result, values, result, $($arg),*);
         });
         if counts {
-            $crate::source::opencl::layer::counting::abandon($call, result == CL_SUCCESS);
+            $crate::opencl::layer::counting::abandon($call, result == CL_SUCCESS);
         }
         result
     }};
@@ -338,7 +338,7 @@ macro_rules! body {
     ($call:ident $next:expr, map [$queue:ident, $event:ident, $blocking:ident, $errcode:ident] $group:ident $name:ident
         ($($arg:ident: $ty:ty),*) { $work:expr }) => {{
         contained(|| notify_enqueue!($call $queue, $work, $blocking.0 != 0, $($arg),*));
-        contained($crate::source::opencl::layer::replay::wait_for_others);
+        contained($crate::opencl::layer::replay::wait_for_others);
         let mut status = CL_SUCCESS;
         let status_asked = $errcode;
         let $errcode = if status_asked.is_null() { &raw mut status } else { status_asked };
@@ -369,7 +369,7 @@ macro_rules! body {
 
     ($call:ident $next:expr, untracked [$queue:ident] $group:ident $name:ident($($arg:ident: $ty:ty),*) { $work:expr }) => {{
         contained(|| notify_enqueue!($call $queue, $work, false, $($arg),*));
-        contained($crate::source::opencl::layer::replay::wait_for_others);
+        contained($crate::opencl::layer::replay::wait_for_others);
         let result = middle!($call $next, ($($arg),*) {});
         contained(|| {
             if result == CL_SUCCESS {
@@ -405,7 +405,7 @@ macro_rules! kept_arguments {
                 $(if <$ty as Argument>::TYPE.is_some()
                     && let Some(place) = places.next()
                 {
-                    *place = $crate::source::opencl::layer::dispatch::kept($call, $arg);
+                    *place = $crate::opencl::layer::dispatch::kept($call, $arg);
                 })*
                 &all[..]
             }
@@ -524,9 +524,9 @@ pub(super) unsafe fn install(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::context::{Context, OperationSet};
-    use crate::collect::process;
-    use crate::source::opencl::functions::{FUNCTIONS, operation};
+    use crate::opencl::functions::{FUNCTIONS, operation};
+    use gputrail_collect::context::{Context, OperationSet};
+    use gputrail_collect::process;
     use std::cell::Cell;
     use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -2,9 +2,9 @@
 
 use super::device::Device;
 use super::dispatch::contained;
-use crate::collect::switchboard::Switchboard;
-use crate::record::{AgentId, AgentKind};
-use crate::source::processors::ProcessorMonitor;
+use crate::processors::ProcessorMonitor;
+use gputrail_collect::switchboard::Switchboard;
+use gputrail_record::{AgentId, AgentKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 

@@ -17,12 +17,12 @@ use super::functions::numbers as Function;
 use super::functions::{Argument, FUNCTIONS};
 use super::work::Commands;
 use super::{devices, memory, programs, queues, rect, replay};
-use crate::collect::process;
-use crate::platform::inside::defer_cancellation;
-use crate::platform::sync::{OnceBox, PerProcess};
-use crate::record::{MemoryKind, NoteKind};
 use core::ffi::CStr;
 use core::ptr;
+use gputrail_buffer::platform::inside::defer_cancellation;
+use gputrail_buffer::platform::sync::{OnceBox, PerProcess};
+use gputrail_collect::process;
+use gputrail_record::{MemoryKind, NoteKind};
 use std::collections::HashSet;
 
 /// Number of platforms whose functions get wrappers of their own.

@@ -8,8 +8,8 @@
 //! Orderings: an entry's words are relaxed; the version's release fence before and store after them
 //! pair with the acquire load before and fence after a reader's look (a sequence lock).
 
-use crate::platform::sync::{PerProcess, QuietGuard};
 use bytemuck::Pod;
+use gputrail_buffer::platform::sync::{PerProcess, QuietGuard};
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};

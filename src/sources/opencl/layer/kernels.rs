@@ -9,12 +9,12 @@ use super::functions::ask;
 use super::handles::Handles;
 use super::objects::{Object, object};
 use super::{programs, replay};
-use crate::collect::operations::resource;
-use crate::collect::process;
-use crate::platform::sync::PerProcess;
-use crate::record::{ContextId, KernelDispatch, KernelId, KernelSymbol};
 use bytemuck::{Pod, Zeroable};
 use core::slice;
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_collect::operations::resource;
+use gputrail_collect::process;
+use gputrail_record::{ContextId, KernelDispatch, KernelId, KernelSymbol};
 use std::collections::HashMap;
 use std::ffi::CStr;
 
@@ -232,7 +232,7 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     record.arguments =
         ask!(below(), clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS) -> u32).unwrap_or(0);
     info.launch.id = names.kernel(record);
-    if let Some(recorder) = crate::collect::process::recorder() {
+    if let Some(recorder) = gputrail_collect::process::recorder() {
         recorder.kernel_named(info.launch.id, &name);
     }
     info.launch.static_local = record.local_memory as u32;
@@ -268,7 +268,7 @@ fn named(key: u64, name: impl FnOnce() -> String) -> KernelId {
     record.handle = key;
     let mut info = KernelInfo::zeroed();
     info.launch.id = names.kernel(record);
-    if let Some(recorder) = crate::collect::process::recorder() {
+    if let Some(recorder) = gputrail_collect::process::recorder() {
         recorder.kernel_named(info.launch.id, &name);
     }
     NATIVE.insert(key, info);

@@ -6,8 +6,8 @@ use super::ffi::*;
 use super::functions::{Function, ask};
 use super::handles::Handles;
 use super::objects::{self, Object, object};
-use crate::record::{AgentId, Allocation, AllocationOperation, ContextId, Kind, MemoryKind};
 use bytemuck::{Pod, Zeroable};
+use gputrail_record::{AgentId, Allocation, AllocationOperation, ContextId, Kind, MemoryKind};
 
 /// The tracked state of a memory object.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]

@@ -25,13 +25,13 @@ mod waits;
 mod work;
 
 use super::{Dispatch, device, extension_table, ffi, functions, table};
-use crate::collect::process::{self, Current};
-use crate::collect::session::{self, Progress};
-use crate::collect::switchboard::{Buffers, Flush, Switchboard};
-use crate::platform::inside::{Uncancelled, contain};
 use completion::OUTSTANDING;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use ffi::*;
+use gputrail_buffer::platform::inside::{Uncancelled, contain};
+use gputrail_collect::process::{self, Current};
+use gputrail_collect::session::{self, Progress};
+use gputrail_collect::switchboard::{Buffers, Flush, Switchboard};
 
 /// The name of the layer, for loaders.
 const NAME: &[u8] = b"gputrail\0";
@@ -85,7 +85,7 @@ pub(super) fn flush(flush: Flush) {
     completion::flush(flush);
 }
 
-/// Ends recording when the process begins to exit; see [`Source::end`](crate::collect::source::Source::end).
+/// Ends recording when the process begins to exit; see [`Source::end`](gputrail_collect::source::Source::end).
 pub(super) fn end(thread: Current, buffers: Buffers) {
     environment::finish();
     sampling::finish();

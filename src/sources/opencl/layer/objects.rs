@@ -11,10 +11,10 @@ use super::ffi::*;
 use super::functions::ask;
 use super::handles::Handles;
 use super::{kernels, memory, programs, queues, waits};
-use crate::collect::operations::resource;
-use crate::collect::process;
-use crate::record::{Agent, AgentId, Context, ContextId, Domain};
 use bytemuck::{Pod, Zeroable};
+use gputrail_collect::operations::resource;
+use gputrail_collect::process;
+use gputrail_record::{Agent, AgentId, Context, ContextId, Domain};
 
 /// A kind of object that is reference-counted.
 pub(super) trait Object: Copy + Into<u64> + 'static {

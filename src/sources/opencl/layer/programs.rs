@@ -8,14 +8,14 @@ use super::ffi::*;
 use super::functions::ask;
 use super::handles::Handles;
 use super::objects::{self, Object, object};
-use crate::clock;
-use crate::collect::operations::resource;
-use crate::collect::process::{self, Current};
-use crate::collect::switchboard::Payload;
-use crate::platform::sync::PerProcess;
-use crate::record::*;
 use bytemuck::{Pod, Zeroable};
 use core::ffi::CStr;
+use gputrail_buffer::clock;
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_collect::operations::resource;
+use gputrail_collect::process::{self, Current};
+use gputrail_collect::switchboard::Payload;
+use gputrail_record::*;
 use std::collections::HashMap;
 use std::ffi::CString;
 
@@ -324,7 +324,7 @@ impl Build {
         (overhead.start, overhead.end) = (self.start, end);
         (overhead.module, overhead.what) = (info.id, OverheadKind::COMPILATION);
         overhead.detail = self.options;
-        if let Some(thread) = crate::collect::process::current() {
+        if let Some(thread) = gputrail_collect::process::current() {
             thread.with(|host| {
                 overhead.thread = host.thread();
                 host.write(overhead);

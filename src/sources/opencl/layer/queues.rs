@@ -9,13 +9,13 @@ use super::functions::ask;
 use super::handles::Handles;
 use super::objects;
 use super::replay;
-use crate::buffer::QueuePlace;
-use crate::collect::operations::resource;
-use crate::collect::process;
-use crate::platform::sync::PerProcess;
-use crate::record::{AgentId, ContextId, Queue, QueueId, StreamId, queue_properties};
 use bytemuck::{Pod, Zeroable};
 use core::{ptr, slice};
+use gputrail_buffer::QueuePlace;
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_collect::operations::resource;
+use gputrail_collect::process;
+use gputrail_record::{AgentId, ContextId, Queue, QueueId, StreamId, queue_properties};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

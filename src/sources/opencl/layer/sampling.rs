@@ -4,11 +4,11 @@
 use super::device::Device;
 use super::dispatch::contained;
 use super::work::EnqueueInfo;
-use crate::collect::correlation::HostThread;
-use crate::collect::process;
-use crate::platform::inside::message;
-use crate::record::{AgentId, DeviceTime, KernelId, NoteKind, WorkId};
-use crate::source::perf::{DispatchEvent, EnqueuedKernel, HostSampler};
+use crate::perf::{DispatchEvent, EnqueuedKernel, HostSampler};
+use gputrail_buffer::platform::inside::message;
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::process;
+use gputrail_record::{AgentId, DeviceTime, KernelId, NoteKind, WorkId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 

@@ -5,9 +5,9 @@ use super::dispatch::{contained, next};
 use super::ffi::*;
 use super::queues::{self, QueueIds};
 use super::work::{self, synchronization};
-use crate::collect::correlation::HostThread;
-use crate::collect::switchboard::Buffers;
-use crate::record::{
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::switchboard::Buffers;
+use gputrail_record::{
     CorrelationId, Dependency, Kind, QueueId, Synchronization, SynchronizationType, WorkId,
 };
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -12,12 +12,12 @@ use super::ffi::*;
 use super::kernels;
 use super::memory;
 use super::sampling;
-use crate::collect::correlation::HostThread;
-use crate::collect::operations::{
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::operations::{
     kernel_dispatch, memory_copy, synchronization as synchronization_domain,
 };
-use crate::collect::switchboard::{Buffers, Interest};
-use crate::record::*;
+use gputrail_collect::switchboard::{Buffers, Interest};
+use gputrail_record::*;
 
 /// The fields that all records of an enqueue share, and their buffers.
 #[derive(Copy, Clone)]

@@ -232,7 +232,7 @@ mod tests {
     fn a_file_of_the_program_with_the_number_of_an_event_is_left_alone() {
         let architecture = architecture();
         let index = architecture.find(TASK_CLOCK).unwrap();
-        let event = HostEvent::of(&architecture, (index, crate::counters::Resolution::None));
+        let event = HostEvent::of(&architecture, (index, gputrail_counters::Resolution::None));
         let group = Group::open(0, &[event.unwrap()]).unwrap();
         assert!(group.read().is_ok());
         let number = group.files[0].file.as_raw_fd();

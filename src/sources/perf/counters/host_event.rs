@@ -2,7 +2,7 @@
 
 use super::group::Group;
 use super::machine::{Machine, MachineCounter};
-use crate::counters::{
+use gputrail_counters::{
     Architecture, Block, Catalogue, Counted, Defined, DefinedFrom, Definitions, Dialect,
     Expression, Location, Sources, Usage, with_added,
 };
@@ -250,7 +250,7 @@ fn block_of(event: &HostEvent) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::Definition;
+    use gputrail_counters::Definition;
 
     #[test]
     fn all_events_and_metrics_are_defined_and_software_events_need_one_pass() {
@@ -261,7 +261,7 @@ mod tests {
             .iter()
             .map(|counter| architecture.find(&counter.name).unwrap())
             .collect();
-        let plan = crate::counters::plan(&architecture, &all).unwrap();
+        let plan = gputrail_counters::plan(&architecture, &all).unwrap();
         let is_software = |block: u32| architecture.blocks()[block as usize].name == "SOFTWARE";
         let mut needed = plan.needed.iter();
         let software = needed.find(|(block, _)| is_software(block.0));

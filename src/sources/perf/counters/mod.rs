@@ -16,23 +16,23 @@ mod machine;
 mod threads;
 
 use super::event::{explain, sample_time};
-use crate::capture::names::Names;
-use crate::collect::agents::{ConfigureError, Provider};
-use crate::collect::correlation::HostThread;
-use crate::collect::counting::values::{Subject, ValueRecords};
-use crate::collect::counting::{
+use gputrail_buffer::platform::inside::message;
+use gputrail_buffer::platform::internal_thread;
+use gputrail_buffer::platform::sync::{QuietGuard, Signal, lock_std};
+use gputrail_buffer::platform::sysfs;
+use gputrail_buffer::platform::system::thread_id;
+use gputrail_capture::names::Names;
+use gputrail_collect::agents::{ConfigureError, Provider};
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::counting::values::{Subject, ValueRecords};
+use gputrail_collect::counting::{
     Choice, Countable, CounterSet, CountingDelivery, CountingMode, CountingRequest,
     DispatchReadings, Reading,
 };
-use crate::collect::process;
-use crate::collect::switchboard::Buffers;
-use crate::counters::Counted;
-use crate::platform::inside::message;
-use crate::platform::internal_thread;
-use crate::platform::sync::{QuietGuard, Signal, lock_std};
-use crate::platform::sysfs;
-use crate::platform::system::thread_id;
-use crate::record::{
+use gputrail_collect::process;
+use gputrail_collect::switchboard::Buffers;
+use gputrail_counters::Counted;
+use gputrail_record::{
     AgentId, CorrelationId, CounterInvalid, CounterValue, DeviceTime, KernelDispatch, Nanos, WorkId,
 };
 use machine::{Machine, MachineEvents};

@@ -2,11 +2,11 @@
 
 use super::group::{Group, GroupReading};
 use super::host_event::{HostEvent, TASK_CLOCK};
-use crate::collect::counting::Reading;
-use crate::counters::{Architecture, Counted};
-use crate::platform::internal_thread;
-use crate::platform::system::thread_id;
-use crate::record::{ALWAYS_SCHEDULED, CounterInvalid};
+use gputrail_buffer::platform::internal_thread;
+use gputrail_buffer::platform::system::thread_id;
+use gputrail_collect::counting::Reading;
+use gputrail_counters::{Architecture, Counted};
+use gputrail_record::{ALWAYS_SCHEDULED, CounterInvalid};
 use std::io;
 
 /// The directory that lists the threads of the process.
@@ -329,13 +329,13 @@ fn thread_clock(thread: u32) -> Option<GroupReading> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::perf::counters::host_event::architecture;
+    use crate::perf::counters::host_event::architecture;
 
     fn events(names: &[&str]) -> Events {
         let architecture = architecture();
         let counted = names.iter().map(|name| {
             let index = architecture.find(name).unwrap();
-            (index, crate::counters::Resolution::None)
+            (index, gputrail_counters::Resolution::None)
         });
         Events::new(&architecture, &[counted.collect()])
     }

@@ -1,16 +1,16 @@
 //! Sessions of counters on the demo's devices.
 
 use super::tests::{DISPATCH, run};
-use crate::capture::Writer;
-use crate::clock::TickSource;
-use crate::collect::context::{
+use crate::sim::Demo;
+use gputrail_buffer::clock::TickSource;
+use gputrail_capture::Writer;
+use gputrail_collect::context::{
     BufferOptions, Context, CounterSessions, Number, OperationSet, Payload, Phase, RecordBuffer,
     Selection, SessionOptions, Subscriber,
 };
-use crate::collect::operations::kernel_dispatch;
-use crate::collect::recorder::{Recorder, RecorderOptions};
-use crate::record::{AgentId, KernelDispatch, Kind};
-use crate::source::sim::Demo;
+use gputrail_collect::operations::kernel_dispatch;
+use gputrail_collect::recorder::{Recorder, RecorderOptions};
+use gputrail_record::{AgentId, KernelDispatch, Kind};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::path::Path;

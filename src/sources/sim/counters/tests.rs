@@ -1,14 +1,14 @@
 //! Counters of the demo, as its capture has them.
 
 use super::*;
-use crate::capture::{Reader, Writer};
-use crate::clock::TickSource;
-use crate::collect::counting::CounterChoice;
-use crate::collect::recorder::RecorderOptions;
-use crate::collect::scope::Scope;
-use crate::counters::{CounterIndex, Definition, Invalid, Measured, evaluate};
-use crate::record::{Activity, Completion, CounterInvalid, CounterValue, KernelDispatch};
-use crate::source::sim::{Demo, SimulationError};
+use crate::sim::{Demo, SimulationError};
+use gputrail_buffer::clock::TickSource;
+use gputrail_capture::{Reader, Writer};
+use gputrail_collect::counting::CounterChoice;
+use gputrail_collect::recorder::RecorderOptions;
+use gputrail_collect::scope::Scope;
+use gputrail_counters::{CounterIndex, Definition, Invalid, Measured, evaluate};
+use gputrail_record::{Activity, Completion, CounterInvalid, CounterValue, KernelDispatch};
 
 const DEMO: Demo = Demo { seed: 5, steps: 1 };
 pub(super) const DISPATCH: CountingMode = CountingMode::Dispatch;
@@ -270,7 +270,7 @@ fn unknown_counters_and_periods_are_refused_with_what_there_is() {
 
 #[test]
 fn all_metrics_of_both_architectures_have_values() {
-    let program = crate::source::sim::waves::Program::read(
+    let program = crate::sim::waves::Program::read(
         "1 s_load_dwordx4 s[0:3], s[4:5], 0x0
          s_waitcnt lgkmcnt(0)
          2 global_load_dwordx4 v[4:7], v[0:1], off
@@ -314,7 +314,7 @@ fn all_metrics_of_both_architectures_have_values() {
                     let definition = &architecture.counter(*index).definition;
                     matches!(definition, Definition::Basic { .. })
                 })
-                .map(|index| ((index, crate::counters::Resolution::None), value(index)))
+                .map(|index| ((index, gputrail_counters::Resolution::None), value(index)))
                 .collect(),
             properties: properties(),
             kernel_times: vec![2_000.0],

@@ -1,15 +1,15 @@
 //! Samples of the demo, as its capture and tools get them.
 
 use super::*;
-use crate::capture::{Reader, Writer};
-use crate::clock::TickSource;
-use crate::collect::context::{BufferOptions, Context, RecordBuffer, ToolError};
-use crate::collect::recorder::RecorderOptions;
-use crate::collect::sampling::SamplingError;
-use crate::collect::scope::Scope;
-use crate::collect::switchboard::Selection;
-use crate::source::sim::device::unit_of;
-use crate::source::sim::{Demo, Simulation};
+use crate::sim::device::unit_of;
+use crate::sim::{Demo, Simulation};
+use gputrail_buffer::clock::TickSource;
+use gputrail_capture::{Reader, Writer};
+use gputrail_collect::context::{BufferOptions, Context, RecordBuffer, ToolError};
+use gputrail_collect::recorder::RecorderOptions;
+use gputrail_collect::sampling::SamplingError;
+use gputrail_collect::scope::Scope;
+use gputrail_collect::switchboard::Selection;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -285,7 +285,7 @@ impl Tool {
             ..BufferOptions::default()
         };
         let board = recorder.board();
-        let deliver = move |view: &crate::buffer::BlockView<'_>| {
+        let deliver = move |view: &gputrail_buffer::BlockView<'_>| {
             let mut run = lock_std(&run);
             view.records().for_each(|record| run.add(&record));
         };
@@ -333,8 +333,8 @@ fn a_tool_samples_one_agent_and_gets_nothing_of_the_other() {
 
 #[test]
 fn a_subscriber_is_told_once_of_each_module_that_is_sampled() {
-    use crate::collect::context::{OperationSet, Payload};
-    use crate::collect::operations::resource;
+    use gputrail_collect::context::{OperationSet, Payload};
+    use gputrail_collect::operations::resource;
     let tool = Tool::new();
     let sampled = tool
         .context

@@ -17,7 +17,7 @@ use super::memory::Pointer;
 use super::runtime::{Event, Runtime, Stream};
 use super::thread::{Status, Thread};
 use super::time::us;
-use crate::record::ExternalId;
+use gputrail_record::ExternalId;
 use std::cell::OnceCell;
 use std::rc::Rc;
 

@@ -6,7 +6,7 @@ use super::super::thread::{Status, Thread};
 use super::super::time::us;
 use super::kernels::KERNELS;
 use super::*;
-use crate::record::StreamFlag;
+use gputrail_record::StreamFlag;
 
 /// Bytes of the activations of a step.
 const ACTIVATION_BYTES: u64 = 5 << 30;

@@ -15,7 +15,7 @@
 //! workgroup but the first. The mnemonics are those of AMD's CDNA instruction set, as far as the model distinguishes
 //! them; operands state dependencies.
 
-use crate::record::{AccessDirection, InstructionClass, InstructionType};
+use gputrail_record::{AccessDirection, InstructionClass, InstructionType};
 use std::collections::HashMap;
 
 /// An instruction.

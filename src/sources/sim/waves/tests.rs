@@ -1,9 +1,9 @@
 //! Properties of the model for kernels of different kinds, and agreement of samples with a count of every cycle.
 
 use super::*;
-use crate::record::{InstructionType, NotIssued, Snapshot};
-use crate::source::sim::random::{Purpose, Random};
-use crate::source::sim::waves::unit::Unit;
+use crate::sim::random::{Purpose, Random};
+use crate::sim::waves::unit::Unit;
+use gputrail_record::{InstructionType, NotIssued, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -434,9 +434,9 @@ fn the_same_seed_gives_the_same_window() {
 #[test]
 fn the_instructions_of_a_workgroup_are_those_that_the_unit_issues() {
     use super::unit::Unit;
-    use crate::record::Snapshot;
-    use crate::source::sim::events::{Counts, Event};
-    use crate::source::sim::random::Purpose;
+    use crate::sim::events::{Counts, Event};
+    use crate::sim::random::Purpose;
+    use gputrail_record::Snapshot;
 
     for mix in mixes() {
         let random = Random::fork(3, Purpose::Sampling, 0);

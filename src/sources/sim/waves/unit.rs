@@ -6,8 +6,8 @@
 //! the unit share vector and scalar memory, local memory and textures.
 
 use super::program::{Line, Operation, Program, REGISTERS, Registers, TEXEL_BYTES};
-use crate::record::{InstructionType, MemoryCounters, NotIssued, Snapshot};
-use crate::source::sim::random::Random;
+use crate::sim::random::Random;
+use gputrail_record::{InstructionType, MemoryCounters, NotIssued, Snapshot};
 use std::collections::VecDeque;
 
 /// SIMDs of a compute unit.

@@ -2,8 +2,8 @@
 
 use super::program::Program;
 use super::unit::{Did, SIMDS, Unit, WaveCycle};
-use crate::record::{MemoryCounters, Snapshot};
-use crate::source::sim::random::Random;
+use crate::sim::random::Random;
+use gputrail_record::{MemoryCounters, Snapshot};
 #[cfg(test)]
 use std::collections::BTreeMap;
 

@@ -6,16 +6,16 @@
 use std::collections::{HashMap, HashSet};
 
 use super::places::{Places, kernel_name};
-use gputrail_capture::Metadata;
-use gputrail_code::aggregate::{Address, KernelSamples};
-use gputrail_code::symbols::{self, Resolved, SourceLines};
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{AgentId, CodeObjectId, KernelId, SamplingTotals};
 use crate::capture::devices::Devices;
 use crate::model::{
     CodeAddress, CodeFrame, Configuration, ExecutionCount, Executions, OutcomeCount, ProcessIndex,
     RawSample, SampleCount, SampleTotals, SamplerIndex, Samples, SourceText,
 };
+use gputrail_capture::Metadata;
+use gputrail_code::aggregate::{Address, KernelSamples};
+use gputrail_code::symbols::{self, Resolved, SourceLines};
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{AgentId, CodeObjectId, KernelId, SamplingTotals};
 
 /// Maximum number of addresses that are distinguished in one trace; samples at others count for the kernel as a whole.
 const MAX_ADDRESSES: usize = 1 << 18;

@@ -1,9 +1,9 @@
 //! Exact counts of executed instructions, summed over the dispatches of a kernel.
 
+use crate::model::Executions;
 use gputrail_code::aggregate::Address;
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{AgentId, InstructionCount, KernelId};
-use crate::model::Executions;
 
 /// Sums by agent, kernel and address, since they were last taken.
 #[derive(Debug, Default)]

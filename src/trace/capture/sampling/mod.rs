@@ -18,20 +18,20 @@ use super::devices::Devices;
 use super::join::{EnqueueFields, Found, What};
 use super::process::read;
 use super::stages::short_name;
+use crate::model::flame::{Flame, SampledQueue, Stack};
+use crate::model::hold::Hold;
+use crate::model::stalls::Stalls;
+use crate::model::{ProcessIndex, RawSample, Samples, StackFrame, WorkSamples};
+use counts::{Counts, Names};
+use executions::ExecutionSums;
 use gputrail_capture::Metadata;
+use gputrail_capture::join::Enqueue as _;
 use gputrail_code::aggregate::{Address, Aggregates, DispatchSamples, Kernels, Outcome};
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{
     AgentId, CodeBytes, CodeObjectId, DeviceTime, HostTrapSample, InstructionCount, KernelId, Kind,
     Nanos, QueueId, RecordRef, SampleAggregate, SamplingTotals, StochasticSample, WorkId,
 };
-use crate::model::flame::{Flame, SampledQueue, Stack};
-use crate::model::hold::Hold;
-use gputrail_capture::join::Enqueue as _;
-use crate::model::stalls::Stalls;
-use crate::model::{ProcessIndex, RawSample, Samples, StackFrame, WorkSamples};
-use counts::{Counts, Names};
-use executions::ExecutionSums;
 use places::{Places, kernel_name, line_name};
 
 pub use crate::model::flame::MAX_SHOWN;

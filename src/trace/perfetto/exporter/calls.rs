@@ -3,12 +3,12 @@
 use std::io;
 
 use super::{Exporter, declared};
-use gputrail_record::Domain;
 use crate::model::Value;
 use crate::model::{Call, EventId, Function};
 use crate::perfetto::events::{Annotation, Event, Heading, Label, Link, LinkedCall};
 use crate::perfetto::names::Name;
 use crate::perfetto::schema::GpuApi;
+use gputrail_record::Domain;
 
 /// The API of a domain, as Perfetto names it.
 pub(super) fn gpu_api(domain: Domain) -> Option<GpuApi> {

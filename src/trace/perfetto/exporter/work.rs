@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::io;
 
 use super::{Exporter, calls, declared};
-use gputrail_record::{Domain, Nanos};
 use crate::model;
 use crate::perfetto::schema::GpuApi;
 use crate::perfetto::work::{ContextApi, Detail, DetailValue, RenderStageEvent, Submission};
+use gputrail_record::{Domain, Nanos};
 
 /// The API of a context, as Perfetto names it.
 pub(super) fn context_api(domain: Domain) -> ContextApi {

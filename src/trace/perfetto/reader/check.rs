@@ -12,12 +12,12 @@ use super::findings::{Findings, PacketPosition};
 use super::samples::SampleReferences;
 use super::tracks::{TrackId, Tracks};
 use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
-use gputrail_capture::description::is_selective;
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{Nanos, NoteKind, SynchronizationType, count};
 use crate::model::{EventId, LATEST, Slice, category};
 use crate::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats};
 use crate::sorter::Sorter;
+use gputrail_capture::description::is_selective;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{Nanos, NoteKind, SynchronizationType, count};
 
 /// Maximum number of slices that are open at the same time, on all tracks.
 const MAX_OPEN: usize = 1 << 22;

@@ -6,12 +6,12 @@ use super::findings::{Findings, PacketPosition};
 use super::sequences::{Entry, Sequence, name_of_table};
 use super::texts::{TextId, Texts};
 use super::tracks::{Track, TrackId};
-use gputrail_record::{Nanos, ProcessId, Unfinished};
 use crate::model::{CounterValue, FlowId, FlowPoint, StackFrame, Value, Work};
 use crate::perfetto::schema::field::{
     self, debug_annotation, gpu_correlation, gpu_render_stage_event as stage,
     interned_data as table, track_event,
 };
+use gputrail_record::{Nanos, ProcessId, Unfinished};
 
 /// Maximum number of frames of a callstack that are read.
 const MAX_FRAMES: usize = 1 << 12;

@@ -8,13 +8,13 @@ use super::findings::{Findings, PacketPosition};
 use super::replay;
 use super::tracks::{TrackId, TrackOf};
 use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{Nanos, NoteKind, ProcessId};
 use crate::model::{self, AgentIndex};
 use crate::perfetto::schema::{
     BuiltinClock, ClockSnapshot, GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats,
     gpu_info, trace_attributes,
 };
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{Nanos, NoteKind, ProcessId};
 
 /// Maximum number of devices, clock descriptions, attributes and notes in the list.
 const MAX_ENTRIES: usize = 1000;

@@ -37,10 +37,10 @@ pub use tracks::{CounterProperties, Track, TrackId, TrackOf, Tracks};
 
 use super::schema::field;
 use super::schema::trace_packet::SequenceFlags;
-use gputrail_record::Nanos;
 use crate::model::StackFrame;
 use events::Resolving;
 use fields::key;
+use gputrail_record::Nanos;
 use packets::Packets;
 use sequences::Sequences;
 

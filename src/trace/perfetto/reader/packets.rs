@@ -10,12 +10,12 @@ use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use super::fields::{Field, FieldValue, Fields, key, varint};
 use super::findings::{Findings, PacketPosition};
 use super::window::Window;
-use gputrail_record::count;
 use crate::perfetto::schema::field::trace;
 use crate::perfetto::schema::field::trace_packet::{
     COMPRESSED_PACKETS as COMPRESSED, TRUSTED_PACKET_SEQUENCE_ID as SEQUENCE,
     ZSTD_COMPRESSED_PACKETS as ZSTD,
 };
+use gputrail_record::count;
 
 /// Maximum size of a packet, and of a group after decompression.
 const MAX_PACKET_BYTES: usize = 64 << 20;

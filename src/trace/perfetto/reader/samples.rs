@@ -3,8 +3,8 @@
 
 use super::id_set::IdSet;
 use super::{Findings, PacketPosition};
-use gputrail_record::number_map::NumberMap;
 use crate::perfetto::schema::PcSamples;
+use gputrail_record::number_map::NumberMap;
 
 /// Maximum number of sequences with samples.
 const MAX_SEQUENCES: usize = 1 << 12;

@@ -3,13 +3,13 @@
 use super::fields::{FieldValue, Fields};
 use super::findings::{Findings, PacketPosition};
 use super::texts::{TextId, Texts};
-use gputrail_record::number_map::NumberMap;
 use crate::perfetto::schema::BuiltinClock;
 use crate::perfetto::schema::field::clock_snapshot::{self, clock};
 use crate::perfetto::schema::field::{
     event_name, interned_data as table, interned_gpu_render_stage_specification as specification,
     interned_graphics_context,
 };
+use gputrail_record::number_map::NumberMap;
 
 /// Maximum number of sequences.
 const MAX_SEQUENCES: usize = 1 << 16;

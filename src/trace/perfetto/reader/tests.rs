@@ -14,9 +14,7 @@ use crate::model::{
     SystemClocks, Value, WorkKind,
 };
 use crate::perfetto::schema::trace_packet::Data;
-use crate::perfetto::schema::{
-    Trace, TracePacket, TraceStats, TrackDescriptor, trace_stats,
-};
+use crate::perfetto::schema::{Trace, TracePacket, TraceStats, TrackDescriptor, trace_stats};
 use crate::perfetto::{
     Annotation, ContextApi, Event, Label, QueueDescription, RenderStageEvent, TraceWriter,
 };

@@ -3,13 +3,13 @@
 use super::fields::{FieldValue, Fields};
 use super::findings::{Findings, PacketPosition};
 use super::texts::{TextId, Texts};
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{ProcessId, ThreadId};
 use crate::model::CounterUnit;
 use crate::perfetto::schema::counter_descriptor::Unit;
 use crate::perfetto::schema::field::{
     counter_descriptor, process_descriptor, thread_descriptor, track_descriptor,
 };
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{ProcessId, ThreadId};
 
 /// Maximum number of tracks that are held.
 const MAX_TRACKS: usize = 1 << 20;

@@ -5,12 +5,12 @@ use crate::domain::{self, CallbackDomain};
 use crate::objects::{CUcontext, CUstream, handle_of_context, handle_of_stream};
 use crate::text;
 use core::ffi::{CStr, c_char, c_void};
+use gputrail_abi::kept;
 use gputrail_record::{
     CodeObject, Context, ContextId, Domain, GraphChange, GraphOperation, Marker, MarkerKind,
     Module, Queue, QueueId, Stream, StreamId, Synchronization,
 };
 use gputrail_tool::{Callback, describe};
-use gputrail_abi::kept;
 use std::ptr::{null, null_mut, without_provenance_mut};
 
 /// `CUPTI_GPUTRAIL_PARAMS`

@@ -12,8 +12,8 @@ use crate::place::{Place, write_attribute};
 use crate::result::{Answer, CUptiResult};
 use crate::with_gputrail;
 use core::ffi::{c_char, c_int, c_void};
-use gputrail_tool::{now, to_nanos};
 use gputrail_abi::{given, kept};
+use gputrail_tool::{now, to_nanos};
 use groups::Mode;
 
 /// `CUPTI_EVENT_PROFILING_SCOPE_CONTEXT`

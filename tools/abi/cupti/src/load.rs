@@ -6,8 +6,8 @@
 use crate::cuptiGetVersion;
 use crate::result::{Answer, CUptiResult};
 use core::ffi::{c_int, c_void};
-use gputrail_tool::{Finaliser, Tool};
 use gputrail_abi::UserLibrary;
+use gputrail_tool::{Finaliser, Tool};
 use std::error::Error;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -11,10 +11,10 @@ use crate::place::{Place, write_attribute};
 use crate::result::{Answer, CUptiResult};
 use crate::with_gputrail;
 use core::ffi::{c_char, c_int, c_void};
+use gputrail_abi::{given, kept};
 use gputrail_record::CounterUsage;
 use gputrail_tool::Status;
 use gputrail_tool::counting::metric_value;
-use gputrail_abi::{given, kept};
 
 /// `CUpti_MetricValue`: of all kinds here, a floating-point number.
 pub type MetricValue = f64;

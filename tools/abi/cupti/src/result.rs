@@ -1,7 +1,7 @@
 //! Statuses, and the last error of each thread.
 
-use gputrail_tool as tool;
 use gputrail_abi::{contained, enumeration};
+use gputrail_tool as tool;
 use std::cell::Cell;
 
 enumeration! {

@@ -9,15 +9,17 @@ use crate::counting::engine;
 use crate::objects::{self, CUcontext};
 use crate::result::{Answer, CUptiResult};
 use crate::{text, with_gputrail};
+use gputrail_abi::lock;
 use gputrail_record::{
     AccessDirection, AgentId, ContextId, Domain, InstructionClass, InstructionCorrelation,
     InstructionCount, InstructionType, Kind, NotIssued, RecordRef, SampleAggregate, SamplingTotals,
     SamplingUnit, SourceLocator, StallReason,
 };
 use gputrail_tool::sampling::{Configuration, Deliver, PeriodLevel, SamplingPeriod};
-use gputrail_tool::{self as tool, Batch, Buffer, BufferOptions, Callback, Context, Policy, RecordFormat, Status, Subscriber,
+use gputrail_tool::{
+    self as tool, Batch, Buffer, BufferOptions, Callback, Context, Policy, RecordFormat, Status,
+    Subscriber,
 };
-use gputrail_abi::lock;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,9 +1,9 @@
 //! Names of kernels and strings, for C. They last for ever.
 
 use core::ffi::{CStr, c_char};
+use gputrail_abi::{kept, lock};
 use gputrail_record::{KernelId, StringId};
 use gputrail_tool as tool;
-use gputrail_abi::{kept, lock};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{LazyLock, Mutex};

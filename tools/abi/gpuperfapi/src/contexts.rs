@@ -1,10 +1,10 @@
 //! The opened contexts, one of which is selected.
 
 use crate::types::{Failure, Status};
+use gputrail_abi::lock;
 use gputrail_record::{AgentId, Queue};
 use gputrail_tool::counting::{CounterSessions, SessionCounter, SessionOptions};
 use gputrail_tool::{self as tool, describe};
-use gputrail_abi::lock;
 use std::sync::{Arc, Mutex};
 
 /// The counters of the device that a command queue belongs to.

@@ -12,9 +12,9 @@ mod types;
 
 use contexts::{Opened, selected};
 use core::ffi::{c_char, c_void};
+use gputrail_abi::{contained, given, kept};
 use gputrail_record::AgentAttributeKind;
 use gputrail_tool as tool;
-use gputrail_abi::{contained, given, kept};
 use logging::{LoggingCallback, log};
 use std::ptr::NonNull;
 use types::{DataType, Failure, LoggingType, Status, UsageType};

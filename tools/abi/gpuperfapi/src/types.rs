@@ -1,8 +1,8 @@
 //! Types of the API. The guide names the enumerators; their numbers are those of version 2.
 
+use gputrail_abi::enumeration;
 use gputrail_record::{CounterUsage, CounterValueType};
 use gputrail_tool::{self as tool, Status as Of};
-use gputrail_abi::enumeration;
 
 enumeration! {
     /// The result of a function (`GPA_Status`).

@@ -11,10 +11,10 @@ use crate::types::{
 };
 use crate::{agents, intercept, settings, within};
 use core::ffi::c_void;
+use gputrail_abi::{given, lock};
 use gputrail_record::{AgentId, CounterInvalid, CounterValue, CounterValueType, Nanos};
 use gputrail_tool as tool;
 use gputrail_tool::counting::{CounterGroup, CountingMode, GroupOptions, GroupValue, Number};
-use gputrail_abi::{given, lock};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 

@@ -3,10 +3,10 @@
 use crate::context::{Context, Value};
 use crate::types::DispatchRecord;
 use core::cell::UnsafeCell;
+use gputrail_abi::lock;
 use gputrail_record::{AgentId, Completion, CorrelationId, CounterValue, WorkId};
 use gputrail_tool::counting::PoolEntry;
 use gputrail_tool::{device_time_to_nanos, to_nanos};
-use gputrail_abi::lock;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 

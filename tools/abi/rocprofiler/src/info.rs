@@ -5,8 +5,8 @@ use crate::types::{
     AgentHandle, Answer, Failure, InfoCallback, InfoData, InfoKind, InfoUnion, MetricInfo, Status,
 };
 use core::ffi::{CStr, c_char, c_void};
-use gputrail_tool::counting::{self, Counter};
 use gputrail_abi::kept;
+use gputrail_tool::counting::{self, Counter};
 
 /// The device of an argument, or all of them.
 fn devices(agent: Option<AgentHandle>) -> Answer<Vec<Device>> {

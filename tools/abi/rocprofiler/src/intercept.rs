@@ -9,11 +9,13 @@ use crate::types::{
 };
 use crate::{errors, settings, within};
 use core::ffi::{CStr, c_void};
-use gputrail_record::{self as record, Completion, Domain, KernelDispatch, KernelId, Kind, Operation, QueueId,
-};
-use gputrail_tool::{self as tool, Buffer, BufferOptions, Callback, RecordFormat, Subscriber, describe, kernel_name,
-};
 use gputrail_abi::{kept, lock};
+use gputrail_record::{
+    self as record, Completion, Domain, KernelDispatch, KernelId, Kind, Operation, QueueId,
+};
+use gputrail_tool::{
+    self as tool, Buffer, BufferOptions, Callback, RecordFormat, Subscriber, describe, kernel_name,
+};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Weak};

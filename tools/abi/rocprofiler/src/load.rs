@@ -6,8 +6,8 @@
 use crate::types::{Answer, Failure, Settings, Status};
 use crate::{errors, rocprofiler_version_major, settings};
 use core::ffi::{CStr, c_void};
-use gputrail_tool::{Finaliser, Tool};
 use gputrail_abi::UserLibrary;
+use gputrail_tool::{Finaliser, Tool};
 use std::error::Error;
 use std::ptr::NonNull;
 use std::sync::OnceLock;

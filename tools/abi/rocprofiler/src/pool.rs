@@ -8,8 +8,8 @@ use crate::types::{
 use crate::within;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use gputrail_record::AgentId;
 use gputrail_abi::lock;
+use gputrail_record::AgentId;
 use std::sync::{Arc, Mutex};
 
 /// The most entries of a pool.

@@ -1,8 +1,8 @@
 //! Types of the API, laid out as in ROCm's `rocprofiler.h` 8.0, and those of HSA that they are made of.
 
 use core::ffi::{c_char, c_int, c_void};
-use gputrail_tool::{self as tool, Status as Of};
 use gputrail_abi::enumeration;
+use gputrail_tool::{self as tool, Status as Of};
 
 enumeration! {
     /// The result of a function (`hsa_status_t`); programs may return other values from their callbacks.

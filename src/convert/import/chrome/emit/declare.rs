@@ -6,10 +6,10 @@ use std::io;
 
 use serde_json::Value as Json;
 
-use gputrail_record::{Nanos, ProcessId, ThreadId};
 use crate::import::chrome::collect::{Collected, Described, Id, LaneKey};
 use crate::import::chrome::strings::Strings;
 use crate::import::{Format, Source};
+use gputrail_record::{Nanos, ProcessId, ThreadId};
 use gputrail_trace::model::{
     Agent, AgentIndex, LATEST, Machine, Parent, Process, ProcessIndex, Stream, SystemClocks,
     TraceHeader, Track, TrackIndex, TrackKind,

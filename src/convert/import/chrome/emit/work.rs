@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::io;
 
 use super::Emitter;
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{ContextId, CorrelationId, Domain, Nanos, ThreadId};
 use crate::import::chrome::arguments::{self, Arguments, OwnedValue};
 use crate::import::chrome::collect::GRAPH;
 use crate::import::chrome::record::{NONE, Record, flag};
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{ContextId, CorrelationId, Domain, Nanos, ThreadId};
 use gputrail_trace::model::{
     AgentIndex, EventId, Launch, ProcessIndex, Queue, QueueIndex, Resources, Stage, StageId, Value,
     Work, WorkKind,

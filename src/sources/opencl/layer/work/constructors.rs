@@ -1,11 +1,11 @@
 //! The constructors of the records of commands, one for each kind of call.
 
 use super::{KernelLaunch, SharedFree, on_host};
-use crate::record::*;
-use crate::source::opencl::layer::ffi::*;
-use crate::source::opencl::layer::memory::{self, MemoryInfo};
-use crate::source::opencl::layer::{kernels, rect};
+use crate::opencl::layer::ffi::*;
+use crate::opencl::layer::memory::{self, MemoryInfo};
+use crate::opencl::layer::{kernels, rect};
 use core::{ptr, slice};
+use gputrail_record::*;
 
 /// One end of a transfer.
 #[derive(Copy, Clone)]

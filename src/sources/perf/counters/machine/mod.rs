@@ -7,8 +7,8 @@
 mod reading;
 mod terms;
 
-use crate::counters::Usage;
-use crate::platform::sysfs;
+use gputrail_buffer::platform::sysfs;
+use gputrail_counters::Usage;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use terms::{Config, configuration, is_name};

@@ -3,10 +3,10 @@
 use super::super::super::event::explain_machine;
 use super::super::group::{Group, GroupReading};
 use super::{Machine, MachineCounter, UnitEvent, Zone};
-use crate::collect::counting::{CountingRequest, Reading};
-use crate::counters::{Architecture, Counted};
-use crate::platform::sysfs;
-use crate::record::{ALWAYS_SCHEDULED, CounterInvalid};
+use gputrail_buffer::platform::sysfs;
+use gputrail_collect::counting::{CountingRequest, Reading};
+use gputrail_counters::{Architecture, Counted};
+use gputrail_record::{ALWAYS_SCHEDULED, CounterInvalid};
 use std::io;
 use std::path::Path;
 

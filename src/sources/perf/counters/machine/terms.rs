@@ -1,7 +1,7 @@
 //! The text by which the kernel describes an event of a unit: terms such as `event=0x04,umask=0x03`, whose places in the
 //! unit's configuration stand in files of its folder `format`, such as `config:8-15`.
 
-use crate::platform::sysfs;
+use gputrail_buffer::platform::sysfs;
 use std::io;
 use std::path::Path;
 

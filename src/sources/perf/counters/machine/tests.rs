@@ -1,9 +1,9 @@
 //! Units from a folder that has what `/sys` has, and events of the kernel that stand for those of units.
 
 use super::*;
-use crate::counters::{Architecture, Counted, Resolution};
-use crate::record::{ALWAYS_SCHEDULED, CounterInvalid};
-use crate::source::perf::counters::host_event::define;
+use crate::perf::counters::host_event::define;
+use gputrail_counters::{Architecture, Counted, Resolution};
+use gputrail_record::{ALWAYS_SCHEDULED, CounterInvalid};
 use std::io;
 
 /// The folder of units.

@@ -2,9 +2,6 @@
 
 use std::io;
 
-use gputrail_record::Nanos;
-use gputrail_record::ProcessId;
-use gputrail_record::number_map::NumberMap;
 use crate::model::ProcessIndex;
 use crate::model::{
     AgentIndex, CounterBlock, CounterDescription, CounterIndex, CounterValue, Parent, Stream,
@@ -14,6 +11,9 @@ use crate::perfetto::counters::{OVER_TIME, described};
 use crate::perfetto::schema::gpu_counter_descriptor::{GpuCounterGroup, GpuCounterSpec};
 use crate::perfetto::schema::gpu_counter_event::gpu_counter::Value;
 use crate::perfetto::schema::{GpuCounterDescriptor, GpuCounterEvent};
+use gputrail_record::Nanos;
+use gputrail_record::ProcessId;
+use gputrail_record::number_map::NumberMap;
 
 /// Maximum number of counters.
 const MAX_COUNTERS: usize = 1 << 16;

@@ -4,13 +4,13 @@ use std::io;
 
 use super::slices::{Content, Lane};
 use super::{MAX_NAME_BYTES, MAX_PROCESSES, Replaying};
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{ProcessId, ThreadId};
 use crate::model::{Parent, Process, ProcessIndex, Track, TrackIndex, TrackKind};
 use crate::perfetto::reader::check::rare;
 use crate::perfetto::reader::tracks::{self, TrackId, TrackOf};
 use crate::perfetto::reader::{Fields, Known, field};
 use crate::perfetto::schema::{ProcessTree, TrackDescriptor};
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{ProcessId, ThreadId};
 
 /// Maximum number of tracks.
 const MAX_LANES: usize = 1 << 18;

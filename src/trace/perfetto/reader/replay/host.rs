@@ -6,13 +6,13 @@ use super::declare::thread_of;
 use super::slices::{Content, Details, Form, OWN, Span, end, pass_on};
 use super::work::Enqueuing;
 use super::{MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_IDS, MAX_OPEN, Replaying, TOO_MANY_ARGUMENTS};
-use gputrail_record::{CorrelationId, ExternalId, Nanos};
 use crate::arguments::Arguments;
 use crate::model::{CounterValue, EventId, Value};
 use crate::perfetto::reader::tracks::{TrackId, TrackOf};
 use crate::perfetto::reader::{
     AnnotationValue, EventKind, HostEvent, Known, PacketPosition, Text, TextId,
 };
+use gputrail_record::{CorrelationId, ExternalId, Nanos};
 
 /// The category of slices whose times are impossible: they are no calls, which sums would count.
 const IMPOSSIBLE: &str = "impossible times";

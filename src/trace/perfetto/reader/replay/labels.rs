@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use super::MAX_NAME_BYTES;
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{ArgumentType, Domain, OperationGroup};
 use crate::arguments::Arguments;
 use crate::model::{Function, FunctionIndex, Parameter, Value};
 use crate::perfetto::reader::{Text, TextId};
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{ArgumentType, Domain, OperationGroup};
 
 /// Maximum number of pairs of a name and a category, and of functions.
 const MAX_LABELS: usize = 1 << 18;

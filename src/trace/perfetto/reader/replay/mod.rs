@@ -31,8 +31,6 @@ use super::findings::{Findings, PacketPosition};
 use super::texts::TextId;
 use super::tracks::TrackId;
 use super::{HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{Kind, Nanos, ProcessId, ThreadId};
 use crate::model::{
     self, Agent, AgentIndex, Consumer, Loss, ProcessIndex, Producer, QueueIndex, SamplerIndex,
     StackFrame, Stream, SystemClocks, TraceHeader,
@@ -46,6 +44,8 @@ use crate::perfetto::schema::{
 use counters::{Counters, OwnBlock};
 use declare::Processes;
 pub(super) use declare::is_own_track;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{Kind, Nanos, ProcessId, ThreadId};
 use labels::Labels;
 use order::Window;
 use slices::Lane;

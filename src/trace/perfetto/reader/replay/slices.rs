@@ -3,8 +3,6 @@
 use std::io;
 
 use super::labels::Labels;
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{CorrelationId, ExternalId, Kind, Nanos, ThreadId};
 use crate::arguments::Arguments;
 use crate::model::nesting::{Nested, Nesting, Step};
 use crate::model::{
@@ -12,6 +10,8 @@ use crate::model::{
     Slice, SliceEnd, TrackIndex, Value,
 };
 use crate::perfetto::reader::tracks::CounterProperties;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{CorrelationId, ExternalId, Kind, Nanos, ThreadId};
 
 /// The category of instants about the recording.
 pub(super) const OWN: &str = "gputrail";

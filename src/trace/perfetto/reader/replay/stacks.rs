@@ -2,8 +2,6 @@
 
 use std::io;
 
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{Nanos, ProcessId};
 use crate::model::{
     Parent, ProcessIndex, StackFrame, StackIndex, StackSamples, Stream, Track, TrackIndex,
     TrackKind,
@@ -12,6 +10,8 @@ use crate::perfetto::reader::{Fields, field};
 use crate::perfetto::schema::ThreadDescriptor;
 use crate::perfetto::schema::field::streaming_profile_packet as profile;
 use crate::perfetto::stacks::INVENTED;
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{Nanos, ProcessId};
 
 /// Maximum number of sequences with samples.
 const MAX_SEQUENCES: usize = 1 << 12;

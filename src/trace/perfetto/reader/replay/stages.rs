@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::MAX_NAME_BYTES;
-use gputrail_record::{SynchronizationType, TransferKind};
 use crate::arguments::Arguments;
 use crate::model::{Launch, Resources, StageId, Value, WorkKind};
 use crate::perfetto::reader::{FieldValue, Fields, Text, WorkEvent};
@@ -14,6 +13,7 @@ use crate::perfetto::schema::field::gpu_render_stage_event::{
 use crate::perfetto::schema::field::{
     interned_compute_kernel as kernel, interned_gpu_render_stage_specification as specification,
 };
+use gputrail_record::{SynchronizationType, TransferKind};
 
 /// Maximum number of combinations of a stage and a kernel that are remembered.
 const MAX_STAGES: usize = 1 << 16;

@@ -5,15 +5,12 @@ use std::io;
 use prost::Message;
 
 use super::{MAX_NAME_BYTES, Replay, Replayed};
-use gputrail_record::Nanos;
 use crate::model::{
     Consumer, CounterValue, Instant, Process, ProcessIndex, Producer, Slice, StackFrame,
     StackIndex, StackSamples, Track, TrackIndex, Work,
 };
 use crate::perfetto::schema::debug_annotation::{self, Value};
-use crate::perfetto::schema::field::{
-    self, debug_annotation as annotation, track_event as event,
-};
+use crate::perfetto::schema::field::{self, debug_annotation as annotation, track_event as event};
 use crate::perfetto::schema::gpu_counter_descriptor::GpuCounterSpec;
 use crate::perfetto::schema::gpu_counter_event::{GpuCounter, gpu_counter};
 use crate::perfetto::schema::gpu_render_stage_event::ExtraData;
@@ -25,6 +22,7 @@ use crate::perfetto::schema::{
 };
 use crate::perfetto::stacks::INVENTED;
 use crate::perfetto::wire::Encoder;
+use gputrail_record::Nanos;
 
 /// The sequence of all packets.
 const SEQUENCE: u32 = 1;

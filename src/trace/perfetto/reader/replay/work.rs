@@ -8,7 +8,6 @@ use super::{
     MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_IDS, MAX_WAITING, Replaying, TOO_MANY_ARGUMENTS,
     UNKNOWN_DEVICE,
 };
-use gputrail_record::{ContextId, CorrelationId, Domain, Nanos, ProcessId, ThreadId};
 use crate::arguments::Arguments;
 use crate::model;
 use crate::model::{
@@ -20,6 +19,7 @@ use crate::perfetto::schema::field::gpu_render_stage_event::{self as stage, extr
 use crate::perfetto::schema::field::{
     interned_gpu_render_stage_specification as specification, interned_graphics_context as context,
 };
+use gputrail_record::{ContextId, CorrelationId, Domain, Nanos, ProcessId, ThreadId};
 
 /// Maximum number of devices.
 pub(super) const MAX_GPUS: u32 = 1 << 12;

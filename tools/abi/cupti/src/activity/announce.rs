@@ -8,12 +8,12 @@ use super::record::{
 };
 use super::sink;
 use crate::{objects, text};
+use gputrail_abi::lock;
 use gputrail_record::{
     Agent, AgentAttributeKind, AgentId, AgentKind, Context, ContextId, Domain, KernelId,
     KernelSymbol, Module, ModuleId, Queue, QueueId, Stream, StreamId, StringId, Thread, ThreadId,
 };
 use gputrail_tool::{self as tool, describe};
-use gputrail_abi::lock;
 use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, Mutex};
 

@@ -4,10 +4,10 @@ use super::kind::ActivityKind;
 use super::translate::Translator;
 use super::{announce, extension, sink, wanted};
 use crate::result::{Answer, CUptiResult};
+use gputrail_abi::lock;
 use gputrail_buffer::QueuePlace;
 use gputrail_record::{ContextId, Kind};
 use gputrail_tool::{self as tool, Batch, Buffer, BufferOptions, Policy};
-use gputrail_abi::lock;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

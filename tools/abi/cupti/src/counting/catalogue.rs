@@ -4,10 +4,10 @@
 
 use crate::objects::{self, CUdevice};
 use crate::result::{Answer, CUptiResult};
+use gputrail_abi::lock;
 use gputrail_record::{AgentId, CounterUsage};
 use gputrail_tool::counting::{Counter, counters, metric_parts};
 use gputrail_tool::{self as tool, Status};
-use gputrail_abi::lock;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 

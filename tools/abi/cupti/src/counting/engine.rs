@@ -6,13 +6,13 @@
 
 use super::groups::{EventGroup, Group, Mode, Table, table};
 use crate::result::{Answer, CUptiResult};
+use gputrail_abi::lock;
 use gputrail_record::{
     ALL_INSTANCES, AgentId, ContextId, CounterInvalid, CounterValue, KernelDispatch, Kind, Nanos,
     StringId,
 };
 use gputrail_tool::counting::{CounterSet, CountingMode};
 use gputrail_tool::{self as tool, Buffer, BufferOptions, Context, RecordFormat, Status};
-use gputrail_abi::lock;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 

@@ -7,9 +7,9 @@ use super::catalogue::{self, Family};
 use crate::objects::{self, CUcontext};
 use crate::result::{Answer, CUptiResult};
 use core::ffi::c_void;
+use gputrail_abi::lock;
 use gputrail_record::{AgentId, ContextId, CorrelationId};
 use gputrail_tool::counting::CounterSet;
-use gputrail_abi::lock;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 

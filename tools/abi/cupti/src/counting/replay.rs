@@ -2,9 +2,9 @@
 
 use crate::result::{Answer, CUptiResult};
 use core::ffi::{CStr, c_char, c_int, c_void};
+use gputrail_abi::{kept, lock};
 use gputrail_record::Domain;
 use gputrail_tool::{Callback, Context, Subscriber, operation};
-use gputrail_abi::{kept, lock};
 use std::sync::Mutex;
 
 /// `CUpti_KernelReplayUpdateFunc`.
