@@ -31,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
     let made = text(data).unwrap_or_default();
     for text in [String::from_utf8_lossy(data).into_owned(), made] {
         for is_yaml in [false, true] {
-            if let Ok(input) = counters::read_input(&text, is_yaml) {
+            if let Ok(input) = gputrail_definitions::read_input(&text, is_yaml) {
                 let ranges = input.kernels.dispatches.iter().chain(&input.kernels.iterations);
                 for range in ranges {
                     assert_eq!(counters::NumberRange::read(&range.to_string()), Some(*range));
@@ -40,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
         }
         let mut sources = Sources::default();
         let mut include = |_: &str| Ok("<gfx9>\n<metric name=\"C\" expr=B>\n</gfx9>".to_owned());
-        counters::read_text("fuzzed", &text, &mut include, &mut sources);
+        gputrail_definitions::read_text("fuzzed", &text, &mut include, &mut sources);
         let catalogue = Catalogue::from(sources);
         for architecture in catalogue.architectures.values() {
             let all: Vec<CounterIndex> = (0..architecture.counters().len() as u32).map(CounterIndex).collect();

@@ -58,6 +58,7 @@ impl LaneSlot {
     }
 
     /// The number of drops of a kind that have no committed report in `mapping`.
+    #[cfg(not(loom))]
     fn unreported(&self, mapping: &Mapping, kind: usize) -> u64 {
         let count = self.dropped[kind].load(Ordering::Acquire);
         if count & REPORTING == 0 {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The collector works, or will poll again soon by itself.
+#[cfg(not(loom))]
 const AWAKE: u32 = 0;
 /// It sleeps for a short time.
 const NAPPING: u32 = 1;

@@ -115,14 +115,9 @@ impl Source for CudaRuntime {
 
 /// The functions of an API, as the library of this process names them; none where there is no library.
 fn operations(domain: Domain) -> Vec<OperationInfo> {
-    return functions::all(domain)
+    functions::all(domain)
         .map(|function| function.info)
-        .collect();
-    #[cfg(any())]
-    {
-        let _ = domain;
-        Vec::new()
-    }
+        .collect()
 }
 
 /// The body of `InitializeInjection`, which the driver calls when the process initialises CUDA: attaches the sources,
