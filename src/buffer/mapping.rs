@@ -179,7 +179,9 @@ struct MappingHeader {
 #[repr(C)]
 #[derive(Default)]
 pub struct OpenCall {
+    /// Ticks at which the call was entered.
     pub start: PlainU64,
+    /// Its correlation id; 0 if the lane does not record the call of this depth.
     pub correlation: PlainU64,
     _reserved: PlainU64,
     /// domain | number << 16
@@ -465,6 +467,7 @@ impl Mapping {
         self.memory.header()
     }
 
+    /// The header of the lane in this slot.
     pub fn slot(&self, index: u32) -> &LaneSlot {
         assert!(index < self.layout.lanes);
         let offset = HEADER_BYTES + index as usize * size_of::<LaneSlot>();

@@ -198,6 +198,7 @@ impl<E: Enqueue + Copy> Default for Join<E> {
 }
 
 impl<E: Enqueue + Copy> Join<E> {
+    /// A join that keeps at most `most` halves that wait for the other one.
     pub fn of_size(most: usize) -> Join<E> {
         Join {
             enqueued: Waiting::default(),

@@ -23,6 +23,7 @@ fn here() -> u64 {
 pub struct Delivering(u64);
 
 impl Delivering {
+    /// Marks the calling thread.
     pub fn begin() -> Delivering {
         Delivering(DELIVERING.replace(here()))
     }

@@ -76,10 +76,15 @@ impl From<f64> for Value {
 /// The attributes of a marker or range. A string converts to its name.
 #[derive(Copy, Clone, Default, PartialEq, Debug)]
 pub struct Mark<'a> {
+    /// The text.
     pub name: &'a str,
+    /// The domain; empty for the default one.
     pub domain: &'a str,
+    /// The category; empty for none.
     pub category: &'a str,
+    /// The colour as ARGB; 0 for none.
     pub color: u32,
+    /// A value.
     pub payload: Option<Value>,
 }
 
@@ -129,10 +134,15 @@ impl<'a> From<&'a str> for Mark<'a> {
 /// A marker as its record has it.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Event<'a> {
+    /// The text.
     pub name: Text<'a>,
+    /// The domain; empty for the default one.
     pub domain: Text<'a>,
+    /// The category; empty for none.
     pub category: Text<'a>,
+    /// The colour as ARGB; 0 for none.
     pub color: u32,
+    /// A value.
     pub payload: EventValue<'a>,
     /// Further values, each with its name.
     pub fields: &'a [(String, EventValue<'a>)],

@@ -48,9 +48,11 @@ impl Followers {
 /// A place from which subscribers are called back.
 #[derive(Copy, Clone)]
 pub struct Notifier<'a> {
+    /// The switchboard that knows the subscribers.
     pub board: &'a Switchboard,
     /// The calling thread.
     pub state: &'a ThreadState,
+    /// The call in progress.
     pub correlation: CorrelationId,
     /// The depth of the call in progress.
     pub depth: u32,

@@ -80,8 +80,11 @@ struct Slot {
 pub struct OutstandingWork {
     /// The word by which the source finds the work.
     pub key: u64,
+    /// Its id.
     pub work: WorkId,
+    /// The call that enqueued it.
     pub correlation: CorrelationId,
+    /// The agent that does it.
     pub agent: AgentId,
     /// The runtime took the work between these.
     pub window: (Ticks, Ticks),
@@ -139,6 +142,7 @@ const PATIENCE: u32 = 100_000;
 /// A slot that was taken, whose callback is being set.
 pub struct Taken<'a> {
     slot: &'a Slot,
+    /// The slot's ticket, for the callback.
     pub ticket: Ticket,
 }
 
@@ -149,6 +153,7 @@ pub struct Claim<'a> {
 }
 
 impl<S> OfThread<S> {
+    /// The state of a thread without work.
     pub const fn new(source: S) -> OfThread<S> {
         OfThread {
             slot: AtomicU32::new(0),
@@ -451,7 +456,7 @@ impl<S> Outstanding<S> {
 
     /// The number of pieces of work that have not completed, or whose times are parked.
     #[cfg(test)]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.in_use().filter(|(_, slot)| held(slot)).count()
     }
 

@@ -13,7 +13,9 @@ use std::sync::Mutex;
 /// The enabled counters, as bits by their numbers: of all agents, and of those that differ.
 #[derive(Debug)]
 pub struct Enabled {
+    /// The counters of all agents without an entry of their own.
     pub all: u32,
+    /// The counters of agents that differ.
     pub of_agents: BTreeMap<AgentId, u32>,
 }
 

@@ -6,7 +6,6 @@ use crate::trace::Made;
 use gputrail_analysis::summary::{Distribution, FunctionSummary, GpuSummary, Summary};
 use gputrail_collect::counting::{CounterChoice, CountingMode};
 use gputrail_record::{Nanos, OperationGroup, printable};
-use gputrail_sources as sources;
 use gputrail_trace::capture::Report;
 use gputrail_trace::model::Work;
 use std::fmt::Write;

@@ -120,6 +120,7 @@ fn set_cancellation(state: i32) -> i32 {
 }
 
 impl Uncancelled {
+    /// Keeps the calling thread from being cancelled until the value is dropped.
     #[inline]
     pub fn begin() -> Uncancelled {
         const PTHREAD_CANCEL_DISABLE: i32 = 1;

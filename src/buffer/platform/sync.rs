@@ -80,6 +80,7 @@ pub struct QuietMutex<T>(std::sync::Mutex<T>);
 
 #[cfg(not(loom))]
 impl<T> QuietMutex<T> {
+    /// Locks it.
     pub fn lock(&self) -> QuietGuard<'_, T> {
         lock_std(&self.0)
     }
@@ -137,10 +138,12 @@ struct OfProcess<T> {
 
 #[cfg(not(loom))]
 impl<T: Default> PerProcess<T> {
+    /// The default value, which is made when it is first locked.
     pub const fn new() -> PerProcess<T> {
         PerProcess(std::sync::atomic::AtomicPtr::new(std::ptr::null_mut()))
     }
 
+    /// Locks the value of this process.
     pub fn lock(&self) -> QuietGuard<'_, T> {
         self.value().lock()
     }
@@ -194,16 +197,19 @@ pub struct OnceBox<T>(std::sync::atomic::AtomicPtr<T>);
 
 #[cfg(not(loom))]
 impl<T> OnceBox<T> {
+    /// An empty one.
     pub const fn new() -> OnceBox<T> {
         OnceBox(std::sync::atomic::AtomicPtr::new(std::ptr::null_mut()))
     }
 
+    /// The value, if it has been made.
     #[inline]
     pub fn get(&self) -> Option<&T> {
         // SAFETY: null or a leaked box.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
+    /// The value, which `make` makes if there is none. Of values that several threads make at once, one stays.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         if let Some(value) = self.get() {
             return value;
@@ -386,6 +392,7 @@ pub fn fence_heavy() -> bool {
     true
 }
 
+/// The system call by which one thread has all others of its process pass a full fence.
 #[cfg(all(not(loom), target_os = "linux"))]
 pub mod membarrier {
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -398,6 +405,7 @@ pub mod membarrier {
     /// Whether any light fence may have relied on it.
     static REGISTERED: AtomicBool = AtomicBool::new(false);
 
+    /// Whether the process is registered, so that the call works.
     #[inline(always)]
     pub fn is_there() -> bool {
         THERE.load(Ordering::Relaxed)
@@ -411,6 +419,7 @@ pub mod membarrier {
         }
     }
 
+    /// Whether a light fence may have relied on it, in this process or in one that it was forked from.
     pub fn was_registered() -> bool {
         REGISTERED.load(Ordering::Relaxed)
     }

@@ -92,6 +92,7 @@ pub fn is_choosing() -> bool {
 }
 
 impl Choice {
+    /// The choice of `tool`, in at most `passes` passes of a kernel.
     pub fn new(tool: Arc<dyn DispatchCounting>, passes: usize) -> Choice {
         Choice {
             tool: Arc::new(RwLock::new(Some(tool))),

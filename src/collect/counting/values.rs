@@ -15,8 +15,11 @@ use std::sync::Arc;
 /// The subject of values: a dispatch, a span of time, or a range of markers.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Subject {
+    /// The dispatch; none for a span or a range.
     pub work: WorkId,
+    /// The call that enqueued the dispatch.
     pub correlation: CorrelationId,
+    /// The queue of the dispatch.
     pub queue: QueueId,
     /// The span; 0 for a dispatch, and in ticks of the host for a range.
     pub span: (DeviceTime, DeviceTime),
@@ -232,6 +235,7 @@ fn invalid(reason: Invalid) -> CounterInvalid {
     }
 }
 
+/// The unit in records.
 pub fn usage(usage: Usage) -> CounterUsage {
     match usage {
         Usage::Items => CounterUsage::ITEMS,

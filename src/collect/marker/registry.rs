@@ -23,6 +23,7 @@ struct Entry<K, V> {
 }
 
 impl<K: Eq + Hash + Sync, V: Sync> Registry<K, V> {
+    /// A registry without entries.
     pub const fn new() -> Registry<K, V> {
         Registry {
             chains: [const { AtomicPtr::new(std::ptr::null_mut()) }; CHAINS],

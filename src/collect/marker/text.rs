@@ -94,6 +94,7 @@ pub struct KeptText {
 }
 
 impl KeptText {
+    /// Keeps `text`, which has no id yet.
     pub const fn new(text: Cow<'static, str>) -> KeptText {
         KeptText {
             text,
@@ -101,6 +102,7 @@ impl KeptText {
         }
     }
 
+    /// The text.
     pub fn text(&self) -> &str {
         &self.text
     }

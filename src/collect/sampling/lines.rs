@@ -27,9 +27,11 @@ pub struct Lines {
 /// The place of an instruction.
 #[derive(Copy, Clone, Debug)]
 pub struct Place {
+    /// The code object that has the instruction.
     pub code_object: CodeObjectId,
     /// From the load base of the code object.
     pub offset: u64,
+    /// The kernel that ran it.
     pub kernel: KernelId,
 }
 

@@ -24,6 +24,7 @@ const MAX_PUSHED: usize = 1024;
 pub struct ContextSet(u64);
 
 impl ContextSet {
+    /// Whether the set is empty.
     #[inline(always)]
     pub fn is_none(self) -> bool {
         self.0 == 0
@@ -200,8 +201,11 @@ impl ExternalContexts {
 /// An id on a thread's stack.
 #[derive(Copy, Clone)]
 pub struct Pushed {
+    /// The consumers that it is for.
     pub scope: ExternalScope,
+    /// Its kind.
     pub kind: ExternalKind,
+    /// The id itself.
     pub id: ExternalId,
 }
 

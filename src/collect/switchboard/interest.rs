@@ -45,6 +45,7 @@ impl Interest {
     pub(crate) const WORK: Interest = Interest(1 << 62);
     pub(crate) const OBSERVED: Interest = Interest(1 << 61);
 
+    /// The interest of buffers that get the record.
     pub const fn of(buffers: Buffers) -> Interest {
         Interest(buffers.0 as u64)
     }

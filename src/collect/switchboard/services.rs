@@ -24,7 +24,7 @@ pub(crate) enum Consumer {
 
 /// A context: its index, and its incarnation, which distinguishes successive users of the index.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct ContextKey {
+pub struct ContextKey {
     pub(super) place: usize,
     pub(super) incarnation: u32,
 }

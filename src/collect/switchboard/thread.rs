@@ -95,6 +95,7 @@ impl ThreadState {
         state
     }
 
+    /// The lanes of the thread, one for each buffer.
     pub fn lanes(&self) -> &Lanes<BUFFERS> {
         &self.lanes
     }

@@ -117,6 +117,7 @@ unsafe impl Send for UserData {}
 unsafe impl Sync for UserData {}
 
 impl UserData {
+    /// The pointer.
     pub fn get(&self) -> *mut c_void {
         self.0
     }

@@ -30,7 +30,9 @@ pub enum SampledQueue {
 /// The properties that determine the stack of a sample.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stack {
+    /// The queue of the sampled dispatch.
     pub queue: SampledQueue,
+    /// The kernel.
     pub kernel: KernelId,
     /// `None` if there are too many.
     pub address: Option<Address>,

@@ -79,6 +79,7 @@ pub struct CompressedGroups<W> {
 }
 
 impl<W: Write> CompressedGroups<W> {
+    /// A file that is written to `out`.
     pub fn new(out: W) -> CompressedGroups<W> {
         CompressedGroups {
             out,
