@@ -41,9 +41,11 @@ pub struct CollectorOptions {
     /// Number of bytes in a lane's block at which they are delivered before the block is full. 0 delivers all records
     /// at each poll, a block's size or more delivers full blocks only.
     pub watermark: u32,
-    /// Whether blocks that are not full are delivered before each [`Sink::tick`] that has a reading, too. Bounds what is lost if the process
-    /// that collects is killed, and lets a reader tell up to when the records are complete.
+    /// Whether blocks that are not full are delivered before each [`Sink::tick`] that has a reading, too. Bounds what is
+    /// lost if the process that collects is killed, and lets a reader tell up to when the records are complete.
     pub complete_at_ticks: bool,
+    /// The tick source of the recorded process.
+    pub ticks: TickSource,
 }
 
 impl Default for CollectorOptions {
@@ -52,6 +54,7 @@ impl Default for CollectorOptions {
             period: Duration::from_millis(100),
             watermark: u32::MAX,
             complete_at_ticks: false,
+            ticks: clock::init(),
         }
     }
 }
@@ -78,8 +81,6 @@ pub struct Collector {
 pub(super) struct Inner {
     buffer: Buffer,
     options: CollectorOptions,
-    /// The tick source of the recorded process.
-    ticks: TickSource,
     /// Whether the recorded process is this one.
     is_own: bool,
     /// Locked while blocks are delivered, by one thread at a time.
@@ -172,14 +173,14 @@ impl Collector {
         options: CollectorOptions,
     ) -> Collector {
         buffer.mapping().begin();
-        Collector::new(buffer, sinks, options, (clock::init(), true), None)
+        Collector::new(buffer, sinks, options, true, None)
     }
 
     fn new(
         buffer: Buffer,
         sinks: Vec<Box<dyn Sink>>,
         options: CollectorOptions,
-        (ticks, is_own): (TickSource, bool),
+        is_own: bool,
         listener: Listener,
     ) -> Collector {
         let rounds = Rounds {
@@ -194,7 +195,6 @@ impl Collector {
             inner: Arc::new(Inner {
                 buffer,
                 options,
-                ticks,
                 is_own,
                 rounds: Mutex::new(rounds),
                 thread: Mutex::new(None),
@@ -223,17 +223,15 @@ impl Collector {
         Ok(collector)
     }
 
-    /// A collector with a thread in this process for `buffer`, whose lanes belong to another process, with the `ticks`
-    /// of that process. The other process begins and ends the recording, and requests dumps. The thread ends soon after
+    /// A collector with a thread in this process for `buffer`, whose lanes belong to another process. The other process begins and ends the recording, and requests dumps. The thread ends soon after
     /// [`finish`](Collector::finish) or [`stop`](Collector::stop), and uses the mapping until then.
     pub fn of_process(
         buffer: Buffer,
         sinks: Vec<Box<dyn Sink>>,
         options: CollectorOptions,
-        ticks: TickSource,
         listener: Listener,
     ) -> std::io::Result<Collector> {
-        let collector = Collector::new(buffer, sinks, options, (ticks, false), listener);
+        let collector = Collector::new(buffer, sinks, options, false, listener);
         collector.run()?;
         Ok(collector)
     }
@@ -404,8 +402,8 @@ impl Inner {
 
     /// A reading of the clocks for [`Sink::tick`]. A simulation, whose ticks are virtual, writes its own.
     fn reading(&self) -> Option<ClockSnapshot> {
-        let is_real = self.ticks != TickSource::Virtual;
-        is_real.then(|| clock::snapshot_of(self.ticks))
+        let is_real = self.options.ticks != TickSource::Virtual;
+        is_real.then(|| clock::snapshot_of(self.options.ticks))
     }
 
     fn report(&self, event: SessionEvent) {
@@ -483,7 +481,7 @@ impl Inner {
         receivers.tick(self.reading().as_ref());
         show_unreported(
             self.buffer.mapping(),
-            clock::now_of(self.ticks),
+            clock::now_of(self.options.ticks),
             |view, losses| {
                 let Receivers { sinks, client, .. } = &mut *receivers;
                 sinks.iter_mut().for_each(|sink| sink.records(view));

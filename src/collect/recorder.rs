@@ -169,6 +169,7 @@ impl Recorder {
             period: options.period,
             watermark: options.watermark,
             complete_at_ticks: true,
+            ticks: options.ticks,
         };
         let collector = if options.ticks == TickSource::Virtual {
             Collector::without_thread(buffer.clone(), vec![Box::new(sink)], collecting)

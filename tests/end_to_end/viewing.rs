@@ -338,7 +338,9 @@ fn another_user_is_not_led_from_the_browsers_command_line_to_the_trace() {
     demo(&dir);
     let (viewing, path) = browse(&dir);
     let port = viewing.port();
-    let request = format!("GET {path} HTTP/1.1\\r\\nHost: 127.0.0.1:{port}\\r\\n\\r\\n");
+    let request = format!(
+        "GET {path} HTTP/1.1\\r\\nHost: 127.0.0.1:{port}\\r\\nConnection: close\\r\\n\\r\\n"
+    );
     let ask = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; printf '{request}' >&3; cat <&3");
     let asks = |user: u32| {
         let mut command = Command::new("bash");

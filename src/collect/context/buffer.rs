@@ -249,9 +249,9 @@ impl RecordBuffer {
         let _ = mapping.keep_from_children();
         let buffer = Buffer::new(mapping, options.policy);
         let collecting = CollectorOptions {
-            complete_at_ticks: false,
             period: options.period,
             watermark: options.watermark,
+            ..CollectorOptions::default()
         };
         let mut collector = Collector::without_thread(buffer.clone(), sinks, collecting);
         if let Some(client) = client {

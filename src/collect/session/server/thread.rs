@@ -329,6 +329,7 @@ impl Session {
         let options = CollectorOptions {
             watermark: self.options.watermark,
             complete_at_ticks: true,
+            ticks,
             ..CollectorOptions::default()
         };
         let shared = self.shared.clone();
@@ -341,7 +342,7 @@ impl Session {
         };
         let (buffer, sinks) = (buffer.clone(), vec![Box::new(sink) as _]);
         let listener = Some(Box::new(listener) as _);
-        Collector::of_process(buffer, sinks, options, ticks, listener)
+        Collector::of_process(buffer, sinks, options, listener)
     }
 
     /// Saves what a process left in its memory. Giving the memory back takes a millisecond, in which the end of the
