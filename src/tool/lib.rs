@@ -9,18 +9,18 @@
 //!
 //! | where your code is | the API |
 //! |---|---|
-//! | in a library of its own, which gputrail loads into programs that know nothing of it (`gputrail record --tool`) | [`gputrail_tool`], in C `gputrail.h` |
-//! | in the program itself, which is linked with `libgputrail.so.0` | [`gputrail_tool`] with [`program`], in C `gputrail.h` |
+//! | in a library of its own, which gputrail loads into programs that know nothing of it (`gputrail record --tool`) | [this crate](crate), in C `gputrail.h` |
+//! | in the program itself, which is linked with `libgputrail.so.0` | [this crate](crate) with [`program`], in C `gputrail.h` |
 //! | in the binary that has the source too: a layer, a simulation, gputrail itself | [`gputrail_collect::context`] |
 //!
 //! ```no_run
-//! use gputrail_record::{Api, Kind};
-//! use crate::{Buffer, Context, Finaliser, Tool};
+//! use gputrail_tool::record::{Api, Kind};
+//! use gputrail_tool::{Buffer, Context, Finaliser, Tool};
 //! use std::error::Error;
 //! use std::sync::Arc;
 //! use std::sync::atomic::{AtomicU64, Ordering};
 //!
-//! gputrail_tool!(c"call-counter", initialise);
+//! gputrail_tool::tool!(c"call-counter", initialise);
 //!
 //! fn initialise(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
 //!     let calls = Arc::new(AtomicU64::new(0));
@@ -71,6 +71,9 @@ pub use buffer::{Batch, Buffer, BufferOptions, Drops, recover};
 pub use callback::{Callback, ExternalRequest, Subscriber};
 pub use context::Context;
 pub use flight::{FlightOptions, FlightRecorder};
+/// The records that buffers have.
+pub use gputrail_record as record;
+
 pub use gputrail_buffer::platform::internal_thread::InternalThread;
 pub use gputrail_buffer::{
     BlockClient, BlockView, ClientBlock, ClientMemory, CompletedBlock, Policy, QueuePlace,

@@ -41,8 +41,6 @@ pub fn built(options: &[&str], file: &str) -> String {
         .args([
             "build",
             "--workspace",
-            "--features",
-            "gputrail/tool",
             "--quiet",
             "--message-format",
             "json-render-diagnostics",
@@ -495,7 +493,7 @@ fn a_program_in_rust_that_is_linked_with_the_library_observes_its_calls() {
         Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();
     well(&mut dir.gputrail(["library", "libgputrail.so.0"]));
-    let crate_of_tools = built(&["--package", "gputrail", "--lib"], "libgputrail.rlib");
+    let crate_of_tools = built(&["--package", "gputrail-tool", "--lib"], "libgputrail_tool.rlib");
     let folder = std::path::Path::new(&crate_of_tools)
         .parent()
         .expect("a folder");
@@ -506,7 +504,7 @@ fn a_program_in_rust_that_is_linked_with_the_library_observes_its_calls() {
         .arg(&program)
         .arg(repository("tests/programs/linked_program.rs"))
         .arg("--extern")
-        .arg(format!("gputrail={crate_of_tools}"))
+        .arg(format!("gputrail_tool={crate_of_tools}"))
         .arg("-L")
         .arg(format!("dependency={}", folder.join("deps").display()))
         .arg("-L")

@@ -1,7 +1,7 @@
 //! A program that uses `gputrail_tool` and is linked with `libgputrail.so.0`: it has a copy of the crate of its own, which exports
 //! functions of the same names, and observes its calls of OpenCL with the library.
 
-use gputrail_record::{Api, Kind};
+use gputrail_tool::record::{Api, Kind};
 use gputrail_tool::{Buffer, Context, program};
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;

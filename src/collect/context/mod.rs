@@ -16,8 +16,8 @@
 //!
 //! | where your code is | the API |
 //! |---|---|
-//! | in a library of its own, which gputrail loads into programs that know nothing of it (`gputrail record --tool`) | `gputrail::tool` (feature `tool`), in C `gputrail.h` |
-//! | in the program itself, which is linked with `libgputrail.so.0` | `gputrail::tool` with `gputrail::tool::program`, in C `gputrail.h` |
+//! | in a library of its own, which gputrail loads into programs that know nothing of it (`gputrail record --tool`) | `gputrail_tool`, in C `gputrail.h` |
+//! | in the program itself, which is linked with `libgputrail.so.0` | `gputrail_tool` with `gputrail_tool::program`, in C `gputrail.h` |
 //! | in the binary that has the source too: a layer, a simulation, gputrail itself | [`crate::context`] |
 //!
 //! They are the same contexts, buffers, subscribers and flight recorders, with the same rules: what is said here of
@@ -54,10 +54,10 @@
 //! A callback in Rust that panics is not called again. See [`Subscriber`] for what its drop waits for.
 //!
 //! ```no_run
-//! use gputrail::collect::context::{BufferOptions, Context, RecordBuffer, Selection};
-//! use gputrail::record::{Api, Kind};
+//! use gputrail_collect::context::{BufferOptions, Context, RecordBuffer, Selection};
+//! use gputrail_record::{Api, Kind};
 //!
-//! # fn main() -> Result<(), gputrail::collect::context::ToolError> {
+//! # fn main() -> Result<(), gputrail_collect::context::ToolError> {
 //! let buffer = RecordBuffer::create(BufferOptions::default(), |batch| {
 //!     for record in batch.records() {
 //!         if let Some(call) = record.get::<Api>() {
