@@ -41,6 +41,7 @@ fn library(options: &[&str]) -> Vec<u8> {
 }
 
 fn metadata(code: &[u8]) -> Metadata {
+    gputrail_code::reader::link(&gputrail_symbols::GPUTRAIL_SYMBOLS);
     let mut metadata = Metadata::default();
     for piece in gputrail_capture::code::pieces(ID, code, 0) {
         Records::new(&piece).for_each(|record| metadata.add(&record));

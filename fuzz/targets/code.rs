@@ -24,6 +24,7 @@ fuzz_target!(|data: &[u8]| {
     for piece in pieces(id, &code, 0) {
         Records::new(&piece).for_each(|record| metadata.add(&record));
     }
+    gputrail_code::reader::link(&gputrail_symbols::GPUTRAIL_SYMBOLS);
     let mut symbols = Symbols::new();
     for offset in (0..0x1400).step_by(37).chain([u64::MAX, 1 << 32]) {
         let found = symbols.resolve(&metadata, id, CodeOffset(offset));

@@ -97,6 +97,7 @@ impl From<anyhow::Error> for Failure {
 
 /// Runs the command line. `carried` are the libraries that `gputrail record` loads into programs.
 pub fn run(carried: Carried) -> ExitCode {
+    gputrail_code::reader::link(&gputrail_symbols::GPUTRAIL_SYMBOLS);
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -1,7 +1,7 @@
 //! Conversion of recordings, of gputrail or of other programs, into traces and tables.
 //!
 //! ```
-//! use crate::{Conversion, OutputFormat};
+//! use gputrail_convert::{Conversion, OutputFormat};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;

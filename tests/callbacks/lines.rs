@@ -33,6 +33,7 @@ struct Seen {
 
 /// Samples some launches, with records of these kinds beside the counts.
 fn sampled(small: &Small<'_>, kinds: &[Kind]) -> Seen {
+    gputrail_code::reader::link(&gputrail_symbols::GPUTRAIL_SYMBOLS);
     let seen = Arc::new(Mutex::new(Seen::default()));
     let into = seen.clone();
     let deliver = move |batch: &BlockView<'_>| {

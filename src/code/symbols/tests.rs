@@ -7,7 +7,17 @@ use proptest::prelude::*;
 
 const ID: CodeObjectId = CodeObjectId(1);
 
+/// Links the reader, whose crate sees this one as it is without its tests.
+fn link_the_reader() {
+    let functions = std::ptr::from_ref(&gputrail_symbols::GPUTRAIL_SYMBOLS);
+    // SAFETY: both types are the same structure of C, whose version is looked at.
+    let functions = unsafe { &*functions.cast::<crate::reader::Functions>() };
+    assert_eq!(functions.version, crate::reader::VERSION);
+    crate::reader::link(functions);
+}
+
 fn metadata(code: &[u8]) -> Metadata {
+    link_the_reader();
     let mut metadata = Metadata::default();
     for piece in pieces(ID, code, 0) {
         Records::new(&piece).for_each(|record| metadata.add(&record));

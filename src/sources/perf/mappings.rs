@@ -366,6 +366,7 @@ mod tests {
             let header = FileHeader::new(0, ProcessId(1), 1_000_000_000, 0, [0; 16]);
             names.add_writer(Writer::create(&capture, &header).unwrap());
             let reader = Reader::open(&capture).unwrap();
+            gputrail_code::reader::link(&gputrail_symbols::GPUTRAIL_SYMBOLS);
             let found = Symbols::new().resolve(reader.metadata(), code.id, offset);
             let symbol = found.symbol.as_ref().expect("a symbol");
             assert_eq!(
