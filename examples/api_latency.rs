@@ -1,7 +1,7 @@
 //! The duration of the program's calls, by function: percentiles, when the program ends.
 //!
 //! ```text
-//! cargo build --release --example api_latency --features tool
+//! cargo build --release -p gputrail-examples --example api_latency
 //! gputrail record --tool target/release/examples/libapi_latency.so -- PROGRAM
 //! ```
 

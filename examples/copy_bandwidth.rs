@@ -2,7 +2,7 @@
 //! totals at the end.
 //!
 //! ```text
-//! cargo build --release --example copy_bandwidth --features tool
+//! cargo build --release -p gputrail-examples --example copy_bandwidth
 //! gputrail record --tool target/release/examples/libcopy_bandwidth.so -- PROGRAM
 //! ```
 

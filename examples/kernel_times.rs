@@ -1,7 +1,7 @@
 //! The duration of each kernel: a histogram per kernel, by powers of two, when the program ends.
 //!
 //! ```text
-//! cargo build --release --example kernel_times --features tool
+//! cargo build --release -p gputrail-examples --example kernel_times
 //! gputrail record --tool target/release/examples/libkernel_times.so -- PROGRAM
 //! ```
 

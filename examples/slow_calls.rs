@@ -2,7 +2,7 @@
 //! limit, 10 ms by default. Each dump is a capture: `gputrail convert flight-*.gputrail -o slow.pftrace`.
 //!
 //! ```text
-//! cargo build --release --example slow_calls --features tool
+//! cargo build --release -p gputrail-examples --example slow_calls
 //! gputrail record --tool target/release/examples/libslow_calls.so -- PROGRAM
 //! ```
 

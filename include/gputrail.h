@@ -235,8 +235,8 @@ enum {
     GPUTRAIL_KIND_PC_SAMPLE_INVALID = 114, /* A sample that the agent could not complete: gputrail_record_invalid_sample. */
     GPUTRAIL_KIND_PC_SAMPLING_TOTALS = 115, /* Totals of the samples of one dispatch: gputrail_record_sampling_totals. */
     GPUTRAIL_KIND_PC_SAMPLE_AGGREGATE = 116, /* Samples aggregated by address and reason: gputrail_record_sample_aggregate. */
-    GPUTRAIL_KIND_SOURCE_LOCATOR = 117, /* A source line: gputrail_record_source_locator. In builds with the feature symbols. */
-    GPUTRAIL_KIND_INSTRUCTION_CORRELATION = 118, /* Address and source line: gputrail_record_instruction_correlation. In builds with the feature symbols. */
+    GPUTRAIL_KIND_SOURCE_LOCATOR = 117, /* A source line: gputrail_record_source_locator. */
+    GPUTRAIL_KIND_INSTRUCTION_CORRELATION = 118, /* Address and source line: gputrail_record_instruction_correlation. */
     GPUTRAIL_KIND_INSTRUCTION_COUNT = 119, /* How often an instruction was executed: gputrail_record_instruction_count. */
     GPUTRAIL_KIND_COUNTER_VALUE = 128 /* The value of a counter or metric: gputrail_record_counter_value. */
 };

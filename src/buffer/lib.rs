@@ -9,6 +9,8 @@
 //! If no block is empty, the buffer's [`Policy`] decides. Nothing here grows at run time.
 //!
 //! `docs/memory-orderings.md` lists every atomic with its ordering and its counterpart.
+//!
+//! A part of gputrail, not meant for others: what is public here may change in any version.
 
 mod batch;
 mod block;

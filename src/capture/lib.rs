@@ -9,6 +9,8 @@
 //! * [`Follower`] reads a capture while it is being written.
 //! * [`joining`] puts the counters of several runs of a program together.
 //! * [`recover`] appends the records that a dead process had committed to its mapping but not written.
+//!
+//! A part of gputrail, not meant for others: what is public here may change in any version.
 
 pub mod code;
 pub mod description;

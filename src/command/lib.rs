@@ -1,5 +1,7 @@
 //! The `gputrail` command, which records programs into Perfetto traces. `gputrail --help` starts with examples. Its own
 //! messages go to standard error, each line after `gputrail: `.
+//!
+//! A part of gputrail, not meant for others: what is public here may change in any version.
 
 mod agents;
 mod ahead;

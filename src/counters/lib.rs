@@ -3,6 +3,8 @@
 //!
 //! Definitions come from files; `gputrail-definitions` reads those in YAML, too. A [`Catalogue`] is made from all of them.
 //! A wrong definition is reported with its file, line and column; the remaining definitions are loaded.
+//!
+//! A part of gputrail, not meant for others: what is public here may change in any version.
 
 mod added;
 mod catalogue;

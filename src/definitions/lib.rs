@@ -15,6 +15,8 @@
 //! let plan = plan(gfx90a, &[occupancy]).unwrap();
 //! assert_eq!(plan.passes.len(), 1);
 //! ```
+//!
+//! A part of gputrail, not meant for others: what is public here may change in any version.
 
 mod input;
 mod jobs;

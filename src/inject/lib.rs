@@ -5,6 +5,8 @@
 //! [`gputrail_sources::cuda`], those by which NVTX initialises it, which call [`gputrail_sources::nvtx`], and the
 //! functions of the libraries of ROCTx and CLPerfMarker, which it stands for in recorded programs. The functions of the C
 //! API come from [`c`].
+//!
+//! A part of gputrail, not meant for others: what is public here may change in any version.
 
 #[cfg(target_os = "linux")]
 pub mod c;

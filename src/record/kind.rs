@@ -101,10 +101,9 @@ open_enum! {
         PC_SAMPLING_TOTALS = 0x73, "pc sampling totals";
         /// Samples aggregated by address and reason: [`SampleAggregate`](super::SampleAggregate).
         PC_SAMPLE_AGGREGATE = 0x74, "pc sample aggregate";
-        /// A source line: [`SourceLocator`](super::SourceLocator). In builds with the feature `symbols`.
+        /// A source line: [`SourceLocator`](super::SourceLocator).
         SOURCE_LOCATOR = 0x75, "source locator";
-        /// Address and source line: [`InstructionCorrelation`](super::InstructionCorrelation). In builds with the
-        /// feature `symbols`.
+        /// Address and source line: [`InstructionCorrelation`](super::InstructionCorrelation).
         INSTRUCTION_CORRELATION = 0x76, "instruction correlation";
         /// How often an instruction was executed: [`InstructionCount`](super::InstructionCount).
         INSTRUCTION_COUNT = 0x77, "instruction count";

@@ -2,6 +2,8 @@
 //!
 //! Each is one implementation of [`Source`], and [`all`] lists them. A new one has a folder here and a line in that
 //! list.
+//!
+//! A part of gputrail, not meant for others: what is public here may change in any version.
 
 #[cfg(target_os = "linux")]
 pub mod clperfmarker;

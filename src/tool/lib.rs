@@ -1,7 +1,7 @@
 //! Tools in Rust that are libraries of their own, as `gputrail record --tool` loads them.
 //!
 //! A tool is a `cdylib` with [`tool!`](crate::tool!) in it. It talks to the library in the process through the C ABI,
-//! so that several tools, in Rust and in C and of different compilers, share one layer; this module makes that safe.
+//! so that several tools, in Rust and in C and of different compilers, share one layer; this crate makes that safe.
 //! Contexts, buffers, callbacks, flight recorders and their rules are explained in
 //! [`gputrail_collect::context`].
 //!

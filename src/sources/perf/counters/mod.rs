@@ -4,7 +4,7 @@
 //! readings of their events lies one dispatch: the calling thread waits for the work before it, reads, enqueues the kernel,
 //! waits for it, and reads again. So kernels of all threads of the program run one after the other, which is the cost of
 //! values that belong to one kernel. Counters that need several passes are read around as many runs of the kernel, which the
-//! layer makes (`source/opencl/layer/replay`). A kernel is not counted, and its values are invalid, where waiting could last for ever
+//! layer makes (`sources/opencl/layer/replay`). A kernel is not counted, and its values are invalid, where waiting could last for ever
 //! or lasts too long: if the work may wait for the program, or a thread of the runtime enqueues.
 //!
 //! At a period, a thread of the library reads the events, and nothing waits. Counters of the whole machine (`machine`) are
