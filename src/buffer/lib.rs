@@ -4,7 +4,7 @@
 //! time from front to back; writing a record is a bounds check, a copy and one release store. The [`Collector`] polls
 //! the states of the blocks, delivers committed records to its [`Sink`]s, and returns emptied blocks to the pool from
 //! which all lanes take blocks. The whole state is in the mapping: so the collector may be in another process, and the
-//! same poll finds the records of a process that has died ([`crate::capture::recover`]).
+//! same poll finds the records of a process that has died (`gputrail_capture::recover`).
 //!
 //! If no block is empty, the buffer's [`Policy`] decides. Nothing here grows at run time.
 //!

@@ -1,7 +1,7 @@
 //! The recorded process: its threads, who wants what, and where records go.
 //!
-//! A source calls this room at each API call. [`process`] finds the calling thread's state, [`switchboard`] says who
-//! wants the call, [`correlation`] gives it ids, and a lane of [`buffer`](crate::buffer) takes its records. Tools
+//! A source calls this crate at each API call. [`process`] finds the calling thread's state, [`switchboard`] says who
+//! wants the call, [`correlation`] gives it ids, and a lane of [`buffer`](gputrail_buffer) takes its records. Tools
 //! configure services through [`context`]; `gputrail record` reaches the process through [`session`].
 
 pub mod agents;

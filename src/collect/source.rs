@@ -4,7 +4,7 @@
 //! runtime is first used; from then on the process drives it. It calls [`Source::begin`] in this process and again in
 //! each forked child, [`Source::flush`] when somebody flushes, and [`Source::end`] when the program begins to exit.
 //!
-//! The source itself calls down into this room:
+//! The source itself calls down into this crate:
 //!
 //! * around each call of its API, [`process::interest`](super::process::interest), and
 //!   [`HostThread::enter_wanted`](super::correlation::HostThread::enter_wanted) and `exit` of the calling thread;

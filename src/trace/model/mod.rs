@@ -1,9 +1,9 @@
 //! The model of a trace: a typed stream of what happened, joined and in nanoseconds.
 //!
 //! A [`Producer`] reads some form of a recording and passes it, event by event, to a [`Consumer`]. Captures
-//! ([`Captures`](gputrail_capture::Captures)) and Perfetto traces
+//! ([`Captures`](crate::capture::Captures)) and Perfetto traces
 //! ([`Replay`](crate::perfetto::reader::Replay)) are producers; the Perfetto writer
-//! ([`Exporter`](crate::perfetto::Exporter)), the summary and hotspots ([`analysis`](gputrail_analysis)) are
+//! ([`Exporter`](crate::perfetto::Exporter)), the summary and hotspots (`gputrail-analysis`) are
 //! consumers. Neither side knows the other: a new importer implements [`Producer`], a new exporter implements
 //! [`Consumer`], and each then works with all that exists.
 //!
