@@ -37,7 +37,7 @@ fn read(path: &Path) -> (Log, Report) {
 
 /// The files of the documentation.
 fn examples() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/rocprofv3")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/rocprofv3")
 }
 
 const CALLS: &str = "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n";
