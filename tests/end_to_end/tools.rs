@@ -493,7 +493,10 @@ fn a_program_in_rust_that_is_linked_with_the_library_observes_its_calls() {
         Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();
     well(&mut dir.gputrail(["library", "libgputrail.so.0"]));
-    let crate_of_tools = built(&["--package", "gputrail-tool", "--lib"], "libgputrail_tool.rlib");
+    let crate_of_tools = built(
+        &["--package", "gputrail-tool", "--lib"],
+        "libgputrail_tool.rlib",
+    );
     let folder = std::path::Path::new(&crate_of_tools)
         .parent()
         .expect("a folder");

@@ -18,10 +18,15 @@ fn main() {
     let calls = Arc::new(AtomicU64::new(0));
     let count = calls.clone();
     let buffer = Buffer::new(Default::default(), move |batch| {
-        let calls = batch.records().filter(|record| record.get::<Api>().is_some());
+        let calls = batch
+            .records()
+            .filter(|record| record.get::<Api>().is_some());
         count.fetch_add(calls.count() as u64, Ordering::Relaxed);
     });
-    let (buffer, context) = (buffer.expect("a buffer"), Context::new().expect("a context"));
+    let (buffer, context) = (
+        buffer.expect("a buffer"),
+        Context::new().expect("a context"),
+    );
     context.trace_to(&buffer, &[Kind::API]).expect("a service");
     context.start().expect("a start");
     let mut platforms = 0;
