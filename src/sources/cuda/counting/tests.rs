@@ -268,7 +268,7 @@ fn in_each_version(test: &str, ask: impl Fn(&str, &Cupti)) {
     let wanted = std::env::var(FOLDER).ok();
     for (folder, file) in WITHOUT_DRIVER {
         if wanted.is_none() {
-            let whole = format!("source::cuda::counting::tests::{test}");
+            let whole = format!("cuda::counting::tests::{test}");
             let mut child = Command::new(std::env::current_exe().unwrap());
             child.args(["--exact", &whole, "--nocapture"]);
             let ended = run(child.env(FOLDER, folder)).well();
