@@ -110,14 +110,18 @@ fn not_wanted(wanted: &Wanted, operation: Operation, interest: Interest) -> Inte
 #[cold]
 #[inline(never)]
 fn follow_switch(operation: Operation) -> Interest {
-    uncancelled_at_any_instruction(|| follow_session(operation))
+    uncancelled_at_any_instruction(follow_session, operation)
 }
 
-/// Does `work`, which is not to be unwound where it cannot be.
+/// Does `work`, which is not to be unwound where it cannot be. A pointer to a function has no destructor (see
+/// [`Wanted::operation`]).
 #[inline(always)]
-fn uncancelled_at_any_instruction(work: impl FnOnce() -> Interest) -> Interest {
+fn uncancelled_at_any_instruction(
+    work: fn(Operation) -> Interest,
+    operation: Operation,
+) -> Interest {
     let cancel_type = defer_cancellation();
-    let interest = work();
+    let interest = work(operation);
     cancel_type.restore();
     interest
 }
@@ -136,7 +140,7 @@ fn follow_session(operation: Operation) -> Interest {
 #[cold]
 #[inline(never)]
 fn new_process(operation: Operation) -> Interest {
-    uncancelled_at_any_instruction(|| begin_again(operation))
+    uncancelled_at_any_instruction(begin_again, operation)
 }
 
 #[inline(never)]

@@ -286,12 +286,15 @@ impl Wanted {
     }
 
     /// The consumers of calls of `operation`. Operations beyond the table have none.
+    ///
+    /// Threads whose cancellation type is asynchronous are unwound from any instruction of it. A function that takes a
+    /// closure has a place for the destruction of it in builds without optimisations, from which they cannot be.
     #[inline]
     pub fn operation(&self, operation: Operation) -> Interest {
-        Interest(
-            self.word(operation)
-                .map_or(0, |word| word.load(Ordering::Relaxed)),
-        )
+        match self.word(operation) {
+            Some(word) => Interest(word.load(Ordering::Relaxed)),
+            None => Interest::NONE,
+        }
     }
 
     /// The buffers that want records of `kind`.
