@@ -11,7 +11,6 @@ use gputrail_harness::repository;
 use gputrail_harness::trace::Trace;
 
 use crate::command::{TestDir, kernels, well};
-use crate::tools::built;
 
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
 /// A compiler of C.
@@ -232,28 +231,6 @@ fn a_program_that_finalises_leaves_the_tools_beside_it_alone() {
         "{}",
         ended.stderr
     );
-}
-
-#[test]
-fn the_static_library_serves_a_program_that_carries_it() {
-    needs!(the_static_library_serves_a_program_that_carries_it: Need::OpenClToolchain);
-    let dir = TestDir::new();
-    let library = built(&[], "libgputrail_inject.a");
-    well(&mut dir.gputrail(["library", "libgputrail.so.0", "--header", "gputrail.h"]));
-    for compiler in [C, CPP] {
-        let mut command = Command::new(compiler[0]);
-        command.args(&compiler[1..]).args(STRICT);
-        command.arg("-I").arg(dir.path()).arg("-o").arg("with_it");
-        // The following arguments are not sources.
-        command
-            .arg(repository("tests/programs/c_api.c"))
-            .args(["-x", "none", &library]);
-        command.args(["-lpthread", "-ldl", "-lm"]);
-        run(command.current_dir(dir.path())).well();
-        let ended = run(&mut dir.untraced(Driver::Threaded, dir.join("with_it"), &[])).well();
-        assert!(ended.text().starts_with("passed"), "{}", ended.text());
-        assert_eq!(ended.stderr, "");
-    }
 }
 
 #[test]
