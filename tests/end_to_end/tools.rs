@@ -41,6 +41,8 @@ pub fn built(options: &[&str], file: &str) -> String {
         .args([
             "build",
             "--workspace",
+            "--features",
+            "gputrail/parquet",
             "--quiet",
             "--message-format",
             "json-render-diagnostics",
