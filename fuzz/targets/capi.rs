@@ -2,6 +2,7 @@
 #![no_main]
 
 use gputrail_inject::c::*;
+use gputrail_interface::c::*;
 use gputrail_record::Header;
 use libfuzzer_sys::arbitrary::Unstructured;
 use libfuzzer_sys::fuzz_target;

@@ -1,7 +1,6 @@
 //! Links the library so that dlclose does not unload it: the runtime keeps pointers into it. Its soname lets a tool
 //! that was linked with any copy of it find the copy that is already in the process. Its own functions are found in itself: a
-//! program in Rust that uses the crate and is linked with the library exports functions of the same names, of a copy without a
-//! source.
+//! program that is linked with the static library may export functions of the same names, of another copy.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -4,11 +4,11 @@
 //! For histograms of kernels or the bandwidth of copies, while the program runs. A [`Timeline`] gets every batch of a
 //! buffer and tells of each piece of work once.
 
-use super::joined::WorkTimes;
 use gputrail_buffer::clock::NoSnapshot;
 use gputrail_capture::join::{Enqueue, Found, Join};
 use gputrail_capture::names::Names;
 use gputrail_collect::times::Times;
+use gputrail_interface::joined::WorkTimes;
 use gputrail_record::*;
 
 /// The enqueue record of a piece of work.

@@ -106,18 +106,23 @@ pub struct Marker {
 }
 record!(Marker, Kind::MARKER, 56);
 
+/// In [`Marker::id`]: ranges of all domains nest in each other.
+const OF_ALL_DOMAINS: u32 = 1 << 31;
+
 impl Marker {
-    /// In [`Marker::id`]: ranges of all domains nest in each other.
-    pub const OF_ALL_DOMAINS: u32 = 1 << 31;
+    /// `id`, of a range that is pushed or popped where the ranges of all domains nest in each other.
+    pub const fn id_in_all_domains(id: u64) -> u64 {
+        id | OF_ALL_DOMAINS as u64
+    }
 
     /// The level of a range that is pushed or popped, from 1; 0 if it is not known.
     pub fn level(&self) -> u32 {
-        self.id as u32 & !Marker::OF_ALL_DOMAINS
+        self.id as u32 & !OF_ALL_DOMAINS
     }
 
     /// Whether the ranges of the marker's domain nest by themselves, and not in those of other domains.
     pub fn nests_in_its_domain(&self) -> bool {
-        self.level() != 0 && self.id as u32 & Marker::OF_ALL_DOMAINS == 0
+        self.level() != 0 && self.id as u32 & OF_ALL_DOMAINS == 0
     }
 
     /// The number of ranges that ended without a record after the marker before.

@@ -3,7 +3,7 @@
 use super::Error;
 use super::functions::{call, check, read_text};
 use core::ffi::{CStr, c_char};
-pub use gputrail_inject::c::{Argument as ArgumentData, CallbackData, SizedStruct, Status};
+pub use gputrail_interface::c::{Argument as ArgumentData, CallbackData, SizedStruct, Status};
 use gputrail_record::*;
 
 /// An argument of a call.

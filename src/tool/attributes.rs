@@ -3,7 +3,7 @@
 use super::Error;
 use super::functions::{call, check};
 use gputrail_collect::context::{Limits, ThreadIds};
-pub use gputrail_inject::c::{AttributeValues, LimitValues, SizedStruct};
+pub use gputrail_interface::c::{AttributeValues, LimitValues, SizedStruct};
 use gputrail_record::Nanos;
 
 /// Attributes of the process. They may be read at any time, and set before the first context is started.

@@ -5,10 +5,10 @@ use super::functions::{act, ask, call, check};
 use super::{CallbackThread, Error};
 use core::ffi::c_void;
 use gputrail_buffer::{BlockView, QueuePlace};
-use gputrail_inject::c::{
+use gputrail_interface::c::{
     Batch as BatchData, BufferHandle, BufferSettings, DropCounts, SizedStruct, Status,
 };
-use gputrail_inject::joined::RecordFormat;
+use gputrail_interface::joined::RecordFormat;
 use gputrail_record::*;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -6,8 +6,10 @@ use super::callee::{Held, is_called};
 use super::functions::{act, ask, check, list};
 use core::ffi::{CStr, c_void};
 use gputrail_collect::context::Phase;
-use gputrail_inject::c::{CallbackData, ExternalRequest as RequestData, Status, SubscriberHandle};
-use gputrail_inject::joined::RecordFormat;
+use gputrail_interface::c::{
+    CallbackData, ExternalRequest as RequestData, Status, SubscriberHandle,
+};
+use gputrail_interface::joined::RecordFormat;
 use gputrail_record::*;
 
 /// The data of a callback.

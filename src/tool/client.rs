@@ -6,7 +6,7 @@ use super::{Batch, Buffer, BufferOptions, Error};
 use core::ffi::c_void;
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_buffer::{BlockClient, ClientMemory, CompletedBlock};
-use gputrail_inject::c::{Batch as BatchData, Block};
+use gputrail_interface::c::{Batch as BatchData, Block};
 use std::collections::HashSet;
 use std::ptr::NonNull;
 use std::sync::Mutex;

@@ -7,7 +7,7 @@ use super::{Buffer, Error};
 use core::ffi::c_void;
 use gputrail_collect::counting::CountingMode;
 use gputrail_collect::sampling::{Deliver, Request, SamplingPeriod};
-use gputrail_inject::c::{
+use gputrail_interface::c::{
     CallbackData, ContextHandle, CounterSetHandle, CountingOptions, ExternalRequest as RequestData,
     SamplingOptions, SamplingPeriodOptions, SelectionOptions, SizedStruct,
 };

@@ -7,7 +7,7 @@ use super::functions::{act, c_string, call, check};
 use core::ffi::c_void;
 use core::num::NonZeroU32;
 use gputrail_collect::context::PoolOptions;
-use gputrail_inject::c::{
+use gputrail_interface::c::{
     CounterPoolEntry, CounterPoolHandle, CounterPoolOptions, CounterSetHandle, SizedStruct,
 };
 use gputrail_record::{AgentId, CounterValue};

@@ -4,7 +4,7 @@ use super::Error;
 use super::counting::text as library_text;
 use super::functions::{act, ask, c_string, call, check, list, text};
 use gputrail_collect::context::{Number, SampleNumber, SessionOptions};
-use gputrail_inject::c::{
+use gputrail_interface::c::{
     CounterSessionsHandle, CounterSessionsOptions, SampleValue, SessionCounter as CounterData,
     SizedStruct,
 };

@@ -5,7 +5,7 @@ use super::Error;
 use super::functions::{act, ask, c_string, call, check, list};
 use core::ffi::{CStr, c_char};
 use core::num::NonZeroU32;
-use gputrail_inject::c::{
+use gputrail_interface::c::{
     CounterDefinition, CounterGroupHandle, CounterGroupOptions, CounterGroupValue,
     CounterSetHandle, CounterSetOptions, SizedStruct, Status,
 };

@@ -1,7 +1,7 @@
 //! External ids: ids of the tool's own that the records of a thread carry. See [`gputrail_collect::external`].
 
 use super::Error;
-use super::functions::{act, ask, c_string, call, check, text, value};
+use super::functions::{act, ask, c_string, call, check, text};
 use gputrail_record::{ExternalId, ExternalKind};
 
 /// A kind of the tool's own. The same name gives the same kind.
@@ -44,7 +44,7 @@ pub fn pop(kind: ExternalKind) -> Result<ExternalId, Error> {
 
 /// The id that records of the calling thread carry now.
 pub fn current() -> ExternalId {
-    value!(gputrail_external_current()).unwrap_or(ExternalId::NONE)
+    call!(gputrail_external_current()).unwrap_or(ExternalId::NONE)
 }
 
 /// Says what an id stands for, before it is pushed: traces show it as a slice above the calls for as long as it is.

@@ -4,7 +4,7 @@ use super::Error;
 use super::context::selection;
 use super::functions::{act, ask, call, check, text};
 use core::ffi::CStr;
-pub use gputrail_inject::c::{FlightHandle, FlightSettings, SizedStruct};
+pub use gputrail_interface::c::{FlightHandle, FlightSettings, SizedStruct};
 use gputrail_record::Kind;
 use std::ffi::CString;
 use std::path::PathBuf;

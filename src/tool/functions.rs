@@ -1,45 +1,34 @@
-//! Calls of the C API of the library that is in the process. A tool in Rust has a copy of this crate of its own, whose
-//! objects are not those that the source writes to: each function is found by name, and has the signature of this
-//! crate's function of that name.
+//! Calls of the C API of the library that is in the process. Each function is found by its name when it is first called.
 
 use super::Error;
 use bytemuck::Pod;
 use core::ffi::{c_char, c_void};
-use gputrail_inject::c::*;
+use core::marker::PhantomData;
+use gputrail_interface::Function;
+use gputrail_interface::c::Status;
 use std::ffi::CString;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Calls a function of the library. An error says that the library in the process does not have it.
 ///
-/// The call is unsafe: its arguments are what the function's documentation asks for.
+/// The call of a function that takes pointers is unsafe, and the macro has no `unsafe` of its own: it stands where the macro is
+/// used. The pointers are what the function's documentation asks for.
 macro_rules! call {
     ($function:ident($($argument:expr),* $(,)?)) => {{
-        static FOUND: crate::functions::Found = crate::functions::Found::new();
-        let like: unsafe extern "C" fn($(crate::functions::call!(@type $argument)),*) -> _ =
-            gputrail_inject::c::$function;
-        match FOUND.get(like, concat!(stringify!($function), "\0")) {
+        static FOUND: crate::functions::Found<gputrail_interface::functions::$function> =
+            crate::functions::Found::new();
+        match FOUND.get() {
             Ok(function) => Ok(function($($argument),*)),
             Err(error) => Err(error),
         }
     }};
-    (@type $argument:expr) => { _ };
-}
-
-/// Calls a function whose arguments are plain values; answers what it returns.
-macro_rules! value {
-    ($function:ident($($argument:expr),* $(,)?)) => {
-        // SAFETY: plain values.
-        unsafe {
-            crate::functions::call!($function($(crate::functions::plain($argument)),*))
-        }
-    };
 }
 
 /// Calls a function whose arguments are plain values; answers whether it succeeded.
 macro_rules! act {
     ($($call:tt)*) => {
-        crate::functions::check(crate::functions::value!($($call)*))
+        crate::functions::check(crate::functions::call!($($call)*))
     };
 }
 
@@ -85,7 +74,7 @@ macro_rules! list {
     };
 }
 
-pub(crate) use {act, ask, call, list, text, value};
+pub(crate) use {act, ask, call, list, text};
 
 /// `value`, which holds no pointer.
 pub fn plain<T: Pod>(value: T) -> T {
@@ -93,35 +82,37 @@ pub fn plain<T: Pod>(value: T) -> T {
 }
 
 /// A function of the library, once it has been found.
-pub struct Found(AtomicPtr<c_void>);
+pub struct Found<F> {
+    address: AtomicPtr<c_void>,
+    function: PhantomData<F>,
+}
 
-impl Found {
-    pub const fn new() -> Found {
-        Found(AtomicPtr::new(std::ptr::null_mut()))
+impl<F: Function> Found<F> {
+    pub const fn new() -> Found<F> {
+        Found {
+            address: AtomicPtr::new(std::ptr::null_mut()),
+            function: PhantomData,
+        }
     }
 
-    /// The library's function of the name `name`, which ends with a 0, as a function of the type of `_like`.
-    ///
-    /// # Safety
-    ///
-    /// `F` is the type of a pointer to this crate's function of that name.
-    pub unsafe fn get<F: Copy>(&self, _like: F, name: &str) -> Result<F, Error> {
-        const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-        let mut function = self.0.load(Ordering::Relaxed);
+    /// A pointer to the function.
+    pub fn get(&self) -> Result<F::Pointer, Error> {
+        const { assert!(size_of::<F::Pointer>() == size_of::<*mut c_void>()) };
+        let mut function = self.address.load(Ordering::Relaxed);
         if function.is_null() {
-            // SAFETY: a library that is open, and a name that ends with a 0.
-            function = unsafe { libc::dlsym(library()?, name.as_ptr().cast()) };
-            self.0.store(function, Ordering::Relaxed);
+            // SAFETY: `library` returns a handle of the loader, and the name ends with a 0.
+            function = unsafe { libc::dlsym(library()?, F::NAME.as_ptr()) };
+            self.address.store(function, Ordering::Relaxed);
         }
         match function.is_null() {
             true => Err(Error {
                 status: Status::NOT_AVAILABLE,
                 text: format!(
                     "the libgputrail.so.0 in the process has no {}: it is of an earlier version",
-                    name.trim_end_matches('\0')
+                    F::NAME.to_string_lossy()
                 ),
             }),
-            // SAFETY: the library's function of this name has this type, in all versions with it.
+            // SAFETY: the library's function of the name `F::NAME` has the type `F::Pointer`, as `Function` promises.
             false => Ok(unsafe { core::mem::transmute_copy(&function) }),
         }
     }

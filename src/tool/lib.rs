@@ -79,8 +79,8 @@ pub use gputrail_buffer::{
     BlockClient, BlockView, ClientBlock, ClientMemory, CompletedBlock, Policy, QueuePlace,
 };
 pub use gputrail_collect::context::{Limits, Phase, ThreadIds};
-pub use gputrail_inject::c::{LogKind, Status, ToolHandle};
-pub use gputrail_inject::joined::{RecordFormat, WorkTimes};
+pub use gputrail_interface::c::{LogKind, Status, ToolHandle};
+pub use gputrail_interface::joined::{RecordFormat, WorkTimes};
 pub use logging::log_to;
 pub use lookup::*;
 pub use simulation::{SimulationReport, simulate};
@@ -97,7 +97,7 @@ pub mod events {
 
 use core::ffi::{CStr, c_void};
 use functions::act;
-use gputrail_inject::c::{GPUTRAIL_API_VERSION, ToolDescription};
+use gputrail_interface::c::{GPUTRAIL_API_VERSION, ToolDescription};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 

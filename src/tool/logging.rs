@@ -4,7 +4,7 @@ use super::Error;
 use super::callee::{self, Callee, Held};
 use super::functions::{call, check};
 use core::ffi::{CStr, c_char, c_void};
-use gputrail_inject::c::LogKind;
+use gputrail_interface::c::LogKind;
 
 type Function = Box<dyn Fn(LogKind, &str) + Send + Sync>;
 

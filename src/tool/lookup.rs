@@ -1,18 +1,18 @@
 //! Times and names: what ids and times in records stand for.
 
 use super::Error;
-use super::functions::{ask, call, check, list, text, value};
+use super::functions::{ask, call, check, list, text};
 use core::ffi::CStr;
 use gputrail_record::*;
 
 /// The time now, in the clock of host times in records.
 pub fn now() -> Ticks {
-    value!(gputrail_now()).unwrap_or(Ticks::NONE)
+    call!(gputrail_now()).unwrap_or(Ticks::NONE)
 }
 
 /// How many ticks a second has; 0 outside of a program that gputrail observes.
 pub fn ticks_per_second() -> u64 {
-    value!(gputrail_ticks_per_second()).unwrap_or(0)
+    call!(gputrail_ticks_per_second()).unwrap_or(0)
 }
 
 /// Host time on CLOCK_BOOTTIME.
@@ -44,14 +44,14 @@ pub fn clock_error(agent: AgentId) -> Result<Nanos, Error> {
 
 /// The version of the library in the process, which may be another than that of this crate.
 pub fn version() -> Option<&'static str> {
-    let version = value!(gputrail_version()).ok()?;
+    let version = call!(gputrail_version()).ok()?;
     // SAFETY: it ends with a 0 and lasts for ever.
     unsafe { CStr::from_ptr(version) }.to_str().ok()
 }
 
 /// The id of the calling thread in records.
 pub fn thread() -> ThreadId {
-    value!(gputrail_thread()).unwrap_or(ThreadId::NONE)
+    call!(gputrail_thread()).unwrap_or(ThreadId::NONE)
 }
 
 /// The text of a string id.
@@ -89,7 +89,7 @@ pub fn agent_links(id: AgentId) -> Result<Vec<Link>, Error> {
 
 /// The name of an operation.
 pub fn operation_name(operation: Operation) -> Option<&'static str> {
-    let name = value!(gputrail_operation_name(operation)).ok()?;
+    let name = call!(gputrail_operation_name(operation)).ok()?;
     // SAFETY: not null, and then it ends with a 0 and lasts for ever.
     (!name.is_null())
         .then(|| unsafe { CStr::from_ptr(name) })?

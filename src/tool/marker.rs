@@ -4,7 +4,7 @@
 
 use super::Error;
 use super::functions::{act, c_string, call, check};
-pub use gputrail_inject::c::{MarkOptions, SizedStruct, Status};
+pub use gputrail_interface::c::{MarkOptions, SizedStruct, Status};
 use gputrail_record::{AgentId, ContextId, PayloadKind, QueueId, StreamId};
 use std::marker::PhantomData;
 

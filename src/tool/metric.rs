@@ -3,7 +3,7 @@
 use super::Error;
 use super::counting::text;
 use super::functions::{c_string, call, check, read_list};
-use gputrail_inject::c::{MetricPart, NamedValue};
+use gputrail_interface::c::{MetricPart, NamedValue};
 use gputrail_record::AgentId;
 
 /// The parts that a metric is computed from.

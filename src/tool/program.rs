@@ -1,7 +1,7 @@
 //! Libraries that a program is linked with, or opens itself: they prepare gputrail's library, as such a program in C does.
 
 use super::Error;
-use super::functions::{act, value};
+use super::functions::{act, call};
 
 /// Prepares the library for the program. A tool finds it prepared. May be called again, which changes nothing.
 ///
@@ -14,7 +14,7 @@ pub fn initialise() -> Result<(), Error> {
 
 /// Whether `libgputrail.so.0` is in the process, and is prepared for the program or for tools.
 pub fn is_initialised() -> bool {
-    value!(gputrail_is_initialised()).is_ok_and(|is: i32| is != 0)
+    call!(gputrail_is_initialised()).is_ok_and(|is: i32| is != 0)
 }
 
 /// Has the OpenCL loader put the library between the program and the runtimes, before the program's first OpenCL call.

@@ -3,14 +3,13 @@
 
 use super::Error;
 use super::functions::{ask, list};
-use gputrail_inject::c::SamplingConfiguration;
+use gputrail_interface::c::SamplingConfiguration;
 use gputrail_record::{AgentId, CodeObjectId};
 
-pub use gputrail_inject::c::SourceLine;
+pub use gputrail_interface::c::SourceLine;
 
-pub use gputrail_collect::sampling::{
-    Configuration, Deliver, PeriodLevel, Request, SamplingPeriod,
-};
+pub use gputrail_collect::sampling::{Configuration, Deliver, Request, SamplingPeriod};
+pub use gputrail_interface::sampling::PeriodLevel;
 
 /// The agents whose sources know whether they can be sampled: those that the program has asked about.
 ///

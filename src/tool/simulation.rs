@@ -2,9 +2,9 @@
 
 use super::Error;
 use super::functions::{call, check};
-pub use gputrail_inject::c::{SimulationOptions, SizedStruct};
+pub use gputrail_interface::c::{SimulationOptions, SizedStruct};
 
-pub use gputrail_inject::c::SimulationReport;
+pub use gputrail_interface::c::SimulationReport;
 
 /// Runs `steps` of a program on two simulated GPUs, in this process and in real time, with the calling thread as its main
 /// thread. Everything that observes the process observes it. 0 asks for the usual seed, or number of steps.

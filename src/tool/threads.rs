@@ -5,7 +5,7 @@ use super::callee::{self, Callee, Held};
 use super::functions::{act, ask, call, check};
 use core::ffi::c_void;
 use gputrail_buffer::platform::internal_thread::InternalThread;
-use gputrail_inject::c::{CallbackThreadHandle, WatchHandle};
+use gputrail_interface::c::{CallbackThreadHandle, WatchHandle};
 
 /// A thread that delivers what buffers get that are assigned to it ([`Buffer::assign`](super::Buffer::assign)), one
 /// after the other. Buffers that have none share one: there a callback that takes long holds up all others. Dropped, it

@@ -4,7 +4,7 @@ use super::functions::{ask, call, check};
 use super::{Batch, Error};
 use core::ffi::c_void;
 use gputrail_buffer::CompletedBlock;
-pub use gputrail_inject::c::{Batch as BatchData, SizedStruct, TimelineHandle, WorkData};
+pub use gputrail_interface::c::{Batch as BatchData, SizedStruct, TimelineHandle, WorkData};
 use gputrail_record::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

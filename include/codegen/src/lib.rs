@@ -1,10 +1,13 @@
 //! Generates `gputrail.h` from the sources: functions, structures and function types with cbindgen; numbers, handles
 //! and constants from the macros that declare them (`sources`); operations (`operations`), which `docs/operations.md` lists, too;
-//! and the kinds of records in `gputrail.hpp`, whose other parts are written by hand.
+//! the kinds of records in `gputrail.hpp`, whose other parts are written by hand; and the types of the functions, by which tools
+//! in Rust call them (`src/interface/functions.rs`).
 //!
-//! `cargo run -p gputrail-header` writes all three; tests fail if a checked-in file is out of date.
+//! `cargo run -p gputrail-header` writes all four; tests fail if a checked-in file is out of date. The types of the functions are
+//! compiled before this: where they name a type that has got another name, they are renamed by hand.
 
 mod comments;
+mod functions;
 mod operations;
 mod sources;
 
@@ -16,12 +19,14 @@ use std::path::{Path, PathBuf};
 
 type Answer<T> = Result<T, Box<dyn Error>>;
 
-/// The files of `src/record` and `src/inject/c`, in the order in which the header has them.
+/// The files of `src/record`, of `src/interface/c` and of `src/inject/c`, in the order in which the header has them.
 const RECORDS: &str = "lib ids kind api annotation work child graph memory synchronization overhead device_state loss marker sample instruction counter reason clock names agent_attribute link";
-const API: &str = "objects library status log attributes time kinds names buffer memory threads context callback arguments \
+const STRUCTURES: &str = "handles status log attributes buffer memory threads context callback arguments \
+                          timeline tools markers external flight sampling source_line counting metric counter_group counter_set counter_pool counter_sessions simulation";
+const FUNCTIONS: &str = "objects library status log attributes time kinds names buffer memory threads context callback arguments \
                    timeline tools markers external flight sampling source_line counting metric counter_group counter_set counter_pool counter_sessions unified_memory simulation";
 /// Further files with constants of the API.
-const CONSTANTS: &str = "inject/c/mod buffer/lib collect/context/attributes collect/operations collect/switchboard/callback collect/sampling/configuration";
+const CONSTANTS: &str = "interface/c/mod buffer/lib collect/context/attributes collect/operations collect/switchboard/callback interface/sampling";
 /// Constants of the sources that the header has.
 const LIMITS: [&str; 3] = [
     "GPUTRAIL_API_VERSION",
@@ -64,20 +69,26 @@ const gputrail_tool_description *gputrail_tool_configure(const gputrail_tool_hos
 const END: &str = "#ifdef __cplusplus\n}  // extern";
 
 /// The generated files: path and text.
-pub fn generate() -> Answer<[(PathBuf, String); 3]> {
+pub fn generate() -> Answer<[(PathBuf, String); 4]> {
     let (sources, names) = read()?;
     let domains = operations::domains(&sources, &names)?;
-    let [header_path, page_path, cpp_path] = [
+    let [header_path, page_path, cpp_path, functions_path] = [
         "include/gputrail.h",
         "docs/operations.md",
         "include/gputrail.hpp",
+        "src/interface/functions.rs",
     ]
     .map(|path| repository().join(path));
     let header = header(&sources, &names, &domains)?;
     operations::check_unchanged(&std::fs::read_to_string(&header_path)?, &header)?;
     let page = operations::page(&domains, |comment| names.plain(comment));
     let cpp = cpp_header(&std::fs::read_to_string(&cpp_path)?, &sources, &names)?;
-    Ok([(header_path, header), (page_path, page), (cpp_path, cpp)])
+    Ok([
+        (header_path, header),
+        (page_path, page),
+        (cpp_path, cpp),
+        (functions_path, functions::of_tools(&sources)?),
+    ])
 }
 
 fn repository() -> PathBuf {
@@ -108,8 +119,9 @@ fn rules_of_callbacks() -> Result<String, Box<dyn Error>> {
 fn declarations() -> Vec<PathBuf> {
     [
         files("record", RECORDS),
-        files("inject/c", API),
-        files("inject", "joined"),
+        files("interface/c", STRUCTURES),
+        files("interface", "joined"),
+        files("inject/c", FUNCTIONS),
     ]
     .concat()
 }

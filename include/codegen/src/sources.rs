@@ -83,6 +83,8 @@ pub struct Sources {
     pub types: Vec<(String, String)>,
     pub event_domains: Vec<EventDomain>,
     pub initialisers: Vec<Initialiser>,
+    /// The signatures of the functions of the C API.
+    pub functions: Vec<syn::Signature>,
 }
 
 impl Sources {
@@ -152,7 +154,12 @@ impl Sources {
                     values: item.variants.iter().filter_map(value).collect(),
                 });
             }
-            Item::Struct(item) if is_public(&item.vis) && represented(&item.attrs, "C") => {
+            // What has private fields is nothing that C sees.
+            Item::Struct(item)
+                if is_public(&item.vis)
+                    && represented(&item.attrs, "C")
+                    && item.fields.iter().all(|field| is_public(&field.vis)) =>
+            {
                 let rust = item.ident.to_string();
                 let has_header = item
                     .fields
@@ -171,6 +178,9 @@ impl Sources {
                 self.types.push((rust, c));
             }
             Item::Const(_) => self.limits.extend(constant(&item)),
+            Item::Fn(item) if item.sig.abi.is_some() && is_public(&item.vis) => {
+                self.functions.push(item.sig);
+            }
             _ => {}
         }
         Ok(())
@@ -397,14 +407,11 @@ fn statuses(input: ParseStream<'_>) -> syn::Result<Vec<Constant>> {
     until_end(input, value)
 }
 
-/// `Handle: Class = number, "name", MISSING;` with documentation before it.
+/// `Handle;` with documentation before it.
 fn handles(input: ParseStream<'_>) -> syn::Result<Vec<(String, String)>> {
     until_end(input, |input| {
         let attributes = input.call(Attribute::parse_outer)?;
         let name: Ident = input.parse()?;
-        while !input.peek(Token![;]) {
-            input.parse::<proc_macro2::TokenTree>()?;
-        }
         input.parse::<Token![;]>()?;
         Ok((name.to_string(), documentation(&attributes)))
     })

@@ -150,7 +150,7 @@ impl Changed {
     /// [`Marker::id`] where ranges of all domains nest in each other.
     #[inline]
     pub fn id_in_all_domains(self) -> u64 {
-        self.id() | u64::from(Marker::OF_ALL_DOMAINS)
+        Marker::id_in_all_domains(self.id())
     }
 }
 

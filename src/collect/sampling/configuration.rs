@@ -1,7 +1,8 @@
 //! The configurations that an agent offers, and requests for one of them.
 
 use super::SamplingError;
-use gputrail_record::{SamplingMethod, SamplingUnit, open_enum};
+use gputrail_interface::sampling::PeriodLevel;
+use gputrail_record::{SamplingMethod, SamplingUnit};
 use std::fmt;
 
 /// One way in which an agent can be sampled (rocprofiler-sdk: `rocprofiler_pc_sampling_configuration_t`).
@@ -152,24 +153,6 @@ pub(super) fn check(
             possible: Possible(vec![like]),
         },
     })
-}
-
-open_enum! {
-    /// How often, in words (CUPTI: `CUpti_ActivityPCSamplingPeriod`).
-    PeriodLevel(u32) {
-        /// Not set.
-        INVALID = 0, "not set";
-        /// The shortest period that the agent can do.
-        MIN = 1, "min";
-        /// A short one.
-        LOW = 2, "low";
-        /// A medium one.
-        MID = 3, "mid";
-        /// A long one.
-        HIGH = 4, "high";
-        /// The longest period that the agent can do.
-        MAX = 5, "max";
-    }
 }
 
 /// CUPTI's way of asking (`CUpti_ActivityPCSamplingConfig`).

@@ -12,7 +12,7 @@ pub mod lines;
 #[cfg(test)]
 mod tests;
 
-pub use configuration::{Configuration, PeriodLevel, Possible, Request, SamplingPeriod};
+pub use configuration::{Configuration, Possible, Request, SamplingPeriod};
 pub use error::SamplingError;
 
 pub use gputrail_record::{InstructionType, NotIssued, SamplingMethod, SamplingUnit, StallReason};

@@ -6,6 +6,7 @@ use crate::context::{BufferOptions, Context, RecordBuffer, ToolError};
 use crate::correlation::HostThread;
 use crate::switchboard::Switchboard;
 use gputrail_buffer::platform::sync::lock_std;
+use gputrail_interface::sampling::PeriodLevel;
 use gputrail_record::{AgentId, HostTrapSample, ThreadId};
 use std::sync::{Arc, Mutex};
 

@@ -1,36 +1,15 @@
 //! Arguments: of calls in callbacks, of recorded calls, and of operations.
 
-use super::callback::{CallbackData, with_arguments};
-use super::sized::{self, SizedStruct, sized};
-use super::status::{Failure, Status};
+use super::callback::with_arguments;
+use super::sized;
+use super::status::Failure;
 use super::text::{self, kept};
 use super::{Answer, checked, done};
 use core::ffi::c_char;
 use gputrail_collect::context::{self, ArgumentInfo, CallArguments};
-use gputrail_record::{ArgumentType, Arguments, Header, Operation};
+use gputrail_interface::c::{Argument, CallbackData, SizedStruct, Status};
+use gputrail_record::{Arguments, Header, Operation};
 use gputrail_sources::operations;
-
-/// An argument of a call.
-#[derive(Copy, Clone)]
-#[repr(C)]
-pub struct Argument {
-    /// `sizeof(gputrail_argument)`.
-    pub size: usize,
-    /// Its name. The text is never freed.
-    pub name: *const c_char,
-    /// Its type in C. The text is never freed.
-    pub type_name: *const c_char,
-    /// Its bits: a number as it is, a signed one extended to 64 bits, a pointer or handle as an address. A string that
-    /// a record keeps is the id of it, for `gputrail_string`.
-    pub value: u64,
-    /// How records keep it: `GPUTRAIL_ARGUMENT_TYPE_SIGNED` or another of them, or 0 if they do not.
-    pub kept_as: ArgumentType,
-    /// 0.
-    pub reserved: [u8; 3],
-    /// How often its value can be dereferenced: 0 for a number or handle.
-    pub dereference_depth: u32,
-}
-sized!(Argument, "gputrail_argument", 40);
 
 /// A type of the table of functions, as C writes it.
 fn type_in_c(rust: &str) -> String {

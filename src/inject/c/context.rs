@@ -1,29 +1,13 @@
 //! Contexts and their services.
 
-use super::objects::{self, BufferHandle, ContextHandle, destroy};
-use super::sized::{self, sized};
-use super::status::{Failure, Status};
+use super::objects::{self, destroy};
+use super::sized;
+use super::status::Failure;
 use super::{Answer, done, library, place, values};
 use gputrail_collect::context::{Context, KindSet, OperationSet, Selection};
+use gputrail_interface::c::{BufferHandle, ContextHandle, SelectionOptions, Status};
 use gputrail_record::{ContextId, Kind, Operation};
 use std::sync::Arc;
-
-/// The records that a service selects.
-#[derive(Copy, Clone)]
-#[repr(C)]
-pub struct SelectionOptions {
-    /// `sizeof(gputrail_selection)`.
-    pub size: usize,
-    /// The kinds of records, `kind_count` of them. Null: every kind.
-    pub kinds: *const Kind,
-    /// How many kinds.
-    pub kind_count: usize,
-    /// Of API calls, those of these operations only, `operation_count` of them. Null: every operation.
-    pub operations: *const Operation,
-    /// How many operations.
-    pub operation_count: usize,
-}
-sized!(SelectionOptions, "gputrail_selection", 40);
 
 /// Makes a context, with no services.
 ///

@@ -1,9 +1,10 @@
 //! Kinds, domains and operations: listed, and looked up by name and by number.
 
-use super::status::{Failure, Status};
+use super::status::Failure;
 use super::text::{given, kept};
 use super::{Answer, checked, done, place};
 use core::ffi::c_char;
+use gputrail_interface::c::Status;
 use gputrail_record::{Domain, Kind, Operation, OperationGroup};
 use gputrail_sources::operations;
 

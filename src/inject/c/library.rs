@@ -3,8 +3,8 @@
 use super::buffer::Buffer;
 use super::counter_pool::Pool;
 use super::objects::{ChosenSet, Class, Objects, Owner, Subscribed, destroy};
-use super::status::{Failure, Status};
-use super::{Answer, GPUTRAIL_API_VERSION, callback, done};
+use super::status::Failure;
+use super::{Answer, callback, done};
 use crate::timeline::Timeline;
 use core::ffi::{CStr, c_char};
 use gputrail_buffer::platform::sync::QuietGuard;
@@ -14,6 +14,7 @@ use gputrail_collect::context::{
 };
 use gputrail_collect::process;
 use gputrail_collect::switchboard::Switchboard;
+use gputrail_interface::c::{GPUTRAIL_API_VERSION, Status};
 use gputrail_record::{ProcessId, ThreadId};
 use std::ffi::CString;
 use std::sync::atomic::{AtomicPtr, Ordering};

@@ -2,35 +2,18 @@
 
 use super::buffer::UserData;
 use super::objects::Owner;
-use super::status::{Failure, Status};
+use super::status::Failure;
 use super::{Answer, done};
 use core::ffi::{CStr, c_char, c_void};
 use gputrail_buffer::platform::inside::set_message_reader;
 use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_interface::c::{LogFunction, LogKind, Status};
 use std::cell::Cell;
 use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The kinds of messages. They are combined with `|`.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-#[repr(u32)]
-pub enum LogKind {
-    /// A call of this library failed: its function, the reason and the status.
-    Error = 1,
-    /// A line that the library would otherwise write to the standard error of the program.
-    Message = 2,
-    /// A call of this library has returned: its function and the status.
-    Trace = 4,
-}
-
 const ALL: u32 = LogKind::Error as u32 | LogKind::Message as u32 | LogKind::Trace as u32;
-
-/// Gets a message, of one line without its end, and its kind, a `GPUTRAIL_LOG_KIND`. Called on the thread that the message
-/// is about, possibly on several at a time and under locks of the library: it must not call the library or the runtime, and
-/// must not throw.
-pub type LogFunction =
-    Option<unsafe extern "C-unwind" fn(kind: u32, message: *const c_char, user_data: *mut c_void)>;
 
 /// The kinds that the function wants; 0 without one.
 static WANTED: AtomicU32 = AtomicU32::new(0);

@@ -1,37 +1,17 @@
 //! Markers and ranges, names for objects, threads and the process, and the recording of the process itself.
 
 use super::library::board;
-use super::sized::{self, sized};
-use super::status::{Failure, Status};
+use super::sized;
+use super::status::Failure;
 use super::tools::serve_tools;
 use super::{Answer, checked, done, place, text};
 use core::ffi::c_char;
 use gputrail_collect::marker::{self, Mark, RangeId, Unbalanced, Value};
 use gputrail_collect::process;
+use gputrail_interface::c::{MarkOptions, SizedStruct, Status};
 use gputrail_record::{AgentId, ContextId, PayloadKind, QueueId, StreamId};
 use gputrail_sources::{handles, markers};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// The attributes of a marker or a range. An attribute that is null or 0 is not given.
-#[derive(Copy, Clone)]
-#[repr(C)]
-pub struct MarkOptions {
-    /// `sizeof(gputrail_mark_options)`.
-    pub size: usize,
-    /// Its name.
-    pub name: *const c_char,
-    /// The library or component that it belongs to.
-    pub domain: *const c_char,
-    /// Its category.
-    pub category: *const c_char,
-    /// A value beside it, as bits; see `payload_kind`.
-    pub payload: u64,
-    /// Alpha, red, green and blue, a byte each, from the highest down.
-    pub color: u32,
-    /// `GPUTRAIL_PAYLOAD_KIND_NONE`, or what `payload` is.
-    pub payload_kind: u32,
-}
-sized!(MarkOptions, "gputrail_mark_options", 48);
 
 /// The caller's text; empty where it is null.
 ///
@@ -102,7 +82,7 @@ unsafe fn with<R>(mark: *const MarkOptions, work: impl FnOnce(Mark<'_>) -> R) ->
 
 /// The options of a marker that has only a name.
 fn named(name: *const c_char) -> MarkOptions {
-    let mut options = <MarkOptions as sized::SizedStruct>::blank();
+    let mut options = MarkOptions::blank();
     options.name = name;
     options
 }

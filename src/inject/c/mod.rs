@@ -1,10 +1,9 @@
-//! The C API: what `include/gputrail.h` declares. The header is generated from this module and from the records;
-//! [`gputrail_collect::context`] does the work.
+//! The functions of the C API. `include/gputrail.h` is generated from them, from their structures in
+//! [`gputrail_interface::c`] and from the records; [`gputrail_collect::context`] does the work.
 //!
 //! Every function returns a [`Status`], and keeps what went wrong for [`gputrail_last_error`]. Nothing unwinds into C:
 //! a panic, which would be a fault of ours, becomes `GPUTRAIL_INTERNAL`. Objects are named by ids that are never used
-//! twice, so that the id of a destroyed one is recognised. Structures begin with their size, so that a library of
-//! another version knows which of their fields are there.
+//! twice, so that the id of a destroyed one is recognised.
 
 mod arguments;
 mod attributes;
@@ -52,38 +51,27 @@ pub use external::*;
 pub use flight::*;
 pub use kinds::*;
 pub use library::*;
-pub use log::{LogFunction, LogKind, gputrail_log_to};
+pub use log::gputrail_log_to;
 pub use markers::*;
 pub use memory::*;
 pub use metric::*;
 pub use names::*;
-pub use objects::{
-    BufferHandle, CallbackThreadHandle, ContextHandle, CounterGroupHandle, CounterPoolHandle,
-    CounterSessionsHandle, CounterSetHandle, FlightHandle, SubscriberHandle, TimelineHandle,
-    ToolHandle, WatchHandle,
-};
 pub use sampling::*;
 pub use simulation::*;
 pub use source_line::*;
-pub use status::{Status, gputrail_last_error, gputrail_status_message, gputrail_status_name};
+pub use status::{gputrail_last_error, gputrail_status_message, gputrail_status_name};
 pub use threads::*;
 pub use time::*;
 pub use timeline::*;
-pub use tools::{
-    FinaliseFunction, InitialiseFunction, TOOLS_VARIABLE, ToolDescription, ToolHost,
-    gputrail_tool_finish, gputrail_tool_probe, serve_tools,
-};
+pub use tools::{TOOLS_VARIABLE, gputrail_tool_finish, gputrail_tool_probe, serve_tools};
 pub use unified_memory::*;
 
 use gputrail_buffer::platform::inside::Uncancelled;
-pub use sized::SizedStruct;
+use gputrail_interface::c::Status;
 use status::Failure;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Version of the C API, which tools are built for: raised when one built for an earlier version would no longer work.
-pub const GPUTRAIL_API_VERSION: u32 = 2;
 
 type Answer<T = ()> = Result<T, Failure>;
 

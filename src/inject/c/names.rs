@@ -2,9 +2,10 @@
 
 use super::kinds::list;
 use super::library::board;
-use super::status::{Failure, Status};
+use super::status::Failure;
 use super::{Answer, checked, done, place, text};
 use core::ffi::c_char;
+use gputrail_interface::c::Status;
 use gputrail_record::*;
 use gputrail_sources::handles;
 

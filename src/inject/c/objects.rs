@@ -1,14 +1,16 @@
-//! Handles: C names contexts, buffers, subscribers and so on by a number that no other object of the process has had,
-//! so that a handle of a destroyed object, or of an object of another class, is recognised.
+//! The objects that handles name. A handle is a number that no other object of the process has had, so that one of a
+//! destroyed object, or of an object of another class, is recognised.
 
 use super::buffer::Buffer;
 use super::callback::CallbackFormat;
-use super::status::{Failure, Status};
+use super::status::Failure;
 use super::{Answer, callback, library, tools};
-use bytemuck::{Pod, Zeroable};
 use gputrail_collect::context::{CallbackThread, Context, CounterPool, PoolEntry, Subscriber};
 use gputrail_collect::counting::CounterSet;
 use gputrail_collect::process;
+use gputrail_interface::c::{
+    BufferHandle, CallbackThreadHandle, ContextHandle, Status, SubscriberHandle, ToolHandle,
+};
 use std::cell::Cell;
 use std::sync::{Arc, Weak};
 
@@ -16,20 +18,10 @@ use std::sync::{Arc, Weak};
 const NUMBER_BITS: u32 = 56;
 const NUMBERS: u64 = (1 << NUMBER_BITS) - 1;
 
-/// Declares the handles of the API's objects: the type of the handle, the number of the class (the highest byte of each
-/// of its handles), the name for messages, and the status for a handle of no object.
-macro_rules! handles {
-    ($($(#[$meta:meta])* $handle:ident: $class:ident = $number:literal, $name:literal, $missing:ident;)*) => {
-        $(
-            $(#[$meta])*
-            #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Pod, Zeroable)]
-            #[repr(C)]
-            pub struct $handle {
-                /// A number that no other object of the process has had; 0: no object.
-                pub handle: u64,
-            }
-        )*
-
+/// Declares the classes of objects: the number of the class (the highest byte of each of its handles), the name for
+/// messages, and the status for a handle of no object.
+macro_rules! classes {
+    ($($class:ident = $number:literal, $name:literal, $missing:ident;)*) => {
         /// The class of the object that a handle names.
         #[derive(Copy, Clone, PartialEq, Eq, Debug)]
         #[repr(u8)]
@@ -58,31 +50,19 @@ macro_rules! handles {
     };
 }
 
-handles! {
-    /// A context: a set of services that are started and stopped together.
-    ContextHandle: Context = 1, "context", NO_SUCH_CONTEXT;
-    /// A buffer.
-    BufferHandle: Buffer = 2, "buffer", NO_SUCH_BUFFER;
-    /// A subscriber: a function that is called back.
-    SubscriberHandle: Subscriber = 3, "subscriber", NO_SUCH_SUBSCRIBER;
-    /// A tool that gputrail has loaded.
-    ToolHandle: Tool = 4, "tool", NO_SUCH_TOOL;
-    /// A timeline, which joins enqueue records and completions.
-    TimelineHandle: Timeline = 5, "timeline", NO_SUCH_TIMELINE;
-    /// A flight recorder.
-    FlightHandle: Flight = 6, "flight recorder", NO_SUCH_FLIGHT;
-    /// A thread that delivers records.
-    CallbackThreadHandle: CallbackThread = 7, "callback thread", NO_SUCH_THREAD;
-    /// A function that is called around the creation of the library's threads.
-    WatchHandle: Watch = 8, "watch", NO_SUCH_WATCH;
-    /// A group of counters.
-    CounterGroupHandle: CounterGroup = 9, "group of counters", NO_SUCH_COUNTER_GROUP;
-    /// A set of counters.
-    CounterSetHandle: CounterSet = 10, "set of counters", NO_SUCH_COUNTER_SET;
-    /// Counters that are opened for sessions.
-    CounterSessionsHandle: CounterSessions = 11, "opened counters", NO_SUCH_COUNTER_SESSIONS;
-    /// A pool of entries that count one kernel each.
-    CounterPoolHandle: CounterPool = 12, "pool", NO_SUCH_COUNTER_POOL;
+classes! {
+    Context = 1, "context", NO_SUCH_CONTEXT;
+    Buffer = 2, "buffer", NO_SUCH_BUFFER;
+    Subscriber = 3, "subscriber", NO_SUCH_SUBSCRIBER;
+    Tool = 4, "tool", NO_SUCH_TOOL;
+    Timeline = 5, "timeline", NO_SUCH_TIMELINE;
+    Flight = 6, "flight recorder", NO_SUCH_FLIGHT;
+    CallbackThread = 7, "callback thread", NO_SUCH_THREAD;
+    Watch = 8, "watch", NO_SUCH_WATCH;
+    CounterGroup = 9, "group of counters", NO_SUCH_COUNTER_GROUP;
+    CounterSet = 10, "set of counters", NO_SUCH_COUNTER_SET;
+    CounterSessions = 11, "opened counters", NO_SUCH_COUNTER_SESSIONS;
+    CounterPool = 12, "pool", NO_SUCH_COUNTER_POOL;
 }
 
 /// The objects of one class, by handle, each with its owner.

@@ -2,77 +2,18 @@
 
 use super::kinds::list;
 use super::library::board;
-use super::objects::{self, BufferHandle, ContextHandle};
-use super::sized::{self, sized};
-use super::status::{Failure, Status};
+use super::objects;
+use super::sized;
+use super::status::Failure;
 use super::text::{given, kept};
 use super::{Answer, done, place};
 use core::ffi::c_char;
-use gputrail_collect::sampling::{Configuration, Deliver, PeriodLevel, Request, SamplingPeriod};
-use gputrail_record::{
-    AgentId, InstructionType, NotIssued, SamplingMethod, SamplingUnit, StallReason,
-    StochasticSample,
+use gputrail_collect::sampling::{Configuration, Deliver, Request, SamplingPeriod};
+use gputrail_interface::c::{
+    BufferHandle, ContextHandle, SamplingConfiguration, SamplingOptions, SamplingPeriodOptions,
+    Status,
 };
-
-/// One way in which an agent can be sampled.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct SamplingConfiguration {
-    /// The shortest interval, in units.
-    pub min_interval: u64,
-    /// The longest interval.
-    pub max_interval: u64,
-    /// How samples are taken.
-    pub method: SamplingMethod,
-    /// The unit of intervals.
-    pub unit: SamplingUnit,
-    /// 1 if intervals have to be powers of two.
-    pub power_of_two: u8,
-    /// 0.
-    pub reserved: [u8; 5],
-}
-
-/// How an agent is to be sampled.
-#[derive(Copy, Clone)]
-#[repr(C)]
-pub struct SamplingOptions {
-    /// `sizeof(gputrail_sampling_options)`.
-    pub size: usize,
-    /// Units from one sample of a compute unit to the next.
-    pub interval: u64,
-    /// How samples are taken.
-    pub method: SamplingMethod,
-    /// The unit of `interval`.
-    pub unit: SamplingUnit,
-    /// 1 for the numbers of samples by dispatch, address and reason, instead of the samples.
-    pub aggregates: u8,
-    /// 0.
-    pub reserved: [u8; 5],
-}
-sized!(SamplingOptions, "gputrail_sampling_options", 24);
-
-/// How often an agent is to be sampled, as CUPTI has it asked for.
-#[derive(Copy, Clone)]
-#[repr(C)]
-pub struct SamplingPeriodOptions {
-    /// `sizeof(gputrail_sampling_period)`.
-    pub size: usize,
-    /// One of five levels.
-    pub level: PeriodLevel,
-    /// From 5 to 31: 2 to that many cycles, whatever the level says. 0: not set.
-    pub exponent: u32,
-    /// 1 for the numbers of samples by dispatch, address and reason, instead of the samples.
-    pub aggregates: u8,
-    /// 0.
-    pub reserved: [u8; 7],
-}
-sized!(SamplingPeriodOptions, "gputrail_sampling_period", 24);
-
-/// In the place of an agent's id in `gputrail_context_sample`, `gputrail_context_count` and their like: all agents, also those that the
-/// process comes to know later, even while the context is started. Agents that cannot do what is asked for are left out, which a
-/// message on the standard error says, but of those that have no such service at all; agents that the context has configured for
-/// themselves before keep that. A context asks so once for a service; another time is `GPUTRAIL_CONFLICT`.
-pub const GPUTRAIL_ALL_AGENTS: u32 = 0xffff_ffff;
+use gputrail_record::{AgentId, InstructionType, NotIssued, StallReason, StochasticSample};
 
 fn deliver(aggregates: u8) -> Answer<Deliver> {
     match aggregates {

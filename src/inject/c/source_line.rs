@@ -1,31 +1,15 @@
 //! Source lines of addresses in code objects.
 
 use super::library::board;
-use super::status::{Failure, Status};
+use super::status::Failure;
 use super::{done, place};
-use bytemuck::{Pod, Zeroable};
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_capture::code::CodeOffset;
 use gputrail_code::symbols::{Frame, Resolved};
 use gputrail_collect::sampling::code::LoadedCode;
-use gputrail_record::{CodeObjectId, StringId};
+use gputrail_interface::c::{SourceLine, Status};
+use gputrail_record::CodeObjectId;
 use std::sync::Arc;
-
-/// The place in the source text of an instruction: of the innermost function, where functions were inlined.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct SourceLine {
-    /// The file, as the compiler names it.
-    pub file: StringId,
-    /// The function.
-    pub function: StringId,
-    /// The line, from 1.
-    pub line: u32,
-    /// The column, from 1; 0 if it is not known.
-    pub column: u32,
-    /// The instruction as text; none without a disassembler for its architecture.
-    pub instruction: StringId,
-}
 
 /// The code that has been read for tools.
 #[derive(Default)]

@@ -1,9 +1,10 @@
 //! Text for C: copied into the caller's memory, or kept for ever where there is not much of it.
 
-use super::status::{Failure, Status};
+use super::status::Failure;
 use super::{Answer, checked};
 use core::ffi::{CStr, c_char};
 use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_interface::c::Status;
 use std::collections::HashMap;
 use std::ffi::CString;
 

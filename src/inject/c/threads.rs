@@ -2,11 +2,14 @@
 
 use super::buffer::UserData;
 use super::callback::Caller;
-use super::objects::{self, BufferHandle, CallbackThreadHandle, WatchHandle};
-use super::status::{Failure, Status};
+use super::objects;
+use super::status::Failure;
 use super::{done, library, place};
 use core::ffi::c_void;
 use gputrail_collect::context::{CallbackThread, InternalThread, InternalThreadWatch};
+use gputrail_interface::c::{
+    BufferHandle, CallbackThreadHandle, Status, ThreadFunction, WatchHandle,
+};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -65,10 +68,6 @@ pub extern "C" fn gputrail_buffer_assign(
         Ok(())
     })
 }
-
-/// Called around the creation of a thread of the library, on the thread that creates it: with `made` 0 before, and with
-/// 1 afterwards, also if it could not be created. It must not throw.
-pub type ThreadFunction = Option<unsafe extern "C-unwind" fn(made: i32, user_data: *mut c_void)>;
 
 /// Has `callback` called around the making of each thread of the library's from now on (rocprofiler-sdk:
 /// `rocprofiler_at_internal_thread_create`).

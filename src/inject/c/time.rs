@@ -1,12 +1,13 @@
 //! Clocks: the time now, and times of records in nanoseconds.
 
 use super::library::board;
-use super::status::{Failure, Status};
+use super::status::Failure;
 use super::{Answer, done, place};
 use crate::nanos;
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_collect::times::Times;
+use gputrail_interface::c::Status;
 use gputrail_record::{AgentId, DeviceTime, Nanos, Record, Ticks};
 
 /// The times of the process.

@@ -1,8 +1,9 @@
 //! The configuration of counters of managed memory.
 
-use super::status::{Failure, Status};
+use super::status::Failure;
 use super::{done, library};
 use gputrail_collect::unified_memory;
+use gputrail_interface::c::Status;
 use gputrail_record::{AgentId, UnifiedMemoryCounterKind};
 
 /// Enables (1) or disables (0) a counter of managed memory on one agent, or on all if `agent` is 0 (CUPTI:
