@@ -390,6 +390,7 @@ fn many_samples_are_thinned_where_they_are_shown_and_counted_exactly() {
 /// first belongs to its code object.
 #[track_caller]
 fn without_code(name: &str, pieces: impl Fn(CodeObjectId) -> Vec<Vec<u8>>) -> String {
+    gputrail_code::reader::link(&gputrail_symbols::GPUTRAIL_SYMBOLS);
     let (_, report, hotspots) = trace_of(name, 1000, pieces);
     assert_eq!(report.samples, 1000);
     let counted = hotspots.report();

@@ -78,7 +78,7 @@ impl Sampled {
     /// dispatch's time; and that the totals add up.
     #[track_caller]
     fn assert_sound(&self) {
-        let mut symbols = Symbols::new();
+        let mut symbols = symbols();
         let mut of_dispatch: HashMap<WorkId, u64> = HashMap::new();
         for sample in &self.samples {
             assert!(!sample.absent.has(Absent::DISPATCH), "{sample:?}");
@@ -181,6 +181,12 @@ fn assert_shares_follow(sampled: &Sampled) {
     }
 }
 
+/// Reads code by the reader that this binary is linked with.
+fn symbols() -> Symbols {
+    gputrail_code::reader::link(&gputrail_symbols::GPUTRAIL_SYMBOLS);
+    Symbols::new()
+}
+
 #[test]
 fn clpeaks_samples_are_in_its_kernels() {
     needs!(clpeaks_samples_are_in_its_kernels: Need::Pocl, Need::Program("clpeak"));
@@ -254,7 +260,7 @@ fn a_hot_loop_has_the_samples_on_its_line() {
     well(&mut dir.record_with(&options, Driver::Threaded, &program, &[]));
     let sampled = Sampled::of(&dir);
     sampled.assert_sound();
-    let mut symbols = Symbols::new();
+    let mut symbols = symbols();
     let mut hot = 0;
     for sample in &sampled.samples {
         let found = symbols.resolve(
