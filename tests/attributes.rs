@@ -1,7 +1,8 @@
 //! Attributes of the process, tested in a process of its own.
 
-use gputrail_collect::context::{Attributes, BufferOptions, Context, ThreadIds, ToolError};
+use gputrail_collect::context::{Attributes, BufferOptions, Context, ToolError};
 use gputrail_collect::switchboard::Switchboard;
+use gputrail_interface::attributes::ThreadIds;
 use gputrail_record::Nanos;
 
 #[test]

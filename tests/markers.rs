@@ -8,7 +8,7 @@ use gputrail_collect::context::{
 };
 use gputrail_collect::correlation::Extra;
 use gputrail_collect::external::{self, ExternalError};
-use gputrail_collect::marker::{self, Mark, Unbalanced};
+use gputrail_collect::marker::{self, Unbalanced};
 use gputrail_collect::operations::OperationInfo;
 use gputrail_collect::process;
 use gputrail_collect::recorder::{Recorder, RecorderOptions};
@@ -17,6 +17,7 @@ use gputrail_collect::switchboard::Observed;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::trace::Trace;
+use gputrail_interface::marker::{Mark, RangeId};
 use gputrail_record::*;
 use gputrail_trace::capture::Options;
 use gputrail_trace::convert;
@@ -91,7 +92,7 @@ fn markers_and_external_ids_reach_the_trace_and_tools() {
     assert_eq!(marker::pop(), Ok(0));
     let unheard = marker::start("unheard");
     marker::end(unheard).unwrap();
-    let unknown = marker::RangeId::from_number(unheard.number() + 1);
+    let unknown = RangeId::from_number(unheard.number() + 1);
     assert_eq!(marker::end(unknown), Err(Unbalanced::End(unknown.number())));
 
     record();

@@ -1,7 +1,8 @@
 //! Markers and ranges made by the program, and names for its threads, queues and devices.
 //!
 //! ```
-//! use gputrail_collect::marker::{self, Mark};
+//! use gputrail_collect::marker;
+//! use gputrail_interface::marker::Mark;
 //!
 //! gputrail_collect::range!("load the model");
 //! marker::mark(Mark::named("first batch").payload(64_u64));
@@ -35,101 +36,16 @@ use crate::correlation::HostThread;
 use crate::counting::ranges;
 use crate::process::{self, Current};
 use crate::scope::{Due, Gate};
-use crate::switchboard::{Buffers, Callback, Interest, Payload, Phase};
+use crate::switchboard::{Buffers, Callback, Interest, Payload};
 use gputrail_buffer::clock;
+use gputrail_interface::marker::{Mark, RangeId, Value};
+use gputrail_interface::operations::Phase;
 use gputrail_record::{
     Agent, AgentId, Domain, Kind, Marker, MarkerKind, Operation, PayloadKind, Process, ProcessId,
     Queue, QueueId, RecordRef, ThreadId, Ticks,
 };
 use nesting::PushedRanges;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The payload of a marker.
-#[derive(Copy, Clone, PartialEq, Debug)]
-pub enum Value {
-    /// An unsigned number.
-    Unsigned(u64),
-    /// A signed number.
-    Signed(i64),
-    /// A number with a fraction.
-    Float(f64),
-}
-
-impl From<u64> for Value {
-    fn from(value: u64) -> Value {
-        Value::Unsigned(value)
-    }
-}
-
-impl From<i64> for Value {
-    fn from(value: i64) -> Value {
-        Value::Signed(value)
-    }
-}
-
-impl From<f64> for Value {
-    fn from(value: f64) -> Value {
-        Value::Float(value)
-    }
-}
-
-/// The attributes of a marker or range. A string converts to its name.
-#[derive(Copy, Clone, Default, PartialEq, Debug)]
-pub struct Mark<'a> {
-    /// The text.
-    pub name: &'a str,
-    /// The domain; empty for the default one.
-    pub domain: &'a str,
-    /// The category; empty for none.
-    pub category: &'a str,
-    /// The colour as ARGB; 0 for none.
-    pub color: u32,
-    /// A value.
-    pub payload: Option<Value>,
-}
-
-impl<'a> Mark<'a> {
-    /// A mark with a name only.
-    pub const fn named(name: &'a str) -> Mark<'a> {
-        Mark {
-            name,
-            domain: "",
-            category: "",
-            color: 0,
-            payload: None,
-        }
-    }
-
-    /// Sets the domain, such as the name of a library.
-    pub const fn domain(mut self, domain: &'a str) -> Mark<'a> {
-        self.domain = domain;
-        self
-    }
-
-    /// Sets the category.
-    pub const fn category(mut self, category: &'a str) -> Mark<'a> {
-        self.category = category;
-        self
-    }
-
-    /// Sets the colour: alpha, red, green and blue, one byte each, from the most significant.
-    pub const fn color(mut self, argb: u32) -> Mark<'a> {
-        self.color = argb;
-        self
-    }
-
-    /// Sets the payload.
-    pub fn payload(mut self, value: impl Into<Value>) -> Mark<'a> {
-        self.payload = Some(value.into());
-        self
-    }
-}
-
-impl<'a> From<&'a str> for Mark<'a> {
-    fn from(name: &'a str) -> Mark<'a> {
-        Mark::named(name)
-    }
-}
 
 /// A marker as its record has it.
 #[derive(Copy, Clone, Debug, Default)]
@@ -182,22 +98,6 @@ impl<'a> From<Mark<'a>> for Event<'a> {
             payload: mark.payload.map_or(EventValue::None, EventValue::from),
             ..Event::default()
         }
-    }
-}
-
-/// A started range, unique in the process.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-pub struct RangeId(u64);
-
-impl RangeId {
-    /// The number that identifies the range in records.
-    pub fn number(self) -> u64 {
-        self.0
-    }
-
-    /// The range with this number, for C programs. [`end`] checks that it exists.
-    pub fn from_number(number: u64) -> RangeId {
-        RangeId(number)
     }
 }
 
@@ -274,7 +174,7 @@ pub fn start<'a>(mark: impl Into<Mark<'a>>) -> RangeId {
 pub fn start_event(event: &Event<'_>) -> RangeId {
     let range = RANGES.fetch_add(1, Ordering::Relaxed) + 1;
     report(MarkerKind::START, range, event);
-    RangeId(range)
+    RangeId::from_number(range)
 }
 
 /// Ends a started range.
@@ -288,7 +188,7 @@ pub fn end(range: RangeId) -> Result<(), Unbalanced> {
 
 /// [`end`] for sources of markers.
 pub fn end_event(range: RangeId, event: &Event<'_>) -> Result<(), Unbalanced> {
-    match range.0 {
+    match range.number() {
         // No range has this number, so that programs use it where they have started none.
         0 => Err(Unbalanced::End(0)),
         number if number > RANGES.load(Ordering::Relaxed) => {
@@ -325,12 +225,18 @@ impl Drop for Range {
     }
 }
 
+/// The mark of [`range!`](crate::range!).
+#[doc(hidden)]
+pub const fn named(name: &str) -> Mark<'_> {
+    Mark::named(name)
+}
+
 /// Begins a range that ends with the enclosing block. Takes a name and optionally `domain`, `category`, `color` and
 /// `payload`.
 #[macro_export]
 macro_rules! range {
     ($name:expr $(, $what:ident : $value:expr)* $(,)?) => {
-        let _range = $crate::marker::range($crate::marker::Mark::named($name)$(.$what($value))*);
+        let _range = $crate::marker::range($crate::marker::named($name)$(.$what($value))*);
     };
 }
 

@@ -4,11 +4,13 @@
 //! source calls back: a thread, and a call in progress on it. Work that is enqueued gets [`Followers`], which the
 //! source keeps until the work completes.
 
-use super::operations::{self, resource};
+use super::operations;
 use super::switchboard::{
-    Callback, ExternalIds, Payload, Phase, SUBSCRIBERS, SubscriberSet, Switchboard, ThreadState,
-    UserData, Within,
+    Callback, ExternalIds, Payload, SUBSCRIBERS, SubscriberSet, Switchboard, ThreadState, UserData,
+    Within,
 };
+use gputrail_interface::operations::Phase;
+use gputrail_interface::operations::resource;
 use gputrail_record::*;
 
 /// The subscribers that are called back when a piece of work completes, and the words that they left at its enqueue.

@@ -5,13 +5,12 @@
 
 use crate::correlation::HostThread;
 use crate::counting::{
-    CountSelected, CounterChoice, CountingDelivery, CountingError, CountingMode, SelectedKernels,
-    run_note,
+    CountSelected, CounterChoice, CountingDelivery, CountingError, SelectedKernels, run_note,
 };
 use crate::marker;
 use crate::process;
 use crate::rank;
-use crate::sampling::{Deliver, Delivery, Request, SamplingError};
+use crate::sampling::{Delivery, SamplingError};
 use crate::scope::{Gate, Scope};
 use crate::switchboard::{
     Buffers, Consumer, ContextKey, Interest, KindSet, Selection, SlowCalls, Switchboard, TooMany,
@@ -25,6 +24,8 @@ use gputrail_buffer::{
 };
 use gputrail_capture::names::Names;
 use gputrail_capture::{CaptureSink, FileHeader, WriteError, Writer};
+use gputrail_interface::counting::CountingMode;
+use gputrail_interface::sampling::{Deliver, Request};
 use gputrail_record::{
     AgentId, KernelId, Kind, NoteKind, OverheadKind, Process, ProcessId, ThreadId,
 };

@@ -8,13 +8,14 @@ use crate::tables::{Cell, Column, Format, Table};
 use crate::{Failure, say, stdout};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
-use gputrail_collect::counting::{CounterChoice, CountingMode};
+use gputrail_collect::counting::CounterChoice;
 use gputrail_collect::scope;
 use gputrail_counters::{
     self as counters, Architecture, Catalogue, CounterIndex, Definition, KernelSelection,
     Resolution, Sources,
 };
 use gputrail_definitions::CounterInput;
+use gputrail_interface::counting::CountingMode;
 use gputrail_record::Nanos;
 use gputrail_sources::{cuda, opencl, sim};
 use std::fmt::Write;

@@ -4,8 +4,9 @@
 
 use crate::{Failure, say};
 use anyhow::{Context, anyhow};
-use gputrail_collect::sampling::{Possible, Request};
+use gputrail_collect::sampling::Possible;
 use gputrail_collect::scope::Scope;
+use gputrail_interface::sampling::Request;
 use gputrail_sources::cuda::{self, CuptiError};
 use gputrail_sources::opencl;
 use gputrail_sources::perf::SampleSource;

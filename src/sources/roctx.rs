@@ -8,10 +8,9 @@ use core::ffi::{c_char, c_int};
 use gputrail_buffer::platform::inside::{Uncancelled, contain};
 use gputrail_buffer::platform::system;
 use gputrail_collect::marker::nesting::PushedRanges;
-use gputrail_collect::marker::{
-    self, CText, Event, MarkerDomain, RangeId, Text, name_thread, start_event,
-};
+use gputrail_collect::marker::{self, CText, Event, MarkerDomain, Text, name_thread, start_event};
 use gputrail_collect::process;
+use gputrail_interface::marker::RangeId;
 use gputrail_record::MarkerKind;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};

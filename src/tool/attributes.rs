@@ -2,7 +2,7 @@
 
 use super::Error;
 use super::functions::{call, check};
-use gputrail_collect::context::{Limits, ThreadIds};
+use gputrail_interface::attributes::{Limits, ThreadIds};
 pub use gputrail_interface::c::{AttributeValues, LimitValues, SizedStruct};
 use gputrail_record::Nanos;
 

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Options of a buffer; see [`gputrail_collect::context::BufferOptions`]. 0 asks for the usual value.
+/// Options of a buffer. 0 asks for the usual value.
 #[derive(Clone, Debug, Default)]
 pub struct BufferOptions {
     /// Bytes of all its blocks together.
@@ -60,7 +60,7 @@ impl<'a> Batch<'a> {
         self.0.lane
     }
 
-    /// The records and where they stand, as [`gputrail_collect::context`] has them.
+    /// The records and where they stand in the block.
     pub fn view(&self) -> BlockView<'a> {
         BlockView {
             lane: self.0.lane,

@@ -5,11 +5,11 @@ use super::arguments::{self, Argument};
 use super::callee::{Held, is_called};
 use super::functions::{act, ask, check, list};
 use core::ffi::{CStr, c_void};
-use gputrail_collect::context::Phase;
 use gputrail_interface::c::{
     CallbackData, ExternalRequest as RequestData, Status, SubscriberHandle,
 };
 use gputrail_interface::joined::RecordFormat;
+use gputrail_interface::operations::Phase;
 use gputrail_record::*;
 
 /// The data of a callback.
@@ -32,7 +32,7 @@ impl<'a> Callback<'a> {
 
     /// Whether the call begins; otherwise it has returned, or something has happened.
     pub fn is_enter(&self) -> bool {
-        self.0.phase == gputrail_collect::context::Phase::Enter as u32
+        self.0.phase == gputrail_interface::operations::Phase::Enter as u32
     }
 
     /// The moment that it is about; none that this version knows in callbacks of a newer library.

@@ -5,12 +5,12 @@ use super::callee::{self, Callee, Held};
 use super::functions::{act, ask, c_string, call, check};
 use super::{Buffer, Error};
 use core::ffi::c_void;
-use gputrail_collect::counting::CountingMode;
-use gputrail_collect::sampling::{Deliver, Request, SamplingPeriod};
 use gputrail_interface::c::{
     CallbackData, ContextHandle, CounterSetHandle, CountingOptions, ExternalRequest as RequestData,
     SamplingOptions, SamplingPeriodOptions, SelectionOptions, SizedStruct,
 };
+use gputrail_interface::counting::CountingMode;
+use gputrail_interface::sampling::{Deliver, Request, SamplingPeriod};
 use gputrail_record::*;
 
 type CallBack = Box<dyn Fn(Callback<'_>, &mut u64) + Send + Sync>;
@@ -153,7 +153,7 @@ impl Context {
 
     /// Requests the external ids of `operations` from `supply`, on the thread that makes the call: of each call at its
     /// enter, and of kernels, copies, fills, allocations and frees at theirs. `None` leaves it to the ids that are
-    /// pushed. See [`gputrail_collect::context::Context::supply_external_ids`].
+    /// pushed. The ids are for the buffers, samples and callbacks of this context.
     ///
     /// # Errors
     ///

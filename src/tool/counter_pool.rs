@@ -1,15 +1,18 @@
-//! Pools of entries that count one kernel each (ROCProfiler v1: context pools); see
-//! [`gputrail_collect::context::CounterPool`].
+//! Pools of entries that count one kernel each (ROCProfiler v1: context pools).
+//!
+//! A tool that [chooses the counters of each kernel](super::Context::count_chosen) fetches an empty entry where it chooses, and
+//! gives the kernel to it. When the kernel has ended, the entry has its values, and the handler of the pool is called. A released
+//! entry is empty, and is fetched again. So a program of any length is counted in the memory of a few entries.
 
 use super::Error;
 use super::callee::{self, Callee, Held};
 use super::functions::{act, c_string, call, check};
 use core::ffi::c_void;
 use core::num::NonZeroU32;
-use gputrail_collect::context::PoolOptions;
 use gputrail_interface::c::{
     CounterPoolEntry, CounterPoolHandle, CounterPoolOptions, CounterSetHandle, SizedStruct,
 };
+use gputrail_interface::counting::PoolOptions;
 use gputrail_record::{AgentId, CounterValue};
 
 type Handler = Box<dyn Fn(PoolEntry, &[CounterValue]) -> bool + Send + Sync>;

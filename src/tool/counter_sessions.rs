@@ -1,13 +1,18 @@
-//! Sessions, passes and samples of counters (GPUPerfAPI); see [`gputrail_collect::context::CounterSessions`].
+//! Sessions of counters: passes over the same work, and samples of parts of it (GPUPerfAPI).
+//!
+//! A tool opens the counters of an agent, or of one of its queues, enables some, and begins a session. It does its work once for
+//! each pass, and brackets the parts whose values it wants: the samples, which have the same ids in each pass. A sample has the
+//! kernels that are enqueued between its begin and its end. While a session lasts, the agent's kernels run one after the other,
+//! and no other tool of the process counts or samples.
 
 use super::Error;
 use super::counting::text as library_text;
 use super::functions::{act, ask, c_string, call, check, list, text};
-use gputrail_collect::context::{Number, SampleNumber, SessionOptions};
 use gputrail_interface::c::{
     CounterSessionsHandle, CounterSessionsOptions, SampleValue, SessionCounter as CounterData,
     SizedStruct,
 };
+use gputrail_interface::counting::{Number, SampleNumber, SessionOptions};
 use gputrail_record::{AgentId, CounterInvalid, CounterUsage, CounterValueType};
 
 /// A counter or metric that can be enabled.

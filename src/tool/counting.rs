@@ -1,5 +1,5 @@
-//! Counter collection: the counters of agents. [`Context::count`](super::Context::count) collects them;
-//! [`gputrail_collect::counting`] explains the service.
+//! Counter collection: the counters of agents. [`Context::count`](super::Context::count) collects them, as
+//! rocprofiler-sdk's dispatch and device counting does. One context of a process counts at a time, and none while one samples.
 
 use super::Error;
 use super::functions::{act, ask, c_string, call, check, list};
@@ -14,10 +14,10 @@ use gputrail_record::{AgentId, CounterInvalid, CounterUsage, CounterValueType};
 pub use super::counter_pool::{CounterPool, PoolEntry};
 pub use super::counter_sessions::{CounterSessions, SessionCounter};
 pub use super::metric::{MetricParts, metric_parts, metric_value};
-pub use gputrail_collect::context::{
-    GroupOptions, GroupValue, Number, SampleNumber, SessionOptions, WrongType,
+pub use gputrail_interface::counting::CountingMode;
+pub use gputrail_interface::counting::{
+    GroupOptions, GroupValue, Number, PoolOptions, SampleNumber, SessionOptions, WrongType,
 };
-pub use gputrail_collect::counting::CountingMode;
 
 /// A counter or metric of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,8 +159,8 @@ impl Drop for CounterSet {
     }
 }
 
-/// A group of counters and metrics of one agent that code starts, stops, reads and resets; see
-/// [`gputrail_collect::context::CounterGroup`]. Dropping it stops it.
+/// A group of counters and metrics of one agent that code starts, stops, reads and resets. One group of a process is started
+/// at a time, and none while a context counts or samples. Dropping it stops it.
 #[derive(Debug)]
 pub struct CounterGroup(CounterGroupHandle);
 

@@ -1,4 +1,10 @@
-//! External ids: ids of the tool's own that the records of a thread carry. See [`gputrail_collect::external`].
+//! External ids: ids of the tool's own that the records of a thread carry.
+//!
+//! Each thread has a stack of ids for each kind, for the process and for each context
+//! ([`Context::push_external_id`](super::Context::push_external_id)). The records of its calls and their work carry the id that was
+//! pushed last, of any kind: in the buffers of a context that of the context, in all others, and where the context has none, that
+//! of the process. A thread without ids inherits the main thread's. A context may also be asked for the id of each call
+//! ([`Context::supply_external_ids`](super::Context::supply_external_ids)).
 
 use super::Error;
 use super::functions::{act, ask, c_string, call, check, text};

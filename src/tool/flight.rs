@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::ptr;
 use std::time::Duration;
 
-/// How a flight recorder works; see [`gputrail_collect::context::FlightOptions`]. 0 asks for the usual value.
+/// How a flight recorder works. 0 asks for the usual value.
 #[derive(Clone, Debug, Default)]
 pub struct FlightOptions {
     /// Bytes that are kept, of all threads together.

@@ -2,16 +2,11 @@
 //!
 //! A tool is a `cdylib` with [`tool!`](crate::tool!) in it. It talks to the library in the process through the C ABI,
 //! so that several tools, in Rust and in C and of different compilers, share one layer; this crate makes that safe.
-//! Contexts, buffers, callbacks, flight recorders and their rules are explained in
-//! [`gputrail_collect::context`].
+//! It observes nothing itself: it holds the records, and finds the functions of the library by their names when they are called.
+//! The [rules of callbacks](gputrail_interface#rules-of-callbacks) are those of C.
 //!
-//! # Which of the two tool APIs
-//!
-//! | where your code is | the API |
-//! |---|---|
-//! | in a library of its own, which gputrail loads into programs that know nothing of it (`gputrail record --tool`) | [this crate](crate), in C `gputrail.h` |
-//! | in the program itself, which is linked with `libgputrail.so.0` | [this crate](crate) with [`program`], in C `gputrail.h` |
-//! | in the binary that has the source too: a layer, a simulation, gputrail itself | [`gputrail_collect::context`] |
+//! A program that is linked with `libgputrail.so.0`, or opens it, is its own tool: it calls [`program::initialise`] in place of
+//! [`tool!`](crate::tool!).
 //!
 //! ```no_run
 //! use gputrail_tool::record::{Api, Kind};
@@ -78,9 +73,10 @@ pub use gputrail_buffer::platform::internal_thread::InternalThread;
 pub use gputrail_buffer::{
     BlockClient, BlockView, ClientBlock, ClientMemory, CompletedBlock, Policy, QueuePlace,
 };
-pub use gputrail_collect::context::{Limits, Phase, ThreadIds};
+pub use gputrail_interface::attributes::{Limits, ThreadIds};
 pub use gputrail_interface::c::{LogKind, Status, ToolHandle};
 pub use gputrail_interface::joined::{RecordFormat, WorkTimes};
+pub use gputrail_interface::operations::Phase;
 pub use logging::log_to;
 pub use lookup::*;
 pub use simulation::{SimulationReport, simulate};
@@ -90,7 +86,7 @@ pub use unified_memory::configure_unified_memory;
 
 /// The operations that are no functions: what happens inside of calls.
 pub mod events {
-    pub use gputrail_collect::operations::{
+    pub use gputrail_interface::operations::{
         kernel_dispatch, memory_allocation, memory_copy, resource, synchronization,
     };
 }

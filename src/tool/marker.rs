@@ -1,6 +1,5 @@
 //! Markers and ranges of the tool's own, and names for objects, threads and the process, in traces and for whoever wants such
-//! records. See [`gputrail_collect::marker`]: its functions and its macro are for programs that have the source in them,
-//! and would be heard by nobody here.
+//! records. Pushed ranges nest on their thread; started ranges may overlap, and end on any thread.
 
 use super::Error;
 use super::functions::{act, c_string, call, check};
@@ -8,7 +7,7 @@ pub use gputrail_interface::c::{MarkOptions, SizedStruct, Status};
 use gputrail_record::{AgentId, ContextId, PayloadKind, QueueId, StreamId};
 use std::marker::PhantomData;
 
-pub use gputrail_collect::marker::{Mark, RangeId, Value};
+pub use gputrail_interface::marker::{Mark, RangeId, Value};
 
 /// Does `work` with `mark` in the form of C.
 fn with(

@@ -1,5 +1,5 @@
-//! PC sampling: what agents can do. [`Context::sample`](super::Context::sample) has it done; what it is
-//! [`gputrail_collect::sampling`] explains.
+//! PC sampling: what agents can do. [`Context::sample`](super::Context::sample) has it done, as rocprofiler-sdk's PC sampling
+//! service does; [`Context::sample_every`](super::Context::sample_every) takes a [`SamplingPeriod`], as CUPTI does.
 
 use super::Error;
 use super::functions::{ask, list};
@@ -8,8 +8,8 @@ use gputrail_record::{AgentId, CodeObjectId};
 
 pub use gputrail_interface::c::SourceLine;
 
-pub use gputrail_collect::sampling::{Configuration, Deliver, Request, SamplingPeriod};
 pub use gputrail_interface::sampling::PeriodLevel;
+pub use gputrail_interface::sampling::{Configuration, Deliver, Request, SamplingPeriod};
 
 /// The agents whose sources know whether they can be sampled: those that the program has asked about.
 ///

@@ -7,10 +7,10 @@ use gputrail_collect::context::{
     BufferOptions, Context, OperationSet, Payload, RecordBuffer, Selection, Subscriber,
 };
 use gputrail_collect::external::{self, ExternalError};
-use gputrail_collect::operations::{kernel_dispatch, memory_copy};
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
+use gputrail_interface::operations::{kernel_dispatch, memory_copy};
 use gputrail_record::{
     Activity, Api, CorrelationId, ExternalCorrelation, ExternalId, ExternalKind, KernelDispatch,
     Kind, MemoryCopy, Operation, Synchronization,

@@ -4,10 +4,10 @@ use crate::opencl::{OpenCl, Small, on_layer};
 use gputrail_buffer::BlockView;
 use gputrail_collect::context::{BufferOptions, Context, RecordBuffer, Selection};
 use gputrail_collect::process;
-use gputrail_collect::sampling::{Deliver, Request};
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
+use gputrail_interface::sampling::{Deliver, Request};
 use gputrail_record::{
     Activity, InstructionCorrelation, Kind, SampleAggregate, SamplingMethod, SamplingUnit,
     SourceLocator, SourceLocatorId,

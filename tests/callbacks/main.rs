@@ -9,15 +9,16 @@ mod opencl;
 mod sources;
 
 use gputrail_collect::context::{
-    CallArguments, Callback, Context, OperationSet, Payload, Phase, Subscriber,
-};
-use gputrail_collect::operations::{
-    kernel_dispatch, memory_allocation, memory_copy, resource, synchronization,
+    CallArguments, Callback, Context, OperationSet, Payload, Subscriber,
 };
 use gputrail_collect::process;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::pocl::Driver;
+use gputrail_interface::operations::Phase;
+use gputrail_interface::operations::{
+    kernel_dispatch, memory_allocation, memory_copy, resource, synchronization,
+};
 use gputrail_record::{
     Allocation, Completion, Context as ContextRecord, Domain, KernelDispatch, KernelSymbol,
     MemoryCopy, MemorySet, Module, Operation, Queue, Record, Synchronization, WorkHeader,

@@ -26,7 +26,8 @@ const STRUCTURES: &str = "handles status log attributes buffer memory threads co
 const FUNCTIONS: &str = "objects library status log attributes time kinds names buffer memory threads context callback arguments \
                    timeline tools markers external flight sampling source_line counting metric counter_group counter_set counter_pool counter_sessions unified_memory simulation";
 /// Further files with constants of the API.
-const CONSTANTS: &str = "interface/c/mod buffer/lib collect/context/attributes collect/operations collect/switchboard/callback interface/sampling";
+const CONSTANTS: &str =
+    "interface/c/mod buffer/lib interface/attributes interface/operations interface/sampling";
 /// Constants of the sources that the header has.
 const LIMITS: [&str; 3] = [
     "GPUTRAIL_API_VERSION",
@@ -101,12 +102,12 @@ fn files(folder: &str, names: &str) -> Vec<PathBuf> {
     names.split_whitespace().map(path).collect()
 }
 
-/// The section of the tool API's documentation with this title, as the end of a comment.
+/// The section of the documentation with this title, as the end of a comment.
 fn rules_of_callbacks() -> Result<String, Box<dyn Error>> {
-    let text = std::fs::read_to_string(repository().join("src/collect/context/mod.rs"))?;
+    let text = std::fs::read_to_string(repository().join("src/interface/lib.rs"))?;
     let lines = text.lines().map(|line| line.trim_start_matches("//!"));
     let section = lines.skip_while(|line| *line != " # Rules of callbacks");
-    let section = section.take_while(|line| !line.starts_with(" A callback in Rust"));
+    let section = section.take_while(|line| !line.starts_with(" A part of"));
     let plain = section.map(|line| line.replace("# ", "").replace("**", ""));
     Ok(plain
         .map(|line| format!(" *{line}\n"))

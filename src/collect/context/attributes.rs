@@ -4,6 +4,7 @@
 use super::ToolError;
 use crate::attributes;
 use crate::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES};
+use gputrail_interface::attributes::{Limits, ThreadIds};
 use gputrail_record::Nanos;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
@@ -12,17 +13,6 @@ static BLOCK_BYTES: AtomicUsize = AtomicUsize::new(DEFAULT_BLOCK_BYTES);
 static THREADS: AtomicU32 = AtomicU32::new(DEFAULT_LANES);
 /// Whether a context has been started.
 static LOCKED: AtomicBool = AtomicBool::new(false);
-
-/// The type of thread ids in records (CUPTI: `CUpti_ActivityThreadIdType`).
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-#[repr(u32)]
-pub enum ThreadIds {
-    /// The kernel's id, gettid(2). Unlike CUPTI's default it is unique among live threads only.
-    #[default]
-    System = 1,
-    /// The low half of pthread_self(3) (CUPTI's default).
-    Pthread = 0,
-}
 
 /// Attributes of the process. They may be read at any time, and set before the first context is started.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,31 +34,14 @@ pub struct Attributes {
     pub environment_period: Option<Nanos>,
 }
 
-/// The limits of a process.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Buffers.
-    pub buffers: usize,
-    /// Subscribers.
-    pub subscribers: usize,
-    /// Contexts.
-    pub contexts: usize,
-    /// Callback threads.
-    pub callback_threads: usize,
-    /// The smallest block that a client may supply, in bytes.
-    pub smallest_client_block: usize,
-}
-
-impl Limits {
-    /// The limits of this version.
-    pub const ALL: Limits = Limits {
-        buffers: crate::switchboard::BUFFERS,
-        subscribers: crate::switchboard::SUBSCRIBERS,
-        contexts: crate::switchboard::CONTEXTS,
-        callback_threads: gputrail_buffer::CALLBACK_THREADS,
-        smallest_client_block: gputrail_buffer::SMALLEST_CLIENT_BLOCK,
-    };
-}
+/// The limits of this version.
+pub const LIMITS: Limits = Limits {
+    buffers: crate::switchboard::BUFFERS,
+    subscribers: crate::switchboard::SUBSCRIBERS,
+    contexts: crate::switchboard::CONTEXTS,
+    callback_threads: gputrail_buffer::CALLBACK_THREADS,
+    smallest_client_block: gputrail_buffer::SMALLEST_CLIENT_BLOCK,
+};
 
 impl Attributes {
     /// The current attributes.

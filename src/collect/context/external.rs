@@ -2,11 +2,12 @@
 //! (rocprofiler-sdk: `rocprofiler_push_external_correlation_id`,
 //! `rocprofiler_configure_external_correlation_id_request_service`).
 
-use super::{Context, OperationSet, Payload, Phase, Subscriber, ToolError};
+use super::{Context, OperationSet, Payload, Subscriber, ToolError};
 use crate::external::{self, ExternalError};
-use crate::operations::{kernel_dispatch, memory_copy};
 use crate::process;
 use crate::switchboard::{ExternalScope, Within};
+use gputrail_interface::operations::Phase;
+use gputrail_interface::operations::{kernel_dispatch, memory_copy};
 use gputrail_record::{
     CorrelationId, Domain, ExternalId, ExternalKind, KernelId, Operation, ThreadId,
 };

@@ -6,7 +6,7 @@
 //! context counts or samples.
 
 use super::{BufferOptions, Context, RecordBuffer, Selection, ToolError};
-use crate::counting::{CountingError, CountingMode, CountingRequest};
+use crate::counting::{CountingError, CountingRequest};
 use crate::process;
 use crate::switchboard::Switchboard;
 use gputrail_buffer::platform::sync::QuietMutex;
@@ -14,92 +14,9 @@ use gputrail_counters::{
     Architecture, CounterIndex, Definition, Formula, Invalid, Measured, Reduction, Resolution,
     Usage, evaluate,
 };
+use gputrail_interface::counting::{CountingMode, GroupOptions, GroupValue, Number};
 use gputrail_record::{AgentId, CounterInvalid, CounterValue, CounterValueType, Kind, StringId};
-use std::num::NonZeroU32;
 use std::sync::Arc;
-
-/// How a group counts.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct GroupOptions {
-    /// While kernels run (CUPTI: collection mode kernel), which then run one after the other, or all the time (CUPTI:
-    /// collection mode continuous), read at a period, and when the group is stopped.
-    pub mode: CountingMode,
-    /// The most counters of a pass, if the blocks' capacities are not to be used in full.
-    pub per_pass: Option<NonZeroU32>,
-    /// The most instances of a block that are read, the first ones; `None` for all of them.
-    pub instances: Option<NonZeroU32>,
-}
-
-/// A value of a group, of the type of its counter.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub enum Number {
-    /// A whole number.
-    Uint(u64),
-    /// A floating-point number.
-    Double(f64),
-}
-
-/// A getter was asked for another type than that of the value.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the value is of the type {0}")]
-pub struct WrongType(&'static str);
-
-impl Number {
-    /// The whole number.
-    ///
-    /// # Errors
-    ///
-    /// [`WrongType`] if it is a floating-point number.
-    pub fn uint(self) -> Result<u64, WrongType> {
-        match self {
-            Number::Uint(value) => Ok(value),
-            Number::Double(_) => Err(WrongType("double")),
-        }
-    }
-
-    /// The floating-point number.
-    ///
-    /// # Errors
-    ///
-    /// [`WrongType`] if it is a whole number.
-    pub fn double(self) -> Result<f64, WrongType> {
-        match self {
-            Number::Double(value) => Ok(value),
-            Number::Uint(_) => Err(WrongType("uint64")),
-        }
-    }
-}
-
-/// What a counter of a group has counted since the group was created or reset.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GroupValue {
-    /// The counter or metric.
-    pub name: String,
-    /// The sum over all dispatches or periods. Of a percentage or ratio: its formula, of the sums of its counters.
-    pub value: Number,
-    /// The number of dispatches or periods that have a value.
-    pub readings: u64,
-    /// The number of those that have none.
-    pub invalid: u64,
-    /// The reason of the latest one that has none.
-    pub reason: CounterInvalid,
-    /// The number of instances of the block that are read; 1 for metrics.
-    pub sampled_instances: u32,
-    /// The number of all instances of the block.
-    pub total_instances: u32,
-}
-
-impl GroupValue {
-    /// The value for all instances, if those that are read stand for the others: multiplied by all over sampled instances
-    /// (CUPTI: the normalized value of an event).
-    pub fn normalized(&self) -> f64 {
-        let value = match self.value {
-            Number::Uint(value) => value as f64,
-            Number::Double(value) => value,
-        };
-        value * f64::from(self.total_instances) / f64::from(self.sampled_instances.max(1))
-    }
-}
 
 /// Why a group could not be used as asked.
 #[derive(Debug, thiserror::Error)]

@@ -27,31 +27,7 @@
 //!
 //! The model is that of rocprofiler-sdk's contexts and services, with CUPTI's kinds and callbacks.
 //!
-//! # Rules of callbacks
-//!
-//! * **Threads.** Calls, enqueues, allocations, waits and objects are reported on the thread that makes the call, while no
-//!   lock of the library is held; a callback may run on several threads at once. Completions are reported on a thread that
-//!   the runtime chooses, perhaps under the runtime's locks, in any order with the calls of other threads.
-//! * **Allowed calls.** In callbacks of calls: everything, also calls of the runtime that synchronize. In callbacks of
-//!   completions: what the runtime allows in its own callbacks (in OpenCL nothing that waits, builds, or creates queues and
-//!   contexts). Resource callbacks may query the object: its end is reported before it comes; the runtime may then still
-//!   refuse, or keep the object for as long as something uses it.
-//! * **Not reported.** What a callback itself calls on its thread is neither reported nor recorded, and does not recurse. Work
-//!   of the program that completes meanwhile on that thread is reported when the callback has returned. Completions of
-//!   work that cannot be tracked (the runtime gave no event, or too much is in flight) are not reported; work that has not
-//!   completed when the program ends is reported as unfinished.
-//! * **Pairs.** A subscriber that saw an enter sees the exit, also if its context is stopped in between; one that
-//!   subscribes in between sees neither. A call that is left by longjmp or an exception has no exit. A completion is
-//!   reported to the subscribers that wanted it when the work was enqueued.
-//! * **User data** is one word per subscriber: 0 at enter, kept until the exit, and copied from there to the completion of
-//!   the work. A call and the enqueues within it have words of their own; the parts of a command buffer share one word and
-//!   one completion, reported as that of its first kernel.
-//! * **Harm.** A slow callback delays its own thread only. Changes that a callback makes to its data are visible to nobody
-//!   else.
-//! * **Subscribing**, unsubscribing and enabling are safe on any thread and in callbacks, with calls in flight. A flush or
-//!   a destruction of a buffer in a callback is refused.
-//!
-//! A callback in Rust that panics is not called again. See [`Subscriber`] for what its drop waits for.
+//! The rules of callbacks are those of [`gputrail_interface`](gputrail_interface#rules-of-callbacks). A callback in Rust that panics is not called again. See [`Subscriber`] for what its drop waits for.
 //!
 //! ```no_run
 //! use gputrail_collect::context::{BufferOptions, Context, RecordBuffer, Selection};
@@ -89,10 +65,9 @@ mod tests;
 
 use crate::delivering::is_delivering;
 pub use crate::switchboard::{
-    Argument, ArgumentInfo, CallArguments, Callback, KindSet, OperationSet, Payload, Phase,
-    Selection,
+    Argument, ArgumentInfo, CallArguments, Callback, KindSet, OperationSet, Payload, Selection,
 };
-pub use attributes::{Attributes, Limits, ThreadIds};
+pub use attributes::{Attributes, LIMITS};
 pub use buffer::{BufferOptions, Drops, RecordBuffer};
 pub use external::ExternalRequest;
 pub use flight::{Dump, FlightOptions, FlightRecorder};
@@ -101,26 +76,23 @@ pub use gputrail_buffer::{
     BlockClient, CallbackThread, ClientBlock, ClientMemory, CompletedBlock, Layout, Mapping,
     Policy, QueuePlace,
 };
-pub use group::{CounterGroup, GroupError, GroupOptions, GroupValue, Number, WrongType};
-pub use pool::{
-    CounterPool, MAX_POOL_ENTRIES, PoolEntry, PoolError, PoolHandler, PoolOptions, PooledKernels,
-};
-pub use sessions::{
-    CounterSessions, KEPT_SESSIONS, SampleNumber, SessionCounter, SessionError, SessionOptions,
-};
+pub use group::{CounterGroup, GroupError};
+pub use pool::{CounterPool, MAX_POOL_ENTRIES, PoolEntry, PoolError, PoolHandler, PooledKernels};
+pub use sessions::{CounterSessions, KEPT_SESSIONS, SessionCounter, SessionError};
 
 use crate::agents::{Refused, ServiceKind};
 use crate::counting::{
-    Countable, CounterSet, Counting, CountingError, CountingMode, CountingRequest,
-    DispatchCounting, is_choosing,
+    Countable, CounterSet, Counting, CountingError, CountingRequest, DispatchCounting, is_choosing,
 };
 use crate::process;
-use crate::sampling::{Configuration, Deliver, Request, SamplingError, SamplingPeriod};
+use crate::sampling::SamplingError;
 use crate::switchboard::{
     ConfigureAgent, Consumer, ContextKey, OF_CONTEXTS, ServiceError, SubscriberKey, Switchboard,
     TooMany,
 };
 use gputrail_buffer::{LayoutError, MappingError};
+use gputrail_interface::counting::CountingMode;
+use gputrail_interface::sampling::{Configuration, Deliver, Request, SamplingPeriod};
 use gputrail_record::{AgentId, ContextId, Domain, Kind, Operation, SamplingMethod, SamplingUnit};
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -10,26 +10,13 @@ use crate::counting::{CounterSet, DispatchReadings};
 use crate::process;
 use crate::switchboard::Switchboard;
 use gputrail_buffer::platform::sync::QuietMutex;
+use gputrail_interface::counting::PoolOptions;
 use gputrail_record::{AgentId, CorrelationId, CounterValue, WorkId};
 use std::collections::{HashMap, VecDeque};
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// The most entries of a pool.
 pub const MAX_POOL_ENTRIES: u32 = 1 << 16;
-
-/// The counters and entries of a pool.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct PoolOptions {
-    /// The number of entries: kernels that are in flight or whose values have not been released.
-    pub entries: u32,
-    /// The most counters of a pass, if the blocks' capacities are not to be used in full.
-    pub per_pass: Option<NonZeroU32>,
-    /// The most passes of a kernel; `None` for as many as the agent can do (ROCProfiler v1: 1 in the mode of a single group).
-    pub passes: Option<NonZeroU32>,
-    /// The most instances of a block that are read, the first ones; `None` for all of them.
-    pub instances: Option<NonZeroU32>,
-}
 
 /// An entry that has been fetched, until it is released.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]

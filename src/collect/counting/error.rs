@@ -1,8 +1,9 @@
 //! Errors of counter collection.
 
-use super::{Countable, CountingMode, in_words};
+use super::Countable;
 use crate::agents::{HeldBy, Refused};
 use gputrail_counters::{Impossible, the_nearest};
+use gputrail_interface::counting::{CountingMode, in_words};
 use gputrail_record::{AgentId, Nanos};
 
 /// A name that no counter or metric of the agent has.

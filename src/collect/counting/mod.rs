@@ -32,11 +32,11 @@ pub(crate) use sum::Sum;
 
 use super::agents::{self, AgentRequest, AgentService, ServiceKind};
 use gputrail_counters::{Architecture, KernelSelection};
+use gputrail_interface::counting::{CountingMode, in_words};
 use gputrail_record::Nanos;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The counter collection service.
 pub type Counting = AgentService<CountingRequest>;
@@ -45,21 +45,6 @@ pub type CountingDelivery = agents::Delivery<()>;
 
 /// The longest period at which agents are read: one hour.
 const LONGEST_PERIOD: Nanos = Nanos(3_600_000_000_000);
-
-/// When counters are read.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub enum CountingMode {
-    /// For each dispatch. Kernels of the agent run one after the other, so that each has its own values.
-    #[default]
-    Dispatch,
-    /// At a period, whatever runs.
-    Device {
-        /// The time from one reading to the next.
-        period: Nanos,
-    },
-    /// For each range of markers as a whole: what the kernels count that are enqueued from its begin to its end.
-    Range,
-}
 
 /// The counters that an agent offers.
 #[derive(Clone, Debug)]
@@ -166,30 +151,6 @@ impl fmt::Display for Countable {
             None => Ok(()),
         }
     }
-}
-
-impl CountingMode {
-    /// Whether dispatches are counted one by one: for themselves, or for their ranges.
-    pub fn is_of_dispatches(self) -> bool {
-        matches!(self, CountingMode::Dispatch | CountingMode::Range)
-    }
-}
-
-impl fmt::Display for CountingMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CountingMode::Dispatch => f.write_str("for each dispatch"),
-            CountingMode::Range => f.write_str("for each range of markers"),
-            CountingMode::Device { period } => {
-                write!(f, "of the agent every {}", in_words(*period))
-            }
-        }
-    }
-}
-
-/// A time with a unit that fits: "100us".
-fn in_words(time: Nanos) -> String {
-    format!("{:?}", Duration::from_nanos(time.0)).replace('µ', "u")
 }
 
 impl AgentRequest for CountingRequest {

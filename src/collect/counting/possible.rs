@@ -1,7 +1,8 @@
 //! What can be counted of the names of a recording: names that cannot be had are left out, and the others are counted.
 
-use super::{Countable, CounterSet, Counting, CountingError, CountingMode, CountingRequest};
+use super::{Countable, CounterSet, Counting, CountingError, CountingRequest};
 use crate::agents::{AgentRequest, ConfigureError};
+use gputrail_interface::counting::CountingMode;
 use gputrail_record::AgentId;
 use std::fmt;
 use std::num::NonZeroU32;

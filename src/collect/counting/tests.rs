@@ -164,12 +164,12 @@ fn counting_and_sampling_exclude_each_other_and_one_context_counts() {
     let sampled = first.sample(
         &bench.buffer,
         ONE,
-        crate::sampling::Request {
+        gputrail_interface::sampling::Request {
             method: gputrail_record::SamplingMethod::HOST_TRAP,
             unit: gputrail_record::SamplingUnit::TIME,
             interval: 1_000_000,
         },
-        crate::sampling::Deliver::Samples,
+        gputrail_interface::sampling::Deliver::Samples,
     );
     assert!(matches!(
         sampled,

@@ -1,7 +1,8 @@
 //! Errors of PC sampling.
 
-use super::{Configuration, Possible, Request, SamplingPeriod};
+use super::Possible;
 use crate::agents::{HeldBy, Refused};
+use gputrail_interface::sampling::{Configuration, Request, SamplingPeriod};
 use gputrail_record::{AgentId, SamplingUnit};
 
 /// The reason why an agent cannot be sampled as requested. Messages name the possible configurations.

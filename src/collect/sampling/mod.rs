@@ -12,29 +12,19 @@ pub mod lines;
 #[cfg(test)]
 mod tests;
 
-pub use configuration::{Configuration, Possible, Request, SamplingPeriod};
+pub use configuration::Possible;
 pub use error::SamplingError;
 
 pub use gputrail_record::{InstructionType, NotIssued, SamplingMethod, SamplingUnit, StallReason};
 
 use super::agents::{self, AgentRequest, AgentService, ServiceKind};
+use gputrail_interface::sampling::{Configuration, Deliver, Request, SamplingPeriod};
 use gputrail_record::AgentId;
 
 /// The PC sampling service.
 pub type Sampling = AgentService<Request>;
 /// Where the samples of an agent go.
 pub type Delivery = agents::Delivery<Deliver>;
-
-/// The samples that a tool gets. In any case it gets totals per dispatch
-/// ([`SamplingTotals`](gputrail_record::SamplingTotals)).
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
-pub enum Deliver {
-    /// Each of them.
-    #[default]
-    Samples,
-    /// Their numbers by dispatch, address and reason ([`SampleAggregate`](gputrail_record::SampleAggregate)).
-    Aggregates,
-}
 
 impl AgentRequest for Request {
     const SERVICE: ServiceKind = ServiceKind::PcSampling;
@@ -74,6 +64,6 @@ impl Sampling {
         period: SamplingPeriod,
     ) -> Result<Request, SamplingError> {
         let (possible, name) = self.named_configurations(agent)?;
-        period.request(&name, &possible)
+        configuration::at_period(period, &name, &possible)
     }
 }

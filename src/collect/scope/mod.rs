@@ -9,12 +9,13 @@ mod gate;
 pub(crate) use gate::Due;
 pub use gate::Gate;
 
-use crate::counting::{CounterChoice, CountingMode};
-use crate::sampling::Request;
+use crate::counting::CounterChoice;
 use gputrail_buffer::Policy;
 use gputrail_buffer::clock::SystemClock;
 use gputrail_capture::description::SELECTED;
 use gputrail_counters::{KernelSelection, NumberRange};
+use gputrail_interface::counting::CountingMode;
+use gputrail_interface::sampling::Request;
 use gputrail_record::{Kind, Nanos, SamplingMethod, SamplingUnit};
 use std::fmt;
 use std::time::Duration;

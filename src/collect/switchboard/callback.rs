@@ -2,24 +2,11 @@
 
 use super::CallArguments;
 use gputrail_capture::names::Names;
+use gputrail_interface::operations::Phase;
 use gputrail_record::{
     CodeObject, ContextId, CorrelationId, ExternalId, KernelId, KernelSymbol, Operation, RecordRef,
     ThreadId,
 };
-
-/// The phase of an operation.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-#[repr(u32)]
-pub enum Phase {
-    /// A call begins (CUPTI: `CUPTI_API_ENTER`).
-    Enter = 1,
-    /// A call has returned (CUPTI: `CUPTI_API_EXIT`).
-    Exit = 2,
-    /// Work that was enqueued has completed.
-    Complete = 3,
-    /// An instantaneous event without further phases.
-    Instant = 4,
-}
 
 /// The data of a callback besides its operation.
 #[derive(Copy, Clone, Debug)]

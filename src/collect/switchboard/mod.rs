@@ -25,7 +25,7 @@ mod tests;
 mod thread;
 
 pub use arguments::{Argument, ArgumentInfo, CallArguments};
-pub use callback::{Callback, Payload, Phase};
+pub use callback::{Callback, Payload};
 pub use external::{ContextSet, ExternalContexts, ExternalScope, ExternalStacks, Pushed};
 pub use flush::Flush;
 pub use interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS};

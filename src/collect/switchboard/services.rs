@@ -5,12 +5,12 @@ use super::interest::{BUFFERS, DOMAINS, OPERATIONS, SUBSCRIBERS};
 use super::narrowed::Table;
 use super::{Buffers, Interest, KindSet, Observed, OperationSet, Selection, Switchboard, Wanted};
 use crate::agents::{Claim, Refused, ServiceKind};
-use crate::counting::{
-    Countable, CountingDelivery, CountingError, CountingMode, CountingRequest, is_choosing,
-};
+use crate::counting::{Countable, CountingDelivery, CountingError, CountingRequest, is_choosing};
 use crate::delivering::is_delivering;
 use crate::operations::OperationInfo;
-use crate::sampling::{Deliver, Delivery, Request, SamplingError};
+use crate::sampling::{Delivery, SamplingError};
+use gputrail_interface::counting::CountingMode;
+use gputrail_interface::sampling::{Deliver, Request};
 use gputrail_record::{AgentId, ContextId, Domain, Kind, NoteKind, OperationGroup};
 
 /// The consumer of what a service selects.

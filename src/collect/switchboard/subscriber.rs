@@ -4,7 +4,7 @@
 //! table, makes every thread see that ([`fence_heavy`]), and waits for the threads that are still calling it. The hot
 //! path costs two plain stores.
 
-use super::callback::{Callback, Payload, Phase};
+use super::callback::{Callback, Payload};
 use super::interest::{Slots, SubscriberSet};
 use super::thread::here;
 use super::{Consumer, SUBSCRIBERS, Switchboard, ThreadState, TooMany, Within};
@@ -12,6 +12,7 @@ use crate::delivering::Notifying;
 use bytemuck::Zeroable as _;
 use gputrail_buffer::platform::inside::Uncancelled;
 use gputrail_buffer::platform::sync::{fence_heavy, fence_light};
+use gputrail_interface::operations::Phase;
 use gputrail_record::{Domain, ExternalId, Operation, RecordCopy, WorkId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;

@@ -5,6 +5,7 @@ use crate::context::{Context, OperationSet, Subscriber};
 use crate::correlation::{Extra, HostThread};
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_buffer::{Collector, CollectorOptions, Layout, Mapping, Policy};
+use gputrail_interface::operations::Phase;
 use gputrail_record::{Domain, Ticks};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Barrier, mpsc};

@@ -4,7 +4,8 @@ use super::done;
 use super::library;
 use super::sized;
 use super::status::Failure;
-use gputrail_collect::context::{Attributes, Limits, ThreadIds};
+use gputrail_collect::context::{Attributes, LIMITS};
+use gputrail_interface::attributes::ThreadIds;
 use gputrail_interface::c::{AttributeValues, LimitValues, SizedStruct, Status};
 use gputrail_record::Nanos;
 
@@ -97,7 +98,7 @@ pub unsafe extern "C" fn gputrail_attributes_set(attributes: *const AttributeVal
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_limits_get(limits: *mut LimitValues) -> Status {
     done(|| {
-        let all = Limits::ALL;
+        let all = LIMITS;
         let answer = LimitValues {
             buffers: all.buffers as u32,
             subscribers: all.subscribers as u32,

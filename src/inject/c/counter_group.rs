@@ -7,9 +7,10 @@ use super::status::Failure;
 use super::text::{given, kept};
 use super::{Answer, callback, checked, done, library, place};
 use core::num::NonZeroU32;
-use gputrail_collect::context::{CounterGroup, GroupError, GroupOptions, Number};
-use gputrail_collect::counting::CountingMode;
+use gputrail_collect::context::{CounterGroup, GroupError};
 use gputrail_interface::c::{CounterGroupHandle, CounterGroupOptions, CounterGroupValue, Status};
+use gputrail_interface::counting::CountingMode;
+use gputrail_interface::counting::{GroupOptions, Number};
 use gputrail_record::{AgentId, CounterValueType, Nanos};
 use std::sync::Arc;
 
@@ -225,6 +226,6 @@ unsafe fn read(value: *const CounterGroupValue) -> Answer<CounterGroupValue> {
     Ok(unsafe { value.read() })
 }
 
-fn wrong_type(error: gputrail_collect::context::WrongType) -> Failure {
+fn wrong_type(error: gputrail_interface::counting::WrongType) -> Failure {
     Failure::new(Status::WRONG_TYPE, error.to_string())
 }

@@ -11,11 +11,12 @@ use super::time::in_nanos;
 use super::{Answer, checked, done, library, place};
 use core::ffi::c_void;
 use core::num::NonZeroU32;
-use gputrail_collect::context::{CounterPool, PoolEntry, PoolError, PoolOptions};
+use gputrail_collect::context::{CounterPool, PoolEntry, PoolError};
 use gputrail_interface::c::{
     CounterPoolEntry, CounterPoolHandle, CounterPoolOptions, CounterPoolVisitor, CounterSetHandle,
     Status,
 };
+use gputrail_interface::counting::PoolOptions;
 use gputrail_record::{AgentId, CounterValue};
 use std::cell::UnsafeCell;
 use std::sync::{Arc, Weak};

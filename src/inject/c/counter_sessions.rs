@@ -8,14 +8,13 @@ use super::text::{copy, given, kept};
 use super::{Answer, callback, done, library, place};
 use core::ffi::c_char;
 use core::num::NonZeroU32;
-use gputrail_collect::context::{
-    CounterSessions, Number, SampleNumber, SessionError, SessionOptions,
-};
+use gputrail_collect::context::{CounterSessions, SessionError};
 use gputrail_collect::counting::values::usage;
 use gputrail_counters::the_nearest;
 use gputrail_interface::c::{
     CounterSessionsHandle, CounterSessionsOptions, SampleValue, SessionCounter, Status,
 };
+use gputrail_interface::counting::{Number, SampleNumber, SessionOptions};
 use gputrail_record::{AgentId, CounterValueType};
 use std::sync::Arc;
 
@@ -497,7 +496,7 @@ pub unsafe extern "C" fn gputrail_counter_sessions_double(
     }
 }
 
-fn wrong_type(error: gputrail_collect::context::WrongType) -> Failure {
+fn wrong_type(error: gputrail_interface::counting::WrongType) -> Failure {
     Failure::new(Status::WRONG_TYPE, error.to_string())
 }
 

@@ -10,13 +10,13 @@ use super::{done, place};
 use core::ffi::c_char;
 use core::num::NonZeroU32;
 use gputrail_buffer::platform::inside::message;
-use gputrail_collect::counting::CountingMode;
 use gputrail_collect::counting::values::usage;
 use gputrail_counters as counters;
 use gputrail_counters::Definition;
 use gputrail_interface::c::{
     BufferHandle, ContextHandle, CounterDefinition, CountingOptions, Status,
 };
+use gputrail_interface::counting::CountingMode;
 use gputrail_record::{AgentId, Nanos};
 use std::path::Path;
 

@@ -8,11 +8,11 @@ use super::status::Failure;
 use super::text::{given, kept};
 use super::{Answer, done, place};
 use core::ffi::c_char;
-use gputrail_collect::sampling::{Configuration, Deliver, Request, SamplingPeriod};
 use gputrail_interface::c::{
     BufferHandle, ContextHandle, SamplingConfiguration, SamplingOptions, SamplingPeriodOptions,
     Status,
 };
+use gputrail_interface::sampling::{Configuration, Deliver, Request, SamplingPeriod};
 use gputrail_record::{AgentId, InstructionType, NotIssued, StallReason, StochasticSample};
 
 fn deliver(aggregates: u8) -> Answer<Deliver> {

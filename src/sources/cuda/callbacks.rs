@@ -12,7 +12,8 @@ use gputrail_buffer::clock;
 use gputrail_buffer::platform::inside::contain;
 use gputrail_collect::correlation::{CallInProgress, Extra, HostThread};
 use gputrail_collect::process::{self, Current};
-use gputrail_collect::switchboard::{CallArguments, Callback, Observed, Payload, Phase, Within};
+use gputrail_collect::switchboard::{CallArguments, Callback, Observed, Payload, Within};
+use gputrail_interface::operations::Phase;
 use gputrail_record::{CorrelationId, Dependency, KernelId, Operation, Ticks, WorkId, flags};
 use std::cell::Cell;
 

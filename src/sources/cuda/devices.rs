@@ -2,7 +2,7 @@
 
 use super::ffi::{self, Cuda, call};
 use core::ffi::{CStr, c_char, c_int};
-use gputrail_collect::sampling::Configuration;
+use gputrail_interface::sampling::Configuration;
 use gputrail_record::{SamplingMethod, SamplingUnit};
 use libloading::os::unix::Library;
 

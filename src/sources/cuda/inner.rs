@@ -16,9 +16,9 @@ use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_capture::names::Names;
 use gputrail_collect::correlation::{CallInProgress, HostThread};
 use gputrail_collect::notify::{self, Followers, Notifier};
-use gputrail_collect::operations::{kernel_dispatch, memory_allocation, memory_copy};
 use gputrail_collect::process::Current;
 use gputrail_collect::switchboard::{ContextSet, Payload, Within};
+use gputrail_interface::operations::{kernel_dispatch, memory_allocation, memory_copy};
 use gputrail_record::{
     Allocation, AllocationOperation, Completion, KernelDispatch, KernelId, MemoryCopy, MemoryKind,
     MemorySet, Operation, RecordRef, TransferKind, Unfinished, WorkHeader, WorkId, flags,

@@ -10,9 +10,9 @@ use super::session::{Session, current_session};
 use core::ffi::c_void;
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::notify::Notifier;
-use gputrail_collect::operations::{resource, synchronization};
 use gputrail_collect::process::{self, Current};
 use gputrail_collect::switchboard::{Payload, Switchboard};
+use gputrail_interface::operations::{resource, synchronization};
 use gputrail_record::{
     self as record, Context, CorrelationId, KernelSymbol, Operation, RecordRef, Stream,
     Synchronization, SynchronizationType, WorkHeader,

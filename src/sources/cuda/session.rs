@@ -21,10 +21,10 @@ use gputrail_buffer::platform::function_names;
 use gputrail_buffer::platform::inside::message;
 use gputrail_buffer::platform::sync::{OnceBox, QuietMutex};
 use gputrail_capture::names::Names;
-use gputrail_collect::operations;
 use gputrail_collect::process;
 use gputrail_collect::switchboard::Switchboard;
 use gputrail_collect::unified_memory;
+use gputrail_interface::operations::resource;
 use gputrail_record::{
     Agent, AgentId, ClockPair, DeviceTime, Domain, Kind, NoteKind, Operation, Ticks,
 };
@@ -227,7 +227,7 @@ impl Session {
             let wanted = match kind {
                 // All functions of a module, however many: for those who ask to be told.
                 Kind::KERNEL_SYMBOL => board
-                    .interest(operations::resource::KERNEL_SYMBOL_REGISTERED)
+                    .interest(resource::KERNEL_SYMBOL_REGISTERED)
                     .has_subscribers(),
                 kind => !board.buffers_for(kind).is_none(),
             };

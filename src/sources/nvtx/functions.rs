@@ -17,9 +17,10 @@ use core::ffi::{c_char, c_int, c_void};
 use gputrail_buffer::platform::inside::contain;
 use gputrail_buffer::platform::system;
 use gputrail_collect::marker::{
-    self, Event, KeptText, MarkerDomain, NoLevel, RangeId, Registry, Text, end_event,
-    name_agent_of, name_queue, name_thread, name_thread_of, start_event,
+    self, Event, KeptText, MarkerDomain, NoLevel, Registry, Text, end_event, name_agent_of,
+    name_queue, name_thread, name_thread_of, start_event,
 };
+use gputrail_interface::marker::RangeId;
 use gputrail_record::{Domain as Runtime, MarkerKind};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};

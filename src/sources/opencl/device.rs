@@ -6,7 +6,7 @@ use super::functions::{Dispatch, ask};
 use crate::perf::{HostCounters, SampleSource};
 use core::ptr;
 use gputrail_collect::counting::Countable;
-use gputrail_collect::sampling::Configuration;
+use gputrail_interface::sampling::Configuration;
 use gputrail_record::AgentAttributeKind;
 use gputrail_record::AgentKind;
 

@@ -6,7 +6,7 @@ use super::threads::ThreadData;
 use super::timer::{self, ThreadTimer};
 use gputrail_buffer::platform::environment::variable;
 use gputrail_collect::agents::ConfigureError;
-use gputrail_collect::sampling::Configuration;
+use gputrail_interface::sampling::Configuration;
 use gputrail_record::{SamplingMethod, SamplingUnit};
 use std::io;
 

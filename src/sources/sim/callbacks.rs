@@ -5,10 +5,11 @@
 use super::operations::Function;
 use gputrail_collect::correlation::CallInProgress;
 use gputrail_collect::notify::{self, Followers, Notifier};
-use gputrail_collect::operations::kernel_dispatch;
 use gputrail_collect::switchboard::{
-    CallArguments, Callback, Payload, Phase, Switchboard, ThreadState, Within,
+    CallArguments, Callback, Payload, Switchboard, ThreadState, Within,
 };
+use gputrail_interface::operations::Phase;
+use gputrail_interface::operations::kernel_dispatch;
 use gputrail_record::{
     Completion, ContextId, CorrelationId, GraphChange, KernelId, Operation, Record, RecordRef,
     WorkId,

@@ -17,13 +17,13 @@ use gputrail_collect::agents::{ConfigureError, Provider};
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::counting::values::{Subject, ValueRecords};
 use gputrail_collect::counting::{
-    Choice, Countable, CountingDelivery, CountingMode, CountingRequest, DispatchReadings, Reading,
-    ReadyValues,
+    Choice, Countable, CountingDelivery, CountingRequest, DispatchReadings, Reading, ReadyValues,
 };
 use gputrail_collect::recorder::Recorder;
 use gputrail_counters::{
     self as counters, Architecture, Block, Catalogue, Counted, Property, Sources,
 };
+use gputrail_interface::counting::CountingMode;
 use gputrail_record::{
     AgentId, CorrelationId, CounterValue, DeviceTime, KernelDispatch, Nanos, QueueId, WorkId,
 };

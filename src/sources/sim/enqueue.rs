@@ -12,7 +12,7 @@ use super::runtime::{EnqueuedWork, Event, Stream, count};
 use super::sampler::Launched;
 use super::thread::{Status, Thread};
 use gputrail_collect::correlation::CallInProgress;
-use gputrail_collect::operations::{kernel_dispatch, memory_copy, resource};
+use gputrail_interface::operations::{kernel_dispatch, memory_copy, resource};
 use gputrail_record::*;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

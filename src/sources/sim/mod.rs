@@ -69,13 +69,14 @@ pub fn countable_as(name: &str) -> Option<Countable> {
 
 use gputrail_collect::counting::Countable;
 use gputrail_collect::notify::Notifier;
-use gputrail_collect::operations::{OperationInfo, resource};
+use gputrail_collect::operations::OperationInfo;
 use gputrail_collect::process;
 use gputrail_collect::recorder::Recorder;
-use gputrail_collect::sampling::{Configuration, Request};
 use gputrail_collect::scope;
 use gputrail_collect::source::Source;
 use gputrail_collect::switchboard::Switchboard;
+use gputrail_interface::operations::resource;
+use gputrail_interface::sampling::{Configuration, Request};
 use gputrail_record::{
     Agent, AgentId, Context, CorrelationId, Domain, ExternalKind, Nanos, Process, ProcessId, Queue,
     ThreadId,

@@ -676,8 +676,9 @@ fn clocks_are_paired_from_beginning_to_end() {
 
 #[test]
 fn a_tool_is_called_back_for_every_call_and_all_work() {
-    use gputrail_collect::context::{Context, OperationSet, Payload, Phase};
-    use gputrail_collect::operations::{kernel_dispatch, memory_copy, resource};
+    use gputrail_collect::context::{Context, OperationSet, Payload};
+    use gputrail_interface::operations::Phase;
+    use gputrail_interface::operations::{kernel_dispatch, memory_copy, resource};
     use std::sync::{Arc, Mutex};
     let directory = tempfile::tempdir().unwrap();
     let header = Recorder::file_header(TickSource::Virtual, Demo::PROCESS);

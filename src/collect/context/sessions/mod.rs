@@ -13,16 +13,16 @@ mod samples;
 
 pub use error::SessionError;
 
-use super::{BufferOptions, Context, Number, RecordBuffer, Selection, ToolError};
+use super::{BufferOptions, Context, RecordBuffer, Selection, ToolError};
 use crate::counting::values::{Subject, ValueRecords};
-use crate::counting::{
-    CounterSet, CountingMode, DispatchCounting, DispatchReadings, Sum, is_choosing,
-};
+use crate::counting::{CounterSet, DispatchCounting, DispatchReadings, Sum, is_choosing};
 use crate::delivering::{is_delivering, is_notifying};
 use crate::process;
 use crate::switchboard::Switchboard;
 use gputrail_buffer::platform::sync::{QuietMutex, Signal};
 use gputrail_counters::{Architecture, Definition, Usage};
+
+use gputrail_interface::counting::{CountingMode, Number, SampleNumber, SessionOptions};
 use gputrail_record::{
     AgentId, CorrelationId, CounterInvalid, CounterValue, CounterValueType, KernelDispatch, Kind,
     QueueId, WorkId,
@@ -38,18 +38,6 @@ pub const KEPT_SESSIONS: usize = 8;
 
 /// How long a thread waits for a kernel before it looks again.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
-
-/// The value of a counter for a sample, or the reason why there is none.
-pub type SampleNumber = Result<Number, CounterInvalid>;
-
-/// How the counters of an agent are opened.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct SessionOptions {
-    /// Kernels of this queue alone are counted; `None` for all queues of the agent.
-    pub queue: Option<QueueId>,
-    /// The most counters of a pass, if the blocks' capacities are not to be used in full.
-    pub per_pass: Option<NonZeroU32>,
-}
 
 /// A counter or metric that can be enabled.
 #[derive(Clone, Debug, PartialEq, Eq)]

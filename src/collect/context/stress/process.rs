@@ -10,6 +10,7 @@ use crate::process;
 use crate::source::Source;
 use crate::switchboard::{Observed, Within};
 use gputrail_buffer::BlockView;
+use gputrail_interface::operations::Phase;
 use gputrail_record::{Domain, OperationGroup};
 use std::cell::Cell;
 use std::process::Command;

@@ -12,8 +12,9 @@ use core::ffi::{CStr, c_char};
 use gputrail_capture::names::Names;
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::process;
+use gputrail_collect::sampling::Delivery;
 use gputrail_collect::sampling::lines::Lines;
-use gputrail_collect::sampling::{Delivery, Request};
+use gputrail_interface::sampling::Request;
 use gputrail_record::{
     AgentId, KernelId, NotIssued, SampleAggregate, SamplingMethod, SamplingTotals, WorkId, count,
 };

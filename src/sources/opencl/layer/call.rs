@@ -19,7 +19,8 @@ use gputrail_buffer::clock;
 use gputrail_collect::correlation::{self, Extra, HostThread};
 use gputrail_collect::outstanding::OutstandingWork;
 pub use gputrail_collect::process::{self, Borrowed, Current};
-use gputrail_collect::switchboard::{Buffers, Interest, Phase};
+use gputrail_collect::switchboard::{Buffers, Interest};
+use gputrail_interface::operations::Phase;
 use gputrail_record::*;
 
 /// A call in progress. It has no destructor: if a longjmp skips its exit, the next enter removes it from the stack.

@@ -13,9 +13,12 @@ use super::work::Enqueue;
 use super::{counting, dispatch, sampling};
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::notify::{self, Followers, Notifier};
-use gputrail_collect::operations::{kernel_dispatch, memory_allocation, resource, synchronization};
 use gputrail_collect::process::Current;
-use gputrail_collect::switchboard::{CallArguments, Callback, Payload, Phase, Switchboard, Within};
+use gputrail_collect::switchboard::{CallArguments, Callback, Payload, Switchboard, Within};
+use gputrail_interface::operations::Phase;
+use gputrail_interface::operations::{
+    kernel_dispatch, memory_allocation, resource, synchronization,
+};
 use gputrail_record::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -12,8 +12,8 @@ use super::functions::ask;
 use super::handles::Handles;
 use super::{kernels, memory, programs, queues, waits};
 use bytemuck::{Pod, Zeroable};
-use gputrail_collect::operations::resource;
 use gputrail_collect::process;
+use gputrail_interface::operations::resource;
 use gputrail_record::{Agent, AgentId, Context, ContextId, Domain};
 
 /// A kind of object that is reference-counted.

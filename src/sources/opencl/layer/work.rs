@@ -13,10 +13,10 @@ use super::kernels;
 use super::memory;
 use super::sampling;
 use gputrail_collect::correlation::HostThread;
-use gputrail_collect::operations::{
+use gputrail_collect::switchboard::{Buffers, Interest};
+use gputrail_interface::operations::{
     kernel_dispatch, memory_copy, synchronization as synchronization_domain,
 };
-use gputrail_collect::switchboard::{Buffers, Interest};
 use gputrail_record::*;
 
 /// The fields that all records of an enqueue share, and their buffers.

@@ -26,12 +26,12 @@ use gputrail_collect::agents::{ConfigureError, Provider};
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::counting::values::{Subject, ValueRecords};
 use gputrail_collect::counting::{
-    Choice, Countable, CounterSet, CountingDelivery, CountingMode, CountingRequest,
-    DispatchReadings, Reading,
+    Choice, Countable, CounterSet, CountingDelivery, CountingRequest, DispatchReadings, Reading,
 };
 use gputrail_collect::process;
 use gputrail_collect::switchboard::Buffers;
 use gputrail_counters::Counted;
+use gputrail_interface::counting::CountingMode;
 use gputrail_record::{
     AgentId, CorrelationId, CounterInvalid, CounterValue, DeviceTime, KernelDispatch, Nanos, WorkId,
 };

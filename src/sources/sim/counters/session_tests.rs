@@ -5,11 +5,13 @@ use crate::sim::Demo;
 use gputrail_buffer::clock::TickSource;
 use gputrail_capture::Writer;
 use gputrail_collect::context::{
-    BufferOptions, Context, CounterSessions, Number, OperationSet, Payload, Phase, RecordBuffer,
-    Selection, SessionOptions, Subscriber,
+    BufferOptions, Context, CounterSessions, OperationSet, Payload, RecordBuffer, Selection,
+    Subscriber,
 };
-use gputrail_collect::operations::kernel_dispatch;
 use gputrail_collect::recorder::{Recorder, RecorderOptions};
+use gputrail_interface::counting::{Number, SessionOptions};
+use gputrail_interface::operations::Phase;
+use gputrail_interface::operations::kernel_dispatch;
 use gputrail_record::{AgentId, KernelDispatch, Kind};
 use std::collections::HashMap;
 use std::num::NonZeroU32;

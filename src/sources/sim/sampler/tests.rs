@@ -334,7 +334,7 @@ fn a_tool_samples_one_agent_and_gets_nothing_of_the_other() {
 #[test]
 fn a_subscriber_is_told_once_of_each_module_that_is_sampled() {
     use gputrail_collect::context::{OperationSet, Payload};
-    use gputrail_collect::operations::resource;
+    use gputrail_interface::operations::resource;
     let tool = Tool::new();
     let sampled = tool
         .context

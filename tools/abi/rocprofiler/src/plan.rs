@@ -4,10 +4,9 @@
 use crate::flight;
 use crate::types::{Answer, Failure};
 use gputrail_abi::lock;
-use gputrail_collect::context::PoolOptions;
 use gputrail_record::AgentId;
 use gputrail_tool::Status as Of;
-use gputrail_tool::counting::{self, Counter, CounterPool, CounterSet, PoolEntry};
+use gputrail_tool::counting::{self, Counter, CounterPool, CounterSet, PoolEntry, PoolOptions};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
