@@ -56,7 +56,8 @@ pub type InitialiseFunction =
 pub type FinaliseFunction = Option<unsafe extern "C-unwind" fn(user_data: *mut c_void)>;
 
 /// The description of a tool: what its entry point returns. An exception that leaves one of the tool's functions ends the
-/// program, with a message that names the tool. A library that is named twice is one tool.
+/// program, with a message that names the tool. A library that is named twice, by one path or by
+/// several, is one tool: it is loaded and initialised once, which a message says.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct ToolDescription {
@@ -197,7 +198,10 @@ fn load(paths: &OsStr) {
         match open(path) {
             // Several paths may lead to one library, which has its variables once.
             Ok(library) if libraries.iter().any(|other| other.is_same(&library)) => {
-                refused(path, "it is named twice, and loaded once");
+                let path = String::from_utf8_lossy(path);
+                message(format_args!(
+                    "tool {path}: loaded once, though it is named again"
+                ));
             }
             Ok(library) => libraries.push(library),
             Err(failure) => refused(path, &failure.text),
