@@ -105,7 +105,7 @@ impl Metadata {
         self.range_kind == Some(kind)
     }
 
-    /// The name of an operation, or its domain and number if it is unnamed.
+    /// The name of an operation, or its number and domain if it is unnamed.
     pub fn operation(&self, operation: Operation) -> std::borrow::Cow<'_, str> {
         match self
             .operations
@@ -113,7 +113,7 @@ impl Metadata {
             .map(|name| self.string(name.name))
         {
             Some(name) if !name.is_empty() => name.into(),
-            _ => format!("{:?} operation {}", operation.domain, operation.number).into(),
+            _ => operation.to_string().into(),
         }
     }
 

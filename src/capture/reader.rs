@@ -573,7 +573,7 @@ impl<'a> Walk<'a> {
             self.findings.add(
                 from,
                 format!(
-                    "{:?} of {} bytes have checksum {checksum:#010x}, expected {:#010x}: left out",
+                    "{} of {} bytes have checksum {checksum:#010x}, expected {:#010x}: left out",
                     header.kind, header.payload_bytes, header.payload_checksum
                 ),
             );

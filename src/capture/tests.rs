@@ -7,6 +7,7 @@ use gputrail_buffer::clock::TickSource;
 use gputrail_buffer::{BlockView, Buffer, Layout, Mapping, Policy};
 use gputrail_record::*;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 struct File {
     _directory: tempfile::TempDir,
@@ -430,6 +431,28 @@ struct SharedPool {
     bytes: usize,
 }
 
+/// The thread that overwrites a [`SharedPool`].
+#[derive(Default)]
+struct Overwriting {
+    has_begun: AtomicBool,
+    /// The number of words that it has written.
+    words: AtomicU64,
+    is_over: AtomicBool,
+}
+
+impl Overwriting {
+    /// Has the thread begin, and waits until it has written as many words as the memory has. It may write for any length of time
+    /// before the caller goes on: nothing sound need be left in the memory then.
+    fn go_on(&self) {
+        self.has_begun.store(true, Ordering::Relaxed);
+        let words = Layout::new(1 << 16, 4096, 4).unwrap().total_bytes() / 8;
+        let until = self.words.load(Ordering::Relaxed) + words as u64;
+        while self.words.load(Ordering::Relaxed) < until {
+            std::thread::yield_now();
+        }
+    }
+}
+
 impl SharedPool {
     fn full(policy: Policy) -> SharedPool {
         let layout = Layout::new(1 << 16, 4096, 4).unwrap();
@@ -449,9 +472,11 @@ impl SharedPool {
         }
     }
 
-    /// Runs `meanwhile` while another thread overwrites the memory at random.
-    fn overwritten(mut self, mut meanwhile: impl FnMut(&Buffer, &mut gputrail_buffer::Lane)) {
-        use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    /// Runs `meanwhile`, beside which another thread overwrites the memory at random once it is told to.
+    fn overwritten(
+        mut self,
+        mut meanwhile: impl FnMut(&Buffer, &mut gputrail_buffer::Lane, &Overwriting),
+    ) {
         let memory = memmap2::MmapOptions::new()
             .len(self.bytes)
             .map_raw(&self.file)
@@ -460,20 +485,24 @@ impl SharedPool {
         let words: &[AtomicU64] =
             unsafe { std::slice::from_raw_parts(memory.as_ptr().cast(), self.bytes / 8) };
         /// Ends the other thread, also when `meanwhile` panics.
-        struct Over<'a>(&'a AtomicBool);
+        struct Over<'a>(&'a Overwriting);
         impl Drop for Over<'_> {
             fn drop(&mut self) {
-                self.0.store(true, Ordering::Relaxed);
+                self.0.is_over.store(true, Ordering::Relaxed);
             }
         }
-        let is_over = AtomicBool::new(false);
+        let overwriting = Overwriting::default();
         std::thread::scope(|scope| {
-            let _over = Over(&is_over);
+            let _over = Over(&overwriting);
             scope.spawn(|| {
                 let header: u64 =
                     bytemuck::pod_read_unaligned(&bytemuck::bytes_of(&Api::blank())[..8]);
                 let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-                while !is_over.load(Ordering::Relaxed) {
+                while !overwriting.is_over.load(Ordering::Relaxed) {
+                    if !overwriting.has_begun.load(Ordering::Relaxed) {
+                        std::thread::yield_now();
+                        continue;
+                    }
                     random ^= random << 13;
                     random ^= random >> 7;
                     random ^= random << 17;
@@ -485,9 +514,10 @@ impl SharedPool {
                         _ => header,
                     };
                     words[(random >> 20) as usize % words.len()].store(value, Ordering::Relaxed);
+                    overwriting.words.fetch_add(1, Ordering::Relaxed);
                 }
             });
-            meanwhile(&self.buffer, &mut self.lane);
+            meanwhile(&self.buffer, &mut self.lane, &overwriting);
         });
     }
 }
@@ -501,11 +531,12 @@ fn memory_that_a_live_process_changes_meanwhile_is_recovered_to_a_sound_capture(
         kind: NoteKind::DIED,
         text: "killed".into(),
     };
-    pool.overwritten(|_, _| {
+    pool.overwritten(|_, _, overwriting| {
         for _ in 0..100 {
             let (file, writer) = capture();
             records += recover(&left, &writer, &cause).records;
             findings.extend(read(&file.path).1);
+            overwriting.go_on();
         }
     });
     assert_eq!(findings, [""; 0]);
@@ -516,11 +547,12 @@ fn memory_that_a_live_process_changes_meanwhile_is_recovered_to_a_sound_capture(
 fn a_dump_shows_bytes_that_stay_as_they_are_while_a_live_process_changes_its_memory() {
     let pool = SharedPool::full(Policy::Overwrite);
     let (mut bytes, mut changed) = (0, 0);
-    pool.overwritten(|buffer, _| {
+    pool.overwritten(|buffer, _, overwriting| {
         for _ in 0..1000 {
             buffer.dump(Ticks::NONE, |view| {
                 let first = view.bytes.to_vec();
-                std::thread::yield_now();
+                // From the first view on.
+                overwriting.go_on();
                 changed += u32::from(std::hint::black_box(view.bytes) != first);
                 bytes += first.len();
             });
@@ -533,8 +565,11 @@ fn a_dump_shows_bytes_that_stay_as_they_are_while_a_live_process_changes_its_mem
 #[test]
 fn a_lane_goes_on_when_the_program_overwrites_its_memory() {
     for policy in [Policy::Discard, Policy::Overwrite] {
-        SharedPool::full(policy).overwritten(|buffer, lane| {
+        SharedPool::full(policy).overwritten(|buffer, lane, overwriting| {
             for number in 0..1000 {
+                if number % 100 == 0 {
+                    overwriting.go_on();
+                }
                 for _ in 0..100 {
                     lane.write(Api::blank());
                 }

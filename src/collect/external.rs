@@ -28,13 +28,13 @@ const MAX_REGISTERED: usize = 256;
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ExternalError {
     /// The stack is empty (CUPTI: `CUPTI_ERROR_QUEUE_EMPTY`).
-    #[error("no id of kind {0:?} is pushed on this thread")]
+    #[error("no id of kind {0} is pushed on this thread")]
     Empty(ExternalKind),
     /// The stack is full.
     #[error("1024 ids are pushed on this thread, the maximum")]
     Full,
     /// The kind is neither predefined nor registered.
-    #[error("{0:?} is not a kind of external ids")]
+    #[error("{0} is not a kind of external ids")]
     UnknownKind(ExternalKind),
     /// The process is not observed, or the thread is writing a record.
     #[error("external ids are not available on this thread now")]

@@ -135,7 +135,7 @@ pub struct Recorder {
     counters: Option<CounterChoice>,
     /// The kernels whose counters are collected.
     counted: Arc<SelectedKernels>,
-    /// What has been told about counters.
+    /// What has been told about samples and counters.
     told: Arc<QuietMutex<Vec<String>>>,
     deliver: Deliver,
     kernel_debug_info: bool,
@@ -258,12 +258,26 @@ impl Recorder {
         self.sampling.is_some() || self.kernel_debug_info
     }
 
-    /// Samples `agent`, called `name`, as the scope asks: from now on, or when the recording begins.
+    /// Samples `agent`, called `name`, as the scope asks: from now on, or when the recording begins. If a tool has the service of
+    /// the process, the recording goes without, which is told once.
     ///
     /// # Errors
     ///
     /// [`SamplingError`], which says what the agent can do.
     pub fn sample(&self, agent: AgentId, name: &str) -> Result<(), SamplingError> {
+        let by = match self.configure_sampling(agent, name) {
+            Err(SamplingError::OtherContext(_)) => "a tool samples in this process",
+            Err(SamplingError::Counters) => "a tool collects counters in this process",
+            other => return other,
+        };
+        self.tell_once(
+            NoteKind::MISSING,
+            &format!("the recording has no samples: {by}, and one of a process can do either"),
+        );
+        Ok(())
+    }
+
+    fn configure_sampling(&self, agent: AgentId, name: &str) -> Result<(), SamplingError> {
         let Some(request) = self.sampling else {
             return Ok(());
         };
@@ -287,12 +301,25 @@ impl Recorder {
     }
 
     /// Counts on `agent`, called `name`, as the scope asks: from now on, or when the recording begins. Counters that cannot
-    /// be had are left out, which is told once.
+    /// be had are left out, which is told once; so are all of them if a tool has the service of the process.
     ///
     /// # Errors
     ///
     /// [`CountingError`], which says what the agent can do.
     pub fn count(&self, agent: AgentId, name: &str) -> Result<(), CountingError> {
+        let by = match self.configure_counting(agent, name) {
+            Err(CountingError::OtherContext(_)) => "a tool collects counters in this process",
+            Err(CountingError::Sampling) => "a tool samples in this process",
+            other => return other,
+        };
+        self.tell_once(
+            NoteKind::MISSING,
+            &format!("the recording has no counters: {by}, and one of a process can do either"),
+        );
+        Ok(())
+    }
+
+    fn configure_counting(&self, agent: AgentId, name: &str) -> Result<(), CountingError> {
         let Some(choice) = &self.counters else {
             return Ok(());
         };
@@ -315,7 +342,7 @@ impl Recorder {
             possible => possible?,
         };
         for left_out in left_out {
-            self.tell_once(&left_out.to_string());
+            self.tell_once(NoteKind::OTHER, &format!("counters: {left_out}"));
         }
         let Some(request) = request else {
             return Ok(());
@@ -348,15 +375,14 @@ impl Recorder {
         Ok(())
     }
 
-    /// Prints a message about counters, and notes it in the recording. Devices of one kind have the same message.
-    fn tell_once(&self, text: &str) {
+    /// Prints a message, and notes it in the recording. Devices of one kind have the same message.
+    fn tell_once(&self, kind: NoteKind, text: &str) {
         let mut told = self.told.lock();
         if !told.iter().any(|one| one == text) {
             told.push(text.to_owned());
             drop(told);
             message(format_args!("{text}"));
-            self.names()
-                .note(NoteKind::OTHER, &format!("counters: {text}"));
+            self.names().note(kind, text);
         }
     }
 

@@ -63,6 +63,23 @@ impl Times {
         self.clock_of(agent)?.to_boottime(time)
     }
 
+    /// [`device`](Times::device) of the times of work that was enqueued at `enqueued`. None of them is before that by less than the
+    /// error of the two clocks.
+    pub fn of_work<const N: usize>(
+        &mut self,
+        agent: AgentId,
+        enqueued: Nanos,
+        times: [DeviceTime; N],
+    ) -> [Nanos; N] {
+        let host_error = self.host_error().0;
+        let Some(clock) = self.clock_of(agent) else {
+            return [Nanos::NONE; N];
+        };
+        let bound = Nanos(clock.error_bound().0.saturating_add(host_error));
+        let times = times.map(|time| clock.to_boottime(time));
+        clock::clamp_all(enqueued, times, bound).map(Option::unwrap_or_default)
+    }
+
     /// The clock of `agent`, fitted to what has been read of it so far.
     pub fn clock_of(&mut self, agent: AgentId) -> Option<&AgentClock> {
         self.read_clocks();

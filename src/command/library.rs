@@ -218,6 +218,13 @@ pub fn write_out(
         .with_context(|| format!("{}: is not a file name", path.display()))?;
     let cannot_write = || format!("cannot write {}", path.display());
     check_folder(&path, parent)?;
+    if !parent.is_dir() {
+        bail!(
+            "cannot write {}: there is no folder {}",
+            path.display(),
+            parent.display()
+        );
+    }
     // Written to a temporary file and renamed: programs that have loaded an older file keep it.
     let beside = private_dir::create_in(parent, ".gputrail-").with_context(cannot_write)?;
     for (library, path) in [

@@ -138,6 +138,7 @@ pub fn create_own(directory: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gputrail_harness::machine::skipped;
 
     #[test]
     fn the_group_of_a_user_alone_has_the_users_name_and_no_other_member() {
@@ -209,10 +210,21 @@ mod tests {
         let link = parent.path().join("link");
         std::os::unix::fs::symlink("libraries", &link).unwrap();
         assert!(create_own(&link).is_err());
-        if rustix::process::geteuid().is_root() {
-            std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
-            std::os::unix::fs::chown(&path, Some(65_533), None).unwrap();
-            assert!(create_own(&path).is_err(), "it is another user's");
+    }
+
+    #[test]
+    fn a_directory_of_another_user_is_not_ours() {
+        if !rustix::process::geteuid().is_root() {
+            skipped(
+                "a_directory_of_another_user_is_not_ours",
+                "only the superuser can give a directory to another user",
+            );
+            return;
         }
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("libraries");
+        create_own(&path).unwrap();
+        std::os::unix::fs::chown(&path, Some(65_533), None).unwrap();
+        assert!(create_own(&path).is_err());
     }
 }

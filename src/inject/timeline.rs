@@ -167,21 +167,19 @@ impl Timeline {
             let (enqueued, completion) = found.parts();
             let (enqueued, completion) = (enqueued.map(|one| one.what), completion.copied());
             let entered = enqueued.map_or(Ticks::NONE, |one| one.work().enqueued);
-            let mut device = |time: fn(&Completion) -> DeviceTime| {
-                let completion = completion.as_ref()?;
-                self.times.device(completion.agent, time(completion))
-            };
-            let start = device(|completion| completion.start).unwrap_or_default();
-            let end = device(|completion| completion.end).unwrap_or_default();
-            let queued = device(|completion| completion.queued).unwrap_or_default();
-            let submitted = device(|completion| completion.submitted).unwrap_or_default();
+            let enqueue_time = self.times.host(entered);
+            let ran = completion.as_ref().map(|of| {
+                let times = [of.queued, of.submitted, of.start, of.end];
+                self.times.of_work(of.agent, enqueue_time, times)
+            });
+            let [queued, submitted, start, end] = ran.unwrap_or_default();
             let completed = completion
                 .as_ref()
                 .map_or(Ticks::NONE, |completion| completion.completed);
             deliver(&TimedWork {
                 enqueued,
                 completion,
-                enqueue_time: self.times.host(entered),
+                enqueue_time,
                 queued,
                 submitted,
                 start,

@@ -42,6 +42,12 @@ pub struct Operation {
     pub number: u16,
 }
 
+impl core::fmt::Display for Operation {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "operation {} of domain {}", self.number, self.domain)
+    }
+}
+
 /// One API call, from enter to exit. 64 bytes.
 ///
 /// ```text

@@ -291,6 +291,16 @@ macro_rules! open_enum {
                 }
             }
         }
+
+        /// For messages: the name, or the number of an unknown value.
+        impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                match self.name() {
+                    Some(name) => f.pad(name),
+                    None => core::fmt::Display::fmt(&self.0, f),
+                }
+            }
+        }
     };
 }
 #[cfg(test)]

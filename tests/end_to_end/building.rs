@@ -301,6 +301,10 @@ fn a_tool_in_cpp_that_cannot_start_says_why_and_is_discarded() {
 fn a_folder_that_cannot_be_written_is_named() {
     let dir = TestDir::new();
     fs::write(dir.join("file"), "").expect("a file");
+    let ended = run(&mut dir.gputrail(["library", "missing/lib.so"]));
+    let missing = format!("there is no folder {}", dir.join("missing").display());
+    assert_eq!(ended.code(), 125);
+    assert!(ended.stderr.contains(&missing), "{}", ended.stderr);
     let ended = run(&mut dir.gputrail(["library", "file/sdk"]));
     assert_ne!(ended.code(), 0);
     let named = Path::new("file").join("sdk").display().to_string();

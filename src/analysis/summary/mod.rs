@@ -77,7 +77,8 @@ pub struct WorkSummary {
     pub name: String,
     /// Its kind.
     pub kind: WorkKind,
-    /// The durations of work, ns: of completed work, and of work that was running at the end.
+    /// The durations of work, ns: of completed work, and of work that was running at the end. Work without an end whose
+    /// start was not measured may never have started, and is not among them.
     pub times: Distribution,
     /// The times from the begin of the call that enqueued it to its start, ns, if both are known.
     pub latency: Distribution,
@@ -503,10 +504,9 @@ impl Consumer for Summary {
             }
             None => {
                 sum.unfinished += 1;
-                // It was running until the end.
-                if let (Some(start), Some(ran @ 1..)) = (work.start, work.duration) {
-                    let end = Nanos(start.0.saturating_add(ran));
-                    sum.times.add(ran);
+                // It was running until the end, or it is not known to have started.
+                if let Some((start, end)) = work.measured() {
+                    sum.times.add(end.0.saturating_sub(start.0));
                     self.extend(start, end);
                     if let Some(gpu) = self.gpus.get_mut(&work.agent)
                         && kind.is_busy()
@@ -741,6 +741,33 @@ mod tests {
         let kernels = summary.kernels();
         assert_eq!((kernels[0].times.count, kernels[0].unfinished), (1, 1));
         assert_eq!(summary.gpus()[0].busy.as_ref().unwrap().busy, Nanos(10));
+    }
+
+    #[test]
+    fn work_without_an_end_takes_time_only_if_its_start_was_measured() {
+        let shown = |why| Work {
+            start: Some(Nanos(20)),
+            duration: Some(5),
+            unfinished: why,
+            ..kernel("k", 1, None)
+        };
+        // Not known to have started; running at the end.
+        let reasons = [
+            (Some("no completion was recorded"), 0),
+            (Unfinished::AT_END.name(), 5),
+        ];
+        for (why, ran) in reasons {
+            let mut summary = Summary::default();
+            summary.agents(AgentIndex(0), &[agent("gpu")]).unwrap();
+            summary.work(&kernel("k", 1, Some((10, 20)))).unwrap();
+            summary.work(&shown(why)).unwrap();
+            let k = &summary.kernels()[0];
+            let sums = (k.times.total, k.unfinished, k.untimed);
+            assert_eq!(sums, ((10 + ran).into(), 1, u64::from(ran == 0)));
+            let gpu = &summary.gpus()[0];
+            assert_eq!(gpu.busy.as_ref().unwrap().busy, Nanos(10 + ran));
+            assert_eq!(gpu.kernels, Nanos(10 + ran));
+        }
     }
 
     #[test]

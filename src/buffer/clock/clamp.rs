@@ -36,6 +36,16 @@ pub fn clamp(enqueued: Nanos, start: Nanos, bound: Nanos) -> Clamped {
     Clamped { start, causality }
 }
 
+/// Moves each of the times of a piece of work to its enqueue that is earlier by no more than `bound`; as [`clamp`] does,
+/// and keeps their order.
+pub fn clamp_all<const N: usize>(
+    enqueued: Nanos,
+    times: [Option<Nanos>; N],
+    bound: Nanos,
+) -> [Option<Nanos>; N] {
+    times.map(|time| Some(clamp(enqueued, time?, bound).start))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +71,14 @@ mod tests {
     fn a_start_too_early_by_more_is_kept_and_reported() {
         assert_eq!(clamped(100, 89), (89, Causality::Violated));
         assert_eq!(clamped(u64::MAX, 1), (1, Causality::Violated));
+    }
+
+    #[test]
+    fn all_times_of_work_come_after_its_enqueue_as_far_as_the_error_explains_it() {
+        let times = [Some(89), Some(91), None, Some(99), Some(101)].map(|time| time.map(Nanos));
+        let clamped = clamp_all(Nanos(100), times, Nanos(10));
+        let expected = [Some(89), Some(100), None, Some(100), Some(101)];
+        assert_eq!(clamped, expected.map(|time| time.map(Nanos)));
     }
 
     #[test]

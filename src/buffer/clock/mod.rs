@@ -15,7 +15,7 @@ mod system;
 mod tick;
 
 pub use agent::{AgentClock, Domain};
-pub use clamp::{Causality, Clamped, clamp};
+pub use clamp::{Causality, Clamped, clamp, clamp_all};
 pub use host::{HostClock, NoSnapshot};
 #[cfg(all(not(loom), target_os = "linux"))]
 pub use snapshot::measure_frequency;

@@ -125,14 +125,14 @@ pub enum ToolError {
     #[error("the context is not started")]
     Stopped,
     /// A kind that nothing produces for buffers.
-    #[error("nothing produces records of kind {0:?} for buffers")]
+    #[error("nothing produces records of kind {0} for buffers")]
     UnknownKind(Kind),
     /// An operation or domain out of range.
-    #[error("unknown operation {0:?}")]
+    #[error("unknown {0}")]
     UnknownOperation(Operation),
     /// A kind that complements others, without any of them (CUPTI: `CUPTI_ERROR_NOT_COMPATIBLE`).
     #[error(
-        "records of kind {0:?} come only together with the calls or the work that they belong to"
+        "records of kind {0} come only together with the calls or the work that they belong to"
     )]
     NotAlone(Kind),
     /// Not allowed within a callback.

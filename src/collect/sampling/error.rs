@@ -82,7 +82,7 @@ pub enum SamplingError {
     Busy,
     /// CUPTI's configuration names no period.
     #[error(
-        "no such sampling period: level {:?} and exponent {}; levels are min, low, mid, high, max, exponents 5 to 31, 0 \
+        "no such sampling period: level {} and exponent {}; levels are min, low, mid, high, max, exponents 5 to 31, 0 \
          is not set", .0.level, .0.exponent
     )]
     Period(SamplingPeriod),

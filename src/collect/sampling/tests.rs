@@ -261,6 +261,48 @@ fn all_agents_are_sampled_also_those_that_come_while_the_context_is_started() {
 }
 
 #[test]
+fn a_request_for_all_agents_is_refused_if_none_can_do_it() {
+    let bench = Bench::new();
+    let context = bench.context();
+    let every_3 = Request {
+        interval: 3,
+        ..EVERY_1024
+    };
+    let error = refused(bench.sample(&context, AgentId::ALL, every_3));
+    let SamplingError::Interval { agent, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(agent, "agent 1 (one)");
+    // Nothing is kept of it: neither the service nor the request.
+    let other = bench.context();
+    bench.sample(&other, ONE, EVERY_1024).unwrap();
+    drop(other);
+    bench.sample(&context, AgentId::ALL, EVERY_1024).unwrap();
+    assert_eq!(bench.calls(), ["configure", "release", "configure"]);
+}
+
+#[test]
+fn a_request_for_all_agents_leaves_out_those_that_cannot_do_it() {
+    let bench = Bench::new();
+    let context = bench.context();
+    lock_std(&bench.one.0).elsewhere = Some(TRAP);
+    bench.sample(&context, AgentId::ALL, EVERY_1024).unwrap();
+    assert!(bench.calls().is_empty());
+    let configured = context.sampling_configurations(TWO).unwrap();
+    assert_eq!(
+        configured,
+        [Configuration::active(EVERY_1024, &[TRAP, CYCLES])]
+    );
+    // Where agents are not known, or only those without the service, all is still open.
+    let bench = Bench::new();
+    let context = bench.context();
+    lock_std(&bench.one.0).never = true;
+    let board = &bench.board;
+    board.sampling().offer(TWO, "two", bench.one.clone());
+    bench.sample(&context, AgentId::ALL, EVERY_1024).unwrap();
+}
+
+#[test]
 fn a_request_for_all_agents_goes_with_its_buffer_and_is_made_before_the_start() {
     let bench = Bench::new();
     let context = bench.context();

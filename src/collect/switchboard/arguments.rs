@@ -1,7 +1,7 @@
 //! Arguments of calls: those passed to callbacks of calls in progress, and those stored in records.
 
 use gputrail_buffer::platform::system::peek;
-use gputrail_record::{ArgumentType, StringId};
+use gputrail_record::ArgumentType;
 use std::fmt::Write;
 
 /// An argument of a function.
@@ -115,7 +115,7 @@ impl Argument<'_> {
     pub fn text(&self, depth: usize) -> String {
         match (self.origin, self.info.kept) {
             (Origin::Kept, Some(ArgumentType::STRING)) => {
-                format!("{:?}", StringId(self.value as u32))
+                format!("string {}", self.value as u32)
             }
             (Origin::Kept, Some(ArgumentType::POINTER | ArgumentType::FLAGS)) => {
                 format!("{:#x}", self.value)

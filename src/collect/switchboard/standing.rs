@@ -22,6 +22,8 @@ struct Standing {
     slot: usize,
     configure: ConfigureAgent,
     service: ServiceKind,
+    /// The agents whose refusal has been told.
+    told: Vec<AgentId>,
     /// Keeps the service for this context, also while it has no agent.
     _claim: Claim,
 }
@@ -35,23 +37,37 @@ pub(super) struct StandingRequests {
     pending: QuietMutex<Vec<AgentId>>,
 }
 
+impl Standing {
+    /// Says why `agent` is left out, unless that has been said.
+    fn tell(&mut self, agent: AgentId, error: &ToolError) {
+        if !self.told.contains(&agent) {
+            self.told.push(agent);
+            message(format_args!("{error}"));
+        }
+    }
+}
+
 impl Switchboard {
     /// Has `configure` called for each agent with this service, also for those that are offered later. Agents that cannot do what is
-    /// asked for are left out, which a message says.
+    /// asked for are left out, which a message says once of each.
+    ///
+    /// # Errors
+    ///
+    /// That of the first agent, if none of those that are known can do it; the request is not kept then.
     pub(crate) fn serve_all(
         &self,
         context: ContextKey,
         slot: usize,
         service: ServiceKind,
         configure: ConfigureAgent,
-    ) -> Result<Result<(), Conflict>, ServiceError> {
+    ) -> Result<Result<(), Conflict>, ToolError> {
         if is_delivering() || is_choosing() {
-            return Err(ServiceError::Busy);
+            return Err(ServiceError::Busy.into());
         }
         let mut all = self.standing.all.lock();
         let mut same = all.iter();
         if same.any(|one| (one.context, one.service) == (context, service)) {
-            return Err(ServiceError::Conflict);
+            return Err(ServiceError::Conflict.into());
         }
         let claim = self
             .agent_claims
@@ -60,21 +76,34 @@ impl Switchboard {
             Ok(claim) => claim,
             Err(conflict) => return Ok(Err(conflict)),
         };
-        self.asks_for_all(context, service)?;
-        let standing = Standing {
+        self.check_unlocked(context)?;
+        let mut standing = Standing {
             context,
             slot,
             configure,
             service,
+            told: Vec::new(),
             _claim: claim,
         };
         let agents = match service {
             ServiceKind::PcSampling => self.sampling().agents(),
             ServiceKind::Counters => self.counting().agents(),
         };
-        agents
-            .into_iter()
-            .for_each(|agent| self.apply(&standing, agent));
+        let agents = agents.into_iter();
+        let mut refused: Vec<(AgentId, ToolError)> = agents
+            .filter_map(|agent| Some((agent, self.apply(&standing, agent)?)))
+            .collect();
+        let serves_any = match service {
+            ServiceKind::PcSampling => self.sampling().serves(context),
+            ServiceKind::Counters => self.counting().serves(context),
+        };
+        if !serves_any && !refused.is_empty() {
+            return Err(refused.swap_remove(0).1);
+        }
+        self.asks_for_all(context, service)?;
+        for (agent, error) in refused {
+            standing.tell(agent, &error);
+        }
         all.push(standing);
         Ok(Ok(()))
     }
@@ -90,22 +119,25 @@ impl Switchboard {
         if is_delivering() || is_choosing() || self.standing.pending.lock().is_empty() {
             return;
         }
-        let all = self.standing.all.lock();
+        let mut all = self.standing.all.lock();
         let pending = std::mem::take(&mut *self.standing.pending.lock());
         for agent in pending {
-            all.iter().for_each(|standing| self.apply(standing, agent));
+            for standing in all.iter_mut() {
+                if let Some(error) = self.apply(standing, agent) {
+                    standing.tell(agent, &error);
+                }
+            }
         }
     }
 
-    fn apply(&self, standing: &Standing, agent: AgentId) {
+    /// Configures `agent` as the request says, and returns the error if that is refused.
+    fn apply(&self, standing: &Standing, agent: AgentId) -> Option<ToolError> {
         let context = standing.context;
         let may_serve = match standing.service {
             ServiceKind::PcSampling => self.sampling().may_serve(context, agent),
             ServiceKind::Counters => self.counting().may_serve(context, agent),
         };
-        if may_serve && let Err(error) = (standing.configure)(self, agent) {
-            message(format_args!("{error}"));
-        }
+        may_serve.then(|| (standing.configure)(self, agent).err())?
     }
 
     /// Ends the requests of `context`.

@@ -644,7 +644,8 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
             AgentIndex::UNKNOWN => 0,
             AgentIndex(index) => u64::from(index),
         };
-        let end = start.0.saturating_add(work.duration.unwrap_or(0));
+        // Tools add durations up: what is only shown to run until the end has none.
+        let end = work.measured().map_or(start.0, |(_, end)| end.0);
         let row = self
             .rows
             .row((device, work.stream, work.queue), (start.0, end));

@@ -479,11 +479,8 @@ impl CsvFolder {
 
 /// When work ran; zeros if that is not known, as rocprofv3 writes it.
 fn interval(work: &Work<'_>) -> (u64, u64) {
-    match (work.interval, work.start, work.duration) {
-        (Some((start, end)), ..) => (start.0, end.0),
-        (None, Some(start), Some(duration)) => (start.0, start.0.saturating_add(duration)),
-        _ => (0, 0),
-    }
+    work.measured()
+        .map_or((0, 0), |(start, end)| (start.0, end.0))
 }
 
 /// The number by which tables call an agent: that of the recording, if it has one.

@@ -523,11 +523,7 @@ impl<R: Rows> Consumer for RowWriter<R> {
             WorkKind::Graph => "graph",
             WorkKind::Unknown => "unknown",
         };
-        // Without a duration it is not known when it ran, and `start` is only where viewers show it.
-        let ran = work.interval.or_else(|| {
-            let start = work.start?;
-            Some((start, Nanos(start.0.saturating_add(work.duration?))))
-        });
+        let ran = work.measured();
         let launch = work.launch;
         let grid = |axis: usize| maybe(launch.map(|launch| launch.grid[axis]));
         let group = |axis: usize| match launch {

@@ -166,7 +166,7 @@ pub unsafe extern "C" fn gputrail_operation_argument(
 }
 
 fn unknown(operation: Operation) -> Failure {
-    let text = format!("unknown operation {operation:?}");
+    let text = format!("unknown {operation}");
     Failure::new(Status::UNKNOWN_OPERATION, text)
 }
 

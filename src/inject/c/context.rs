@@ -174,7 +174,7 @@ pub(super) unsafe fn these_operations(
     // SAFETY: the caller's promise.
     for operation in unsafe { values(operations, count, "operations") }? {
         if !set.set(*operation, true) {
-            let text = format!("unknown operation {operation:?}");
+            let text = format!("unknown {operation}");
             return Err(Failure::new(Status::UNKNOWN_OPERATION, text));
         }
     }

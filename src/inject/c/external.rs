@@ -3,7 +3,7 @@
 use super::buffer::UserData;
 use super::callback::{self, Caller};
 use super::context::these_operations;
-use super::library::board;
+use super::markers::{begin, begin_observed};
 use super::objects;
 use super::status::Failure;
 use super::{checked, done, place, text};
@@ -90,12 +90,15 @@ pub extern "C" fn gputrail_external_current() -> ExternalId {
 /// `cuptiActivityPushExternalCorrelationId`). Buffers of a context with ids of its own get those instead: see
 /// `gputrail_context_push_external`.
 ///
+/// Like a marker, an id begins the recording of a program that uses no GPU. In a recorded process the library need not be
+/// initialised; in another one it has to be.
+///
 /// Errors: `GPUTRAIL_INVALID_ARGUMENT` for a kind that is none; `GPUTRAIL_STACK_FULL` with 1024 ids;
 /// `GPUTRAIL_NOT_INITIALISED`, `GPUTRAIL_NOT_AVAILABLE`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_external_push(kind: ExternalKind, id: ExternalId) -> Status {
     done(|| {
-        board()?;
+        begin_observed()?;
         Ok(external::push(kind, id)?)
     })
 }
@@ -111,7 +114,7 @@ pub extern "C" fn gputrail_external_push(kind: ExternalKind, id: ExternalId) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_external_pop(kind: ExternalKind, id: *mut ExternalId) -> Status {
     done(|| {
-        board()?;
+        begin_observed()?;
         let popped = external::pop(kind)?;
         if !id.is_null() {
             // SAFETY: the caller's promise.
@@ -133,7 +136,10 @@ pub extern "C" fn gputrail_context_push_external(
     kind: ExternalKind,
     id: ExternalId,
 ) -> Status {
-    done(|| Ok(objects::context(context)?.push_external_id(kind, id)?))
+    done(|| {
+        begin();
+        Ok(objects::context(context)?.push_external_id(kind, id)?)
+    })
 }
 
 /// Takes the latest id of `kind` that was pushed for `context` off the calling thread's stack. `id`, which may be null,
@@ -194,7 +200,7 @@ pub unsafe extern "C" fn gputrail_external_name(
     name: *const c_char,
 ) -> Status {
     done(|| {
-        board()?;
+        begin_observed()?;
         // SAFETY: the caller's promise.
         Ok(external::name(kind, id, unsafe {
             text::given(name, "name")

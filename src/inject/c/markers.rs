@@ -28,7 +28,7 @@ unsafe fn optional<'a>(given: *const c_char, name: &'static str) -> Answer<&'a s
 }
 
 /// Attaches the source of markers with the first one: in a program without OpenCL and CUDA, markers begin the recording.
-fn begin() {
+pub(super) fn begin() {
     static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
     if !HAS_BEGUN.load(Ordering::Relaxed) {
         serve_tools();
@@ -37,8 +37,9 @@ fn begin() {
     }
 }
 
-/// Refuses a name for something of this process that the library is not initialised for, and that is not recorded.
-fn nameable() -> Answer {
+/// Begins the recording as markers do, and refuses the caller in a process that is not recorded and for which the library is
+/// not initialised.
+pub(super) fn begin_observed() -> Answer {
     begin();
     match process::recorder() {
         Some(_) => Ok(()),
@@ -186,7 +187,7 @@ pub extern "C" fn gputrail_range_end(range: u64) -> Status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_name_thread(name: *const c_char) -> Status {
     done(|| {
-        nameable()?;
+        begin_observed()?;
         // SAFETY: the caller's promise.
         marker::name_thread(unsafe { text::given(name, "name") }?);
         Ok(())
@@ -287,7 +288,7 @@ pub unsafe extern "C" fn gputrail_name_stream(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_name_process(name: *const c_char) -> Status {
     done(|| {
-        nameable()?;
+        begin_observed()?;
         // SAFETY: the caller's promise.
         marker::name_process(unsafe { text::given(name, "name") }?);
         Ok(())

@@ -144,7 +144,10 @@ fn load(paths: &OsStr) {
         match open(path) {
             // Several paths may lead to one library, which has its variables once.
             Ok(library) if libraries.iter().any(|other| other.is_same(&library)) => {
-                refused(path, "it is named twice, and loaded once");
+                let path = String::from_utf8_lossy(path);
+                message(format_args!(
+                    "tool {path}: loaded once, though it is named again"
+                ));
             }
             Ok(library) => libraries.push(library),
             Err(failure) => refused(path, &failure.text),

@@ -59,7 +59,8 @@ pub struct SamplingPeriodOptions {
 sized!(SamplingPeriodOptions, "gputrail_sampling_period", 24);
 
 /// In the place of an agent's id in `gputrail_context_sample`, `gputrail_context_count` and their like: all agents, also those that the
-/// process comes to know later, even while the context is started. Agents that cannot do what is asked for are left out, which a
-/// message on the standard error says, but of those that have no such service at all; agents that the context has configured for
-/// themselves before keep that. A context asks so once for a service; another time is `GPUTRAIL_CONFLICT`.
+/// process comes to know later, even while the context is started. If there are agents with this service, and none can do what is
+/// asked for, that is refused as it is for one agent. Otherwise agents that cannot do it are left out, which a message on the
+/// standard error says once of each; agents that the context has configured for themselves before keep that. A context asks so once
+/// for a service; another time is `GPUTRAIL_CONFLICT`.
 pub const GPUTRAIL_ALL_AGENTS: u32 = 0xffff_ffff;

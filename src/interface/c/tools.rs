@@ -39,7 +39,8 @@ pub type InitialiseFunction =
 pub type FinaliseFunction = Option<unsafe extern "C-unwind" fn(user_data: *mut c_void)>;
 
 /// The description of a tool: what its entry point returns. An exception that leaves one of the tool's functions ends the
-/// program, with a message that names the tool. A library that is named twice is one tool.
+/// program, with a message that names the tool. A library that is named twice, by one path or by
+/// several, is one tool: it is loaded and initialised once, which a message says.
 #[derive(Copy, Clone)]
 #[repr(C)]
 pub struct ToolDescription {

@@ -3,7 +3,7 @@
 //! which they do not overlap.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 
 use super::Output;
@@ -19,10 +19,9 @@ use gputrail_record::{
     PayloadKind, StringId, ThreadId, count,
 };
 
-/// Maximum number of ranges that are open at a time, over all threads.
-const MAX_OPEN: usize = 1 << 16;
-/// Maximum number of ranges of which it is known that they have ended.
-const MAX_ENDED: usize = 256;
+/// Maximum number of records of started ranges that are held, over all threads: of ranges that are open, and of ranges
+/// that have ended.
+const MAX_HELD: usize = 1 << 17;
 /// Maximum number of rows of overlapping ranges.
 const MAX_ROWS: usize = 256;
 
@@ -101,21 +100,30 @@ struct ExternalTrack {
 #[derive(Debug)]
 pub(super) struct Ranges {
     process: ProcessIndex,
-    started: HashMap<u64, Started>,
+    /// By id, the started ranges. Lanes are read one after the other, so of two ends of a range the later one may be read
+    /// first: a range that has ended is held until the recording ends or there is no room for others.
+    held: HashMap<u64, HeldRange>,
+    /// The number of records in `held`, and its limit.
+    records: usize,
+    limit: usize,
     rows: Vec<Row>,
     /// Tracks of counters, by domain and name.
     counters: HashMap<(StringId, StringId), TrackIndex>,
     unbalanced: Unbalanced,
     /// The number of ranges that ended on another thread than they began on.
     moved: u64,
-    /// The latest ranges that have ended. Lanes are read one after the other, so that of two ends of a range the later one
-    /// may come first.
-    ended: VecDeque<EndedRange>,
 }
 
-/// One end of a started range.
+/// The start and the end of a started range, as far as they have been read.
+#[derive(Debug, Default)]
+struct HeldRange {
+    start: Option<RangeEdge>,
+    end: Option<RangeEdge>,
+}
+
+/// The start or the end of a started range.
 #[derive(Debug)]
-struct Started {
+struct RangeEdge {
     marker: Marker,
     time: Nanos,
     fields: Vec<Marker>,
@@ -167,12 +175,12 @@ impl ProcessStream<'_> {
         };
         match marker.what {
             MarkerKind::START | MarkerKind::END => {
-                let started = Started {
+                let edge = RangeEdge {
                     marker: *marker,
                     time,
                     fields,
                 };
-                self.ranges.add(stream, metadata, started)
+                self.ranges.add(stream, metadata, edge)
             }
             MarkerKind::COUNTER => self.ranges.counter(stream, metadata, marker, time),
             MarkerKind::EXTERNAL_PUSH | MarkerKind::EXTERNAL_POP => {
@@ -393,94 +401,106 @@ impl ThreadMarkers {
     }
 }
 
-/// A range that has ended.
-#[derive(Debug)]
-struct EndedRange {
-    id: u64,
-    began_on: ThreadId,
-    time: Nanos,
-    moved: bool,
-}
-
 impl Ranges {
     /// The ranges of `process`.
     pub fn new(process: ProcessIndex) -> Ranges {
+        Ranges::with_limit(process, MAX_HELD)
+    }
+
+    fn with_limit(process: ProcessIndex, limit: usize) -> Ranges {
         Ranges {
             process,
-            started: HashMap::new(),
+            held: HashMap::new(),
+            records: 0,
+            limit,
             rows: Vec::new(),
             counters: HashMap::new(),
             unbalanced: Unbalanced::default(),
             moved: 0,
-            ended: VecDeque::new(),
         }
     }
 
-    /// Counts a second end of a range, and returns whether it is one. The range ends with the earlier one.
-    fn ends_again(&mut self, one: &Started) -> bool {
-        let mut ended = self.ended.iter_mut();
-        let Some(range) = ended.rfind(|range| range.id == one.marker.id) else {
-            return false;
-        };
-        self.unbalanced.ends += 1;
-        if one.time < range.time {
-            self.moved -= u64::from(range.moved);
-            (range.time, range.moved) = (one.time, one.marker.thread != range.began_on);
-            self.moved += u64::from(range.moved);
-        }
-        true
-    }
-
-    /// Adds the start or the end of a range, and passes the range on when both have come.
+    /// Adds the start or the end of a range. Of several ends, the earliest is the range's.
     fn add(
         &mut self,
         stream: &mut Stream<'_>,
         metadata: &Metadata,
-        one: Started,
+        edge: RangeEdge,
     ) -> io::Result<()> {
-        let id = one.marker.id;
-        // The two ends may come from different threads, in either order.
-        match self.started.remove(&id) {
-            Some(other) if other.marker.what != one.marker.what => {
-                let (mut start, end) = match one.marker.what {
-                    MarkerKind::END => (other, one),
-                    _ => (one, other),
-                };
-                let (from, to) = (start.time, end.time.max(start.time));
-                let moved = start.marker.thread != end.marker.thread;
-                self.moved += u64::from(moved);
-                if self.ended.len() == MAX_ENDED {
-                    self.ended.pop_front();
-                }
-                self.ended.push_back(EndedRange {
-                    id,
-                    began_on: start.marker.thread,
-                    time: end.time,
-                    moved,
-                });
-                start.fields.extend(end.fields);
-                let of = RowOf::Domain(start.marker.domain);
-                let track = self.row(stream, metadata, of, from, to)?;
-                start
-                    .described(metadata)
-                    .begin(stream, track, from, Some(to), false)
-            }
-            Some(other) => {
-                // A second end: the range ends with the first one.
-                self.unbalanced.ends += 1;
-                self.started.insert(id, other);
-                Ok(())
-            }
-            None if one.marker.what == MarkerKind::END && self.ends_again(&one) => Ok(()),
-            None => {
-                match one.marker.what {
-                    _ if self.started.len() < MAX_OPEN => _ = self.started.insert(id, one),
-                    MarkerKind::START => self.unbalanced.starts += 1,
-                    _ => self.unbalanced.ends += 1,
-                }
-                Ok(())
-            }
+        if self.records + edge.records() > self.limit {
+            self.pass_on_earlier_half(stream, metadata)?;
         }
+        let is_end = edge.marker.what == MarkerKind::END;
+        let surplus = match is_end {
+            true => &mut self.unbalanced.ends,
+            false => &mut self.unbalanced.starts,
+        };
+        if self.records + edge.records() > self.limit {
+            *surplus += 1;
+            return Ok(());
+        }
+        let range = self.held.entry(edge.marker.id).or_default();
+        let known = match is_end {
+            true => &mut range.end,
+            false => &mut range.start,
+        };
+        self.records += edge.records();
+        let other = match known {
+            Some(known) if edge.time < known.time => std::mem::replace(known, edge),
+            Some(_) => edge,
+            None => {
+                *known = Some(edge);
+                return Ok(());
+            }
+        };
+        self.records -= other.records();
+        *surplus += 1;
+        Ok(())
+    }
+
+    /// Makes room: passes on those of the ranges that have ended that ended earlier than half of them.
+    fn pass_on_earlier_half(
+        &mut self,
+        stream: &mut Stream<'_>,
+        metadata: &Metadata,
+    ) -> io::Result<()> {
+        let mut ends: Vec<Nanos> = self.held.values().filter_map(HeldRange::ended).collect();
+        let half = ends.len() / 2;
+        let Some((_, median, _)) = (half < ends.len()).then(|| ends.select_nth_unstable(half))
+        else {
+            return Ok(());
+        };
+        let median = *median;
+        let is_early = |range: &HeldRange| range.ended().is_some_and(|end| end <= median);
+        self.pass_on_where(stream, metadata, is_early)
+    }
+
+    /// Passes on the ranges that `is_wanted`, in the order of their starts. They have a start.
+    fn pass_on_where(
+        &mut self,
+        stream: &mut Stream<'_>,
+        metadata: &Metadata,
+        is_wanted: impl Fn(&HeldRange) -> bool,
+    ) -> io::Result<()> {
+        let wanted = self.held.extract_if(|_, range| is_wanted(range));
+        let mut wanted: Vec<_> = wanted
+            .filter_map(|(_, range)| Some((range.start?, range.end)))
+            .collect();
+        wanted.sort_unstable_by_key(|(start, _)| (start.time, start.marker.id));
+        for (mut start, end) in wanted {
+            self.records -= start.records() + end.as_ref().map_or(0, RangeEdge::records);
+            let from = start.time;
+            let to = end.as_ref().map(|end| end.time.max(from));
+            if let Some(end) = end {
+                self.moved += u64::from(start.marker.thread != end.marker.thread);
+                start.fields.extend(end.fields);
+            }
+            let of = RowOf::Domain(start.marker.domain);
+            let track = self.row(stream, metadata, of, from, to.unwrap_or(Nanos(u64::MAX)))?;
+            let described = start.described(metadata);
+            described.begin(stream, track, from, to, false)?;
+        }
+        Ok(())
     }
 
     /// Passes on a sample of a counter.
@@ -523,22 +543,14 @@ impl Ranges {
         stream.consumer.value(track, time, value)
     }
 
-    /// Passes on the ranges that have not ended.
+    /// Passes on the ranges that are held: those that have ended, and then the others.
     fn finish(&mut self, stream: &mut Stream<'_>, metadata: &Metadata) -> io::Result<()> {
-        let mut open: Vec<_> = self.started.drain().map(|(_, started)| started).collect();
-        let ends = open.len();
-        open.retain(|one| one.marker.what == MarkerKind::START);
-        self.unbalanced.ends += (ends - open.len()) as u64;
-        self.unbalanced.starts += open.len() as u64;
-        open.sort_unstable_by_key(|one| (one.time, one.marker.id));
-        for one in &open {
-            let forever = Nanos(u64::MAX);
-            let of = RowOf::Domain(one.marker.domain);
-            let track = self.row(stream, metadata, of, one.time, forever)?;
-            let described = one.described(metadata);
-            described.begin(stream, track, one.time, None, false)?;
-        }
-        Ok(())
+        self.pass_on_where(stream, metadata, |range| range.ended().is_some())?;
+        let open = |range: &&HeldRange| range.start.is_some();
+        let open = self.held.values().filter(open).count();
+        self.unbalanced.starts += open as u64;
+        self.unbalanced.ends += (self.held.len() - open) as u64;
+        self.pass_on_where(stream, metadata, |range| range.start.is_some())
     }
 
     /// Passes on a range that was counted on an agent, with its values.
@@ -647,7 +659,22 @@ struct Described<'a> {
     fields: &'a [Marker],
 }
 
-impl Started {
+impl HeldRange {
+    /// When it ended, if both its start and its end have been read.
+    fn ended(&self) -> Option<Nanos> {
+        self.start
+            .as_ref()
+            .and(self.end.as_ref())
+            .map(|end| end.time)
+    }
+}
+
+impl RangeEdge {
+    /// The number of its records.
+    fn records(&self) -> usize {
+        1 + self.fields.len()
+    }
+
     fn described<'a>(&'a self, metadata: &'a Metadata) -> Described<'a> {
         Described {
             metadata,
@@ -748,5 +775,120 @@ impl Described<'_> {
             category => category,
         };
         pass_on(metadata.string(marker.name), category, &arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Consumer;
+
+    /// The slices of ranges: track, start and end.
+    #[derive(Debug, Default)]
+    struct Slices(Vec<(TrackIndex, u64, Option<u64>)>);
+
+    impl Consumer for Slices {
+        fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
+            let end = slice.end.map(|end| end.0);
+            self.0.push((slice.track, slice.start.0, end));
+            Ok(())
+        }
+    }
+
+    impl Slices {
+        fn times(&self) -> Vec<(u64, Option<u64>)> {
+            self.0.iter().map(|(_, from, to)| (*from, *to)).collect()
+        }
+    }
+
+    fn edge(what: MarkerKind, id: u64, thread: u32, time: u64) -> RangeEdge {
+        let marker = Marker {
+            what,
+            id,
+            thread: ThreadId(thread),
+            ..Marker::blank()
+        };
+        RangeEdge {
+            marker,
+            time: Nanos(time),
+            fields: Vec::new(),
+        }
+    }
+
+    /// What becomes of `edges`, which are read in this order, with room for `limit` records.
+    fn read(limit: usize, edges: Vec<RangeEdge>) -> (Slices, Ranges) {
+        let (mut slices, metadata) = (Slices::default(), Metadata::default());
+        let mut ranges = Ranges::with_limit(ProcessIndex(0), limit);
+        let mut stream = Stream::new(&mut slices);
+        for edge in edges {
+            ranges.add(&mut stream, &metadata, edge).unwrap();
+            assert!(ranges.records <= limit);
+        }
+        ranges.finish(&mut stream, &metadata).unwrap();
+        (slices, ranges)
+    }
+
+    #[test]
+    fn a_range_ends_with_the_earlier_of_two_ends_in_whatever_order_lanes_are_read() {
+        const START: MarkerKind = MarkerKind::START;
+        const END: MarkerKind = MarkerKind::END;
+        let edges = [(START, 1, 10), (END, 2, 40), (END, 1, 30)];
+        let orders = [
+            [0, 1, 2],
+            [0, 2, 1],
+            [1, 0, 2],
+            [1, 2, 0],
+            [2, 0, 1],
+            [2, 1, 0],
+        ];
+        for order in orders {
+            let edges = order.map(|place| {
+                let (what, thread, time) = edges[place];
+                edge(what, 7, thread, time)
+            });
+            let (slices, ranges) = read(MAX_HELD, edges.into());
+            assert_eq!(slices.times(), [(10, Some(30))], "{order:?}");
+            let Unbalanced { starts, ends, .. } = ranges.unbalanced;
+            assert_eq!((ranges.moved, starts, ends), (0, 0, 1), "{order:?}");
+        }
+    }
+
+    #[test]
+    fn a_range_that_ended_long_ago_makes_room_for_others() {
+        let mut edges = Vec::new();
+        for id in 0..100 {
+            edges.push(edge(MarkerKind::START, id, 1, 10 * id + 1));
+            edges.push(edge(MarkerKind::END, id, 1, 10 * id + 5));
+        }
+        // It begins first and ends last.
+        edges.insert(0, edge(MarkerKind::START, 1000, 1, 1));
+        edges.push(edge(MarkerKind::END, 1000, 2, 2000));
+        let (slices, ranges) = read(8, edges);
+        let mut times = slices.times();
+        times.sort();
+        let mut expected: Vec<_> = (0..100)
+            .map(|id| (10 * id + 1, Some(10 * id + 5)))
+            .collect();
+        expected.insert(1, (1, Some(2000)));
+        assert_eq!(times, expected);
+        assert_eq!((ranges.moved, ranges.records), (1, 0));
+    }
+
+    #[test]
+    fn ranges_for_which_there_is_no_room_are_counted() {
+        let starts = (0..10).map(|id| edge(MarkerKind::START, id, 1, id + 1));
+        let (slices, ranges) = read(4, starts.collect());
+        assert_eq!(slices.times().len(), 4);
+        assert_eq!((ranges.unbalanced.starts, ranges.records), (10, 0));
+    }
+
+    #[test]
+    fn values_take_room_as_other_records_do() {
+        let mut with_values = edge(MarkerKind::START, 1, 1, 1);
+        with_values.fields = vec![Marker::blank(); 3];
+        let edges = vec![with_values, edge(MarkerKind::START, 2, 1, 2)];
+        let (slices, ranges) = read(4, edges);
+        assert_eq!(slices.times(), [(1, None)]);
+        assert_eq!(ranges.unbalanced.starts, 2);
     }
 }

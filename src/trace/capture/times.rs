@@ -4,7 +4,7 @@ use super::Report;
 use super::agents::title;
 use super::join::EnqueueFields;
 use crate::model::AgentIndex;
-use gputrail_buffer::clock::{AgentClock, Causality, HostClock, clamp};
+use gputrail_buffer::clock::{AgentClock, Causality, HostClock, clamp, clamp_all};
 use gputrail_capture::Metadata;
 use gputrail_record::{
     Agent, AgentId, ClockPair, Completion, DeviceTime, Domain, Nanos, Ticks, Unfinished,
@@ -139,6 +139,8 @@ impl Times {
                 Causality::Violated => report.before_enqueue += 1,
             }
             self.start = Some(clamped.start);
+            [self.queued, self.submitted] =
+                clamp_all(enqueued, [self.queued, self.submitted], bound);
         }
         self.unfinished = match (self.start, self.end, completion.unfinished) {
             (Some(_), Some(_), unfinished) => unfinished,

@@ -1,7 +1,7 @@
 //! Work of agents: kernels, copies, fills, barriers.
 
 use super::{AgentIndex, Argument, EventId, ProcessIndex, QueueIndex, StageId};
-use gputrail_record::{CorrelationId, Nanos, ThreadId};
+use gputrail_record::{CorrelationId, Nanos, ThreadId, Unfinished};
 
 /// The kind of a piece of work.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +24,17 @@ impl Work<'_> {
     /// Value of [`Work::unfinished`] in a recording that lacks completions.
     pub const UNRECORDED: &'static str =
         "no completion was recorded: it was overwritten or lost, or the work had not completed";
+
+    /// When it ran, as far as it was measured: its interval, or from a measured start to the end of the recording if it
+    /// was still running. The start and the duration of other work without an end say where it is shown, and not that
+    /// it ever started.
+    pub fn measured(&self) -> Option<(Nanos, Nanos)> {
+        self.interval.or_else(|| {
+            let was_running = self.unfinished == Unfinished::AT_END.name();
+            let (start, ran) = self.start.zip(self.duration.filter(|ran| *ran > 0))?;
+            was_running.then_some((start, Nanos(start.0.saturating_add(ran))))
+        })
+    }
 }
 
 impl WorkKind {

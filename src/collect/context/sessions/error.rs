@@ -59,7 +59,7 @@ pub enum SessionError {
     #[error("sample {0} is not in all passes of the session")]
     NotInAllPasses(u32),
     /// The value could not be measured or computed.
-    #[error("{counter} has no value: {reason:?}")]
+    #[error("{counter} has no value: {reason}")]
     Invalid {
         /// The counter.
         counter: String,

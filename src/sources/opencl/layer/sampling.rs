@@ -8,6 +8,7 @@ use crate::perf::{DispatchEvent, EnqueuedKernel, HostSampler};
 use gputrail_buffer::platform::inside::message;
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::process;
+use gputrail_collect::sampling::SamplingError;
 use gputrail_record::{AgentId, DeviceTime, KernelId, NoteKind, WorkId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -60,7 +61,12 @@ fn offer(agent: AgentId, device: &Device) {
     {
         message(format_args!("{error}"));
         if let Some(names) = process::names() {
-            names.note(NoteKind::OTHER, &format!("PC sampling: {error}"));
+            // Agents that cannot be sampled may stand beside some that can.
+            let kind = match error {
+                SamplingError::NotSupported { .. } => NoteKind::OTHER,
+                _ => NoteKind::MISSING,
+            };
+            names.note(kind, &format!("PC sampling: {error}"));
         }
     }
 }
