@@ -486,34 +486,34 @@ enum {
 /* The position of a wave on the agent (rocprofiler-sdk: rocprofiler_pc_sampling_hw_id_v0_t). */
 typedef uint64_t gputrail_hardware_id;
 /* Chiplet. */
-static inline uint64_t gputrail_hardware_id_chiplet(gputrail_hardware_id value) { return (uint64_t)(value >> 0 & 0x3f); }
+static inline uint64_t gputrail_hardware_id_chiplet(gputrail_hardware_id value) { return value >> 0 & 0x3f; }
 /* Wave slot. */
-static inline uint64_t gputrail_hardware_id_wave(gputrail_hardware_id value) { return (uint64_t)(value >> 6 & 0x7f); }
+static inline uint64_t gputrail_hardware_id_wave(gputrail_hardware_id value) { return value >> 6 & 0x7f; }
 /* SIMD. */
-static inline uint64_t gputrail_hardware_id_simd(gputrail_hardware_id value) { return (uint64_t)(value >> 13 & 0x3); }
+static inline uint64_t gputrail_hardware_id_simd(gputrail_hardware_id value) { return value >> 13 & 0x3; }
 /* Pipe. */
-static inline uint64_t gputrail_hardware_id_pipe(gputrail_hardware_id value) { return (uint64_t)(value >> 15 & 0xf); }
+static inline uint64_t gputrail_hardware_id_pipe(gputrail_hardware_id value) { return value >> 15 & 0xf; }
 /* Compute unit, or workgroup processor where compute units are paired. */
-static inline uint64_t gputrail_hardware_id_compute_unit(gputrail_hardware_id value) { return (uint64_t)(value >> 19 & 0xf); }
+static inline uint64_t gputrail_hardware_id_compute_unit(gputrail_hardware_id value) { return value >> 19 & 0xf; }
 /* Shader array. */
-static inline uint64_t gputrail_hardware_id_shader_array(gputrail_hardware_id value) { return (uint64_t)(value >> 23 & 0x1); }
+static inline uint64_t gputrail_hardware_id_shader_array(gputrail_hardware_id value) { return value >> 23 & 0x1; }
 /* Shader engine. */
-static inline uint64_t gputrail_hardware_id_shader_engine(gputrail_hardware_id value) { return (uint64_t)(value >> 24 & 0x1f); }
+static inline uint64_t gputrail_hardware_id_shader_engine(gputrail_hardware_id value) { return value >> 24 & 0x1f; }
 /* Slot of the workgroup. */
-static inline uint64_t gputrail_hardware_id_workgroup_slot(gputrail_hardware_id value) { return (uint64_t)(value >> 29 & 0x7f); }
+static inline uint64_t gputrail_hardware_id_workgroup_slot(gputrail_hardware_id value) { return value >> 29 & 0x7f; }
 /* Virtual memory id. */
-static inline uint64_t gputrail_hardware_id_virtual_memory(gputrail_hardware_id value) { return (uint64_t)(value >> 36 & 0x3f); }
+static inline uint64_t gputrail_hardware_id_virtual_memory(gputrail_hardware_id value) { return value >> 36 & 0x3f; }
 /* Hardware queue. */
-static inline uint64_t gputrail_hardware_id_queue(gputrail_hardware_id value) { return (uint64_t)(value >> 42 & 0xf); }
+static inline uint64_t gputrail_hardware_id_queue(gputrail_hardware_id value) { return value >> 42 & 0xf; }
 /* Microengine. */
-static inline uint64_t gputrail_hardware_id_microengine(gputrail_hardware_id value) { return (uint64_t)(value >> 46 & 0x3); }
+static inline uint64_t gputrail_hardware_id_microengine(gputrail_hardware_id value) { return value >> 46 & 0x3; }
 
 /* The issue state of a wave: 8 bits of rocprofiler-sdk's stochastic record. */
 typedef uint8_t gputrail_issue;
 /* 1 if the wave issued the instruction at the program counter. */
-static inline uint8_t gputrail_issue_issued(gputrail_issue value) { return (uint8_t)(value >> 0 & 0x1); }
+static inline uint8_t gputrail_issue_issued(gputrail_issue value) { return value >> 0 & 0x1; }
 /* An gputrail_instruction_type; only if it issued. */
-static inline uint8_t gputrail_issue_instruction(gputrail_issue value) { return (uint8_t)(value >> 1 & 0x1f); }
+static inline uint8_t gputrail_issue_instruction(gputrail_issue value) { return value >> 1 & 0x1f; }
 
 /*
  * The state of the arbiter (rocprofiler-sdk: rocprofiler_pc_sampling_snapshot_v0_t): for each type of
@@ -521,64 +521,64 @@ static inline uint8_t gputrail_issue_instruction(gputrail_issue value) { return 
  */
 typedef uint32_t gputrail_snapshot;
 /* A gputrail_not_issued; only if the wave did not issue. */
-static inline uint32_t gputrail_snapshot_reason_not_issued(gputrail_snapshot value) { return (uint32_t)(value >> 0 & 0xf); }
+static inline uint32_t gputrail_snapshot_reason_not_issued(gputrail_snapshot value) { return value >> 0 & 0xf; }
 /* A vector ALU instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_valu(gputrail_snapshot value) { return (uint32_t)(value >> 5 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_valu(gputrail_snapshot value) { return value >> 5 & 0x1; }
 /* A matrix instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_matrix(gputrail_snapshot value) { return (uint32_t)(value >> 6 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_matrix(gputrail_snapshot value) { return value >> 6 & 0x1; }
 /* A local memory instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_lds(gputrail_snapshot value) { return (uint32_t)(value >> 7 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_lds(gputrail_snapshot value) { return value >> 7 & 0x1; }
 /* A direct local memory instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_lds_direct(gputrail_snapshot value) { return (uint32_t)(value >> 8 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_lds_direct(gputrail_snapshot value) { return value >> 8 & 0x1; }
 /* A scalar instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_scalar(gputrail_snapshot value) { return (uint32_t)(value >> 9 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_scalar(gputrail_snapshot value) { return value >> 9 & 0x1; }
 /* A texture instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_vmem_tex(gputrail_snapshot value) { return (uint32_t)(value >> 10 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_vmem_tex(gputrail_snapshot value) { return value >> 10 & 0x1; }
 /* A flat instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_flat(gputrail_snapshot value) { return (uint32_t)(value >> 11 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_flat(gputrail_snapshot value) { return value >> 11 & 0x1; }
 /* An export was issued. */
-static inline uint32_t gputrail_snapshot_issue_exp(gputrail_snapshot value) { return (uint32_t)(value >> 12 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_exp(gputrail_snapshot value) { return value >> 12 & 0x1; }
 /* A miscellaneous instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_misc(gputrail_snapshot value) { return (uint32_t)(value >> 13 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_misc(gputrail_snapshot value) { return value >> 13 & 0x1; }
 /* A branch or message was issued. */
-static inline uint32_t gputrail_snapshot_issue_brmsg(gputrail_snapshot value) { return (uint32_t)(value >> 14 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_brmsg(gputrail_snapshot value) { return value >> 14 & 0x1; }
 /* A vector ALU instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_valu(gputrail_snapshot value) { return (uint32_t)(value >> 16 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_valu(gputrail_snapshot value) { return value >> 16 & 0x1; }
 /* A matrix instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_matrix(gputrail_snapshot value) { return (uint32_t)(value >> 17 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_matrix(gputrail_snapshot value) { return value >> 17 & 0x1; }
 /* A local memory instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_lds(gputrail_snapshot value) { return (uint32_t)(value >> 18 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_lds(gputrail_snapshot value) { return value >> 18 & 0x1; }
 /* A direct local memory instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_lds_direct(gputrail_snapshot value) { return (uint32_t)(value >> 19 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_lds_direct(gputrail_snapshot value) { return value >> 19 & 0x1; }
 /* A scalar instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_scalar(gputrail_snapshot value) { return (uint32_t)(value >> 20 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_scalar(gputrail_snapshot value) { return value >> 20 & 0x1; }
 /* A texture instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_vmem_tex(gputrail_snapshot value) { return (uint32_t)(value >> 21 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_vmem_tex(gputrail_snapshot value) { return value >> 21 & 0x1; }
 /* A flat instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_flat(gputrail_snapshot value) { return (uint32_t)(value >> 22 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_flat(gputrail_snapshot value) { return value >> 22 & 0x1; }
 /* An export was stalled. */
-static inline uint32_t gputrail_snapshot_stall_exp(gputrail_snapshot value) { return (uint32_t)(value >> 23 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_exp(gputrail_snapshot value) { return value >> 23 & 0x1; }
 /* A miscellaneous instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_misc(gputrail_snapshot value) { return (uint32_t)(value >> 24 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_misc(gputrail_snapshot value) { return value >> 24 & 0x1; }
 /* A branch or message was stalled. */
-static inline uint32_t gputrail_snapshot_stall_brmsg(gputrail_snapshot value) { return (uint32_t)(value >> 25 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_brmsg(gputrail_snapshot value) { return value >> 25 & 0x1; }
 /* Two vector ALU instructions were issued together. */
-static inline uint32_t gputrail_snapshot_dual_issue_valu(gputrail_snapshot value) { return (uint32_t)(value >> 27 & 0x1); }
+static inline uint32_t gputrail_snapshot_dual_issue_valu(gputrail_snapshot value) { return value >> 27 & 0x1; }
 
 /* Outstanding memory instructions of a wave (rocprofiler-sdk: rocprofiler_pc_sampling_memory_counters_t). */
 typedef uint32_t gputrail_memory_counters;
 /* Loads. */
-static inline uint32_t gputrail_memory_counters_load(gputrail_memory_counters value) { return (uint32_t)(value >> 0 & 0x3f); }
+static inline uint32_t gputrail_memory_counters_load(gputrail_memory_counters value) { return value >> 0 & 0x3f; }
 /* Stores. */
-static inline uint32_t gputrail_memory_counters_store(gputrail_memory_counters value) { return (uint32_t)(value >> 6 & 0x3f); }
+static inline uint32_t gputrail_memory_counters_store(gputrail_memory_counters value) { return value >> 6 & 0x3f; }
 /* Walks of bounding-volume hierarchies. */
-static inline uint32_t gputrail_memory_counters_bvh(gputrail_memory_counters value) { return (uint32_t)(value >> 12 & 0x7); }
+static inline uint32_t gputrail_memory_counters_bvh(gputrail_memory_counters value) { return value >> 12 & 0x7; }
 /* Texture samples. */
-static inline uint32_t gputrail_memory_counters_sample(gputrail_memory_counters value) { return (uint32_t)(value >> 15 & 0x3f); }
+static inline uint32_t gputrail_memory_counters_sample(gputrail_memory_counters value) { return value >> 15 & 0x3f; }
 /* Local memory instructions. */
-static inline uint32_t gputrail_memory_counters_lds(gputrail_memory_counters value) { return (uint32_t)(value >> 21 & 0x3f); }
+static inline uint32_t gputrail_memory_counters_lds(gputrail_memory_counters value) { return value >> 21 & 0x3f; }
 /* Scalar memory reads and messages. */
-static inline uint32_t gputrail_memory_counters_scalar(gputrail_memory_counters value) { return (uint32_t)(value >> 27 & 0x1f); }
+static inline uint32_t gputrail_memory_counters_scalar(gputrail_memory_counters value) { return value >> 27 & 0x1f; }
 
 /* The fields of a sample that the agent could not provide: they are 0. */
 typedef uint16_t gputrail_absent;
@@ -2237,6 +2237,14 @@ typedef struct gputrail_record_arguments {
   uint64_t values[GPUTRAIL_MAX_ARGUMENTS];
 } gputrail_record_arguments;
 
+/* The fixed part of an gputrail_record_arguments record, before the values. */
+typedef struct gputrail_record_arguments_head {
+  struct gputrail_record_header header;
+  gputrail_correlation_id correlation;
+  struct gputrail_operation operation;
+  uint32_t count;
+} gputrail_record_arguments_head;
+
 /*
  * The retirement of a correlation id: its call has returned, all work that it enqueued has completed, and every record
  * with the id has been written (rocprofiler-sdk: correlation-id retirement). Batches of other threads, with records of
@@ -2601,6 +2609,8 @@ typedef struct gputrail_record_marker {
   /* External ids: the kind. */
   uint16_t external_kind;
 } gputrail_record_marker;
+/* In gputrail_record_marker.id: ranges of all domains nest in each other. */
+#define gputrail_record_marker_OF_ALL_DOMAINS (1 << 31)
 
 /*
  * The latest external id of one kind, ahead of the record of a call on the same thread. With
@@ -4796,7 +4806,12 @@ gputrail_status gputrail_simulation_run(const struct gputrail_simulation_options
  * exit of what was not carried out since its call failed.
  */
 
+#ifdef __cplusplus
+#define GPUTRAIL_OPERATION_INIT(code) \
+    {static_cast<gputrail_domain>((code) >> 16), static_cast<uint16_t>((code) & 0xffff)}
+#else
 #define GPUTRAIL_OPERATION_INIT(code) {(gputrail_domain)((code) >> 16), (uint16_t)((code) & 0xffff)}
+#endif
 
 /* The operation that has this constant. */
 static inline gputrail_operation gputrail_operation_of(uint32_t code) {
@@ -4806,7 +4821,8 @@ static inline gputrail_operation gputrail_operation_of(uint32_t code) {
 
 /* The constant of an operation. */
 static inline uint32_t gputrail_operation_code(gputrail_operation operation) {
-    return (uint32_t)operation.domain << 16 | operation.number;
+    const uint32_t domain = operation.domain;
+    return domain << 16 | operation.number;
 }
 
 /*

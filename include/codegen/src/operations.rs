@@ -227,7 +227,12 @@ pub fn constants(domains: &[Domain]) -> String {
     let mut text = String::new();
     comment(&mut text, ABOUT);
     text.push_str(
-        "\n#define GPUTRAIL_OPERATION_INIT(code) {(gputrail_domain)((code) >> 16), (uint16_t)((code) & 0xffff)}\n\n",
+        "\n#ifdef __cplusplus\n\
+         #define GPUTRAIL_OPERATION_INIT(code) \\\n    \
+             {static_cast<gputrail_domain>((code) >> 16), static_cast<uint16_t>((code) & 0xffff)}\n\
+         #else\n\
+         #define GPUTRAIL_OPERATION_INIT(code) {(gputrail_domain)((code) >> 16), (uint16_t)((code) & 0xffff)}\n\
+         #endif\n\n",
     );
     comment(&mut text, "The operation that has this constant.");
     text.push_str(
@@ -237,7 +242,7 @@ pub fn constants(domains: &[Domain]) -> String {
     comment(&mut text, "The constant of an operation.");
     text.push_str(
         "static inline uint32_t gputrail_operation_code(gputrail_operation operation) {\n    \
-         return (uint32_t)operation.domain << 16 | operation.number;\n}\n",
+         const uint32_t domain = operation.domain;\n    return domain << 16 | operation.number;\n}\n",
     );
     for domain in domains {
         text.push('\n');
