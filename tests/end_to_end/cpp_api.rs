@@ -18,7 +18,13 @@ fn ranges_of_cpp_end_with_their_scope_and_move_between_threads() {
     for standard in ["c++11", "c++14", "c++17", "c++20"] {
         let standard = format!("-std={standard}");
         let compiler = ["g++", &standard, "-fno-exceptions", "-fno-rtti"];
-        let program = compiled(&dir, &compiler, &["-Wconversion", "-Wold-style-cast"], &source, "ranges");
+        let program = compiled(
+            &dir,
+            &compiler,
+            &["-Wconversion", "-Wold-style-cast"],
+            &source,
+            "ranges",
+        );
         // Without a recording, too.
         let alone = run(&mut dir.untraced(Driver::Basic, &program, &[])).well();
         assert_eq!(alone.text(), "passed\n", "{standard}");

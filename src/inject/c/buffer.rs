@@ -315,21 +315,22 @@ impl Buffer {
 
     /// As [`RecordBuffer::flush`].
     pub fn flush(&self) -> Result<(), ToolError> {
-        self.flush_by(RecordBuffer::flush)
+        self.flush_by(false, RecordBuffer::flush)
     }
 
     /// As [`RecordBuffer::flush_forced`].
     pub fn flush_forced(&self) -> Result<(), ToolError> {
-        self.flush_by(RecordBuffer::flush_forced)
+        self.flush_by(true, RecordBuffer::flush_forced)
     }
 
     /// As [`RecordBuffer::flush_synchronized`].
     pub fn flush_synchronized(&self, queues: QueuePlace) -> Result<(), ToolError> {
-        self.flush_by(|buffer| buffer.flush_synchronized(queues))
+        self.flush_by(false, |buffer| buffer.flush_synchronized(queues))
     }
 
     fn flush_by(
         &self,
+        is_forced: bool,
         flush: impl FnOnce(&RecordBuffer) -> Result<(), ToolError>,
     ) -> Result<(), ToolError> {
         let Some(joining) = &self.joining else {
@@ -345,7 +346,7 @@ impl Buffer {
         let left = if keeps {
             lock_std(&joining.joiner).finish(Unfinished::AT_FLUSH, Unfinished::NO_COMPLETION, batch)
         } else {
-            lock_std(&joining.joiner).flushed(batch)
+            lock_std(&joining.joiner).flushed(is_forced, batch)
         };
         pass_on(&left, &mut **receiver, &mut |kind| {
             self.buffer.count_drop(kind)
