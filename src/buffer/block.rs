@@ -153,6 +153,11 @@ impl BlockHeader {
         self.begun.load(Ordering::Relaxed)
     }
 
+    /// Whether the block has been filled before its latest use.
+    pub fn is_reused(&self) -> bool {
+        self.commit.load(Ordering::Relaxed) >> 32 > 1
+    }
+
     /// Dump: releases the block.
     pub fn release(&self) {
         if !self.change(FILLING_READ, BlockState::Filling as u32) {

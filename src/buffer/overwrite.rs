@@ -86,7 +86,13 @@ pub(super) fn dump(
         })
         .collect();
     claimed.sort_unstable_by_key(|claimed| (claimed.owner.lane, claimed.owner.sequence));
-    let mut reach = None;
+    // Of a lane, all blocks may have been overwritten: what began before the oldest one that is kept.
+    let headers = || claimed.iter().map(|one| mapping.block(one.block));
+    let mut reach = (headers().any(BlockHeader::is_reused))
+        .then(|| headers().map(BlockHeader::begun).min())
+        .flatten()
+        .filter(|begun| *begun > since)
+        .map(Ticks);
     for place in 0..claimed.len() {
         let Claimed { owner, block } = claimed[place];
         let header: &BlockHeader = mapping.block(block);

@@ -301,9 +301,17 @@ fn the_latest_records_are_kept_whichever_lane_wrote_the_older_ones() {
     // A block takes 64 calls.
     let buffer = buffer(4, Policy::Overwrite);
     let mut first = buffer.lane(ThreadId(1)).unwrap();
-    (0..4 * 64 - 10).for_each(|n| assert!(first.write(api(n))));
+    assert_eq!(buffer.dump(Ticks::NONE, |_| {}), None);
+    (0..3 * 64).for_each(|n| assert!(first.write(api(n))));
+    let begun = crate::clock::now();
+    (3 * 64..4 * 64 - 10).for_each(|n| assert!(first.write(api(n))));
     let mut second = buffer.lane(ThreadId(2)).unwrap();
     (1000..1000 + 3 * 64).for_each(|n| assert!(second.write(api(n))));
+    // Of the first lane, blocks have been overwritten that were begun before.
+    let reach = buffer
+        .dump(Ticks::NONE, |_| {})
+        .expect("something was overwritten");
+    assert!(reach >= begun, "{reach:?} {begun:?}");
     let kept = kept(&buffer);
     let numbers = |range: std::ops::Range<u64>| range.collect::<Vec<_>>();
     assert_eq!(

@@ -82,6 +82,8 @@ In the tables, the phases are those of `callback->phase` (`GPUTRAIL_PHASE_ENTER`
 `callback->record` leads to: `gputrail_record_agent`, say, is `agent` here. An enter and its exit have the same structure: at
 the enter, what is not known yet is 0. `callback->record` is null where the table names none, and at the exit of what was not
 carried out since its call failed, of which `return_code` is the status. CUDA's waits are reported as INSTANT, once they have ended.
+
+The last sentence of a row names the sources that report the operation. What is in records only, no subscriber gets.
 ";
 
 /// A domain with its operations.

@@ -494,7 +494,8 @@ pub extern "C" fn gputrail_buffer_flush(buffer: BufferHandle) -> Status {
 
 /// Flushes, and also tells of device work that has not completed (CUPTI: `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`). A buffer of
 /// joined records delivers the record of the work, flagged `GPUTRAIL_FLAG_UNFINISHED`, with the times that are known; a raw
-/// one a completion that is flagged so. The record, or the completion, comes again when the work has completed. Work of
+/// one a completion that is flagged so. The record, or the completion, comes again when the work has completed; the record also
+/// when the buffer is destroyed before that. Work of
 /// OpenCL is known; that of CUDA and of the simulated GPU comes when it has completed. Errors as for
 /// `gputrail_buffer_flush`.
 #[unsafe(no_mangle)]
