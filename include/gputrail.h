@@ -37,6 +37,9 @@
  *   one completion, reported as that of its first kernel.
  * * Harm. A slow callback delays its own thread only. Changes that a callback makes to its data are visible to nobody
  *   else.
+ * * exit(3) in a callback ends the program as it does elsewhere. The subscriber or buffer whose callback has called it is
+ *   not called any more, on any thread; records that only this buffer could deliver are counted as dropped. Others are called
+ *   until their tool has been finalised.
  * * Subscribing, unsubscribing and enabling are safe on any thread and in callbacks, with calls in flight. A flush or
  *   a destruction of a buffer in a callback is refused.
  */
@@ -437,8 +440,8 @@ enum {
     GPUTRAIL_MARKER_KIND_POP = 3, /* Ends the innermost range of the thread. */
     GPUTRAIL_MARKER_KIND_START = 4, /* Begins a range that may overlap others and end on another thread. */
     GPUTRAIL_MARKER_KIND_END = 5, /* Ends such a range. */
-    GPUTRAIL_MARKER_KIND_EXTERNAL_PUSH = 6, /* Pushes an external id on the thread. */
-    GPUTRAIL_MARKER_KIND_EXTERNAL_POP = 7, /* Pops an external id. */
+    GPUTRAIL_MARKER_KIND_EXTERNAL_PUSH = 6, /* Pushes an external id on the thread. In records only. */
+    GPUTRAIL_MARKER_KIND_EXTERNAL_POP = 7, /* Pops an external id. In records only. */
     GPUTRAIL_MARKER_KIND_COUNTER = 8, /* A sample of a counter. */
     GPUTRAIL_MARKER_KIND_FIELD = 9, /* A named value of the next marker of the thread. */
     GPUTRAIL_MARKER_KIND_RESOURCE = 10 /* Names an object of a runtime or of the system. */
@@ -486,34 +489,34 @@ enum {
 /* The position of a wave on the agent (rocprofiler-sdk: rocprofiler_pc_sampling_hw_id_v0_t). */
 typedef uint64_t gputrail_hardware_id;
 /* Chiplet. */
-static inline uint64_t gputrail_hardware_id_chiplet(gputrail_hardware_id value) { return (uint64_t)(value >> 0 & 0x3f); }
+static inline uint64_t gputrail_hardware_id_chiplet(gputrail_hardware_id value) { return value >> 0 & 0x3f; }
 /* Wave slot. */
-static inline uint64_t gputrail_hardware_id_wave(gputrail_hardware_id value) { return (uint64_t)(value >> 6 & 0x7f); }
+static inline uint64_t gputrail_hardware_id_wave(gputrail_hardware_id value) { return value >> 6 & 0x7f; }
 /* SIMD. */
-static inline uint64_t gputrail_hardware_id_simd(gputrail_hardware_id value) { return (uint64_t)(value >> 13 & 0x3); }
+static inline uint64_t gputrail_hardware_id_simd(gputrail_hardware_id value) { return value >> 13 & 0x3; }
 /* Pipe. */
-static inline uint64_t gputrail_hardware_id_pipe(gputrail_hardware_id value) { return (uint64_t)(value >> 15 & 0xf); }
+static inline uint64_t gputrail_hardware_id_pipe(gputrail_hardware_id value) { return value >> 15 & 0xf; }
 /* Compute unit, or workgroup processor where compute units are paired. */
-static inline uint64_t gputrail_hardware_id_compute_unit(gputrail_hardware_id value) { return (uint64_t)(value >> 19 & 0xf); }
+static inline uint64_t gputrail_hardware_id_compute_unit(gputrail_hardware_id value) { return value >> 19 & 0xf; }
 /* Shader array. */
-static inline uint64_t gputrail_hardware_id_shader_array(gputrail_hardware_id value) { return (uint64_t)(value >> 23 & 0x1); }
+static inline uint64_t gputrail_hardware_id_shader_array(gputrail_hardware_id value) { return value >> 23 & 0x1; }
 /* Shader engine. */
-static inline uint64_t gputrail_hardware_id_shader_engine(gputrail_hardware_id value) { return (uint64_t)(value >> 24 & 0x1f); }
+static inline uint64_t gputrail_hardware_id_shader_engine(gputrail_hardware_id value) { return value >> 24 & 0x1f; }
 /* Slot of the workgroup. */
-static inline uint64_t gputrail_hardware_id_workgroup_slot(gputrail_hardware_id value) { return (uint64_t)(value >> 29 & 0x7f); }
+static inline uint64_t gputrail_hardware_id_workgroup_slot(gputrail_hardware_id value) { return value >> 29 & 0x7f; }
 /* Virtual memory id. */
-static inline uint64_t gputrail_hardware_id_virtual_memory(gputrail_hardware_id value) { return (uint64_t)(value >> 36 & 0x3f); }
+static inline uint64_t gputrail_hardware_id_virtual_memory(gputrail_hardware_id value) { return value >> 36 & 0x3f; }
 /* Hardware queue. */
-static inline uint64_t gputrail_hardware_id_queue(gputrail_hardware_id value) { return (uint64_t)(value >> 42 & 0xf); }
+static inline uint64_t gputrail_hardware_id_queue(gputrail_hardware_id value) { return value >> 42 & 0xf; }
 /* Microengine. */
-static inline uint64_t gputrail_hardware_id_microengine(gputrail_hardware_id value) { return (uint64_t)(value >> 46 & 0x3); }
+static inline uint64_t gputrail_hardware_id_microengine(gputrail_hardware_id value) { return value >> 46 & 0x3; }
 
 /* The issue state of a wave: 8 bits of rocprofiler-sdk's stochastic record. */
 typedef uint8_t gputrail_issue;
 /* 1 if the wave issued the instruction at the program counter. */
-static inline uint8_t gputrail_issue_issued(gputrail_issue value) { return (uint8_t)(value >> 0 & 0x1); }
+static inline uint8_t gputrail_issue_issued(gputrail_issue value) { return value >> 0 & 0x1; }
 /* An gputrail_instruction_type; only if it issued. */
-static inline uint8_t gputrail_issue_instruction(gputrail_issue value) { return (uint8_t)(value >> 1 & 0x1f); }
+static inline uint8_t gputrail_issue_instruction(gputrail_issue value) { return value >> 1 & 0x1f; }
 
 /*
  * The state of the arbiter (rocprofiler-sdk: rocprofiler_pc_sampling_snapshot_v0_t): for each type of
@@ -521,64 +524,64 @@ static inline uint8_t gputrail_issue_instruction(gputrail_issue value) { return 
  */
 typedef uint32_t gputrail_snapshot;
 /* A gputrail_not_issued; only if the wave did not issue. */
-static inline uint32_t gputrail_snapshot_reason_not_issued(gputrail_snapshot value) { return (uint32_t)(value >> 0 & 0xf); }
+static inline uint32_t gputrail_snapshot_reason_not_issued(gputrail_snapshot value) { return value >> 0 & 0xf; }
 /* A vector ALU instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_valu(gputrail_snapshot value) { return (uint32_t)(value >> 5 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_valu(gputrail_snapshot value) { return value >> 5 & 0x1; }
 /* A matrix instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_matrix(gputrail_snapshot value) { return (uint32_t)(value >> 6 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_matrix(gputrail_snapshot value) { return value >> 6 & 0x1; }
 /* A local memory instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_lds(gputrail_snapshot value) { return (uint32_t)(value >> 7 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_lds(gputrail_snapshot value) { return value >> 7 & 0x1; }
 /* A direct local memory instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_lds_direct(gputrail_snapshot value) { return (uint32_t)(value >> 8 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_lds_direct(gputrail_snapshot value) { return value >> 8 & 0x1; }
 /* A scalar instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_scalar(gputrail_snapshot value) { return (uint32_t)(value >> 9 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_scalar(gputrail_snapshot value) { return value >> 9 & 0x1; }
 /* A texture instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_vmem_tex(gputrail_snapshot value) { return (uint32_t)(value >> 10 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_vmem_tex(gputrail_snapshot value) { return value >> 10 & 0x1; }
 /* A flat instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_flat(gputrail_snapshot value) { return (uint32_t)(value >> 11 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_flat(gputrail_snapshot value) { return value >> 11 & 0x1; }
 /* An export was issued. */
-static inline uint32_t gputrail_snapshot_issue_exp(gputrail_snapshot value) { return (uint32_t)(value >> 12 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_exp(gputrail_snapshot value) { return value >> 12 & 0x1; }
 /* A miscellaneous instruction was issued. */
-static inline uint32_t gputrail_snapshot_issue_misc(gputrail_snapshot value) { return (uint32_t)(value >> 13 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_misc(gputrail_snapshot value) { return value >> 13 & 0x1; }
 /* A branch or message was issued. */
-static inline uint32_t gputrail_snapshot_issue_brmsg(gputrail_snapshot value) { return (uint32_t)(value >> 14 & 0x1); }
+static inline uint32_t gputrail_snapshot_issue_brmsg(gputrail_snapshot value) { return value >> 14 & 0x1; }
 /* A vector ALU instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_valu(gputrail_snapshot value) { return (uint32_t)(value >> 16 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_valu(gputrail_snapshot value) { return value >> 16 & 0x1; }
 /* A matrix instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_matrix(gputrail_snapshot value) { return (uint32_t)(value >> 17 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_matrix(gputrail_snapshot value) { return value >> 17 & 0x1; }
 /* A local memory instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_lds(gputrail_snapshot value) { return (uint32_t)(value >> 18 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_lds(gputrail_snapshot value) { return value >> 18 & 0x1; }
 /* A direct local memory instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_lds_direct(gputrail_snapshot value) { return (uint32_t)(value >> 19 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_lds_direct(gputrail_snapshot value) { return value >> 19 & 0x1; }
 /* A scalar instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_scalar(gputrail_snapshot value) { return (uint32_t)(value >> 20 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_scalar(gputrail_snapshot value) { return value >> 20 & 0x1; }
 /* A texture instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_vmem_tex(gputrail_snapshot value) { return (uint32_t)(value >> 21 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_vmem_tex(gputrail_snapshot value) { return value >> 21 & 0x1; }
 /* A flat instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_flat(gputrail_snapshot value) { return (uint32_t)(value >> 22 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_flat(gputrail_snapshot value) { return value >> 22 & 0x1; }
 /* An export was stalled. */
-static inline uint32_t gputrail_snapshot_stall_exp(gputrail_snapshot value) { return (uint32_t)(value >> 23 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_exp(gputrail_snapshot value) { return value >> 23 & 0x1; }
 /* A miscellaneous instruction was stalled. */
-static inline uint32_t gputrail_snapshot_stall_misc(gputrail_snapshot value) { return (uint32_t)(value >> 24 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_misc(gputrail_snapshot value) { return value >> 24 & 0x1; }
 /* A branch or message was stalled. */
-static inline uint32_t gputrail_snapshot_stall_brmsg(gputrail_snapshot value) { return (uint32_t)(value >> 25 & 0x1); }
+static inline uint32_t gputrail_snapshot_stall_brmsg(gputrail_snapshot value) { return value >> 25 & 0x1; }
 /* Two vector ALU instructions were issued together. */
-static inline uint32_t gputrail_snapshot_dual_issue_valu(gputrail_snapshot value) { return (uint32_t)(value >> 27 & 0x1); }
+static inline uint32_t gputrail_snapshot_dual_issue_valu(gputrail_snapshot value) { return value >> 27 & 0x1; }
 
 /* Outstanding memory instructions of a wave (rocprofiler-sdk: rocprofiler_pc_sampling_memory_counters_t). */
 typedef uint32_t gputrail_memory_counters;
 /* Loads. */
-static inline uint32_t gputrail_memory_counters_load(gputrail_memory_counters value) { return (uint32_t)(value >> 0 & 0x3f); }
+static inline uint32_t gputrail_memory_counters_load(gputrail_memory_counters value) { return value >> 0 & 0x3f; }
 /* Stores. */
-static inline uint32_t gputrail_memory_counters_store(gputrail_memory_counters value) { return (uint32_t)(value >> 6 & 0x3f); }
+static inline uint32_t gputrail_memory_counters_store(gputrail_memory_counters value) { return value >> 6 & 0x3f; }
 /* Walks of bounding-volume hierarchies. */
-static inline uint32_t gputrail_memory_counters_bvh(gputrail_memory_counters value) { return (uint32_t)(value >> 12 & 0x7); }
+static inline uint32_t gputrail_memory_counters_bvh(gputrail_memory_counters value) { return value >> 12 & 0x7; }
 /* Texture samples. */
-static inline uint32_t gputrail_memory_counters_sample(gputrail_memory_counters value) { return (uint32_t)(value >> 15 & 0x3f); }
+static inline uint32_t gputrail_memory_counters_sample(gputrail_memory_counters value) { return value >> 15 & 0x3f; }
 /* Local memory instructions. */
-static inline uint32_t gputrail_memory_counters_lds(gputrail_memory_counters value) { return (uint32_t)(value >> 21 & 0x3f); }
+static inline uint32_t gputrail_memory_counters_lds(gputrail_memory_counters value) { return value >> 21 & 0x3f; }
 /* Scalar memory reads and messages. */
-static inline uint32_t gputrail_memory_counters_scalar(gputrail_memory_counters value) { return (uint32_t)(value >> 27 & 0x1f); }
+static inline uint32_t gputrail_memory_counters_scalar(gputrail_memory_counters value) { return value >> 27 & 0x1f; }
 
 /* The fields of a sample that the agent could not provide: they are 0. */
 typedef uint16_t gputrail_absent;
@@ -954,7 +957,7 @@ enum {
 enum {
     GPUTRAIL_POLICY_DISCARD = 0, /* Drop the record and count it. Writing is wait-free. */
     GPUTRAIL_POLICY_LOSSLESS = 1, /* Wait for the collector, where waiting is allowed (set_may_wait); elsewhere discard and count. Two blocks are enough for any number of threads: blocks that idle threads hold partly filled are taken back. */
-    GPUTRAIL_POLICY_OVERWRITE = 2 /* Overwrite the oldest records: the buffer keeps the latest, and shows them on request only. Writing is wait-free, but while a dump reads all blocks, records are discarded and counted. */
+    GPUTRAIL_POLICY_OVERWRITE = 2 /* Overwrite the oldest records: the buffer keeps the latest, and shows them on request only. Each lane fills a block of its own: with fewer blocks than lanes, a lane takes one of an idle lane, and little is kept. Records are discarded and counted while a dump reads all blocks, or other lanes write into all of them. */
 };
 
 /* The type of thread ids in records (CUPTI: CUpti_ActivityThreadIdType). */
@@ -1399,7 +1402,7 @@ typedef struct gputrail_work_times {
   gputrail_nanos end;
   /* When the host learnt of its completion. */
   gputrail_nanos completed;
-  /* Status of the runtime, negative for errors. */
+  /* Status of the runtime, negative for errors; of OpenCL's work that has not completed, its execution status. */
   int32_t status;
   /* Why times are missing. The record has the flag UNFINISHED if the work had not completed, else TIME_UNKNOWN. */
   gputrail_unfinished unfinished;
@@ -2237,6 +2240,14 @@ typedef struct gputrail_record_arguments {
   uint64_t values[GPUTRAIL_MAX_ARGUMENTS];
 } gputrail_record_arguments;
 
+/* The fixed part of an gputrail_record_arguments record, before the values. */
+typedef struct gputrail_record_arguments_head {
+  struct gputrail_record_header header;
+  gputrail_correlation_id correlation;
+  struct gputrail_operation operation;
+  uint32_t count;
+} gputrail_record_arguments_head;
+
 /*
  * The retirement of a correlation id: its call has returned, all work that it enqueued has completed, and every record
  * with the id has been written (rocprofiler-sdk: correlation-id retirement). Batches of other threads, with records of
@@ -2601,6 +2612,8 @@ typedef struct gputrail_record_marker {
   /* External ids: the kind. */
   uint16_t external_kind;
 } gputrail_record_marker;
+/* In gputrail_record_marker.id: ranges of all domains nest in each other. */
+#define gputrail_record_marker_OF_ALL_DOMAINS (1 << 31)
 
 /*
  * The latest external id of one kind, ahead of the record of a call on the same thread. With
@@ -3418,7 +3431,8 @@ gputrail_status gputrail_buffer_flush(gputrail_buffer buffer);
 /*
  * Flushes, and also tells of device work that has not completed (CUPTI: CUPTI_ACTIVITY_FLAG_FLUSH_FORCED). A buffer of
  * joined records delivers the record of the work, flagged GPUTRAIL_FLAG_UNFINISHED, with the times that are known; a raw
- * one a completion that is flagged so. The record, or the completion, comes again when the work has completed. Work of
+ * one a completion that is flagged so. The record, or the completion, comes again when the work has completed; the record also
+ * when the buffer is destroyed before that. Work of
  * OpenCL is known; that of CUDA and of the simulated GPU comes when it has completed. Errors as for
  * gputrail_buffer_flush.
  */
@@ -3502,10 +3516,17 @@ gputrail_status gputrail_times_of(const struct gputrail_record_header *record,
  *
  * With GPUTRAIL_POLICY_OVERWRITE the blocks are a ring that keeps the latest records, a flight recorder in memory of the
  * tool's. request is called within this function only, blocks_ahead times, or until it supplies none or has supplied
- * 1024. A flush shows partial all that is kept; the blocks come back when the buffer is destroyed, the oldest of each
- * thread first.
+ * 1024. A flush shows partial all that is kept; the blocks come back when the buffer is destroyed, joined records in the
+ * order of their latest times, raw ones with the oldest block of each thread first. Records are joined by the flush, in
+ * memory of the library's that is at least twice as large as the blocks. Of raw records, each thread fills a block of its own and
+ * takes the oldest one next: supply several blocks for each thread that records. With fewer blocks than threads, a thread
+ * takes the block of an idle one, and what was in it is overwritten. A record is dropped where other threads write into all
+ * blocks at that moment, or a flush shows them.
  *
- * Errors: as for gputrail_buffer_create.
+ * Errors: GPUTRAIL_TOO_SMALL if request supplies a block of less than 1024 bytes; GPUTRAIL_INVALID_ARGUMENT if it
+ * supplies a misaligned one, or none with GPUTRAIL_POLICY_OVERWRITE; else as for gputrail_buffer_create. All blocks have come
+ * back then. An unusable block that is supplied later comes back at once, and the first one is reported as a message
+ * (gputrail_log_to).
  */
 gputrail_status gputrail_buffer_create_of_client(const struct gputrail_buffer_options *options,
                                                  gputrail_request_function request,
@@ -3840,7 +3861,7 @@ gputrail_status gputrail_timeline_destroy(gputrail_timeline timeline,
 /*
  * Finalises a tool before the program ends: its finalise is called, on this thread, or, if this is in a callback, on
  * one of its own, for which a program that ends waits a few seconds. What the tool has made stays until it destroys
- * it.
+ * it, or the program ends.
  *
  * Errors: GPUTRAIL_NO_SUCH_TOOL, also for one that has been finalised; GPUTRAIL_NO_THREAD.
  */
@@ -4796,7 +4817,12 @@ gputrail_status gputrail_simulation_run(const struct gputrail_simulation_options
  * exit of what was not carried out since its call failed.
  */
 
+#ifdef __cplusplus
+#define GPUTRAIL_OPERATION_INIT(code) \
+    {static_cast<gputrail_domain>((code) >> 16), static_cast<uint16_t>((code) & 0xffff)}
+#else
 #define GPUTRAIL_OPERATION_INIT(code) {(gputrail_domain)((code) >> 16), (uint16_t)((code) & 0xffff)}
+#endif
 
 /* The operation that has this constant. */
 static inline gputrail_operation gputrail_operation_of(uint32_t code) {
@@ -4806,7 +4832,8 @@ static inline gputrail_operation gputrail_operation_of(uint32_t code) {
 
 /* The constant of an operation. */
 static inline uint32_t gputrail_operation_code(gputrail_operation operation) {
-    return (uint32_t)operation.domain << 16 | operation.number;
+    const uint32_t domain = operation.domain;
+    return domain << 16 | operation.number;
 }
 
 /*
@@ -4814,65 +4841,65 @@ static inline uint32_t gputrail_operation_code(gputrail_operation operation) {
  * initialization tracing).
  */
 enum {
-    GPUTRAIL_RESOURCE_RUNTIME_INITIALIZED = 0x80001, /* The runtime has been initialized: delivered in the program's first call that is observed. INSTANT. */
-    GPUTRAIL_RESOURCE_CONTEXT_CREATED = 0x80002, /* A context was created. INSTANT: gputrail_record_context. */
-    GPUTRAIL_RESOURCE_CONTEXT_DESTROYED = 0x80003, /* A context is going to be destroyed: the program gives up its last reference. INSTANT: gputrail_record_context. */
-    GPUTRAIL_RESOURCE_QUEUE_CREATED = 0x80004, /* A queue was created. INSTANT: gputrail_record_queue. */
-    GPUTRAIL_RESOURCE_QUEUE_DESTROYED = 0x80005, /* A queue is going to be destroyed. INSTANT: gputrail_record_queue. */
-    GPUTRAIL_RESOURCE_MODULE_LOADED = 0x80006, /* A module or program was made. INSTANT: gputrail_record_module. */
-    GPUTRAIL_RESOURCE_MODULE_UNLOADED = 0x80007, /* A module or program is going away. INSTANT: gputrail_record_module. */
-    GPUTRAIL_RESOURCE_CODE_OBJECT_LOADED = 0x80008, /* A module has got machine code for an agent. INSTANT: gputrail_record_code_object. */
-    GPUTRAIL_RESOURCE_CODE_OBJECT_UNLOADED = 0x80009, /* Machine code is going away, or is going to be replaced by a new build. INSTANT: gputrail_record_code_object. */
-    GPUTRAIL_RESOURCE_KERNEL_SYMBOL_REGISTERED = 0x8000a, /* A kernel can be launched. INSTANT: gputrail_record_kernel_symbol. */
-    GPUTRAIL_RESOURCE_KERNEL_SYMBOL_UNREGISTERED = 0x8000b, /* A kernel is going away. INSTANT: gputrail_record_kernel_symbol. */
-    GPUTRAIL_RESOURCE_STREAM_CREATED = 0x8000c, /* A stream was created. INSTANT: gputrail_record_stream. */
-    GPUTRAIL_RESOURCE_STREAM_DESTROYED = 0x8000d, /* A stream is going to be destroyed. INSTANT: gputrail_record_stream. */
-    GPUTRAIL_RESOURCE_AGENT_KNOWN = 0x8000e, /* An agent is known from now on, and can be sampled if it is able to: told when the first context on it is created, before that context is told. INSTANT: gputrail_record_agent. */
-    GPUTRAIL_RESOURCE_GRAPH_CREATED = 0x8000f, /* A graph was created. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_DESTROYED = 0x80010, /* A graph is going to be destroyed. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_CLONED = 0x80011, /* A graph was cloned. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_NODE_CREATED = 0x80012, /* A node was added to a graph. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_NODE_DESTROYED = 0x80013, /* A node of a graph is going to be removed. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_NODE_CLONED = 0x80014, /* A node was cloned with its graph. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_DEPENDENCY_CREATED = 0x80015, /* A node of a graph waits for another one from now on. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_DEPENDENCY_DESTROYED = 0x80016, /* A node of a graph will no longer wait for another one. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_INSTANTIATED = 0x80017, /* An executable graph was made of a graph. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_EXECUTABLE_DESTROYED = 0x80018, /* An executable graph is going to be destroyed. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_GRAPH_LAUNCHED = 0x80019, /* An executable graph was put into a queue. INSTANT: gputrail_record_graph_change. */
-    GPUTRAIL_RESOURCE_MODULE_PROFILED = 0x8001a /* A kernel of a module is enqueued for the first time while kernels are sampled or counted: told before its enqueue (CUPTI: CUPTI_CBID_RESOURCE_MODULE_PROFILED). INSTANT: gputrail_record_module. */
+    GPUTRAIL_RESOURCE_RUNTIME_INITIALIZED = 0x80001, /* The runtime has been initialized: delivered in the program's first call that is observed. Reported by all sources. INSTANT. */
+    GPUTRAIL_RESOURCE_CONTEXT_CREATED = 0x80002, /* A context was created. Reported by all sources. INSTANT: gputrail_record_context. */
+    GPUTRAIL_RESOURCE_CONTEXT_DESTROYED = 0x80003, /* A context is going to be destroyed: the program gives up its last reference. Reported by all sources. INSTANT: gputrail_record_context. */
+    GPUTRAIL_RESOURCE_QUEUE_CREATED = 0x80004, /* A queue was created. Reported by OpenCL and the simulated GPU. INSTANT: gputrail_record_queue. */
+    GPUTRAIL_RESOURCE_QUEUE_DESTROYED = 0x80005, /* A queue is going to be destroyed. Reported by OpenCL and the simulated GPU. INSTANT: gputrail_record_queue. */
+    GPUTRAIL_RESOURCE_MODULE_LOADED = 0x80006, /* A module or program was made. Reported by all sources. INSTANT: gputrail_record_module. */
+    GPUTRAIL_RESOURCE_MODULE_UNLOADED = 0x80007, /* A module or program is going away. Reported by all sources. INSTANT: gputrail_record_module. */
+    GPUTRAIL_RESOURCE_CODE_OBJECT_LOADED = 0x80008, /* A module has got machine code for an agent. Reported by OpenCL and the simulated GPU. INSTANT: gputrail_record_code_object. */
+    GPUTRAIL_RESOURCE_CODE_OBJECT_UNLOADED = 0x80009, /* Machine code is going away, or is going to be replaced by a new build. Reported by OpenCL and the simulated GPU. INSTANT: gputrail_record_code_object. */
+    GPUTRAIL_RESOURCE_KERNEL_SYMBOL_REGISTERED = 0x8000a, /* A kernel can be launched. Reported by all sources. INSTANT: gputrail_record_kernel_symbol. */
+    GPUTRAIL_RESOURCE_KERNEL_SYMBOL_UNREGISTERED = 0x8000b, /* A kernel is going away. Reported by OpenCL and the simulated GPU. INSTANT: gputrail_record_kernel_symbol. */
+    GPUTRAIL_RESOURCE_STREAM_CREATED = 0x8000c, /* A stream was created. Reported by CUDA and the simulated GPU. INSTANT: gputrail_record_stream. */
+    GPUTRAIL_RESOURCE_STREAM_DESTROYED = 0x8000d, /* A stream is going to be destroyed. Reported by CUDA and the simulated GPU. INSTANT: gputrail_record_stream. */
+    GPUTRAIL_RESOURCE_AGENT_KNOWN = 0x8000e, /* An agent is known from now on, and can be sampled if it is able to: told when the first context on it is created, before that context is told. Reported by OpenCL and the simulated GPU. INSTANT: gputrail_record_agent. */
+    GPUTRAIL_RESOURCE_GRAPH_CREATED = 0x8000f, /* A graph was created. Reported by CUDA and the simulated GPU. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_DESTROYED = 0x80010, /* A graph is going to be destroyed. Reported by CUDA and the simulated GPU. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_CLONED = 0x80011, /* A graph was cloned. Reported by CUDA. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_NODE_CREATED = 0x80012, /* A node was added to a graph. Reported by CUDA and the simulated GPU. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_NODE_DESTROYED = 0x80013, /* A node of a graph is going to be removed. Reported by CUDA. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_NODE_CLONED = 0x80014, /* A node was cloned with its graph. Reported by CUDA and the simulated GPU. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_DEPENDENCY_CREATED = 0x80015, /* A node of a graph waits for another one from now on. Reported by CUDA and the simulated GPU. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_DEPENDENCY_DESTROYED = 0x80016, /* A node of a graph will no longer wait for another one. Reported by CUDA. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_INSTANTIATED = 0x80017, /* An executable graph was made of a graph. Reported by CUDA and the simulated GPU. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_EXECUTABLE_DESTROYED = 0x80018, /* An executable graph is going to be destroyed. Reported by CUDA and the simulated GPU. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_GRAPH_LAUNCHED = 0x80019, /* An executable graph was put into a queue. Reported by the simulated GPU. INSTANT: gputrail_record_graph_change. */
+    GPUTRAIL_RESOURCE_MODULE_PROFILED = 0x8001a /* A kernel of a module is enqueued for the first time while kernels are sampled or counted: told before its enqueue (CUPTI: CUPTI_CBID_RESOURCE_MODULE_PROFILED). Reported by all sources. INSTANT: gputrail_record_module. */
 };
 
 /* Kernels. */
 enum {
-    GPUTRAIL_KERNEL_DISPATCH_ENQUEUE = 0x90001, /* A kernel is put into a queue. ENTER, EXIT: gputrail_record_kernel_dispatch. */
-    GPUTRAIL_KERNEL_DISPATCH_COMPLETE = 0x90002, /* The work has completed, or will not. COMPLETE: gputrail_record_completion. */
-    GPUTRAIL_KERNEL_DISPATCH_REPLAY = 0x90003 /* A pass of a kernel has run, which runs once for each pass that its counters need: told within the enqueue of the kernel, and on the simulated GPU when the kernel has completed (CUPTI: cuptiKernelReplaySubscribeUpdate). INSTANT. */
+    GPUTRAIL_KERNEL_DISPATCH_ENQUEUE = 0x90001, /* A kernel is put into a queue. Kernels that kernels launch are in records only. Reported by all sources. ENTER, EXIT: gputrail_record_kernel_dispatch. */
+    GPUTRAIL_KERNEL_DISPATCH_COMPLETE = 0x90002, /* The work has completed, or will not. Reported by all sources. COMPLETE: gputrail_record_completion. */
+    GPUTRAIL_KERNEL_DISPATCH_REPLAY = 0x90003 /* A pass of a kernel has run, which runs once for each pass that its counters need: told within the enqueue of the kernel, and on the simulated GPU when the kernel has completed (CUPTI: cuptiKernelReplaySubscribeUpdate). Reported by OpenCL and the simulated GPU. INSTANT. */
 };
 
 /* Copies and fills. */
 enum {
-    GPUTRAIL_MEMORY_COPY_COPY_ENQUEUE = 0xa0001, /* A copy, map or migration is put into a queue. ENTER, EXIT: gputrail_record_memory_copy. */
-    GPUTRAIL_MEMORY_COPY_COPY_COMPLETE = 0xa0002, /* The work has completed, or will not. COMPLETE: gputrail_record_completion. */
-    GPUTRAIL_MEMORY_COPY_FILL_ENQUEUE = 0xa0003, /* A fill is put into a queue. ENTER, EXIT: gputrail_record_memory_set. */
-    GPUTRAIL_MEMORY_COPY_FILL_COMPLETE = 0xa0004 /* The work has completed, or will not. COMPLETE: gputrail_record_completion. */
+    GPUTRAIL_MEMORY_COPY_COPY_ENQUEUE = 0xa0001, /* A copy, map or migration is put into a queue. Copies that no call makes, such as those of pages that move, are in records only. Reported by all sources. ENTER, EXIT: gputrail_record_memory_copy. */
+    GPUTRAIL_MEMORY_COPY_COPY_COMPLETE = 0xa0002, /* The work has completed, or will not. Reported by all sources. COMPLETE: gputrail_record_completion. */
+    GPUTRAIL_MEMORY_COPY_FILL_ENQUEUE = 0xa0003, /* A fill is put into a queue. Reported by all sources. ENTER, EXIT: gputrail_record_memory_set. */
+    GPUTRAIL_MEMORY_COPY_FILL_COMPLETE = 0xa0004 /* The work has completed, or will not. Reported by all sources. COMPLETE: gputrail_record_completion. */
 };
 
 /* Memory. */
 enum {
-    GPUTRAIL_MEMORY_ALLOCATION_ALLOCATE = 0xb0001, /* Memory is allocated. At enter, its address is not known, and its size only where the call names it. ENTER, EXIT: gputrail_record_allocation. */
-    GPUTRAIL_MEMORY_ALLOCATION_FREE = 0xb0002 /* Memory is freed: at enter it is still there. ENTER, EXIT: gputrail_record_allocation. */
+    GPUTRAIL_MEMORY_ALLOCATION_ALLOCATE = 0xb0001, /* Memory is allocated. At enter, its address is not known, and its size only where the call names it. Reported by all sources. ENTER, EXIT: gputrail_record_allocation. */
+    GPUTRAIL_MEMORY_ALLOCATION_FREE = 0xb0002 /* Memory is freed: at enter it is still there. Reported by all sources. ENTER, EXIT: gputrail_record_allocation. */
 };
 
 /* Waits: numbers as in gputrail_synchronization_type. */
 enum {
-    GPUTRAIL_SYNCHRONIZATION_EVENT_SYNCHRONIZE = 0xc0001, /* The host waits for events. ENTER, EXIT: gputrail_record_synchronization. */
-    GPUTRAIL_SYNCHRONIZATION_STREAM_WAIT_EVENT = 0xc0002, /* A queue is made to wait for events. ENTER, EXIT: gputrail_record_synchronization. */
-    GPUTRAIL_SYNCHRONIZATION_STREAM_SYNCHRONIZE = 0xc0003, /* The host waits for a queue; also in calls that wait for what they enqueue. ENTER, EXIT: gputrail_record_synchronization. */
-    GPUTRAIL_SYNCHRONIZATION_CONTEXT_SYNCHRONIZE = 0xc0004, /* The host waits for everything in a context. ENTER, EXIT: gputrail_record_synchronization. */
-    GPUTRAIL_SYNCHRONIZATION_BARRIER = 0xc0010, /* A barrier is put into a queue. ENTER, EXIT: gputrail_record_synchronization. */
-    GPUTRAIL_SYNCHRONIZATION_MARKER = 0xc0011, /* A marker is put into a queue. ENTER, EXIT: gputrail_record_synchronization. */
-    GPUTRAIL_SYNCHRONIZATION_SEMAPHORE = 0xc0012, /* Semaphores are waited for or signalled by a queue. ENTER, EXIT: gputrail_record_synchronization. */
-    GPUTRAIL_SYNCHRONIZATION_COMPLETE = 0xc0020 /* A barrier, marker or semaphore operation has completed. COMPLETE: gputrail_record_completion. */
+    GPUTRAIL_SYNCHRONIZATION_EVENT_SYNCHRONIZE = 0xc0001, /* The host waits for events. Reported by OpenCL and the simulated GPU. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_STREAM_WAIT_EVENT = 0xc0002, /* A queue is made to wait for events. Reported by the simulated GPU. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_STREAM_SYNCHRONIZE = 0xc0003, /* The host waits for a queue; also in calls that wait for what they enqueue. Reported by all sources. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_CONTEXT_SYNCHRONIZE = 0xc0004, /* The host waits for everything in a context. Reported by CUDA and the simulated GPU. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_BARRIER = 0xc0010, /* A barrier is put into a queue. Reported by OpenCL. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_MARKER = 0xc0011, /* A marker is put into a queue. Reported by OpenCL. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_SEMAPHORE = 0xc0012, /* Semaphores are waited for or signalled by a queue. Reported by OpenCL. ENTER, EXIT: gputrail_record_synchronization. */
+    GPUTRAIL_SYNCHRONIZATION_COMPLETE = 0xc0020 /* A barrier, marker or semaphore operation has completed. Reported by OpenCL. COMPLETE: gputrail_record_completion. */
 };
 
 /* Markers and ranges made by the program. */
@@ -4882,8 +4909,8 @@ enum {
     GPUTRAIL_MARKER_POP = 0xd0003, /* Ends the innermost range of the thread. INSTANT: gputrail_record_marker. */
     GPUTRAIL_MARKER_START = 0xd0004, /* Begins a range that may overlap others and end on another thread. INSTANT: gputrail_record_marker. */
     GPUTRAIL_MARKER_END = 0xd0005, /* Ends such a range. INSTANT: gputrail_record_marker. */
-    GPUTRAIL_MARKER_EXTERNAL_PUSH = 0xd0006, /* Pushes an external id on the thread. INSTANT: gputrail_record_marker. */
-    GPUTRAIL_MARKER_EXTERNAL_POP = 0xd0007, /* Pops an external id. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_EXTERNAL_PUSH = 0xd0006, /* Pushes an external id on the thread. In records only. INSTANT: gputrail_record_marker. */
+    GPUTRAIL_MARKER_EXTERNAL_POP = 0xd0007, /* Pops an external id. In records only. INSTANT: gputrail_record_marker. */
     GPUTRAIL_MARKER_COUNTER = 0xd0008, /* A sample of a counter. INSTANT: gputrail_record_marker. */
     GPUTRAIL_MARKER_FIELD = 0xd0009, /* A named value of the next marker of the thread. INSTANT: gputrail_record_marker. */
     GPUTRAIL_MARKER_RESOURCE = 0xd000a /* Names an object of a runtime or of the system. INSTANT: gputrail_record_marker. */

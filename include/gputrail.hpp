@@ -448,8 +448,9 @@ template <typename Handle, gputrail_status (*Destroy)(Handle)> class object {
         if (status == GPUTRAIL_BUSY) check(status);
         take();
         const std::unique_ptr<callback> over = uncalled();
-        check(status);
         if (over) over->rethrow();
+        // A subscriber has been destroyed with its context.
+        if (status != GPUTRAIL_NO_SUCH_SUBSCRIBER) check(status);
     }
 
   protected:
@@ -543,6 +544,13 @@ class buffer : public detail::object<gputrail_buffer, gputrail_buffer_destroy> {
 class subscriber : public detail::object<gputrail_subscriber, gputrail_unsubscribe> {
   public:
     using function = std::function<void(gputrail_callback &)>;
+
+    /* Whether there is a subscriber: it has been neither destroyed, by itself or with its context, nor moved. */
+    explicit operator bool() const noexcept {
+        std::int32_t is_enabled = 0;
+        const gputrail_operation any = gputrail_operation_of(GPUTRAIL_RESOURCE_CONTEXT_CREATED);
+        return handle_.handle != 0 && gputrail_callback_is_enabled(handle_, any, &is_enabled) == GPUTRAIL_OK;
+    }
 
     /* Enables or disables callbacks for one operation, a constant such as GPUTRAIL_OPENCL_clFinish. */
     void enable(std::uint32_t operation, bool on = true) {

@@ -122,19 +122,15 @@ impl BlockHeader {
         }
     }
 
-    /// Whether the block is full and no dump reads it.
-    pub fn is_kept(&self) -> bool {
-        self.state.load(Ordering::Acquire) == BlockState::Full as u32
+    /// Whether a lane fills the block and no dump reads it.
+    #[cfg(not(loom))]
+    pub fn is_held(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == BlockState::Filling as u32
     }
 
-    /// Lane: takes back a full block that no dump reads, to fill it again.
+    /// Lane: takes a full block that no dump reads, to fill it again.
     pub fn take_back(&self) -> bool {
         self.change(BlockState::Full as u32, BlockState::Empty as u32)
-    }
-
-    /// Lane: restores a block that it has taken back by mistake.
-    pub fn put_back(&self) {
-        self.fill();
     }
 
     /// Dump: claims the block, so that no lane takes it back before [`BlockHeader::release`]. `false` if it is empty,
@@ -155,6 +151,11 @@ impl BlockHeader {
     /// The begin of the latest use of the block.
     pub fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Whether the block has been filled before its latest use.
+    pub fn is_reused(&self) -> bool {
+        self.commit.load(Ordering::Relaxed) >> 32 > 1
     }
 
     /// Dump: releases the block.

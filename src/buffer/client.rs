@@ -12,6 +12,8 @@ use std::ptr::NonNull;
 
 /// Minimum size of a client's block: space for any record, and for reports of losses.
 pub const SMALLEST_CLIENT_BLOCK: usize = 1024;
+/// Records are aligned to words.
+const ALIGNMENT: usize = 8;
 /// Maximum number of a client's blocks that the buffer holds at a time.
 pub const CLIENT_BLOCKS: u32 = 1024;
 /// Bytes of empty blocks that are requested ahead of need at most, unless the client sets the number of blocks.
@@ -118,10 +120,34 @@ impl ClientBlock {
         (self.memory, self.max_records)
     }
 
-    /// Whether it can hold records: it has [`SMALLEST_CLIENT_BLOCK`] bytes and is aligned to 8.
-    pub fn is_usable(&mut self) -> bool {
-        self.memory.len() >= SMALLEST_CLIENT_BLOCK && self.memory.start().addr().is_multiple_of(8)
+    /// Checks that it can hold records.
+    ///
+    /// # Errors
+    ///
+    /// The block is too small or misaligned.
+    pub fn check(&mut self) -> Result<(), UnusableBlock> {
+        let (bytes, address) = (self.memory.len(), self.memory.start().addr());
+        if bytes < SMALLEST_CLIENT_BLOCK {
+            return Err(UnusableBlock::TooSmall(bytes));
+        }
+        if !address.is_multiple_of(ALIGNMENT) {
+            return Err(UnusableBlock::Misaligned(address));
+        }
+        Ok(())
     }
+}
+
+/// The reason why a block of a client cannot hold records.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnusableBlock {
+    /// It has fewer bytes than [`SMALLEST_CLIENT_BLOCK`].
+    #[error("a block of {0} bytes was supplied: expected {SMALLEST_CLIENT_BLOCK} bytes or more")]
+    TooSmall(usize),
+    /// Its address is not a multiple of 8.
+    #[error(
+        "a block at {0:#x} was supplied: expected an address that is a multiple of {ALIGNMENT}"
+    )]
+    Misaligned(usize),
 }
 
 /// A block that is returned to its client.
@@ -195,6 +221,8 @@ pub(super) struct ClientBlocks {
     ahead: usize,
     /// Whether the client has set `ahead`.
     is_fixed: bool,
+    /// [`Policy::Overwrite`]: no block is requested after the first ones.
+    is_ring: bool,
 }
 
 struct Lent {
@@ -212,13 +240,14 @@ impl ClientBlocks {
         policy: Policy,
     ) -> ClientBlocks {
         let blocks = mapping.layout().blocks();
-        let keeps = policy == Policy::Overwrite;
-        let usual = if keeps { blocks } else { 1 };
+        let is_ring = policy == Policy::Overwrite;
+        let usual = if is_ring { blocks } else { 1 };
         ClientBlocks {
             client,
             places: (0..blocks).map(|_| None).collect(),
             ahead: if ahead == 0 { usual } else { ahead } as usize,
-            is_fixed: ahead != 0 || keeps,
+            is_fixed: ahead != 0 || is_ring,
+            is_ring,
         }
     }
 
@@ -241,7 +270,7 @@ impl ClientBlocks {
             let Some(mut block) = self.client.request() else {
                 return false;
             };
-            if !block.is_usable() {
+            if block.check().is_err() {
                 self.client.complete(CompletedBlock::unused(block.memory));
                 return false;
             }
@@ -331,8 +360,11 @@ impl ClientBlocks {
         {
             return Some((lent.memory, mapping.record_limit(block)));
         }
+        if self.is_ring {
+            return None;
+        }
         let mut block = self.client.request()?;
-        if block.is_usable() {
+        if block.check().is_ok() {
             return Some(block.into_parts());
         }
         self.client.complete(CompletedBlock::unused(block.memory));

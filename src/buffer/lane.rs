@@ -10,7 +10,7 @@ use super::delivering::is_delivering;
 use super::losses::loss_of;
 #[cfg(not(loom))]
 use super::open_calls::OpenCalls;
-use super::overwrite::Ring;
+use super::overwrite;
 #[cfg(not(loom))]
 use super::queue_drops::QueuePlace;
 use super::wake::Wake;
@@ -53,8 +53,6 @@ pub struct Lane {
     /// The lane's last wait ended without a block: the client refused one, or no block came back for long. It waits again
     /// once it has had one.
     gave_up: bool,
-    /// Full blocks of the lane, under [`Policy::Overwrite`].
-    ring: Ring,
     shared: Arc<Shared>,
 }
 
@@ -133,7 +131,6 @@ impl Lane {
             thread,
             may_wait: true,
             gave_up: false,
-            ring: Ring::default(),
             shared,
         })
     }
@@ -241,7 +238,7 @@ impl Lane {
         self.give_block();
         let shared = self.shared.clone();
         if shared.policy == Policy::Overwrite {
-            let Some(block) = self.ring.take(&shared) else {
+            let Some(block) = overwrite::take(&shared, may_wait) else {
                 return false;
             };
             shared.mapping.block(block).set_begun(clock::now().0);
@@ -275,7 +272,7 @@ impl Lane {
                 false => futile + 1,
             };
             if futile % RECLAIM_INTERVAL == 1 {
-                shared.reclaim_blocks();
+                shared.reclaim_now_and_then();
             }
             if is_refused || futile > MAX_FUTILE_WAITS {
                 self.gave_up = true;
@@ -301,6 +298,7 @@ impl Lane {
         self.begin_block(block);
         if let Some(start) = waited
             && shared.policy == Policy::Lossless
+            && shared.reports_waits.load(Ordering::Relaxed)
         {
             let mut overhead = Overhead::blank();
             (overhead.start, overhead.end) = (start, clock::now());
@@ -353,7 +351,6 @@ impl Lane {
             let header = self.shared.mapping.block(self.block.index);
             if self.shared.policy == Policy::Overwrite {
                 header.fill_kept();
-                self.ring.keep(self.block.index);
                 self.block = OpenBlock::NONE;
                 return;
             }
@@ -449,16 +446,22 @@ impl Shared {
         self.collector_ended.get().is_some_and(|ended| ended())
     }
 
-    /// Has idle lanes give their blocks to the collector, unless that has just been done.
-    fn reclaim_blocks(&self) {
+    /// Has idle lanes give up their blocks.
+    #[cfg(not(loom))]
+    pub(super) fn reclaim_blocks(&self) {
+        self.reclaim.get().into_iter().for_each(|reclaim| reclaim());
+    }
+
+    /// Has idle lanes give up their blocks, unless that has just been done.
+    fn reclaim_now_and_then(&self) {
         #[cfg(not(loom))]
-        if let Some(reclaim) = self.reclaim.get() {
+        {
             let (now, last) = (clock::now().0, self.reclaimed.load(Ordering::Relaxed));
             let relaxed = Ordering::Relaxed;
             if now.saturating_sub(last) > clock::ticks_of(RECLAIM_PERIOD)
                 && (self.reclaimed.compare_exchange(last, now, relaxed, relaxed)).is_ok()
             {
-                reclaim();
+                self.reclaim_blocks();
             }
         }
     }
@@ -474,9 +477,6 @@ impl Drop for Lane {
     /// Passes the block to the collector, and the slot to the next lane. Unreported drops stay in the slot.
     fn drop(&mut self) {
         self.give_block();
-        self.shared
-            .left_behind
-            .fetch_add(u64::from(!self.ring.is_empty()), Ordering::Relaxed);
         let slot = self.slot();
         slot.depth.store(0, Ordering::Relaxed);
         slot.lane.store(0, Ordering::Release);

@@ -49,7 +49,9 @@ pub use block::{deliver_in_order, show_filling};
 #[cfg(not(loom))]
 pub use client::CLIENT_BLOCKS;
 #[cfg(not(loom))]
-pub use client::{BlockClient, ClientBlock, ClientMemory, CompletedBlock, SMALLEST_CLIENT_BLOCK};
+pub use client::{
+    BlockClient, ClientBlock, ClientMemory, CompletedBlock, SMALLEST_CLIENT_BLOCK, UnusableBlock,
+};
 #[cfg(not(loom))]
 pub use collector::{Collector, CollectorOptions, Sink};
 #[cfg(not(loom))]
@@ -77,7 +79,7 @@ use crate::platform::sync::Ordering;
 use gputrail_record::{KINDS, Kind, ThreadId, Ticks};
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
+use std::sync::atomic::{AtomicBool, AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 
 /// The behaviour of a lane if the pool has no empty block.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
@@ -90,8 +92,9 @@ pub enum Policy {
     /// and count. Two blocks are enough for any number of threads: blocks that idle threads hold partly filled are taken
     /// back.
     Lossless = 1,
-    /// Overwrite the oldest records: the buffer keeps the latest, and shows them on request only. Writing is wait-free,
-    /// but while a dump reads all blocks, records are discarded and counted.
+    /// Overwrite the oldest records: the buffer keeps the latest, and shows them on request only. Each lane fills a block of its
+    /// own: with fewer blocks than lanes, a lane takes one of an idle lane, and little is kept. Records are discarded and
+    /// counted while a dump reads all blocks, or other lanes write into all of them.
     Overwrite = 2,
 }
 
@@ -144,8 +147,8 @@ struct Shared {
     /// The callback thread that collects and 1, or 0 if the collector's own thread sleeps on the mapping's word.
     #[cfg(not(loom))]
     served_by: PlainU32,
-    /// Under [`Policy::Overwrite`]: lanes that have left full blocks behind.
-    left_behind: PlainU64,
+    /// Under [`Policy::Overwrite`]: the number of blocks that lanes have looked at. The remainder is the place of the next one.
+    hand: PlainU64,
     /// [`Mapping::looks`] and a set bit when a lane found that the collector has stopped polling, or 0. Other lanes do
     /// not wait for it before it polls again.
     collector_lost: PlainU64,
@@ -159,6 +162,8 @@ struct Shared {
     /// Requests that the client of the blocks has refused.
     #[cfg(not(loom))]
     refusals: PlainU32,
+    /// Whether lanes write how long they waited for a block.
+    reports_waits: AtomicBool,
     /// Dropped records of each kind that lanes have reported.
     reported: [PlainU64; KINDS],
     /// Dropped records by the queue that they name.
@@ -173,7 +178,7 @@ impl Buffer {
     pub fn new(mapping: Mapping, policy: Policy) -> Buffer {
         Buffer {
             shared: Arc::new(Shared {
-                left_behind: PlainU64::new(0),
+                hand: PlainU64::new(0),
                 mapping,
                 policy,
                 #[cfg(not(loom))]
@@ -185,6 +190,7 @@ impl Buffer {
                 reclaimed: PlainU64::new(0),
                 #[cfg(not(loom))]
                 refusals: PlainU32::new(0),
+                reports_waits: AtomicBool::new(false),
                 reported: [const { PlainU64::new(0) }; KINDS],
                 #[cfg(not(loom))]
                 queue_drops: queue_drops::QueueDrops::new(),
@@ -199,10 +205,16 @@ impl Buffer {
         let _ = self.shared.collector_ended.set(Box::new(ended));
     }
 
-    /// Sets how a lane that waits for an empty block, while lanes hold all of them partly filled, has idle lanes give theirs
-    /// to the collector. The first call counts. `reclaim` must not wait for the calling thread's lane.
+    /// Sets how a lane that needs a block, while lanes hold all of them partly filled, has idle lanes give theirs up. The first
+    /// call counts. `reclaim` must not wait for the calling thread's lane.
     pub fn reclaims_by(&self, reclaim: impl Fn() + Send + Sync + 'static) {
         let _ = self.shared.reclaim.set(Box::new(reclaim));
+    }
+
+    /// Sets whether lanes write records of [`Kind::OVERHEAD`] about their waits for a block.
+    #[cfg(not(loom))]
+    pub fn report_waits(&self, report: bool) {
+        self.shared.reports_waits.store(report, Ordering::Relaxed);
     }
 
     /// Whether the process that collects is known to have ended.

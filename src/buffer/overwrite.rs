@@ -1,94 +1,63 @@
 //! [`Policy::Overwrite`](super::Policy): the latest records are kept in the blocks until a dump shows them.
 //!
-//! Each lane keeps a ring of the blocks that it has filled. If the pool has no block to spare, the lane takes back the
-//! oldest of them. A dump first claims every block by compare-and-swap, so that no lane takes it back meanwhile: it
-//! reads full blocks, and the committed part of blocks that are being filled. A lane skips blocks that a dump reads.
-//! Full blocks of lanes that have ended are available to any lane that needs a block and finds them older than its own.
+//! The blocks of all lanes are one ring: a hand goes round them, and each lane that needs a block takes the next one that is
+//! empty or full, which is the one that was taken longest ago. A dump first claims every block by compare-and-swap, so
+//! that no lane takes it meanwhile: it reads full blocks, and the committed part of blocks that are being filled. Lanes skip
+//! blocks that a dump reads, and those that others fill. Where lanes fill all blocks, idle ones give theirs up.
 
+use super::Shared;
 use super::block::{BlockHeader, BlockView, Owner};
-use super::{Mapping, Shared};
 use crate::platform::sync::Ordering;
 use gputrail_record::Ticks;
 
-/// One in this many blocks is reserved for lanes with few blocks.
-const RESERVE: usize = 8;
-/// Number of blocks from which on a lane leaves the reserved ones to others.
-const ENOUGH: usize = 2;
+/// Attempts of a lane to get a block of an idle lane.
+#[cfg(not(loom))]
+const ATTEMPTS: u32 = 40;
 
-/// The full blocks of a lane, the oldest first.
-#[derive(Default)]
-pub(super) struct Ring(std::collections::VecDeque<u32>);
-
-impl Ring {
-    /// Adds `block`, which the lane has filled.
-    pub fn keep(&mut self, block: u32) {
-        self.0.push_back(block);
+/// A block for a lane to fill. `may_wait`: if lanes fill all blocks, has idle lanes give theirs up.
+pub(super) fn take(shared: &Shared, may_wait: bool) -> Option<u32> {
+    let block = next(shared);
+    #[cfg(not(loom))]
+    if block.is_none() && may_wait {
+        return take_of_idle(shared);
     }
+    let _ = may_wait;
+    block
+}
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// A block for the lane to fill.
-    pub fn take(&mut self, shared: &Shared) -> Option<u32> {
-        let (mapping, pool) = (&shared.mapping, shared.mapping.pool());
-        if pool.is_closed() {
+#[cfg(not(loom))]
+#[cold]
+fn take_of_idle(shared: &Shared) -> Option<u32> {
+    let blocks = shared.mapping.supplied();
+    (0..ATTEMPTS).find_map(|_| {
+        // What a dump reads comes back by itself.
+        let is_held = (0..blocks).any(|block| shared.mapping.block(block).is_held());
+        if !is_held || shared.mapping.pool().is_closed() {
             return None;
         }
-        let reserve = mapping.supplied() as usize / RESERVE;
-        if (self.0.len() < ENOUGH || pool.len() > reserve)
-            && let Some(block) = pool.take()
-        {
-            return Some(block);
+        shared.reclaim_blocks();
+        let block = next(shared);
+        if block.is_none() {
+            // Another lane is at it, or all are in the middle of a write.
+            std::thread::yield_now();
         }
-        let own = self.0.front().map(|block| mapping.block(*block).begun());
-        let left_behind = oldest_left_behind(shared, own.unwrap_or(u64::MAX));
-        if let Some(block) = left_behind
-            && take_left_behind(mapping, block)
-        {
-            return Some(block);
-        }
-        // Blocks that a dump reads are skipped.
-        let free = |block: &u32| mapping.block(*block).take_back();
-        let place = self.0.iter().position(free);
-        place
-            .and_then(|place| self.0.remove(place))
-            .or_else(|| pool.take())
-    }
+        block
+    })
 }
 
-/// The oldest full block whose lane has ended, if its use began before `before`.
-fn oldest_left_behind(shared: &Shared, before: u64) -> Option<u32> {
-    let mapping = &shared.mapping;
-    if shared.left_behind.load(Ordering::Relaxed) == 0 {
+/// The next empty or full block of the ring.
+fn next(shared: &Shared) -> Option<u32> {
+    let (mapping, pool) = (&shared.mapping, shared.mapping.pool());
+    let blocks = mapping.supplied();
+    if pool.is_closed() {
         return None;
     }
-    (0..mapping.layout().blocks())
-        .filter(|block| mapping.block(*block).begun() < before)
-        .filter(|block| mapping.block(*block).is_kept())
-        .filter(|block| !is_alive(mapping, mapping.block(*block).owner().lane))
-        .min_by_key(|block| mapping.block(*block).begun())
-}
-
-/// Takes `block` for another lane, unless another thread has taken it since it was found.
-fn take_left_behind(mapping: &Mapping, block: u32) -> bool {
-    let header = mapping.block(block);
-    if !header.take_back() {
-        return false;
-    }
-    // A live lane may have taken, filled and kept it: then it belongs to that lane.
-    let ours = !is_alive(mapping, header.owner().lane);
-    if !ours {
-        header.put_back();
-    }
-    ours
-}
-
-fn is_alive(mapping: &Mapping, lane: u32) -> bool {
-    let slots = 0..mapping.layout().lanes();
-    slots
-        .map(|slot| mapping.slot(slot).lane.load(Ordering::Acquire))
-        .any(|id| id == lane)
+    (0..blocks).find_map(|_| {
+        let turn = shared.hand.fetch_add(1, Ordering::Relaxed);
+        let block = (turn % u64::from(blocks)) as u32;
+        let is_free = pool.take_back(block) || mapping.block(block).take_back();
+        is_free.then_some(block)
+    })
 }
 
 /// Calls `show` with the kept records: each lane's blocks in the order it filled them, of the blocks in use after
@@ -117,7 +86,13 @@ pub(super) fn dump(
         })
         .collect();
     claimed.sort_unstable_by_key(|claimed| (claimed.owner.lane, claimed.owner.sequence));
-    let mut reach = None;
+    // Of a lane, all blocks may have been overwritten: what began before the oldest one that is kept.
+    let headers = || claimed.iter().map(|one| mapping.block(one.block));
+    let mut reach = (headers().any(BlockHeader::is_reused))
+        .then(|| headers().map(BlockHeader::begun).min())
+        .flatten()
+        .filter(|begun| *begun > since)
+        .map(Ticks);
     for place in 0..claimed.len() {
         let Claimed { owner, block } = claimed[place];
         let header: &BlockHeader = mapping.block(block);

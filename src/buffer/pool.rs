@@ -80,7 +80,6 @@ impl<'a> Pool<'a> {
     }
 
     /// Takes `block` out of the pool, even after its end. `false` if a lane has taken it.
-    #[cfg(not(loom))]
     pub fn take_back(&self, block: u32) -> bool {
         let bit = 1 << (block % 64);
         // Acquire: as in `take`.

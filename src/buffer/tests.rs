@@ -247,9 +247,10 @@ fn losses_that_no_lane_could_report_are_reported_at_the_end() {
     assert_eq!(lost, 300 - written + 1 + 1);
 }
 
-#[test]
-fn nothing_is_lost_when_lanes_may_wait() {
+/// Writes 5000 records on each of three threads that share two blocks.
+fn write_with_waits(report_waits: bool) -> CollectingSink {
     let (buffer, sink) = (buffer(2, Policy::Lossless), CollectingSink::default());
+    buffer.report_waits(report_waits);
     let collector = Collector::start(
         buffer.clone(),
         vec![Box::new(sink.clone())],
@@ -266,9 +267,60 @@ fn nothing_is_lost_when_lanes_may_wait() {
         }
     });
     collector.finish();
+    sink
+}
+
+#[test]
+fn nothing_is_lost_when_lanes_may_wait() {
+    let sink = write_with_waits(true);
     assert_eq!(sink.all::<Api>().len(), 15_000);
     assert!(sink.all::<Loss>().is_empty());
     assert!(!sink.all::<Overhead>().is_empty(), "waits show as overhead");
+}
+
+#[test]
+fn waits_are_recorded_only_where_they_are_wanted() {
+    let sink = write_with_waits(false);
+    assert_eq!(sink.all::<Api>().len(), 15_000);
+    assert!(sink.all::<Overhead>().is_empty());
+}
+
+/// The numbers of the calls that a dump shows, of each lane.
+fn kept(buffer: &Buffer) -> HashMap<u32, Vec<u64>> {
+    let mut kept: HashMap<u32, Vec<u64>> = HashMap::new();
+    buffer.dump(Ticks::NONE, |view| {
+        let calls = view.records().filter_map(|record| record.read::<Api>());
+        let numbers = calls.map(|call| call.correlation.0);
+        kept.entry(view.lane).or_default().extend(numbers);
+    });
+    kept
+}
+
+#[test]
+fn the_latest_records_are_kept_whichever_lane_wrote_the_older_ones() {
+    // A block takes 64 calls.
+    let buffer = buffer(4, Policy::Overwrite);
+    let mut first = buffer.lane(ThreadId(1)).unwrap();
+    assert_eq!(buffer.dump(Ticks::NONE, |_| {}), None);
+    (0..3 * 64).for_each(|n| assert!(first.write(api(n))));
+    let begun = crate::clock::now();
+    (3 * 64..4 * 64 - 10).for_each(|n| assert!(first.write(api(n))));
+    let mut second = buffer.lane(ThreadId(2)).unwrap();
+    (1000..1000 + 3 * 64).for_each(|n| assert!(second.write(api(n))));
+    // Of the first lane, blocks have been overwritten that were begun before.
+    let reach = buffer
+        .dump(Ticks::NONE, |_| {})
+        .expect("something was overwritten");
+    assert!(reach >= begun, "{reach:?} {begun:?}");
+    let kept = kept(&buffer);
+    let numbers = |range: std::ops::Range<u64>| range.collect::<Vec<_>>();
+    assert_eq!(
+        kept[&1],
+        numbers(3 * 64..4 * 64 - 10),
+        "the block that it fills"
+    );
+    assert_eq!(kept[&2], numbers(1000..1000 + 3 * 64));
+    assert_eq!(buffer.dropped()[Kind::API.index()], 0);
 }
 
 #[test]

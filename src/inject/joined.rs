@@ -12,7 +12,7 @@ use gputrail_record::*;
 /// A completion whose enqueue record was dropped is left out: that drop has been counted.
 pub struct Joiner {
     timeline: Timeline,
-    /// The work of which a forced flush has told that it has not completed. Its enqueue records may come later in that flush.
+    /// The work that had not completed at a forced flush, or at the end of the process. Its enqueue records may come later.
     unfinished: Vec<Completion>,
 }
 
@@ -34,7 +34,10 @@ impl Joiner {
         batch.clear();
         for record in Records::new(view.bytes) {
             if let Some(completion) = record.read::<Completion>()
-                && completion.unfinished == Unfinished::AT_FLUSH
+                && matches!(
+                    completion.unfinished,
+                    Unfinished::AT_FLUSH | Unfinished::AT_END
+                )
             {
                 unfinished.push(completion);
                 continue;
@@ -63,25 +66,33 @@ impl Joiner {
         }
     }
 
-    /// The records of work that had not completed at a forced flush, which has delivered everything else. They come again
-    /// when it has completed.
-    pub fn flushed<'b>(&mut self, batch: &'b mut Vec<u64>) -> BlockView<'b> {
+    /// The end of a flush: the records of work that had not completed, if the flush is forced. They come again, when the work has
+    /// completed or at the end.
+    pub fn flushed<'b>(&mut self, is_forced: bool, batch: &'b mut Vec<u64>) -> BlockView<'b> {
         let Joiner {
             timeline,
             unfinished,
         } = self;
         batch.clear();
-        for mut completion in unfinished.drain(..) {
-            completion.completed = Ticks::NONE;
-            timeline.unfinished(&completion, |work| {
-                append_work(batch, work, Unfinished::AT_FLUSH)
-            });
-        }
+        // In a process that ends, no flush finds the work again.
+        unfinished.retain(|completion| {
+            if is_forced {
+                let at_flush = Completion {
+                    unfinished: Unfinished::AT_FLUSH,
+                    completed: Ticks::NONE,
+                    ..*completion
+                };
+                timeline.unfinished(&at_flush, |work| {
+                    append_work(batch, work, Unfinished::AT_FLUSH)
+                });
+            }
+            completion.unfinished == Unfinished::AT_END
+        });
         in_nanos(batch, timeline)
     }
 
-    /// The records of all work without a completion. Work that had not completed at a forced flush before this has the reason
-    /// `pending` for it, other work `others`.
+    /// The records of all work without a completion. Work that is known not to have completed has the reason `pending` for it,
+    /// other work `others`.
     pub fn finish<'b>(
         &mut self,
         pending: Unfinished,
@@ -253,15 +264,34 @@ mod tests {
             assert!(joiner.join(&view(record), &mut words).bytes.is_empty());
         }
         let shown = (WorkId(1), Unfinished::AT_FLUSH, flags::UNFINISHED);
-        assert_eq!(copies(&joiner.flushed(&mut words)), [shown]);
+        assert_eq!(copies(&joiner.flushed(true, &mut words)), [shown]);
         assert!(
-            joiner.flushed(&mut words).bytes.is_empty(),
+            joiner.flushed(true, &mut words).bytes.is_empty(),
             "it is shown once a flush"
         );
         let mut done = Completion::blank();
         done.work = WorkId(1);
         let batch = joiner.join(&view(bytemuck::bytes_of(&done)), &mut words);
         assert_eq!(copies(&batch), [(WorkId(1), Unfinished::NO, 0)]);
+    }
+
+    #[test]
+    fn work_that_the_end_of_the_process_finds_comes_at_forced_flushes_and_when_the_buffer_ends() {
+        let mut joiner = Joiner::new(Timeline::new(Names::new()).unwrap());
+        let mut words = Vec::new();
+        let (copy, mut not_complete) = pending(WorkId(1));
+        not_complete.unfinished = Unfinished::AT_END;
+        for record in [bytemuck::bytes_of(&copy), bytemuck::bytes_of(&not_complete)] {
+            assert!(joiner.join(&view(record), &mut words).bytes.is_empty());
+        }
+        assert!(joiner.flushed(false, &mut words).bytes.is_empty());
+        let shown = (WorkId(1), Unfinished::AT_FLUSH, flags::UNFINISHED);
+        for _ in 0..2 {
+            assert_eq!(copies(&joiner.flushed(true, &mut words)), [shown]);
+        }
+        let left = joiner.finish(Unfinished::AT_END, Unfinished::NO_COMPLETION, &mut words);
+        let last = (WorkId(1), Unfinished::AT_END, flags::UNFINISHED);
+        assert_eq!(copies(&left), [last]);
     }
 
     #[test]

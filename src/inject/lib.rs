@@ -15,6 +15,7 @@ mod directives;
 #[cfg(target_os = "linux")]
 mod elder;
 pub mod joined;
+pub mod latest;
 #[cfg(target_os = "linux")]
 mod markers;
 mod nanos;

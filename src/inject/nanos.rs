@@ -1,8 +1,11 @@
 //! The times of a record in nanoseconds of CLOCK_BOOTTIME, in place of those of the clocks that they were read from.
 
+use super::joined::WorkTimes;
 use gputrail_collect::times::Times;
 use gputrail_record::layout::{Field, FieldClock, FieldValues, LAYOUTS};
-use gputrail_record::{AgentId, CounterValue, DeviceTime, Header, Kind, Ticks, flags};
+use gputrail_record::{
+    AgentId, CounterValue, DeviceTime, Header, Kind, Nanos, RecordRef, Ticks, flags,
+};
 
 /// The times of records of a kind: offsets in words, from 1 on.
 #[derive(Copy, Clone)]
@@ -125,6 +128,22 @@ pub(super) fn convert(record: &mut [u64], times: &mut Times) {
             record[0] = bytemuck::cast(header.with(flags::TIME_UNKNOWN));
         }
     }
+}
+
+/// The latest time in a record whose times have been converted; none if it has no times.
+pub(super) fn latest_time(record: RecordRef<'_>) -> Nanos {
+    if let Some(times) = WorkTimes::of(record) {
+        let known = [times.enqueued, times.end, times.completed];
+        return known.into_iter().max().unwrap_or_default();
+    }
+    let fields = &FIELDS[usize::from(record.kind().0)];
+    let offsets = fields.host.iter().chain(&fields.agent);
+    let times = offsets.filter(|offset| **offset != 0).filter_map(|offset| {
+        let at = usize::from(*offset) * 8;
+        let bytes = record.bytes().get(at..at + 8)?;
+        Some(Nanos(bytemuck::pod_read_unaligned(bytes)))
+    });
+    times.max().unwrap_or_default()
 }
 
 #[cfg(test)]

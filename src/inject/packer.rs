@@ -1,10 +1,9 @@
 //! Joined records in blocks of a client: one writer copies them into a block until it is full, and goes on with the next.
 //!
-//! The policy of the buffer is that of these blocks. The blocks that threads fill are the library's own.
+//! The policy of the buffer is that of these blocks; under [`Policy::Overwrite`] they hold the
+//! [latest records](super::latest). The blocks that threads fill are the library's own.
 
-use gputrail_buffer::{
-    BlockClient, BlockView, CLIENT_BLOCKS, ClientBlock, ClientMemory, CompletedBlock, Policy,
-};
+use gputrail_buffer::{BlockClient, BlockView, ClientBlock, ClientMemory, CompletedBlock, Policy};
 use gputrail_record::{Kind, ThreadId};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -24,8 +23,6 @@ pub struct Packer {
     ahead: usize,
     empty: VecDeque<ClientBlock>,
     filling: Option<FillingBlock>,
-    /// Full blocks, the oldest first: under [`Policy::Overwrite`], which keeps them.
-    full: VecDeque<FillingBlock>,
     /// The number of the next block.
     next: u32,
     /// A wait for a block has ended without one. The next wait comes after a block.
@@ -70,22 +67,15 @@ impl FillingBlock {
 }
 
 impl Packer {
-    /// A packer into blocks of `client`, which is asked for the first ones now: for `ahead`, or one if that is 0; under
-    /// [`Policy::Overwrite`] for all that are used, `ahead` or as many as it supplies.
+    /// A packer into blocks of `client`, which is asked for the first ones now: for `ahead`, or one if that is 0.
     pub fn new(client: Box<dyn BlockClient>, policy: Policy, watermark: u32, ahead: u32) -> Packer {
-        let usual = match policy {
-            Policy::Overwrite => CLIENT_BLOCKS,
-            Policy::Discard | Policy::Lossless => 1,
-        };
-        let ahead = if ahead == 0 { usual } else { ahead };
         let mut packer = Packer {
             client,
             policy,
             watermark,
-            ahead: ahead as usize,
+            ahead: ahead.max(1) as usize,
             empty: VecDeque::new(),
             filling: None,
-            full: VecDeque::new(),
             next: 0,
             gave_up: false,
         };
@@ -107,7 +97,6 @@ impl Packer {
             block.records += 1;
         }
         if let Some(block) = &mut self.filling
-            && self.policy != Policy::Overwrite
             && block.valid - block.shown >= (self.watermark as usize).max(1)
         {
             self.client.partial(&block.view(block.shown));
@@ -115,23 +104,16 @@ impl Packer {
         }
     }
 
-    /// A flush: the client gets the block that is being filled, or is shown all blocks if they are kept.
+    /// A flush: the client gets the block that is being filled.
     pub fn flush(&mut self) {
-        if self.policy == Policy::Overwrite {
-            for block in self.full.iter().chain(&self.filling) {
-                if block.valid > 0 {
-                    self.client.partial(&block.view(0));
-                }
-            }
-        } else if let Some(block) = self.filling.take_if(|block| block.valid > 0) {
+        if let Some(block) = self.filling.take_if(|block| block.valid > 0) {
             self.client.complete(block.completed());
         }
     }
 
     /// The end: the client gets all blocks.
     pub fn end(&mut self) {
-        let filled = self.full.drain(..).chain(self.filling.take());
-        for block in filled {
+        if let Some(block) = self.filling.take() {
             self.client.complete(block.completed());
         }
         for block in self.empty.drain(..) {
@@ -145,10 +127,7 @@ impl Packer {
         let fits = |block: &FillingBlock| block.has_room(bytes);
         if !self.filling.as_ref().is_some_and(fits) {
             if let Some(full) = self.filling.take() {
-                match self.policy {
-                    Policy::Overwrite => self.full.push_back(full),
-                    Policy::Discard | Policy::Lossless => self.client.complete(full.completed()),
-                }
+                self.client.complete(full.completed());
             }
             self.filling = self.next_block();
         }
@@ -156,20 +135,9 @@ impl Packer {
     }
 
     fn next_block(&mut self) -> Option<FillingBlock> {
-        let (memory, max_records) = match self.policy {
-            Policy::Overwrite => match self.empty.pop_front() {
-                Some(block) => block.into_parts(),
-                None => {
-                    let oldest = self.full.pop_front()?;
-                    (oldest.memory, oldest.max_records)
-                }
-            },
-            Policy::Discard | Policy::Lossless => {
-                let block = self.empty.pop_front().or_else(|| self.wait_for_block())?;
-                self.request();
-                block.into_parts()
-            }
-        };
+        let block = self.empty.pop_front().or_else(|| self.wait_for_block())?;
+        self.request();
+        let (memory, max_records) = block.into_parts();
         let number = self.next;
         self.next = number.wrapping_add(1);
         Some(FillingBlock {
@@ -205,12 +173,19 @@ impl Packer {
             let Some(mut block) = self.client.request() else {
                 return;
             };
-            if !block.is_usable() {
+            if block.check().is_err() {
                 let (memory, _) = block.into_parts();
                 return self.client.complete(CompletedBlock::unused(memory));
             }
             self.empty.push_back(block);
         }
+    }
+}
+
+impl Drop for Packer {
+    /// A buffer that could not be made.
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -328,31 +303,5 @@ mod tests {
         assert_eq!(got.lock().unwrap().shown, [vec![0, 1], vec![2, 3]]);
         packer.flush();
         assert_eq!(got.lock().unwrap().complete, [vec![0, 1, 2, 3]]);
-    }
-
-    #[test]
-    fn a_ring_keeps_the_latest_records_and_shows_them_at_a_flush() {
-        let (mut packer, got) = packer(2, Policy::Overwrite, 1);
-        assert_eq!(put(&mut packer, 0..3), 0);
-        packer.flush();
-        assert_eq!(
-            std::mem::take(&mut got.lock().unwrap().shown),
-            [vec![0, 1, 2]]
-        );
-        assert_eq!(put(&mut packer, 3..19), 0);
-        packer.flush();
-        let kept = [vec![12, 13, 14, 15], vec![16, 17, 18]];
-        assert_eq!(got.lock().unwrap().shown, kept);
-        assert!(got.lock().unwrap().complete.is_empty());
-        packer.end();
-        assert_eq!(got.lock().unwrap().complete, kept);
-    }
-
-    #[test]
-    fn a_ring_of_one_block_begins_anew_when_it_is_full() {
-        let (mut packer, got) = packer(1, Policy::Overwrite, 1);
-        assert_eq!(put(&mut packer, 0..6), 0);
-        packer.end();
-        assert_eq!(got.lock().unwrap().complete, [vec![4, 5]]);
     }
 }

@@ -38,7 +38,7 @@ pub struct WorkTimes {
     pub end: Nanos,
     /// When the host learnt of its completion.
     pub completed: Nanos,
-    /// Status of the runtime, negative for errors.
+    /// Status of the runtime, negative for errors; of OpenCL's work that has not completed, its execution status.
     pub status: i32,
     /// Why times are missing. The record has the flag `UNFINISHED` if the work had not completed, else `TIME_UNKNOWN`.
     pub unfinished: Unfinished,

@@ -25,6 +25,9 @@
 //!   one completion, reported as that of its first kernel.
 //! * **Harm.** A slow callback delays its own thread only. Changes that a callback makes to its data are visible to nobody
 //!   else.
+//! * **exit(3)** in a callback ends the program as it does elsewhere. The subscriber or buffer whose callback has called it is
+//!   not called any more, on any thread; records that only this buffer could deliver are counted as dropped. Others are called
+//!   until their tool has been finalised.
 //! * **Subscribing**, unsubscribing and enabling are safe on any thread and in callbacks, with calls in flight. A flush or
 //!   a destruction of a buffer in a callback is refused.
 //!

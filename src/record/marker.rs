@@ -16,9 +16,9 @@ open_enum! {
         START = 4, "start";
         /// Ends such a range.
         END = 5, "end";
-        /// Pushes an external id on the thread.
+        /// Pushes an external id on the thread. In records only.
         EXTERNAL_PUSH = 6, "external push";
-        /// Pops an external id.
+        /// Pops an external id. In records only.
         EXTERNAL_POP = 7, "external pop";
         /// A sample of a counter.
         COUNTER = 8, "counter";

@@ -31,7 +31,7 @@ impl Buffer {
     ///
     /// # Errors
     ///
-    /// As for [`Buffer::new`].
+    /// As for [`Buffer::new`]; for a block that is too small or misaligned, and under `Policy::Overwrite` for none.
     pub fn of_client(
         options: BufferOptions,
         client: impl BlockClient + 'static,

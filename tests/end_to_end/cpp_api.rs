@@ -18,7 +18,13 @@ fn ranges_of_cpp_end_with_their_scope_and_move_between_threads() {
     for standard in ["c++11", "c++14", "c++17", "c++20"] {
         let standard = format!("-std={standard}");
         let compiler = ["g++", &standard, "-fno-exceptions", "-fno-rtti"];
-        let program = compiled(&dir, &compiler, &["-Wconversion"], &source, "ranges");
+        let program = compiled(
+            &dir,
+            &compiler,
+            &["-Wconversion", "-Wold-style-cast"],
+            &source,
+            "ranges",
+        );
         // Without a recording, too.
         let alone = run(&mut dir.untraced(Driver::Basic, &program, &[])).well();
         assert_eq!(alone.text(), "passed\n", "{standard}");
@@ -63,7 +69,7 @@ fn contexts_buffers_subscribers_and_errors_of_cpp_work_on_the_simulated_gpu() {
     for standard in ["c++11", "c++14", "c++17", "c++20"] {
         let standard = format!("-std={standard}");
         let compiler = ["g++", &standard];
-        let strict = ["-Wconversion", "-Wshadow"];
+        let strict = ["-Wconversion", "-Wshadow", "-Wold-style-cast"];
         let program = compiled(&dir, &compiler, &strict, &source, "cpp_tools");
         let ended = run(&mut dir.untraced(Driver::Basic, &program, &[])).well();
         assert_eq!(ended.text(), "passed\n", "{standard}");

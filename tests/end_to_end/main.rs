@@ -55,6 +55,7 @@ mod svm;
 mod tables;
 mod tools;
 mod transparency;
+mod unfinished;
 mod unruly_tools;
 mod viewer;
 mod viewing;

@@ -67,6 +67,19 @@ fn records_are_counted_when_the_callback_of_their_buffer_ends_the_program() {
 }
 
 #[test]
+fn a_subscriber_whose_callback_ends_the_program_is_not_called_any_more() {
+    needs!(a_subscriber_whose_callback_ends_the_program_is_not_called_any_more: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let (tool, program) = (unruly(&dir), dir.program("two_callers"));
+    let options = ["-q", "--tool", &tool];
+    // Kernels complete within clFinish.
+    let mut command = dir.record_with(&options, Driver::Basic, &program, &[]);
+    let ended = run(command.env("UNRULY", "exit-complete"));
+    assert_eq!(ended.code(), 5, "{}", ended.stderr);
+    assert!(ended.stderr.contains("after exit: 0\n"), "{}", ended.stderr);
+}
+
+#[test]
 fn a_child_that_a_callback_forks_initialises_the_library_for_itself() {
     needs!(a_child_that_a_callback_forks_initialises_the_library_for_itself: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();

@@ -372,8 +372,40 @@ static void returned(const gputrail_block *block, const gputrail_batch *records,
     CHECK(gputrail_buffer_flush(records->buffer) == GPUTRAIL_BUSY);
 }
 
+/* Counts messages. */
+static void count_message(uint32_t kind, const char *message, void *user_data) {
+    CHECK(kind == GPUTRAIL_LOG_KIND_MESSAGE && message[0] != 0);
+    ++*(int *)user_data;
+}
+
+/* Blocks that cannot be used are refused where the buffer is made, and come back. */
+static void unusable_blocks(uint32_t format) {
+    static lender of;
+    gputrail_buffer_options options;
+    gputrail_buffer buffer;
+    memset(&options, 0, sizeof options);
+    options.size = sizeof options;
+    options.format = format;
+    memset(&of, 0, sizeof of);
+    of.asked = 1;
+    EXPECT(gputrail_buffer_create_of_client(&options, lend, NULL, returned, &of, &buffer), GPUTRAIL_INVALID_ARGUMENT);
+    CHECK(of.back == 1 && of.misaligned == 1);
+    EXPECT(gputrail_buffer_create_of_client(&options, lend, NULL, returned, &of, &buffer), GPUTRAIL_TOO_SMALL);
+    CHECK(of.back == 2 && of.small == 1);
+    of.asked = of.back = 0;
+    options.blocks_ahead = 4;
+    EXPECT(gputrail_buffer_create_of_client(&options, lend, NULL, returned, &of, &buffer), GPUTRAIL_INVALID_ARGUMENT);
+    CHECK(of.asked == 2 && of.back == 2);
+    /* A ring needs a block. */
+    of.asked = 8;
+    options.policy = GPUTRAIL_POLICY_OVERWRITE;
+    EXPECT(gputrail_buffer_create_of_client(&options, lend, NULL, returned, &of, &buffer), GPUTRAIL_INVALID_ARGUMENT);
+    CHECK(of.back == 2 && of.used == 0);
+}
+
 static void client_memory(uint32_t format) {
     static lender of;
+    int messages = 0;
     gputrail_buffer_options options;
     gputrail_context context;
     gputrail_buffer buffer;
@@ -391,6 +423,9 @@ static void client_memory(uint32_t format) {
     EXPECT(gputrail_buffer_create_of_client(&options, request, NULL, complete, NULL, &buffer), GPUTRAIL_INVALID_ARGUMENT);
     options.format = format;
 
+    unusable_blocks(format);
+
+    EXPECT(gputrail_log_to(GPUTRAIL_LOG_KIND_MESSAGE, count_message, &messages), GPUTRAIL_OK);
     EXPECT(gputrail_buffer_create_of_client(&options, lend, NULL, returned, &of, &buffer), GPUTRAIL_OK);
     EXPECT(gputrail_context_create(&context), GPUTRAIL_OK);
     EXPECT(gputrail_context_trace_to(context, buffer, NULL), GPUTRAIL_OK);
@@ -413,6 +448,9 @@ static void client_memory(uint32_t format) {
     CHECK(of.asked == 8 && of.back == 8 && of.misaligned == 1 && of.small == 1);
     /* Six blocks of at most five records: the rest is counted. What a block says of losses is a record too. */
     CHECK(drops.total > 0 && of.marks > 0 && of.used > 0 && of.used <= 30);
+    /* The first block that cannot be used is told of. */
+    CHECK(messages == 1);
+    EXPECT(gputrail_log_to(0, NULL, NULL), GPUTRAIL_OK);
     EXPECT(gputrail_context_destroy(context), GPUTRAIL_OK);
 }
 

@@ -17,10 +17,15 @@ static gputrail_nanos boottime(void) {
     return (gputrail_nanos)now.tv_sec * 1000000000u + (gputrail_nanos)now.tv_nsec;
 }
 
+enum { CALLS = 20000 };
+
 /* What came to one buffer. */
 typedef struct {
     uint64_t of[256], timed, without, unflagged, other_times, last_calls;
     uint64_t lent, back, blocks;
+    /* Its calls. */
+    gputrail_correlation_id calls[CALLS];
+    gputrail_nanos ends[CALLS];
 } received;
 
 static received usual, slow, packed, joined_ring, raw_ring;
@@ -37,6 +42,10 @@ static void take(const gputrail_batch *batch, received *to) {
         const gputrail_record_api *call = (const gputrail_record_api *)record;
         gputrail_work_times times;
         to->of[record->kind]++;
+        if (record->kind == GPUTRAIL_KIND_API && to->of[record->kind] <= CALLS) {
+            to->calls[to->of[record->kind] - 1] = call->correlation;
+            to->ends[to->of[record->kind] - 1] = call->end;
+        }
         if (record->kind == GPUTRAIL_KIND_API) {
             to->last_calls += call->operation.domain == last_call.domain && call->operation.number == last_call.number;
             to->other_times += !is_in_run(call->start) || !is_in_run(call->end) || call->start > call->end;
@@ -116,20 +125,48 @@ static gputrail_buffer_options options(uint32_t format, uint32_t policy) {
 static gputrail_buffer ring(uint32_t format, received *of) {
     gputrail_buffer_options overwriting = options(format, GPUTRAIL_POLICY_OVERWRITE);
     gputrail_buffer buffer;
+    /* Records stay with their threads until somebody flushes. */
+    overwriting.period_nanos = 100000000000u;
     of->blocks = 24;
     CHECK(gputrail_buffer_create_of_client(&overwriting, lend, deliver, take_back, of, &buffer) == GPUTRAIL_OK);
     CHECK(of->lent == of->blocks);
     return buffer;
 }
 
+/* The place of a call among those of the buffer that has all. */
+static size_t place_of(gputrail_correlation_id call) {
+    size_t place = 0;
+    while (place < CALLS && usual.calls[place] != call) place++;
+    CHECK(place < CALLS);
+    return place < CALLS ? place : 0;
+}
+
+/* Whether a ring has every call that ended after the earliest of those that it has. The error of times is taken off. */
+static int has_latest(const received *ring) {
+    static char is_there[CALLS];
+    const uint64_t kept = ring->of[GPUTRAIL_KIND_API], all = usual.of[GPUTRAIL_KIND_API];
+    gputrail_nanos earliest = UINT64_MAX;
+    size_t place;
+    memset(is_there, 0, sizeof is_there);
+    for (place = 0; place < kept && place < CALLS; place++) {
+        const size_t at = place_of(ring->calls[place]);
+        is_there[at] = 1;
+        if (usual.ends[at] < earliest) earliest = usual.ends[at];
+    }
+    for (place = 0; place < all && place < CALLS; place++)
+        if (usual.ends[place] > earliest + 100000u && !is_there[place]) return 0;
+    return 1;
+}
+
 /* A ring is shown as it is, twice the same, and comes back at the end: its latest records. */
 static void check_ring(gputrail_buffer buffer, received *of, int joined) {
-    received first;
+    static received first;
     CHECK(of->of[GPUTRAIL_KIND_API] == 0 && of->back == 0);
     CHECK(gputrail_buffer_flush(buffer) == GPUTRAIL_OK);
     first = *of;
     CHECK(first.of[GPUTRAIL_KIND_API] > 20 && first.last_calls == 1 && first.back == 0);
-    CHECK(first.of[GPUTRAIL_KIND_API] < usual.of[GPUTRAIL_KIND_API] / 2);
+    CHECK(first.of[GPUTRAIL_KIND_API] < usual.of[GPUTRAIL_KIND_API] / 2 && usual.of[GPUTRAIL_KIND_API] <= CALLS);
+    if (joined) CHECK(has_latest(&first));
     CHECK(gputrail_buffer_flush(buffer) == GPUTRAIL_OK && of->of[GPUTRAIL_KIND_API] == 2 * first.of[GPUTRAIL_KIND_API]);
     CHECK(gputrail_buffer_destroy(buffer) == GPUTRAIL_OK && of->last_calls == 3 && of->back == of->blocks);
     CHECK(of->of[GPUTRAIL_KIND_API] == 3 * first.of[GPUTRAIL_KIND_API]);

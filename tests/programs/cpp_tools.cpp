@@ -155,6 +155,20 @@ static void exceptions_of_callbacks_are_kept() {
     context.stop();
 }
 
+static void subscribers_end_with_their_context() {
+    gputrail::context context;
+    gputrail::subscriber thrower =
+        context.subscribe({GPUTRAIL_RESOURCE_CONTEXT_CREATED}, [](gputrail_callback &) { throw std::logic_error("from a call"); });
+    gputrail::subscriber silent = context.subscribe({GPUTRAIL_RESOURCE_CONTEXT_CREATED}, [](gputrail_callback &) {});
+    context.start();
+    simulate();
+    CHECK(thrower && silent);
+    context.destroy();
+    CHECK(!thrower && !silent);
+    CHECK(thrown_by([&] { thrower.destroy(); }) == "from a call");
+    CHECK(thrown_by([&] { silent.destroy(); }) == "nothing");
+}
+
 static void callbacks_destroy() {
     gputrail::context context;
     std::unique_ptr<gputrail::buffer> buffer;
@@ -185,6 +199,7 @@ int main() {
         objects_move();
         errors_are_thrown();
         exceptions_of_callbacks_are_kept();
+        subscribers_end_with_their_context();
         callbacks_destroy();
     }
     CHECK(!gputrail_is_initialised());

@@ -32,6 +32,8 @@ static gputrail_status make_markers(void) {
     if ((status = gputrail_mark(&mark)) != GPUTRAIL_OK) return status;
     if ((status = gputrail_range_push(&mark)) != GPUTRAIL_OK) return status;
     if ((status = gputrail_range_pop()) != GPUTRAIL_OK) return status;
+    if ((status = gputrail_external_push(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, 1)) != GPUTRAIL_OK) return status;
+    if ((status = gputrail_external_pop(GPUTRAIL_EXTERNAL_KIND_CUSTOM0, NULL)) != GPUTRAIL_OK) return status;
     if ((status = gputrail_range_start(&mark, &range)) != GPUTRAIL_OK) return status;
     return gputrail_range_end(range);
 }

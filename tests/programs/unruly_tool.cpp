@@ -2,6 +2,8 @@
 //
 // exit-call, exit-deliver: ends the program by exit(5) in a callback of a subscriber, of a buffer. Its end says how many calls
 //     had ended, and how many were delivered and dropped.
+// exit-complete: ends the program by exit(5) in a callback of a completion. Its end waits for further calls of the program, which
+//     another subscriber sees, and says how many the first one was called back about.
 // fork: forks in a callback. The child initialises the library.
 // throw-configure, throw-initialise, throw-call, throw-deliver, throw-finalise: throws an exception there.
 // none: nothing; its end says that it has come.
@@ -22,6 +24,8 @@ static gputrail_buffer buffer;
 static gputrail_subscriber subscriber;
 static std::atomic<unsigned long> ended{0}, delivered{0};
 static std::atomic<bool> finalised{false};
+static std::atomic<bool> exiting{false};
+static std::atomic<unsigned long> watched{0}, after_exit{0};
 
 static bool is(const char *name) { return mode == name; }
 
@@ -42,7 +46,11 @@ static void fork_here() {
     waitpid(child, nullptr, 0);
 }
 
+static void watch(gputrail_callback *, void *) { watched++; }
+
 static void call(gputrail_callback *callback, void *) {
+    if (exiting) after_exit++;
+    if (is("exit-complete") && callback->phase == GPUTRAIL_PHASE_COMPLETE && !exiting.exchange(true)) exit(5);
     if (callback->operation.domain != GPUTRAIL_DOMAIN_OPENCL) return;
     if (callback->phase == GPUTRAIL_PHASE_ENTER && is("exit-deliver")) {
         // No further call until the number of those that have ended has been said.
@@ -81,11 +89,24 @@ static gputrail_status initialise(gputrail_tool, void *) {
     if (!status) status = gputrail_buffer_create(&options, deliver, nullptr, &buffer);
     if (!status) status = gputrail_context_trace_to(context, buffer, &selection);
     if (!status) status = gputrail_subscribe(context, nullptr, 0, call, nullptr, &subscriber);
+    if (!status && is("exit-complete")) {
+        gputrail_subscriber watcher;
+        status = gputrail_subscribe(context, nullptr, 0, watch, nullptr, &watcher);
+    }
     return status ? status : gputrail_context_start(context);
 }
 
 static void finalise(void *) {
     throw_at("finalise");
+    if (exiting) {
+        // A callback of the other thread's may have been in progress.
+        unsigned long before = watched, called;
+        while (watched < before + 20) usleep(1000);
+        called = after_exit;
+        before = watched;
+        while (watched < before + 20) usleep(1000);
+        fprintf(stderr, "after exit: %lu\n", after_exit - called);
+    }
     gputrail_drops drops{};
     drops.size = sizeof drops;
     gputrail_status flushed = gputrail_buffer_flush(buffer);

@@ -281,7 +281,7 @@ fn number_type(text: &mut String, number: &Number) {
         comment(text, &field.documentation);
         let _ = writeln!(
             text,
-            "static inline uint{bits}_t {name}_{of}({name} value) {{ return (uint{bits}_t)(value >> {shift} & {mask:#x}); }}"
+            "static inline uint{bits}_t {name}_{of}({name} value) {{ return value >> {shift} & {mask:#x}; }}"
         );
     }
 }

@@ -82,6 +82,8 @@ In the tables, the phases are those of `callback->phase` (`GPUTRAIL_PHASE_ENTER`
 `callback->record` leads to: `gputrail_record_agent`, say, is `agent` here. An enter and its exit have the same structure: at
 the enter, what is not known yet is 0. `callback->record` is null where the table names none, and at the exit of what was not
 carried out since its call failed, of which `return_code` is the status. CUDA's waits are reported as INSTANT, once they have ended.
+
+The last sentence of a row names the sources that report the operation. What is in records only, no subscriber gets.
 ";
 
 /// A domain with its operations.
@@ -227,7 +229,12 @@ pub fn constants(domains: &[Domain]) -> String {
     let mut text = String::new();
     comment(&mut text, ABOUT);
     text.push_str(
-        "\n#define GPUTRAIL_OPERATION_INIT(code) {(gputrail_domain)((code) >> 16), (uint16_t)((code) & 0xffff)}\n\n",
+        "\n#ifdef __cplusplus\n\
+         #define GPUTRAIL_OPERATION_INIT(code) \\\n    \
+             {static_cast<gputrail_domain>((code) >> 16), static_cast<uint16_t>((code) & 0xffff)}\n\
+         #else\n\
+         #define GPUTRAIL_OPERATION_INIT(code) {(gputrail_domain)((code) >> 16), (uint16_t)((code) & 0xffff)}\n\
+         #endif\n\n",
     );
     comment(&mut text, "The operation that has this constant.");
     text.push_str(
@@ -237,7 +244,7 @@ pub fn constants(domains: &[Domain]) -> String {
     comment(&mut text, "The constant of an operation.");
     text.push_str(
         "static inline uint32_t gputrail_operation_code(gputrail_operation operation) {\n    \
-         return (uint32_t)operation.domain << 16 | operation.number;\n}\n",
+         const uint32_t domain = operation.domain;\n    return domain << 16 | operation.number;\n}\n",
     );
     for domain in domains {
         text.push('\n');

@@ -772,7 +772,7 @@ impl Drop for Context {
 }
 
 impl Subscriber {
-    /// Whether the function is still called, which ends with a panic.
+    /// Whether the function is still called, which ends with a panic or when it calls exit(3).
     pub fn is_subscribed(&self) -> bool {
         self.board.is_subscribed(self.key)
     }

@@ -258,7 +258,10 @@ pub(crate) fn leave_callbacks() {
     let cell = cell::get();
     // SAFETY: a cell that is set is valid until the thread's destructor unsets it.
     if let Some(cell) = unsafe { cell.as_ref() } {
-        cell.state.calls(None);
+        match process() {
+            Some(process) => process.board.leave_callback(&cell.state),
+            None => cell.state.calls(None),
+        }
     }
 }
 

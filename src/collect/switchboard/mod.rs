@@ -580,6 +580,12 @@ impl Switchboard {
             self.external.buffers(),
         );
         self.narrowed.set(narrowed);
+        let waits = self.buffers_for(Kind::OVERHEAD);
+        for (slot, buffer) in state.buffers.iter().enumerate() {
+            if let Some((_, buffer)) = buffer {
+                buffer.report_waits(!waits.and(Interest::buffer(slot).buffers()).is_none());
+            }
+        }
         self.changes.note();
     }
 }

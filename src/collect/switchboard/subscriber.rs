@@ -26,8 +26,8 @@ pub(crate) struct Subscription {
     call_back: CallBack,
     /// Its number among all subscriptions, from 1.
     number: u64,
-    /// Whether its callback has panicked, which ends the calls.
-    failed: AtomicBool,
+    /// Whether its callback has panicked or called exit(3), which ends the calls.
+    is_over: AtomicBool,
 }
 
 /// The user data of subscribers: kept from the enter of a call to its exit, and from an enqueue to its completion.
@@ -151,7 +151,7 @@ impl Switchboard {
         let subscription = Box::new(Subscription {
             call_back,
             number,
-            failed: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
         });
         self.subscriptions[slot].store(Box::into_raw(subscription), Ordering::Release);
         Ok(SubscriberKey { slot, number })
@@ -198,6 +198,19 @@ impl Switchboard {
         true
     }
 
+    /// The calling thread, which is `thread`, ends the process, if it is in a callback from within it. That subscriber is not
+    /// called any more.
+    pub(crate) fn leave_callback(&self, thread: &ThreadState) {
+        if let Some(slot) = thread.calling_slot() {
+            let subscription = self.subscriptions[slot].load(Ordering::Acquire);
+            // SAFETY: null, or not dropped while this thread has it published as being called.
+            if let Some(subscription) = unsafe { subscription.as_ref() } {
+                subscription.is_over.store(true, Ordering::Relaxed);
+            }
+        }
+        thread.calls(None);
+    }
+
     /// Drops ended subscriptions that no thread is calling.
     fn let_go_of_those_who_left(&self) {
         let gone: Vec<_> = {
@@ -211,13 +224,13 @@ impl Switchboard {
         drop(gone);
     }
 
-    /// Whether the subscription exists and its callback has not panicked.
+    /// Whether the subscription exists and is called.
     pub(crate) fn is_subscribed(&self, key: SubscriberKey) -> bool {
         let state = self.state();
         let subscription = self.subscriptions[key.slot].load(Ordering::Acquire);
         // SAFETY: null, or a subscription that is not dropped while the state is locked.
         let failed = unsafe { subscription.as_ref() }
-            .is_none_or(|subscription| subscription.failed.load(Ordering::Relaxed));
+            .is_none_or(|subscription| subscription.is_over.load(Ordering::Relaxed));
         state.subscribers.numbers[key.slot] == key.number && !failed
     }
 
@@ -368,7 +381,7 @@ impl Switchboard {
             // SAFETY: null, or not dropped while this thread has it published as being called.
             if let Some(subscription) = unsafe { subscription.as_ref() }
                 && subscription.number <= user_data.newest
-                && !subscription.failed.load(Ordering::Relaxed)
+                && !subscription.is_over.load(Ordering::Relaxed)
             {
                 let contexts = self.external().of_subscriber(slot);
                 // Each subscriber gets a copy: its changes remain private.
@@ -389,7 +402,7 @@ impl Switchboard {
                 callback.user_data = user_data.word(slot);
                 let call = AssertUnwindSafe(|| (subscription.call_back)(&mut callback));
                 if let Err(panic) = catch_unwind(call) {
-                    subscription.failed.store(true, Ordering::Relaxed);
+                    subscription.is_over.store(true, Ordering::Relaxed);
                     // The payload may panic when it is dropped.
                     std::mem::forget(panic);
                 }

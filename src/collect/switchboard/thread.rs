@@ -2,7 +2,7 @@
 
 use super::external::{ContextSet, ExternalStacks};
 use super::subscriber::UserData;
-use super::{BUFFERS, Switchboard};
+use super::{BUFFERS, SUBSCRIBERS, Switchboard};
 use gputrail_buffer::lanes::{Lanes, OwnLanes};
 use gputrail_record::{ExternalId, Kind, ThreadId};
 use std::cell::{Cell, UnsafeCell};
@@ -116,6 +116,12 @@ impl ThreadState {
     #[inline]
     pub fn is_in_callback(&self) -> bool {
         self.calling.load(Ordering::Relaxed) != 0
+    }
+
+    /// The slot of the subscriber that the thread is calling.
+    pub fn calling_slot(&self) -> Option<usize> {
+        let slot = self.calling.load(Ordering::Relaxed).checked_sub(1)? as usize;
+        (slot < SUBSCRIBERS).then_some(slot)
     }
 
     /// Acquire: pairs with the release below, so that the end of a callback has happened.

@@ -228,21 +228,22 @@ impl Buffer {
 
     /// As [`RecordBuffer::flush`].
     pub fn flush(&self) -> Result<(), ToolError> {
-        self.flush_by(RecordBuffer::flush)
+        self.flush_by(false, RecordBuffer::flush)
     }
 
     /// As [`RecordBuffer::flush_forced`].
     pub fn flush_forced(&self) -> Result<(), ToolError> {
-        self.flush_by(RecordBuffer::flush_forced)
+        self.flush_by(true, RecordBuffer::flush_forced)
     }
 
     /// As [`RecordBuffer::flush_synchronized`].
     pub fn flush_synchronized(&self, queues: QueuePlace) -> Result<(), ToolError> {
-        self.flush_by(|buffer| buffer.flush_synchronized(queues))
+        self.flush_by(false, |buffer| buffer.flush_synchronized(queues))
     }
 
     fn flush_by(
         &self,
+        is_forced: bool,
         flush: impl FnOnce(&RecordBuffer) -> Result<(), ToolError>,
     ) -> Result<(), ToolError> {
         let Some(joining) = &self.joining else {
@@ -258,7 +259,7 @@ impl Buffer {
         let left = if keeps {
             lock_std(&joining.joiner).finish(Unfinished::AT_FLUSH, Unfinished::NO_COMPLETION, batch)
         } else {
-            lock_std(&joining.joiner).flushed(batch)
+            lock_std(&joining.joiner).flushed(is_forced, batch)
         };
         pass_on(&left, &mut **receiver, &mut |kind| {
             self.buffer.count_drop(kind)
@@ -406,7 +407,8 @@ pub extern "C" fn gputrail_buffer_flush(buffer: BufferHandle) -> Status {
 
 /// Flushes, and also tells of device work that has not completed (CUPTI: `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`). A buffer of
 /// joined records delivers the record of the work, flagged `GPUTRAIL_FLAG_UNFINISHED`, with the times that are known; a raw
-/// one a completion that is flagged so. The record, or the completion, comes again when the work has completed. Work of
+/// one a completion that is flagged so. The record, or the completion, comes again when the work has completed; the record also
+/// when the buffer is destroyed before that. Work of
 /// OpenCL is known; that of CUDA and of the simulated GPU comes when it has completed. Errors as for
 /// `gputrail_buffer_flush`.
 #[unsafe(no_mangle)]

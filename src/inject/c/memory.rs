@@ -5,10 +5,13 @@ use super::buffer::{Buffer, Receiver, Shown, UserData, asked, batch_of, format, 
 use super::callback::Caller;
 use super::status::Failure;
 use super::{Answer, done, library, place};
+use crate::latest::LatestRecords;
 use crate::packer::Packer;
 use core::ffi::c_void;
+use gputrail_buffer::platform::inside::message;
 use gputrail_buffer::{
-    BlockView, Layout, Mapping, Policy, deliver_in_order, forget_drops, show_unreported,
+    BlockView, Layout, Mapping, Policy, UnusableBlock, deliver_in_order, forget_drops,
+    show_unreported,
 };
 use gputrail_collect::context::{
     BlockClient, BufferOptions, ClientBlock, ClientMemory, CompletedBlock, RecordBuffer,
@@ -21,10 +24,60 @@ use gputrail_interface::joined::RecordFormat;
 use gputrail_record::{Kind, Ticks};
 use rustix::fd::{BorrowedFd, RawFd};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The blocks that a tool has supplied.
+#[derive(Default)]
+struct Supplied {
+    usable: AtomicU32,
+    /// The first block that cannot be used.
+    unusable: OnceLock<UnusableBlock>,
+    /// The buffer has been made: what is wrong can only be told.
+    is_made: AtomicBool,
+}
+
+impl Supplied {
+    fn add(&self, block: &mut ClientBlock) {
+        match block.check() {
+            Ok(()) => {
+                self.usable.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(unusable) => {
+                let is_first = self.unusable.set(unusable).is_ok();
+                if is_first && self.is_made.load(Ordering::Relaxed) {
+                    message(format_args!(
+                        "buffer of a tool: {unusable}; such blocks come back unused, and records without a block are \
+                         dropped"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Checks the blocks that were supplied while the buffer was made.
+    fn check(&self, policy: Policy) -> Answer {
+        self.is_made.store(true, Ordering::Relaxed);
+        if let Some(unusable) = self.unusable.get() {
+            let status = match unusable {
+                UnusableBlock::TooSmall(_) => Status::TOO_SMALL,
+                UnusableBlock::Misaligned(_) => Status::INVALID_ARGUMENT,
+            };
+            return Err(Failure::new(status, format!("request: {unusable}")));
+        }
+        if policy == Policy::Overwrite && self.usable.load(Ordering::Relaxed) == 0 {
+            let text =
+                "request has supplied no block: a ring consists of those that are supplied now";
+            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+        }
+        Ok(())
+    }
+}
 
 /// The tool's functions.
 struct Client {
     buffer: BufferHandle,
+    supplied: Arc<Supplied>,
     caller: Caller,
     request: unsafe extern "C-unwind" fn(*mut Block, *mut c_void),
     partial: BatchFunction,
@@ -42,7 +95,8 @@ impl BlockClient for Client {
         self.caller.run(ask);
         let memory = NonNull::new(block.memory)?;
         // SAFETY: the tool lends the memory, until it gets it back.
-        let lent = unsafe { ClientBlock::lent(memory, block.bytes) };
+        let mut lent = unsafe { ClientBlock::lent(memory, block.bytes) };
+        self.supplied.add(&mut lent);
         Some(lent.with_max_records(block.max_records))
     }
 
@@ -93,6 +147,20 @@ impl Receiver for Packer {
     }
 }
 
+impl Receiver for LatestRecords {
+    fn records(&mut self, view: &BlockView<'_>, _: &mut dyn FnMut(Kind)) {
+        self.put(view);
+    }
+
+    fn flushed(&mut self) {
+        self.flush();
+    }
+
+    fn ended(&mut self) {
+        self.end();
+    }
+}
+
 /// Makes a buffer whose blocks the tool supplies (CUPTI: `cuptiActivityRegisterCallbacks`). `request` is asked for them,
 /// the first ones within this function; `complete` gets each back with its records, when it is full, or the buffer is
 /// flushed or destroyed. `partial`, which may be null, is shown records in blocks that are not complete when the watermark
@@ -108,10 +176,17 @@ impl Receiver for Packer {
 ///
 /// With `GPUTRAIL_POLICY_OVERWRITE` the blocks are a ring that keeps the latest records, a flight recorder in memory of the
 /// tool's. `request` is called within this function only, `blocks_ahead` times, or until it supplies none or has supplied
-/// 1024. A flush shows `partial` all that is kept; the blocks come back when the buffer is destroyed, the oldest of each
-/// thread first.
+/// 1024. A flush shows `partial` all that is kept; the blocks come back when the buffer is destroyed, joined records in the
+/// order of their latest times, raw ones with the oldest block of each thread first. Records are joined by the flush, in
+/// memory of the library's that is at least twice as large as the blocks. Of raw records, each thread fills a block of its own and
+/// takes the oldest one next: supply several blocks for each thread that records. With fewer blocks than threads, a thread
+/// takes the block of an idle one, and what was in it is overwritten. A record is dropped where other threads write into all
+/// blocks at that moment, or a flush shows them.
 ///
-/// Errors: as for `gputrail_buffer_create`.
+/// Errors: `GPUTRAIL_TOO_SMALL` if `request` supplies a block of less than 1024 bytes; `GPUTRAIL_INVALID_ARGUMENT` if it
+/// supplies a misaligned one, or none with `GPUTRAIL_POLICY_OVERWRITE`; else as for `gputrail_buffer_create`. All blocks have come
+/// back then. An unusable block that is supplied later comes back at once, and the first one is reported as a message
+/// (`gputrail_log_to`).
 ///
 /// # Safety
 ///
@@ -137,8 +212,10 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
         // SAFETY: the caller's promise.
         let (options, format) = unsafe { (asked(options)?, format(options)?) };
         let id = library::state()?.buffers.new_handle();
+        let (policy, supplied) = (options.policy, Arc::<Supplied>::default());
         let client = Client {
             buffer: BufferHandle { handle: id },
+            supplied: supplied.clone(),
             caller: Caller::of_buffer(),
             request,
             partial,
@@ -147,15 +224,21 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
         };
         let created = match format {
             RecordFormat::Raw => Buffer::raw(RecordBuffer::of_client(options, client)?),
-            RecordFormat::Joined => {
-                let (policy, watermark) = (options.policy, options.watermark);
-                let packer = Packer::new(Box::new(client), policy, watermark, options.blocks_ahead);
-                // The policy is that of the tool's blocks. In front of them nothing is kept.
+            RecordFormat::Joined if policy == Policy::Overwrite => {
+                let latest = LatestRecords::new(Box::new(client), options.blocks_ahead);
+                let pool_bytes = options.pool_bytes.max(2 * latest.capacity());
                 let options = BufferOptions {
-                    policy: match policy {
-                        Policy::Overwrite => Policy::Discard,
-                        policy => policy,
-                    },
+                    pool_bytes,
+                    ..options
+                };
+                Buffer::joined(Box::new(latest), |deliver| {
+                    RecordBuffer::create(options, deliver)
+                })?
+            }
+            RecordFormat::Joined => {
+                let watermark = options.watermark;
+                let packer = Packer::new(Box::new(client), policy, watermark, options.blocks_ahead);
+                let options = BufferOptions {
                     watermark: 0,
                     ..options
                 };
@@ -164,6 +247,10 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
                 })?
             }
         };
+        if let Err(failure) = supplied.check(policy) {
+            created.end();
+            return Err(failure);
+        }
         place.write(keep(id, created)?);
         Ok(())
     })

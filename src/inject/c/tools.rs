@@ -56,6 +56,8 @@ struct Loaded {
     tools: Vec<Tool>,
     /// Threads that finalise those which asked for it from within a callback.
     finishing: Vec<JoinHandle<()>>,
+    /// Whether a tool has been finalised before the program ends. What it has made may be there.
+    any_finished: bool,
 }
 
 static LOADED: PerProcess<Loaded> = PerProcess::new();
@@ -265,9 +267,10 @@ fn finalise_tools() {
         let mut loaded = LOADED.lock();
         let tools = std::mem::take(&mut loaded.tools);
         let finishing = std::mem::take(&mut loaded.finishing);
+        let any_finished = loaded.any_finished;
         drop(loaded);
         wait_for(finishing);
-        if tools.is_empty() {
+        if tools.is_empty() && !any_finished {
             return Ok(());
         }
         tools.into_iter().rev().for_each(finalise);
@@ -298,7 +301,7 @@ fn finalise(tool: Tool) {
 
 /// Finalises a tool before the program ends: its `finalise` is called, on this thread, or, if this is in a callback, on
 /// one of its own, for which a program that ends waits a few seconds. What the tool has made stays until it destroys
-/// it.
+/// it, or the program ends.
 ///
 /// Errors: `GPUTRAIL_NO_SUCH_TOOL`, also for one that has been finalised; `GPUTRAIL_NO_THREAD`.
 #[unsafe(no_mangle)]
@@ -311,6 +314,7 @@ pub extern "C" fn gputrail_tool_finish(tool: ToolHandle) -> Status {
             .position(|of| of.handle == tool)
             .ok_or(Status::NO_SUCH_TOOL)?;
         let tool = loaded.tools.remove(place);
+        loaded.any_finished = true;
         if !callback::is_inside() {
             drop(loaded);
             finalise(tool);

@@ -10,8 +10,9 @@ use super::memory::{MemoryLocation, Pointer};
 use super::operations::Function;
 use super::runtime::{EnqueuedWork, Event, Stream, count};
 use super::sampler::Launched;
-use super::thread::{Status, Thread};
+use super::thread::{Status, Thread, wait};
 use gputrail_collect::correlation::CallInProgress;
+use gputrail_collect::switchboard::Within;
 use gputrail_interface::operations::{kernel_dispatch, memory_copy, resource};
 use gputrail_record::*;
 use std::cell::{Cell, RefCell};
@@ -598,7 +599,10 @@ impl Thread {
         let arguments = [self.stream_id(stream), id.0.into()];
         let call = self.enter(Function::StreamWaitEvent, &arguments).await;
         self.runtime.wait(stream, event);
-        let mut record = self.synchronization(&call, SynchronizationType::STREAM_WAIT_EVENT);
+        let what = SynchronizationType::STREAM_WAIT_EVENT;
+        let mut record = self.synchronization(&call, what);
+        let (operation, none) = (wait(what), KernelId::NONE);
+        callbacks::begin(&self.site(), &call, Within::Wait, operation, none, &record);
         {
             let streams = self.runtime.streams.borrow();
             let device = &self.runtime.devices[streams[stream.0].device];
@@ -607,6 +611,7 @@ impl Thread {
         }
         (record.event, record.events) = (id, 1);
         self.host().write(record);
+        callbacks::end(&self.site(), &call, Within::Wait, operation, none, &record);
         let _ = self.exit(call, Ok(())).await;
     }
 

@@ -74,7 +74,7 @@ use gputrail_collect::process;
 use gputrail_collect::recorder::Recorder;
 use gputrail_collect::scope;
 use gputrail_collect::source::Source;
-use gputrail_collect::switchboard::Switchboard;
+use gputrail_collect::switchboard::{Payload, Switchboard};
 use gputrail_interface::operations::resource;
 use gputrail_interface::sampling::{Configuration, Request};
 use gputrail_record::{
@@ -280,6 +280,7 @@ impl Demo {
                 correlation: CorrelationId::NONE,
                 depth: 0,
             };
+            notifier.instant(resource::RUNTIME_INITIALIZED, Payload::None);
             for device in simulation.runtime.devices.iter() {
                 notifier.object::<Agent>(resource::AGENT_KNOWN, device.agent.0);
                 notifier.object::<Context>(resource::CONTEXT_CREATED, device.context.0);

@@ -98,8 +98,8 @@ impl DerefMut for HostRef<'_> {
     }
 }
 
-/// The operation that a wait is operation as.
-fn wait(what: SynchronizationType) -> Operation {
+/// The operation under which subscribers see a wait.
+pub(super) fn wait(what: SynchronizationType) -> Operation {
     Operation {
         number: what.0.into(),
         ..synchronization::COMPLETE
@@ -209,7 +209,16 @@ impl Thread {
     }
 
     pub(super) async fn shutdown(&mut self) {
-        self.plain(Function::Shutdown, &[]).await;
+        let call = self.enter(Function::Shutdown, &[]).await;
+        let site = self.site();
+        for device in self.runtime.devices.iter() {
+            for queue in device.queue_ids() {
+                callbacks::object::<Queue>(&site, &call, resource::QUEUE_DESTROYED, queue.0);
+            }
+            let context = device.context.0;
+            callbacks::object::<Context>(&site, &call, resource::CONTEXT_DESTROYED, context);
+        }
+        let _ = self.exit(call, Ok(())).await;
     }
 
     pub(super) async fn device_count(&mut self) -> usize {

@@ -283,8 +283,12 @@ fn blocks_of_a_client_are_a_ring_that_a_flush_shows_and_the_end_returns() {
     }
     program.call(10);
     assert_eq!(buffer.dropped_in_total().total(), 0);
+    // A loss that no thread reports, and that no block is left for.
+    program.board.count_lost(Kind::API);
+    seen.lock().unwrap().partial = 0;
     drop(buffer);
     let seen = seen.lock().unwrap();
+    assert_eq!(seen.partial, 1);
     assert_eq!(
         (seen.requests, &seen.completed[..]),
         (5, &[64, 64, 64, 50][..])
@@ -295,6 +299,34 @@ fn blocks_of_a_client_are_a_ring_that_a_flush_shows_and_the_end_returns() {
             .copied()
             .eq(1010 - (3 * 64 + 50)..1010)
     );
+}
+
+#[test]
+fn with_fewer_blocks_than_threads_a_ring_still_keeps_the_latest_records() {
+    let mut program = Program::new();
+    let options = BufferOptions {
+        policy: Policy::Overwrite,
+        ..patient()
+    };
+    let mut blocks: Vec<_> = (0..2).map(|_| block(4096)).collect();
+    let (buffer, seen) = of_client_with(options, &program, move || blocks.pop());
+    program.trace_to(&[&buffer]);
+    let thread = |number| HostThread::new(&program.board, ThreadId(number), false).unwrap();
+    let mut hosts: Vec<HostThread> = (2..=5).map(thread).collect();
+    for _ in 0..3 {
+        for host in &mut hosts {
+            for _ in 0..20 {
+                let call = host.enter(CALL, 1000, Ticks(1));
+                host.exit(&call, Ticks(2), 0, Extra::NONE);
+            }
+        }
+    }
+    assert_eq!(buffer.dropped_in_total().total(), 0);
+    drop(buffer);
+    // The last 20 calls of the last two threads.
+    let seen = seen.lock().unwrap();
+    assert_eq!((seen.requests, &seen.completed[..]), (3, &[20, 20][..]));
+    assert!(seen.sequences.iter().all(|sequence| *sequence >= 40));
 }
 
 #[test]

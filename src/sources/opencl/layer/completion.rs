@@ -341,11 +341,7 @@ fn show_outstanding(thread: Current, buffers: Buffers) {
     OUTSTANDING.sweep(
         |claim| {
             let work = claim.work();
-            let mut completion = completion_of(&work);
-            completion.unfinished = Unfinished::AT_FLUSH;
-            completion.status = status_of(event_of(&work)).unwrap_or(NOT_COMPLETE);
-            completion.completed = clock::now();
-            completion.header = completion_header(completion.status, completion.unfinished);
+            let completion = unfinished(&work, Unfinished::AT_FLUSH);
             let buffers = work.buffers.and(buffers);
             thread.with(|host| host.write_to(buffers, completion));
             false
@@ -353,6 +349,18 @@ fn show_outstanding(thread: Current, buffers: Buffers) {
         // Its callback came during the sweep, which completes the work in its place.
         |claim| overtaken(claim, thread),
     );
+}
+
+/// A completion that says that the work has not completed.
+fn unfinished(work: &OutstandingWork, reason: Unfinished) -> Completion {
+    let mut completion = completion_of(work);
+    completion.unfinished = reason;
+    // Its callback may not have come yet.
+    let status = status_of(event_of(work)).filter(|status| *status > CL_COMPLETE);
+    completion.status = status.unwrap_or(NOT_COMPLETE);
+    completion.completed = clock::now();
+    completion.header = completion_header(completion.status, completion.unfinished);
+    completion
 }
 
 /// Notifies the followers of work that completed while its thread was in a callback.
@@ -443,13 +451,13 @@ pub(super) fn abandon(thread: Current) {
 
 /// Writes to `buffers`, and notifies the followers of the work, that it did not complete before the end.
 fn write_unfinished(claim: &Claim<'_>, buffers: Buffers, thread: Current) {
-    let mut completion = completion_of(&claim.work());
-    completion.unfinished = Unfinished::AT_END;
-    completion.status = NOT_COMPLETE;
-    completion.completed = clock::now();
-    completion.header = completion_header(completion.status, completion.unfinished);
+    let followers = claim.take_followers();
+    if buffers.is_none() && followers.is_none() {
+        return;
+    }
+    let completion = unfinished(&claim.work(), Unfinished::AT_END);
     thread.with(|host| host.write_to(buffers, completion));
-    if let Some(mut followers) = claim.take_followers() {
+    if let Some(mut followers) = followers {
         callbacks::completed(&mut followers, &completion, thread);
     }
 }
