@@ -1,7 +1,7 @@
 //! The times of a record in nanoseconds of CLOCK_BOOTTIME, in place of those of the clocks that they were read from.
 
-use super::joined::WorkTimes;
 use gputrail_collect::times::Times;
+use gputrail_interface::joined::WorkTimes;
 use gputrail_record::layout::{Field, FieldClock, FieldValues, LAYOUTS};
 use gputrail_record::{
     AgentId, CounterValue, DeviceTime, Header, Kind, Nanos, RecordRef, Ticks, flags,
