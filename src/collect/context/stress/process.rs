@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 const CHILD: &str = "GPUTRAIL_STRESS_PROCESS";
-const NAME: &str = "collect::context::stress::process::calls_of_handlers_children_and_subscribers_are_delivered_or_dropped";
+const NAME: &str =
+    "context::stress::process::calls_of_handlers_children_and_subscribers_are_delivered_or_dropped";
 const THREADS: u32 = 64;
 const LIVES: u32 = 2;
 const CALLS: u32 = 150;
