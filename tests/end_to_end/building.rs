@@ -168,7 +168,7 @@ fn callbacks_have_the_phases_and_records_that_the_tables_name() {
         "libreported.so",
     );
     let mut seen: [HashSet<(String, String)>; 3] = Default::default();
-    let simulated = ["demo", "-q", "--steps", "1", "--tool", &reported];
+    let simulated = ["demo", "-q", "--steps", "4", "--tool", &reported];
     let objects = with_tools(&dir, &[&reported], "objects", &[]);
     // Its own exit code.
     assert_eq!(objects.code(), 17, "{}", objects.stderr);

@@ -426,6 +426,7 @@ static void client_memory(uint32_t format) {
     unusable_blocks(format);
 
     EXPECT(gputrail_log_to(GPUTRAIL_LOG_KIND_MESSAGE, count_message, &messages), GPUTRAIL_OK);
+    messages = 0;
     EXPECT(gputrail_buffer_create_of_client(&options, lend, NULL, returned, &of, &buffer), GPUTRAIL_OK);
     EXPECT(gputrail_context_create(&context), GPUTRAIL_OK);
     EXPECT(gputrail_context_trace_to(context, buffer, NULL), GPUTRAIL_OK);

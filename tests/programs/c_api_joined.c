@@ -122,11 +122,10 @@ static gputrail_buffer_options options(uint32_t format, uint32_t policy) {
 }
 
 /* A ring of blocks, which lends them all at once. */
-static gputrail_buffer ring(uint32_t format, received *of) {
+static gputrail_buffer ring(uint32_t format, gputrail_callback_thread thread, received *of) {
     gputrail_buffer_options overwriting = options(format, GPUTRAIL_POLICY_OVERWRITE);
     gputrail_buffer buffer;
-    /* Records stay with their threads until somebody flushes. */
-    overwriting.period_nanos = 100000000000u;
+    overwriting.callback_thread = thread;
     of->blocks = 24;
     CHECK(gputrail_buffer_create_of_client(&overwriting, lend, deliver, take_back, of, &buffer) == GPUTRAIL_OK);
     CHECK(of->lent == of->blocks);
@@ -203,8 +202,9 @@ int main(void) {
     CHECK(gputrail_buffer_create(&small, deliver_late, &slow, &late) == GPUTRAIL_OK);
     packed.blocks = UINT64_MAX;
     CHECK(gputrail_buffer_create_of_client(NULL, lend, NULL, take_back, &packed, &client) == GPUTRAIL_OK);
-    keeping = ring(GPUTRAIL_RECORD_FORMAT_JOINED, &joined_ring);
-    keeping_raw = ring(GPUTRAIL_RECORD_FORMAT_RAW, &raw_ring);
+    /* Nothing is delivered on this thread while the program runs, so that all comes at once. */
+    keeping = ring(GPUTRAIL_RECORD_FORMAT_JOINED, thread, &joined_ring);
+    keeping_raw = ring(GPUTRAIL_RECORD_FORMAT_RAW, thread, &raw_ring);
     CHECK(gputrail_context_trace_to(context, all, &selection) == GPUTRAIL_OK);
     CHECK(gputrail_context_trace_to(context, late, &selection) == GPUTRAIL_OK);
     CHECK(gputrail_context_trace_to(context, client, &selection) == GPUTRAIL_OK);

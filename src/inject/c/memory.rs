@@ -55,9 +55,13 @@ impl Supplied {
         }
     }
 
+    /// Whether the buffer is going to be refused.
+    fn is_refused(&self) -> bool {
+        self.unusable.get().is_some() && !self.is_made.load(Ordering::Relaxed)
+    }
+
     /// Checks the blocks that were supplied while the buffer was made.
     fn check(&self, policy: Policy) -> Answer {
-        self.is_made.store(true, Ordering::Relaxed);
         if let Some(unusable) = self.unusable.get() {
             let status = match unusable {
                 UnusableBlock::TooSmall(_) => Status::TOO_SMALL,
@@ -70,6 +74,7 @@ impl Supplied {
                 "request has supplied no block: a ring consists of those that are supplied now";
             return Err(Failure::new(Status::INVALID_ARGUMENT, text));
         }
+        self.is_made.store(true, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -87,6 +92,9 @@ struct Client {
 
 impl BlockClient for Client {
     fn request(&mut self) -> Option<ClientBlock> {
+        if self.supplied.is_refused() {
+            return None;
+        }
         let mut block = Block::blank();
         let ask = || {
             // SAFETY: a function of the tool's, which the tool gave for this.
