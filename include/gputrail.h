@@ -56,9 +56,10 @@
 #define GPUTRAIL_MAX_ARGUMENTS 20
 /*
  * In the place of an agent's id in gputrail_context_sample, gputrail_context_count and their like: all agents, also those that the
- * process comes to know later, even while the context is started. Agents that cannot do what is asked for are left out, which a
- * message on the standard error says, but of those that have no such service at all; agents that the context has configured for
- * themselves before keep that. A context asks so once for a service; another time is GPUTRAIL_CONFLICT.
+ * process comes to know later, even while the context is started. If there are agents with this service, and none can do what is
+ * asked for, that is refused as it is for one agent. Otherwise agents that cannot do it are left out, which a message on the
+ * standard error says once of each; agents that the context has configured for themselves before keep that. A context asks so once
+ * for a service; another time is GPUTRAIL_CONFLICT.
  */
 #define GPUTRAIL_ALL_AGENTS 4294967295
 /* Version of the C API, which tools are built for: raised when one built for an earlier version would no longer work. */
@@ -3000,7 +3001,8 @@ typedef void (*gputrail_finalise_function)(void *user_data);
 
 /*
  * The description of a tool: what its entry point returns. An exception that leaves one of the tool's functions ends the
- * program, with a message that names the tool. A library that is named twice is one tool.
+ * program, with a message that names the tool. A library that is named twice, by one path or by
+ * several, is one tool: it is loaded and initialised once, which a message says.
  */
 typedef struct gputrail_tool_description {
   /* sizeof(gputrail_tool_description). */
@@ -4030,6 +4032,9 @@ gputrail_external_id gputrail_external_current(void);
  * carry the id that was pushed last, of any kind; those of a thread that has none carry the main thread's (CUPTI:
  * cuptiActivityPushExternalCorrelationId). Buffers of a context with ids of its own get those instead: see
  * gputrail_context_push_external.
+ *
+ * Like a marker, an id begins the recording of a program that uses no GPU. In a recorded process the library need not be
+ * initialised; in another one it has to be.
  *
  * Errors: GPUTRAIL_INVALID_ARGUMENT for a kind that is none; GPUTRAIL_STACK_FULL with 1024 ids;
  * GPUTRAIL_NOT_INITIALISED, GPUTRAIL_NOT_AVAILABLE.

@@ -2,13 +2,46 @@
 
 use super::readings::Thinning;
 use crate::code::CodeObjects;
+use gputrail_record::number_map::NumberMap;
 use gputrail_record::*;
 use std::collections::{BTreeMap, HashMap};
 
-/// The most bytes of text read from one capture, far above what a program's names take.
-const MAX_TEXT: usize = 256 << 20;
-/// The most entries read from one capture.
-const MAX_ENTRIES: usize = 8 << 20;
+/// The most bytes of names and clocks that are read from one capture, apart from the bytes of code objects: far above
+/// what a program's names take.
+pub(super) const MAX_BYTES: usize = 256 << 20;
+/// What an entry takes in memory beside its own bytes.
+const ENTRY_BYTES: usize = 32;
+
+/// The number of further bytes that are read.
+#[derive(Clone, Debug)]
+struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Room(MAX_BYTES)
+    }
+}
+
+/// The strings of a capture: one text with all of them, and the place of each.
+#[derive(Clone, Debug, Default)]
+struct Strings {
+    text: String,
+    /// The range of bytes of each string. [`MAX_BYTES`] fits in 32 bits.
+    places: NumberMap<StringId, (u32, u32)>,
+}
+
+impl Strings {
+    fn get(&self, id: StringId) -> Option<&str> {
+        let (begin, end) = self.places.get(&id)?;
+        Some(&self.text[*begin as usize..*end as usize])
+    }
+
+    fn insert(&mut self, id: StringId, text: &str) {
+        let begin = self.text.len() as u32;
+        self.text.push_str(text);
+        self.places.insert(id, (begin, self.text.len() as u32));
+    }
+}
 
 /// The names and clocks of a capture.
 #[derive(Clone, Debug, Default)]
@@ -50,30 +83,28 @@ pub struct Metadata {
     pub pairs: Vec<ClockPair>,
     thinned_snapshots: Thinning,
     thinned_pairs: Thinning,
-    strings: HashMap<StringId, Box<str>>,
-    text_bytes: usize,
-    entries: usize,
-    /// Records that were left out because they exceeded the limits.
+    strings: Strings,
+    room: Room,
+    /// Records that were left out because they exceeded the limit.
     pub left_out: u64,
 }
 
 impl Metadata {
     /// The text of a string, or "" if it is unknown.
     pub fn string(&self, id: StringId) -> &str {
-        self.strings.get(&id).map_or("", |text| text)
+        self.strings.get(id).unwrap_or_default()
     }
 
     /// The id of a text.
     pub(super) fn find_string(&self, text: &str) -> Option<StringId> {
-        let mut strings = self.strings.iter();
-        strings
-            .find(|(_, known)| &***known == text)
-            .map(|(id, _)| *id)
+        let mut ids = self.strings.places.keys().copied();
+        ids.find(|id| self.strings.get(*id) == Some(text))
     }
 
     /// The greatest id of a string below `limit`.
     pub(super) fn last_string_below(&self, limit: StringId) -> StringId {
-        let ids = self.strings.keys().copied().filter(|id| id.0 < limit.0);
+        let ids = self.strings.places.keys().copied();
+        let ids = ids.filter(|id| id.0 < limit.0);
         ids.max_by_key(|id| id.0).unwrap_or(StringId::NONE)
     }
 
@@ -119,11 +150,15 @@ impl Metadata {
 
     /// Adds a metadata record; ignores other kinds.
     pub fn add(&mut self, record: &RecordRef<'_>) {
-        if self.entries >= MAX_ENTRIES || self.text_bytes >= MAX_TEXT {
+        let own = match record.kind() {
+            Kind::CODE_BYTES => 0,
+            _ => record.bytes().len(),
+        };
+        let Some(left) = self.room.0.checked_sub(own + ENTRY_BYTES) else {
             self.left_out += 1;
             return;
-        }
-        self.entries += 1;
+        };
+        self.room.0 = left;
         macro_rules! keep {
             ($map:ident, $type:ty) => {
                 if let Some(entry) = record.read::<$type>() {
@@ -134,8 +169,7 @@ impl Metadata {
         match record.kind() {
             Kind::STRING => {
                 if let Some((id, text)) = record.string() {
-                    self.text_bytes += text.len();
-                    self.strings.insert(id, text.into());
+                    self.strings.insert(id, &text);
                 }
             }
             Kind::PROCESS => self.process = record.read(),
@@ -188,5 +222,42 @@ impl Metadata {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::string_record;
+
+    #[test]
+    fn names_beyond_the_limit_are_counted_and_left_out() {
+        let mut metadata = Metadata {
+            room: Room(1000),
+            ..Metadata::default()
+        };
+        let mut bytes = Vec::new();
+        for id in 1..=100 {
+            bytes.extend_from_slice(&string_record(StringId(id), "a text of 20 letters"));
+        }
+        Records::new(&bytes).for_each(|record| metadata.add(&record));
+        let known = (1..=100).filter(|id| !metadata.string(StringId(*id)).is_empty());
+        let known = known.count();
+        assert!((1..=1000 / 52).contains(&known), "{known}");
+        assert_eq!(metadata.left_out, 100 - known as u64);
+        assert!(metadata.strings.text.len() <= 1000);
+    }
+
+    #[test]
+    fn a_string_is_found_by_its_id_and_by_its_text() {
+        let mut metadata = Metadata::default();
+        for (id, text) in [(7, "seven"), (9, "nine"), (7, "SEVEN")] {
+            let bytes = string_record(StringId(id), text);
+            Records::new(&bytes).for_each(|record| metadata.add(&record));
+        }
+        let strings = [7, 8, 9].map(|id| metadata.string(StringId(id)));
+        assert_eq!(strings, ["SEVEN", "", "nine"]);
+        assert_eq!(metadata.find_string("nine"), Some(StringId(9)));
+        assert_eq!(metadata.last_string_below(StringId(9)), StringId(7));
     }
 }

@@ -20,8 +20,22 @@ pub const MAX_KEPT: usize = 4 << 20;
 /// The most bytes of code objects kept in memory.
 const MAX_KEPT_CODE: usize = 16 << 20;
 
-/// The most distinct strings; all further ones become [`TOO_MANY`].
-const MAX_STRINGS: usize = 1 << 20;
+/// The most distinct strings, and the most bytes of them; all further ones become [`TOO_MANY`].
+#[derive(Copy, Clone)]
+struct StringLimits {
+    strings: usize,
+    bytes: usize,
+}
+
+impl Default for StringLimits {
+    fn default() -> Self {
+        StringLimits {
+            strings: 1 << 20,
+            bytes: 64 << 20,
+        }
+    }
+}
+
 /// The most readings kept of one agent's clock: the latest.
 const MAX_PAIRS: usize = 256;
 const TOO_MANY: &str = "(too many different strings)";
@@ -44,6 +58,9 @@ struct State {
     /// The offset in `kept` of the latest record of a kind and id.
     offsets: NumberMap<(Kind, u32), usize>,
     strings: HashMap<Box<str>, StringId>,
+    /// Bytes of the texts in `strings`.
+    string_bytes: usize,
+    limits: StringLimits,
     last: LastIds,
     pairs: HashMap<AgentId, Pairs>,
     /// Records to be written. Empty between calls, except during [`Names::batch`].
@@ -380,16 +397,32 @@ fn attribute_key(agent: AgentId, what: AgentAttributeKind) -> u32 {
 
 impl State {
     fn string(&mut self, text: &str) -> StringId {
-        let mut text = cut(text);
+        let text = cut(text);
         if let Some(id) = self.strings.get(text) {
             return *id;
         }
-        if self.strings.len() >= MAX_STRINGS {
-            text = TOO_MANY;
-            if let Some(id) = self.strings.get(text) {
-                return *id;
-            }
+        let StringLimits { strings, bytes } = self.limits;
+        if self.strings.len() < strings && self.string_bytes + text.len() <= bytes {
+            return self.new_string(text);
         }
+        if let Some(id) = self.strings.get(TOO_MANY) {
+            return *id;
+        }
+        let id = self.new_string(TOO_MANY);
+        let text = format!(
+            "there were more different texts than {strings}, or than {} MiB of them: later ones are called \"{TOO_MANY}\"",
+            bytes >> 20
+        );
+        let mut note = Note::blank();
+        note.time = gputrail_buffer::clock::now();
+        (note.what, note.text) = (NoteKind::MISSING, self.new_string(&text));
+        self.push(bytemuck::bytes_of(&note));
+        id
+    }
+
+    /// The id of `text`, which has none.
+    fn new_string(&mut self, text: &str) -> StringId {
+        self.string_bytes += text.len();
         let id = StringId(self.strings.len() as u32 + 1);
         self.strings.insert(text.into(), id);
         let mut pending = std::mem::take(&mut self.pending);
@@ -515,4 +548,30 @@ fn write_string(id: StringId, text: &str, record: &mut Vec<u8>) {
     record.extend_from_slice(bytemuck::bytes_of(&name));
     record.extend_from_slice(text.as_bytes());
     record.resize(end, 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A store with room for so many strings and bytes of them.
+    fn limited(strings: usize, bytes: usize) -> Names {
+        let names = Names::new();
+        names.state.lock().limits = StringLimits { strings, bytes };
+        names
+    }
+
+    #[test]
+    fn strings_beyond_the_limits_have_one_name_which_a_note_says() {
+        for names in [limited(3, 1 << 20), limited(1 << 20, 9)] {
+            let ids = ["one", "two", "six", "four", "five", "one"].map(|text| names.string(text));
+            let texts = ids.map(|id| names.text(id).unwrap());
+            assert_eq!(texts, ["one", "two", "six", TOO_MANY, TOO_MANY, "one"]);
+            let state = names.state.lock();
+            assert_eq!(state.strings.len(), 5, "these, the name and the note");
+            let is_note = |text: &&str| text.starts_with("there were more different texts than");
+            let mut texts = state.strings.keys().map(|text| &**text);
+            assert_eq!(texts.by_ref().filter(is_note).count(), 1);
+        }
+    }
 }

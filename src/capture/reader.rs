@@ -225,8 +225,9 @@ impl Reader {
         }
         if self.metadata.left_out > 0 {
             let what = format!(
-                "{} left out: more than fit",
-                count(self.metadata.left_out, "metadata record")
+                "{} left out, beyond {} MiB of names and clocks",
+                count(self.metadata.left_out, "metadata record"),
+                super::metadata::MAX_BYTES >> 20
             );
             walk.findings.add(self.bytes, what);
         }

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::c_api::{C, compiled};
 use crate::command::{TestDir, well};
+use crate::tools::tool;
 
 /// The number of slices by name and track.
 pub fn slices(trace: &mut Trace) -> BTreeMap<(String, String), i64> {
@@ -409,6 +410,38 @@ fn a_name_that_starts_and_stops_switches_on_and_off_in_turn() {
         names,
         ["step", "in step 1", "step", "step", "in step 3", "step"]
     );
+}
+
+#[test]
+fn ids_begin_the_recording_of_a_program_without_a_gpu_as_markers_do() {
+    needs!(ids_begin_the_recording_of_a_program_without_a_gpu_as_markers_do: Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let source = repository("tests/programs/ids_alone.c");
+    let program = compiled(&dir, C, &["-Wl,--as-needed"], &source, "ids_alone");
+    let alone = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
+    let refused = "GPUTRAIL_NOT_INITIALISED";
+    assert_eq!(
+        alone.text(),
+        format!("name {refused}, push {refused}, pop {refused}: 0\n")
+    );
+    let program = program.to_str().expect("UTF-8");
+    let tool = tool(&dir, &[], "examples/c/kernel_times.c", "libtool.so");
+    for options in [&[][..], &["--tool", &tool]] {
+        let all = [&["record", "-o", "run.pftrace"], options, &["--", program]].concat();
+        let ended = well(&mut dir.gputrail(all));
+        let ok = "GPUTRAIL_OK";
+        assert_eq!(ended.text(), format!("name {ok}, push {ok}, pop {ok}: 7\n"));
+        let mut trace = dir.trace();
+        trace.assert_sound();
+        let shown: Vec<(String, i64)> = trace.rows(
+            "select name, count(*) from slice where name in ('request 7', 'inside') and dur >= 0 group by 1 order by 1",
+        );
+        let expected = [("inside", 1), ("request 7", 1)];
+        assert_eq!(
+            shown,
+            expected.map(|(name, count)| (name.to_owned(), count))
+        );
+    }
 }
 
 #[test]

@@ -487,6 +487,30 @@ fn the_guides_request_samples_all_agents_and_single_samples_have_lines() {
     assert_eq!(told(&[("METHOD", "stochastic")]), sampled);
     let counted = "agent 1 counts\nagent 2 counts\npassed\n";
     assert_eq!(told(&[("COUNT", "SQ_WAVES,VALUInsts")]), counted);
+    let guided = told(&[("GUIDE", "1")]);
+    let (line, rest) = guided.split_once('\n').expect("the line of a sample");
+    let (file, number) = line.rsplit_once(':').expect("file:line");
+    assert_eq!((file, rest), ("train/kernels.cl", sampled));
+    number.parse::<u32>().expect("a number");
+
+    // A recording that samples, too, does without, and says so; the program ends as it does alone.
+    for (options, what) in [
+        (["--pc-sampling", "host-trap"], "samples"),
+        (["--counters", "SQ_WAVES"], "counters"),
+    ] {
+        let mut command = dir.gputrail(["demo", "--steps", "1", "--tool", &tool]);
+        let ended = run(command.args(options)).well();
+        let told = &ended.stderr;
+        if what == "samples" {
+            assert_eq!(ended.text(), sampled, "{told}");
+            let missing = "MISSING: the recording has no samples: a tool samples in this process";
+            assert!(told.contains(missing), "{told}");
+            assert!(!told.contains("nothing was lost"), "{told}");
+        } else {
+            // It has claimed the counters before tools are there.
+            assert!(told.contains("exclude each other"), "{told}");
+        }
+    }
 }
 
 #[test]

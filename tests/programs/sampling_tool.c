@@ -1,6 +1,7 @@
 /* A tool that has all agents sampled as the guide says (`guide.h` is its code), or with METHOD=stochastic by the hardware, or with
    COUNT=NAMES counts on all of them. It tells what each agent gave, looks up the lines of single samples, and compares the words for
-   why waves waited. Counters need several passes, which are told one by one. */
+   why waves waited. Counters need several passes, which are told one by one. With GUIDE=1 it does the other things that the
+   guide shows: a buffer in its own memory, a forced flush, the line of a sample. */
 #include "gputrail.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 enum { AGENTS = 8 };
 
 static int failures;
-static unsigned long samples[AGENTS], values[AGENTS], lines, refined, replayed, completed;
+static unsigned long samples[AGENTS], values[AGENTS], lines, refined, replayed, completed, pending, early, in_own_memory;
+static gputrail_buffer buffer, lent;
 
 static void check(const char *what, int line, int holds) {
     if (holds) return;
@@ -35,8 +37,14 @@ static void deliver(const gputrail_batch *batch, void *user_data) {
     while (gputrail_batch_next(batch, &record) == GPUTRAIL_OK) {
         if (record->kind == GPUTRAIL_KIND_PC_SAMPLE_HOST_TRAP) {
             const gputrail_record_host_trap_sample *sample = (const gputrail_record_host_trap_sample *)record;
+            if (getenv("GUIDE") && samples[1] + samples[2] == 0) print_line(sample);
             samples[sample->agent % AGENTS]++;
             look_up(sample->code_object, sample->offset);
+        } else if (record->kind == GPUTRAIL_KIND_KERNEL_DISPATCH) {
+            gputrail_work_times times;
+            pending += is_pending(record);
+            CHECK(gputrail_times_of(record, &times) == GPUTRAIL_OK);
+            early += (times.queued && times.queued < times.enqueued) || (times.start && times.start < times.enqueued);
         } else if (record->kind == GPUTRAIL_KIND_PC_SAMPLE_STOCHASTIC) {
             const gputrail_record_stochastic_sample *sample = (const gputrail_record_stochastic_sample *)record;
             gputrail_not_issued reason = (gputrail_not_issued)gputrail_snapshot_reason_not_issued(sample->snapshot);
@@ -71,7 +79,6 @@ static gputrail_status initialise(gputrail_tool tool, void *user_data) {
     static gputrail_subscriber subscriber;
     gputrail_sampling_options sampling;
     gputrail_counting_options counting;
-    gputrail_buffer buffer;
     gputrail_selection selection;
     gputrail_operation operations[2];
     size_t agents = 0;
@@ -85,6 +92,10 @@ static gputrail_status initialise(gputrail_tool tool, void *user_data) {
     CHECK(gputrail_buffer_create(NULL, deliver, NULL, &buffer) == GPUTRAIL_OK);
     CHECK(gputrail_context_create(&context) == GPUTRAIL_OK);
     CHECK(gputrail_context_trace_to(context, buffer, &selection) == GPUTRAIL_OK);
+    if (getenv("GUIDE")) {
+        CHECK(count_in_own_memory(&in_own_memory, &lent) == GPUTRAIL_OK);
+        CHECK(gputrail_context_trace_to(context, lent, &selection) == GPUTRAIL_OK);
+    }
     if (getenv("COUNT")) {
         memset(&counting, 0, sizeof counting);
         counting.size = sizeof counting;
@@ -116,6 +127,12 @@ static void finalise(void *user_data) {
     (void)user_data;
     CHECK(gputrail_source_line_of(9999, 0, &line) == GPUTRAIL_NOT_FOUND && line.line == 0);
     CHECK(gputrail_source_line_of(9999, 0, NULL) == GPUTRAIL_NULL_POINTER);
+    CHECK(show_pending(buffer) == GPUTRAIL_OK && pending == 0);
+    CHECK(early == 0);
+    if (getenv("GUIDE")) {
+        CHECK(gputrail_buffer_flush(lent) == GPUTRAIL_OK);
+        CHECK(in_own_memory > 100);
+    }
     for (agent = 0; agent < AGENTS; agent++) {
         if (samples[agent] > 0) printf("agent %d is sampled\n", agent);
         if (values[agent] > 0) printf("agent %d counts\n", agent);

@@ -329,6 +329,10 @@ impl Running {
             _ => {}
         }
         self.process.learn(record);
+        if self.process.metadata().left_out > 0 {
+            // The trace that is made at the end counts them.
+            return Err(Stop::StartOver("there are more names than fit"));
+        }
         if let Some(note) = record.read() {
             self.output(consumer, options, |process, output| {
                 process.switched(output, &note)

@@ -23,6 +23,8 @@ use gputrail_trace::sorter::{Key, Sorter};
 
 /// Most lanes; further ones are put together.
 const MAX_LANES: usize = 1 << 16;
+/// Most processes, and most names of processes and of threads.
+const MAX_PROCESSES: usize = 1 << 16;
 /// Longest duration, ns: 30 days. Longer ones are known errors of clocks.
 const MAX_DURATION: i128 = 30 * 24 * 3600 * 1_000_000_000;
 
@@ -120,8 +122,10 @@ pub(super) struct Collected<'a> {
     lane_numbers: HashMap<LaneKey, u32>,
     pub lanes: Vec<LaneKey>,
     pub processes: BTreeMap<Id, Described>,
-    pub threads: HashMap<(Id, Id), Described>,
+    pub threads: BTreeMap<(Id, Id), Described>,
     pub activity: BTreeMap<Id, Activity>,
+    /// Of processes that have no entry in `activity`.
+    rest: Activity,
     pub correlations: Correlations,
     /// Whether the file was read to the end of its content.
     pub is_whole: bool,
@@ -244,8 +248,9 @@ impl<'a> Collected<'a> {
             lane_numbers: HashMap::from([(LaneKey::Rest, 0)]),
             lanes: vec![LaneKey::Rest],
             processes: BTreeMap::new(),
-            threads: HashMap::new(),
+            threads: BTreeMap::new(),
             activity: BTreeMap::new(),
+            rest: Activity::default(),
             correlations: Correlations::default(),
             is_whole: true,
             operations: Operations::default(),
@@ -276,6 +281,18 @@ impl<'a> Collected<'a> {
         let lane = self.lanes.len() as u32 - 1;
         self.lane_numbers.insert(key, lane);
         lane
+    }
+
+    /// The activity of a process; for those beyond the limit, whose events stand on one row, that of all of them.
+    fn activity(&mut self, pid: Id, offset: u64) -> &mut Activity {
+        match entry(&mut self.activity, pid) {
+            Some(activity) => activity,
+            None => {
+                let reason = "event of a process beyond the first 65,536, which is not shown";
+                self.report.remark(self.file, reason, Some(offset));
+                &mut self.rest
+            }
+        }
     }
 
     fn id(&mut self, raw: Option<&str>) -> Id {
@@ -400,12 +417,12 @@ impl<'a> Collected<'a> {
             }
         };
         let (pid, tid) = (self.id(event.pid), self.id(event.tid));
-        let activity = self.activity.entry(pid).or_default();
         let known = match is_work(&category) {
             true => place(args),
             false => Place::default(),
         };
         let is_work = known.has_stream || known.correlation.is_some();
+        let activity = self.activity(pid, offset);
         match &*category {
             _ if is_work => activity.device += 1,
             "cpu_op" | "Operator" | "user_annotation" | "python_function" => activity.host += 1,
@@ -517,7 +534,7 @@ impl<'a> Collected<'a> {
         let category = event.cat.map_or(Cow::Borrowed(""), text);
         let name = event.name.map_or(Cow::Borrowed(""), text);
         let (pid, tid) = (self.id(event.pid), self.id(event.tid));
-        self.activity.entry(pid).or_default().other += 1;
+        self.activity(pid, offset).other += 1;
         let key = match has_id {
             true => LaneKey::Async {
                 pid,
@@ -553,7 +570,7 @@ impl<'a> Collected<'a> {
         let category = event.cat.map_or(Cow::Borrowed(""), text);
         let name = event.name.map_or(Cow::Borrowed(""), text);
         let (pid, tid) = (self.id(event.pid), self.id(event.tid));
-        self.activity.entry(pid).or_default().other += 1;
+        self.activity(pid, offset).other += 1;
         let lane = LaneKey::Thread {
             pid,
             tid,
@@ -576,7 +593,7 @@ impl<'a> Collected<'a> {
             None => name,
         };
         let pid = self.id(event.pid);
-        self.activity.entry(pid).or_default().other += 1;
+        self.activity(pid, offset).other += 1;
         let tid = Id::Number(0);
         let lane = LaneKey::Thread {
             pid,
@@ -645,26 +662,32 @@ impl<'a> Collected<'a> {
             found
         };
         let order = |value: Option<String>| value?.parse::<i64>().ok().map(saturate);
-        match &*name {
-            "process_name" => self.processes.entry(pid).or_default().name = argument("name"),
-            "process_labels" => self.processes.entry(pid).or_default().labels = argument("labels"),
-            "process_sort_index" => {
-                let order = order(argument("sort_index"));
-                self.processes.entry(pid).or_default().order = order;
+        let described = match &*name {
+            "process_name" | "process_labels" | "process_sort_index" => {
+                entry(&mut self.processes, pid)
             }
-            "thread_name" => {
-                self.threads.entry((pid, tid)).or_default().name = argument("name");
-            }
-            "thread_sort_index" => {
-                let order = order(argument("sort_index"));
-                self.threads.entry((pid, tid)).or_default().order = order;
-            }
+            "thread_name" | "thread_sort_index" => entry(&mut self.threads, (pid, tid)),
             other => {
                 let reason = format!("metadata event {other:?}");
-                self.lost(reason, offset);
+                return self.lost(reason, offset);
             }
+        };
+        let Some(described) = described else {
+            let reason = "name of a process or thread beyond the first 65,536";
+            return self.lost(reason, offset);
+        };
+        match &*name {
+            "process_name" | "thread_name" => described.name = argument("name"),
+            "process_labels" => described.labels = argument("labels"),
+            _ => described.order = order(argument("sort_index")),
         }
     }
+}
+
+/// The entry of `key`, unless it would be one more than [`MAX_PROCESSES`].
+fn entry<K: Ord, V: Default>(map: &mut BTreeMap<K, V>, key: K) -> Option<&mut V> {
+    let is_full = map.len() >= MAX_PROCESSES && !map.contains_key(&key);
+    (!is_full).then(|| map.entry(key).or_default())
 }
 
 fn saturate(number: i64) -> i32 {
