@@ -2241,14 +2241,6 @@ typedef struct gputrail_record_arguments {
   uint64_t values[GPUTRAIL_MAX_ARGUMENTS];
 } gputrail_record_arguments;
 
-/* The fixed part of an gputrail_record_arguments record, before the values. */
-typedef struct gputrail_record_arguments_head {
-  struct gputrail_record_header header;
-  gputrail_correlation_id correlation;
-  struct gputrail_operation operation;
-  uint32_t count;
-} gputrail_record_arguments_head;
-
 /*
  * The retirement of a correlation id: its call has returned, all work that it enqueued has completed, and every record
  * with the id has been written (rocprofiler-sdk: correlation-id retirement). Batches of other threads, with records of
@@ -2613,8 +2605,6 @@ typedef struct gputrail_record_marker {
   /* External ids: the kind. */
   uint16_t external_kind;
 } gputrail_record_marker;
-/* In gputrail_record_marker.id: ranges of all domains nest in each other. */
-#define gputrail_record_marker_OF_ALL_DOMAINS (1 << 31)
 
 /*
  * The latest external id of one kind, ahead of the record of a call on the same thread. With
