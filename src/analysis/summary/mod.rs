@@ -763,7 +763,7 @@ mod tests {
             summary.work(&shown(why)).unwrap();
             let k = &summary.kernels()[0];
             let sums = (k.times.total, k.unfinished, k.untimed);
-            assert_eq!(sums, ((10 + ran).into(), 1, u64::from(ran == 0)));
+            assert_eq!(sums, (10 + ran, 1, u64::from(ran == 0)));
             let gpu = &summary.gpus()[0];
             assert_eq!(gpu.busy.as_ref().unwrap().busy, Nanos(10 + ran));
             assert_eq!(gpu.kernels, Nanos(10 + ran));
