@@ -50,7 +50,7 @@ impl Work<'_> {
     }
 }
 
-/// Puts the enqueue records and completions of batches together, see [`crate::timeline`].
+/// Puts the enqueue records and completions of batches together.
 #[derive(Debug)]
 pub struct Timeline(TimelineHandle);
 

@@ -76,6 +76,22 @@ pub fn line<'a>(text: &'a str, start: &str) -> &'a str {
 }
 
 #[test]
+fn a_tool_in_rust_exports_its_entry_point_and_nothing_of_the_library() {
+    needs!(a_tool_in_rust_exports_its_entry_point_and_nothing_of_the_library: Need::OpenClToolchain);
+    let tool = example_in_rust("kernel_times");
+    let mut nm = Command::new("nm");
+    nm.args([
+        "--dynamic",
+        "--defined-only",
+        "--format=just-symbols",
+        &tool,
+    ]);
+    let symbols = run(&mut nm).well().text();
+    let exported: Vec<&str> = symbols.lines().collect();
+    assert_eq!(exported, ["gputrail_tool_configure"]);
+}
+
+#[test]
 fn several_tools_observe_a_program_that_is_recorded_too() {
     needs!(several_tools_observe_a_program_that_is_recorded_too:
         Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);

@@ -57,7 +57,8 @@ impl Sampling {
     ///
     /// # Errors
     ///
-    /// As for [`AgentService::configurations`] and [`SamplingPeriod::request`].
+    /// As for [`AgentService::configurations`]; [`SamplingError::Period`] if nothing is set, or an exponent or level that does
+    /// not exist; [`SamplingError::Method`] if an exponent is asked of an agent that does not count cycles.
     pub fn request(
         &self,
         agent: AgentId,

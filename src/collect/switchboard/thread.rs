@@ -129,7 +129,7 @@ impl ThreadState {
         self.calling.load(Ordering::Acquire) == slot as u32 + 1
     }
 
-    /// Whether it runs on `thread` of the operating system, as [`here`] gives it.
+    /// Whether it runs on `thread` of the operating system, as `here` gives it.
     pub fn runs_on(&self, thread: u32) -> bool {
         self.runs_on == thread
     }
