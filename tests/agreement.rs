@@ -91,12 +91,11 @@ enum Record {
 type AnyCount = (bool, i64);
 
 fn count_of((whole, value): AnyCount) -> (CounterValue, serde_json::Value) {
-    match whole {
-        true => (CounterValue::Int(value), json!(["int_value", value])),
-        false => {
-            let value = value as f64 / 8.0;
-            (CounterValue::Double(value), json!(["double_value", value]))
-        }
+    if whole {
+        (CounterValue::Int(value), json!(["int_value", value]))
+    } else {
+        let value = value as f64 / 8.0;
+        (CounterValue::Double(value), json!(["double_value", value]))
     }
 }
 

@@ -19,10 +19,7 @@ fn text(data: &[u8]) -> Result<String> {
     let mut input = Unstructured::new(data);
     let mut text = String::new();
     while !input.is_empty() && text.len() < 1 << 14 {
-        match input.ratio(1, 8)? {
-            true => text.push_str(input.arbitrary::<&str>().unwrap_or("?")),
-            false => text.push_str(input.choose(&PIECES)?),
-        }
+        if input.ratio(1, 8)? { text.push_str(input.arbitrary::<&str>().unwrap_or("?")) } else { text.push_str(input.choose(&PIECES)?) }
     }
     Ok(text)
 }

@@ -15,10 +15,7 @@ const WORDS: [&str; 10] = [
 
 fn lines(input: &mut Unstructured<'_>, text: &mut Vec<u8>) -> Result<()> {
     while !input.is_empty() {
-        match input.ratio(1, 16)? {
-            true => text.extend_from_slice(input.bytes(3)?),
-            false => text.extend_from_slice(input.choose(&WORDS)?.as_bytes()),
-        }
+        if input.ratio(1, 16)? { text.extend_from_slice(input.bytes(3)?) } else { text.extend_from_slice(input.choose(&WORDS)?.as_bytes()) }
     }
     Ok(())
 }

@@ -29,10 +29,7 @@ fn write(root: &Path, input: &mut Unstructured<'_>) -> Result<()> {
         let path = root.join(input.choose(&FILES)?);
         let mut text = Vec::new();
         for _ in 0..input.int_in_range(0..=4)? {
-            match input.ratio(1, 6)? {
-                true => text.extend_from_slice(input.arbitrary::<&[u8]>()?),
-                false => text.extend_from_slice(input.choose(&PIECES)?.as_bytes()),
-            }
+            if input.ratio(1, 6)? { text.extend_from_slice(input.arbitrary::<&[u8]>()?) } else { text.extend_from_slice(input.choose(&PIECES)?.as_bytes()) }
         }
         // A file may stand where another one needs a folder.
         let _ = std::fs::create_dir_all(path.parent().unwrap_or(root)).and_then(|()| std::fs::write(path, text));

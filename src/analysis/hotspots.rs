@@ -96,9 +96,10 @@ impl Tally {
     pub fn leading(&self) -> Vec<(&'static str, u64)> {
         let speaks_cupti = self.reasons.contains_key(&NotIssued::NONE)
             && self.stalls.keys().any(|why| *why != StallReason::INVALID);
-        let mut list: Vec<_> = match speaks_cupti {
-            true => named(&self.stalls, StallReason::name),
-            false => named(&self.reasons, NotIssued::name),
+        let mut list: Vec<_> = if speaks_cupti {
+            named(&self.stalls, StallReason::name)
+        } else {
+            named(&self.reasons, NotIssued::name)
         };
         list.sort_by_key(|(why, count)| (std::cmp::Reverse(*count), *why));
         list

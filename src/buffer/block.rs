@@ -304,9 +304,10 @@ pub(crate) fn deliver_each(
                     first_record: owner.first_record,
                     bytes,
                 };
-                deliver(match full {
-                    true => Delivery::Full(block, &view),
-                    false => Delivery::Filling(block, &view),
+                deliver(if full {
+                    Delivery::Full(block, &view)
+                } else {
+                    Delivery::Filling(block, &view)
                 })
             };
             // SAFETY: `committed` was loaded with acquire; only this function returns blocks.

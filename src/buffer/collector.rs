@@ -372,13 +372,15 @@ impl Inner {
         let reading = is_tick.then(|| self.reading());
         // The blocks that a simulation delivers depend on its seed alone, and on no time of the host.
         let completes = matches!(reading, Some(Some(_))) && self.options.complete_at_ticks;
-        let watermark = match is_over || completes {
-            true => 0,
-            false => self.options.watermark,
+        let watermark = if is_over || completes {
+            0
+        } else {
+            self.options.watermark
         };
-        rounds.pause = match self.deliver(watermark) {
-            true => BUSY_PERIOD.min(self.options.period),
-            false => self.options.period.min(rounds.pause * 2),
+        rounds.pause = if self.deliver(watermark) {
+            BUSY_PERIOD.min(self.options.period)
+        } else {
+            self.options.period.min(rounds.pause * 2)
         };
         let triggers = mapping.triggers().load(Ordering::Acquire);
         if triggers != rounds.triggers {

@@ -267,9 +267,10 @@ impl Lane {
             // A client's refusal, or its silence, ends the wait unless nothing may be lost.
             let is_refused = shared.policy != Policy::Lossless
                 && (shared.refusals() != refusals || begun.elapsed() > REQUEST_TIMEOUT);
-            futile = match came_back || self.any_block_is_full() {
-                true => 0,
-                false => futile + 1,
+            futile = if came_back || self.any_block_is_full() {
+                0
+            } else {
+                futile + 1
             };
             if futile % RECLAIM_INTERVAL == 1 {
                 shared.reclaim_now_and_then();

@@ -306,9 +306,10 @@ impl<E: Enqueue + Copy> Join<E> {
     /// The completion of `work`, if it came before the enqueue record.
     #[inline]
     fn completion(&mut self, work: WorkId, shared: bool) -> Option<Completion> {
-        let early = match self.completed.is_empty() {
-            true => None,
-            false => self.completed.remove(work),
+        let early = if self.completed.is_empty() {
+            None
+        } else {
+            self.completed.remove(work)
         };
         match early {
             Some(completion) if shared => self.has_met(completion),

@@ -194,9 +194,10 @@ fn entries(table: &NumberMap<Key, Count>) -> impl Iterator<Item = (Address, Outc
 type Group = (WorkId, AgentId, KernelId);
 
 fn group(work: WorkId, agent: AgentId, kernel: KernelId) -> Group {
-    match work.is_some() {
-        true => (work, AgentId::NONE, KernelId::NONE),
-        false => (work, agent, kernel),
+    if work.is_some() {
+        (work, AgentId::NONE, KernelId::NONE)
+    } else {
+        (work, agent, kernel)
     }
 }
 
@@ -334,9 +335,10 @@ impl Aggregates {
 
     /// Removes a complete dispatch; `None` if it had no samples.
     pub fn take(&mut self, work: WorkId) -> Option<DispatchSamples> {
-        match work.is_some() {
-            true => self.take_group(group(work, AgentId::NONE, KernelId::NONE)),
-            false => None,
+        if work.is_some() {
+            self.take_group(group(work, AgentId::NONE, KernelId::NONE))
+        } else {
+            None
         }
     }
 

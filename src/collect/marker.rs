@@ -298,9 +298,10 @@ fn write(
     (what, id): (MarkerKind, u64),
     event: &Event<'_>,
 ) {
-    let now = match event.time.is_some() {
-        true => event.time,
-        false => clock::now(),
+    let now = if event.time.is_some() {
+        event.time
+    } else {
+        clock::now()
     };
     let is_followed = interest.has_subscribers() || ranges::are_counted();
     let marker = thread.with(|host| {

@@ -271,9 +271,10 @@ impl<S> Outstanding<S> {
         let state = taken.slot.state.load(Ordering::Relaxed);
         let is_open = |other| state == taken.ticket.state(other);
         // Otherwise the callback has come on this thread, which has completed the work.
-        match is_open(SETTING) || is_open(FIRED) {
-            true => taken.publish(),
-            false => None,
+        if is_open(SETTING) || is_open(FIRED) {
+            taken.publish()
+        } else {
+            None
         }
     }
 

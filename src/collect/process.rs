@@ -88,9 +88,10 @@ pub fn interest(operation: Operation) -> Interest {
     if interest.is_none_or_late() {
         return not_wanted(wanted, operation, interest);
     }
-    match session_switch::has_moved() {
-        true => follow_switch(operation),
-        false => interest,
+    if session_switch::has_moved() {
+        follow_switch(operation)
+    } else {
+        interest
     }
 }
 
@@ -157,9 +158,10 @@ fn begin_again(operation: Operation) -> Interest {
         LATE_CALLS.fetch_add(1, Ordering::Relaxed);
         return Interest::NONE;
     }
-    match beginning::attach_again(sources) {
-        true => wanted().operation(operation),
-        false => Interest::NONE,
+    if beginning::attach_again(sources) {
+        wanted().operation(operation)
+    } else {
+        Interest::NONE
     }
 }
 

@@ -28,10 +28,7 @@ impl Enabled {
     };
 
     fn configure(&mut self, agent: Option<AgentId>, bit: u32, enable: bool) {
-        let set = |mask: &mut u32| match enable {
-            true => *mask |= bit,
-            false => *mask &= !bit,
-        };
+        let set = |mask: &mut u32| if enable { *mask |= bit } else { *mask &= !bit };
         match agent {
             Some(agent) => set(self.of_agents.entry(agent).or_insert(self.all)),
             None => {

@@ -135,9 +135,10 @@ impl<'a> Making<'a> {
                 continue;
             }
             // Whether there were records to read.
-            pause = match woke.elapsed() > WORK {
-                true => PAUSES.0,
-                false => PAUSES.1.min(pause * 2),
+            pause = if woke.elapsed() > WORK {
+                PAUSES.0
+            } else {
+                PAUSES.1.min(pause * 2)
             };
             std::thread::park_timeout(pause);
             woke = Instant::now();

@@ -579,9 +579,10 @@ impl Sampling {
     /// Adds these options to `scope`.
     pub fn add_to(&self, scope: &mut scope::Scope) {
         let is_stochastic = self.pc_sampling == Some(SamplingMethod::STOCHASTIC);
-        let (interval, unit) = self.interval.unwrap_or_else(|| match is_stochastic {
-            true => DEFAULT_CYCLES,
-            false => {
+        let (interval, unit) = self.interval.unwrap_or_else(|| {
+            if is_stochastic {
+                DEFAULT_CYCLES
+            } else {
                 let source = SampleSource::from(self.sampling_source);
                 let shortest = source.possible().first().map_or(0, |possible| possible.min);
                 (DEFAULT_INTERVAL.max(shortest), SamplingUnit::TIME)
@@ -919,9 +920,10 @@ pub enum HotspotsFormat {
 fn period(text: &str) -> Result<Duration, String> {
     const LEAST: Duration = Duration::from_micros(1);
     let period = scope::time(text).map_err(|error| error.to_string())?;
-    match period >= LEAST {
-        true => Ok(period),
-        false => Err("expected at least 1us".to_owned()),
+    if period >= LEAST {
+        Ok(period)
+    } else {
+        Err("expected at least 1us".to_owned())
     }
 }
 

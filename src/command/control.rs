@@ -209,9 +209,10 @@ impl Listener {
                 (recording.make_trace)(&captures)
             };
             // The session's own answer takes no time: a client does not wait for one that hangs.
-            let trace = match status.dumps.is_none() && !captures.is_empty() {
-                true => Some(with_signs_of_life(connection, SIGN_OF_LIFE, make)?),
-                false => None,
+            let trace = if status.dumps.is_none() && !captures.is_empty() {
+                Some(with_signs_of_life(connection, SIGN_OF_LIFE, make)?)
+            } else {
+                None
             };
             answer["trace"] = json!(trace);
         }
@@ -379,9 +380,10 @@ fn read_answer(
             Err(error) => return Err(error),
         };
         // Empty lines say that there is more to come.
-        let begin = match text.is_empty() {
-            true => part.iter().take_while(|byte| **byte == b'\n').count(),
-            false => 0,
+        let begin = if text.is_empty() {
+            part.iter().take_while(|byte| **byte == b'\n').count()
+        } else {
+            0
         };
         text.extend_from_slice(&part[begin..]);
         if text.len() > MAX_ANSWER {

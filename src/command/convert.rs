@@ -97,9 +97,10 @@ fn refuse_compression(contents: Contents, format: OutputFormat) -> anyhow::Resul
             return Ok(());
         }
     };
-    match contents.compress {
-        true => bail!("--compress packs Perfetto traces{instead}"),
-        false => Ok(()),
+    if contents.compress {
+        bail!("--compress packs Perfetto traces{instead}")
+    } else {
+        Ok(())
     }
 }
 
@@ -464,9 +465,10 @@ pub fn counts(report: &Report) -> String {
     let parts: Vec<_> = parts
         .map(|(number, one, which)| count(number, one) + which)
         .collect();
-    match parts.is_empty() {
-        true => "no events".to_owned(),
-        false => parts.join(", "),
+    if parts.is_empty() {
+        "no events".to_owned()
+    } else {
+        parts.join(", ")
     }
 }
 
@@ -527,10 +529,7 @@ pub fn problems(report: &Report) -> u8 {
     if more > 0 {
         say!("and {more} more");
     }
-    match report.is_sound() {
-        true => 0,
-        false => DAMAGED,
-    }
+    if report.is_sound() { 0 } else { DAMAGED }
 }
 
 fn output(arguments: &Convert, first: &Path, extension: &str) -> anyhow::Result<Output> {
@@ -592,8 +591,9 @@ fn convert_captures(arguments: &Convert, captures: &[PathBuf]) -> Result<u8, Fai
             },
         );
     }
-    Ok(match made.report.findings.is_empty() {
-        true => 0,
-        false => DAMAGED,
+    Ok(if made.report.findings.is_empty() {
+        0
+    } else {
+        DAMAGED
     })
 }

@@ -28,9 +28,10 @@ impl FromStr for Keep {
 
     fn from_str(text: &str) -> Result<Keep, String> {
         // A minute is `min` here, since `64m` is a size.
-        let keep = match text.ends_with('s') || text.ends_with("min") {
-            true => scope::time(text).ok().map(Keep::Time),
-            false => text.parse().ok().map(Keep::Bytes),
+        let keep = if text.ends_with('s') || text.ends_with("min") {
+            scope::time(text).ok().map(Keep::Time)
+        } else {
+            text.parse().ok().map(Keep::Bytes)
         };
         keep.ok_or_else(|| {
             format!("`{text}` is neither a size, such as 64M, nor a time, such as 30s or 5min")

@@ -47,10 +47,7 @@ pub fn run(arguments: &Info) -> Result<u8, Failure> {
         }
     };
     stdout::print(&text)?;
-    Ok(match is_sound {
-        true => 0,
-        false => convert::DAMAGED,
-    })
+    Ok(if is_sound { 0 } else { convert::DAMAGED })
 }
 
 /// Lines of a name and a text each.
@@ -407,9 +404,10 @@ fn lost(records: u64, missing: &[String]) -> String {
 fn listed(counts: &[(u64, &str)]) -> String {
     let some = counts.iter().filter(|(number, _)| *number > 0);
     let some: Vec<String> = some.map(|(number, one)| count(*number, one)).collect();
-    match some.is_empty() {
-        true => "nothing".to_owned(),
-        false => some.join(", "),
+    if some.is_empty() {
+        "nothing".to_owned()
+    } else {
+        some.join(", ")
     }
 }
 

@@ -34,9 +34,10 @@ impl Input {
         if recordings.iter().all(is(Format::Capture)) {
             let packed = |source: &Source| source.compression() != Compression::None;
             return Ok(
-                match recordings.iter().flat_map(Recording::sources).any(packed) {
-                    true => Input::Foreign(inputs),
-                    false => Input::Capture(Box::new(Reader::open(path)?)),
+                if recordings.iter().flat_map(Recording::sources).any(packed) {
+                    Input::Foreign(inputs)
+                } else {
+                    Input::Capture(Box::new(Reader::open(path)?))
                 },
             );
         }

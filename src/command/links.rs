@@ -56,9 +56,10 @@ fn link_in(folder: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
     if FileType::from_raw_mode(data.st_mode) != FileType::Symlink {
         return Ok(None);
     }
-    let folder = match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
     };
     let of_folder = std::fs::metadata(folder)?;
     let user = rustix::process::geteuid().as_raw();

@@ -103,10 +103,7 @@ pub fn run(arguments: &Merge) -> Result<u8, Failure> {
         let length = std::fs::metadata(&made).map_or(0, |data| data.len());
         say!("trace: {} ({})", made.display(), bytes(length));
     }
-    Ok(match are_sound {
-        true => 0,
-        false => DAMAGED,
-    })
+    Ok(if are_sound { 0 } else { DAMAGED })
 }
 
 /// The inputs as traces: captures of one machine become one trace. None of them is the output, `place`.

@@ -52,9 +52,10 @@ pub fn beside(input: &Path, extension: &str) -> PathBuf {
     let packed = input
         .extension()
         .is_some_and(|end| end == "gz" || end == "zst");
-    match packed {
-        true => input.with_extension("").with_extension(extension),
-        false => input.with_extension(extension),
+    if packed {
+        input.with_extension("").with_extension(extension)
+    } else {
+        input.with_extension(extension)
     }
 }
 
@@ -150,9 +151,10 @@ impl Output {
 
     /// The output that the user named; `-` is standard output.
     pub fn named_or_standard(name: &OsStr) -> Result<Output> {
-        match name == "-" {
-            true => Output::standard_output(),
-            false => Output::named(name),
+        if name == "-" {
+            Output::standard_output()
+        } else {
+            Output::named(name)
         }
     }
 

@@ -124,9 +124,10 @@ pub fn create_own(directory: &Path) -> io::Result<()> {
     if data.is_dir() && is_ours && data.mode() & 0o022 == 0 {
         return Ok(());
     }
-    let what = match data.is_dir() {
-        true => "a directory into which other users can put files",
-        false => "not a directory",
+    let what = if data.is_dir() {
+        "a directory into which other users can put files"
+    } else {
+        "not a directory"
     };
     let text = format!(
         "{} is {what}: remove it, or choose another place",

@@ -122,9 +122,10 @@ fn line(inputs: &ReadProgress, time: Duration, written: u64) -> String {
         return format!("making the trace ...{written}");
     }
     let rate = read as f64 / time.as_secs_f64().max(1e-3);
-    let left = match rate > 0.0 {
-        true => format!(", {:.0} s left", total.saturating_sub(read) as f64 / rate),
-        false => String::new(),
+    let left = if rate > 0.0 {
+        format!(", {:.0} s left", total.saturating_sub(read) as f64 / rate)
+    } else {
+        String::new()
     };
     let reading = match inputs.reading() {
         0 | 1 => String::new(),

@@ -105,9 +105,10 @@ impl Job {
         let slow = self.slow_by(rank) == Some(Slow::Device);
         let mut kernels = Vec::new();
         for number in 0..2 * LAYERS {
-            let (product, rest) = match number < LAYERS {
-                true => (("gemm_forward", 400 * US), ("gelu_forward", 100 * US)),
-                false => (("gemm_backward", 800 * US), ("gelu_backward", 150 * US)),
+            let (product, rest) = if number < LAYERS {
+                (("gemm_forward", 400 * US), ("gelu_forward", 100 * US))
+            } else {
+                (("gemm_backward", 800 * US), ("gelu_backward", 150 * US))
             };
             let longer = if slow { product.1 / 4 } else { 0 };
             let time = |number, duration| self.noisy((rank, step, number), duration);

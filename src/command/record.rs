@@ -515,9 +515,10 @@ fn wait(
             trace.settle();
             drop(reserve.take());
         }
-        let pause = match more {
-            true => Duration::ZERO,
-            false => watch.pause().max(Duration::from_millis(1)),
+        let pause = if more {
+            Duration::ZERO
+        } else {
+            watch.pause().max(Duration::from_millis(1))
         };
         let mut files = vec![
             PollFd::new(&pidfd, PollFlags::IN),

@@ -72,9 +72,12 @@ pub fn answer(request: &Request) -> Result<u8, Failure> {
     let is_final = matches!(&hindered, Some(error) if *error != CuptiError::NoLibrary);
     let without_driver = cuda.as_ref().err().map(ToString::to_string);
     let cuda = cuda.unwrap_or_default();
-    let of_cuda = cuda.iter().map(|of| match is_final {
-        true => (of.name.clone(), Vec::new()),
-        false => (of.name.clone(), of.sampling()),
+    let of_cuda = cuda.iter().map(|of| {
+        if is_final {
+            (of.name.clone(), Vec::new())
+        } else {
+            (of.name.clone(), of.sampling())
+        }
     });
     let devices: Vec<_> = opencl.chain(of_cuda).collect();
     if devices.is_empty() {

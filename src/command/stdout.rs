@@ -28,9 +28,10 @@ pub fn print_json(text: &str) -> Result<(), Failure> {
 
 /// Prints CSV: exactly, except on a terminal.
 pub fn print_csv(text: &str) -> Result<(), Failure> {
-    match io::stdout().is_terminal() {
-        true => print(text),
-        false => print_painted(text),
+    if io::stdout().is_terminal() {
+        print(text)
+    } else {
+        print_painted(text)
     }
 }
 

@@ -20,9 +20,10 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     let tables = tables_of(&summary, problems.len() as u64);
     stdout::print_tables(&tables, arguments.format)?;
-    match problems.is_empty() {
-        true => Ok(0),
-        false => Ok(DAMAGED),
+    if problems.is_empty() {
+        Ok(0)
+    } else {
+        Ok(DAMAGED)
     }
 }
 

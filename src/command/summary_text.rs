@@ -108,10 +108,10 @@ fn losses(text: &mut String, report: &Report, known: &Known<'_>) {
             text,
             "LOST: {} dropped for want of memory ({})",
             count(lost, "record"),
-            match known.lossless {
-                true =>
-                    "--buffers makes more; what runs in callbacks and signal handlers, and more than 1024 threads, cannot wait for it",
-                false => "--buffers makes more, --policy lossless waits for it",
+            if known.lossless {
+                "--buffers makes more; what runs in callbacks and signal handlers, and more than 1024 threads, cannot wait for it"
+            } else {
+                "--buffers makes more, --policy lossless waits for it"
             }
         ),
     };

@@ -63,9 +63,10 @@ impl Cell {
         match self {
             Cell::Text(text) | Cell::Name(text) => {
                 let text = spreadsheet_text(text);
-                match text.contains([',', '"', '\n', '\r']) {
-                    true => format!("\"{}\"", text.replace('"', "\"\"")),
-                    false => text.into_owned(),
+                if text.contains([',', '"', '\n', '\r']) {
+                    format!("\"{}\"", text.replace('"', "\"\""))
+                } else {
+                    text.into_owned()
                 }
             }
             Cell::Count(number) | Cell::Bytes(number) | Cell::Time(Nanos(number)) => {
@@ -133,9 +134,10 @@ fn plain(table: &Table) -> String {
             .map(|row| row[column].for_people())
             .collect();
         let is_name = |row: &Vec<Cell>| matches!(row[column], Cell::Name(_));
-        let widest = match table.rows.iter().any(is_name) {
-            true => usize::MAX,
-            false => WIDEST,
+        let widest = if table.rows.iter().any(is_name) {
+            usize::MAX
+        } else {
+            WIDEST
         };
         let cells = shortened_apart(cells.iter().map(String::as_str), widest);
         for (line, cell) in lines[1..].iter_mut().zip(cells) {
@@ -151,9 +153,10 @@ fn plain(table: &Table) -> String {
     for line in &lines {
         let mut row = String::new();
         for (place, (cell, width)) in line.iter().zip(&widths).enumerate() {
-            let _ = match table.is_text(place) {
-                true => write!(row, "  {cell:<width$}"),
-                false => write!(row, "  {cell:>width$}"),
+            let _ = if table.is_text(place) {
+                write!(row, "  {cell:<width$}")
+            } else {
+                write!(row, "  {cell:>width$}")
             };
         }
         text += row.trim_end();
@@ -165,9 +168,12 @@ fn plain(table: &Table) -> String {
 fn markdown(table: &Table) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let titles = table.columns.iter().map(|column| column.title.to_owned());
-    let rules = (0..table.columns.len()).map(|place| match table.is_text(place) {
-        true => "---".to_owned(),
-        false => "---:".to_owned(),
+    let rules = (0..table.columns.len()).map(|place| {
+        if table.is_text(place) {
+            "---".to_owned()
+        } else {
+            "---:".to_owned()
+        }
     });
     let mut text = format!("## {}\n\n", table.name.title);
     text += &line(titles.collect());

@@ -200,9 +200,10 @@ impl Site<'_> {
                     let link = self.link();
                     headers.push(("Location", &link));
                     headers.push(("Cache-Control", "no-store"));
-                    return match self.is_of_this_user(&request) {
-                        true => answer(request, 302, &headers, 0).map(drop),
-                        false => answer(request, 403, &[], 0).map(drop),
+                    return if self.is_of_this_user(&request) {
+                        answer(request, 302, &headers, 0).map(drop)
+                    } else {
+                        answer(request, 403, &[], 0).map(drop)
                     };
                 }
                 headers.push(("Cache-Control", "no-cache"));

@@ -238,9 +238,10 @@ impl Conversion {
             let made = tempfile::tempfile()?;
             (&others).produce(&mut Exporter::new(&made))?;
             // The clock of the first input is that of the output.
-            let place = match is_trace(&self.inputs.recordings()[0]) {
-                true => sources.len(),
-                false => 0,
+            let place = if is_trace(&self.inputs.recordings()[0]) {
+                sources.len()
+            } else {
+                0
             };
             let name = first.sources()[0].name().to_owned();
             let source = Source::of(name.clone(), made)?;

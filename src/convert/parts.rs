@@ -77,9 +77,10 @@ impl Conversion {
         let (mut aim, mut attempt) = (room, 1);
         let shortest = sizes.cuts(Window::default(), 0).first().copied();
         loop {
-            let cut = match attempt < ATTEMPTS {
-                true => sizes.cuts(Window::default(), aim).first().copied(),
-                false => shortest,
+            let cut = if attempt < ATTEMPTS {
+                sizes.cuts(Window::default(), aim).first().copied()
+            } else {
+                shortest
             };
             let window = Window {
                 from: None,

@@ -158,9 +158,12 @@ impl Instances {
 
     /// The column of a value that has been reduced.
     fn finish(mut self, dispatches: usize) -> Column {
-        let spread = |values: Vec<f64>| match self.is_constant {
-            true => vec![values.first().copied().unwrap_or(0.0); dispatches],
-            false => values,
+        let spread = |values: Vec<f64>| {
+            if self.is_constant {
+                vec![values.first().copied().unwrap_or(0.0); dispatches]
+            } else {
+                values
+            }
         };
         let values = spread(self.instances.pop().unwrap_or_default());
         let invalid = match (self.is_constant, self.invalid.first()) {
@@ -302,9 +305,8 @@ fn apply(operator: Operator, left: &[f64], right: &[f64], rows: usize) -> Vec<f6
         Operator::Add => each(left, right, rows, |left, right| left + right),
         Operator::Subtract => each(left, right, rows, |left, right| left - right),
         Operator::Multiply => each(left, right, rows, |left, right| left * right),
-        Operator::Divide => each(left, right, rows, |left, right| match right == 0.0 {
-            true => 0.0,
-            false => left / right,
+        Operator::Divide => each(left, right, rows, |left, right| {
+            if right == 0.0 { 0.0 } else { left / right }
         }),
         Operator::Min => each(left, right, rows, f64::min),
         Operator::Max => each(left, right, rows, f64::max),
@@ -385,9 +387,10 @@ impl Evaluation<'_> {
                         taken.contains(&(place - 1))
                     });
                 }
-                match value.instances.is_empty() {
-                    true => Instances::missing(),
-                    false => value,
+                if value.instances.is_empty() {
+                    Instances::missing()
+                } else {
+                    value
                 }
             }
         }

@@ -224,12 +224,13 @@ fn malformed(at: usize, problem: impl Into<String>) -> Malformed {
 }
 
 fn bounded(text: &str) -> Parsed<()> {
-    match text.len() > MAX_BYTES {
-        true => Err(malformed(
+    if text.len() > MAX_BYTES {
+        Err(malformed(
             MAX_BYTES,
             format!("an expression has at most {MAX_BYTES} bytes"),
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
@@ -470,9 +471,10 @@ impl<'a> Parser<'a> {
     }
 
     fn must_take(&mut self, sign: char) -> Parsed<()> {
-        match self.takes(sign)? {
-            true => Ok(()),
-            false => Err(self.expected(&format!("{sign:?}"))),
+        if self.takes(sign)? {
+            Ok(())
+        } else {
+            Err(self.expected(&format!("{sign:?}")))
         }
     }
 
@@ -687,9 +689,10 @@ impl<'a> Parser<'a> {
             loop {
                 let at = self.at();
                 let from = self.count("a coordinate")?;
-                let to = match self.takes(':')? {
-                    true => self.count("a coordinate")?,
-                    false => from,
+                let to = if self.takes(':')? {
+                    self.count("a coordinate")?
+                } else {
+                    from
                 };
                 if to < from {
                     return Err(malformed(at, format!("the range {from}:{to} is empty")));

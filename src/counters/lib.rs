@@ -58,9 +58,10 @@ pub fn read_file(
     let folder = file.parent().unwrap_or(Path::new(""));
     let mut include = |name: &str| {
         let is_neighbour = Path::new(name).file_name().is_some_and(|own| own == name);
-        match is_neighbour {
-            true => text_of(&folder.join(name)).map_err(|error| error.to_string()),
-            false => Err("expected the name of a file in the same folder".to_owned()),
+        if is_neighbour {
+            text_of(&folder.join(name)).map_err(|error| error.to_string())
+        } else {
+            Err("expected the name of a file in the same folder".to_owned())
         }
     };
     let name = file.display().to_string();
@@ -102,11 +103,12 @@ fn text_of(file: &Path) -> io::Result<String> {
     let mut text = String::new();
     let opened = std::fs::File::open(file)?;
     opened.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > MAX_FILE_BYTES {
-        true => Err(io::Error::new(
+    if text.len() as u64 > MAX_FILE_BYTES {
+        Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
             "a definition file has at most 16 MiB",
-        )),
-        false => Ok(text),
+        ))
+    } else {
+        Ok(text)
     }
 }

@@ -367,9 +367,10 @@ impl<'a> Scanner<'a> {
         let line = &rest[..rest.find(['>', '\n']).unwrap_or(rest.len())];
         let length = next_attribute(line).unwrap_or(line.len());
         let value = self.advance(length).trim_end();
-        match value.is_empty() {
-            true => Err((at, format!("{name} has no value"))),
-            false => Ok(Attribute { name, value, at }),
+        if value.is_empty() {
+            Err((at, format!("{name} has no value")))
+        } else {
+            Ok(Attribute { name, value, at })
         }
     }
 }

@@ -103,9 +103,10 @@ fn read_line(line: &str, input: &mut CounterInput) -> Result<(), String> {
 /// The name of a counter.
 pub(crate) fn counter_name(word: &str) -> Result<String, String> {
     let is_of_name = |letter: char| letter.is_alphanumeric() || "_.".contains(letter);
-    match !word.is_empty() && word.chars().all(is_of_name) {
-        true => Ok(word.to_owned()),
-        false => Err(format!("expected the name of a counter, found {word:?}")),
+    if !word.is_empty() && word.chars().all(is_of_name) {
+        Ok(word.to_owned())
+    } else {
+        Err(format!("expected the name of a counter, found {word:?}"))
     }
 }
 
@@ -124,9 +125,10 @@ fn half_open(text: &str) -> Result<NumberRange, String> {
             number(end)?.checked_sub(1).ok_or_else(problem)?,
         ),
     };
-    match first <= last {
-        true => Ok(NumberRange { first, last }),
-        false => Err(problem()),
+    if first <= last {
+        Ok(NumberRange { first, last })
+    } else {
+        Err(problem())
     }
 }
 

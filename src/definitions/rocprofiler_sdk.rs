@@ -148,9 +148,12 @@ impl Reader {
 
     /// Whether `levels` are a path below the top.
     fn is_path(levels: &[Level], path: &[&str]) -> bool {
-        let mut here = levels.iter().map(|level| match level.is_mapping {
-            true => level.key.as_deref().unwrap_or_default(),
-            false => "-",
+        let mut here = levels.iter().map(|level| {
+            if level.is_mapping {
+                level.key.as_deref().unwrap_or_default()
+            } else {
+                "-"
+            }
         });
         here.next().is_some_and(|root| ROOTS.contains(&root)) && here.eq(path.iter().copied())
     }

@@ -52,11 +52,12 @@ impl Joiner {
                     .is_some_and(|record| record.work.id.is_some()),
                 _ => false,
             };
-            match of_work {
-                true => timeline.add(Records::new(record.bytes()), |work| {
+            if of_work {
+                timeline.add(Records::new(record.bytes()), |work| {
                     append_work(batch, work, Unfinished::NO_COMPLETION)
-                }),
-                false => append(batch, record.bytes()),
+                })
+            } else {
+                append(batch, record.bytes())
             }
         }
         BlockView {
@@ -148,9 +149,10 @@ fn append_work(batch: &mut Vec<u64>, work: &TimedWork, missing: Unfinished) {
     let mut times = work.times();
     let mut header = *enqueued.header();
     if work.completion.is_none() {
-        times.unfinished = match header.has(flags::UNTRACKED) {
-            true => Unfinished::NO_TIMES,
-            false => missing,
+        times.unfinished = if header.has(flags::UNTRACKED) {
+            Unfinished::NO_TIMES
+        } else {
+            missing
         };
     }
     header.flags |= match times.unfinished {

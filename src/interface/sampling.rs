@@ -84,9 +84,10 @@ impl fmt::Display for Configuration {
         }
         let (min, max) = (interval(self.min), interval(self.max));
         write!(f, "{method} every {min} to {max}")?;
-        match self.power_of_two {
-            true => f.write_str(", a power of two"),
-            false => Ok(()),
+        if self.power_of_two {
+            f.write_str(", a power of two")
+        } else {
+            Ok(())
         }
     }
 }

@@ -151,9 +151,10 @@ impl CounterValue {
     /// The record with a floating-point number as its value. A number that is not finite makes it invalid.
     pub fn with_double(mut self, value: f64) -> CounterValue {
         self.value_type = CounterValueType::DOUBLE;
-        match value.is_finite() {
-            true => self.value = value.to_bits(),
-            false => (self.value, self.invalid) = (0, CounterInvalid::OVERFLOW),
+        if value.is_finite() {
+            self.value = value.to_bits()
+        } else {
+            (self.value, self.invalid) = (0, CounterInvalid::OVERFLOW)
         }
         self
     }

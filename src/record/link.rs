@@ -77,17 +77,19 @@ impl Link {
         });
         let (width, max) = (self.width, self.max_width);
         if width != 0 {
-            let of_max = match max > width {
-                true => format!(" of {max}"),
-                false => String::new(),
+            let of_max = if max > width {
+                format!(" of {max}")
+            } else {
+                String::new()
             };
             words.push(format!("{width}{of_max} lanes"));
         }
         if self.rate != 0 {
             let rate = |rate: u32| f64::from(rate) / 1000.0;
-            let of_max = match self.max_rate > self.rate {
-                true => format!(" of {}", rate(self.max_rate)),
-                false => String::new(),
+            let of_max = if self.max_rate > self.rate {
+                format!(" of {}", rate(self.max_rate))
+            } else {
+                String::new()
             };
             words.push(format!("{}{of_max} GT/s", rate(self.rate)));
         }

@@ -40,9 +40,10 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
 /// A text for a cell of CSV. What begins like a formula gets an apostrophe before it: programs for spreadsheets would execute
 /// it.
 pub fn spreadsheet_text(text: &str) -> Cow<'_, str> {
-    match text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        true => format!("'{text}").into(),
-        false => text.into(),
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        format!("'{text}").into()
+    } else {
+        text.into()
     }
 }
 

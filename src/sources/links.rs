@@ -49,9 +49,10 @@ fn links(
     let to_other = |(peer, other): &(AgentId, PciDevice)| {
         let bridge = device.common_upstream(other)?;
         // As wide and as fast as the narrower of the two.
-        let narrow = match other.bandwidth() < device.bandwidth() {
-            true => other,
-            false => device,
+        let narrow = if other.bandwidth() < device.bandwidth() {
+            other
+        } else {
+            device
         };
         let mut link = Link::blank();
         (link.agent, link.peer, link.what) = (agent, *peer, LinkKind::PCIE);

@@ -259,9 +259,10 @@ fn lines(file: &object::File<'_>) -> Result<Option<Context<Reader>>, String> {
     if file.section_by_name(".debug_line").is_none() {
         return Ok(None);
     }
-    let endian = match file.is_little_endian() {
-        true => RunTimeEndian::Little,
-        false => RunTimeEndian::Big,
+    let endian = if file.is_little_endian() {
+        RunTimeEndian::Little
+    } else {
+        RunTimeEndian::Big
     };
     let load = |section: gimli::SectionId| -> Result<Reader, String> {
         let bytes = match file.section_by_name(section.name()) {

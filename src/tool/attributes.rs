@@ -38,9 +38,10 @@ impl Attributes {
             pool_bytes: now.pool_bytes,
             block_bytes: now.block_bytes,
             threads: now.threads,
-            thread_ids: match now.thread_ids == ThreadIds::Pthread as u32 {
-                true => ThreadIds::Pthread,
-                false => ThreadIds::System,
+            thread_ids: if now.thread_ids == ThreadIds::Pthread as u32 {
+                ThreadIds::Pthread
+            } else {
+                ThreadIds::System
             },
             latency_times: now.latency_times != 0,
             environment_period: Some(now.environment_period).filter(|period| *period != Nanos(0)),

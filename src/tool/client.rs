@@ -100,16 +100,15 @@ unsafe extern "C-unwind" fn complete(
         return;
     };
     let mut lending = lock_std(&callee.function);
-    let memory = match lending.owned.remove(&start.addr().get()) {
-        true => {
-            let words = NonNull::slice_from_raw_parts(start.cast::<u64>(), block.bytes / 8);
-            // SAFETY: a box that `request` has let go of, which the library has given back.
-            ClientMemory::Owned(unsafe { Box::from_raw(words.as_ptr()) })
-        }
-        false => ClientMemory::Lent {
+    let memory = if lending.owned.remove(&start.addr().get()) {
+        let words = NonNull::slice_from_raw_parts(start.cast::<u64>(), block.bytes / 8);
+        // SAFETY: a box that `request` has let go of, which the library has given back.
+        ClientMemory::Owned(unsafe { Box::from_raw(words.as_ptr()) })
+    } else {
+        ClientMemory::Lent {
             start,
             bytes: block.bytes,
-        },
+        }
     };
     let completed = CompletedBlock {
         memory,

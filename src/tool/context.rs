@@ -26,9 +26,10 @@ pub(super) fn selection(kinds: &[Kind], operations: &[Operation]) -> SelectionOp
         size: size_of::<SelectionOptions>(),
         kinds: kinds.as_ptr(),
         kind_count: kinds.len(),
-        operations: match operations.is_empty() {
-            true => std::ptr::null(),
-            false => operations.as_ptr(),
+        operations: if operations.is_empty() {
+            std::ptr::null()
+        } else {
+            operations.as_ptr()
         },
         operation_count: operations.len(),
     }

@@ -63,9 +63,10 @@ impl FlightRecorder {
                 .folder
                 .as_ref()
                 .map_or(ptr::null(), |path| path.as_ptr()),
-            selection: match options.kinds.is_empty() {
-                true => ptr::null(),
-                false => &selection,
+            selection: if options.kinds.is_empty() {
+                ptr::null()
+            } else {
+                &selection
             },
             block_bytes: options.block_bytes,
             threads: options.threads,

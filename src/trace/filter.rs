@@ -81,9 +81,10 @@ enum OpenSlice {
 
 impl OpenSlice {
     fn decided(keep: bool) -> OpenSlice {
-        match keep {
-            true => OpenSlice::Kept,
-            false => OpenSlice::LeftOut,
+        if keep {
+            OpenSlice::Kept
+        } else {
+            OpenSlice::LeftOut
         }
     }
 }
@@ -274,9 +275,10 @@ impl<'a> Filter<'a> {
 
     /// Counts events.
     fn count(&mut self, keep: bool, events: u64) -> bool {
-        match keep {
-            true => self.kept += events,
-            false => self.left_out += events,
+        if keep {
+            self.kept += events
+        } else {
+            self.left_out += events
         }
         keep
     }
@@ -305,9 +307,10 @@ impl<'a> Filter<'a> {
                 tracks.push(index);
             }
         }
-        match self.waiting > MAX_WAITING || self.waiting_bytes > MAX_WAITING_BYTES {
-            true => self.keep_waiting(index),
-            false => Ok(()),
+        if self.waiting > MAX_WAITING || self.waiting_bytes > MAX_WAITING_BYTES {
+            self.keep_waiting(index)
+        } else {
+            Ok(())
         }
     }
 
@@ -484,12 +487,13 @@ impl Consumer for Filter<'_> {
             return Ok(());
         }
         // Without arguments, a call is one of a function that has no parameters.
-        match self.selection.drop_arguments {
-            true => self.consumer.call(&Call {
+        if self.selection.drop_arguments {
+            self.consumer.call(&Call {
                 arguments: &[],
                 ..*call
-            }),
-            false => self.consumer.call(call),
+            })
+        } else {
+            self.consumer.call(call)
         }
     }
 
@@ -511,16 +515,18 @@ impl Consumer for Filter<'_> {
         if slice.open {
             self.begin_open(slice.track, OpenSlice::decided(keep));
         }
-        match self.count(keep, 1) {
-            true => self.consumer.slice(&slice),
-            false => Ok(()),
+        if self.count(keep, 1) {
+            self.consumer.slice(&slice)
+        } else {
+            Ok(())
         }
     }
 
     fn end(&mut self, track: TrackIndex, end: Nanos) -> io::Result<()> {
-        match self.ends(track, end)? {
-            true => self.consumer.end(track, end),
-            false => Ok(()),
+        if self.ends(track, end)? {
+            self.consumer.end(track, end)
+        } else {
+            Ok(())
         }
     }
 
@@ -575,9 +581,10 @@ impl Consumer for Filter<'_> {
 
     fn value(&mut self, track: TrackIndex, time: Nanos, value: CounterValue) -> io::Result<()> {
         let keep = self.keeps_value(track, time);
-        match self.count(keep, 1) {
-            true => self.consumer.value(track, time, value),
-            false => Ok(()),
+        if self.count(keep, 1) {
+            self.consumer.value(track, time, value)
+        } else {
+            Ok(())
         }
     }
 
@@ -588,9 +595,10 @@ impl Consumer for Filter<'_> {
         values: &[CounterValue],
     ) -> io::Result<()> {
         let keep = self.keeps_values(block, time);
-        match self.count(keep, values.len() as u64) {
-            true => self.consumer.counter_values(block, time, values),
-            false => Ok(()),
+        if self.count(keep, values.len() as u64) {
+            self.consumer.counter_values(block, time, values)
+        } else {
+            Ok(())
         }
     }
 
@@ -600,9 +608,10 @@ impl Consumer for Filter<'_> {
         time: Nanos,
         value: CounterValue,
     ) -> io::Result<()> {
-        match self.keeps_value(track, time) {
-            true => self.consumer.derived_value(track, time, value),
-            false => Ok(()),
+        if self.keeps_value(track, time) {
+            self.consumer.derived_value(track, time, value)
+        } else {
+            Ok(())
         }
     }
 
@@ -612,9 +621,10 @@ impl Consumer for Filter<'_> {
         time: Nanos,
         values: &[CounterValue],
     ) -> io::Result<()> {
-        match self.keeps_values(block, time) {
-            true => self.consumer.derived_values(block, time, values),
-            false => Ok(()),
+        if self.keeps_values(block, time) {
+            self.consumer.derived_values(block, time, values)
+        } else {
+            Ok(())
         }
     }
 
@@ -676,28 +686,31 @@ impl Consumer for Filter<'_> {
             self.keeps_time(*time, Some(*time)) && stack.copied().unwrap_or(true)
         };
         let kept: Vec<_> = samples.samples.iter().filter(keeps).copied().collect();
-        match kept.is_empty() {
-            true => Ok(()),
-            false => self.consumer.stack_samples(&StackSamples {
+        if kept.is_empty() {
+            Ok(())
+        } else {
+            self.consumer.stack_samples(&StackSamples {
                 track: samples.track,
                 samples: &kept,
-            }),
+            })
         }
     }
 
     fn loss(&mut self, loss: &Loss) -> io::Result<()> {
         let keeps_process = loss.process.is_none_or(|own| self.keeps_process(own));
-        match keeps_process && self.keeps_time(loss.first, Some(loss.last)) {
-            true => self.consumer.loss(loss),
-            false => Ok(()),
+        if keeps_process && self.keeps_time(loss.first, Some(loss.last)) {
+            self.consumer.loss(loss)
+        } else {
+            Ok(())
         }
     }
 
     /// Notes say how a process was recorded: each part has those of its processes.
     fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
-        match self.keeps_process(note.process) {
-            true => self.consumer.note(note),
-            false => Ok(()),
+        if self.keeps_process(note.process) {
+            self.consumer.note(note)
+        } else {
+            Ok(())
         }
     }
 

@@ -170,13 +170,14 @@ fn a_thread_that_cannot_be_started_costs_the_program_nothing() {
             ended.stderr
         );
         let code = ended.code();
-        match ran {
-            true => assert_eq!(code, 0, "{limit}: {}", ended.stderr),
-            false => assert!(
+        if ran {
+            assert_eq!(code, 0, "{limit}: {}", ended.stderr)
+        } else {
+            assert!(
                 matches!(code, 125 | 126),
                 "{limit}: {code}: {}",
                 ended.stderr
-            ),
+            )
         }
         refused += u32::from(!ran);
         // The program has ended with the command.

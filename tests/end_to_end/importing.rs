@@ -68,9 +68,10 @@ fn assert_holds(mut trace: Trace, expected: &Value) {
     let mut on_host: Vec<LongRow> = Vec::new();
     let mut on_devices: BTreeMap<String, i64> = BTreeMap::new();
     for (category, name, total) in long_rows(expected, "durations") {
-        match WORK.contains(&category.as_str()) {
-            true => *on_devices.entry(name).or_default() += total,
-            false => on_host.push((category, name, total)),
+        if WORK.contains(&category.as_str()) {
+            *on_devices.entry(name).or_default() += total
+        } else {
+            on_host.push((category, name, total))
         }
     }
     let sql = format!("select category, name, sum(dur) from {ON_HOST} group by 1, 2");

@@ -346,9 +346,10 @@ fn the_next_gputrail_names_the_command_that_rescues_what_a_killed_one_had_record
     // It may have ended the recording before it was killed. Otherwise the trace tells of a loss, and nothing else is wrong.
     let info = well(&mut dir.gputrail(["info", "rescued.pftrace"])).text();
     let is_open = info.contains("the recording was not ended");
-    let expected: &[_] = match is_open {
-        true => &[("traced_final_flush_failed".to_owned(), 1)],
-        false => &[],
+    let expected: &[_] = if is_open {
+        &[("traced_final_flush_failed".to_owned(), 1)]
+    } else {
+        &[]
     };
     assert_eq!(trace.complaints(), expected);
 }

@@ -297,9 +297,10 @@ fn a_slow_call_dumps_what_happened_before() {
     needs!(a_slow_call_dumps_what_happened_before: Need::Pocl, Need::OpenClToolchain, Need::TraceProcessor);
     for in_rust in [false, true] {
         let dir = TestDir::new();
-        let tool = match in_rust {
-            true => example_in_rust("slow_calls"),
-            false => example(&dir, "slow_calls"),
+        let tool = if in_rust {
+            example_in_rust("slow_calls")
+        } else {
+            example(&dir, "slow_calls")
         };
         let lives = dir.program("lives");
         let options = ["--tool", &tool, "-q"];

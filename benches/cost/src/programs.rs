@@ -122,9 +122,10 @@ fn compile(places: &Places, source: &str, name: &str, flags: &[&str]) -> Outcome
         .arg(&built)
         .arg(source)
         .args(flags);
-    match compiler.status()?.success() {
-        true => Ok(built),
-        false => Err(format!("{compiler:?} failed").into()),
+    if compiler.status()?.success() {
+        Ok(built)
+    } else {
+        Err(format!("{compiler:?} failed").into())
     }
 }
 
@@ -165,9 +166,10 @@ fn in_calm_rounds<A: Copy, O>(
             let kept = rounds.into_iter().filter(counts);
             return Ok(Rounds {
                 kept: kept.map(|(alone, other, _)| (alone, other)).collect(),
-                said: match all_count {
-                    true => format!("only {calm} calm rounds of {all}: all count"),
-                    false => format!("{calm} calm rounds of {all}"),
+                said: if all_count {
+                    format!("only {calm} calm rounds of {all}: all count")
+                } else {
+                    format!("{calm} calm rounds of {all}")
                 },
             });
         }
@@ -230,9 +232,10 @@ impl Programs<'_> {
     /// Runs `command` and returns the processor time of it and its children, in seconds.
     pub fn processor_time_of(&self, command: &mut Command) -> Outcome<f64> {
         let used = processor_time();
-        match command.status()?.success() {
-            true => Ok(processor_time() - used),
-            false => Err(format!("{command:?} failed").into()),
+        if command.status()?.success() {
+            Ok(processor_time() - used)
+        } else {
+            Err(format!("{command:?} failed").into())
         }
     }
 
@@ -371,9 +374,10 @@ impl Programs<'_> {
                 let _ = std::fs::remove_file(self.trace());
             }
             let (start, used) = (Instant::now(), processor_time());
-            match command.status()?.success() {
-                true => Ok((start.elapsed().as_secs_f64(), processor_time() - used)),
-                false => Err(format!("{command:?} failed").into()),
+            if command.status()?.success() {
+                Ok((start.elapsed().as_secs_f64(), processor_time() - used))
+            } else {
+                Err(format!("{command:?} failed").into())
             }
         };
         run(How::Alone)?;

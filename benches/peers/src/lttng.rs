@@ -128,10 +128,7 @@ fn compile(scratch: &Path) -> Outcome<PathBuf> {
         .arg(&library)
         .arg(folder.join("provider.c"))
         .args(["-llttng-ust", "-ldl"]);
-    match works(&mut compiler) {
-        true => Ok(library),
-        false => Err("its provider cannot be compiled (Debian: liblttng-ust-dev, gcc)".into()),
-    }
+    if works(&mut compiler) { Ok(library) } else { Err("its provider cannot be compiled (Debian: liblttng-ust-dev, gcc)".into()) }
 }
 
 fn works(command: &mut Command) -> bool {

@@ -149,11 +149,12 @@ fn plain(line: &str, names: &Names) -> String {
             break;
         };
         let link = text[start + 2..end].to_owned();
-        let after = match text[end + 2..].starts_with('(') {
-            true => text[end..]
+        let after = if text[end + 2..].starts_with('(') {
+            text[end..]
                 .find(')')
-                .map_or(end + 2, |length| end + length + 1),
-            false => end + 2,
+                .map_or(end + 2, |length| end + length + 1)
+        } else {
+            end + 2
         };
         text.replace_range(start..after, &names.path(&link));
     }

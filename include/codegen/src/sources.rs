@@ -165,9 +165,10 @@ impl Sources {
                     .fields
                     .iter()
                     .any(|field| field.ident.as_ref().is_some_and(|name| name == "header"));
-                let c = match has_header || rust.ends_with("Header") {
-                    true => format!("gputrail_record_{}", snake(&rust)),
-                    false => format!("gputrail_{}", snake(&rust)),
+                let c = if has_header || rust.ends_with("Header") {
+                    format!("gputrail_record_{}", snake(&rust))
+                } else {
+                    format!("gputrail_{}", snake(&rust))
                 };
                 self.initialisers.extend(initialiser(&item));
                 self.types.push((rust, c));

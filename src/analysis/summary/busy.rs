@@ -242,9 +242,10 @@ fn close(sum: &mut Option<Busy>, interval: Interval, unrecorded: &[(u64, u64)]) 
     let gap = (sum.last, interval.first);
     let largest = sum.largest_gap.map_or(0, |(from, to)| to.0 - from.0);
     let next = unrecorded.partition_point(|span| span.1 <= gap.0.0);
-    let length = match unrecorded.get(next).is_some_and(|span| span.0 < start) {
-        true => 0,
-        false => start.saturating_sub(sum.last.0),
+    let length = if unrecorded.get(next).is_some_and(|span| span.0 < start) {
+        0
+    } else {
+        start.saturating_sub(sum.last.0)
     };
     if length > largest {
         sum.largest_gap = Some(gap);

@@ -577,9 +577,10 @@ impl Consumer for Summary {
     fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
         if let Some(reason) = note.missing() {
             let is_known = self.missing.contains_key(reason);
-            let reason = match is_known || self.missing.len() < MAX_MISSING {
-                true => reason,
-                false => REST,
+            let reason = if is_known || self.missing.len() < MAX_MISSING {
+                reason
+            } else {
+                REST
             };
             *self.missing.entry(reason.to_owned()).or_default() += 1;
         }

@@ -75,9 +75,10 @@ impl HostClock {
     /// Converts several times at once. Faster than one by one if they are close to each other.
     #[inline(always)]
     pub fn all_to_boottime<const N: usize>(&self, ticks: [Ticks; N]) -> [Nanos; N] {
-        let near = match ticks.iter().all(|ticks| ticks.is_some()) {
-            true => self.boottime().at_fast(ticks.map(|ticks| ticks.0)),
-            false => None,
+        let near = if ticks.iter().all(|ticks| ticks.is_some()) {
+            self.boottime().at_fast(ticks.map(|ticks| ticks.0))
+        } else {
+            None
         };
         match near {
             Some(times) => times.map(Nanos),

@@ -366,9 +366,10 @@ pub fn pause() {
 /// With membarrier the heavy half bears the whole cost; without it, both are full fences.
 #[inline(always)]
 pub fn fence_light() {
-    match fence_light_is_free() {
-        true => std::sync::atomic::compiler_fence(Ordering::SeqCst),
-        false => fence(Ordering::SeqCst),
+    if fence_light_is_free() {
+        std::sync::atomic::compiler_fence(Ordering::SeqCst)
+    } else {
+        fence(Ordering::SeqCst)
     }
 }
 

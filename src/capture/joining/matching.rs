@@ -81,9 +81,10 @@ pub(super) fn pairs(first: &[Launch], other: &[Launch]) -> (Vec<(WorkId, WorkId)
     let mut pairs = Vec::with_capacity(in_order.len());
     for (launch, place) in in_order.into_iter().map(|index| found[index]) {
         let of_other = &other[place];
-        match (launch.grid, launch.workgroup) == (of_other.grid, of_other.workgroup) {
-            true => pairs.push((launch.work, of_other.work)),
-            false => unmatched.other_grid += 1,
+        if (launch.grid, launch.workgroup) == (of_other.grid, of_other.workgroup) {
+            pairs.push((launch.work, of_other.work))
+        } else {
+            unmatched.other_grid += 1
         }
     }
     (pairs, unmatched)

@@ -74,9 +74,10 @@ impl Holder {
         let same_context = self.context == held.context;
         let both_name_agents = self.agent.is_some() && held.agent.is_some();
         if self.service == held.service {
-            let by = match recording == Some(held.context) {
-                true => HeldBy::Recording,
-                false => HeldBy::Tool,
+            let by = if recording == Some(held.context) {
+                HeldBy::Recording
+            } else {
+                HeldBy::Tool
             };
             return (both_name_agents && !same_context).then_some(Conflict::Context(by));
         }

@@ -50,9 +50,10 @@ impl Attributes {
             pool_bytes: POOL_BYTES.load(Ordering::Relaxed),
             block_bytes: BLOCK_BYTES.load(Ordering::Relaxed),
             threads: THREADS.load(Ordering::Relaxed),
-            thread_ids: match attributes::has_pthread_ids() {
-                true => ThreadIds::Pthread,
-                false => ThreadIds::System,
+            thread_ids: if attributes::has_pthread_ids() {
+                ThreadIds::Pthread
+            } else {
+                ThreadIds::System
             },
             latency_times: attributes::latency_times(),
             environment_period: attributes::environment_period_of_tools(),

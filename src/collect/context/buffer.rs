@@ -380,9 +380,10 @@ impl RecordBuffer {
 
     /// The records dropped since the buffer was created.
     pub fn dropped_in_total(&self) -> Drops {
-        match self.board.is_inherited() {
-            true => Drops([0; KINDS]),
-            false => Drops(self.buffer.dropped()),
+        if self.board.is_inherited() {
+            Drops([0; KINDS])
+        } else {
+            Drops(self.buffer.dropped())
         }
     }
 
@@ -390,9 +391,10 @@ impl RecordBuffer {
     /// the last call that counted them; `QueuePlace::NONE`: all of those. In 128 places; the drops of further ones are in
     /// [`RecordBuffer::dropped`] only (CUPTI: `cuptiActivityGetNumDroppedRecords`).
     pub fn dropped_at(&self, selected: QueuePlace) -> u64 {
-        match self.board.is_inherited() {
-            true => 0,
-            false => self.buffer.take_drops_of(selected),
+        if self.board.is_inherited() {
+            0
+        } else {
+            self.buffer.take_drops_of(selected)
         }
     }
 

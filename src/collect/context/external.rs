@@ -70,9 +70,10 @@ impl Context {
 
     /// The scope of this context's ids, if the threads of the process use its switchboard.
     fn external_scope(&self) -> Result<ExternalScope, ExternalError> {
-        match process::board().is_some_and(|board| Arc::ptr_eq(board, &self.board)) {
-            true => Ok(ExternalScope::Context(self.key)),
-            false => Err(ExternalError::NotAvailable),
+        if process::board().is_some_and(|board| Arc::ptr_eq(board, &self.board)) {
+            Ok(ExternalScope::Context(self.key))
+        } else {
+            Err(ExternalError::NotAvailable)
         }
     }
 

@@ -316,9 +316,10 @@ impl Context {
         }
         let change = |selection: &mut Selection| {
             let one = KindSet::of(&[kind]);
-            let kinds = match on {
-                true => selection.kinds.or(one),
-                false => selection.kinds.without(one),
+            let kinds = if on {
+                selection.kinds.or(one)
+            } else {
+                selection.kinds.without(one)
             };
             check_kinds(kinds)?;
             selection.kinds = kinds;
@@ -391,9 +392,10 @@ impl Context {
     ) -> Result<(), ToolError> {
         let consumer = Consumer::Subscriber(subscriber.key.slot);
         let change = |selection: &mut Selection| selection.operations.set_domain(domain, on);
-        match self.board.change_service(self.key, consumer, change)? {
-            true => Ok(()),
-            false => Err(ToolError::UnknownOperation(Operation { domain, number: 0 })),
+        if self.board.change_service(self.key, consumer, change)? {
+            Ok(())
+        } else {
+            Err(ToolError::UnknownOperation(Operation { domain, number: 0 }))
         }
     }
 
@@ -406,9 +408,10 @@ impl Context {
     pub fn enable_all_callbacks(&self, subscriber: &Subscriber, on: bool) -> Result<(), ToolError> {
         let consumer = Consumer::Subscriber(subscriber.key.slot);
         let change = |selection: &mut Selection| {
-            selection.operations = match on {
-                true => OperationSet::all(),
-                false => OperationSet::default(),
+            selection.operations = if on {
+                OperationSet::all()
+            } else {
+                OperationSet::default()
             };
         };
         Ok(self.board.change_service(self.key, consumer, change)?)
@@ -725,9 +728,10 @@ impl Context {
         on: bool,
     ) -> Result<(), ToolError> {
         let change = |selection: &mut Selection| selection.operations.set(operation, on);
-        match self.board.change_service(self.key, consumer, change)? {
-            true => Ok(()),
-            false => Err(ToolError::UnknownOperation(operation)),
+        if self.board.change_service(self.key, consumer, change)? {
+            Ok(())
+        } else {
+            Err(ToolError::UnknownOperation(operation))
         }
     }
 

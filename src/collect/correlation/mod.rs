@@ -178,9 +178,10 @@ impl HostThread {
             };
         }
         self.depth = depth + 1;
-        let start = match interest.is_open() {
-            false => now(),
-            true => self.open_call((depth, correlation, operation), now),
+        let start = if interest.is_open() {
+            self.open_call((depth, correlation, operation), now)
+        } else {
+            now()
         };
         CallInProgress {
             correlation,
@@ -206,9 +207,10 @@ impl HostThread {
         extra: Extra<'_>,
     ) -> bool {
         if call.interest.has_simple_exit() && extra.arguments.is_empty() {
-            let written = match self.state.has_external() {
-                false => self.exit_simple(call, end, return_code, extra.flags),
-                true => self.exit_external(call, end, return_code, extra.flags),
+            let written = if self.state.has_external() {
+                self.exit_external(call, end, return_code, extra.flags)
+            } else {
+                self.exit_simple(call, end, return_code, extra.flags)
             };
             if written {
                 self.leave(call.depth);
@@ -422,9 +424,10 @@ impl HostThread {
         let Some(slot) = self.board.recovered().slots().next() else {
             return;
         };
-        let open = match self.open(slot) {
-            true => self.lanes.using(slot),
-            false => None,
+        let open = if self.open(slot) {
+            self.lanes.using(slot)
+        } else {
+            None
         };
         self.open_calls = open.map(|lane| lane.open_calls());
     }

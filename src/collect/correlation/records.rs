@@ -137,9 +137,10 @@ impl HostThread {
     #[inline(never)]
     fn make_room(&mut self, slot: usize, bytes: usize, when_full: WhenFull) -> bool {
         let is_open = self.lanes.is_open(slot) || self.open(slot);
-        let lane = match is_open {
-            true => self.lanes.using(slot),
-            false => None,
+        let lane = if is_open {
+            self.lanes.using(slot)
+        } else {
+            None
         };
         match (lane, when_full) {
             (Some(mut lane), when_full) => lane.make_room(bytes, when_full),
@@ -160,12 +161,12 @@ impl HostThread {
 
     /// The buffers that get the arguments of `call`.
     fn annotated(&self, call: &CallInProgress) -> Buffers {
-        match call.interest.has_arguments() {
-            true => call
-                .interest
+        if call.interest.has_arguments() {
+            call.interest
                 .buffers()
-                .and(self.board.selected(Kind::ARGUMENTS)),
-            false => Buffers::NONE,
+                .and(self.board.selected(Kind::ARGUMENTS))
+        } else {
+            Buffers::NONE
         }
     }
 

@@ -171,9 +171,10 @@ impl OpenRange {
 
 /// The domain in which the ranges of a marker nest; none if they nest in those of all domains.
 fn domain_of(marker: &Marker) -> StringId {
-    match marker.nests_in_its_domain() {
-        true => marker.domain,
-        false => StringId::NONE,
+    if marker.nests_in_its_domain() {
+        marker.domain
+    } else {
+        StringId::NONE
     }
 }
 

@@ -87,9 +87,10 @@ impl ValueRecords {
 
     /// The records of `subject`, whose counters have these readings.
     pub fn of(&self, subject: &Subject, readings: &[(Counted, Reading)]) -> Vec<CounterValue> {
-        let metrics = match self.has_metrics {
-            true => self.metrics(subject, readings),
-            false => Vec::new(),
+        let metrics = if self.has_metrics {
+            self.metrics(subject, readings)
+        } else {
+            Vec::new()
         };
         let architecture = self.set.architecture();
         let mut records = self.blank.clone();
@@ -131,9 +132,10 @@ impl ValueRecords {
                 None => record.invalid = CounterInvalid::MISSING,
             }
         }
-        match self.set.each_instance() {
-            true => spread(&records, &instances),
-            false => records,
+        if self.set.each_instance() {
+            spread(&records, &instances)
+        } else {
+            records
         }
     }
 

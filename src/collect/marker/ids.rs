@@ -37,9 +37,10 @@ pub(super) fn follow(host: &mut HostThread, marker: &Marker) {
     let Ok(kind) = external::register_kind(ExternalKind::RANGES) else {
         return;
     };
-    let domain = match marker.nests_in_its_domain() {
-        true => marker.domain,
-        false => StringId::NONE,
+    let domain = if marker.nests_in_its_domain() {
+        marker.domain
+    } else {
+        StringId::NONE
     };
     let key = (domain, u64::from(marker.level()));
     match marker.what {

@@ -52,9 +52,10 @@ impl LoadedCode {
         id: CodeObjectId,
         offset: CodeOffset,
     ) -> Vec<CodeOffset> {
-        match self.read(names, id) {
-            true => self.symbols.instructions(&self.metadata, id, offset),
-            false => Vec::new(),
+        if self.read(names, id) {
+            self.symbols.instructions(&self.metadata, id, offset)
+        } else {
+            Vec::new()
         }
     }
 

@@ -44,21 +44,20 @@ pub(super) fn check(
             possible,
         });
     };
-    Err(match (like.min..=like.max).contains(&request.interval) {
-        true => {
-            let above = request.interval.checked_next_power_of_two();
-            SamplingError::PowerOfTwo {
-                agent,
-                request,
-                below: 1 << request.interval.ilog2(),
-                above: above.unwrap_or(1 << request.interval.ilog2()),
-            }
+    Err(if (like.min..=like.max).contains(&request.interval) {
+        let above = request.interval.checked_next_power_of_two();
+        SamplingError::PowerOfTwo {
+            agent,
+            request,
+            below: 1 << request.interval.ilog2(),
+            above: above.unwrap_or(1 << request.interval.ilog2()),
         }
-        false => SamplingError::Interval {
+    } else {
+        SamplingError::Interval {
             agent,
             request,
             possible: Possible(vec![like]),
-        },
+        }
     })
 }
 

@@ -253,13 +253,10 @@ impl Gate {
             pattern.is_some_and(|pattern| begins_with(&pattern.beginning))
         };
         let names = &self.names;
-        match self.holds.load(Ordering::Acquire) & hold::WAITING != 0 {
-            true => names.start.is_some() && !may_be(&names.start),
-            false => {
-                self.until.load(Ordering::Relaxed) == 0
-                    && !may_be(&names.stop)
-                    && !may_be(&names.dump)
-            }
+        if self.holds.load(Ordering::Acquire) & hold::WAITING != 0 {
+            names.start.is_some() && !may_be(&names.start)
+        } else {
+            self.until.load(Ordering::Relaxed) == 0 && !may_be(&names.stop) && !may_be(&names.dump)
         }
     }
 
@@ -417,9 +414,12 @@ impl Gate {
 
     fn switch(&self, on: bool) {
         let (board, context) = (self.board.clone(), self.context);
-        let switch = move || match on {
-            true => board.start_context(context),
-            false => board.stop_context(context),
+        let switch = move || {
+            if on {
+                board.start_context(context)
+            } else {
+                board.stop_context(context)
+            }
         };
         if switch() == Err(ServiceError::Busy) {
             // From within a buffer's callback: what sampling waits for may be this very thread.

@@ -31,9 +31,10 @@ pub(crate) fn configuration(manner: &str, policy: Policy, scope: &Scope) -> Stri
 
 /// The end of a description: what the scope selects, or nothing if that is everything.
 pub fn selected(scope: &Scope) -> String {
-    match scope.is_everything() {
-        true => String::new(),
-        false => format!("{SELECTED}{}", scope.to_text()),
+    if scope.is_everything() {
+        String::new()
+    } else {
+        format!("{SELECTED}{}", scope.to_text())
     }
 }
 

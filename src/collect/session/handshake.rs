@@ -68,9 +68,10 @@ impl Listener {
     /// The events to poll the socket for. It is not polled for connections that would not be accepted, while `pending`
     /// of them are waiting: poll would return at once, again and again.
     pub fn events(&self, pending: usize) -> PollFlags {
-        match pending < MAX_PENDING && self.paused_until.is_none() {
-            true => PollFlags::IN,
-            false => PollFlags::empty(),
+        if pending < MAX_PENDING && self.paused_until.is_none() {
+            PollFlags::IN
+        } else {
+            PollFlags::empty()
         }
     }
 

@@ -67,9 +67,10 @@ impl Interest {
     pub(super) fn complete(self, own_ids: Buffers) -> Interest {
         let buffers = self.buffers();
         let is_one = buffers.only().is_some() && buffers.and(own_ids).is_none();
-        match is_one && !self.is_noticed() {
-            true => self.with(Interest::SIMPLE_EXIT),
-            false => self,
+        if is_one && !self.is_noticed() {
+            self.with(Interest::SIMPLE_EXIT)
+        } else {
+            self
         }
     }
 

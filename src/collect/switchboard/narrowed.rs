@@ -55,9 +55,10 @@ impl Switchboard {
     #[inline]
     pub fn buffers_in(&self, kind: Kind, context: ContextId) -> Buffers {
         let wanted = self.buffers_for(kind);
-        match wanted.is_none() || !self.narrowed.any.load(Ordering::Acquire) {
-            true => wanted,
-            false => self.buffers_narrowed(kind, context),
+        if wanted.is_none() || !self.narrowed.any.load(Ordering::Acquire) {
+            wanted
+        } else {
+            self.buffers_narrowed(kind, context)
         }
     }
 
@@ -66,9 +67,10 @@ impl Switchboard {
     #[inline]
     pub fn buffers_of(&self, interest: Interest, kind: Kind, context: ContextId) -> Buffers {
         let now = self.buffers_in(kind, context);
-        match self.narrowed.any.load(Ordering::Relaxed) {
-            true => now,
-            false => now.or(interest.buffers().and(self.wanted().selected(kind))),
+        if self.narrowed.any.load(Ordering::Relaxed) {
+            now
+        } else {
+            now.or(interest.buffers().and(self.wanted().selected(kind)))
         }
     }
 

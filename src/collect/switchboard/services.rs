@@ -211,9 +211,10 @@ impl Services {
             inside = inside.with(Interest::INSIDE);
         }
         let annotated = wanted.kind(Kind::ARGUMENTS);
-        let exits = match hears || retires {
-            true => Interest::NOTICED,
-            false => Interest::NONE,
+        let exits = if hears || retires {
+            Interest::NOTICED
+        } else {
+            Interest::NONE
         };
         if !inside.is_none() {
             inside = inside.with(exits);
@@ -224,18 +225,21 @@ impl Services {
                 (Interest::NONE, Interest::NONE)
             }
             Consumer::Buffer(slot) => {
-                let open = match recovered.and(Interest::buffer(*slot).buffers()).is_none() {
-                    true => Interest::NONE,
-                    false => Interest::OPEN,
+                let open = if recovered.and(Interest::buffer(*slot).buffers()).is_none() {
+                    Interest::NONE
+                } else {
+                    Interest::OPEN
                 };
                 let buffer = Interest::buffer(*slot).with(open).with(exits);
-                let with_arguments = match annotated.and(buffer.buffers()).is_none() {
-                    true => buffer,
-                    false => buffer.with(Interest::ARGUMENTS),
+                let with_arguments = if annotated.and(buffer.buffers()).is_none() {
+                    buffer
+                } else {
+                    buffer.with(Interest::ARGUMENTS)
                 };
-                match selection.enqueue_arguments {
-                    true => (with_arguments, with_arguments),
-                    false => (with_arguments, buffer),
+                if selection.enqueue_arguments {
+                    (with_arguments, with_arguments)
+                } else {
+                    (with_arguments, buffer)
                 }
             }
             Consumer::Subscriber(slot) => {
@@ -437,9 +441,10 @@ impl Switchboard {
 
     /// Services are locked once the context has been started.
     pub(crate) fn check_unlocked(&self, key: ContextKey) -> Result<(), ServiceError> {
-        match self.state().services.context(key)?.locked {
-            true => Err(ServiceError::Locked),
-            false => Ok(()),
+        if self.state().services.context(key)?.locked {
+            Err(ServiceError::Locked)
+        } else {
+            Ok(())
         }
     }
 
@@ -468,9 +473,10 @@ impl Switchboard {
         delivery: CountingDelivery,
     ) -> Result<(), CountingError> {
         let is_range = request.mode == CountingMode::Range;
-        let request = match is_range {
-            true => self.ranges().assigned(agent, request),
-            false => request,
+        let request = if is_range {
+            self.ranges().assigned(agent, request)
+        } else {
+            request
         };
         let names = match request.choice {
             Some(_) if !is_range => "as a tool chooses".to_owned(),

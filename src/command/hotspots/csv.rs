@@ -134,9 +134,10 @@ fn row(text: &mut String, sample: &Sample<'_>) {
     );
     if sample.outcome.method == SamplingMethod::STOCHASTIC {
         let outcome = &sample.outcome;
-        let instruction = match outcome.issued() {
-            true => outcome.instruction,
-            false => InstructionType::NO_INST,
+        let instruction = if outcome.issued() {
+            outcome.instruction
+        } else {
+            InstructionType::NO_INST
         };
         let name = |name: Option<&'static str>| name.unwrap_or("");
         let _ = write!(

@@ -41,9 +41,10 @@ const EXECUTIONS: usize = 46;
 
 impl Paint {
     fn with(self, code: &str, text: &str) -> String {
-        match self.on {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_owned(),
+        if self.on {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
         }
     }
 
@@ -87,12 +88,13 @@ impl Paint {
     /// The titles of the columns of shares and executions.
     fn titles(self) -> String {
         let issued = if self.waves { "   issued" } else { "" };
-        let executed = match self.counted {
-            true => format!(
+        let executed = if self.counted {
+            format!(
                 "  {:>14}  {:>5}  {:>13}  {:>6}",
                 "executed", "lanes", "transactions", "ideal"
-            ),
-            false => String::new(),
+            )
+        } else {
+            String::new()
         };
         format!("{:>9}{issued}{executed}", "share")
     }

@@ -218,9 +218,10 @@ impl<W: Write + Send> ChromeWriter<W> {
         let first = usize::from(!self.begun && !events.is_empty());
         self.begun |= !events.is_empty();
         self.text += &events[first..];
-        match self.text.len() >= BUFFER && self.base.is_some() {
-            true => self.write_text(),
-            false => Ok(()),
+        if self.text.len() >= BUFFER && self.base.is_some() {
+            self.write_text()
+        } else {
+            Ok(())
         }
     }
 
@@ -259,9 +260,10 @@ impl<W: Write + Send> ChromeWriter<W> {
     /// Counts bytes that are held. If they are too many, open slices are written as their begins.
     fn hold(&mut self, bytes: usize) -> io::Result<()> {
         self.held += bytes;
-        match self.held > self.most_held {
-            true => self.write_begins(),
-            false => Ok(()),
+        if self.held > self.most_held {
+            self.write_begins()
+        } else {
+            Ok(())
         }
     }
 
@@ -598,9 +600,10 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
             self.arguments(named(end.arguments));
             return self.write_event();
         };
-        let separator = match open.has_arguments {
-            true => ",",
-            false => ",\"args\":{",
+        let separator = if open.has_arguments {
+            ","
+        } else {
+            ",\"args\":{"
         };
         add_arguments(event, named(end.arguments), separator);
         open.has_arguments |= !end.arguments.is_empty();

@@ -76,12 +76,11 @@ impl DeviceRows {
             };
         }
         let is_first = rows.is_empty();
-        let tid = match is_first && self.taken.insert((device, stream)) {
-            true => u64::from(stream),
-            false => {
-                self.count += 1;
-                FIRST_ROW + self.count
-            }
+        let tid = if is_first && self.taken.insert((device, stream)) {
+            u64::from(stream)
+        } else {
+            self.count += 1;
+            FIRST_ROW + self.count
         };
         rows.push(Row {
             tid,

@@ -166,9 +166,10 @@ fn schema(table: &Table) -> ParquetResult<TypePtr> {
             ColumnType::Bool => (Physical::BOOLEAN, None),
             ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
         };
-        let repetition = match column.optional {
-            true => Repetition::OPTIONAL,
-            false => Repetition::REQUIRED,
+        let repetition = if column.optional {
+            Repetition::OPTIONAL
+        } else {
+            Repetition::REQUIRED
         };
         let field = Type::primitive_type_builder(column.name, physical)
             .with_repetition(repetition)

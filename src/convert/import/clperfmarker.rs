@@ -97,9 +97,10 @@ impl Thread {
 
     /// A marker begins that is not passed on.
     fn skip_begin(&mut self) {
-        match self.open.len() < MAX_DEPTH {
-            true => self.open.push(false),
-            false => self.too_deep += 1,
+        if self.open.len() < MAX_DEPTH {
+            self.open.push(false)
+        } else {
+            self.too_deep += 1
         }
     }
 }
@@ -178,9 +179,10 @@ impl Reading<'_> {
             return Ok(());
         }
         let text = String::from_utf8_lossy(bytes);
-        let line = match bytes.len() as u64 >= MAX_LINE {
-            true => None,
-            false => parse(&text),
+        let line = if bytes.len() as u64 >= MAX_LINE {
+            None
+        } else {
+            parse(&text)
         };
         let is_in_lines = |thread: &Thread| thread.lines.is_some_and(|lines| lines > 0);
         match (line, &mut self.thread) {
@@ -246,14 +248,15 @@ impl Reading<'_> {
                 },
             )?;
         }
-        let track = match self.tracks < MAX_TRACKS {
-            true => Some(self.stream.new_track(&Track {
+        let track = if self.tracks < MAX_TRACKS {
+            Some(self.stream.new_track(&Track {
                 parent: Parent::Process(process),
                 name: "",
                 kind: TrackKind::Thread(process, id),
                 order: None,
-            })?),
-            false => None,
+            })?)
+        } else {
+            None
         };
         self.tracks += usize::from(track.is_some());
         self.thread = Some(Thread {

@@ -51,9 +51,10 @@ impl Format {
         if head.starts_with(SQLITE) {
             // The schema stands near the beginning; the reader looks at the tables themselves.
             let is_rocpd = head.windows(ROCPD.len()).any(|part| part == ROCPD);
-            return Some(match is_rocpd {
-                true => Format::Rocpd,
-                false => Format::NsightSystems,
+            return Some(if is_rocpd {
+                Format::Rocpd
+            } else {
+                Format::NsightSystems
             });
         }
         if clperfmarker::is_file(head) {

@@ -128,9 +128,10 @@ impl Inputs {
         let mut refused = None;
         for path in paths {
             let path = path.as_ref();
-            let added = match path.is_dir() {
-                true => inputs.add_folder(path),
-                false => inputs.add_file(path),
+            let added = if path.is_dir() {
+                inputs.add_folder(path)
+            } else {
+                inputs.add_file(path)
             };
             let Err(error) = added else { continue };
             let found = match &error {
@@ -240,9 +241,10 @@ impl Inputs {
         let before = self.recordings.len();
         for file in &files {
             if !file.is_file() {
-                let found = match file.is_dir() {
-                    true => "a folder in a folder",
-                    false => "no file",
+                let found = if file.is_dir() {
+                    "a folder in a folder"
+                } else {
+                    "no file"
                 };
                 self.unread.push((file.clone(), found.to_owned()));
                 continue;

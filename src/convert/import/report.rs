@@ -244,9 +244,10 @@ impl Report {
     /// Adds the report of another recording. The files and counts are those of all recordings already.
     pub(super) fn append(&mut self, other: Report) {
         for finding in other.findings {
-            match self.findings.len() < MAX_FINDINGS {
-                true => self.findings.push(finding),
-                false => self.further_findings += 1,
+            if self.findings.len() < MAX_FINDINGS {
+                self.findings.push(finding)
+            } else {
+                self.further_findings += 1
             }
         }
         self.further_findings += other.further_findings;
@@ -272,9 +273,10 @@ impl Report {
 
     /// Names a file or folder that was not read.
     pub(super) fn not_read(&mut self, path: PathBuf, found: String) {
-        match self.unread.len() < MAX_UNREAD {
-            true => self.unread.push((path, found)),
-            false => self.further_unread += 1,
+        if self.unread.len() < MAX_UNREAD {
+            self.unread.push((path, found))
+        } else {
+            self.further_unread += 1
         }
     }
 

@@ -168,9 +168,12 @@ impl Database {
                 own.unwrap_or(names)
             })
             .collect();
-        let expression = |name: &&str| match table.has(name) {
-            true => quoted(name),
-            false => "NULL".to_owned(),
+        let expression = |name: &&str| {
+            if table.has(name) {
+                quoted(name)
+            } else {
+                "NULL".to_owned()
+            }
         };
         let expressions: Vec<String> = names.iter().map(expression).collect();
         let sql = match &expressions[..] {
@@ -293,9 +296,10 @@ pub(super) struct Damages {
 
 impl Damages {
     fn add(&mut self, damage: Damage) {
-        match self.first.len() < MAX_DAMAGES {
-            true => self.first.push(damage),
-            false => self.more += 1,
+        if self.first.len() < MAX_DAMAGES {
+            self.first.push(damage)
+        } else {
+            self.more += 1
         }
     }
 

@@ -270,9 +270,10 @@ impl Buffer {
 
     /// The kinds that have to be recorded where `kinds` are wanted: joined work needs its completions.
     pub fn needed(&self, kinds: KindSet) -> KindSet {
-        match self.joining.is_some() && WORK.iter().any(|kind| kinds.has(*kind)) {
-            true => kinds.or(KindSet::of(&[Kind::COMPLETION])),
-            false => kinds,
+        if self.joining.is_some() && WORK.iter().any(|kind| kinds.has(*kind)) {
+            kinds.or(KindSet::of(&[Kind::COMPLETION]))
+        } else {
+            kinds
         }
     }
 }

@@ -257,9 +257,10 @@ fn with_record(
         record,
         user_data: callback.user_data,
         kernel: callback.kernel,
-        code: match code.is_empty() {
-            true => std::ptr::null(),
-            false => code.as_ptr(),
+        code: if code.is_empty() {
+            std::ptr::null()
+        } else {
+            code.as_ptr()
         },
         code_bytes: code.len(),
         external: callback.external,

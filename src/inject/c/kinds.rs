@@ -28,15 +28,14 @@ pub(super) unsafe fn list<T: Copy>(
     let fit = all.len().min(capacity);
     // SAFETY: the caller's promise.
     unsafe { to.copy_from_nonoverlapping(all.as_ptr(), fit) };
-    match all.len() > capacity {
-        true => {
-            let text = format!(
-                "{} elements do not fit into an array of {capacity}",
-                all.len()
-            );
-            Err(Failure::new(Status::TOO_SMALL, text))
-        }
-        false => Ok(()),
+    if all.len() > capacity {
+        let text = format!(
+            "{} elements do not fit into an array of {capacity}",
+            all.len()
+        );
+        Err(Failure::new(Status::TOO_SMALL, text))
+    } else {
+        Ok(())
     }
 }
 

@@ -308,9 +308,10 @@ pub unsafe extern "C" fn gputrail_name_agent(agent: AgentId, name: *const c_char
         board()?;
         // SAFETY: the caller's promise.
         let name = unsafe { text::given(name, "name") }?;
-        match marker::name_agent(agent, name) {
-            true => Ok(()),
-            false => Err(Failure::new(Status::NOT_FOUND, "no agent has this id")),
+        if marker::name_agent(agent, name) {
+            Ok(())
+        } else {
+            Err(Failure::new(Status::NOT_FOUND, "no agent has this id"))
         }
     })
 }
@@ -328,9 +329,12 @@ fn recorder() -> Answer<&'static gputrail_collect::recorder::Recorder> {
 /// Errors: `GPUTRAIL_NOT_FOUND` if there is none; `GPUTRAIL_STARTED` if it is not paused.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_recording_start() -> Status {
-    done(|| match recorder()?.resume() {
-        true => Ok(()),
-        false => Err(Failure::new(Status::STARTED, "the recording is not paused")),
+    done(|| {
+        if recorder()?.resume() {
+            Ok(())
+        } else {
+            Err(Failure::new(Status::STARTED, "the recording is not paused"))
+        }
     })
 }
 
@@ -339,9 +343,12 @@ pub extern "C" fn gputrail_recording_start() -> Status {
 /// Errors: `GPUTRAIL_NOT_FOUND` if there is none; `GPUTRAIL_STOPPED` if it is paused.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_recording_stop() -> Status {
-    done(|| match recorder()?.pause() {
-        true => Ok(()),
-        false => Err(Failure::new(Status::STOPPED, "the recording is paused")),
+    done(|| {
+        if recorder()?.pause() {
+            Ok(())
+        } else {
+            Err(Failure::new(Status::STOPPED, "the recording is paused"))
+        }
     })
 }
 
@@ -363,9 +370,10 @@ pub extern "C" fn gputrail_recording_flush() -> Status {
 /// everything.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_recording_dump() -> Status {
-    done(|| match recorder()?.dump() {
-        true => Ok(()),
-        false => {
+    done(|| {
+        if recorder()?.dump() {
+            Ok(())
+        } else {
             let text = "the recording keeps everything: it has no --flight-recorder";
             Err(Failure::new(Status::NOT_AVAILABLE, text))
         }

@@ -187,9 +187,12 @@ fn enter(operation: Operation, data: &CallbackData) {
     let Some(mut host) = thread.borrow() else {
         return;
     };
-    let now = || match interest.is_timed() {
-        true => clock::now(),
-        false => Ticks::NONE,
+    let now = || {
+        if interest.is_timed() {
+            clock::now()
+        } else {
+            Ticks::NONE
+        }
     };
     let stack = stack(thread);
     let call = host.enter_wanted(operation, interest, stack.pointer(), now);
@@ -281,9 +284,10 @@ impl Stack {
         let here = (&raw const here) as usize;
         let (around, entered) = self.innermost.get();
         let is_inside = around != 0 && here < around + FRAMES;
-        let entered = match is_inside {
-            true => here.min(entered - 16),
-            false => here,
+        let entered = if is_inside {
+            here.min(entered - 16)
+        } else {
+            here
         };
         self.innermost.set((here, entered));
         entered

@@ -58,13 +58,10 @@ impl Device {
 
     /// How its kernels are counted.
     pub fn counting(&self) -> &'static str {
-        match self.is_counted_by_events() {
-            false => {
-                "metrics of its chip (gputrail counters list --chip NAME), of each kernel or range, by libcupti of CUDA 12.6 or later"
-            }
-            true => {
-                "its events and metrics (gputrail counters list --agent cuda:N), of each kernel, by libcupti before CUDA 13"
-            }
+        if self.is_counted_by_events() {
+            "its events and metrics (gputrail counters list --agent cuda:N), of each kernel, by libcupti before CUDA 13"
+        } else {
+            "metrics of its chip (gputrail counters list --chip NAME), of each kernel or range, by libcupti of CUDA 12.6 or later"
         }
     }
 

@@ -99,9 +99,10 @@ pub(super) unsafe fn changed(
         _ => (data.node, data.original_graph),
     };
     change.handle = handle.addr() as u64;
-    change.graph = match is_executable {
-        true => executable(session, data.executable),
-        false => graph(session, data.graph),
+    change.graph = if is_executable {
+        executable(session, data.executable)
+    } else {
+        graph(session, data.graph)
     };
     if matches!(
         what,

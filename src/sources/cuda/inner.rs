@@ -467,9 +467,10 @@ impl Told {
 
     /// CUPTI's record of the work has arrived.
     pub fn complete(&mut self, id: u32, completion: &Completion) {
-        let id = match self.followed.contains_key(&id) {
-            true => id,
-            false => self.inside.remove(&id).unwrap_or(id),
+        let id = if self.followed.contains_key(&id) {
+            id
+        } else {
+            self.inside.remove(&id).unwrap_or(id)
         };
         match self.take(id) {
             Some(Followed::Enqueued(followers, _)) => self.completed.push((followers, *completion)),

@@ -14,9 +14,12 @@ pub const CUPTI_VARIABLE: &str = "GPUTRAIL_CUPTI";
 /// in a toolkit, or where the loader finds it.
 pub(super) fn open_beside_cupti(file: &str) -> Option<Library> {
     let named = variable(CUPTI_VARIABLE).map(PathBuf::from);
-    let named = named.and_then(|path| match path.is_dir() {
-        true => Some(path),
-        false => Some(path.parent()?.to_owned()),
+    let named = named.and_then(|path| {
+        if path.is_dir() {
+            Some(path)
+        } else {
+            Some(path.parent()?.to_owned())
+        }
     });
     let folders = Surroundings::of_this_process().folders();
     let files = named.into_iter().chain(folders);

@@ -471,9 +471,12 @@ impl<'l> Chip<'l> {
         let submetrics: Vec<String> = submetrics
             .iter()
             .filter_map(named)
-            .map(|name| match name.is_empty() {
-                true => String::new(),
-                false => format!(".{name}"),
+            .map(|name| {
+                if name.is_empty() {
+                    String::new()
+                } else {
+                    format!(".{name}")
+                }
             })
             .collect();
         Ok(match kind {

@@ -268,9 +268,10 @@ impl Objects {
     ) -> StreamIds {
         let place = self.stream(names, agent, (context, stream));
         let (context_id, stream_id) = (self.streams[place].context, self.streams[place].stream);
-        let rows = match is_node {
-            false => place,
-            true => self.stream(names, agent, (context, GRAPHS)),
+        let rows = if is_node {
+            self.stream(names, agent, (context, GRAPHS))
+        } else {
+            place
         };
         StreamIds {
             context: context_id,

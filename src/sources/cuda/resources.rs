@@ -125,9 +125,10 @@ pub(super) unsafe fn notify(domain: u32, number: u32, data: *const c_void) {
     let object = (*operation != resource::RUNTIME_INITIALIZED).then(|| unsafe {
         let described = data.cast::<Resource>();
         let stream = is_of_stream(*operation).then(|| (*described).handle);
-        let module = match is_module {
-            true => (*described).descriptor.cast::<Module>().as_ref(),
-            false => None,
+        let module = if is_module {
+            (*described).descriptor.cast::<Module>().as_ref()
+        } else {
+            None
         };
         Object {
             module: module.map(|module| module.id),

@@ -215,9 +215,10 @@ impl Session {
                 let wanted = is_needed || !board.interest(operation).is_none();
                 if wanted != enabled.operations.contains(&operation) {
                     self.enable_callback(wanted, callback_domain(domain), operation.number.into());
-                    match wanted {
-                        true => enabled.operations.insert(operation),
-                        false => enabled.operations.remove(&operation),
+                    if wanted {
+                        enabled.operations.insert(operation)
+                    } else {
+                        enabled.operations.remove(&operation)
                     };
                 }
             }
@@ -234,9 +235,10 @@ impl Session {
             if wanted == enabled.activities[place] {
                 continue;
             }
-            let status = match wanted {
-                true => self.enable_activity(activity),
-                false => call!(self.cupti, cuptiActivityDisable(activity)),
+            let status = if wanted {
+                self.enable_activity(activity)
+            } else {
+                call!(self.cupti, cuptiActivityDisable(activity))
             };
             let status = status.unwrap_or(ffi::NOT_IMPLEMENTED);
             enabled.refused[place] = (wanted && status != ffi::SUCCESS).then_some(status);
@@ -516,9 +518,10 @@ fn flush_with(flag: u32) {
 /// Notes a fact about the recording. The summary of a recording says what is missing; a process that only tools observe says
 /// it itself.
 pub(super) fn note(names: &Names, text: &str, is_loss: bool) {
-    let what = match is_loss {
-        true => NoteKind::MISSING,
-        false => NoteKind::OTHER,
+    let what = if is_loss {
+        NoteKind::MISSING
+    } else {
+        NoteKind::OTHER
     };
     names.note(what, text);
     if is_loss && process::recorder().is_none() {

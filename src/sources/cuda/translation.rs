@@ -175,9 +175,10 @@ impl Translation<'_> {
         if !call.correlation.is_some() {
             counts::WITHOUT_CALL.add(1);
         }
-        let id = match RECENT.take_work(work.correlation, call.work) {
-            true => call.work,
-            false => self.host.new_work(),
+        let id = if RECENT.take_work(work.correlation, call.work) {
+            call.work
+        } else {
+            self.host.new_work()
         };
         let header = WorkHeader {
             id,
@@ -461,9 +462,10 @@ impl Translation<'_> {
         allocation.external = call.external;
         allocation.thread = call.thread;
         allocation.end = self.ticks(timestamp).unwrap_or(self.now);
-        allocation.start = match call.start.is_some() {
-            true => call.start.min(allocation.end),
-            false => allocation.end,
+        allocation.start = if call.start.is_some() {
+            call.start.min(allocation.end)
+        } else {
+            allocation.end
         };
         if !matches!(allocation.memory, MemoryKind::PAGEABLE | MemoryKind::PINNED) {
             allocation.agent = self.objects.agent(self.names, device);

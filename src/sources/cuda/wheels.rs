@@ -436,18 +436,17 @@ fn arguments_lie_where_the_headers_put_them() {
     let header = std::fs::read_to_string(header).unwrap();
     let (mut body, mut expected) = (String::new(), Vec::new());
     for (name, arguments) in ARGUMENTS {
-        let structure = match name.starts_with("cuda") {
-            false => format!("{name}_params"),
-            true => {
-                // The version of the runtime is part of the name.
-                let begin = format!("struct {name}_v");
-                let after = header.split(&begin).nth(1);
-                let version = after.and_then(|rest| rest.split('_').next());
-                format!(
-                    "{name}_v{}_params",
-                    version.unwrap_or_else(|| panic!("{name}"))
-                )
-            }
+        let structure = if name.starts_with("cuda") {
+            // The version of the runtime is part of the name.
+            let begin = format!("struct {name}_v");
+            let after = header.split(&begin).nth(1);
+            let version = after.and_then(|rest| rest.split('_').next());
+            format!(
+                "{name}_v{}_params",
+                version.unwrap_or_else(|| panic!("{name}"))
+            )
+        } else {
+            format!("{name}_params")
         };
         let places = functions::places(arguments);
         for ((argument, _), (offset, _)) in arguments.iter().zip(places) {

@@ -166,9 +166,10 @@ impl<T: Sync> Handles<T> {
     /// Our object for a handle that the program has.
     #[inline]
     pub fn ours(&self, handle: *const T) -> *const T {
-        match IS_ON.load(Ordering::Relaxed) {
-            false => handle,
-            true => self.ours.get(&handle.addr()).map_or(null(), |ours| *ours),
+        if IS_ON.load(Ordering::Relaxed) {
+            self.ours.get(&handle.addr()).map_or(null(), |ours| *ours)
+        } else {
+            handle
         }
     }
 
@@ -199,9 +200,10 @@ fn take_none(modules: &[usize]) -> bool {
 /// The id that the program gets for our range, unless it gets that of the other tool.
 #[inline]
 pub(super) fn own_range(ours: u64) -> u64 {
-    match IS_ON.load(Ordering::Relaxed) {
-        false => ours,
-        true => ours | OURS,
+    if IS_ON.load(Ordering::Relaxed) {
+        ours | OURS
+    } else {
+        ours
     }
 }
 
@@ -219,9 +221,10 @@ pub(super) fn ended_range(id: u64) -> u64 {
 
 /// The other tool's range for an id that the program has; 0 if it has none.
 fn their_range(id: u64) -> u64 {
-    match id & OURS != 0 && !RANGES.lock().contains_key(&id) {
-        true => 0,
-        false => id,
+    if id & OURS != 0 && !RANGES.lock().contains_key(&id) {
+        0
+    } else {
+        id
     }
 }
 

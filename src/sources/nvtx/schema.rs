@@ -450,15 +450,12 @@ impl Values {
                 numbers.push(None);
                 continue;
             }
-            let (used, number) = match depth < MAX_DEPTH && self.fields.len() < MAX_VALUES {
-                true => {
-                    let around = (size, align.clamp(1, MAX_ALIGNMENT), &numbers[..]);
-                    self.entry(source, entry, bytes, around, prefix, depth)
-                }
-                false => {
-                    self.is_cut |= size == 0 || entry.flags & flag::ARRAY != 0;
-                    (size, None)
-                }
+            let (used, number) = if depth < MAX_DEPTH && self.fields.len() < MAX_VALUES {
+                let around = (size, align.clamp(1, MAX_ALIGNMENT), &numbers[..]);
+                self.entry(source, entry, bytes, around, prefix, depth)
+            } else {
+                self.is_cut |= size == 0 || entry.flags & flag::ARRAY != 0;
+                (size, None)
             };
             if is_selector {
                 selected = number;
@@ -666,9 +663,10 @@ impl SchemaEntry {
         }
         if is_string(self.kind) {
             let is_inline = self.detail > 0 || self.flags & flag::ARRAY != 0;
-            return match is_inline {
-                true => (0, unit(self.kind)),
-                false => (8, 8),
+            return if is_inline {
+                (0, unit(self.kind))
+            } else {
+                (8, 8)
             };
         }
         match LAYOUTS.get(&(domain, self.kind)) {
@@ -694,9 +692,10 @@ impl Enumeration {
             .filter(|(of, is_flag, _)| *is_flag && *of != 0 && value & of == *of);
         let names: Vec<&str> = flags.clone().map(|(_, _, name)| &**name).collect();
         let known = flags.fold(0, |all, (of, _, _)| all | of);
-        match known == value && !names.is_empty() {
-            true => Read::Text(names.join(" | ")),
-            false => Read::Number(PayloadKind::UNSIGNED, value),
+        if known == value && !names.is_empty() {
+            Read::Text(names.join(" | "))
+        } else {
+            Read::Number(PayloadKind::UNSIGNED, value)
         }
     }
 }

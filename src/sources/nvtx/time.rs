@@ -65,9 +65,10 @@ fn tool_ticks(timestamp: i64) -> i64 {
     let Some([first, latest]) = *OTHER_CLOCK.lock() else {
         return timestamp;
     };
-    let slope = match latest.0 == first.0 {
-        true => 1.0,
-        false => (latest.1 - first.1) as f64 / latest.0.wrapping_sub(first.0) as f64,
+    let slope = if latest.0 == first.0 {
+        1.0
+    } else {
+        (latest.1 - first.1) as f64 / latest.0.wrapping_sub(first.0) as f64
     };
     Conversion {
         to: kind::TOOL,
@@ -135,9 +136,10 @@ fn ticks_of(kind: u64, timestamp: i64) -> Option<Ticks> {
         let ago = i128::from(now) - i128::from(timestamp);
         let distance = Duration::from_nanos(u64::try_from(ago.unsigned_abs()).ok()?);
         let distance = clock::ticks_of(distance);
-        match ago >= 0 {
-            true => ticks.0.checked_sub(distance),
-            false => ticks.0.checked_add(distance),
+        if ago >= 0 {
+            ticks.0.checked_sub(distance)
+        } else {
+            ticks.0.checked_add(distance)
         }
     };
     let ticks = match kind {

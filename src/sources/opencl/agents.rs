@@ -190,14 +190,13 @@ fn with_queue<R>(
     let profiling = cl_bitfield(CL_QUEUE_PROFILING_ENABLE);
     // SAFETY: a context with that device.
     let queue = unsafe { create(context, device, profiling, &raw mut status) };
-    let result = match queue.is_null() {
-        true => Err(NoTimes::Failed("clCreateCommandQueue", status)),
-        false => {
-            let result = work(queue);
-            // SAFETY: our queue, for the last time.
-            unsafe { release(queue) };
-            Ok(result)
-        }
+    let result = if queue.is_null() {
+        Err(NoTimes::Failed("clCreateCommandQueue", status))
+    } else {
+        let result = work(queue);
+        // SAFETY: our queue, for the last time.
+        unsafe { release(queue) };
+        Ok(result)
     };
     // SAFETY: our context, for the last time.
     unsafe { release_context(context) };

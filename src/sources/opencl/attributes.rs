@@ -90,10 +90,7 @@ pub(super) fn of(
     found.extend(of_vendor.map(|(attribute, what)| (*attribute, number(*what))));
     let root = sysfs::root();
     let of_processor = kind == AgentKind::CPU;
-    let cache = match of_processor {
-        true => l2_cache(&root),
-        false => None,
-    };
+    let cache = if of_processor { l2_cache(&root) } else { None };
     found.push((
         AgentAttributeKind::L2_CACHE,
         cache.or_else(|| some(size(CL_DEVICE_GLOBAL_MEM_CACHE_SIZE))),
@@ -101,9 +98,10 @@ pub(super) fn of(
     let corrects = number(CL_DEVICE_ERROR_CORRECTION_SUPPORT).map(|corrects| corrects.min(1));
     found.push((
         AgentAttributeKind::ECC,
-        match of_processor && has_edac(&root) {
-            true => Some(1),
-            false => corrects,
+        if of_processor && has_edac(&root) {
+            Some(1)
+        } else {
+            corrects
         },
     ));
     let (vendor, model) = pci_numbers(&root, bus);

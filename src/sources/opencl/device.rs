@@ -76,17 +76,19 @@ impl Device {
 
     /// Sentences about counters that this machine does not have or allow, though machines of this kind may.
     pub fn counter_notes(&self) -> Vec<String> {
-        match self.has_host_threads() {
-            true => HostCounters::machine_notes(),
-            false => Vec::new(),
+        if self.has_host_threads() {
+            HostCounters::machine_notes()
+        } else {
+            Vec::new()
         }
     }
 
     /// The configurations in which it can be sampled; empty if it cannot.
     pub fn sampling(&self) -> Vec<Configuration> {
-        match self.has_host_threads() {
-            true => SampleSource::requested().possible(),
-            false => Vec::new(),
+        if self.has_host_threads() {
+            SampleSource::requested().possible()
+        } else {
+            Vec::new()
         }
     }
 }

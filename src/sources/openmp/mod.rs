@@ -179,9 +179,10 @@ fn name(what: &'static str, code: *const c_void) -> &'static KeptText {
 #[cold]
 fn find_name(of: Named) -> &'static Kept {
     let mut names = NAMES.lock();
-    let of = match names.len() < MAX_NAMES {
-        true => of,
-        false => Named { code: 0, ..of },
+    let of = if names.len() < MAX_NAMES {
+        of
+    } else {
+        Named { code: 0, ..of }
     };
     if let Some(known) = names.get(&of) {
         return known;

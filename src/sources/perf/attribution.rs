@@ -262,9 +262,10 @@ impl Attribution {
             let after = samples.partition_point(|sample| sample.time <= end);
             for sample in samples.drain(first..after.max(first)) {
                 self.waiting_count -= 1;
-                let verdict = match dispatch.enqueued.is_recorded {
-                    true => Attributed::To(&dispatch, kernel),
-                    false => Attributed::Unrecorded,
+                let verdict = if dispatch.enqueued.is_recorded {
+                    Attributed::To(&dispatch, kernel)
+                } else {
+                    Attributed::Unrecorded
                 };
                 total += 1;
                 dropped += u64::from(!emit(sample, verdict));

@@ -128,9 +128,12 @@ fn add_sections(file: &mut Vec<u8>, memory: &ProcessMemory, start: u64) -> Optio
     let entry = |tag| entries.iter().find(|(of, _)| *of == tag).map(|of| of.1);
     // On some architectures the dynamic linker has relocated the addresses in the dynamic section.
     let address = |tag| {
-        entry(tag).map(|value| match value >= load_base {
-            true => value - load_base,
-            false => value,
+        entry(tag).map(|value| {
+            if value >= load_base {
+                value - load_base
+            } else {
+                value
+            }
         })
     };
     const STRINGS: u64 = 5;

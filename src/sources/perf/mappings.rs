@@ -187,9 +187,10 @@ impl Mappings {
         if !path.starts_with('/') || !path.ends_with(".so") {
             return None;
         }
-        let file = match is_deleted {
-            true => None,
-            false => File::open(path).ok(),
+        let file = if is_deleted {
+            None
+        } else {
+            File::open(path).ok()
         };
         let (image, bytes, flags) = match file {
             Some(mut file) => {

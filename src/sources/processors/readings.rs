@@ -209,9 +209,10 @@ impl Package {
     fn power(&mut self, time: u64) -> Option<u64> {
         let energy = sysfs::number(&self.energy).ok()?;
         let (from, before) = self.latest.replace((time, energy))?;
-        let used = match energy >= before {
-            true => energy - before,
-            false => energy.saturating_add(self.wraps_after.checked_sub(before)?),
+        let used = if energy >= before {
+            energy - before
+        } else {
+            energy.saturating_add(self.wraps_after.checked_sub(before)?)
         };
         let span = time.checked_sub(from).filter(|span| *span > 0)?;
         // A microjoule in a nanosecond is a kilowatt: 1 000 000 mW.

@@ -107,9 +107,10 @@ impl Runtime {
         let Some(family) = &mut works.live_mut(work).family else {
             return;
         };
-        let what = match saved {
-            true => PreemptionKind::SAVE,
-            false => PreemptionKind::RESTORE,
+        let what = if saved {
+            PreemptionKind::SAVE
+        } else {
+            PreemptionKind::RESTORE
         };
         family.preempted.push((at, what, waits_for));
         if waits_for != WaitsFor::Children {

@@ -202,10 +202,11 @@ pub(super) fn values(name: &str, counts: &Counts) -> Vec<u64> {
     let is_spread = ["TA_", "TC", "GL2C_"]
         .iter()
         .any(|block| name.starts_with(block));
-    match is_spread {
-        true => (0..INSTANCES)
+    if is_spread {
+        (0..INSTANCES)
             .map(|instance| total / INSTANCES + u64::from(instance < total % INSTANCES))
-            .collect(),
-        false => vec![total],
+            .collect()
+    } else {
+        vec![total]
     }
 }

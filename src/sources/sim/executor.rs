@@ -70,14 +70,15 @@ impl Task {
             body,
             service,
         } = spawned;
-        let polled = match has_thread {
-            false => Polled::Here(body),
-            true => Polled::There(SystemThread::start(&name, body).map_err(|error| {
-                Halted::NoThread {
+        let polled = if has_thread {
+            Polled::There(
+                SystemThread::start(&name, body).map_err(|error| Halted::NoThread {
                     name: name.into(),
                     reason: error.to_string(),
-                }
-            })?),
+                })?,
+            )
+        } else {
+            Polled::Here(body)
         };
         Ok(Task { polled, service })
     }
@@ -220,9 +221,12 @@ impl Executor {
         if span.is_some() {
             self.wake(self.current.get(), until);
         }
-        std::future::poll_fn(|_| match self.now() >= until {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+        std::future::poll_fn(|_| {
+            if self.now() >= until {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
         })
         .await
     }
@@ -347,9 +351,10 @@ mod tests {
         for service in [true, false] {
             let inside = executor.clone();
             let body = async move { Gate::default().wait(&inside, 1).await };
-            match service {
-                true => executor.spawn_service("service", body),
-                false => executor.spawn("thread", body),
+            if service {
+                executor.spawn_service("service", body)
+            } else {
+                executor.spawn("thread", body)
             }
         }
         assert_eq!(executor.run(&Nothing), Err(Halted::Stuck(1)));

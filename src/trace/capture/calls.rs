@@ -132,9 +132,10 @@ impl ProcessStream<'_> {
         open: bool,
     ) -> io::Result<()> {
         let (metadata, stream) = (&self.metadata, &mut output.stream);
-        let range = match call.external.is_some() {
-            true => metadata.range_name(call.external),
-            false => None,
+        let range = if call.external.is_some() {
+            metadata.range_name(call.external)
+        } else {
+            None
         };
         let function = self
             .functions
@@ -145,9 +146,10 @@ impl ProcessStream<'_> {
             Some((event, waited)) => {
                 only = [event];
                 thread.links.clear();
-                match waited {
-                    false => (&only[..], &[][..]),
-                    true => (&[][..], &only[..]),
+                if waited {
+                    (&[][..], &only[..])
+                } else {
+                    (&only[..], &[][..])
                 }
             }
             None if thread.links.is_empty() => (&[][..], &[][..]),

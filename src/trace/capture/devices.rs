@@ -82,15 +82,14 @@ impl Lane {
     fn command(&mut self, work: &EnqueueFields, times: &Times) -> Option<CommandTimes> {
         let (start, end) = times.interval()?;
         let (id, begin, before) = self.command_buffer;
-        let begin = match id == work.work.id {
-            true => begin,
-            false => {
-                // Completions of other threads come early: a later end is that of work behind the buffer.
-                let ends = [before, self.latest].into_iter();
-                let ends = ends.filter(|end| !self.out_of_order && *end <= start);
-                let queued = times.queued.or(times.enqueued).unwrap_or(start);
-                ends.fold(queued, Nanos::max)
-            }
+        let begin = if id == work.work.id {
+            begin
+        } else {
+            // Completions of other threads come early: a later end is that of work behind the buffer.
+            let ends = [before, self.latest].into_iter();
+            let ends = ends.filter(|end| !self.out_of_order && *end <= start);
+            let queued = times.queued.or(times.enqueued).unwrap_or(start);
+            ends.fold(queued, Nanos::max)
         };
         let begin = begin.min(start);
         self.command_buffer = (work.work.id, begin, end);
@@ -299,9 +298,10 @@ impl Devices {
         };
         if !self.is_shown(first) {
             let early = self.early.entry(first.agent).or_default();
-            match early.len() < MAX_EARLY {
-                true => early.push(values.to_vec()),
-                false => output.report.left_out_counter_values += values.len() as u64,
+            if early.len() < MAX_EARLY {
+                early.push(values.to_vec())
+            } else {
+                output.report.left_out_counter_values += values.len() as u64
             }
             return Ok(());
         }

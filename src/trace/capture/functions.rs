@@ -27,9 +27,10 @@ impl Functions {
         operation: Operation,
         in_range: bool,
     ) -> &Function {
-        let places = match in_range {
-            true => &mut self.in_ranges,
-            false => &mut self.places,
+        let places = if in_range {
+            &mut self.in_ranges
+        } else {
+            &mut self.places
         };
         let place = match places.get(operation.number.into(), operation) {
             Some(place) => place,
@@ -48,16 +49,15 @@ impl Functions {
     ) -> usize {
         let place = self.list.len();
         let mut function = function(stream.new_function(), metadata, operation);
-        let places = match in_range {
-            true => {
-                let range = Parameter {
-                    name: RANGE.into(),
-                    kind: ArgumentType::STRING,
-                };
-                function.parameters.insert(0, range);
-                &mut self.in_ranges
-            }
-            false => &mut self.places,
+        let places = if in_range {
+            let range = Parameter {
+                name: RANGE.into(),
+                kind: ArgumentType::STRING,
+            };
+            function.parameters.insert(0, range);
+            &mut self.in_ranges
+        } else {
+            &mut self.places
         };
         places.insert(operation, place);
         self.list.push(function);

@@ -228,14 +228,15 @@ impl ProcessStream<'_> {
         let facts: Vec<String> = facts
             .map(|(number, one, what)| format!("{} {what}", count(*number, one)))
             .collect();
-        match facts.is_empty() {
-            true => Ok(()),
-            false => self.detail(
+        if facts.is_empty() {
+            Ok(())
+        } else {
+            self.detail(
                 output,
                 self.latest,
                 Note::UNBALANCED_MARKERS,
                 &facts.join("; "),
-            ),
+            )
         }
     }
 }
@@ -256,9 +257,10 @@ impl ThreadMarkers {
             MarkerKind::RESOURCE => (1, true),
             _ => (marker.level(), marker.nests_in_its_domain()),
         };
-        let domain = match is_of_domain {
-            true => marker.domain,
-            false => StringId::NONE,
+        let domain = if is_of_domain {
+            marker.domain
+        } else {
+            StringId::NONE
         };
         let ranges = self.ranges(domain);
         let track = match (ranges.track, marker.what) {
@@ -431,18 +433,20 @@ impl Ranges {
             self.pass_on_earlier_half(stream, metadata)?;
         }
         let is_end = edge.marker.what == MarkerKind::END;
-        let surplus = match is_end {
-            true => &mut self.unbalanced.ends,
-            false => &mut self.unbalanced.starts,
+        let surplus = if is_end {
+            &mut self.unbalanced.ends
+        } else {
+            &mut self.unbalanced.starts
         };
         if self.records + edge.records() > self.limit {
             *surplus += 1;
             return Ok(());
         }
         let range = self.held.entry(edge.marker.id).or_default();
-        let known = match is_end {
-            true => &mut range.end,
-            false => &mut range.start,
+        let known = if is_end {
+            &mut range.end
+        } else {
+            &mut range.start
         };
         self.records += edge.records();
         let other = match known {

@@ -37,12 +37,11 @@ impl OffTimes {
             NoteKind::RESUMED => self.is_paused = false,
             _ => return None,
         }
-        match self.is_stopped || self.is_paused {
-            true => {
-                self.since.get_or_insert((time, note.text));
-                None
-            }
-            false => self.since.take(),
+        if self.is_stopped || self.is_paused {
+            self.since.get_or_insert((time, note.text));
+            None
+        } else {
+            self.since.take()
         }
     }
 

@@ -515,9 +515,10 @@ impl<'a> ProcessStream<'a> {
 
     #[inline(always)]
     fn pass_on_found(&mut self, output: &mut Output<'_>) -> io::Result<()> {
-        match self.found.is_empty() {
-            true => Ok(()),
-            false => self.pass_on_all_found(output),
+        if self.found.is_empty() {
+            Ok(())
+        } else {
+            self.pass_on_all_found(output)
         }
     }
 
@@ -563,9 +564,10 @@ impl<'a> ProcessStream<'a> {
     /// Reads a value of a counter. The last value of a span of time passes on all of them.
     fn counter_value(&mut self, output: &mut Output<'_>, value: &CounterValue) -> io::Result<()> {
         if let Some(values) = self.counters.add(value, &mut self.counted) {
-            match value.range.is_some() {
-                true => self.counted_range(output, &values)?,
-                false => self.devices.counted(output, &self.metadata, &values)?,
+            if value.range.is_some() {
+                self.counted_range(output, &values)?
+            } else {
+                self.devices.counted(output, &self.metadata, &values)?
             }
         }
         self.pass_on_counted(output)

@@ -80,12 +80,11 @@ impl<T, D: Clone + Default> Hold<T, D> {
             .extract_if(range, |_, _| true)
             .map(|(_, item)| item)
             .collect();
-        let data = match held.is_empty() {
-            true => {
-                self.known(work).complete = true;
-                None
-            }
-            false => self.known.remove(&work).map(|known| known.data),
+        let data = if held.is_empty() {
+            self.known(work).complete = true;
+            None
+        } else {
+            self.known.remove(&work).map(|known| known.data)
         };
         let data = data.unwrap_or_default();
         held.into_iter().map(move |item| (item, data.clone()))

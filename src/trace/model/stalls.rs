@@ -93,9 +93,10 @@ pub struct Stalls {
 impl Stalls {
     /// Adds a stochastic sample.
     pub fn add(&mut self, agent: AgentId, time: Nanos, outcome: &Outcome) {
-        let way = match outcome.issued() {
-            true => 0,
-            false => 1 + usize::from(outcome.reason.0).min(WAYS - 2),
+        let way = if outcome.issued() {
+            0
+        } else {
+            1 + usize::from(outcome.reason.0).min(WAYS - 2)
         };
         self.agents
             .entry(agent)

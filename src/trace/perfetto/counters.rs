@@ -36,9 +36,10 @@ impl CounterTrack {
         block: &CounterBlock,
     ) -> io::Result<CounterTrack> {
         sequence.restart(packets, TracePacketDefaults::default())?;
-        let group = match block.memory {
-            true => GpuCounterGroup::Memory,
-            false => GpuCounterGroup::Compute,
+        let group = if block.memory {
+            GpuCounterGroup::Memory
+        } else {
+            GpuCounterGroup::Compute
         };
         let specs = (first..).zip(&block.counters);
         let descriptor = GpuCounterDescriptor {

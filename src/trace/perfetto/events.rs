@@ -116,15 +116,16 @@ impl Link {
     #[inline(always)]
     fn write(&self, packet: &mut ShortFields<'_>) {
         let correlation = packet.open(field::track_event::GPU_CORRELATION);
-        match self.waited {
-            false => packet.uint(
-                field::gpu_correlation::RENDER_STAGE_SUBMISSION_EVENT_IDS,
-                self.event.0,
-            ),
-            true => packet.uint(
+        if self.waited {
+            packet.uint(
                 field::gpu_correlation::RENDER_STAGE_WAIT_EVENT_IDS,
                 self.event.0,
-            ),
+            )
+        } else {
+            packet.uint(
+                field::gpu_correlation::RENDER_STAGE_SUBMISSION_EVENT_IDS,
+                self.event.0,
+            )
         }
         packet.close(correlation);
         if let Some(api) = self.api {
@@ -357,9 +358,10 @@ impl EventTrack {
 
     #[inline]
     fn ready<W: Write>(&mut self, packets: &mut Packets<W>) -> io::Result<()> {
-        match self.sequence.is_cleared() {
-            true => self.restart(packets),
-            false => Ok(()),
+        if self.sequence.is_cleared() {
+            self.restart(packets)
+        } else {
+            Ok(())
         }
     }
 
@@ -471,9 +473,10 @@ fn write_links(
 /// The flows that pass through an event.
 fn write_flows(packet: &mut Encoder, flows: &[FlowPoint]) {
     for FlowPoint { flow, last } in flows {
-        let field = match last {
-            false => field::track_event::FLOW_IDS,
-            true => field::track_event::TERMINATING_FLOW_IDS,
+        let field = if *last {
+            field::track_event::TERMINATING_FLOW_IDS
+        } else {
+            field::track_event::FLOW_IDS
         };
         packet.fixed64(field, flow.0);
     }

@@ -260,9 +260,10 @@ impl Consumer for Exporter<'_> {
             .contexts
             .entry((queue.process, queue.context))
             .or_insert_with(|| self.writer.context(pid, api));
-        let order = match queue.out_of_order {
-            false => "in order",
-            true => "out of order",
+        let order = if queue.out_of_order {
+            "out of order"
+        } else {
+            "in order"
         };
         self.queues.push(self.writer.queue(QueueDescription {
             name,

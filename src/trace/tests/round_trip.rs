@@ -46,13 +46,13 @@ impl Transcript {
 
     fn slice_line(&mut self, track: TrackIndex, line: String, (open, end): (bool, Option<Nanos>)) {
         self.lines.push(line);
-        match open {
-            true => self
-                .open
+        if open {
+            self.open
                 .entry(track)
                 .or_default()
-                .push(self.lines.len() - 1),
-            false => *self.lines.last_mut().expect("a line") += &format!(" end {end:?}"),
+                .push(self.lines.len() - 1)
+        } else {
+            *self.lines.last_mut().expect("a line") += &format!(" end {end:?}")
         }
     }
 

@@ -109,9 +109,12 @@ impl Checks {
             .spawn()
             .map_err(|error| format!("{name}: {error}"))?;
         let status = wait(&mut child, left.min(LONGEST));
-        let status = status.map_err(|error| match left < LONGEST {
-            true => NO_TIME.to_owned(),
-            false => error,
+        let status = status.map_err(|error| {
+            if left < LONGEST {
+                NO_TIME.to_owned()
+            } else {
+                error
+            }
         });
         let read = |path: &Path| {
             let bytes = std::fs::read(path).unwrap_or_default();
@@ -238,9 +241,10 @@ impl Checks {
             check.lines.extend(findings);
             wrong.push("findings of `gputrail check`");
         }
-        match wrong.is_empty() {
-            true => Ok(()),
-            false => Err(format!("wrong: {}", wrong.join(", "))),
+        if wrong.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("wrong: {}", wrong.join(", ")))
         }
     }
 
@@ -267,9 +271,10 @@ impl Checks {
         match result {
             Ok(()) => {}
             Err(error) => {
-                check.verdict = match error == NO_TIME || check.verdict == Verdict::NotRun {
-                    true => Verdict::NotRun,
-                    false => Verdict::Failed,
+                check.verdict = if error == NO_TIME || check.verdict == Verdict::NotRun {
+                    Verdict::NotRun
+                } else {
+                    Verdict::Failed
                 };
                 check.lines.push(error);
             }
@@ -372,9 +377,10 @@ impl Checks {
             .figures
             .push(("samples in the long kernel".into(), spin));
         // Nothing else runs.
-        match spin > 0.0 && spin >= 0.9 * all {
-            true => Ok(()),
-            false => Err(format!("samples in the long kernel: {spin} of {all}")),
+        if spin > 0.0 && spin >= 0.9 * all {
+            Ok(())
+        } else {
+            Err(format!("samples in the long kernel: {spin} of {all}"))
         }
     }
 
@@ -424,9 +430,10 @@ impl Checks {
             return Err(format!("values of {found} kernels instead of {expected}"));
         }
         let threads = COUNT as f64;
-        match (value("min"), value("max")) == (threads, threads) {
-            true => Ok(()),
-            false => Err(format!("a kernel has {threads} threads")),
+        if (value("min"), value("max")) == (threads, threads) {
+            Ok(())
+        } else {
+            Err(format!("a kernel has {threads} threads"))
         }
     }
 
@@ -463,9 +470,10 @@ impl Checks {
         let kernels = ended.values.get("kernels").copied().unwrap_or(f64::NAN);
         let threads = kernels * COUNT as f64;
         let found = row["max"].as_f64().unwrap_or(f64::NAN);
-        match row["ranges"] == 1 && found == threads {
-            true => Ok(()),
-            false => Err(format!("{found} threads instead of {threads}")),
+        if row["ranges"] == 1 && found == threads {
+            Ok(())
+        } else {
+            Err(format!("{found} threads instead of {threads}"))
         }
     }
 
@@ -519,9 +527,10 @@ impl Checks {
         // Instances that are not read are estimated from those that are.
         let warps = COUNT as f64 / 32.0;
         let is_near = |value: f64| (value - warps).abs() <= 0.05 * warps;
-        match is_near(value("min")) && is_near(value("max")) {
-            true => Ok(()),
-            false => Err(format!("a kernel has {warps} warps")),
+        if is_near(value("min")) && is_near(value("max")) {
+            Ok(())
+        } else {
+            Err(format!("a kernel has {warps} warps"))
         }
     }
 
@@ -563,9 +572,10 @@ impl Checks {
         let summary = self.summary(name)?;
         let kernels = total(&summary, "kernels", "", "count");
         check.lines.push(format!("kernels in the trace: {kernels}"));
-        match kernels >= 100.0 {
-            true => Ok(()),
-            false => Err("too few kernels".into()),
+        if kernels >= 100.0 {
+            Ok(())
+        } else {
+            Err("too few kernels".into())
         }
     }
 }

@@ -131,8 +131,9 @@ fn check(words: &[&str]) -> ExitCode {
         return ExitCode::from(FAILED);
     }
     say(&checks.folder.join("report.md").display().to_string());
-    match checks.report.is_good() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(FAILED),
+    if checks.report.is_good() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
     }
 }

@@ -115,10 +115,7 @@ const BYTES: usize = COUNT * size_of::<f32>();
 
 /// Fails if something that must be true is not.
 fn ensure(holds: bool, what: &str) -> Result<()> {
-    match holds {
-        true => Ok(()),
-        false => Err(what.into()),
-    }
+    if holds { Ok(()) } else { Err(what.into()) }
 }
 
 /// Two vectors on the GPU: 0, 1, 2, ... and zeros.

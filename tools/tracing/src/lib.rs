@@ -197,9 +197,10 @@ where
         let mut values = Values::default();
         event.record(&mut values);
         let name = std::mem::take(&mut values.message);
-        let name = match name.is_empty() {
-            true => event.metadata().name(),
-            false => &name,
+        let name = if name.is_empty() {
+            event.metadata().name()
+        } else {
+            &name
         };
         library.mark(&self.mark(event.metadata(), name, &values).options());
     }

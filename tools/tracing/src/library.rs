@@ -114,9 +114,10 @@ impl Library {
     fn loaded() -> Option<Library> {
         // SAFETY: a text that ends with a zero; nothing is loaded.
         let library = unsafe { libc::dlopen(NAME.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) };
-        Library::of(match library.is_null() {
-            true => libc::RTLD_DEFAULT,
-            false => library,
+        Library::of(if library.is_null() {
+            libc::RTLD_DEFAULT
+        } else {
+            library
         })
     }
 

@@ -42,10 +42,7 @@ pub fn write(path: &Path, enqueues: u64, arguments: bool) -> u64 {
         ..KernelSymbol::blank()
     });
     for (number, function) in (0..).zip(FUNCTIONS) {
-        let group = match function.contains("Enqueue") {
-            true => OperationGroup::ENQUEUE,
-            false => OperationGroup::OTHER,
-        };
+        let group = if function.contains("Enqueue") { OperationGroup::ENQUEUE } else { OperationGroup::OTHER };
         let operation = Operation {
             domain: Domain::OPENCL,
             number,

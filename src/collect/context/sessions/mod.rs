@@ -126,12 +126,13 @@ impl CounterSessions {
             .named_configurations(agent)
             .map_err(ToolError::from)?;
         let Some(possible) = possible.first().filter(|possible| possible.dispatches) else {
-            let refused = match possible.is_empty() {
-                true => crate::counting::CountingError::NotSupported { agent: name },
-                false => crate::counting::CountingError::Mode {
+            let refused = if possible.is_empty() {
+                crate::counting::CountingError::NotSupported { agent: name }
+            } else {
+                crate::counting::CountingError::Mode {
                     agent: name,
                     mode: CountingMode::Dispatch,
-                },
+                }
             };
             return Err(ToolError::from(refused).into());
         };
@@ -227,9 +228,10 @@ impl CounterSessions {
     pub fn enable_all(&self, on: bool) -> Result<(), SessionError> {
         let mut enabled = self.enabled.lock();
         self.shared.log.lock().check_idle()?;
-        *enabled = match on {
-            true => (0..self.counters.len() as u32).collect(),
-            false => Vec::new(),
+        *enabled = if on {
+            (0..self.counters.len() as u32).collect()
+        } else {
+            Vec::new()
         };
         Ok(())
     }
@@ -251,9 +253,10 @@ impl CounterSessions {
 
     fn check_index(&self, counter: u32) -> Result<(), SessionError> {
         let counters = self.counters.len() as u32;
-        match counter < counters {
-            true => Ok(()),
-            false => Err(SessionError::OutOfRange { counter, counters }),
+        if counter < counters {
+            Ok(())
+        } else {
+            Err(SessionError::OutOfRange { counter, counters })
         }
     }
 
@@ -570,9 +573,10 @@ fn is_inside() -> bool {
 
 /// Refuses what waits for buffers and for tools that choose counters, within their callbacks.
 fn refuse_inside() -> Result<(), ToolError> {
-    match is_delivering() || is_choosing() {
-        true => Err(ToolError::Busy),
-        false => Ok(()),
+    if is_delivering() || is_choosing() {
+        Err(ToolError::Busy)
+    } else {
+        Ok(())
     }
 }
 

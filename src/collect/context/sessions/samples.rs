@@ -120,9 +120,10 @@ impl Session {
 
 impl Log {
     pub fn check_idle(&self) -> Result<(), SessionError> {
-        match self.is_sampling {
-            true => Err(SessionError::Sampling),
-            false => Ok(()),
+        if self.is_sampling {
+            Err(SessionError::Sampling)
+        } else {
+            Ok(())
         }
     }
 
@@ -145,9 +146,10 @@ impl Log {
     /// A session that has ended.
     pub fn ended(&self, number: u32) -> Result<&Session, SessionError> {
         let session = self.any(number)?;
-        match session.has_ended {
-            true => Ok(session),
-            false => Err(SessionError::NoSession(number)),
+        if session.has_ended {
+            Ok(session)
+        } else {
+            Err(SessionError::NoSession(number))
         }
     }
 

@@ -364,9 +364,10 @@ impl<'a> Collected<'a> {
             between,
             second.as_bytes(),
         ];
-        match to_pairs {
-            true => self.pairs.add(key, &parts),
-            false => self.events.add(key, &parts),
+        if to_pairs {
+            self.pairs.add(key, &parts)
+        } else {
+            self.events.add(key, &parts)
         }
     }
 
@@ -417,9 +418,10 @@ impl<'a> Collected<'a> {
             }
         };
         let (pid, tid) = (self.id(event.pid), self.id(event.tid));
-        let known = match is_work(&category) {
-            true => place(args),
-            false => Place::default(),
+        let known = if is_work(&category) {
+            place(args)
+        } else {
+            Place::default()
         };
         let is_work = known.has_stream || known.correlation.is_some();
         let activity = self.activity(pid, offset);
@@ -535,25 +537,25 @@ impl<'a> Collected<'a> {
         let name = event.name.map_or(Cow::Borrowed(""), text);
         let (pid, tid) = (self.id(event.pid), self.id(event.tid));
         self.activity(pid, offset).other += 1;
-        let key = match has_id {
-            true => LaneKey::Async {
+        let key = if has_id {
+            LaneKey::Async {
                 pid,
                 name: self.number(&name),
-            },
-            false => LaneKey::Thread {
+            }
+        } else {
+            LaneKey::Thread {
                 pid,
                 tid,
                 category: 0,
-            },
+            }
         };
         let mut head = Head::new(kind, self.lane(key, offset), offset);
         head.category = self.number(&category);
-        let fields: &[(&str, Option<&str>)] = match has_id {
-            true => {
-                head.id = async_id(pid, &category, &name, event);
-                &[("id", event.id), ("id2", event.id2), ("tid", event.tid)]
-            }
-            false => &[("id", event.id)],
+        let fields: &[(&str, Option<&str>)] = if has_id {
+            head.id = async_id(pid, &category, &name, event);
+            &[("id", event.id), ("id2", event.id2), ("tid", event.tid)]
+        } else {
+            &[("id", event.id)]
         };
         let extra = match kind {
             Kind::End => String::new(),

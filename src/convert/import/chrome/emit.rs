@@ -191,14 +191,15 @@ impl Emitter<'_> {
             let track = row.track;
             let open = row.open.pop().expect("it was just looked at");
             let end = self.declared.time(open.end);
-            match open.flows.is_empty() {
-                true => self.stream.consumer.end(track, end)?,
-                false => self.stream.consumer.end_slice(&SliceEnd {
+            if open.flows.is_empty() {
+                self.stream.consumer.end(track, end)?
+            } else {
+                self.stream.consumer.end_slice(&SliceEnd {
                     track,
                     time: end,
                     arguments: &[],
                     flows: &open.flows,
-                })?,
+                })?
             }
         }
     }
@@ -450,9 +451,10 @@ impl Emitter<'_> {
                     continue;
                 }
             };
-            let series = match single && !name.is_empty() {
-                true => "",
-                false => series,
+            let series = if single && !name.is_empty() {
+                ""
+            } else {
+                series
             };
             match self.counter_track(number, &name, series, CounterUnit::Unspecified)? {
                 Some(track) if is_derived => {
@@ -491,9 +493,10 @@ impl Emitter<'_> {
                 return Ok(());
             }
         }
-        match head.has(flag::ENCLOSING) {
-            false => self.lanes[number].pending.push(point),
-            true => self.lost("end of an arrow that is in no slice", &head),
+        if head.has(flag::ENCLOSING) {
+            self.lost("end of an arrow that is in no slice", &head)
+        } else {
+            self.lanes[number].pending.push(point)
         }
         Ok(())
     }
@@ -545,9 +548,10 @@ fn beside(lanes: &[LaneKey]) -> HashMap<u32, Vec<usize>> {
 
 /// The name of a record.
 fn name_of<'r>(strings: &'r Strings, record: &Record<'r>) -> &'r str {
-    match record.head.has(flag::OWN_NAME) {
-        true => record.own_name,
-        false => strings.text(record.head.name),
+    if record.head.has(flag::OWN_NAME) {
+        record.own_name
+    } else {
+        strings.text(record.head.name)
     }
 }
 

@@ -613,3 +613,26 @@ fn clocks_of_ranks_are_aligned_by_the_operations_that_they_share() {
     assert_eq!(ends[5] - ends[0], 3_000_000);
     assert!(report.aligned.is_empty());
 }
+
+#[test]
+fn processes_and_names_beyond_the_limit_are_counted() {
+    let event = |pid: u32| {
+        format!(
+            r#"{{"ph":"M","name":"process_name","pid":{pid},"args":{{"name":"p"}}}},
+            {{"ph":"X","name":"work","ts":1,"dur":1,"pid":{pid},"tid":1}}"#
+        )
+    };
+    let events: Vec<String> = (1..=65_538).map(event).collect();
+    let (lines, report) = read(format!("[{}]", events.join(",")).as_bytes());
+    let slices = lines.iter().filter(|line| line.contains(" work ")).count();
+    assert_eq!(slices, 65_538);
+    let said = format!("{:?}", report.findings);
+    assert!(
+        said.contains("name of a process or thread beyond the first 65,536"),
+        "{said}"
+    );
+    assert!(
+        said.contains("event of a process beyond the first 65,536"),
+        "{said}"
+    );
+}

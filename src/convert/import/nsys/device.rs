@@ -313,15 +313,14 @@ impl Export<'_> {
                 }
                 let (start, end) = (export.time(row, 0, start)?, export.time(row, 1, end)?);
                 let process = export.process(thread_of(sync.process.unwrap_or(0)).0);
-                let name = match is_wait {
-                    false => "CUDA event".to_owned(),
-                    true => {
-                        let label = export.label("ENUM_CUPTI_SYNC_TYPE", sync.kind.unwrap_or(0));
-                        match label.parse::<i64>() {
-                            Ok(kind) => format!("synchronization of type {kind}"),
-                            Err(_) => label,
-                        }
+                let name = if is_wait {
+                    let label = export.label("ENUM_CUPTI_SYNC_TYPE", sync.kind.unwrap_or(0));
+                    match label.parse::<i64>() {
+                        Ok(kind) => format!("synchronization of type {kind}"),
+                        Err(_) => label,
                     }
+                } else {
+                    "CUDA event".to_owned()
                 };
                 let tables = &mut export.tables;
                 let mut arguments = Vec::new();
@@ -340,9 +339,10 @@ impl Export<'_> {
                 tables.add_host_in(
                     Lane::Process(process, category),
                     HostRow {
-                        kind: match is_wait {
-                            true => HostKind::Slice(name, category),
-                            false => HostKind::Instant(name, category),
+                        kind: if is_wait {
+                            HostKind::Slice(name, category)
+                        } else {
+                            HostKind::Instant(name, category)
                         },
                         start,
                         end,
@@ -400,9 +400,10 @@ impl Export<'_> {
             // The device is in the lowest byte of the type.
             let full = format!("{device} {} {name}", kind.unwrap_or(0) & 0xff);
             let name = export.tables.text(&full);
-            let unit = match full.contains('%') {
-                true => CounterUnit::Percent,
-                false => CounterUnit::Count,
+            let unit = if full.contains('%') {
+                CounterUnit::Percent
+            } else {
+                CounterUnit::Count
             };
             export.tables.counter(CounterRow {
                 process: None,

@@ -74,9 +74,10 @@ impl Export<'_> {
             let process = export.process(process);
             let name = export.string(call.name);
             let name = function_name(export.tables.texts.get(name)).to_owned();
-            let domain = match name.starts_with("cu") && !name.starts_with("cuda") {
-                true => Domain::CUDA_DRIVER,
-                false => Domain::CUDA_RUNTIME,
+            let domain = if name.starts_with("cu") && !name.starts_with("cuda") {
+                Domain::CUDA_DRIVER
+            } else {
+                Domain::CUDA_RUNTIME
             };
             let result = i32::try_from(call.result.unwrap_or(0)).ok();
             let error = result.filter(|result| *result != 0);
@@ -220,16 +221,18 @@ impl Export<'_> {
             }
             let arguments = tables.arguments(arguments);
             let category = tables.text("marker");
-            let lane = match pushed {
-                true => Lane::ThreadRanges(process, thread),
-                false => Lane::Ranges(process),
+            let lane = if pushed {
+                Lane::ThreadRanges(process, thread)
+            } else {
+                Lane::Ranges(process)
             };
             tables.add_host_in(
                 lane,
                 HostRow {
-                    kind: match is_range {
-                        true => HostKind::Slice(name, category),
-                        false => HostKind::Instant(name, category),
+                    kind: if is_range {
+                        HostKind::Slice(name, category)
+                    } else {
+                        HostKind::Instant(name, category)
                     },
                     start,
                     end,

@@ -52,9 +52,10 @@ pub(super) fn of_domain(
 ) -> (Lane, HostKind) {
     if domain.starts_with("MARKER") {
         let category = tables.text("marker");
-        let kind = match is_instant {
-            true => HostKind::Instant(name, category),
-            false => HostKind::Slice(name, category),
+        let kind = if is_instant {
+            HostKind::Instant(name, category)
+        } else {
+            HostKind::Slice(name, category)
         };
         return match thread {
             // Ranges that were started and stopped.

@@ -291,9 +291,10 @@ impl<R: BufRead> Csv<R> {
         self.text.clear();
         self.ends.clear();
         self.invalid = false;
-        let end = match lines {
-            true => self.buffer.len(),
-            false => self.begin + self.line_end(),
+        let end = if lines {
+            self.buffer.len()
+        } else {
+            self.begin + self.line_end()
         };
         let bytes = &self.buffer[self.begin..end];
         let mut at = 0;

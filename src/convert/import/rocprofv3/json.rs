@@ -268,9 +268,10 @@ impl<R: BufRead> Scanner<R> {
         let wanted = take.wants(field);
         let each = |scanner: &mut Self, take: &mut _| {
             let offset = scanner.position();
-            let parsed = match wanted {
-                true => scanner.parse::<true>(take),
-                false => scanner.parse::<false>(take),
+            let parsed = if wanted {
+                scanner.parse::<true>(take)
+            } else {
+                scanner.parse::<false>(take)
             };
             if let Err((error, found)) = parsed {
                 return scanner.resume(take, error, found);
@@ -384,13 +385,14 @@ impl<R: BufRead> Scanner<R> {
             self.path.clear();
             let rest = self.window.rest();
             let mut from = serde_json::Deserializer::from_slice(rest);
-            let result = match KEEP {
-                true => Flatten {
+            let result = if KEEP {
+                Flatten {
                     element: &mut self.element,
                     path: &mut self.path,
                 }
-                .deserialize(&mut from),
-                false => IgnoredAny::deserialize(&mut from).map(|_| ()),
+                .deserialize(&mut from)
+            } else {
+                IgnoredAny::deserialize(&mut from).map(|_| ())
             };
             let length = from.into_iter::<IgnoredAny>().byte_offset();
             let is_all = self.window.ended || rest.len() >= MAX_ELEMENT;
@@ -426,9 +428,10 @@ impl<R: BufRead> Scanner<R> {
             }
         };
         let end = self.position();
-        let found = match found_next {
-            true => format!("{found}; {} skipped", count(end - begin, "byte")),
-            false => format!("{found}; the rest of the file is left out"),
+        let found = if found_next {
+            format!("{found}; {} skipped", count(end - begin, "byte"))
+        } else {
+            format!("{found}; the rest of the file is left out")
         };
         take.damage(begin + error as u64, found, "a value in JSON");
         self.resumed = true;

@@ -109,9 +109,10 @@ impl<'r> Reader<'r> {
         if field.is_empty() {
             return AgentHandle::UNKNOWN;
         }
-        let label = match field.bytes().all(|byte| byte.is_ascii_digit()) {
-            true => format!("Agent {field}"),
-            false => field.to_owned(),
+        let label = if field.bytes().all(|byte| byte.is_ascii_digit()) {
+            format!("Agent {field}")
+        } else {
+            field.to_owned()
         };
         let key = (file.group.clone(), label);
         if let Some(agent) = self.agents.get(&key) {

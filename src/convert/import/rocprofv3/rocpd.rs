@@ -608,13 +608,15 @@ impl Run<'_> {
     /// Points in time of a track.
     fn marks(&mut self) {
         self.events("sample", &[], |run, at, _| {
-            let name = match at.name == TextId::default() {
-                true => at.track_name,
-                false => at.name,
+            let name = if at.name == TextId::default() {
+                at.track_name
+            } else {
+                at.name
             };
-            let lane = match at.track_name == TextId::default() {
-                true => run.tables.text("samples"),
-                false => at.track_name,
+            let lane = if at.track_name == TextId::default() {
+                run.tables.text("samples")
+            } else {
+                at.track_name
             };
             let arguments = run.arguments(at.event, Vec::new());
             run.tables.add_host_in(

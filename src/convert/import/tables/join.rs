@@ -93,9 +93,12 @@ pub(super) struct Rows {
 impl Rows {
     /// Rows that are sorted in `budget` bytes.
     pub fn new(budget: usize) -> Rows {
-        let sorter = |share| match cfg!(test) {
-            true => Sorter::new(TEST_BUDGET),
-            false => Sorter::new(budget / WHOLE * share),
+        let sorter = |share| {
+            if cfg!(test) {
+                Sorter::new(TEST_BUDGET)
+            } else {
+                Sorter::new(budget / WHOLE * share)
+            }
         };
         let [by_dispatch, by_correlation, by_time, samples] = SHARES.map(sorter);
         Rows {

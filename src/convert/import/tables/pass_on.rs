@@ -432,15 +432,14 @@ impl<'r, 'c> Passing<'r, 'c> {
         let Some(queue_row) = tables.queues.get(row.queue.0).copied() else {
             return Ok(());
         };
-        let queue = match unmeasured {
-            true => self.queue(row.queue, 0)?,
-            false => {
-                let place = self.queues[row.queue.0 as usize]
-                    .rows
-                    .follow(row.start, end);
-                counts.overlapping += u64::from(place > 0);
-                self.queue(row.queue, place)?
-            }
+        let queue = if unmeasured {
+            self.queue(row.queue, 0)?
+        } else {
+            let place = self.queues[row.queue.0 as usize]
+                .rows
+                .follow(row.start, end);
+            counts.overlapping += u64::from(place > 0);
+            self.queue(row.queue, place)?
         };
         let process = process_index(row.process);
         let agent = agent_index(queue_row.agent);
@@ -624,15 +623,14 @@ impl<'r, 'c> Passing<'r, 'c> {
     fn memory(&mut self, row: &MemoryRow) -> io::Result<()> {
         let allocation = (row.process, row.address);
         // A free gives back what was allocated at its address; what was allocated before the recording is not counted.
-        let (agent, bytes) = match row.freed {
-            false => {
-                self.allocated.insert(allocation, (row.agent, row.bytes));
-                (row.agent, row.bytes)
-            }
-            true => match self.allocated.remove(&allocation) {
+        let (agent, bytes) = if row.freed {
+            match self.allocated.remove(&allocation) {
                 Some(known) => known,
                 None => return Ok(()),
-            },
+            }
+        } else {
+            self.allocated.insert(allocation, (row.agent, row.bytes));
+            (row.agent, row.bytes)
         };
         let (track, in_use) = match self.memory.get_mut(&(row.process, agent)) {
             Some(known) => known,
@@ -652,9 +650,10 @@ impl<'r, 'c> Passing<'r, 'c> {
                     .or_insert((track, 0))
             }
         };
-        *in_use = match row.freed {
-            true => in_use.saturating_sub(bytes),
-            false => in_use.saturating_add(bytes),
+        *in_use = if row.freed {
+            in_use.saturating_sub(bytes)
+        } else {
+            in_use.saturating_add(bytes)
         };
         let value = CounterValue::Int(i64::try_from(*in_use).unwrap_or(i64::MAX));
         self.stream

@@ -166,9 +166,10 @@ impl CountedDevice {
         let library = cupti::open().map_err(|error| error.to_string())?.library;
         let read = DeviceEvents::read(EventApi::of(&library), self.number as i32, &self.name);
         let read = read.map_err(|refused| host::Failed::from(refused).to_string())?;
-        match read.definitions().is_empty() {
-            true => Err("the Event and Metric APIs tell no event of it".to_owned()),
-            false => Ok(read),
+        if read.definitions().is_empty() {
+            Err("the Event and Metric APIs tell no event of it".to_owned())
+        } else {
+            Ok(read)
         }
     }
 
@@ -259,9 +260,10 @@ impl Provider<CountingRequest> for CountedDevice {
             .iter()
             .map(|index| name(*index).unwrap_or_default());
         let counted = CountedAgent {
-            ranges: match is_range {
-                true => Ranges::Pushed,
-                false => Ranges::Kernels,
+            ranges: if is_range {
+                Ranges::Pushed
+            } else {
+                Ranges::Kernels
             },
             range: None,
             ended: Vec::new(),

@@ -144,10 +144,7 @@ pub(super) fn number(
 /// The first text that is not empty.
 fn first(texts: [String; 2]) -> String {
     let [first, second] = texts;
-    match first.is_empty() {
-        true => second,
-        false => first,
-    }
+    if first.is_empty() { second } else { first }
 }
 
 /// The unit of a metric's values. Those that do not add up are ratios.

@@ -185,9 +185,10 @@ fn configure(
     reasons: &Reasons,
     collecting: &Buffer,
 ) -> Result<(), Status> {
-    let mode = match how.serialized {
-        true => sampling::KERNEL_SERIALIZED,
-        false => sampling::CONTINUOUS,
+    let mode = if how.serialized {
+        sampling::KERNEL_SERIALIZED
+    } else {
+        sampling::CONTINUOUS
     };
     let attribute = |what, value: [u64; 2]| Attribute {
         what,

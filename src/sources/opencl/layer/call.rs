@@ -76,10 +76,7 @@ impl ObservedCall {
             && let Some(mut host) = thread.borrow()
         {
             let is_timed = interest.is_timed();
-            let now = || match is_timed {
-                true => clock::now(),
-                false => Ticks::NONE,
-            };
+            let now = || if is_timed { clock::now() } else { Ticks::NONE };
             self.core = host.enter_wanted(operation, interest, stack_pointer, now);
             self.thread = Some(thread);
         }
@@ -206,9 +203,10 @@ impl ObservedCall {
     unsafe fn queue_of(queue: impl OnQueue, work: &impl Enqueue) -> cl_command_queue {
         // SAFETY: the caller's promise.
         let queue = unsafe { queue.queue() };
-        match queue.is_null() {
-            true => work.own_queue(),
-            false => queue,
+        if queue.is_null() {
+            work.own_queue()
+        } else {
+            queue
         }
     }
 
@@ -426,9 +424,10 @@ impl ObservedCall {
             completion::write_parked(&mut host);
             let id = known.unwrap_or_else(|| host.new_work());
             // Buffers that were added in the middle of an untimed call, after its enter, get no records.
-            let buffers = match call.start.is_some() {
-                true => work.wanted_by(&host, call.interest, info.context),
-                false => Buffers::NONE,
+            let buffers = if call.start.is_some() {
+                work.wanted_by(&host, call.interest, info.context)
+            } else {
+                Buffers::NONE
             };
             let follows = !(handle.is_null() || buffers.is_none() && followers.is_none());
             let times = times.filter(|_| follows);
@@ -445,12 +444,11 @@ impl ObservedCall {
                 };
                 OUTSTANDING.take(work, own)
             };
-            let tracked = match taken.is_some() || times.is_some() {
-                true => {
-                    host.work_begins(&call);
-                    0
-                }
-                false => flags::UNTRACKED,
+            let tracked = if taken.is_some() || times.is_some() {
+                host.work_begins(&call);
+                0
+            } else {
+                flags::UNTRACKED
             };
             let mut enqueue = self.enqueue_info(host.thread(), &info, id, blocking);
             (enqueue.buffers, enqueue.flags) = (buffers, enqueue.flags | tracked);

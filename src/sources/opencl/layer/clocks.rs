@@ -109,9 +109,10 @@ fn offer_due(agent: AgentId, window: (Ticks, Ticks), queued: DeviceTime) {
     let timed = (device != 0)
         .then(|| read_timer(agent, cl_device_id(device as *mut c_void)))
         .flatten();
-    let pause = match width <= spans.narrow || timed.is_some() {
-        true => spans.shortest,
-        false => 0,
+    let pause = if width <= spans.narrow || timed.is_some() {
+        spans.shortest
+    } else {
+        0
     };
     DUE[place].store(window.0.0.saturating_add(pause), Ordering::Relaxed);
     WIDTHS[place].store(width, Ordering::Relaxed);

@@ -204,9 +204,10 @@ fn has_ended(event: cl_event, until: Instant) -> bool {
         if WAITS_FOR_PROGRAM.load(Ordering::Relaxed) || Instant::now() >= until {
             return false;
         }
-        match polls < POLLS {
-            true => std::thread::yield_now(),
-            false => std::thread::sleep(PAUSE),
+        if polls < POLLS {
+            std::thread::yield_now()
+        } else {
+            std::thread::sleep(PAUSE)
         }
         polls += 1;
     }
@@ -232,9 +233,10 @@ pub(super) fn after(
     let _uncancelled = Uncancelled::begin();
     next!(clFlush(queue));
     let has_ended = has_ended(event, Instant::now() + LONGEST_KERNEL);
-    match has_ended {
-        true => counters.end(),
-        false => counters.release(),
+    if has_ended {
+        counters.end()
+    } else {
+        counters.release()
     }
     let passes = counters.passes(agent);
     if has_ended && passes > 1 {

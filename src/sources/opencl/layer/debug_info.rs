@@ -60,12 +60,11 @@ fn say(adds: Added) {
     if !adds.lines && !adds.not_optimised || SAID.swap(true, Ordering::Relaxed) {
         return;
     }
-    let what = match adds.not_optimised {
-        true => {
-            "programs were built with -g -cl-opt-disable for source lines: their kernels are not optimised, and take \
+    let what = if adds.not_optimised {
+        "programs were built with -g -cl-opt-disable for source lines: their kernels are not optimised, and take \
              longer than they would"
-        }
-        false => "programs were built with -g for source lines",
+    } else {
+        "programs were built with -g for source lines"
     };
     if let Some(names) = process::names() {
         names.note(NoteKind::OTHER, what);
@@ -85,9 +84,10 @@ fn without(answer: &str, added: Added) -> String {
     // Spaces are kept: the program may compare the answer with its own options.
     let kept: Vec<&str> = answer.split(' ').filter(|word| !ours(word)).collect();
     let kept = kept.join(" ");
-    match answer.ends_with(' ') {
-        true => kept,
-        false => kept.trim_end_matches(' ').to_owned(),
+    if answer.ends_with(' ') {
+        kept
+    } else {
+        kept.trim_end_matches(' ').to_owned()
     }
 }
 

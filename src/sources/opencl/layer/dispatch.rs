@@ -398,8 +398,7 @@ macro_rules! kept_arguments {
         // The number is a constant: this compiles to a row of stores.
         const KEPT: usize = 0 $(+ <$ty as Argument>::TYPE.is_some() as usize)*;
         let mut all = [0u64; KEPT];
-        let $values = match $call.keeps_arguments() {
-            true => {
+        let $values = if $call.keeps_arguments() {
                 $call.end();
                 let mut places = all.iter_mut();
                 $(if <$ty as Argument>::TYPE.is_some()
@@ -408,9 +407,7 @@ macro_rules! kept_arguments {
                     *place = $crate::opencl::layer::dispatch::kept($call, $arg);
                 })*
                 &all[..]
-            }
-            false => &[],
-        };
+            } else { &[] };
     };
 }
 pub(super) use kept_arguments;

@@ -89,9 +89,10 @@ impl Known {
         fence(Ordering::Acquire);
         // Nearly always the entry is in its home slot, and no thread writes. Free entries have no key.
         let is_whole = version & 1 == 0 && self.version.load(Ordering::Relaxed) == version;
-        match is_whole && found == key && key != 0 {
-            true => words,
-            false => self.first_two_elsewhere(key),
+        if is_whole && found == key && key != 0 {
+            words
+        } else {
+            self.first_two_elsewhere(key)
         }
     }
 

@@ -166,9 +166,10 @@ fn local_argument(_: &mut ObservedCall, kernel: cl_kernel, index: cl_uint, bytes
 #[inline(always)]
 pub(super) fn launch(kernel: cl_kernel) -> Launch {
     let launch: Launch = bytemuck::cast(KERNELS.first_two(kernel));
-    match launch.id.is_some() {
-        true => launch,
-        false => launch_of_unknown(kernel),
+    if launch.id.is_some() {
+        launch
+    } else {
+        launch_of_unknown(kernel)
     }
 }
 

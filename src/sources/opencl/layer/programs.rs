@@ -69,9 +69,10 @@ pub(super) unsafe fn created_from_source(
     for place in 0..count as usize {
         // SAFETY: the caller's promise: as many strings, and as many lengths if there are any.
         let (string, length) = unsafe {
-            let length = match lengths.is_null() {
-                true => 0,
-                false => *lengths.add(place),
+            let length = if lengths.is_null() {
+                0
+            } else {
+                *lengths.add(place)
             };
             (*strings.add(place), length)
         };
@@ -177,15 +178,17 @@ fn binaries(program: cl_program, devices: usize) -> Vec<Vec<u8>> {
         .iter()
         .fold(0usize, |sum, size| sum.saturating_add(*size))
         <= MAX_BINARY_BYTES;
-    let mut binaries: Vec<Vec<u8>> = match small {
-        true => sizes.iter().map(|size| vec![0; *size]).collect(),
-        false => return Vec::new(),
+    let mut binaries: Vec<Vec<u8>> = if small {
+        sizes.iter().map(|size| vec![0; *size]).collect()
+    } else {
+        return Vec::new();
     };
     let mut places: Vec<*mut u8> = binaries.iter_mut().map(|one| one.as_mut_ptr()).collect();
     let room = size_of_val(&*places);
-    match ask(CL_PROGRAM_BINARIES, room, places.as_mut_ptr().cast()) {
-        true => binaries,
-        false => Vec::new(),
+    if ask(CL_PROGRAM_BINARIES, room, places.as_mut_ptr().cast()) {
+        binaries
+    } else {
+        Vec::new()
     }
 }
 

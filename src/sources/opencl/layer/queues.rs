@@ -85,9 +85,10 @@ static ARRAYS: PerProcess<HashMap<u64, Box<[cl_ulong]>>> = PerProcess::new();
 #[inline(always)]
 pub(super) fn ids(queue: cl_command_queue) -> QueueIds {
     let ids: QueueIds = bytemuck::cast(QUEUES.first_two(queue));
-    match ids.id.is_some() {
-        true => ids,
-        false => ids_of_unknown(queue),
+    if ids.id.is_some() {
+        ids
+    } else {
+        ids_of_unknown(queue)
     }
 }
 

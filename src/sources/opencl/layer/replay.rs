@@ -105,9 +105,10 @@ pub(super) unsafe fn argument_set(
 /// An argument was set to a pointer to shared memory.
 #[cold]
 pub(super) fn pointer_set(kernel: cl_kernel, index: cl_uint, address: *const c_void) {
-    let value = match address.is_null() {
-        true => Value::Plain,
-        false => Value::Shared,
+    let value = if address.is_null() {
+        Value::Plain
+    } else {
+        Value::Shared
     };
     set(kernel, index, value);
 }
@@ -295,9 +296,10 @@ impl Parts {
             }
         }
         parts.merge();
-        match parts.bytes() > MAX_SAVED {
-            true => Err(CounterInvalid::TOO_LARGE),
-            false => Ok(parts),
+        if parts.bytes() > MAX_SAVED {
+            Err(CounterInvalid::TOO_LARGE)
+        } else {
+            Ok(parts)
         }
     }
 
@@ -409,9 +411,10 @@ fn check(object: cl_mem) -> Result<(), CounterInvalid> {
     let is_image = kind(object) != Some(CL_MEM_OBJECT_BUFFER);
     let is_layered =
         is_image && (several(CL_IMAGE_NUM_MIP_LEVELS) || several(CL_IMAGE_NUM_SAMPLES));
-    match memory::known(object).is_some_and(is_foreign) || is_layered {
-        true => Err(CounterInvalid::NOT_SAVED),
-        false => Ok(()),
+    if memory::known(object).is_some_and(is_foreign) || is_layered {
+        Err(CounterInvalid::NOT_SAVED)
+    } else {
+        Ok(())
     }
 }
 
@@ -520,9 +523,10 @@ impl Saved {
             }
             saved.copies.push(Copied { of, copy, part });
         }
-        match saved.copy_all(Copied::save) {
-            true => Ok(saved),
-            false => Err(FAILED),
+        if saved.copy_all(Copied::save) {
+            Ok(saved)
+        } else {
+            Err(FAILED)
         }
     }
 

@@ -30,10 +30,7 @@ fn sampler() -> Option<&'static Arc<HostSampler>> {
 /// The sampler, if any agent is sampled.
 #[inline(always)]
 fn sampling() -> Option<&'static Arc<HostSampler>> {
-    match is_on() {
-        true => sampler(),
-        false => None,
-    }
+    if is_on() { sampler() } else { None }
 }
 
 /// Whether any agent is sampled.

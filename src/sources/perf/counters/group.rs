@@ -75,10 +75,7 @@ impl Group {
 
     /// Has the events count, or stops them. The values stay.
     pub fn count(&self, counts: bool) {
-        let request = match counts {
-            true => IOC_ENABLE,
-            false => IOC_DISABLE,
-        };
+        let request = if counts { IOC_ENABLE } else { IOC_DISABLE };
         if let Some(leader) = self.files.first().filter(|leader| leader.is_ours()) {
             // SAFETY: an event of ours; no memory is involved.
             unsafe { libc::ioctl(leader.file.as_raw_fd(), request, FLAG_GROUP) };
@@ -92,9 +89,10 @@ impl Group {
             let own = if files.is_empty() { leader_flags } else { 0 };
             let open = |flags: u64| {
                 let flags = flags | own;
-                let kind = match event.is_hardware {
-                    true => TYPE_HARDWARE,
-                    false => TYPE_SOFTWARE,
+                let kind = if event.is_hardware {
+                    TYPE_HARDWARE
+                } else {
+                    TYPE_SOFTWARE
                 };
                 let attributes = Attributes::counting(kind, event.config, READ_FORMAT, flags);
                 let leader = files.first().map(|leader| leader.file.as_fd());

@@ -241,9 +241,10 @@ fn hardware_capacity() -> u32 {
 }
 
 fn block_of(event: &HostEvent) -> &'static str {
-    match event.is_hardware {
-        true => "HARDWARE",
-        false => "SOFTWARE",
+    if event.is_hardware {
+        "HARDWARE"
+    } else {
+        "SOFTWARE"
     }
 }
 

@@ -210,9 +210,10 @@ impl HostCounters {
         }
         let (mut owner, mut since) = (0, Instant::now());
         loop {
-            let replaced = match since.elapsed() > LONGEST_OWNERSHIP {
-                true => owner,
-                false => 0,
+            let replaced = if since.elapsed() > LONGEST_OWNERSHIP {
+                owner
+            } else {
+                0
             };
             let taken =
                 self.owner
@@ -277,12 +278,11 @@ impl HostCounters {
             choice.abandoned(call, WorkId::NONE);
             return false;
         };
-        let records = match is_owner {
-            true => {
-                counted.count_set(set, &self.of_program);
-                counted.records.clone()
-            }
-            false => counted.records_of(set),
+        let records = if is_owner {
+            counted.count_set(set, &self.of_program);
+            counted.records.clone()
+        } else {
+            counted.records_of(set)
         };
         counted.chosen.insert(call, records);
         true
@@ -297,12 +297,11 @@ impl HostCounters {
                 continue;
             };
             kernel.choice = counted.choice.clone();
-            match run {
-                true => {
-                    kernel.readings.call = call;
-                    kernel.readings.readings = invalid(&records, CounterInvalid::NOT_AWAITED);
-                }
-                false => kernel.abandoned = Some(call),
+            if run {
+                kernel.readings.call = call;
+                kernel.readings.readings = invalid(&records, CounterInvalid::NOT_AWAITED);
+            } else {
+                kernel.abandoned = Some(call)
             }
         }
         self.release();
@@ -400,9 +399,10 @@ impl HostCounters {
         subject: &Subject,
     ) -> Option<(Option<Buffers>, CountedKernel)> {
         let mut state = self.state();
-        let measured = match self.is_owner() {
-            true => state.measured.take(),
-            false => None,
+        let measured = if self.is_owner() {
+            state.measured.take()
+        } else {
+            None
         };
         let counted = state.find(agent)?;
         let buffers = counted.delivery.map(|delivery| delivery.buffers);

@@ -92,9 +92,10 @@ impl Events {
             {
                 let mut software = self.passes.iter().flat_map(|pass| &pass.software);
                 self.by_clocks = software.all(|event| event.name == TASK_CLOCK);
-                match self.by_clocks {
-                    true => break,
-                    false => return Err((error, "software")),
+                if self.by_clocks {
+                    break;
+                } else {
+                    return Err((error, "software"));
                 }
             }
         }
@@ -140,9 +141,10 @@ impl PassGroups {
                 Err(_) => Ok(None),
             }
         };
-        let software = match of.by_clocks {
-            true => None,
-            false => open(&events.software, false)?,
+        let software = if of.by_clocks {
+            None
+        } else {
+            open(&events.software, false)?
         };
         Ok(PassGroups {
             groups: [software, open(&events.hardware, in_turns)?],
@@ -256,9 +258,10 @@ impl CountedThreads {
         for thread in self.threads.iter_mut().filter(is_read) {
             let PassGroups { groups, latest } = &mut thread.passes[pass];
             let read = |group: &Option<Group>| group.as_ref().and_then(|group| group.read().ok());
-            let software = match self.events.by_clocks {
-                true => thread_clock(thread.thread),
-                false => read(&groups[SOFTWARE]),
+            let software = if self.events.by_clocks {
+                thread_clock(thread.thread)
+            } else {
+                read(&groups[SOFTWARE])
             };
             let now = [software, read(&groups[HARDWARE])];
             let mut next = [0, 0];

@@ -438,9 +438,10 @@ impl<'a> Unit<'a> {
                 take(&mut self.vector[simd], now, cycles.into())?;
                 let at = now + ALU_LATENCY + u64::from(cycles) - 4;
                 self.waves[slot_index].writes(line.writes, at);
-                match dual {
-                    true => InstructionType::DUAL_VALU,
-                    false => InstructionType::VALU,
+                if dual {
+                    InstructionType::DUAL_VALU
+                } else {
+                    InstructionType::VALU
                 }
             }
             Matrix { cycles } => {
@@ -512,13 +513,14 @@ impl<'a> Unit<'a> {
                     InstructionType::BRANCH_NOT_TAKEN
                 }
             }
-            Skip { to } => match slot_index.is_multiple_of(self.waves_per_group) {
-                true => InstructionType::BRANCH_NOT_TAKEN,
-                false => {
+            Skip { to } => {
+                if slot_index.is_multiple_of(self.waves_per_group) {
+                    InstructionType::BRANCH_NOT_TAKEN
+                } else {
                     (next, jumps) = (to, true);
                     InstructionType::BRANCH_TAKEN
                 }
-            },
+            }
             Jump { to } => {
                 (next, jumps) = (to, true);
                 InstructionType::JUMP

@@ -275,13 +275,14 @@ impl Sampling {
             used: false,
         };
         let runs = self.runs.entry((agent, dispatch.kernel)).or_insert(new);
-        *runs = match runs.used {
-            true => new,
-            false => Runs {
+        *runs = if runs.used {
+            new
+        } else {
+            Runs {
                 start: runs.start.min(start),
                 end: runs.end.max(end),
                 ..new
-            },
+            }
         };
     }
 
@@ -443,19 +444,17 @@ impl Sampling {
     /// kernel if the dispatch is not known; if that is unknown, beside the samples before.
     fn show_counted(&mut self, devices: &Devices) {
         for mut counted in std::mem::take(&mut self.counted) {
-            let ran = match counted.work.is_some() {
-                true => self
-                    .dispatches
+            let ran = if counted.work.is_some() {
+                self.dispatches
                     .get(&counted.work)
-                    .and_then(|dispatch| dispatch.ran),
-                false => {
-                    let runs = self.runs.get_mut(&(counted.agent, counted.stack.kernel));
-                    runs.map(|runs| {
-                        runs.used = true;
-                        counted.stack.queue = SampledQueue::Known(runs.queue);
-                        (runs.start, runs.end)
-                    })
-                }
+                    .and_then(|dispatch| dispatch.ran)
+            } else {
+                let runs = self.runs.get_mut(&(counted.agent, counted.stack.kernel));
+                runs.map(|runs| {
+                    runs.used = true;
+                    counted.stack.queue = SampledQueue::Known(runs.queue);
+                    (runs.start, runs.end)
+                })
             };
             let time = |time| devices.time(counted.agent, time);
             let ran = ran.and_then(|(start, end)| time(start).zip(time(end)));

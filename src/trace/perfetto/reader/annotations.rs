@@ -90,9 +90,10 @@ impl<'a> Resolving<'a, '_> {
         if let Some((mut text, close)) = nested {
             text.push(close);
             self.json_bytes += text.len();
-            value = match self.json_bytes > MAX_JSON_BYTES {
-                true => AnnotationValue::Unread,
-                false => AnnotationValue::Nested(text),
+            value = if self.json_bytes > MAX_JSON_BYTES {
+                AnnotationValue::Unread
+            } else {
+                AnnotationValue::Nested(text)
             };
         }
         self.end_of("annotation", &fields);

@@ -697,9 +697,10 @@ fn add_repeated<'a, T>(
     values: impl Iterator<Item = T>,
 ) {
     for value in values {
-        match list(event).len() < MAX_REPEATED {
-            true => list(event).push(value),
-            false => event.unread_fields += 1,
+        if list(event).len() < MAX_REPEATED {
+            list(event).push(value)
+        } else {
+            event.unread_fields += 1
         }
     }
 }

@@ -106,9 +106,10 @@ impl Subscription {
         for operation in domain::operations(domain, id) {
             self.subscriber.enable(operation, on)?;
         }
-        match on {
-            true => enabled.insert((domain.0, id)),
-            false => enabled.remove(&(domain.0, id)),
+        if on {
+            enabled.insert((domain.0, id))
+        } else {
+            enabled.remove(&(domain.0, id))
         };
         Ok(())
     }
@@ -121,9 +122,10 @@ impl Subscription {
         };
         let mut enabled = lock(&self.enabled);
         self.subscriber.enable_domain(whole, on)?;
-        match on {
-            true => enabled.extend(ids.into_iter().map(|id| (domain.0, id))),
-            false => enabled.retain(|(of, _)| *of != domain.0),
+        if on {
+            enabled.extend(ids.into_iter().map(|id| (domain.0, id)))
+        } else {
+            enabled.retain(|(of, _)| *of != domain.0)
         }
         Ok(())
     }

@@ -125,9 +125,10 @@ pub fn call(client: &Client, callback: Callback<'_>, site: u32, number: &mut u64
 }
 
 fn context_handle(context: ContextId) -> CUcontext {
-    match context.is_some() {
-        true => handle_of_context(context),
-        false => null_mut(),
+    if context.is_some() {
+        handle_of_context(context)
+    } else {
+        null_mut()
     }
 }
 
@@ -191,9 +192,10 @@ fn graph_data(change: &GraphChange) -> GraphData {
     );
     let graph = number(change.graph.into());
     GraphData {
-        graph: match is_executable {
-            true => number(change.other_graph.into()),
-            false => graph,
+        graph: if is_executable {
+            number(change.other_graph.into())
+        } else {
+            graph
         },
         original_graph: number(change.other_graph.into()),
         node: number(change.node),

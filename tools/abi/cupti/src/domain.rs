@@ -104,9 +104,10 @@ pub fn check(domain: CallbackDomain, id: u32) -> Answer {
         CallbackDomain::SYNCHRONIZE => matches!(id, 1 | 2),
         _ => operation(domain, id).is_some(),
     };
-    match is_known {
-        true => Ok(()),
-        false => Err(CUptiResult::INVALID_PARAMETER),
+    if is_known {
+        Ok(())
+    } else {
+        Err(CUptiResult::INVALID_PARAMETER)
     }
 }
 

@@ -28,9 +28,10 @@ fn category(block: &str, name: &str) -> u32 {
     if ["TCP", "TCC", "GL2C"].contains(&block) || name.contains("CACHE") {
         return cache;
     }
-    match block == "TA" || name.contains("FAULT") || name.contains("IMC") {
-        true => memory,
-        false => instruction,
+    if block == "TA" || name.contains("FAULT") || name.contains("IMC") {
+        memory
+    } else {
+        instruction
     }
 }
 

@@ -104,13 +104,12 @@ pub unsafe extern "C" fn cuptiGetDeviceId(context: CUcontext, device: *mut u32) 
     with_gputrail(|| {
         // SAFETY: the caller's promise.
         let place = unsafe { Place::new(device) }?;
-        let id = match context.is_null() {
-            true => objects::current(),
-            false => {
-                objects::context(context)
-                    .map_err(|_| CUptiResult::INVALID_DEVICE)?
-                    .id
-            }
+        let id = if context.is_null() {
+            objects::current()
+        } else {
+            objects::context(context)
+                .map_err(|_| CUptiResult::INVALID_DEVICE)?
+                .id
         };
         let context = gputrail_tool::describe::<gputrail_record::Context>(id);
         let context = context.map_err(|_| CUptiResult::INVALID_DEVICE)?;

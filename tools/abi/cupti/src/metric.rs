@@ -300,9 +300,10 @@ pub unsafe extern "C" fn cuptiMetricCreateEventGroupSets(
 /// A metric, which has to be one of devices of a family.
 fn of_family(metric: u32, own: &Family) -> Answer<(std::sync::Arc<Family>, usize)> {
     let (family, place) = catalogue::metric(metric)?;
-    match family.is_same(own) {
-        true => Ok((family, place)),
-        false => Err(CUptiResult::INVALID_METRIC_ID),
+    if family.is_same(own) {
+        Ok((family, place))
+    } else {
+        Err(CUptiResult::INVALID_METRIC_ID)
     }
 }
 
@@ -325,9 +326,10 @@ pub unsafe extern "C" fn cuptiMetricGetRequiredEventGroupSets(
         let (family, place) = of_family(metric, &own)?;
         let events = &family.metrics[place].events;
         to.put(
-            match events.len() > 1 && sets::pass_count(&family, events) == 1 {
-                true => sets::create(context, events)?,
-                false => std::ptr::null_mut(),
+            if events.len() > 1 && sets::pass_count(&family, events) == 1 {
+                sets::create(context, events)?
+            } else {
+                std::ptr::null_mut()
             },
         );
         Ok(())

@@ -55,19 +55,17 @@ pub fn handle_of_context(id: ContextId) -> CUcontext {
 
 /// The handle of a stream, or else of the queue.
 pub fn handle_of_stream(stream: StreamId, queue: QueueId) -> CUstream {
-    let handle = match stream.is_some() {
-        true => describe::<Stream>(stream).map(|stream| stream.handle),
-        false => describe::<Queue>(queue).map(|queue| queue.handle),
+    let handle = if stream.is_some() {
+        describe::<Stream>(stream).map(|stream| stream.handle)
+    } else {
+        describe::<Queue>(queue).map(|queue| queue.handle)
     };
     std::ptr::without_provenance_mut(handle.unwrap_or(0) as usize)
 }
 
 /// The id of a stream in records: of a queue where the runtime has no streams.
 pub fn stream_id(stream: StreamId, queue: QueueId) -> u32 {
-    match stream.is_some() {
-        true => stream.0,
-        false => queue.0,
-    }
+    if stream.is_some() { stream.0 } else { queue.0 }
 }
 
 /// The id of the stream with this handle, and its context.

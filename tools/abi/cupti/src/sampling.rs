@@ -213,9 +213,10 @@ pub fn enable(kind: ActivityKind, within: Option<ContextId>, on: bool) -> Answer
         Some(context) => state.asked.within.entry(context).or_default(),
         None => &mut state.asked.everywhere,
     };
-    match on {
-        true => *kinds |= kind.bit(),
-        false => *kinds &= !kind.bit(),
+    if on {
+        *kinds |= kind.bit()
+    } else {
+        *kinds &= !kind.bit()
     }
     let updated = state.update();
     if updated.is_err() {
@@ -327,9 +328,10 @@ fn check(agent: AgentId, exponent: u32) -> Answer {
         let cycles = 1 << exponent;
         one.unit == SamplingUnit::CYCLES && (one.min..=one.max).contains(&cycles)
     };
-    match possible.is_empty() || exponent != 0 && !possible.iter().any(fits) {
-        true => Err(CUptiResult::NOT_SUPPORTED),
-        false => Ok(()),
+    if possible.is_empty() || exponent != 0 && !possible.iter().any(fits) {
+        Err(CUptiResult::NOT_SUPPORTED)
+    } else {
+        Ok(())
     }
 }
 

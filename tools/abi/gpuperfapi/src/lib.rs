@@ -337,12 +337,13 @@ pub extern "C" fn GPA_DisableAllCounters() -> Status {
 pub extern "C" fn GPA_IsCounterEnabled(index: u32) -> Status {
     on_selected("GPA_IsCounterEnabled", |opened| {
         let counter = opened.counter(index)?;
-        match opened.sessions.enabled()?.contains(&index) {
-            true => Ok(()),
-            false => Err(Failure::new(
+        if opened.sessions.enabled()?.contains(&index) {
+            Ok(())
+        } else {
+            Err(Failure::new(
                 Status::NOT_FOUND,
                 format!("{} is not enabled", counter.name),
-            )),
+            ))
         }
     })
 }

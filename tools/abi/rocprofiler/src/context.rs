@@ -148,9 +148,10 @@ pub unsafe fn names(features: *mut Feature, count: u32) -> Answer<Vec<String>> {
         // SAFETY: the caller's promise.
         let name = unsafe { given(feature.of.name) };
         let name = name.ok_or_else(|| Failure::null("the name of a feature"))?;
-        match name.trim().is_empty() || name.contains(',') {
-            true => Err(Failure::argument(format!("{name:?} is no name"))),
-            false => Ok(name.into_owned()),
+        if name.trim().is_empty() || name.contains(',') {
+            Err(Failure::argument(format!("{name:?} is no name")))
+        } else {
+            Ok(name.into_owned())
         }
     };
     (0..count as usize).map(name).collect()
@@ -279,9 +280,10 @@ impl Context {
         if matches!(data.state, State::Running) {
             return Err(Failure::state("the group counts another kernel"));
         }
-        let entry = match planned.counters.is_empty() {
-            true => None,
-            false => Some(planned.fetch(self.plan.agent)?),
+        let entry = if planned.counters.is_empty() {
+            None
+        } else {
+            Some(planned.fetch(self.plan.agent)?)
         };
         kernel.begin(self.clone(), index as usize, entry);
         *data = GroupData {
@@ -390,12 +392,13 @@ impl Context {
             let value = counter.and_then(|counter| values.get(counter).copied());
             let value = value.unwrap_or(Value::None(CounterInvalid::MISSING));
             if let Value::None(reason) = value {
-                let why = match values.is_empty() {
-                    true => "its kernel was not counted".to_owned(),
-                    false => reason
+                let why = if values.is_empty() {
+                    "its kernel was not counted".to_owned()
+                } else {
+                    reason
                         .name()
                         .unwrap_or("for a reason that is not known")
-                        .to_owned(),
+                        .to_owned()
                 };
                 failed.get_or_insert_with(|| Failure::state(format!("{name} has no value: {why}")));
             }
@@ -432,11 +435,12 @@ impl Context {
     }
 
     fn sampler(&self, counters: &[&str]) -> Answer<CounterGroup> {
-        let mode = match self.is_standalone {
-            true => CountingMode::Device {
+        let mode = if self.is_standalone {
+            CountingMode::Device {
                 period: LONGEST_PERIOD,
-            },
-            false => CountingMode::Dispatch,
+            }
+        } else {
+            CountingMode::Dispatch
         };
         let options = GroupOptions {
             mode,

@@ -35,9 +35,10 @@ pub fn message(failure: Failure) {
 /// As [`message`], of what may come with each kernel: the first is printed.
 pub fn message_once(failure: Failure) {
     static IS_TOLD: AtomicBool = AtomicBool::new(false);
-    match IS_TOLD.swap(true, Ordering::Relaxed) {
-        false => message(failure),
-        true => note(failure),
+    if IS_TOLD.swap(true, Ordering::Relaxed) {
+        note(failure)
+    } else {
+        message(failure)
     }
 }
 

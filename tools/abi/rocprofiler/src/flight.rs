@@ -58,9 +58,10 @@ impl Flight {
 
     /// Its times; null if none are awaited.
     pub fn record(&self) -> *const DispatchRecord {
-        match self.has_times {
-            true => self.record.get(),
-            false => std::ptr::null(),
+        if self.has_times {
+            self.record.get()
+        } else {
+            std::ptr::null()
         }
     }
 

@@ -86,9 +86,10 @@ impl<'a> Query<'a> {
 }
 
 fn metric(counter: &Counter) -> MetricInfo {
-    let (expr, block_name) = match counter.is_metric {
-        true => (kept(counter.from).as_ptr(), std::ptr::null()),
-        false => (std::ptr::null(), kept(counter.from).as_ptr()),
+    let (expr, block_name) = if counter.is_metric {
+        (kept(counter.from).as_ptr(), std::ptr::null())
+    } else {
+        (std::ptr::null(), kept(counter.from).as_ptr())
     };
     MetricInfo {
         name: kept(counter.name).as_ptr(),

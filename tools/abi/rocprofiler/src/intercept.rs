@@ -141,9 +141,10 @@ impl Interception {
                 }
             } else if operation == queue_created || operation == queue_destroyed {
                 let callbacks = &this.callbacks;
-                let call = match operation == queue_created {
-                    true => callbacks.create,
-                    false => callbacks.destroy,
+                let call = if operation == queue_created {
+                    callbacks.create
+                } else {
+                    callbacks.destroy
                 };
                 if let (Some(call), Some(queue)) = (call, callback.record::<record::Queue>()) {
                     this.tell_of(queue, call);

@@ -55,9 +55,10 @@ impl<T> Place<T> {
     /// `place` is null, or can be written to until the answer has been.
     unsafe fn new(place: *mut T, what: &str) -> Answer<Place<T>> {
         let place = NonNull::new(place).ok_or_else(|| Failure::null(what))?;
-        match place.is_aligned() {
-            true => Ok(Place(place)),
-            false => Err(Failure::argument(format!("{what} is not aligned"))),
+        if place.is_aligned() {
+            Ok(Place(place))
+        } else {
+            Err(Failure::argument(format!("{what} is not aligned")))
         }
     }
 

@@ -219,9 +219,10 @@ impl Emitter<'_> {
             (_, graph) => QueueKey::Graph(graph),
         };
         let queue = self.queue(process, device, key, known.context)?;
-        let id = match record.head.has(flag::OWN_NAME) {
-            false => u64::from(record.head.name),
-            true => self.work.own_name(record.own_name),
+        let id = if record.head.has(flag::OWN_NAME) {
+            self.work.own_name(record.own_name)
+        } else {
+            u64::from(record.head.name)
         };
         let begin = self.declared.time(start);
         let end = match record.head.duration {
@@ -297,9 +298,10 @@ impl Emitter<'_> {
             process,
             agent: self.declared.agent(device),
             context: ContextId(context as u32),
-            domain: match self.declared.has_hip {
-                true => Domain::HIP,
-                false => Domain::CUDA_RUNTIME,
+            domain: if self.declared.has_hip {
+                Domain::HIP
+            } else {
+                Domain::CUDA_RUNTIME
             },
             name: &name,
             out_of_order: false,

@@ -169,9 +169,10 @@ impl Machine {
     }
 
     fn problem(&mut self, text: String) {
-        match self.problems.len() < MAX_PROBLEMS {
-            true => self.problems.push(text),
-            false => self.more_problems += 1,
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(text)
+        } else {
+            self.more_problems += 1
         }
     }
 
@@ -214,9 +215,10 @@ impl Machine {
         described: &Described,
     ) {
         let block = capitals(base);
-        let name = match base.starts_with(ENERGY_UNIT) {
-            true => capitals(event),
-            false => format!("{block}_{}", capitals(event)),
+        let name = if base.starts_with(ENERGY_UNIT) {
+            capitals(event)
+        } else {
+            format!("{block}_{}", capitals(event))
         };
         let events = cpus.iter().map(|cpu| UnitEvent {
             kind,

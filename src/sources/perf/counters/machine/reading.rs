@@ -194,9 +194,10 @@ impl OpenZone {
         let now = self.zone.read().ok();
         let before = std::mem::replace(&mut self.latest, now)?;
         let now = now?;
-        match now >= before {
-            true => Some(now - before),
-            false => Some(now.saturating_add(self.zone.wraps_after.checked_sub(before)?)),
+        if now >= before {
+            Some(now - before)
+        } else {
+            Some(now.saturating_add(self.zone.wraps_after.checked_sub(before)?))
         }
     }
 }

@@ -167,9 +167,10 @@ impl Counters {
                 Some(Place::Track(track)) => stream.consumer.value(*track, time, value)?,
                 Some(Place::Block(index, place)) => {
                     let (known, values) = block.get_or_insert_with(|| (*index, Vec::new()));
-                    match *known == *index && values.len() == *place {
-                        true => values.push(value),
-                        false => left_out += 1,
+                    if *known == *index && values.len() == *place {
+                        values.push(value)
+                    } else {
+                        left_out += 1
                     }
                 }
                 None => left_out += 1,
@@ -178,9 +179,10 @@ impl Counters {
         if let Some((index, values)) = block {
             match self.blocks.get_mut(&index) {
                 Some(block) if block.counters == values.len() => {
-                    match std::mem::take(&mut block.opens) {
-                        true => stream.consumer.derived_values(index, time, &values)?,
-                        false => stream.consumer.counter_values(index, time, &values)?,
+                    if std::mem::take(&mut block.opens) {
+                        stream.consumer.derived_values(index, time, &values)?
+                    } else {
+                        stream.consumer.counter_values(index, time, &values)?
                     }
                 }
                 _ => left_out += values.len() as u64,

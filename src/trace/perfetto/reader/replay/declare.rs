@@ -111,9 +111,10 @@ impl Replaying<'_> {
             *bytes -= known.bytes();
             change(known);
             has_room = *bytes + known.bytes() <= MAX_NAME_BYTES;
-            match has_room {
-                true => *bytes += known.bytes(),
-                false => *known = Description::default(),
+            if has_room {
+                *bytes += known.bytes()
+            } else {
+                *known = Description::default()
             }
         }
         if !has_room {

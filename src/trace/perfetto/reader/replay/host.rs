@@ -83,9 +83,10 @@ impl Replaying<'_> {
                 None => return Ok(()),
             },
             EventKind::Other => {
-                let reason = match event.is_legacy {
-                    true => "event of Chrome's legacy format",
-                    false => "event without a type",
+                let reason = if event.is_legacy {
+                    "event of Chrome's legacy format"
+                } else {
+                    "event without a type"
                 };
                 self.leave_out(reason, 1);
                 return Ok(());
@@ -291,9 +292,10 @@ impl Replaying<'_> {
             return Form::Slice(label);
         };
         // Calls of gputrail have an id. In other traces, all slices of threads are calls.
-        let is_call = match own {
-            true => correlation.is_some() && &*self.labels.get(number).category != IMPOSSIBLE,
-            false => lane.is_thread,
+        let is_call = if own {
+            correlation.is_some() && &*self.labels.get(number).category != IMPOSSIBLE
+        } else {
+            lane.is_thread
         };
         if !is_call {
             return Form::Slice(label);

@@ -58,9 +58,10 @@ impl Window {
 
     /// The next event, if there are so many that it cannot wait.
     pub fn take_if_full(&mut self) -> Option<Moment> {
-        match self.bytes > WINDOW_BYTES {
-            true => self.take(),
-            false => None,
+        if self.bytes > WINDOW_BYTES {
+            self.take()
+        } else {
+            None
         }
     }
 

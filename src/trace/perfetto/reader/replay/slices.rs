@@ -234,9 +234,10 @@ fn take(
         // Instants have odd numbers: they have no end.
         Step::End(_, number) if number % 2 == 1 => Ok(()),
         Step::End(time, number) => {
-            let details = match ends.is_empty() {
-                true => None,
-                false => ends.remove(&number),
+            let details = if ends.is_empty() {
+                None
+            } else {
+                ends.remove(&number)
             };
             end(consumer, track, time, details.as_deref())
         }
@@ -306,14 +307,15 @@ pub(super) fn pass_on(
             })
         }
         (Form::Instant(_), Content::Notes(process)) if category == OWN => {
-            match name == RECORDS_LOST {
-                true => consumer.loss(&loss(Some(process), None, span.start, &arguments)),
-                false => consumer.note(&Note {
+            if name == RECORDS_LOST {
+                consumer.loss(&loss(Some(process), None, span.start, &arguments))
+            } else {
+                consumer.note(&Note {
                     process,
                     time: span.start,
                     name,
                     arguments: &arguments,
-                }),
+                })
             }
         }
         (Form::Instant(_), _) if name == RECORDS_LOST && category == OWN => {

@@ -40,9 +40,10 @@ impl Tallies {
         let place = known.unwrap_or_else(|| {
             if self.list.len() < MAX_REASONS {
                 // The last entry stands for all further reasons.
-                let reason = match self.list.len() + 1 < MAX_REASONS {
-                    true => reason,
-                    false => "parts of further kinds".into(),
+                let reason = if self.list.len() + 1 < MAX_REASONS {
+                    reason
+                } else {
+                    "parts of further kinds".into()
                 };
                 self.list.push(Tally {
                     reason,

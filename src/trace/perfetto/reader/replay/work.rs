@@ -118,9 +118,10 @@ impl Held {
                 (stage::EVENT_WAIT_IDS, _) => {
                     let waits = &mut self.details().waits;
                     for wait in field.numbers() {
-                        match waits.len() < MAX_IDS {
-                            true => waits.push(EventId(wait)),
-                            false => left_out += 1,
+                        if waits.len() < MAX_IDS {
+                            waits.push(EventId(wait))
+                        } else {
+                            left_out += 1
                         }
                     }
                 }
@@ -367,9 +368,10 @@ fn own_queue_name(name: &str, process: ProcessId) -> (Option<&str>, &str) {
         (Some(device), Some(pid), Some(queue)) => {
             // Of another machine it is `7@1`.
             let pid = pid.split('@').next().unwrap_or(pid);
-            match pid.parse() == Ok(process.0) {
-                true => (Some(device), queue),
-                false => (None, name),
+            if pid.parse() == Ok(process.0) {
+                (Some(device), queue)
+            } else {
+                (None, name)
             }
         }
         _ => (None, name),

@@ -72,9 +72,10 @@ pub const COUNT: u32 = 48;
 impl ActivityKind {
     /// `INVALID_KIND` for a number that is no kind.
     pub fn checked(self) -> Answer<ActivityKind> {
-        match (1..COUNT).contains(&self.0) {
-            true => Ok(self),
-            false => Err(CUptiResult::INVALID_KIND),
+        if (1..COUNT).contains(&self.0) {
+            Ok(self)
+        } else {
+            Err(CUptiResult::INVALID_KIND)
         }
     }
 

@@ -22,9 +22,10 @@ pub fn uuid(agent: &Agent) -> [u8; 16] {
             digit(digits[2 * byte]) << 4 | digit(digits[2 * byte + 1])
         });
     }
-    let text = match text.is_empty() {
-        true => format!("agent {}", agent.id.0),
-        false => text,
+    let text = if text.is_empty() {
+        format!("agent {}", agent.id.0)
+    } else {
+        text
     };
     let mut id = [0; 16];
     for (to, from) in id.iter_mut().zip(text.bytes()) {

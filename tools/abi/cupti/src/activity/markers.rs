@@ -33,9 +33,10 @@ impl Markers {
         let nests_in_all = marker.id & NESTS_IN_ALL != 0 || marker.id as u32 == 0;
         let stack = (
             marker.thread,
-            match nests_in_all {
-                true => StringId::NONE,
-                false => marker.domain,
+            if nests_in_all {
+                StringId::NONE
+            } else {
+                marker.domain
             },
         );
         let (flags, id) = match marker.what {

@@ -49,9 +49,10 @@ impl Allocations {
 impl Live {
     fn new(one: &Allocation) -> Live {
         let of_context = || describe::<Context>(one.context).map(|context| context.agent);
-        let agent = match one.agent.is_some() {
-            true => one.agent,
-            false => of_context().unwrap_or_default(),
+        let agent = if one.agent.is_some() {
+            one.agent
+        } else {
+            of_context().unwrap_or_default()
         };
         Live {
             allocation: *one,

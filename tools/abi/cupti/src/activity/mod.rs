@@ -46,9 +46,10 @@ pub extern "C" fn cuptiActivityRegisterCallbacks(
         let (Some(request), Some(complete)) = (request, complete) else {
             return Err(CUptiResult::INVALID_PARAMETER);
         };
-        match sink::register(request, complete) {
-            true => Ok(()),
-            false => Err(CUptiResult::INVALID_OPERATION),
+        if sink::register(request, complete) {
+            Ok(())
+        } else {
+            Err(CUptiResult::INVALID_OPERATION)
         }
     })
 }
@@ -129,12 +130,11 @@ pub unsafe extern "C" fn cuptiActivityGetNextRecord(
             let kind = whole.then(|| unsafe { buffer.add(at).cast::<u32>().read_unaligned() })?;
             record::size_of_kind(ActivityKind(kind)).filter(|bytes| size - at >= *bytes)
         };
-        let next = match previous.is_null() {
-            true => 0,
-            false => {
-                let at = previous.addr().wrapping_sub(buffer.addr().get());
-                at + bytes_of(at).ok_or(CUptiResult::INVALID_PARAMETER)?
-            }
+        let next = if previous.is_null() {
+            0
+        } else {
+            let at = previous.addr().wrapping_sub(buffer.addr().get());
+            at + bytes_of(at).ok_or(CUptiResult::INVALID_PARAMETER)?
         };
         if bytes_of(next).is_none() {
             return Err(CUptiResult::MAX_LIMIT_REACHED);
@@ -349,9 +349,12 @@ pub extern "C" fn cuptiGetAutoBoostState(
     context: CUcontext,
     state: *mut AutoBoostState,
 ) -> CUptiResult {
-    with_gputrail(|| match context.is_null() || state.is_null() {
-        true => Err(CUptiResult::INVALID_PARAMETER),
-        false => Err(CUptiResult::NOT_SUPPORTED),
+    with_gputrail(|| {
+        if context.is_null() || state.is_null() {
+            Err(CUptiResult::INVALID_PARAMETER)
+        } else {
+            Err(CUptiResult::NOT_SUPPORTED)
+        }
     })
 }
 

@@ -211,9 +211,10 @@ impl Service {
     /// Delivers what has been recorded to the sink. `forced` delivers work that has not ended, too; otherwise the queues of
     /// OpenCL are waited for.
     pub fn flush(&self, forced: bool) -> Answer {
-        let flushed = match forced {
-            true => self.buffer.flush_forced(),
-            false => self.buffer.flush_synchronized(QueuePlace::default()),
+        let flushed = if forced {
+            self.buffer.flush_forced()
+        } else {
+            self.buffer.flush_synchronized(QueuePlace::default())
         };
         match flushed.map_err(|error| error.status) {
             Ok(()) => {}

@@ -308,9 +308,10 @@ fn times(record: RecordRef<'_>) -> WorkTimes {
 
 /// When a kernel was queued and submitted, if that is wanted.
 fn latency(times: WorkTimes) -> (u64, u64) {
-    match LATENCY.load(Ordering::Relaxed) {
-        true => (times.queued.0, times.submitted.0),
-        false => (Nanos(0).0, 0),
+    if LATENCY.load(Ordering::Relaxed) {
+        (times.queued.0, times.submitted.0)
+    } else {
+        (Nanos(0).0, 0)
     }
 }
 
@@ -399,9 +400,10 @@ fn put_wait(one: &Synchronization) {
             record.correlation_id = correlation(work.correlation);
             record.context_id = work.context.0;
             record.stream_id = if stream == 0 { INVALID } else { stream };
-            record.cuda_event_id = match one.event.is_some() {
-                true => one.event.0,
-                false => INVALID,
+            record.cuda_event_id = if one.event.is_some() {
+                one.event.0
+            } else {
+                INVALID
             };
             sink::put(&record);
         }

@@ -203,9 +203,10 @@ impl Table {
     /// The group with this handle, which has to be disabled.
     pub fn disabled(&mut self, handle: EventGroup) -> Answer<&mut Group> {
         let group = self.group(handle)?;
-        match group.is_enabled {
-            true => Err(CUptiResult::INVALID_OPERATION),
-            false => Ok(group),
+        if group.is_enabled {
+            Err(CUptiResult::INVALID_OPERATION)
+        } else {
+            Ok(group)
         }
     }
 

@@ -152,9 +152,10 @@ pub extern "C" fn cuptiEventGroupAddEvent(group: EventGroup, event: u32) -> CUpt
         let mut table = table();
         let group = table.disabled(group)?;
         let (family, event) = catalogue::event(event)?;
-        match family.is_same(&group.family) {
-            true => group.add(event),
-            false => Err(CUptiResult::INVALID_EVENT_ID),
+        if family.is_same(&group.family) {
+            group.add(event)
+        } else {
+            Err(CUptiResult::INVALID_EVENT_ID)
         }
     })
 }
@@ -267,9 +268,10 @@ pub unsafe extern "C" fn cuptiEventGroupReadEvent(
         let (room, _) = unsafe { (Place::new(size)?.get(), Place::new(values)?) };
         let taken = take(group, flags, |group| {
             let place = place_of(group, event)?;
-            match room < group.instances() as usize * size_of::<u64>() {
-                true => Err(CUptiResult::PARAMETER_SIZE_NOT_SUFFICIENT),
-                false => Ok(vec![place]),
+            if room < group.instances() as usize * size_of::<u64>() {
+                Err(CUptiResult::PARAMETER_SIZE_NOT_SUFFICIENT)
+            } else {
+                Ok(vec![place])
             }
         })?;
         // SAFETY: the caller's promise.
