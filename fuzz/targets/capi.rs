@@ -109,7 +109,11 @@ fuzz_target!(|data: &[u8]| {
     let mut input = Unstructured::new(data);
     let what = input.int_in_range(0..=8).unwrap_or(0);
     let near: bool = input.arbitrary().unwrap_or(true);
-    let size: usize = if near { input.int_in_range(0..=4096).unwrap_or(0) } else { input.arbitrary().unwrap_or(0) };
+    let size: usize = if near {
+        input.int_in_range(0..=4096).unwrap_or(0)
+    } else {
+        input.arbitrary().unwrap_or(0)
+    };
     match what {
         0 => {
             let mut drops = structure(&mut input, size);

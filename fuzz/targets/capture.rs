@@ -2,8 +2,8 @@
 #![no_main]
 
 use gputrail_capture::Reader;
-use gputrail_record::*;
 use gputrail_fuzz::{capture_of, file_of};
+use gputrail_record::*;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -2,9 +2,9 @@
 #![no_main]
 
 use gputrail_capture::Metadata;
-use gputrail_record::{CodeObjectId, Records};
 use gputrail_capture::code::{CodeOffset, pieces};
 use gputrail_code::symbols::Symbols;
+use gputrail_record::{CodeObjectId, Records};
 use libfuzzer_sys::fuzz_target;
 
 /// A shared library with functions and lines, to be damaged.

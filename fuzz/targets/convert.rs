@@ -1,14 +1,14 @@
 //! A capture of any chunks, converted to a trace.
 #![no_main]
 
+use gputrail_analysis::hotspots::Hotspots;
 use gputrail_capture::Reader;
-use gputrail_trace::perfetto::reader::check;
-use gputrail_trace::perfetto::schema::Trace;
+use gputrail_fuzz::{capture_of, file_of};
 use gputrail_trace::capture::Options;
 use gputrail_trace::convert;
 use gputrail_trace::perfetto::Exporter;
-use gputrail_analysis::hotspots::Hotspots;
-use gputrail_fuzz::{capture_of, file_of};
+use gputrail_trace::perfetto::reader::check;
+use gputrail_trace::perfetto::schema::Trace;
 use libfuzzer_sys::fuzz_target;
 use prost::Message;
 

@@ -3,8 +3,8 @@
 
 use gputrail_convert::export::ChromeWriter;
 use gputrail_convert::import::{Format, Inputs};
-use gputrail_trace::model::Producer;
 use gputrail_fuzz::file_of;
+use gputrail_trace::model::Producer;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 
@@ -29,7 +29,11 @@ fuzz_target!(|data: &[u8]| {
     let mut json = ChromeWriter::new(Vec::new());
     let report = inputs.produce(&mut json).expect("memory takes all");
     for finding in &report.findings {
-        assert!(finding.offset.is_none_or(|offset| offset <= text.len() as u64));
+        assert!(
+            finding
+                .offset
+                .is_none_or(|offset| offset <= text.len() as u64)
+        );
     }
     let made = json.into_inner();
     assert!(made.ends_with(b"\n]}\n"));
@@ -42,11 +46,29 @@ fn events(input: &mut Unstructured<'_>, text: &mut Vec<u8>) -> Result<()> {
         }
         text.push(b'{');
         for _ in 0..input.int_in_range(2..=9)? {
-            let name = *input.choose(&["ph", "ts", "dur", "pid", "tid", "id", "cat", "name", "args", "bp", "id2"])?;
+            let name = *input.choose(&[
+                "ph", "ts", "dur", "pid", "tid", "id", "cat", "name", "args", "bp", "id2",
+            ])?;
             let values: &[&str] = match name {
-                "ph" => &["\"X\"", "\"B\"", "\"E\"", "\"b\"", "\"e\"", "\"n\"", "\"i\"", "\"C\"", "\"s\"", "\"t\"", "\"f\"", "\"M\""],
-                "cat" => &["\"kernel\"", "\"cuda_runtime\"", "\"ac2g\"", "\"gpu_memcpy\"", "\"cuda_sync\"", "\"x\""],
-                "name" => &["\"process_name\"", "\"thread_sort_index\"", "\"[memory]\"", "\"a\"", "\"\\ud83d\""],
+                "ph" => &[
+                    "\"X\"", "\"B\"", "\"E\"", "\"b\"", "\"e\"", "\"n\"", "\"i\"", "\"C\"",
+                    "\"s\"", "\"t\"", "\"f\"", "\"M\"",
+                ],
+                "cat" => &[
+                    "\"kernel\"",
+                    "\"cuda_runtime\"",
+                    "\"ac2g\"",
+                    "\"gpu_memcpy\"",
+                    "\"cuda_sync\"",
+                    "\"x\"",
+                ],
+                "name" => &[
+                    "\"process_name\"",
+                    "\"thread_sort_index\"",
+                    "\"[memory]\"",
+                    "\"a\"",
+                    "\"\\ud83d\"",
+                ],
                 "args" => &[
                     "{\"correlation\":1,\"stream\":7}",
                     "{\"correlation\":2,\"device\":-1,\"graph id\":3,\"grid\":[1,2,3],\"block\":[4,5,6]}",
@@ -55,7 +77,18 @@ fn events(input: &mut Unstructured<'_>, text: &mut Vec<u8>) -> Result<()> {
                     "7",
                 ],
                 "bp" => &["\"e\""],
-                _ => &["0", "1", "2", "3.5", "-1", "1e18", "\"0x1\"", "\"\"", "99999999999999999999", "{\"local\":1}"],
+                _ => &[
+                    "0",
+                    "1",
+                    "2",
+                    "3.5",
+                    "-1",
+                    "1e18",
+                    "\"0x1\"",
+                    "\"\"",
+                    "99999999999999999999",
+                    "{\"local\":1}",
+                ],
             };
             let value = *input.choose(values)?;
             text.extend_from_slice(format!("\"{name}\":{value},").as_bytes());

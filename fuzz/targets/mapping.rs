@@ -3,8 +3,8 @@
 
 use gputrail_buffer::{Layout, Mapping};
 use gputrail_capture::{Cause, FileHeader, Reader, Writer, recover};
-use gputrail_record::{NoteKind, ProcessId};
 use gputrail_fuzz::file_of;
+use gputrail_record::{NoteKind, ProcessId};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use rustix::fs::{FallocateFlags, MemfdFlags, OFlags};

@@ -1,9 +1,9 @@
 //! Two traces of any bytes or packets, merged: the result can be read to its end.
 #![no_main]
 
+use gputrail_fuzz::traces::trace_of;
 use gputrail_trace::perfetto::merge::{merge, place, survey};
 use gputrail_trace::perfetto::reader::check;
-use gputrail_fuzz::traces::trace_of;
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashMap;
 

@@ -4,9 +4,9 @@
 use gputrail_analysis::hotspots::Hotspots;
 use gputrail_analysis::summary::Summary;
 use gputrail_convert::import::Inputs;
+use gputrail_fuzz::file_of;
 use gputrail_trace::model::Producer;
 use gputrail_trace::perfetto::Exporter;
-use gputrail_fuzz::file_of;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use rusqlite::Connection;
@@ -25,16 +25,31 @@ const HEADERS: [&str; 6] = [
 /// Tables of databases.
 const TABLES: [(&str, &str); 12] = [
     ("StringIds", "id, value"),
-    ("CUPTI_ACTIVITY_KIND_RUNTIME", "start, end, globalTid, correlationId, nameId, returnValue"),
-    ("CUPTI_ACTIVITY_KIND_KERNEL", "start, end, deviceId, contextId, streamId, correlationId, globalPid, shortName, graphNodeId, gridX, blockX"),
-    ("CUPTI_ACTIVITY_KIND_MEMCPY", "start, end, deviceId, streamId, correlationId, globalPid, bytes, copyKind"),
-    ("NVTX_EVENTS", "start, end, eventType, text, textId, globalTid, domainId, category"),
+    (
+        "CUPTI_ACTIVITY_KIND_RUNTIME",
+        "start, end, globalTid, correlationId, nameId, returnValue",
+    ),
+    (
+        "CUPTI_ACTIVITY_KIND_KERNEL",
+        "start, end, deviceId, contextId, streamId, correlationId, globalPid, shortName, graphNodeId, gridX, blockX",
+    ),
+    (
+        "CUPTI_ACTIVITY_KIND_MEMCPY",
+        "start, end, deviceId, streamId, correlationId, globalPid, bytes, copyKind",
+    ),
+    (
+        "NVTX_EVENTS",
+        "start, end, eventType, text, textId, globalTid, domainId, category",
+    ),
     ("GPU_METRICS", "timestamp, typeId, metricId, value"),
     ("CUDNN_EVENTS", "start, end, globalTid, nameId, other"),
     ("rocpd_string_1", "id, string"),
     ("rocpd_event_1", "id, category_id, stack_id, correlation_id"),
     ("rocpd_region_1", "pid, tid, start, end, name_id, event_id"),
-    ("rocpd_kernel_dispatch_1", "pid, tid, agent_id, kernel_id, dispatch_id, queue_id, stream_id, start, end, event_id"),
+    (
+        "rocpd_kernel_dispatch_1",
+        "pid, tid, agent_id, kernel_id, dispatch_id, queue_id, stream_id, start, end, event_id",
+    ),
     ("rocpd_pmc_event_1", "event_id, pmc_id, value"),
 ];
 
@@ -68,9 +83,28 @@ const LISTS: [&str; 14] = [
     "buffer_records.kfd",
 ];
 const FIELDS: [&str; 22] = [
-    "kind", "operation", "operations", "key", "value", "id", "handle", "pid", "command", "name", "kernel_id", "dispatch_id",
-    "start_timestamp", "end_timestamp", "dispatch_info", "agent_id", "correlation_id", "internal", "record", "records",
-    "inst_index", "timestamp",
+    "kind",
+    "operation",
+    "operations",
+    "key",
+    "value",
+    "id",
+    "handle",
+    "pid",
+    "command",
+    "name",
+    "kernel_id",
+    "dispatch_id",
+    "start_timestamp",
+    "end_timestamp",
+    "dispatch_info",
+    "agent_id",
+    "correlation_id",
+    "internal",
+    "record",
+    "records",
+    "inst_index",
+    "timestamp",
 ];
 
 /// A value of JSON, with objects and lists up to a depth.
@@ -139,7 +173,10 @@ fn value(input: &mut Unstructured<'_>) -> Result<Value> {
 fn database(input: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let mut connection = Connection::open_in_memory().expect("room in memory");
     let kind = input.ratio(1, 2)?;
-    for (name, columns) in TABLES.iter().filter(|(name, _)| name.starts_with("rocpd") == kind) {
+    for (name, columns) in TABLES
+        .iter()
+        .filter(|(name, _)| name.starts_with("rocpd") == kind)
+    {
         let _ = connection.execute_batch(&format!("CREATE TABLE \"{name}\" ({columns})"));
         let marks = vec!["?"; columns.split(',').count()].join(",");
         let insert = format!("INSERT INTO \"{name}\" VALUES ({marks})");
@@ -178,7 +215,11 @@ fuzz_target!(|data: &[u8]| {
         .expect("all that is read can be written");
     for finding in &report.findings {
         assert!(!finding.found.is_empty());
-        assert!(finding.offset.is_none_or(|offset| offset <= bytes.len() as u64));
+        assert!(
+            finding
+                .offset
+                .is_none_or(|offset| offset <= bytes.len() as u64)
+        );
     }
     let (_, (summary, hotspots)) = consumers;
     let _ = (summary.functions(), summary.kernels(), summary.gpus());

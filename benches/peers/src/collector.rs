@@ -7,8 +7,8 @@
 use crate::Outcome;
 use gputrail_buffer::Policy;
 use gputrail_capture::Writer;
-use gputrail_record::{Api, CorrelationId, ProcessId, ThreadId};
 use gputrail_collect::recorder::{Recorder, RecorderOptions};
+use gputrail_record::{Api, CorrelationId, ProcessId, ThreadId};
 use rustix::fs::{FallocateFlags, OFlags};
 use std::fs::File;
 use std::io::{IoSlice, Write};

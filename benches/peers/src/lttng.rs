@@ -128,7 +128,11 @@ fn compile(scratch: &Path) -> Outcome<PathBuf> {
         .arg(&library)
         .arg(folder.join("provider.c"))
         .args(["-llttng-ust", "-ldl"]);
-    if works(&mut compiler) { Ok(library) } else { Err("its provider cannot be compiled (Debian: liblttng-ust-dev, gcc)".into()) }
+    if works(&mut compiler) {
+        Ok(library)
+    } else {
+        Err("its provider cannot be compiled (Debian: liblttng-ust-dev, gcc)".into())
+    }
 }
 
 fn works(command: &mut Command) -> bool {

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use bytemuck::bytes_of;
 use gputrail_buffer::BlockView;
-use gputrail_capture::{FileHeader, Writer};
 use gputrail_buffer::clock::{TickSource, virtual_snapshot};
 use gputrail_capture::names::Names;
+use gputrail_capture::{FileHeader, Writer};
 use gputrail_record::*;
 
 /// The function of each of the five calls around an enqueue.
@@ -42,7 +42,11 @@ pub fn write(path: &Path, enqueues: u64, arguments: bool) -> u64 {
         ..KernelSymbol::blank()
     });
     for (number, function) in (0..).zip(FUNCTIONS) {
-        let group = if function.contains("Enqueue") { OperationGroup::ENQUEUE } else { OperationGroup::OTHER };
+        let group = if function.contains("Enqueue") {
+            OperationGroup::ENQUEUE
+        } else {
+            OperationGroup::OTHER
+        };
         let operation = Operation {
             domain: Domain::OPENCL,
             number,

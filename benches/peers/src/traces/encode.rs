@@ -3,18 +3,20 @@
 
 use std::hint::black_box;
 
-use gputrail_trace::perfetto::schema::gpu_render_stage_event::{ComputeKernelLaunch, Dim3, ExtraData};
+use gputrail_trace::model::{
+    EventId, Launch, Machine, Resources, Stage, StageId, SystemClocks, WorkKind,
+};
+use gputrail_trace::perfetto::schema::gpu_render_stage_event::{
+    ComputeKernelLaunch, Dim3, ExtraData,
+};
 use gputrail_trace::perfetto::schema::trace_packet::Data;
 use gputrail_trace::perfetto::schema::track_event::NameField;
 use gputrail_trace::perfetto::schema::{
     DebugAnnotation, GpuApi, GpuCorrelation, GpuRenderStageEvent, TracePacket, TrackEvent,
     debug_annotation,
 };
-use gputrail_trace::model::{
-    EventId, Launch, Machine, Resources, Stage, StageId, SystemClocks, WorkKind,
-};
 use gputrail_trace::perfetto::{
-    ContextApi, Detail, DetailValue, Event, Label, QueueDescription, TraceWriter, RenderStageEvent,
+    ContextApi, Detail, DetailValue, Event, Label, QueueDescription, RenderStageEvent, TraceWriter,
 };
 use prost::Message;
 

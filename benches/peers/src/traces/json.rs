@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use gputrail_trace::model::{Call, Consumer, Work};
 use gputrail_record::Nanos;
+use gputrail_trace::model::{Call, Consumer, Work};
 
 /// Writes one complete event, and a comma.
 fn event(
@@ -123,7 +123,11 @@ impl Consumer for Chrome {
             event(&mut self.text, &track, name, (start, end), rest);
             return Ok(());
         }
-        let (name, start, end) = (&call.function.name, start.0 as f64 / 1e3, end.0 as f64 / 1e3);
+        let (name, start, end) = (
+            &call.function.name,
+            start.0 as f64 / 1e3,
+            end.0 as f64 / 1e3,
+        );
         writeln!(
             self.text,
             "{{\"ph\":\"B\",{track},\"name\":\"{name}\",\"ts\":{start:.3}{arguments}}},\n\

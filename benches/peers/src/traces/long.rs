@@ -57,7 +57,11 @@ fn peak_until_end(child: &mut Child) -> Outcome<u64> {
             peak = kibibytes.parse::<u64>()? << 10;
         }
         if let Some(status) = child.try_wait()? {
-            return if status.success() { Ok(peak) } else { Err(format!("gputrail demo: {status}").into()) };
+            return if status.success() {
+                Ok(peak)
+            } else {
+                Err(format!("gputrail demo: {status}").into())
+            };
         }
         thread::sleep(Duration::from_millis(20));
     }

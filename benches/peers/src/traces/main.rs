@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use gputrail_analysis::summary::Summary;
 use gputrail_capture::Reader;
 use gputrail_trace::capture::Options;
 use gputrail_trace::convert;
 use gputrail_trace::model::{Consumer, Producer};
-use gputrail_trace::perfetto::reader::{self, Replay};
 use gputrail_trace::perfetto::Exporter;
-use gputrail_analysis::summary::Summary;
+use gputrail_trace::perfetto::reader::{self, Replay};
 
 use json::LayerLines;
 use rounds::medians;
@@ -138,7 +138,12 @@ fn run() -> Outcome<()> {
 fn made_of(capture: &Path, compress: bool, observer: &mut dyn Consumer) -> Outcome<Vec<u8>> {
     let mut bytes = Vec::new();
     let trace = Exporter::new(&mut bytes).compressed(compress);
-    convert(&[Reader::open(capture)?], trace, &Options::default(), observer)?;
+    convert(
+        &[Reader::open(capture)?],
+        trace,
+        &Options::default(),
+        observer,
+    )?;
     Ok(bytes)
 }
 
@@ -245,7 +250,11 @@ fn reading(trace: &[u8]) -> Vec<Row> {
     let [info, check, summary] = medians([
         &mut || drop(black_box(reader::info(trace))),
         &mut || drop(black_box(reader::check(trace))),
-        &mut || drop(black_box(Replay::new(trace).produce(&mut Summary::default()))),
+        &mut || {
+            drop(black_box(
+                Replay::new(trace).produce(&mut Summary::default()),
+            ))
+        },
     ]);
     let rate = |time: Duration| trace.len() as f64 / 1e6 / time.as_secs_f64();
     vec![
