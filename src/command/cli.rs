@@ -94,8 +94,8 @@ Examples:
 
 const MERGE_NOTES: &str = "\
 Traces of one machine (the same name, and started at the same time) share its clock and need nothing else. The times
-of another machine are shifted so that the real-time clocks meet, or by --offset; which of them was done
-is said, and how far to trust it.";
+of another machine are shifted so that the real-time clocks meet, or by --offset; the summary
+says which of the two it was, and how exact the result is.";
 
 const VIEW_EXAMPLES: &str = "\
 Examples:
