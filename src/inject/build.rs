@@ -1,6 +1,6 @@
 //! Links the library so that dlclose does not unload it: the runtime keeps pointers into it. Its soname lets a tool
 //! that was linked with any copy of it find the copy that is already in the process. Its own functions are found in itself: a
-//! program that is linked with the static library may export functions of the same names, of another copy.
+//! process may have two copies of it, and the one that was loaded first exports functions of the same names.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
