@@ -3,7 +3,7 @@
 //!
 //! Work is passed on as it completes, but counters need the order of time. So begins and ends are held back and sorted,
 //! many at a time; later arrivals are counted from the time that the counters have reached. A block of counters that
-//! changes at most [`MAX_EXACT`] times in a window has exact values. If it changes more often, it has its mean over the
+//! changes at most twice in a window has exact values. If it changes more often, it has its mean over the
 //! rest of the window: a kernel of one microsecond is not worth two values.
 
 use std::io;
