@@ -46,7 +46,7 @@ pub struct Argument<'a> {
     /// The name and type.
     pub info: &'static ArgumentInfo,
     /// The value: numbers sign- or zero-extended, pointers and handles as addresses. A stored string is a
-    /// [`StringId`].
+    /// [`StringId`](gputrail_record::StringId).
     pub value: u64,
     origin: Origin,
     call: std::marker::PhantomData<&'a ()>,
