@@ -272,7 +272,7 @@ impl Recorder {
         };
         self.tell_once(
             NoteKind::MISSING,
-            &format!("the recording has no samples: {by}, and one of a process can do either"),
+            &format!("the recording has no samples: {by}, and only one context of a process can sample or count"),
         );
         Ok(())
     }
@@ -314,7 +314,7 @@ impl Recorder {
         };
         self.tell_once(
             NoteKind::MISSING,
-            &format!("the recording has no counters: {by}, and one of a process can do either"),
+            &format!("the recording has no counters: {by}, and only one context of a process can sample or count"),
         );
         Ok(())
     }

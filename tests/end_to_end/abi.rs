@@ -230,7 +230,7 @@ fn either_the_recording_counts_or_a_tool_of_rocprofiler() {
     let ended = run(record(&counters).env("LD_PRELOAD", &library)).well();
     let text = ended.text();
     assert!(text.contains("20 dispatches, 20 records, "), "{text}");
-    let refused = "another context of this process collects counters: only one context can. Nothing is counted on this device\n";
+    let refused = "MISSING: the recording has no counters: a tool collects counters in this process, and only one context";
     assert!(ended.stderr.contains(refused), "{}", ended.stderr);
 }
 
