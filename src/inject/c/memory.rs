@@ -192,7 +192,7 @@ impl Receiver for LatestRecords {
 /// blocks at that moment, or a flush shows them.
 ///
 /// Errors: `GPUTRAIL_TOO_SMALL` if `request` supplies a block of less than 1024 bytes; `GPUTRAIL_INVALID_ARGUMENT` if it
-/// supplies a misaligned one, or none with `GPUTRAIL_POLICY_OVERWRITE`; else as for `gputrail_buffer_create`. All blocks have come
+/// supplies a misaligned one, or none for a ring; else as for `gputrail_buffer_create`. All blocks have come
 /// back then. An unusable block that is supplied later comes back at once, and the first one is reported as a message
 /// (`gputrail_log_to`).
 ///

@@ -316,8 +316,8 @@ fn write_late(host: &mut HostThread, buffers: Buffers, completion: Completion) {
     }
 }
 
-/// Status of incomplete work for which the runtime reports none.
-const NOT_COMPLETE: cl_int = 1;
+/// Status of incomplete work for which the runtime reports none: that of work which has been enqueued (CL_QUEUED).
+const NOT_COMPLETE: cl_int = 3;
 
 /// Writes completions as requested by `flush`.
 pub(super) fn flush(flush: Flush) {
