@@ -562,6 +562,11 @@ fn end(whole: Whole, seen: &Seen) -> Result<(), Error> {
         0,
     );
     whole.of_client.flush_forced()?;
+    check(
+        "drops of the tool's blocks",
+        whole.of_client.dropped()?.total(),
+        0,
+    );
     check("drops", whole.calls.dropped()?.total(), 0);
     check(
         "drops of launches",

@@ -10,9 +10,6 @@ use gputrail_record::{
     Agent, AgentId, ClockPair, Completion, DeviceTime, Domain, Nanos, Ticks, Unfinished,
 };
 
-/// The status of OpenCL's work that has started and has not completed (CL_RUNNING).
-const RUNNING: i32 = 1;
-
 /// An agent as one process sees it.
 #[derive(Debug)]
 pub(super) struct AgentView {
@@ -144,13 +141,6 @@ impl Times {
             self.start = Some(clamped.start);
             [self.queued, self.submitted] =
                 clamp_all(enqueued, [self.queued, self.submitted], bound);
-        }
-        // The runtime may say that work is running and not since when: since its enqueue at the earliest.
-        if self.start.is_none()
-            && completion.unfinished == Unfinished::AT_END
-            && completion.status == RUNNING
-        {
-            self.start = self.enqueued;
         }
         self.unfinished = match (self.start, self.end, completion.unfinished) {
             (Some(_), Some(_), unfinished) => unfinished,
