@@ -8,8 +8,8 @@ use libfuzzer_sys::fuzz_target;
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
-unsafe extern "C" fn deliver(_: *const Batch, _: *mut c_void) {}
-unsafe extern "C" fn lend(block: *mut Block, memory: *mut c_void) {
+unsafe extern "C-unwind" fn deliver(_: *const Batch, _: *mut c_void) {}
+unsafe extern "C-unwind" fn lend(block: *mut Block, memory: *mut c_void) {
     // SAFETY: the library's structure, and memory that outlives the buffer.
     unsafe {
         let lent = &mut *memory.cast::<Lent>();
@@ -19,7 +19,7 @@ unsafe extern "C" fn lend(block: *mut Block, memory: *mut c_void) {
         }
     }
 }
-unsafe extern "C" fn take_back(_: *const Block, records: *const Batch, memory: *mut c_void) {
+unsafe extern "C-unwind" fn take_back(_: *const Block, records: *const Batch, memory: *mut c_void) {
     // SAFETY: as above.
     unsafe {
         assert!((*records).bytes <= 4096);
@@ -46,7 +46,7 @@ fn without_pointers(mut words: Vec<u64>, pointers: &[usize]) -> Vec<u64> {
     words
 }
 
-unsafe extern "C" fn told(work: *const WorkData, _: *mut c_void) {
+unsafe extern "C-unwind" fn told(work: *const WorkData, _: *mut c_void) {
     // SAFETY: the library's structure.
     let work = unsafe { &*work };
     assert!(!work.record.is_null() || !work.completion.is_null());

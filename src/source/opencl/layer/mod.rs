@@ -155,7 +155,7 @@ unsafe fn initialise(
 }
 
 /// The body of the layer's `clDeinitLayer`. The loader calls it in its destructor, behind the handlers of exit, so that tools
-/// and the recording have been served ([`end`]), or when the program closes it. Until this returns, the runtimes are as
+/// and the recording have been served (`end`), or when the program closes it. Until this returns, the runtimes are as
 /// they were. After it the loader gives back what it keeps of them, and objects of theirs may not be touched any more: what
 /// has completed is recorded now, and callbacks that come later find nothing. Calls that still come, by functions of
 /// extensions, pass as before.
