@@ -6,7 +6,6 @@
 //!
 //! The store keeps up to [`MAX_KEPT`] bytes of names for captures that begin later and for queries of tools.
 
-use crate::buffer::QueuePlace;
 use crate::capture::Writer;
 use crate::capture::code;
 use crate::platform::sync::QuietMutex;
@@ -125,8 +124,9 @@ impl Names {
         Records::new(&state.kept[offset..]).next()?.read()
     }
 
+    #[cfg(feature = "capi")]
     /// The first of the ids in `place` that has been given to nothing, in words.
-    pub(crate) fn unknown_place(&self, place: QueuePlace) -> Option<String> {
+    pub(crate) fn unknown_place(&self, place: crate::buffer::QueuePlace) -> Option<String> {
         let state = self.state.lock();
         let ids = [
             ("context", place.context.0, state.last.context),
@@ -228,6 +228,7 @@ impl Names {
         }
     }
 
+    #[cfg(feature = "capi")]
     /// How often bytes of a code object have been replaced: what was read before may be out of date.
     #[cfg(any(feature = "opencl", feature = "sim"))]
     pub(crate) fn replaced_code(&self) -> u64 {

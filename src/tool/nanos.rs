@@ -69,6 +69,7 @@ const fn count(offsets: &[u8]) -> usize {
 /// The offset of the name of a counter value's range, in halves of words.
 const RANGE: usize = std::mem::offset_of!(CounterValue, range) / 4;
 
+#[cfg(feature = "capi")]
 /// Bytes of the longest record that has times.
 pub(super) const MAX_BYTES: usize = {
     let (mut most, mut place) = (0, 0);
@@ -81,6 +82,7 @@ pub(super) const MAX_BYTES: usize = {
     most
 };
 
+#[cfg(feature = "capi")]
 /// Whether records of `kind` have times.
 pub(super) fn has_times(kind: Kind) -> bool {
     let fields = &FIELDS[usize::from(kind.0)];

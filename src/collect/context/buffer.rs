@@ -316,6 +316,7 @@ impl RecordBuffer {
         self.flush_after(Flush::Synchronized(queues))
     }
 
+    #[cfg(feature = "capi")]
     /// Has an [unfinished](crate::record::Unfinished::AT_FLUSH) completion written for work that has not completed.
     ///
     /// # Errors
@@ -353,6 +354,7 @@ impl RecordBuffer {
         Ok(())
     }
 
+    #[cfg(feature = "capi")]
     /// Counts a record that was written, and dropped on its way to the tool.
     pub(crate) fn count_drop(&self, kind: Kind) {
         self.buffer.count_unlaned(kind);
@@ -414,6 +416,7 @@ impl RecordBuffer {
         }
     }
 
+    #[cfg(feature = "capi")]
     /// Whether a callback of the buffer has called exit(3) on the calling thread: it delivers nothing any more.
     pub(crate) fn is_left_delivering(&self) -> bool {
         !is_delivering() && self.collector.is_delivered_here()
