@@ -3,7 +3,7 @@
 //! which they do not overlap.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 
 use super::Output;
@@ -21,6 +21,8 @@ use crate::trace::model::{
 
 /// Maximum number of ranges that are open at a time, over all threads.
 const MAX_OPEN: usize = 1 << 16;
+/// Maximum number of ranges of which it is known that they have ended.
+const MAX_ENDED: usize = 256;
 /// Maximum number of rows of overlapping ranges.
 const MAX_ROWS: usize = 256;
 
@@ -106,6 +108,9 @@ pub(super) struct Ranges {
     unbalanced: Unbalanced,
     /// The number of ranges that ended on another thread than they began on.
     moved: u64,
+    /// The latest ranges that have ended. Lanes are read one after the other, so that of two ends of a range the later one
+    /// may come first.
+    ended: VecDeque<EndedRange>,
 }
 
 /// One end of a started range.
@@ -388,6 +393,15 @@ impl ThreadMarkers {
     }
 }
 
+/// A range that has ended.
+#[derive(Debug)]
+struct EndedRange {
+    id: u64,
+    began_on: ThreadId,
+    time: Nanos,
+    moved: bool,
+}
+
 impl Ranges {
     /// The ranges of `process`.
     pub fn new(process: ProcessIndex) -> Ranges {
@@ -398,7 +412,23 @@ impl Ranges {
             counters: HashMap::new(),
             unbalanced: Unbalanced::default(),
             moved: 0,
+            ended: VecDeque::new(),
         }
+    }
+
+    /// Counts a second end of a range, and returns whether it is one. The range ends with the earlier one.
+    fn ends_again(&mut self, one: &Started) -> bool {
+        let mut ended = self.ended.iter_mut();
+        let Some(range) = ended.rfind(|range| range.id == one.marker.id) else {
+            return false;
+        };
+        self.unbalanced.ends += 1;
+        if one.time < range.time {
+            self.moved -= u64::from(range.moved);
+            (range.time, range.moved) = (one.time, one.marker.thread != range.began_on);
+            self.moved += u64::from(range.moved);
+        }
+        true
     }
 
     /// Adds the start or the end of a range, and passes the range on when both have come.
@@ -417,7 +447,17 @@ impl Ranges {
                     _ => (one, other),
                 };
                 let (from, to) = (start.time, end.time.max(start.time));
-                self.moved += u64::from(start.marker.thread != end.marker.thread);
+                let moved = start.marker.thread != end.marker.thread;
+                self.moved += u64::from(moved);
+                if self.ended.len() == MAX_ENDED {
+                    self.ended.pop_front();
+                }
+                self.ended.push_back(EndedRange {
+                    id,
+                    began_on: start.marker.thread,
+                    time: end.time,
+                    moved,
+                });
                 start.fields.extend(end.fields);
                 let of = RowOf::Domain(start.marker.domain);
                 let track = self.row(stream, metadata, of, from, to)?;
@@ -431,6 +471,7 @@ impl Ranges {
                 self.started.insert(id, other);
                 Ok(())
             }
+            None if one.marker.what == MarkerKind::END && self.ends_again(&one) => Ok(()),
             None => {
                 match one.marker.what {
                     _ if self.started.len() < MAX_OPEN => _ = self.started.insert(id, one),
