@@ -370,7 +370,7 @@ impl Inner {
         // Soon after the start, too: two readings of the clocks determine their rates.
         let is_tick = rounds.last_tick.elapsed() >= rounds.next_tick;
         let reading = is_tick.then(|| self.reading());
-        // What a simulation delivers depends on its seed alone, and on no time of the host.
+        // The blocks that a simulation delivers depend on its seed alone, and on no time of the host.
         let completes = matches!(reading, Some(Some(_))) && self.options.complete_at_ticks;
         let watermark = match is_over || completes {
             true => 0,

@@ -288,7 +288,7 @@ pub struct Chunks<'a> {
     delivered: Delivered,
 }
 
-/// What has been delivered of each lane.
+/// The last delivered part of each lane.
 #[derive(Debug, Default)]
 pub(super) struct Delivered {
     /// The latest block of each lane and the offset in it up to which its records have been delivered.

@@ -185,7 +185,7 @@ mod tests {
         let converted: Completion = bytemuck::cast(words);
         assert_eq!(converted.end, DeviceTime::NONE);
         assert!(converted.header.has(flags::TIME_UNKNOWN));
-        // Those of a range of markers are the host's.
+        // The times of a range of markers are the host's.
         let mut value = CounterValue::blank();
         (value.agent, value.range) = (AgentId(7), StringId(1));
         value.start = DeviceTime(call.start.0);

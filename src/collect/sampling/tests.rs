@@ -239,7 +239,7 @@ fn all_agents_are_sampled_also_those_that_come_while_the_context_is_started() {
     let calls = |agent: &Fake| std::mem::take(&mut lock_std(&agent.0).calls);
     assert_eq!(calls(&late), ["configure", "start"]);
     assert_eq!(calls(&never), [""; 0]);
-    // Those that come while it is stopped are started with it.
+    // Agents that come while it is stopped are started with it.
     context.stop().unwrap();
     let later = Arc::new(Fake::default());
     let sampling = bench.board.sampling();

@@ -205,7 +205,7 @@ pub(super) fn flush_all() {
     let buffers = locked().buffers.of(None);
     for buffer in buffers {
         if buffer.is_left_delivering() {
-            // What it cannot deliver is counted before its tool is finalised.
+            // The records that it cannot deliver are counted before its tool is finalised.
             buffer.end();
             continue;
         }

@@ -113,7 +113,7 @@ struct Loaded {
 
 static LOADED: PerProcess<Loaded> = PerProcess::new();
 
-/// What the tools of a process are called in messages.
+/// The names of the tools of a process in messages.
 static LABELS: PerProcess<Vec<(ToolHandle, String)>> = PerProcess::new();
 
 /// Calls `tool` by `label` in messages from now on.
@@ -123,7 +123,7 @@ fn name(tool: ToolHandle, label: String) {
     labels.push((tool, label));
 }
 
-/// What `tool` is called in messages; the program has no handle.
+/// The name of `tool` in messages; the program has no handle.
 fn label(tool: ToolHandle) -> String {
     let labels = LABELS.lock();
     let found = labels.iter().find(|(of, _)| *of == tool);

@@ -413,7 +413,7 @@ fn check_ids(ids: Sorter, is_whole: bool, findings: &mut Findings) -> io::Result
     ids_found.finish(findings)
 }
 
-/// What is found about ids.
+/// The findings about ids.
 struct IdsFound {
     is_whole: bool,
     /// Findings, sorted by position.
