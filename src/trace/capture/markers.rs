@@ -103,9 +103,12 @@ pub(super) struct Ranges {
     /// By id, the started ranges. Lanes are read one after the other, so of two ends of a range the later one may be read
     /// first: a range that has ended is held until the recording ends or there is no room for others.
     held: HashMap<u64, HeldRange>,
-    /// The number of records in `held`, and its limit.
+    /// The number of records in `held`, and the limit for those of ranges that have no other edge there: with the other
+    /// edges there are twice as many at most.
     records: usize,
     limit: usize,
+    /// The number of ranges in `held` whose end is there.
+    ended: usize,
     rows: Vec<Row>,
     /// Tracks of counters, by domain and name.
     counters: HashMap<(StringId, StringId), TrackIndex>,
@@ -415,6 +418,7 @@ impl Ranges {
             held: HashMap::new(),
             records: 0,
             limit,
+            ended: 0,
             rows: Vec::new(),
             counters: HashMap::new(),
             unbalanced: Unbalanced::default(),
@@ -429,16 +433,22 @@ impl Ranges {
         metadata: &Metadata,
         edge: RangeEdge,
     ) -> io::Result<()> {
-        if self.records + edge.records() > self.limit {
+        let is_end = edge.marker.what == MarkerKind::END;
+        let other = self.held.get(&edge.marker.id).is_some_and(|range| {
+            let other = if is_end { &range.start } else { &range.end };
+            other.is_some()
+        });
+        let limit = if other { self.limit * 2 } else { self.limit };
+        // All ranges are looked at: there are enough that have ended to be worth it.
+        if self.records + edge.records() > limit && self.ended > self.limit / 32 {
             self.pass_on_earlier_half(stream, metadata)?;
         }
-        let is_end = edge.marker.what == MarkerKind::END;
         let surplus = if is_end {
             &mut self.unbalanced.ends
         } else {
             &mut self.unbalanced.starts
         };
-        if self.records + edge.records() > self.limit {
+        if self.records + edge.records() > limit {
             *surplus += 1;
             return Ok(());
         }
@@ -454,6 +464,7 @@ impl Ranges {
             Some(_) => edge,
             None => {
                 *known = Some(edge);
+                self.ended += usize::from(is_end);
                 return Ok(());
             }
         };
@@ -479,20 +490,24 @@ impl Ranges {
         self.pass_on_where(stream, metadata, is_early)
     }
 
-    /// Passes on the ranges that `is_wanted`, in the order of their starts. They have a start.
+    /// Passes on the ranges that `is_wanted`, in the order of their starts, and counts the ends among them that have no start.
     fn pass_on_where(
         &mut self,
         stream: &mut Stream<'_>,
         metadata: &Metadata,
         is_wanted: impl Fn(&HeldRange) -> bool,
     ) -> io::Result<()> {
-        let wanted = self.held.extract_if(|_, range| is_wanted(range));
-        let mut wanted: Vec<_> = wanted
-            .filter_map(|(_, range)| Some((range.start?, range.end)))
-            .collect();
+        let mut wanted = Vec::new();
+        for (_, range) in self.held.extract_if(|_, range| is_wanted(range)) {
+            self.records -= range.records();
+            self.ended -= usize::from(range.end.is_some());
+            match range.start {
+                Some(start) => wanted.push((start, range.end)),
+                None => self.unbalanced.ends += 1,
+            }
+        }
         wanted.sort_unstable_by_key(|(start, _)| (start.time, start.marker.id));
         for (mut start, end) in wanted {
-            self.records -= start.records() + end.as_ref().map_or(0, RangeEdge::records);
             let from = start.time;
             let to = end.as_ref().map(|end| end.time.max(from));
             if let Some(end) = end {
@@ -549,12 +564,9 @@ impl Ranges {
 
     /// Passes on the ranges that are held: those that have ended, and then the others.
     fn finish(&mut self, stream: &mut Stream<'_>, metadata: &Metadata) -> io::Result<()> {
-        self.pass_on_where(stream, metadata, |range| range.ended().is_some())?;
-        let open = |range: &&HeldRange| range.start.is_some();
-        let open = self.held.values().filter(open).count();
-        self.unbalanced.starts += open as u64;
-        self.unbalanced.ends += (self.held.len() - open) as u64;
-        self.pass_on_where(stream, metadata, |range| range.start.is_some())
+        self.pass_on_where(stream, metadata, |range| range.end.is_some())?;
+        self.unbalanced.starts += self.held.len() as u64;
+        self.pass_on_where(stream, metadata, |_| true)
     }
 
     /// Passes on a range that was counted on an agent, with its values.
@@ -664,12 +676,15 @@ struct Described<'a> {
 }
 
 impl HeldRange {
-    /// When it ended, if both its start and its end have been read.
+    /// When it ended, if its end has been read.
     fn ended(&self) -> Option<Nanos> {
-        self.start
-            .as_ref()
-            .and(self.end.as_ref())
-            .map(|end| end.time)
+        self.end.as_ref().map(|end| end.time)
+    }
+
+    /// The number of its records.
+    fn records(&self) -> usize {
+        let edges = [&self.start, &self.end].into_iter().flatten();
+        edges.map(RangeEdge::records).sum()
     }
 }
 
@@ -826,7 +841,7 @@ mod tests {
         let mut stream = Stream::new(&mut slices);
         for edge in edges {
             ranges.add(&mut stream, &metadata, edge).unwrap();
-            assert!(ranges.records <= limit);
+            assert!(ranges.records <= 2 * limit);
         }
         ranges.finish(&mut stream, &metadata).unwrap();
         (slices, ranges)
@@ -884,6 +899,30 @@ mod tests {
         let (slices, ranges) = read(4, starts.collect());
         assert_eq!(slices.times().len(), 4);
         assert_eq!((ranges.unbalanced.starts, ranges.records), (10, 0));
+    }
+
+    #[test]
+    fn ranges_that_are_all_open_end_although_there_is_no_room_for_others() {
+        let starts = (0..6).map(|id| edge(MarkerKind::START, id, 1, id + 1));
+        let ends = (0..6).map(|id| edge(MarkerKind::END, id, 1, id + 10));
+        let (slices, ranges) = read(4, starts.chain(ends).collect());
+        let mut times = slices.times();
+        times.sort();
+        let expected: Vec<_> = (0..4).map(|id| (id + 1, Some(id + 10))).collect();
+        assert_eq!(times, expected);
+        let Unbalanced { starts, ends, .. } = ranges.unbalanced;
+        assert_eq!((starts, ends, ranges.records, ranges.ended), (2, 2, 0, 0));
+    }
+
+    #[test]
+    fn ends_without_starts_make_room_for_others() {
+        let ends = (0..6).map(|id| edge(MarkerKind::END, id, 1, id + 1));
+        let range = [(MarkerKind::START, 20), (MarkerKind::END, 30)];
+        let range = range.map(|(what, time)| edge(what, 10, 1, time));
+        let (slices, ranges) = read(4, ends.chain(range).collect());
+        assert_eq!(slices.times(), [(20, Some(30))]);
+        let Unbalanced { starts, ends, .. } = ranges.unbalanced;
+        assert_eq!((starts, ends, ranges.records, ranges.ended), (0, 6, 0, 0));
     }
 
     #[test]
