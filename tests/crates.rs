@@ -1,4 +1,4 @@
-//! What the crates depend on: they are cut along the boundary of the process.
+//! Dependencies of the crates, which are cut along the boundary of the process.
 
 use std::collections::BTreeSet;
 use std::process::Command;

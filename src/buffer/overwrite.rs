@@ -30,7 +30,7 @@ pub(super) fn take(shared: &Shared, may_wait: bool) -> Option<u32> {
 fn take_of_idle(shared: &Shared) -> Option<u32> {
     let blocks = shared.mapping.supplied();
     (0..ATTEMPTS).find_map(|_| {
-        // What a dump reads comes back by itself.
+        // Blocks that a dump reads come back by themselves.
         let is_held = (0..blocks).any(|block| shared.mapping.block(block).is_held());
         if !is_held || shared.mapping.pool().is_closed() {
             return None;

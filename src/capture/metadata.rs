@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 /// The most bytes of names and clocks that are read from one capture, apart from the bytes of code objects: far above
 /// what a program's names take.
 pub(super) const MAX_BYTES: usize = 256 << 20;
-/// What an entry takes in memory beside its own bytes.
+/// Memory of an entry beside its own bytes.
 const ENTRY_BYTES: usize = 32;
 
 /// The number of further bytes that are read.

@@ -135,7 +135,7 @@ pub struct Recorder {
     counters: Option<CounterChoice>,
     /// The kernels whose counters are collected.
     counted: Arc<SelectedKernels>,
-    /// What has been told about samples and counters.
+    /// Messages about samples and counters that have been printed.
     told: Arc<QuietMutex<Vec<String>>>,
     deliver: Deliver,
     kernel_debug_info: bool,

@@ -80,7 +80,7 @@ impl RecordLayout {
 
 /// The type of a field.
 pub trait FieldType {
-    /// What its values mean.
+    /// Meaning of its values.
     const VALUES: FieldValues = FieldValues::Number;
     /// The clock of its values, if they are times.
     const CLOCK: Option<FieldClock> = None;

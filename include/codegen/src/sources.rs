@@ -154,7 +154,7 @@ impl Sources {
                     values: item.variants.iter().filter_map(value).collect(),
                 });
             }
-            // What has private fields is nothing that C sees.
+            // Structures with private fields are not visible in C.
             Item::Struct(item)
                 if is_public(&item.vis)
                     && represented(&item.attrs, "C")

@@ -834,7 +834,7 @@ mod tests {
         }
     }
 
-    /// What becomes of `edges`, which are read in this order, with room for `limit` records.
+    /// The slices and the rest of `edges`, which are read in this order, with room for `limit` records.
     fn read(limit: usize, edges: Vec<RangeEdge>) -> (Slices, Ranges) {
         let (mut slices, metadata) = (Slices::default(), Metadata::default());
         let mut ranges = Ranges::with_limit(ProcessIndex(0), limit);
