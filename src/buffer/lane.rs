@@ -21,10 +21,10 @@ use gputrail_record::{Kind, Loss, Overhead, OverheadKind, Record, ThreadId, Tick
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Number of waits without a full block in sight after which a lane gives up. More than one: the collector may be
-/// descheduled between emptying a block and returning it.
+/// Number of waits, with no full block in sight, during which the collector looked for work and returned no block, after
+/// which a lane gives up. More than one: the blocks of idle lanes are still to come.
 const MAX_FUTILE_WAITS: u32 = 40;
-/// Waits without a full block in sight between two attempts to get the blocks of idle lanes.
+/// Such waits between two attempts to get the blocks of idle lanes.
 const RECLAIM_INTERVAL: u32 = 8;
 /// Shortest time between two of them, by any lanes.
 #[cfg(not(loom))]
@@ -32,10 +32,8 @@ const RECLAIM_PERIOD: Duration = Duration::from_millis(2);
 /// Maximum number of successive blocks that the lane's own records (drop reports, waits) may fill.
 const MAX_BLOCKS_OF_OWN_RECORDS: u32 = 8;
 /// Maximum wait for a collector that shows no sign of life. A collector in another process may have died, been stopped,
-/// or be blocked on a disk.
+/// or be blocked on a disk; the client that it asks for a block may not answer.
 const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest wait for a client to supply or refuse a block, unless nothing may be lost.
-const REQUEST_TIMEOUT: Duration = Duration::from_millis(200);
 /// Interval at which a waiting lane checks whether the process that collects has ended.
 const COLLECTOR_CHECK: Duration = Duration::from_millis(50);
 
@@ -247,7 +245,7 @@ impl Lane {
             return true;
         }
         let (mapping, pool) = (&shared.mapping, shared.mapping.pool());
-        let (refusals, begun) = (shared.refusals(), Instant::now());
+        let refusals = shared.refusals();
         let (mut waited, mut futile, mut checks, mut came_back) = (None, 0, 1, false);
         let mut last_sign = (mapping.looks().load(Ordering::Relaxed), None);
         let block = loop {
@@ -264,13 +262,14 @@ impl Lane {
             {
                 return false;
             }
-            // A client's refusal, or its silence, ends the wait unless nothing may be lost.
-            let is_refused = shared.policy != Policy::Lossless
-                && (shared.refusals() != refusals || begun.elapsed() > REQUEST_TIMEOUT);
+            // A client's refusal ends the wait unless nothing may be lost.
+            let is_refused = shared.policy != Policy::Lossless && shared.refusals() != refusals;
+            let looks = mapping.looks().load(Ordering::Relaxed);
+            let has_looked = looks != last_sign.0;
             futile = if came_back || self.any_block_is_full() {
                 0
             } else {
-                futile + 1
+                futile + u32::from(has_looked)
             };
             if futile % RECLAIM_INTERVAL == 1 {
                 shared.reclaim_now_and_then();
@@ -279,9 +278,8 @@ impl Lane {
                 self.gave_up = true;
                 return false;
             }
-            let looks = mapping.looks().load(Ordering::Relaxed);
             let since = *last_sign.1.get_or_insert_with(Instant::now);
-            if looks != last_sign.0 {
+            if has_looked {
                 (last_sign, checks) = ((looks, None), 1);
             } else if since.elapsed() > COLLECTOR_CHECK * checks {
                 checks += 1;

@@ -12,7 +12,7 @@ use super::payload::{PAYLOAD, sample};
 use super::schema::{LAYOUTS, Layout, Read, Source, Values};
 use super::scope;
 use super::semantics::{Facts, Semantics};
-use super::time::Timestamp;
+use super::time::{Reading, Timestamp};
 use core::ffi::{c_char, c_void};
 use gputrail_collect::marker::Registry;
 use gputrail_collect::marker::{KeptText, MarkerDomain, Text};
@@ -105,8 +105,9 @@ impl Counter {
         sample(domain, Text::Kept(self.name), unit, time, read);
     }
 
-    /// Records the values in `bytes`: one, or those of a group, which are called by their parts.
-    fn sample_bytes(&self, domain: &MarkerDomain, time: Ticks, bytes: &[u8]) {
+    /// Records the values in `bytes`: one, or those of a group, which are called by their parts. A time among them is
+    /// converted by `reading`.
+    fn sample_bytes(&self, domain: &MarkerDomain, time: Ticks, bytes: &[u8], reading: &Reading) {
         let mut values = Values::default();
         let source = Source {
             domain: domain.number(),
@@ -116,10 +117,12 @@ impl Counter {
         let unit = self.unit.map_or(Text::None, Text::Kept);
         // A sample that has its time in itself is left out where the clock is unknown.
         let (timed, time) = match values.sampled {
-            Some((place, sampled)) if time == Ticks::NONE => match sampled.ticks(domain.number()) {
-                Some(time) => (Some(place), time),
-                None => return,
-            },
+            Some((place, sampled)) if time == Ticks::NONE => {
+                match sampled.ticks(domain.number(), reading) {
+                    Some(time) => (Some(place), time),
+                    None => return,
+                }
+            }
             sampled => (sampled.map(|(place, _)| place), time),
         };
         for (place, (name, read)) in values.fields.iter().enumerate() {
@@ -159,7 +162,7 @@ pub(super) unsafe extern "C" fn sample_bytes(
         if !value.is_null() {
             // SAFETY: see the module's page.
             let bytes = unsafe { std::slice::from_raw_parts(value.cast(), size) };
-            counter.sample_bytes(domain, Ticks::NONE, bytes);
+            counter.sample_bytes(domain, Ticks::NONE, bytes, &Reading::default());
         }
     });
 }
@@ -196,6 +199,7 @@ pub(super) unsafe extern "C" fn batch_submit(handle: Domain, batch: *const Count
             },
         };
         let last = (samples.len() / size).saturating_sub(1) as i64;
+        let reading = Reading::default();
         for (place, bytes) in (0..).zip(samples.chunks_exact(size)) {
             let time = match (batch.flags, times) {
                 (flags, [begin, interval, ..]) if flags & BEGIN_AND_INTERVAL != 0 => {
@@ -212,13 +216,13 @@ pub(super) unsafe extern "C" fn batch_submit(handle: Domain, batch: *const Count
                         time_domain: counter.time_domain,
                         value: time,
                     };
-                    if let Some(time) = time.ticks(domain.number()) {
-                        counter.sample_bytes(domain, time, bytes);
+                    if let Some(time) = time.ticks(domain.number(), &reading) {
+                        counter.sample_bytes(domain, time, bytes, &reading);
                     }
                 }
                 // The samples have their times in themselves, or only the last one is of now.
                 None if place == last || has_times => {
-                    counter.sample_bytes(domain, Ticks::NONE, bytes);
+                    counter.sample_bytes(domain, Ticks::NONE, bytes, &reading);
                 }
                 None => {}
             }

@@ -14,8 +14,8 @@ use super::schema::{Enumeration, LAYOUTS, Layout, Read, Schema, SchemaEntry, Sou
 use super::scope::{self, ScopeAttributes};
 use super::semantics::{Facts, Semantics};
 use super::time::{
-    TimeDomainAttributes, time_sync_point, time_sync_point_table, timestamp_conversion_factor,
-    timestamp_get,
+    Reading, TimeDomainAttributes, time_sync_point, time_sync_point_table,
+    timestamp_conversion_factor, timestamp_get,
 };
 use core::ffi::{c_char, c_int, c_void};
 use gputrail_collect::marker::{Event, EventValue, MarkerDomain, Text};
@@ -384,7 +384,8 @@ pub(super) unsafe extern "C" fn event_submit(
 /// is a moment of now, with its timestamps as values.
 fn submit(domain: &MarkerDomain, mut values: Values) {
     let number = domain.number();
-    let ticks = values.times.map(|time| time?.ticks(number));
+    let reading = Reading::default();
+    let ticks = values.times.map(|time| time?.ticks(number, &reading));
     for (place, name) in ["range begin", "range end", "time"].into_iter().enumerate() {
         if let (Some(time), None) = (values.times[place], ticks[place]) {
             let value = Read::Number(PayloadKind::SIGNED, time.value as u64);

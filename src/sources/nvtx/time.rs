@@ -8,7 +8,8 @@ use gputrail_buffer::clock::{self, SystemClock, TickSource};
 use gputrail_buffer::platform::inside::message;
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_collect::marker::Registry;
-use gputrail_record::Ticks;
+use gputrail_record::{ClockSnapshot, Ticks};
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
@@ -96,9 +97,20 @@ struct Conversion {
     is_inverse: bool,
 }
 
+/// One reading of the clocks of the system, taken when the first timestamp needs it. Timestamps that are converted by the
+/// same reading keep their order and their distances.
+#[derive(Default)]
+pub(super) struct Reading(OnceCell<ClockSnapshot>);
+
+impl Reading {
+    fn get(&self) -> &ClockSnapshot {
+        self.0.get_or_init(clock::snapshot)
+    }
+}
+
 impl Timestamp {
     /// The ticks of this timestamp of the NVTX domain with this number; `None` if its clock is not known.
-    pub fn ticks(self, domain: u32) -> Option<Ticks> {
+    pub fn ticks(self, domain: u32, reading: &Reading) -> Option<Ticks> {
         let mut timestamp = self;
         for _ in 0..MAX_CONVERSIONS {
             let kind = match TIME_DOMAINS.get(&(domain, timestamp.time_domain)) {
@@ -107,7 +119,7 @@ impl Timestamp {
                 None if timestamp.time_domain == 0 => kind::TOOL,
                 None => timestamp.time_domain,
             };
-            if let Some(ticks) = ticks_of(kind, timestamp.value) {
+            if let Some(ticks) = ticks_of(kind, timestamp.value, reading) {
                 return Some(ticks);
             }
             let key = (domain, timestamp.time_domain);
@@ -130,10 +142,11 @@ impl Conversion {
 }
 
 /// The ticks of a timestamp of a predefined type.
-fn ticks_of(kind: u64, timestamp: i64) -> Option<Ticks> {
+fn ticks_of(kind: u64, timestamp: i64, reading: &Reading) -> Option<Ticks> {
     let system = |clock: SystemClock| {
-        let (now, ticks) = (clock.read().0, clock::now());
-        let ago = i128::from(now) - i128::from(timestamp);
+        let now = reading.get();
+        let ticks = Ticks(now.before.0.midpoint(now.after.0));
+        let ago = i128::from(clock.of(now).0) - i128::from(timestamp);
         let distance = Duration::from_nanos(u64::try_from(ago.unsigned_abs()).ok()?);
         let distance = clock::ticks_of(distance);
         if ago >= 0 {
@@ -156,7 +169,8 @@ fn ticks_of(kind: u64, timestamp: i64) -> Option<Ticks> {
         // One or the other, depending on the C++ library: the one whose present is closer.
         kind::HIGH_RESOLUTION_CLOCK => {
             let clocks = [SystemClock::Realtime, SystemClock::Monotonic];
-            let distance = |clock: &SystemClock| (clock.read().0 as i64).abs_diff(timestamp);
+            let distance =
+                |clock: &SystemClock| (clock.of(reading.get()).0 as i64).abs_diff(timestamp);
             system(clocks.into_iter().min_by_key(distance)?)
         }
         _ => None,
@@ -314,7 +328,22 @@ mod tests {
     use super::*;
 
     fn at(time_domain: u64, value: i64) -> Option<Ticks> {
-        Timestamp { time_domain, value }.ticks(7)
+        Timestamp { time_domain, value }.ticks(7, &Reading::default())
+    }
+
+    #[test]
+    fn timestamps_of_one_reading_keep_their_distance() {
+        let reading = Reading::default();
+        let now = SystemClock::Monotonic.read().0 as i64;
+        let at = |value| {
+            let time_domain = kind::MONOTONIC;
+            let timestamp = Timestamp { time_domain, value };
+            timestamp.ticks(7, &reading).unwrap().0
+        };
+        let first = at(now);
+        std::thread::sleep(Duration::from_millis(1));
+        let distance = clock::ticks_of(Duration::from_nanos(1000));
+        assert!((at(now + 1000) - first).abs_diff(distance) <= 1);
     }
 
     #[test]
