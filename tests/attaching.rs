@@ -20,10 +20,6 @@ impl Source for Quiet {
         Vec::new()
     }
 
-    fn status_name(&self, _: i32) -> Option<&'static str> {
-        None
-    }
-
     fn begin(&self, _: &Switchboard) -> std::io::Result<()> {
         let begun = self.1.get().unwrap().lock().unwrap();
         begun.send(self.0).map_err(std::io::Error::other)

@@ -45,10 +45,6 @@ impl Source for OneCall {
             observed: Observed::No,
         }]
     }
-
-    fn status_name(&self, _: i32) -> Option<&'static str> {
-        None
-    }
 }
 
 fn record(board: &Arc<Switchboard>) -> Option<Recorder> {

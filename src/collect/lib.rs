@@ -12,6 +12,8 @@ pub mod counting;
 pub mod delivering;
 pub mod exit;
 pub mod external;
+#[cfg(target_os = "linux")]
+pub mod loading;
 pub mod marker;
 pub mod notify;
 pub mod operations;

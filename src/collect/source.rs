@@ -19,8 +19,6 @@ use super::process::Current;
 use super::switchboard::{Buffers, Flush, Switchboard};
 use gputrail_buffer::platform::sync::OnceBox;
 use gputrail_record::Domain;
-use std::ffi::OsString;
-use std::path::Path;
 
 /// The observer of one runtime.
 pub trait Source: Sync {
@@ -34,22 +32,6 @@ pub trait Source: Sync {
     fn operation(&self, number: u16) -> Option<OperationInfo> {
         let mut all = self.operations().into_iter();
         all.find(|info| info.operation.number == number)
-    }
-
-    /// The name of a status that the API's functions return.
-    fn status_name(&self, status: i32) -> Option<&'static str>;
-
-    /// Variables that a program is to be started with, so that its runtime loads `library`, the injected library.
-    /// `existing` gives the variables that it would have otherwise; a library in `outer_session`, the folder of the
-    /// session that the calling process is recorded in, makes way.
-    fn environment(
-        &self,
-        library: &Path,
-        outer_session: Option<&Path>,
-        existing: &dyn Fn(&str) -> Option<OsString>,
-    ) -> Vec<(&'static str, OsString)> {
-        let _ = (library, outer_session, existing);
-        Vec::new()
     }
 
     /// Prepares to observe this process, which may be a forked child: forgets what the parent process knew. Called once

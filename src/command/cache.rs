@@ -6,7 +6,7 @@
 //! directory, the library is written for one recording.
 
 use crate::{CarriedLibrary, private_dir};
-use gputrail_sources::opencl;
+use gputrail_collect::loading::opencl;
 use rustix::fs::{FlockOperation, Mode, OFlags, StatVfsMountFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 use std::fs::{DirBuilder, File};

@@ -5,11 +5,11 @@ use crate::merge::Offset;
 use crate::tables::Format;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gputrail_buffer::Policy;
+use gputrail_collect::sampling::SampleSource;
 use gputrail_collect::scope;
 use gputrail_collect::session::Size;
 use gputrail_interface::sampling::Request;
 use gputrail_record::{Kind, SamplingMethod, SamplingUnit};
-use gputrail_sources::perf::SampleSource;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -935,8 +935,7 @@ fn sampling_method(name: &str) -> Result<SamplingMethod, String> {
 #[derive(Args)]
 pub struct ProbeSampling {
     /// Method and interval, in the syntax of a scope
-    #[arg(value_parser = scope::sampling)]
-    pub request: Request,
+    pub request: String,
 }
 
 /// Checks, in this process, whether a library is a tool

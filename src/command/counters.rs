@@ -1,24 +1,17 @@
 //! `gputrail counters`: what agents can count, by the definitions of their vendors.
 
-mod chips;
-
+use crate::Carried;
 use crate::cli::{CountersMode, Counting, Replay};
-use crate::figures::count;
 use crate::tables::{Cell, Column, Format, Table};
-use crate::{Failure, say, stdout};
-use anyhow::{Context, anyhow, bail};
+use crate::{Failure, questions, say, stdout};
+use anyhow::{Context, Error, anyhow, bail};
 use clap::{Args, Subcommand};
 use gputrail_collect::counting::CounterChoice;
 use gputrail_collect::scope;
-use gputrail_counters::{
-    self as counters, Architecture, Catalogue, CounterIndex, Definition, KernelSelection,
-    Resolution, Sources,
-};
+use gputrail_counters::{Architecture, Catalogue, KernelSelection, Sources, describe};
 use gputrail_definitions::CounterInput;
 use gputrail_interface::counting::CountingMode;
 use gputrail_record::Nanos;
-use gputrail_sources::{cuda, opencl, sim};
-use std::fmt::Write;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -109,20 +102,11 @@ struct Of {
 }
 
 /// Runs the command; the result is the exit code.
-pub fn run(arguments: &Counters) -> Result<u8, Failure> {
+pub fn run(arguments: &Counters, carried: Carried) -> Result<u8, Failure> {
     let (Question::List { of, .. } | Question::Info { of, .. } | Question::Check { of, .. }) =
         &arguments.question;
-    if let Some(chip) = &of.chip {
-        let text = match &arguments.question {
-            Question::List { format, .. } => {
-                stdout::print_tables(&[chips::list(chip)?], *format)?;
-                return Ok(0);
-            }
-            Question::Info { name, .. } => chips::info(chip, name),
-            Question::Check { names, .. } => chips::check(chip, names),
-        };
-        stdout::print(&text?)?;
-        return Ok(0);
+    if let Some((what, subject)) = of.subject() {
+        return ask(carried, &arguments.question, what, subject);
     }
     let catalogue = of.catalogue()?;
     catalogue
@@ -131,28 +115,48 @@ pub fn run(arguments: &Counters) -> Result<u8, Failure> {
         .for_each(|refused| say!("{refused}"));
     let text = match &arguments.question {
         Question::List { of, format } => {
-            for note in of.agent.iter().flat_map(|agent| notes_of_agent(agent)) {
-                say!("{note}");
-            }
             let table = match &of.architecture {
-                Some(name) => counters_of(find(&catalogue, name)?),
-                None if of.agent.is_some() => counters_of(of.architecture(&catalogue)?),
+                Some(name) => counters_table(describe::rows(find(&catalogue, name)?).into_iter()),
                 None => architectures(&catalogue),
             };
             stdout::print_tables(&[table], *format)?;
             return Ok(u8::from(!catalogue.refused.is_empty()));
         }
-        Question::Info { of, name } => {
-            let architecture = of.architecture(&catalogue)?;
-            info(architecture, counter(architecture, name)?)
-        }
-        Question::Check { of, names } => {
-            let architecture = of.architecture(&catalogue)?;
-            check(architecture, &all(architecture, names)?)?
-        }
+        Question::Info { of, name } => describe::info(of.architecture(&catalogue)?, name),
+        Question::Check { of, names } => describe::check(of.architecture(&catalogue)?, names),
     };
-    stdout::print(&text)?;
+    stdout::print(&text.map_err(Error::msg)?)?;
     Ok(u8::from(!catalogue.refused.is_empty()))
+}
+
+/// Asks the library what an agent, or a chip, counts.
+fn ask(carried: Carried, question: &Question, what: &str, subject: &str) -> Result<u8, Failure> {
+    let answer = |question: &str, names: &[String]| {
+        let names = names.iter().map(String::as_str);
+        let words: Vec<&str> = [what, question, subject].into_iter().chain(names).collect();
+        questions::ask(carried, &words)
+    };
+    match question {
+        Question::List { format, .. } => {
+            if what == questions::AGENT {
+                answer("notes", &[])?
+                    .lines()
+                    .for_each(|note| say!("{note}"));
+            }
+            let answer = answer("list", &[])?;
+            let table = if what == questions::AGENT {
+                counters_table(questions::rows(&answer))
+            } else {
+                metrics_table(questions::rows(&answer))
+            };
+            stdout::print_tables(&[table], *format)?;
+        }
+        Question::Info { name, .. } => {
+            stdout::print(&answer("info", std::slice::from_ref(name))?)?;
+        }
+        Question::Check { names, .. } => stdout::print(&answer("check", names)?)?,
+    }
+    Ok(0)
 }
 
 /// The default period at which counters of a device are read.
@@ -279,13 +283,13 @@ fn read_file(file: &Path) -> Result<CounterInput, anyhow::Error> {
 }
 
 impl Of {
+    /// The agent or chip that is asked about, after the word that says which of them it is.
+    fn subject(&self) -> Option<(&'static str, &str)> {
+        let agent = self.agent.as_deref().map(|name| (questions::AGENT, name));
+        agent.or(self.chip.as_deref().map(|name| (questions::CHIP, name)))
+    }
+
     fn catalogue(&self) -> Result<Catalogue, anyhow::Error> {
-        if let Some(agent) = &self.agent {
-            let mut catalogue = Catalogue::default();
-            let counters = counters_of_agent(agent)?;
-            catalogue.architectures.insert(agent.clone(), counters);
-            return Ok(catalogue);
-        }
         let mut sources = Sources::default();
         if self.definitions.is_empty() {
             gputrail_definitions::read_built_in(&mut sources);
@@ -301,72 +305,13 @@ impl Of {
         &self,
         catalogue: &'c Catalogue,
     ) -> Result<&'c Architecture, anyhow::Error> {
-        match self.architecture.as_ref().or(self.agent.as_ref()) {
+        match &self.architecture {
             Some(name) => find(catalogue, name),
             None => Err(anyhow!(
                 "name an architecture with -a; there are {}",
                 names_of(catalogue)
             )),
         }
-    }
-}
-
-/// The events and metrics of a device of CUDA that is too old to have those of its chip.
-fn counters_of_cuda(number: &str) -> Result<Architecture, anyhow::Error> {
-    let devices = cuda::enumerate().map_err(|error| anyhow!("{error}"))?;
-    let found = number.parse().ok();
-    let found = found.and_then(|number: usize| Some((number, devices.get(number)?)));
-    let (place, device) = found
-        .ok_or_else(|| anyhow!("there is no device cuda:{number}: `gputrail agents` lists them"))?;
-    if !device.is_counted_by_events() {
-        bail!(
-            "cuda:{number} ({}) has the metrics of its chip: `gputrail counters list --chip NAME` lists them, such as gh100",
-            device.name
-        );
-    }
-    let counters = cuda::event_counters(place as i32, &device.name);
-    counters.map_err(|reason| anyhow!("cuda:{number} ({}): {reason}", device.name))
-}
-
-/// Sentences about counters that an agent of this machine lacks.
-fn notes_of_agent(agent: &str) -> Vec<String> {
-    let number = agent.parse::<usize>().ok();
-    let devices = number.and_then(|_| opencl::all_devices().ok());
-    match (number, devices) {
-        (Some(number), Some(devices)) => devices
-            .get(number)
-            .map_or_else(Vec::new, |device| device.counter_notes()),
-        _ => Vec::new(),
-    }
-}
-
-/// The counters that an agent of this machine collects.
-fn counters_of_agent(agent: &str) -> Result<Architecture, anyhow::Error> {
-    if agent == "sim" {
-        return Ok((*sim::countable().architecture).clone());
-    }
-    let architecture = agent.strip_prefix("sim:").and_then(sim::countable_as);
-    if let Some(countable) = architecture {
-        return Ok((*countable.architecture).clone());
-    }
-    if let Some(number) = agent.strip_prefix("cuda:") {
-        return counters_of_cuda(number);
-    }
-    let number: usize = agent.parse().map_err(|_| {
-        anyhow!("{agent:?}: expected the number of an agent, cuda:0 or another of CUDA's, sim, or sim:gfx11")
-    })?;
-    let devices = opencl::all_devices().map_err(|error| anyhow!("{error}"))?;
-    let Some(device) = devices.get(number) else {
-        return Err(anyhow!(
-            "there is no agent {number}: `gputrail agents` lists them"
-        ));
-    };
-    match device.countable() {
-        Some(countable) => Ok((*countable.architecture).clone()),
-        None => Err(anyhow!(
-            "agent {number} ({}) has no counters that can be collected",
-            device.name
-        )),
     }
 }
 
@@ -383,33 +328,6 @@ fn find<'c>(catalogue: &'c Catalogue, name: &str) -> Result<&'c Architecture, an
             names_of(catalogue)
         )
     })
-}
-
-fn counter(architecture: &Architecture, name: &str) -> Result<CounterIndex, anyhow::Error> {
-    let found = architecture.find(name);
-    found
-        .or_else(|| architecture.find_ignoring_case(name))
-        .ok_or_else(|| {
-            let nearest = counters::the_nearest(&architecture.nearest(name));
-            anyhow!("there is no counter or metric {name:?}{nearest}")
-        })
-}
-
-/// The counters and metrics with these names. All unknown names are told at once; a comma at the end is no name.
-fn all(architecture: &Architecture, names: &[String]) -> Result<Vec<CounterIndex>, anyhow::Error> {
-    let names = names.iter().map(|name| name.trim());
-    let (mut found, mut problems) = (Vec::new(), Vec::new());
-    for name in names.filter(|name| !name.is_empty()) {
-        match counter(architecture, name) {
-            Ok(index) => found.push(index),
-            Err(problem) => problems.push(problem.to_string()),
-        }
-    }
-    match (&problems[..], &found[..]) {
-        ([], []) => bail!("no counter is named"),
-        ([], _) => Ok(found),
-        _ => bail!("{}", problems.join("; ")),
-    }
 }
 
 fn column(title: &'static str, key: &'static str) -> Column {
@@ -439,25 +357,11 @@ fn architectures(catalogue: &Catalogue) -> Table {
     }
 }
 
-fn counters_of(architecture: &Architecture) -> Table {
-    let row = |counter: &counters::Counter| {
-        let from = match &counter.definition {
-            Definition::Basic { block, event, .. } => {
-                format!(
-                    "{}, event {event}",
-                    architecture.blocks()[block.0 as usize].name
-                )
-            }
-            Definition::Derived(expression, _) => expression.text.clone(),
-        };
-        vec![
-            Cell::Name(counter.name.clone()),
-            Cell::Text(from),
-            Cell::Text(counter.description.clone()),
-        ]
+/// The table of `rows`: name, block and event or formula, description.
+fn counters_table(rows: impl Iterator<Item = [String; 3]>) -> Table {
+    let row = |[name, from, description]: [String; 3]| {
+        vec![Cell::Name(name), Cell::Text(from), Cell::Text(description)]
     };
-    let mut rows: Vec<_> = architecture.counters().iter().map(row).collect();
-    rows.sort_by(|left, right| left[0].for_people().cmp(&right[0].for_people()));
     Table {
         name: column("Counters and metrics", "counters"),
         columns: vec![
@@ -465,139 +369,26 @@ fn counters_of(architecture: &Architecture) -> Table {
             column("block and event, or formula", "from"),
             column("description", "description"),
         ],
-        rows,
+        rows: rows.map(row).collect(),
     }
 }
 
-/// A basic counter with its block: "SQ_WAVES: block SQ, event 4".
-fn basic(architecture: &Architecture, index: CounterIndex, resolution: Resolution) -> String {
-    let counter = architecture.counter(index);
-    let mut text = counter.name.clone();
-    if let Definition::Basic { block, event, .. } = &counter.definition {
-        let block = &architecture.blocks()[block.0 as usize];
-        let _ = write!(text, ": block {}, event {event}", block.name);
-        match block.capacity {
-            Some(u32::MAX) => {}
-            Some(capacity) => {
-                let _ = write!(text, " (the block counts {capacity} at a time)");
-            }
-            None => text += " (the block is taken to count one at a time)",
-        }
+/// The table of a chip's metrics.
+fn metrics_table(rows: impl Iterator<Item = [String; 5]>) -> Table {
+    let row = |[name, kind, hardware, unit, description]: [String; 5]| {
+        let mut row = vec![Cell::Name(name)];
+        row.extend([kind, hardware, unit, description].map(Cell::Text));
+        row
+    };
+    Table {
+        name: column("Metrics", "metrics"),
+        columns: vec![
+            column("name", "name"),
+            column("kind", "kind"),
+            column("hardware", "hardware"),
+            column("unit", "unit"),
+            column("description", "description"),
+        ],
+        rows: rows.map(row).collect(),
     }
-    match resolution {
-        Resolution::None => {}
-        Resolution::Low => text += "; added up every fourth cycle, which takes a second place",
-        Resolution::High => text += "; added up every cycle, which takes a second place",
-    }
-    text
-}
-
-fn info(architecture: &Architecture, index: CounterIndex) -> String {
-    let counter = architecture.counter(index);
-    let mut text = format!("{}\n", counter.name);
-    if !counter.description.is_empty() {
-        let _ = writeln!(text, "  {}", counter.description);
-    }
-    let _ = writeln!(text, "  defined in {}", counter.at);
-    let mut metrics = vec![index];
-    let mut next = 0;
-    while let Some(index) = metrics.get(next).copied() {
-        if let Definition::Derived(expression, formula) = &architecture.counter(index).definition {
-            let _ = writeln!(
-                text,
-                "  {} = {}",
-                architecture.counter(index).name,
-                expression.text
-            );
-            formula.each_metric(&mut |used| {
-                if !metrics.contains(&used) {
-                    metrics.push(used);
-                }
-            });
-        }
-        next += 1;
-    }
-    let counted = architecture.basic_counters(index);
-    for (index, resolution) in &counted {
-        let _ = writeln!(text, "  {}", basic(architecture, *index, *resolution));
-    }
-    if let Ok(plan) = counters::plan(architecture, &[index])
-        && !plan.passes.is_empty()
-    {
-        let _ = writeln!(text, "  passes: {}", plan.passes.len());
-    }
-    text
-}
-
-fn check(architecture: &Architecture, wanted: &[CounterIndex]) -> Result<String, anyhow::Error> {
-    let plan = counters::plan(architecture, wanted).map_err(|error| anyhow!(error))?;
-    let mut text = passes_of_a_kernel(plan.passes.len());
-    for (number, pass) in plan.passes.iter().enumerate() {
-        let _ = writeln!(text, "pass {}", number + 1);
-        for (index, resolution) in pass {
-            let _ = writeln!(text, "  {}", basic(architecture, *index, *resolution));
-        }
-    }
-    let most = plan.needed.values().max().copied().unwrap_or(0);
-    if most > 1 {
-        let full = plan.needed.iter().filter(|(_, needed)| **needed == most);
-        let names: Vec<&str> = full
-            .map(|(block, _)| architecture.blocks()[block.0 as usize].name.as_str())
-            .collect();
-        let _ = writeln!(
-            text,
-            "the number of passes comes from block {}",
-            names.join(", ")
-        );
-        let names: Vec<&str> = wanted
-            .iter()
-            .map(|index| architecture.counter(*index).name.as_str())
-            .collect();
-        text += &together(&names, &mut |chosen| {
-            let chosen: Vec<_> = chosen
-                .iter()
-                .filter_map(|name| architecture.find(name))
-                .collect();
-            Ok(counters::plan_one_pass(architecture, &chosen).is_ok())
-        })?;
-    }
-    Ok(text)
-}
-
-/// "2 passes of a kernel".
-fn passes_of_a_kernel(passes: usize) -> String {
-    count(passes as u64, "pass") + " of a kernel\n"
-}
-
-/// Tells which of `names` can be counted at a period, where there is one pass: sets, each filled in the order of the names,
-/// and the names that need several passes alone. `fit` tells whether some of them fit one pass.
-fn together(
-    names: &[&str],
-    fit: &mut dyn FnMut(&[&str]) -> Result<bool, anyhow::Error>,
-) -> Result<String, anyhow::Error> {
-    let mut sets: Vec<Vec<&str>> = Vec::new();
-    let mut alone = Vec::new();
-    'names: for name in names {
-        if !fit(&[name])? {
-            alone.push(*name);
-            continue;
-        }
-        for set in &mut sets {
-            set.push(name);
-            if fit(set)? {
-                continue 'names;
-            }
-            set.pop();
-        }
-        sets.push(vec![name]);
-    }
-    let mut text =
-        "at a period, where there is one pass, these can be counted together:\n".to_owned();
-    for set in sets {
-        let _ = writeln!(text, "  {}", set.join(","));
-    }
-    for name in alone {
-        let _ = writeln!(text, "  {name} needs several passes alone: not at a period");
-    }
-    Ok(text)
 }

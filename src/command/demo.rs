@@ -1,7 +1,7 @@
 //! `gputrail demo`: records a workload on the simulated GPU.
 //!
-//! Without tools it is simulated here, in virtual time. Tools talk to the injected library, so that with tools the workload
-//! runs there, in a process of its own that is recorded like any other program.
+//! Without tools the library simulates it in this process, in virtual time. With tools it runs in a process of its own that is
+//! recorded like any other program, in which the library serves the tools.
 
 use crate::cli::{Cli, Command, Demo, Replay, RunDemo};
 use crate::figures::count;
@@ -11,24 +11,23 @@ use crate::ranks::Job;
 use crate::signals::Signals;
 use crate::summary_text::Known;
 use crate::trace::{self, Order};
-use crate::{Failure, links, private_dir, record, say, summary_text};
+use crate::{Failure, links, private_dir, questions, record, say, summary_text};
 use anyhow::{Context, anyhow};
 use clap::Parser;
-use gputrail_buffer::clock::TickSource;
-use gputrail_capture::Writer;
-use gputrail_collect::recorder::{Recorder, RecorderOptions};
-use gputrail_collect::scope::{self, Scope};
+use gputrail_collect::scope::Scope;
 use gputrail_collect::session::SESSION_VARIABLE;
 use gputrail_convert::deliver_tables;
-use gputrail_sources::sim;
 use libloading::os::unix::Library;
-use std::ffi::{CStr, OsStr, c_char, c_void};
+use std::ffi::{CStr, OsStr, OsString, c_char, c_void};
 use std::path::Path;
+
+/// The architecture by which the first of the two devices counts, and the second one unless another is asked for.
+const FIRST_DEVICE: &str = "gfx9";
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
     if !arguments.tool.is_empty() || arguments.counting.replay == Replay::Application {
-        if arguments.second_device != sim::ARCHITECTURE {
+        if arguments.second_device != FIRST_DEVICE {
             return Err(anyhow!(
                 "--second-device: {} is not for --replay application",
                 arguments.second_device
@@ -49,7 +48,7 @@ pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
     output.ends_at_once(signals, workshop.path());
     let path = output.path(std::process::id())?;
     let capture = workshop.path().join("demo.gputrail");
-    record_here(&capture, &arguments)?;
+    record_here(&capture, &arguments, carried)?;
     let made = Order {
         captures: std::slice::from_ref(&capture),
         output: &output,
@@ -195,47 +194,29 @@ pub fn run_here(arguments: &RunDemo) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// A sampling configuration of the simulated devices by another process, to try out that case: `host-trap,20us`.
-const ELSEWHERE: &str = "GPUTRAIL_DEMO_SAMPLED_ELSEWHERE";
-
-fn record_here(capture: &std::path::Path, arguments: &Demo) -> Result<(), Failure> {
-    let options = RecorderOptions {
-        ticks: TickSource::Virtual,
-        scope: Scope {
-            kinds: arguments.kinds.clone(),
-            sampling: arguments.sampling(),
-            counters: arguments.counting.choice()?,
-            environment_period: arguments.environment_period,
-            ..Scope::default()
-        },
-        aggregate_samples: arguments.aggregate_samples,
-        ..RecorderOptions::default()
+/// Has the library simulate the workload, and record it into `capture`.
+fn record_here(capture: &Path, arguments: &Demo, carried: Carried) -> Result<(), Failure> {
+    let scope = Scope {
+        kinds: arguments.kinds.clone(),
+        sampling: arguments.sampling(),
+        counters: arguments.counting.choice()?,
+        environment_period: arguments.environment_period,
+        ..Scope::default()
     };
-    let header = Recorder::file_header(options.ticks, sim::Demo::PROCESS);
-    let writer = Writer::create(capture, &header)
-        .with_context(|| format!("cannot write {}", capture.display()))?;
-    let recorder = Recorder::start(&options, None, writer).map_err(|error| anyhow!(error))?;
-    let demo = sim::Demo {
-        seed: arguments.seed,
-        steps: arguments.steps,
-    };
-    let simulation = demo.prepare(&recorder);
-    recorder.open_gate();
-    if let Ok(text) = std::env::var(ELSEWHERE) {
-        let request = scope::sampling(&text).with_context(|| format!("{ELSEWHERE} is wrong"))?;
-        for agent in simulation.agents() {
-            simulation.sampled_elsewhere(agent, Some(request));
-        }
-    }
-    if let Some(second) = simulation.agents().get(1) {
-        simulation.counts_as(*second, &arguments.second_device);
-    }
+    let mut words = vec![
+        "demo".into(),
+        capture.as_os_str().to_owned(),
+        scope.to_text().into(),
+        format!("seed={}", arguments.seed).into(),
+        format!("steps={}", arguments.steps).into(),
+        format!("second-device={}", arguments.second_device).into(),
+    ];
     if let Some(slice) = arguments.time_slice {
-        simulation.time_slice(slice);
+        words.push(format!("time-slice={}", slice.as_nanos()).into());
     }
-    simulation.run().map_err(|error| anyhow!(error))?;
-    recorder
-        .finish()
-        .map_err(|(error, lost)| anyhow!("{error}; lost: {}", count(lost, "record")))?;
+    if arguments.aggregate_samples {
+        words.push(OsString::from("aggregate-samples"));
+    }
+    questions::ask(carried, &words)?;
     Ok(())
 }

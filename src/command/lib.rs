@@ -3,7 +3,6 @@
 //!
 //! A part of gputrail, not meant for others: what is public here may change in any version.
 
-mod agents;
 mod ahead;
 mod cache;
 mod check;
@@ -27,6 +26,7 @@ mod peer;
 mod private_dir;
 mod program;
 mod progress;
+mod questions;
 mod ranks;
 mod record;
 mod replay;
@@ -97,6 +97,12 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
+/// `gputrail agents`: prints the devices that each source finds.
+fn agents(carried: Carried) -> Result<u8, Failure> {
+    stdout::print(&questions::ask(carried, &["agents"])?)?;
+    Ok(0)
+}
+
 /// Runs the command line. `carried` are the libraries that `gputrail record` loads into programs.
 pub fn run(carried: Carried) -> ExitCode {
     gputrail_code::reader::link(&gputrail_symbols::GPUTRAIL_SYMBOLS);
@@ -118,8 +124,8 @@ pub fn run(carried: Carried) -> ExitCode {
         Command::Record(arguments) => record::run(*arguments, carried),
         Command::Convert(arguments) => convert::run(arguments),
         Command::Demo(arguments) => demo::run(arguments, carried),
-        Command::Agents => agents::run(),
-        Command::Counters(arguments) => counters::run(&arguments),
+        Command::Agents => agents(carried),
+        Command::Counters(arguments) => counters::run(&arguments, carried),
         Command::Info(arguments) => info::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
@@ -131,7 +137,7 @@ pub fn run(carried: Carried) -> ExitCode {
         Command::Stop(arguments) => control::run(control::Verb::Stop, &arguments),
         Command::Flush(arguments) => control::run(control::Verb::Flush, &arguments),
         Command::Dump(arguments) => control::run(control::Verb::Dump, &arguments),
-        Command::ProbeSampling(arguments) => sampling::answer(&arguments.request),
+        Command::ProbeSampling(arguments) => sampling::answer(&arguments, carried),
         Command::ProbeTool(arguments) => tools::probe_here(&arguments.library, &arguments.tool),
         Command::RunDemo(arguments) => demo::run_here(&arguments),
         Command::Library(arguments) => library::write_out(

@@ -7,7 +7,7 @@ use crate::development;
 use crate::links;
 use crate::private_dir::{self, Lock};
 use anyhow::{Context, Result, bail};
-use gputrail_sources::{markers, opencl};
+use gputrail_collect::loading::{self, markers, opencl};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -237,7 +237,7 @@ pub fn write_out(
     }
     link_marker_libraries(&path).with_context(cannot_write)?;
 
-    let mut variables = gputrail_sources::environment(&path, None);
+    let mut variables = loading::environment(&path, None);
     variables.extend([(
         gputrail_collect::session::CAPTURE_VARIABLE,
         capture.to_owned(),
@@ -307,7 +307,7 @@ mod tests {
     fn the_help_explains_each_variable_that_is_printed_or_read() {
         use gputrail_buffer::clock::CLOCK_VARIABLE;
         use gputrail_collect::{scope, session};
-        let printed = gputrail_sources::environment("/l/libgputrail.so.0".as_ref(), None);
+        let printed = loading::environment("/l/libgputrail.so.0".as_ref(), None);
         let printed = printed.into_iter().map(|(name, _)| name);
         let read = [
             session::CAPTURE_VARIABLE,
@@ -317,8 +317,8 @@ mod tests {
             scope::SCOPE_VARIABLE,
             CLOCK_VARIABLE,
             markers::CLPERFMARKER_VARIABLE,
-            gputrail_sources::cuda::NEXT_VARIABLE,
-            gputrail_sources::cuda::SERIALIZE_VARIABLE,
+            loading::cuda::NEXT_VARIABLE,
+            loading::cuda::SERIALIZE_VARIABLE,
             "GPUTRAIL_CUPTI",
             "GPUTRAIL_NVTX_INJECTION",
             "GPUTRAIL_SAMPLING_SOURCE",

@@ -16,11 +16,11 @@ use crate::watch::Watch;
 use crate::{Carried, Failure, replay, sampling, say, summary_text, tools, view};
 use anyhow::{Context, anyhow};
 use gputrail_buffer::{Layout, Policy};
+use gputrail_collect::loading::{self, cuda, markers};
 use gputrail_collect::scope::{SCOPE_VARIABLE, Scope};
 use gputrail_collect::session::{
     End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size, signal_name,
 };
-use gputrail_sources::{cuda, markers};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -478,7 +478,7 @@ fn variables(
     sampled: &Sampling,
 ) -> Vec<(&'static str, OsString)> {
     let outer = std::env::var_os(SESSION_VARIABLE).map(PathBuf::from);
-    let mut variables = gputrail_sources::environment(&unpacked.library, outer.as_deref());
+    let mut variables = loading::environment(&unpacked.library, outer.as_deref());
     variables.extend([
         (SESSION_VARIABLE, unpacked.directory.path().into()),
         (SCOPE_VARIABLE, scope.to_text().into()),

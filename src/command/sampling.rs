@@ -1,29 +1,20 @@
 //! Checks before the program starts whether the sampling that `record --pc-sampling` requests is possible, so that an
-//! impossible request is refused with the possible ones. The agents are queried in a process of its own, and only if
-//! necessary: the query loads the drivers, which costs more than sampling a short program.
+//! impossible request is refused with the possible ones. The library asks the agents in a process of its own: a driver may
+//! crash there.
 
-use crate::{Failure, say};
+use crate::cli::ProbeSampling;
+use crate::{Carried, Failure, questions, say, stdout};
 use anyhow::{Context, anyhow};
-use gputrail_collect::sampling::Possible;
+use gputrail_collect::sampling::SampleSource;
 use gputrail_collect::scope::Scope;
-use gputrail_interface::sampling::Request;
-use gputrail_sources::cuda::{self, CuptiError};
-use gputrail_sources::opencl;
-use gputrail_sources::perf::SampleSource;
 use std::process::{Command, Stdio};
 
-/// Checks whether an agent may do the sampling in `scope`. The sampling of host processors needs only permission from
-/// the system; whether there is such a device, the program will see. For all other requests another process queries the
-/// agents. If it finds no agents, the request is accepted, too.
+/// Checks whether an agent may do the sampling in `scope`, by asking in another process. If there are no agents, the request
+/// is accepted, too.
 pub fn probe(scope: &Scope, source: SampleSource) -> Result<(), Failure> {
     let Some(request) = scope.sampling else {
         return Ok(());
     };
-    if source.possible().iter().any(|one| one.allows(&request)) {
-        return source
-            .permitted(request.interval)
-            .map_err(|why| Failure::from(anyhow!("PC sampling is not possible: {why}")));
-    }
     let method = request.method.name().unwrap_or_default();
     let unit = request.unit.name().unwrap_or_default();
     let ourselves = std::env::current_exe().context("cannot find this command again")?;
@@ -59,55 +50,9 @@ const REFUSED: u8 = 3;
 
 /// `gputrail probe-sampling`: the result is the exit code. The reason of a refusal goes to standard output, and what may
 /// hinder the sampling that is not refused.
-pub fn answer(request: &Request) -> Result<u8, Failure> {
-    let opencl = opencl::all_devices().unwrap_or_default();
-    let opencl = opencl.iter().map(|of| (of.name.clone(), of.sampling()));
-    let cuda = cuda::enumerate();
-    let hindered = match &cuda {
-        Ok(devices) if devices.is_empty() => None,
-        Ok(_) => cuda::locate().err(),
-        Err(_) => None,
-    };
-    // A program may bring a libcupti that is not found here; none replaces one that the user has named.
-    let is_final = matches!(&hindered, Some(error) if *error != CuptiError::NoLibrary);
-    let without_driver = cuda.as_ref().err().map(ToString::to_string);
-    let cuda = cuda.unwrap_or_default();
-    let of_cuda = cuda.iter().map(|of| {
-        if is_final {
-            (of.name.clone(), Vec::new())
-        } else {
-            (of.name.clone(), of.sampling())
-        }
-    });
-    let devices: Vec<_> = opencl.chain(of_cuda).collect();
-    if devices.is_empty() {
-        return Ok(0);
+pub fn answer(arguments: &ProbeSampling, carried: Carried) -> Result<u8, Failure> {
+    match questions::ask(carried, &["sampling", &arguments.request]) {
+        Ok(text) => stdout::print(&text).map(|()| 0),
+        Err(reason) => stdout::print(&format!("{reason}\n")).map(|()| REFUSED),
     }
-    let mut can = false;
-    let mut list = Vec::new();
-    for (number, (name, possible)) in devices.into_iter().enumerate() {
-        can |= possible.iter().any(|one| one.allows(request));
-        let possible = Possible(possible);
-        list.push(format!("agent {number} ({name}): {possible}"));
-    }
-    let hindered = hindered.map(|error| error.to_string());
-    for why in without_driver.iter().chain(&hindered) {
-        list.push(format!("CUDA: {why}"));
-    }
-    if !can {
-        crate::stdout::print(&format!(
-            "no agent offers PC sampling {request}; available configurations: {}\n",
-            list.join("; ")
-        ))?;
-        return Ok(REFUSED);
-    }
-    let by_cuda = cuda.iter().flat_map(cuda::Device::sampling);
-    if let Some(why) = hindered
-        && by_cuda.into_iter().any(|one| one.allows(request))
-    {
-        crate::stdout::print(&format!(
-            "CUDA is not sampled unless the program brings a libcupti: {why}\n"
-        ))?;
-    }
-    Ok(0)
 }

@@ -190,7 +190,10 @@ fn failures(summary: &Summary) -> Table {
     let rows = summary.failures().into_iter().map(|failure| {
         vec![
             Cell::Text(failure.name),
-            Cell::Text(gputrail_sources::status_text(failure.domain, failure.code)),
+            Cell::Text(gputrail_interface::return_codes::text(
+                failure.domain,
+                failure.code,
+            )),
             Cell::Count(failure.count),
         ]
     });

@@ -155,7 +155,7 @@ fn failures(text: &mut String, summary: &Summary) {
     }
     let _ = writeln!(text, "{} failed:", count(total, "call"));
     for failure in failures.iter().take(MAX_LINES) {
-        let code = gputrail_sources::status_text(failure.domain, failure.code);
+        let code = gputrail_interface::return_codes::text(failure.domain, failure.code);
         let _ = writeln!(
             text,
             "{:>12} x  {}  {code}",

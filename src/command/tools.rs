@@ -3,8 +3,8 @@
 
 use crate::Failure;
 use anyhow::{Context, Result, bail};
+use gputrail_collect::loading::opencl;
 use gputrail_collect::session::signal_name;
-use gputrail_sources::opencl;
 use libloading::os::unix::Library;
 use std::ffi::{CStr, CString, OsStr, OsString, c_char};
 use std::os::unix::ffi::OsStrExt;

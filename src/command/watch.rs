@@ -3,8 +3,8 @@
 //! ([`Progress`]): a look may come while a library is being loaded.
 
 use crate::library::FILE_NAME;
+use gputrail_collect::loading::{cuda, opencl};
 use gputrail_collect::session::{self, Progress};
-use gputrail_sources::{cuda, opencl};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt::Write;

@@ -8,6 +8,7 @@
 
 mod added;
 mod catalogue;
+pub mod describe;
 mod evaluate;
 mod expression;
 mod gpuperfapi;

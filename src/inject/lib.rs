@@ -20,6 +20,8 @@ pub mod latest;
 mod markers;
 mod nanos;
 pub mod packer;
+#[cfg(target_os = "linux")]
+mod questions;
 pub mod timeline;
 
 #[cfg(target_os = "linux")]

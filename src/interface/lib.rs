@@ -41,6 +41,7 @@ pub mod functions;
 pub mod joined;
 pub mod marker;
 pub mod operations;
+pub mod return_codes;
 pub mod sampling;
 
 pub use function::Function;

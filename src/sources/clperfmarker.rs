@@ -4,13 +4,14 @@
 //! that branch, whatever group they name. On request ([`CLPERFMARKER_VARIABLE`]) the markers are also kept until
 //! [`finalize`], and written to the file that the profiler's documentation describes.
 
-use super::markers::{self, CLPERFMARKER_EXTENSION, CLPERFMARKER_VARIABLE};
+use super::markers;
 use core::ffi::{c_char, c_int};
 use gputrail_buffer::clock::SystemClock;
 use gputrail_buffer::platform::environment::variable;
 use gputrail_buffer::platform::inside::{Uncancelled, contain};
 use gputrail_buffer::platform::sync::{OnceBox, PerProcess};
 use gputrail_buffer::platform::system;
+use gputrail_collect::loading::markers::{CLPERFMARKER_EXTENSION, CLPERFMARKER_VARIABLE};
 use gputrail_collect::marker::{CText, Event, MarkerDomain, Registry, Text};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;

@@ -34,8 +34,6 @@ pub mod sim;
 pub use gputrail_collect::source::Source;
 
 use gputrail_record::Domain;
-use std::ffi::OsString;
-use std::path::Path;
 
 /// The sources that are built in.
 pub fn all() -> &'static [&'static dyn Source] {
@@ -56,32 +54,4 @@ pub fn all() -> &'static [&'static dyn Source] {
 pub fn of_domain(domain: Domain) -> Option<&'static dyn Source> {
     let mut all = all().iter().copied();
     all.find(|source| source.domain() == domain)
-}
-
-/// A status with its name, if it has one: `CL_INVALID_VALUE (-30)`.
-pub fn status_text(domain: Domain, status: i32) -> String {
-    match of_domain(domain).and_then(|source| source.status_name(status)) {
-        Some(name) => format!("{name} ({status})"),
-        None => status.to_string(),
-    }
-}
-
-/// Variables that a program is to be started with, so that its runtimes load `library`; see [`Source::environment`].
-pub fn environment(library: &Path, outer_session: Option<&Path>) -> Vec<(&'static str, OsString)> {
-    let existing = |name: &str| std::env::var_os(name);
-    let of = |source: &&dyn Source| source.environment(library, outer_session, &existing);
-    all().iter().flat_map(of).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn known_statuses_have_names_and_others_are_numbers() {
-        use super::*;
-        assert_eq!(status_text(Domain::OPENCL, -30), "CL_INVALID_VALUE (-30)");
-        assert_eq!(status_text(Domain::OPENCL, -12345), "-12345");
-        assert_eq!(status_text(Domain::SIM, 2), "OUT_OF_MEMORY (2)");
-        assert_eq!(status_text(Domain::SIM, -30), "-30");
-    }
 }

@@ -42,10 +42,6 @@ impl Source for OneCall {
             observed: Observed::No,
         }]
     }
-
-    fn status_name(&self, _: i32) -> Option<&'static str> {
-        None
-    }
 }
 
 static CAPTURE: OnceLock<Box<Path>> = OnceLock::new();

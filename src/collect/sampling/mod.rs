@@ -9,11 +9,15 @@ mod configuration;
 mod debugger;
 mod error;
 pub mod lines;
+#[cfg(target_os = "linux")]
+mod source;
 #[cfg(test)]
 mod tests;
 
 pub use configuration::Possible;
 pub use error::SamplingError;
+#[cfg(target_os = "linux")]
+pub use source::{SampleSource, shortest_timer};
 
 pub use gputrail_record::{InstructionType, NotIssued, SamplingMethod, SamplingUnit, StallReason};
 

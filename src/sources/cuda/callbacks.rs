@@ -5,7 +5,6 @@ use super::ffi::{self, CallbackData};
 use super::functions::{self, Function, MAX_ARGUMENTS};
 use super::inner::Effect;
 use super::recent::{KINDS, RecentCall};
-use super::status::NOT_READY;
 use super::{counting, graphs, inner, objects, resources, sampling, session};
 use core::ffi::c_void;
 use gputrail_buffer::clock;
@@ -14,6 +13,7 @@ use gputrail_collect::correlation::{CallInProgress, Extra, HostThread};
 use gputrail_collect::process::{self, Current};
 use gputrail_collect::switchboard::{CallArguments, Callback, Observed, Payload, Within};
 use gputrail_interface::operations::Phase;
+use gputrail_interface::return_codes::CUDA_NOT_READY;
 use gputrail_record::{CorrelationId, Dependency, KernelId, Operation, Ticks, WorkId, flags};
 use std::cell::Cell;
 
@@ -346,7 +346,7 @@ fn exit(operation: Operation, data: &CallbackData) {
             (announcement.correlation, announcement.waited_for) = (call.correlation, work);
             host.write(announcement);
         }
-        let has_failed = status != 0 && status != NOT_READY;
+        let has_failed = status != 0 && status != CUDA_NOT_READY;
         let extra = Extra {
             flags: if has_failed { flags::FAILED } else { 0 },
             arguments: &values[..count],

@@ -94,7 +94,10 @@ pub fn enumerate() -> Result<Vec<Device>, EnumerateError> {
     match call!(cuda, cuInit(0)) {
         Some(0) => Ok(all(&cuda)),
         Some(status) => Err(EnumerateError::Failed(
-            match super::status::name(gputrail_record::Domain::CUDA_DRIVER, status) {
+            match gputrail_interface::return_codes::name(
+                gputrail_record::Domain::CUDA_DRIVER,
+                status,
+            ) {
                 Some(name) => format!("{name} ({status})"),
                 None => status.to_string(),
             },

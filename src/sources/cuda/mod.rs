@@ -33,14 +33,12 @@ mod resources;
 mod rounds;
 mod sampling;
 mod session;
-mod status;
 mod translation;
 #[cfg(test)]
 mod wheels;
 
 pub use cupti::{CuptiError, locate};
 pub use devices::{Device, EnumerateError, enumerate};
-pub use environment::{INJECTION_VARIABLE, NEXT_VARIABLE, SERIALIZE_VARIABLE};
 pub use events::event_counters;
 pub use library::CUPTI_VARIABLE;
 pub(super) use objects::{find_context, find_stream};
@@ -49,8 +47,6 @@ pub(super) use objects::{name_context, name_stream};
 use gputrail_collect::operations::OperationInfo;
 use gputrail_collect::source::Source;
 use gputrail_record::Domain;
-use std::ffi::OsString;
-use std::path::Path;
 use {
     gputrail_collect::process::{self, Current},
     gputrail_collect::switchboard::{Buffers, Flush, Switchboard},
@@ -73,19 +69,6 @@ impl Source for CudaDriver {
         operations(self.domain())
     }
 
-    fn status_name(&self, status: i32) -> Option<&'static str> {
-        status::name(self.domain(), status)
-    }
-
-    fn environment(
-        &self,
-        library: &Path,
-        outer_session: Option<&Path>,
-        existing: &dyn Fn(&str) -> Option<OsString>,
-    ) -> Vec<(&'static str, OsString)> {
-        environment::variables(library, outer_session, existing)
-    }
-
     fn begin(&self, board: &Switchboard) -> std::io::Result<()> {
         session::begin(board)
     }
@@ -106,10 +89,6 @@ impl Source for CudaRuntime {
 
     fn operations(&self) -> Vec<OperationInfo> {
         operations(self.domain())
-    }
-
-    fn status_name(&self, status: i32) -> Option<&'static str> {
-        status::name(self.domain(), status)
     }
 }
 

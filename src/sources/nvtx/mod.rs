@@ -1,7 +1,7 @@
 //! NVTX, NVIDIA's tools extension: its calls become markers, in programs with and without a GPU.
 //!
 //! NVTX is code of its headers, compiled into each binary that uses it. Its first call loads the library that
-//! [`NVTX_VARIABLE`](super::markers::NVTX_VARIABLE) names and calls [`initialise`], once for each binary, with that
+//! [`NVTX_VARIABLE`](gputrail_collect::loading::markers::NVTX_VARIABLE) names and calls [`initialise`], once for each binary, with that
 //! binary's tables of functions. `functions` has what is put there. Extensions call [`initialise_extension`]: `payload`
 //! reads structured payloads, `counters` samples of counters, `memory` names of heaps and regions.
 //!

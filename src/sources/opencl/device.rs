@@ -3,9 +3,10 @@
 use super::attributes;
 use super::ffi::*;
 use super::functions::{Dispatch, ask};
-use crate::perf::{HostCounters, SampleSource};
+use crate::perf::HostCounters;
 use core::ptr;
 use gputrail_collect::counting::Countable;
+use gputrail_collect::sampling::SampleSource;
 use gputrail_interface::sampling::Configuration;
 use gputrail_record::AgentAttributeKind;
 use gputrail_record::AgentKind;

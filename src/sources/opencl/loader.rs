@@ -1,10 +1,10 @@
-//! The loader of OpenCL in a process, and whether it inserts layers.
+//! The loader of OpenCL in a process.
 
-use super::environment::LAYERS_VARIABLE;
 use gputrail_buffer::platform::system::library_of;
+use gputrail_collect::loading::opencl::inserts_layers;
 use libc::{RTLD_LAZY, RTLD_NOLOAD};
 use libloading::os::unix::Library;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use {
     libc::RTLD_NODELETE,
     std::ffi::{CStr, CString, c_int, c_void},
@@ -12,15 +12,6 @@ use {
 
 /// The library in which programs find OpenCL.
 pub(super) const LIBRARY: &str = "libOpenCL.so.1";
-
-/// Whether a loader inserts layers: such a loader contains the name of the variable. A file that cannot be read is taken for
-/// one.
-pub fn inserts_layers(loader: &Path) -> bool {
-    let name = LAYERS_VARIABLE.as_bytes();
-    std::fs::read(loader).map_or(true, |bytes| {
-        bytes.windows(name.len()).any(|window| window == name)
-    })
-}
 
 /// Keeps the libraries that contain `functions` in the process until it ends.
 pub(super) fn keep_loaded(functions: impl Iterator<Item = usize>) {

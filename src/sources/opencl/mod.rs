@@ -11,27 +11,22 @@
 mod agents;
 mod attributes;
 mod device;
-mod environment;
 mod extension_table;
 mod ffi;
 mod functions;
 mod layer;
 mod loader;
-mod status;
 mod table;
 
 pub use agents::{EnumerateError, Found, NoTimes, all_devices, enumerate};
 pub use device::Device;
-pub use environment::{LAYERS_VARIABLE, can_name};
 pub use functions::Dispatch;
 pub use layer::{deinit_layer, init_layer, init_layer_with_properties, layer_info};
-pub use loader::{inserts_layers, loader_without_layers};
+pub use loader::loader_without_layers;
 
 use gputrail_collect::operations::OperationInfo;
 use gputrail_collect::source::Source;
 use gputrail_record::Domain;
-use std::ffi::OsString;
-use std::path::Path;
 use {
     gputrail_collect::process::Current,
     gputrail_collect::switchboard::{Buffers, Flush, Switchboard},
@@ -55,21 +50,6 @@ impl Source for OpenCl {
 
     fn operation(&self, number: u16) -> Option<OperationInfo> {
         functions::description(number).map(|function| function.info(number))
-    }
-
-    fn status_name(&self, status: i32) -> Option<&'static str> {
-        status::name(status)
-    }
-
-    fn environment(
-        &self,
-        library: &Path,
-        outer_session: Option<&Path>,
-        existing: &dyn Fn(&str) -> Option<OsString>,
-    ) -> Vec<(&'static str, OsString)> {
-        let layers = existing(LAYERS_VARIABLE);
-        let layers = environment::with(layers.as_deref(), outer_session, library);
-        vec![(LAYERS_VARIABLE, layers)]
     }
 
     fn begin(&self, board: &Switchboard) -> std::io::Result<()> {

@@ -18,6 +18,7 @@ use gputrail_buffer::platform::environment::variable;
 use gputrail_buffer::platform::function_names;
 use gputrail_buffer::platform::inside::{Uncancelled, contain};
 use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_collect::loading::markers::OPENMP_VARIABLE;
 use gputrail_collect::marker::{Event, EventValue, KeptText, MarkerDomain, Text};
 use gputrail_record::{PayloadKind, Ticks};
 use regions::Region;
@@ -83,7 +84,7 @@ pub fn start_tool() -> *const StartTool {
     let mut tool = core::ptr::null();
     contain(|| {
         let _uncancelled = Uncancelled::begin();
-        let libraries = variable(markers::OPENMP_VARIABLE).unwrap_or_default();
+        let libraries = variable(OPENMP_VARIABLE).unwrap_or_default();
         let is_named = libraries
             .as_encoded_bytes()
             .windows(9)

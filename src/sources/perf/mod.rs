@@ -32,6 +32,6 @@ pub(crate) use counters::CountedKernel;
 pub use counters::HostCounters;
 pub use ring::{RingRecord, RingRecords, RingSample};
 pub use sampler::HostSampler;
-pub use source::SampleSource;
+pub use source::permitted;
 
 pub(crate) use attribution::DispatchEvent;

@@ -8,15 +8,15 @@ use super::clocks::{Clocks, Execution};
 use super::event::sample_time;
 use super::mappings::{CodeLocation, Mappings};
 use super::ring::RingRecord;
-use super::source::SampleSource;
+use super::source;
 use super::threads::{ThreadData, Threads};
 use gputrail_buffer::platform::sync::{QuietGuard, Signal, lock_std};
 use gputrail_capture::names::Names;
 use gputrail_collect::agents::{ConfigureError, Provider};
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::process;
-use gputrail_collect::sampling::Delivery;
 use gputrail_collect::sampling::lines::Lines;
+use gputrail_collect::sampling::{Delivery, SampleSource};
 use gputrail_interface::sampling::{Configuration, Deliver, Request};
 use gputrail_record::*;
 use std::collections::HashMap;
@@ -575,7 +575,7 @@ impl Provider<Request> for HostAgent {
     fn configure(&self, request: &Request) -> Result<(), ConfigureError> {
         // Configuring is the time to report that sampling does not work, not the first kernel.
         let source = self.sampler.source;
-        source.check(request.interval)?;
+        source::check(source, request.interval)?;
         let mut state = self.sampler.state();
         state.request = Some(*request);
         state.configured.push(self.agent);

@@ -1,102 +1,15 @@
 //! The mechanism that samples a thread: a perf event or, on request, a POSIX timer that sends it signals.
 
-use super::event::{ThreadEvent, explain};
+use super::event::{self, ThreadEvent};
 use super::ring::{RingRecord, RingRecords};
 use super::threads::ThreadData;
-use super::timer::{self, ThreadTimer};
-use gputrail_buffer::platform::environment::variable;
+use super::timer::ThreadTimer;
 use gputrail_collect::agents::ConfigureError;
-use gputrail_interface::sampling::Configuration;
-use gputrail_record::{SamplingMethod, SamplingUnit};
+use gputrail_collect::sampling::SampleSource;
 use std::io;
 
-/// The shortest interval of perf events. A sample takes some microseconds.
-const SHORTEST: u64 = 50_000;
-/// The longest interval.
-const LONGEST: u64 = 1_000_000_000;
 /// Size of the ring of the event that tests for permission.
 const SMALL_RING: usize = 4 << 10;
-
-/// The mechanism that takes samples.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub enum SampleSource {
-    /// Perf events, which do not send signals.
-    #[default]
-    PerfEvents,
-    /// POSIX timers. Their signals may interrupt system calls of the program, and their rate is limited by the kernel's
-    /// tick, usually 250 Hz.
-    Timers,
-}
-
-impl SampleSource {
-    /// The environment variable that selects the mechanism.
-    pub const VARIABLE: &str = "GPUTRAIL_SAMPLING_SOURCE";
-    /// Its value for [`SampleSource::Timers`].
-    pub const TIMER: &str = "timer";
-
-    /// The mechanism selected by the environment.
-    pub fn requested() -> SampleSource {
-        match variable(Self::VARIABLE) {
-            Some(source) if source == Self::TIMER => SampleSource::Timers,
-            _ => SampleSource::PerfEvents,
-        }
-    }
-
-    /// The configurations that an agent on the host's processors supports.
-    pub fn possible(self) -> Vec<Configuration> {
-        let min = match self {
-            SampleSource::PerfEvents => SHORTEST,
-            SampleSource::Timers if !timer::CAN_READ => return Vec::new(),
-            SampleSource::Timers => timer::shortest(),
-        };
-        vec![Configuration {
-            method: SamplingMethod::HOST_TRAP,
-            unit: SamplingUnit::TIME,
-            min,
-            max: LONGEST,
-            power_of_two: false,
-        }]
-    }
-
-    /// Checks whether this mechanism works. The error names the remedy.
-    pub fn permitted(self, interval: u64) -> Result<(), String> {
-        self.try_once(interval).map_err(|error| explain(&error))
-    }
-
-    /// Checks whether this mechanism works. The error says whether the system forbids or lacks it, or it failed.
-    pub(super) fn check(self, interval: u64) -> Result<(), ConfigureError> {
-        self.try_once(interval).map_err(|error| refused(&error))
-    }
-
-    fn try_once(self, interval: u64) -> io::Result<()> {
-        match self {
-            SampleSource::PerfEvents => ThreadEvent::open(0, interval, SMALL_RING).map(drop),
-            // Timers need no permission; opening one reports a missing signal.
-            SampleSource::Timers => Ok(()),
-        }
-    }
-
-    /// Explains why a thread cannot be sampled, and the remedy.
-    pub fn explain(self, error: &io::Error) -> String {
-        match (self, error.raw_os_error()) {
-            (SampleSource::PerfEvents, _) => explain(error),
-            (SampleSource::Timers, Some(libc::EAGAIN)) => {
-                "no timer can be made: raise the limit of pending signals (ulimit -i)".to_owned()
-            }
-            (SampleSource::Timers, _) => format!("timers: {error}"),
-        }
-    }
-
-    /// Samples `thread` of this process every `interval` ns of its CPU time.
-    pub(super) fn open(self, thread: u32, interval: u64, ring: usize) -> io::Result<ThreadSampler> {
-        Ok(match self {
-            SampleSource::PerfEvents => {
-                ThreadSampler::Event(ThreadEvent::open(thread, interval, ring)?)
-            }
-            SampleSource::Timers => ThreadSampler::Timer(ThreadTimer::open(thread, interval)?),
-        })
-    }
-}
 
 /// The sampler of one thread, which is sampled until this is dropped.
 pub(super) enum ThreadSampler {
@@ -105,6 +18,21 @@ pub(super) enum ThreadSampler {
 }
 
 impl ThreadSampler {
+    /// Samples `thread` of this process every `interval` ns of its CPU time.
+    pub fn open(
+        source: SampleSource,
+        thread: u32,
+        interval: u64,
+        ring: usize,
+    ) -> io::Result<ThreadSampler> {
+        Ok(match source {
+            SampleSource::PerfEvents => {
+                ThreadSampler::Event(ThreadEvent::open(thread, interval, ring)?)
+            }
+            SampleSource::Timers => ThreadSampler::Timer(ThreadTimer::open(thread, interval)?),
+        })
+    }
+
     /// Reports everything sample since `last`. Returns `true` if the ring contained a malformed record.
     pub fn drain(
         &mut self,
@@ -135,9 +63,38 @@ impl ThreadSampler {
     }
 }
 
+/// Checks whether a mechanism works. The error names the remedy.
+pub fn permitted(source: SampleSource, interval: u64) -> Result<(), String> {
+    try_once(source, interval).map_err(|error| event::explain(&error))
+}
+
+/// Checks whether a mechanism works. The error says whether the system forbids or lacks it, or it failed.
+pub(super) fn check(source: SampleSource, interval: u64) -> Result<(), ConfigureError> {
+    try_once(source, interval).map_err(|error| refused(&error))
+}
+
+fn try_once(source: SampleSource, interval: u64) -> io::Result<()> {
+    match source {
+        SampleSource::PerfEvents => ThreadEvent::open(0, interval, SMALL_RING).map(drop),
+        // Timers need no permission; opening one reports a missing signal.
+        SampleSource::Timers => Ok(()),
+    }
+}
+
+/// Explains why a thread cannot be sampled, and the remedy.
+pub(super) fn explain(source: SampleSource, error: &io::Error) -> String {
+    match (source, error.raw_os_error()) {
+        (SampleSource::PerfEvents, _) => event::explain(error),
+        (SampleSource::Timers, Some(libc::EAGAIN)) => {
+            "no timer can be made: raise the limit of pending signals (ulimit -i)".to_owned()
+        }
+        (SampleSource::Timers, _) => format!("timers: {error}"),
+    }
+}
+
 /// The error of an event that cannot be opened: the system forbids or lacks perf events, or it failed for another reason.
 fn refused(error: &io::Error) -> ConfigureError {
-    let text = explain(error);
+    let text = event::explain(error);
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM | libc::ENOSYS | libc::ENOENT | libc::EOPNOTSUPP) => {
             ConfigureError::System(text)

@@ -3,8 +3,9 @@
 
 use super::event::sample_time;
 use super::ring::RingRecord;
-use super::source::{SampleSource, ThreadSampler};
+use super::source::{self, ThreadSampler};
 use super::timer;
+use gputrail_collect::sampling::SampleSource;
 use std::collections::HashMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -118,7 +119,7 @@ impl Threads {
             {
                 continue;
             }
-            let opened = self.source.open(thread, self.interval, self.ring);
+            let opened = ThreadSampler::open(self.source, thread, self.interval, self.ring);
             match opened {
                 Ok(sampler) => {
                     let sampled = Sampled {
@@ -176,7 +177,7 @@ impl Threads {
 
     /// Explains the first error of opening a sampler.
     pub fn why_refused(&self) -> Option<String> {
-        Some(self.source.explain(self.error.as_ref()?))
+        Some(source::explain(self.source, self.error.as_ref()?))
     }
 
     /// Whether mappings of the threads are reported.

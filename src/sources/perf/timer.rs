@@ -12,7 +12,6 @@ use gputrail_buffer::signal_ring::SignalRing;
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
-use std::time::Duration;
 
 /// The most threads with a slot.
 const SLOTS: usize = 1024;
@@ -39,27 +38,6 @@ pub struct ThreadTimer {
 
 // SAFETY: a timer belongs to the process, and its id is a number.
 unsafe impl Send for ThreadTimer {}
-
-/// The shortest interval of timers: the kernel checks them once per tick.
-pub fn shortest() -> u64 {
-    let tick = resolution(libc::CLOCK_MONOTONIC_COARSE);
-    tick.map_or(10_000_000, |tick| tick.as_nanos() as u64)
-}
-
-fn resolution(clock: libc::clockid_t) -> Option<Duration> {
-    let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: the pointer is valid, and the result is initialised if the call succeeds.
-    let time = unsafe {
-        if libc::clock_getres(clock, time.as_mut_ptr()) != 0 {
-            return None;
-        }
-        time.assume_init()
-    };
-    Some(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
-}
-
-/// Whether a handler can read the program counter on this architecture.
-pub const CAN_READ: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
 /// The signal, which the first call chooses and reserves.
 fn signal() -> io::Result<i32> {
@@ -268,7 +246,7 @@ mod tests {
     #[test]
     fn a_thread_that_runs_is_sampled_and_one_that_waits_is_not() {
         let thread = || rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        let interval = shortest();
+        let interval = gputrail_collect::sampling::shortest_timer();
         let (sender, receiver) = std::sync::mpsc::channel();
         let (end, wait) = std::sync::mpsc::channel::<()>();
         let waits = std::thread::spawn(move || {

@@ -99,12 +99,6 @@ impl Source for Simulated {
         let all = operations::Function::ALL.iter();
         all.map(|function| function.info()).collect()
     }
-
-    fn status_name(&self, status: i32) -> Option<&'static str> {
-        ["SUCCESS", "INVALID_VALUE", "OUT_OF_MEMORY", "NOT_READY"]
-            .get(usize::try_from(status).ok()?)
-            .copied()
-    }
 }
 
 /// A small training run on two devices.

@@ -49,10 +49,6 @@ impl Source for OneCall {
             observed: Observed::No,
         }]
     }
-
-    fn status_name(&self, _: i32) -> Option<&'static str> {
-        None
-    }
 }
 
 /// Calls whose exit was seen: a record for each buffer that wanted the call.

@@ -22,7 +22,6 @@ mod reasons;
 
 use super::callbacks::Inside;
 use super::devices::Device;
-use super::environment::SERIALIZE_VARIABLE;
 use super::ffi::{
     CONTEXT_CREATED, CONTEXT_DESTROYED, Cupti, MODULE_LOADED, MODULE_UNLOADED, SUCCESS, call,
 };
@@ -35,6 +34,7 @@ use gputrail_buffer::platform::environment::variable;
 use gputrail_buffer::platform::inside::message;
 use gputrail_buffer::platform::sync::{PerProcess, QuietGuard};
 use gputrail_collect::agents::{ConfigureError, Provider};
+use gputrail_collect::loading::cuda::SERIALIZE_VARIABLE;
 use gputrail_collect::process;
 use gputrail_collect::sampling::Delivery;
 use gputrail_interface::sampling::{Configuration, Request};

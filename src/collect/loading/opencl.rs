@@ -1,6 +1,7 @@
 //! The variable OPENCL_LAYERS: libraries, separated by colons, that OpenCL loaders insert between program and driver.
 //! The last one is next to the program.
 
+use super::Variable;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -13,13 +14,31 @@ pub fn can_name(path: &Path) -> bool {
     !path.as_os_str().as_bytes().contains(&b':')
 }
 
+/// Whether a loader inserts layers: such a loader contains the name of the variable. A file that cannot be read is taken for
+/// one.
+pub fn inserts_layers(loader: &Path) -> bool {
+    let name = LAYERS_VARIABLE.as_bytes();
+    std::fs::read(loader).map_or(true, |bytes| {
+        bytes.windows(name.len()).any(|window| window == name)
+    })
+}
+
+/// The variable, with `library` among the layers; see [`environment`](super::environment).
+pub(super) fn variable(
+    library: &Path,
+    outer_session: Option<&Path>,
+    existing: &dyn Fn(&str) -> Option<OsString>,
+) -> Variable {
+    let layers = existing(LAYERS_VARIABLE);
+    (
+        LAYERS_VARIABLE,
+        with(layers.as_deref(), outer_session, library),
+    )
+}
+
 /// The variable's value with `ours` added to the layers that it already names. The layer of the session in which this
 /// process runs, and copies of ours, are removed: two of them would record every call twice.
-pub(crate) fn with(
-    existing: Option<&OsStr>,
-    outer_session: Option<&Path>,
-    ours: &Path,
-) -> OsString {
+fn with(existing: Option<&OsStr>, outer_session: Option<&Path>, ours: &Path) -> OsString {
     debug_assert!(can_name(ours));
     let others = existing
         .unwrap_or_default()

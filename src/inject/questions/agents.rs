@@ -1,10 +1,8 @@
-//! `gputrail agents`: prints the devices that each source finds.
+//! `gputrail agents`: the devices that each source finds.
 
-use crate::figures::count;
-use crate::{Failure, stdout};
 use gputrail_collect::counting::Countable;
 use gputrail_collect::sampling::Possible;
-use gputrail_record::{AgentAttributeKind, printable};
+use gputrail_record::{AgentAttributeKind, count, printable};
 use gputrail_sources::cuda::{self, CuptiError};
 use gputrail_sources::links;
 use gputrail_sources::opencl::{self, Found};
@@ -14,16 +12,14 @@ use std::path::PathBuf;
 /// Width of the names of attributes.
 const NAMES: usize = 15;
 
-/// Prints the devices. A source without devices prints the reason, which is not a failure.
-pub fn run() -> Result<u8, Failure> {
-    let text = format!(
+/// The devices, as a text. A source without devices says why.
+pub fn all() -> String {
+    format!(
         "OpenCL\n{}\nCUDA\n{}\nSimulated GPU (gputrail demo)\n{}",
         opencl_agents(),
         cuda_agents(),
         simulated()
-    );
-    stdout::print(&text)?;
-    Ok(0)
+    )
 }
 
 fn opencl_agents() -> String {

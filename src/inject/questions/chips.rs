@@ -1,40 +1,44 @@
 //! `gputrail counters --chip`: what NVIDIA's chips can count, as NVIDIA's library tells it.
 
-use super::{column, passes_of_a_kernel, together};
-use crate::tables::{Cell, Table};
+use super::{Answer, rows};
+use gputrail_counters::describe::{passes_of_a_kernel, together};
 use gputrail_sources::cuda::metrics::{Chip, Metric, MetricError, MetricLibrary};
 use std::fmt::Write;
 
-/// The metrics of a chip.
-pub fn list(chip: &str) -> Result<Table, anyhow::Error> {
+/// Answers `list`, `info` or `check` of a chip.
+pub fn answer(words: &[String]) -> Answer {
+    let [question, chip, names @ ..] = words else {
+        return Err("the chip is missing".to_owned());
+    };
+    let answer = match (&**question, names) {
+        ("list", _) => list(chip),
+        ("info", [name]) => info(chip, name),
+        ("check", names) => check(chip, names),
+        _ => return Err(format!("{question:?} is no question about a chip")),
+    };
+    answer.map_err(|error| error.to_string())
+}
+
+/// The metrics of a chip: name, kind, hardware, unit, description.
+fn list(chip: &str) -> Result<String, MetricError> {
     let library = MetricLibrary::open()?;
     let chip = library.chip(chip)?;
     let row = |metric: &Metric| {
         let properties = chip.properties(metric)?;
-        Ok(vec![
-            Cell::Name(metric.name.clone()),
-            Cell::Text(metric.kind.to_string()),
-            Cell::Text(properties.hardware),
-            Cell::Text(properties.unit),
-            Cell::Text(properties.description),
+        Ok([
+            metric.name.clone(),
+            metric.kind.to_string(),
+            properties.hardware,
+            properties.unit,
+            properties.description,
         ])
     };
-    let rows: Result<_, MetricError> = chip.metrics().iter().map(row).collect();
-    Ok(Table {
-        name: column("Metrics", "metrics"),
-        columns: vec![
-            column("name", "name"),
-            column("kind", "kind"),
-            column("hardware", "hardware"),
-            column("unit", "unit"),
-            column("description", "description"),
-        ],
-        rows: rows?,
-    })
+    let found: Result<Vec<_>, MetricError> = chip.metrics().iter().map(row).collect();
+    found.map(rows)
 }
 
 /// A metric: what it is, its forms, and the passes that it takes.
-pub fn info(chip: &str, name: &str) -> Result<String, anyhow::Error> {
+fn info(chip: &str, name: &str) -> Result<String, MetricError> {
     let library = MetricLibrary::open()?;
     let chip = library.chip(chip)?;
     let metric = chip.find(name)?;
@@ -70,7 +74,7 @@ pub fn info(chip: &str, name: &str) -> Result<String, anyhow::Error> {
 }
 
 /// The passes that metrics need together, and which of them fit one pass.
-pub fn check(chip: &str, names: &[String]) -> Result<String, anyhow::Error> {
+fn check(chip: &str, names: &[String]) -> Result<String, MetricError> {
     let library = MetricLibrary::open()?;
     let chip = library.chip(chip)?;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -89,6 +93,6 @@ pub fn check(chip: &str, names: &[String]) -> Result<String, anyhow::Error> {
 }
 
 /// Whether metrics are counted in one pass.
-fn fit(chip: &Chip<'_>, names: &[&str]) -> Result<bool, anyhow::Error> {
+fn fit(chip: &Chip<'_>, names: &[&str]) -> Result<bool, MetricError> {
     Ok(chip.passes(names)? <= 1)
 }

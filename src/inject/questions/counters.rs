@@ -1,0 +1,81 @@
+//! `gputrail counters --agent`: what an agent of this machine counts.
+
+use super::{Answer, rows};
+use gputrail_counters::{Architecture, describe};
+use gputrail_sources::{cuda, opencl, sim};
+
+/// Answers `list`, `notes`, `info` or `check` of an agent.
+pub fn answer(words: &[String]) -> Answer {
+    let [question, agent, names @ ..] = words else {
+        return Err("the agent is missing".to_owned());
+    };
+    if question == "notes" {
+        return Ok(notes_of_agent(agent).join("\n"));
+    }
+    let architecture = counters_of_agent(agent)?;
+    match (&**question, names) {
+        ("list", _) => Ok(rows(describe::rows(&architecture))),
+        ("info", [name]) => describe::info(&architecture, name),
+        ("check", names) => describe::check(&architecture, names),
+        _ => Err(format!("{question:?} is no question about an agent")),
+    }
+}
+
+/// The events and metrics of a device of CUDA that is too old to have those of its chip.
+fn counters_of_cuda(number: &str) -> Result<Architecture, String> {
+    let devices = cuda::enumerate().map_err(|error| error.to_string())?;
+    let found = number.parse().ok();
+    let found = found.and_then(|number: usize| Some((number, devices.get(number)?)));
+    let (place, device) = found
+        .ok_or_else(|| format!("there is no device cuda:{number}: `gputrail agents` lists them"))?;
+    if !device.is_counted_by_events() {
+        return Err(format!(
+            "cuda:{number} ({}) has the metrics of its chip: `gputrail counters list --chip NAME` lists them, such as gh100",
+            device.name
+        ));
+    }
+    let counters = cuda::event_counters(place as i32, &device.name);
+    counters.map_err(|reason| format!("cuda:{number} ({}): {reason}", device.name))
+}
+
+/// Sentences about counters that an agent of this machine lacks.
+fn notes_of_agent(agent: &str) -> Vec<String> {
+    let number = agent.parse::<usize>().ok();
+    let devices = number.and_then(|_| opencl::all_devices().ok());
+    match (number, devices) {
+        (Some(number), Some(devices)) => devices
+            .get(number)
+            .map_or_else(Vec::new, |device| device.counter_notes()),
+        _ => Vec::new(),
+    }
+}
+
+/// The counters that an agent of this machine collects.
+fn counters_of_agent(agent: &str) -> Result<Architecture, String> {
+    if agent == "sim" {
+        return Ok((*sim::countable().architecture).clone());
+    }
+    let architecture = agent.strip_prefix("sim:").and_then(sim::countable_as);
+    if let Some(countable) = architecture {
+        return Ok((*countable.architecture).clone());
+    }
+    if let Some(number) = agent.strip_prefix("cuda:") {
+        return counters_of_cuda(number);
+    }
+    let number: usize = agent.parse().map_err(|_| {
+        format!("{agent:?}: expected the number of an agent, cuda:0 or another of CUDA's, sim, or sim:gfx11")
+    })?;
+    let devices = opencl::all_devices().map_err(|error| error.to_string())?;
+    let Some(device) = devices.get(number) else {
+        return Err(format!(
+            "there is no agent {number}: `gputrail agents` lists them"
+        ));
+    };
+    match device.countable() {
+        Some(countable) => Ok((*countable.architecture).clone()),
+        None => Err(format!(
+            "agent {number} ({}) has no counters that can be collected",
+            device.name
+        )),
+    }
+}

@@ -1,0 +1,81 @@
+//! What the command asks of the library that it carries: which agents there are, what they can do, and the workload of the
+//! demo. The command links no source.
+
+mod agents;
+mod chips;
+mod counters;
+mod demo;
+mod sampling;
+
+use gputrail_buffer::platform::inside::contain;
+use std::ffi::{CStr, OsStr, c_char, c_void};
+use std::os::unix::ffi::OsStrExt;
+
+/// A question: what it is about, and its subject.
+type Words<'a> = &'a [&'a OsStr];
+/// A text, or the reason why there is none.
+type Answer = Result<String, String>;
+
+/// Ends each cell of an answer with rows, as in ASCII.
+const UNIT_SEPARATOR: char = '\x1f';
+/// Ends each row.
+const RECORD_SEPARATOR: char = '\x1e';
+
+/// Answers a question of the command that carries this library: calls `tell` with the answer and returns 0, or with the reason
+/// why there is none and returns 1.
+///
+/// # Safety
+///
+/// `words` leads to `count` texts that end with a 0. `tell` takes `user_data` and a text with its length.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gputrail_answer(
+    words: *const *const c_char,
+    count: usize,
+    tell: extern "C" fn(*mut c_void, *const u8, usize),
+    user_data: *mut c_void,
+) -> i32 {
+    let mut result = Err("an internal error of gputrail".to_owned());
+    contain(|| {
+        // SAFETY: `count` texts that end with a 0.
+        let words: Vec<&OsStr> = unsafe {
+            let words = std::slice::from_raw_parts(words, count).iter();
+            words
+                .map(|word| OsStr::from_bytes(CStr::from_ptr(*word).to_bytes()))
+                .collect()
+        };
+        result = answer(&words);
+    });
+    let (Ok(text) | Err(text)) = &result;
+    tell(user_data, text.as_ptr(), text.len());
+    i32::from(result.is_err())
+}
+
+fn answer(words: Words<'_>) -> Answer {
+    let [what, subject @ ..] = words else {
+        return Err("an empty question".to_owned());
+    };
+    match what.to_str() {
+        Some("agents") => Ok(agents::all()),
+        Some("agent") => counters::answer(&in_text(subject)?),
+        Some("chip") => chips::answer(&in_text(subject)?),
+        Some("sampling") => sampling::answer(&in_text(subject)?),
+        Some("demo") => demo::answer(subject),
+        _ => Err(format!("{what:?} is no question")),
+    }
+}
+
+fn in_text(words: Words<'_>) -> Result<Vec<String>, String> {
+    let text = |word: &&OsStr| word.to_str().map(str::to_owned);
+    let words: Option<_> = words.iter().map(text).collect();
+    words.ok_or_else(|| "the question is no UTF-8".to_owned())
+}
+
+/// An answer with rows. The separators within a cell become spaces.
+fn rows<const N: usize>(rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let separators = [UNIT_SEPARATOR, RECORD_SEPARATOR];
+    let row = |cells: [String; N]| {
+        let cells = cells.map(|cell| cell.replace(separators, " "));
+        cells.join(&UNIT_SEPARATOR.to_string()) + &RECORD_SEPARATOR.to_string()
+    };
+    rows.into_iter().map(row).collect()
+}
