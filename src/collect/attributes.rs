@@ -28,6 +28,7 @@ pub(super) fn has_pthread_ids() -> bool {
 }
 
 /// Whether completions say when work was queued and submitted.
+#[inline]
 pub fn latency_times() -> bool {
     !NO_LATENCY.load(Ordering::Relaxed)
 }

@@ -30,6 +30,7 @@ pub(crate) const OPERATIONS: usize = 1024;
 /// 63       the recording has ended: the call is only counted
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+#[repr(transparent)]
 pub struct Interest(u64);
 
 impl Interest {

@@ -308,7 +308,7 @@ impl Switchboard {
     }
 
     /// Runs `work`, or returns `None` within a callback.
-    #[inline]
+    #[inline(always)]
     fn with_user_data<R>(
         &self,
         thread: &ThreadState,

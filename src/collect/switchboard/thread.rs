@@ -154,7 +154,7 @@ impl ThreadState {
     /// # Safety
     ///
     /// Called by the thread itself, and not from within `work`: not in a callback.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn with_user_data<R>(
         &self,
         depth: u32,

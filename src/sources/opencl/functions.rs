@@ -26,6 +26,10 @@ macro_rules! describe {
             group: OperationGroup::$group,
             observed: observed!($group { $($hook)* }),
             inside: inside!({ $($hook)* }),
+            objects: {
+                const NAMES: &[&str] = &[$(type_name!($ty)),*];
+                [$crate::opencl::functions::object_type(NAMES, 0), $crate::opencl::functions::object_type(NAMES, 1)]
+            },
             arguments: &[$(ArgumentInfo {
                 name: stringify!($arg),
                 type_name: type_name!($ty),
@@ -192,7 +196,36 @@ pub(super) struct Description {
     pub group: OperationGroup,
     pub observed: Observed,
     pub inside: Inside,
+    /// The objects that the first two arguments are.
+    pub objects: [ObjectType; 2],
     pub arguments: &'static [ArgumentInfo],
+}
+
+/// The object that an argument is. Callbacks of calls look it up.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum ObjectType {
+    Context,
+    Queue,
+    Program,
+    Memory,
+    Kernel,
+    /// None of these, or there is no such argument.
+    Other,
+}
+
+/// The object that the argument at `place` is, by the names of the types of all.
+pub(super) const fn object_type(names: &[&str], place: usize) -> ObjectType {
+    if place >= names.len() {
+        return ObjectType::Other;
+    }
+    match names[place].as_bytes() {
+        b"cl_context" => ObjectType::Context,
+        b"cl_command_queue" => ObjectType::Queue,
+        b"cl_program" => ObjectType::Program,
+        b"cl_mem" => ObjectType::Memory,
+        b"cl_kernel" => ObjectType::Kernel,
+        _ => ObjectType::Other,
+    }
 }
 
 impl Description {

@@ -33,29 +33,38 @@ pub(super) struct ObservedCall {
 }
 
 impl ObservedCall {
-    /// Whether a call of function `number` has no consumer and is passed through at once. `keeps_books` is whether the
-    /// layer needs the call for its own state.
+    /// The consumers of a call of function `number`.
     #[inline(always)]
-    pub fn is_handed_on(number: u16, keeps_books: bool) -> bool {
-        let interest = process::interest(operation(number));
+    pub fn interest_in(number: u16) -> Interest {
+        process::interest(operation(number))
+    }
+
+    /// Whether a call with these consumers is passed through at once. `keeps_books` is whether the layer needs the call for its
+    /// own state.
+    #[inline(always)]
+    pub fn is_handed_on(interest: Interest, keeps_books: bool) -> bool {
         interest.is_none() || !(keeps_books || interest.is_recorded() || interest.is_gated())
     }
 
-    /// Begins a call of function `number`. `stack_pointer` is an address in the wrapper's frame. Returns `false` if the
+    /// Begins a call of function `number` with these consumers. `stack_pointer` is an address in the wrapper's frame. Returns `false` if the
     /// call has no consumer and is passed through.
     ///
     /// One function for all wrappers, as is the exit: for programs with many other calls, the cost of observing them is
     /// the instruction cache more than the instructions.
     #[inline(never)]
-    pub fn enter(&mut self, number: u16, stack_pointer: usize) -> bool {
+    pub fn enter(&mut self, interest: Interest, number: u16, stack_pointer: usize) -> bool {
         let mut is_observed = false;
-        contained(|| is_observed = self.begin(operation(number), stack_pointer));
+        contained(|| is_observed = self.begin(interest, operation(number), stack_pointer));
         is_observed
     }
 
     #[inline(always)]
-    fn begin(&mut self, operation: Operation, stack_pointer: usize) -> bool {
-        let mut interest = process::interest(operation);
+    fn begin(
+        &mut self,
+        mut interest: Interest,
+        operation: Operation,
+        stack_pointer: usize,
+    ) -> bool {
         if interest.is_none() {
             return false;
         }

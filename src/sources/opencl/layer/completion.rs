@@ -192,8 +192,8 @@ pub(super) fn write_completed(
     times: [u64; 4],
     now: Ticks,
 ) {
-    let [_, _, start, end] = times.map(DeviceTime);
-    sampling::completed(enqueue.work.id, start, end);
+    let [_, _, start, end] = times;
+    sampling::completed(enqueue.work.id, DeviceTime(start), DeviceTime(end));
     let of = (
         enqueue.work.id,
         enqueue.work.correlation,

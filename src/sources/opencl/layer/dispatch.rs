@@ -5,7 +5,7 @@
 
 use super::call::ObservedCall;
 use super::ffi::*;
-use super::functions::{AnyFunction, Argument, Description, Dispatch, Function};
+use super::functions::{AnyFunction, Argument, Description, Dispatch, Function, ObjectType};
 use super::table::opencl_functions;
 use super::work::{Commands, Mapped};
 use super::{
@@ -16,6 +16,7 @@ use crate::opencl::loader;
 use core::cell::UnsafeCell;
 use core::ptr;
 use gputrail_buffer::platform::inside::{contain, defer_cancellation};
+use gputrail_collect::switchboard::Interest;
 use gputrail_record::{ArgumentType, ContextId, KernelId, OperationGroup};
 use std::sync::{Once, OnceLock};
 
@@ -202,16 +203,17 @@ macro_rules! wrapper {
         { $($hook:tt)* }) => {
         pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
             #[inline(never)]
-            unsafe extern "C-unwind" fn observed($($arg: $ty),*) -> $ret {
-                observe!(below().$name.unwrap_unchecked(), $how [$($detail),*] $group $name($($arg: $ty),*)
-                    { $($hook)* })
+            unsafe extern "C-unwind" fn observed(interest: Interest, $($arg: $ty),*) -> $ret {
+                observe!(interest, below().$name.unwrap_unchecked(), $how [$($detail),*] $group
+                    $name($($arg: $ty),*) { $($hook)* })
             }
-            if ObservedCall::is_handed_on(Function::$name as u16, keeps_books!({ $($hook)* })) {
+            let interest = ObservedCall::interest_in(Function::$name as u16);
+            if ObservedCall::is_handed_on(interest, keeps_books!({ $($hook)* })) {
                 return next!($name($($arg),*));
             }
             let cancel_type = defer_cancellation();
             // SAFETY: the arguments that this one got.
-            let result = unsafe { observed($($arg),*) };
+            let result = unsafe { observed(interest, $($arg),*) };
             cancel_type.restore();
             result
         }
@@ -241,14 +243,14 @@ pub(super) fn contained(work: impl FnOnce()) {
     contain(work);
 }
 
-/// The body of a wrapper whose call may have consumers. `$next` is the function below us.
+/// The body of a wrapper whose call may have consumers, `$interest`. `$next` is the function below us.
 macro_rules! observe {
-    ($next:expr, $how:ident [$($detail:ident),*] $group:ident $name:ident($($arg:ident: $ty:ty),*)
+    ($interest:expr, $next:expr, $how:ident [$($detail:ident),*] $group:ident $name:ident($($arg:ident: $ty:ty),*)
         { $($hook:tt)* }) => {{
         let mut call = ObservedCall::UNRECORDED;
         let call = &mut call;
         let frame = (&raw const *call) as usize;
-        if !call.enter(Function::$name as u16, frame) {
+        if !call.enter($interest, Function::$name as u16, frame) {
             return middle!(call $next, ($($arg),*) {});
         }
         body!(call $next, $how [$($detail),*] $group $name($($arg: $ty),*) { $($hook)* })
@@ -415,37 +417,36 @@ pub(super) use kept_arguments;
 opencl_functions!(declare);
 
 /// The kernel that a call of `function` with these arguments launches.
+#[inline]
 pub(super) fn launched(function: &Description, arguments: &[u64]) -> KernelId {
-    if function.group != OperationGroup::ENQUEUE {
-        return KernelId::NONE;
-    }
     // The kernel is always the second argument.
-    let place = function.arguments.get(1);
-    match place.filter(|argument| argument.type_name == "cl_kernel") {
-        Some(_) => kernels::id(cl_kernel(arguments[1] as *mut c_void)),
-        None => KernelId::NONE,
+    match (function.objects, arguments) {
+        ([_, ObjectType::Kernel], [_, kernel, ..]) if function.group == OperationGroup::ENQUEUE => {
+            kernels::id(cl_kernel(*kernel as *mut c_void))
+        }
+        _ => KernelId::NONE,
     }
 }
 
 /// The context of a call, as far as its first argument says.
-#[cold]
+#[inline]
 pub(super) fn context_of(function: &Description, arguments: &[u64]) -> ContextId {
-    let (Some(first), Some(handle)) = (function.arguments.first(), arguments.first()) else {
+    let Some(handle) = arguments.first() else {
         return ContextId::NONE;
     };
     let handle = *handle as *mut c_void;
-    let known = match first.type_name {
-        "cl_context" => objects::CONTEXTS
+    let known = match function.objects[0] {
+        ObjectType::Context => objects::CONTEXTS
             .get(cl_context(handle))
             .map(|info| info.id),
-        "cl_command_queue" => {
+        ObjectType::Queue => {
             let info = queues::QUEUES.get(cl_command_queue(handle));
             info.map(|info| info.ids.context)
         }
-        "cl_program" => programs::context_of(cl_program(handle)),
-        "cl_mem" => memory::context_of(cl_mem(handle)),
-        "cl_kernel" => kernels::context_of(cl_kernel(handle)),
-        _ => None,
+        ObjectType::Program => programs::context_of(cl_program(handle)),
+        ObjectType::Memory => memory::context_of(cl_mem(handle)),
+        ObjectType::Kernel => kernels::context_of(cl_kernel(handle)),
+        ObjectType::Other => None,
     };
     known.unwrap_or_default()
 }

@@ -22,6 +22,7 @@ use core::ptr;
 use gputrail_buffer::platform::inside::defer_cancellation;
 use gputrail_buffer::platform::sync::{OnceBox, PerProcess};
 use gputrail_collect::process;
+use gputrail_collect::switchboard::Interest;
 use gputrail_record::{MemoryKind, NoteKind};
 use std::collections::HashSet;
 
@@ -47,10 +48,12 @@ macro_rules! declare {
             $(
                 #[inline(never)]
                 pub unsafe extern "C-unwind" fn $name(
+                    interest: Interest,
                     target: unsafe extern "C-unwind" fn($($ty),*) -> $ret,
                     $($arg: $ty),*
                 ) -> $ret {
-                    observe!(target, $how [$($($detail),*)?] $group $name($($arg: $ty),*) { $($hook)* })
+                    observe!(interest, target, $how [$($($detail),*)?] $group $name($($arg: $ty),*)
+                        { $($hook)* })
                 }
             )*
         }
@@ -93,13 +96,14 @@ macro_rules! wrappers {
         $(pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
             // SAFETY: `wrap` sets the target before it hands out a wrapper.
             let target = unsafe { *TARGETS[$platform].$name.get().unwrap_unchecked() };
-            if ObservedCall::is_handed_on(Function::$name as u16, keeps_books!({ $($hook)* })) {
+            let interest = ObservedCall::interest_in(Function::$name as u16);
+            if ObservedCall::is_handed_on(interest, keeps_books!({ $($hook)* })) {
                 // SAFETY: the program's own arguments.
                 return unsafe { target($($arg),*) };
             }
             let cancel_type = defer_cancellation();
             // SAFETY: the same.
-            let result = unsafe { observed::$name(target, $($arg),*) };
+            let result = unsafe { observed::$name(interest, target, $($arg),*) };
             cancel_type.restore();
             result
         })*
