@@ -1,6 +1,23 @@
 //! The Event API.
 //!
-//! `docs/apis.md` has the table of functions. Statuses are those of CUPTI's text.
+//! `docs/apis.md` says how events are counted here. Statuses are those of CUPTI's text, here without `CUPTI_ERROR_`:
+//! `INVALID_DEVICE`, `INVALID_CONTEXT`, `INVALID_EVENT_ID`, `INVALID_EVENT_NAME`, `INVALID_EVENT_DOMAIN_ID` and `INVALID_METRIC_ID` for
+//! what is unknown; `INVALID_PARAMETER` for a null place, an attribute or a group that there is not; `PARAMETER_SIZE_NOT_SUFFICIENT`
+//! where a place is too small. Besides:
+//!
+//! | function | statuses |
+//! |---|---|
+//! | `cuptiEventGroupCreate` | `INVALID_PARAMETER`: `flags` are not 0 |
+//! | `cuptiEventGroupDestroy`, `cuptiEventGroupSetsDestroy` | `INVALID_OPERATION`: a group is enabled |
+//! | `cuptiEventGroupSetAttribute` | `INVALID_OPERATION`: the scope, once there are events |
+//! | `cuptiEventGroupAddEvent` | `INVALID_OPERATION`; `NOT_COMPATIBLE`: of another domain; `MAX_LIMIT_REACHED`: the block counts no more at a time |
+//! | `cuptiEventGroupRemoveEvent`, `cuptiEventGroupRemoveAllEvents`, `cuptiEventGroupReadEvent`, `cuptiEventGroupReadAllEvents` | `INVALID_OPERATION` |
+//! | `cuptiEventGroupEnable`, `cuptiEventGroupSetEnable` | `NOT_READY`: no events; `NOT_COMPATIBLE` with those that are enabled; `HARDWARE_BUSY`; `HARDWARE`: this machine does not have the events, or the system does not allow them |
+//! | `cuptiSetEventCollectionMode` | `INVALID_OPERATION`: in the replay mode; `NOT_SUPPORTED`: an unknown mode, or the device counts nothing; `NOT_COMPATIBLE`: enabled groups of the device count in the other mode |
+//!
+//! Statuses of the text that are not returned: `OUT_OF_MEMORY`, since memory that the system refuses ends the process; `HARDWARE` of
+//! functions that read, reset and disable, which do not fail. `tests/programs/abi/cupti_counting.c` calls each function, and
+//! provokes the statuses but for `HARDWARE_BUSY`, `HARDWARE` and `MAX_LIMIT_REACHED`.
 
 mod group;
 

@@ -1,7 +1,39 @@
 //! CUPTI for OpenCL and the simulated GPU, by its own names: the API of CUDA 10.0 on gputrail.
 //!
 //! The library is a translation: subscribers are those of gputrail, and a buffer of gputrail is translated into records in
-//! the program's memory. `docs/apis.md` has the table of functions.
+//! the program's memory. `docs/apis.md` says what each function does here.
+//!
+//! # Statuses
+//!
+//! Without `CUPTI_ERROR_`. Functions return `INVALID_PARAMETER` for a null place, `INVALID_DEVICE`, `INVALID_CONTEXT`,
+//! `INVALID_STREAM` or `INVALID_KIND` for what is unknown, and `NOT_INITIALIZED` if gputrail's library is not found or OpenCL was in
+//! use before; `cuptiGetVersion`, `cuptiGetResultString`, `cuptiGetLastError`, `cuptiActivityGetNextRecord` and
+//! `cuptiComputeCapabilitySupported` need no library. `event` and `metric` have the statuses of their functions.
+//!
+//! | function | statuses |
+//! |---|---|
+//! | `cuptiGetResultString` | `INVALID_PARAMETER`: no status |
+//! | `cuptiGetDeviceId` | `INVALID_DEVICE`: an unknown context, or none outside of a callback |
+//! | `cuptiGetStreamId`, `cuptiGetStreamIdEx` | `INVALID_STREAM`: unknown, the null stream, or of another context |
+//! | `cuptiSetThreadIdType` | `NOT_SUPPORTED`: another type, or something is recorded |
+//! | `cuptiGetAutoBoostState` | `NOT_SUPPORTED` |
+//! | `cuptiSubscribe` | `MAX_LIMIT_REACHED`: there is a subscriber; `INVALID_PARAMETER`: no function |
+//! | `cuptiUnsubscribe` | `INVALID_PARAMETER` |
+//! | `cuptiEnableCallback`, `cuptiEnableDomain`, `cuptiEnableAllDomains`, `cuptiGetCallbackState` | `INVALID_PARAMETER`: an unknown subscriber, domain or id |
+//! | `cuptiGetCallbackName` | `INVALID_PARAMETER`: a domain other than driver and runtime, an unknown id; the name is null |
+//! | `cuptiActivityRegisterCallbacks` | `INVALID_OPERATION`: within the functions that were registered |
+//! | `cuptiActivityEnable`, `cuptiActivityDisable` | `INVALID_KIND`, `NOT_COMPATIBLE` |
+//! | `cuptiActivityEnableContext`, `cuptiActivityDisableContext` | kinds whose records have no context, calls among them: `NOT_COMPATIBLE` to enable, `INVALID_KIND` to disable |
+//! | `cuptiActivityFlushAll`, `cuptiActivityFlush` | `INVALID_OPERATION`: no functions are registered, or within a callback or one of these functions; `UNKNOWN` |
+//! | `cuptiActivityGetNextRecord` | `MAX_LIMIT_REACHED`; `INVALID_PARAMETER`: a pointer that is none of the buffer's records |
+//! | `cuptiActivityGetAttribute`, `cuptiActivitySetAttribute` | `PARAMETER_SIZE_NOT_SUFFICIENT`, `INVALID_PARAMETER` |
+//! | `cuptiActivityPushExternalCorrelationId`, `cuptiActivityPopExternalCorrelationId` | `INVALID_PARAMETER`: an unknown kind; `QUEUE_EMPTY`; `MAX_LIMIT_REACHED`: 1024 ids |
+//! | `cuptiActivityConfigureUnifiedMemoryCounter` | `INVALID_PARAMETER`; `UM_PROFILING_NOT_SUPPORTED`: something is recorded or called back already |
+//! | `cuptiActivityConfigurePCSampling` | `INVALID_PARAMETER`: null, no context, a size below 8, an unknown period; `INVALID_OPERATION`: a mode of event collection is set for the context, or one of its groups enabled; `NOT_SUPPORTED`: the device cannot be sampled, or not so often, or the system does not allow it |
+//!
+//! Never returned: `UM_PROFILING_NOT_SUPPORTED_ON_DEVICE`, `UM_PROFILING_NOT_SUPPORTED_ON_NON_P2P_DEVICES`; `UNKNOWN` but for an error
+//! within, which no test provokes. `tests/programs/abi/cupti.c` calls each function, and provokes each other status;
+//! `cupti_counting.c` does for PC sampling.
 
 #![allow(non_snake_case)]
 

@@ -1,6 +1,10 @@
 //! The Metric API.
 //!
-//! Metrics are those of a device that follow from the totals of their counters. `docs/apis.md` has the table of functions.
+//! Metrics are those of a device that follow from the totals of their counters. Statuses are those of CUPTI's text, as in `event`;
+//! `INVALID_METRIC_ID` and `INVALID_METRIC_NAME` for unknown metrics. Of `cuptiMetricGetValue` and `cuptiMetricGetValue2`:
+//! `INVALID_EVENT_VALUE`, also of an invalid value; `INVALID_METRIC_VALUE`, of the second `NOT_COMPATIBLE`: a division by 0;
+//! `PARAMETER_SIZE_NOT_SUFFICIENT`: an event or its value is missing; `INVALID_OPERATION`: a property is missing, or the device does
+//! not tell a fact of the formula. `INVALID_METRIC_VALUE` of a negative value is not returned, since no metric is unsigned.
 
 use crate::counting::catalogue::{self, Family, Metric};
 use crate::counting::groups::{INVALID, of_context};

@@ -2,7 +2,36 @@
 //! of gputrail, and the forms that AMD's "ROCProfiler Version 1 Library Specification" has of some functions (`document`).
 //!
 //! The library is a translation: a group of a context is a pool of gputrail while it counts kernels, and a group of counters
-//! between a start and a stop. `docs/apis.md` has the table of functions.
+//! between a start and a stop. `docs/apis.md` says what each function does here.
+//!
+//! # Statuses
+//!
+//! Without `HSA_STATUS_ERROR_`. All functions return `NOT_INITIALIZED` if gputrail's library is not found or OpenCL was in use
+//! before, and `INVALID_ARGUMENT` for a null place or callback and for a context or pool that is not open.
+//!
+//! | function | statuses |
+//! |---|---|
+//! | `get_info` | `INVALID_AGENT`; `INVALID_ARGUMENT`: a kind that is iterated |
+//! | `iterate_info`, `query_info` | `INVALID_AGENT`; `INVALID_ARGUMENT`: a kind that is a number; what the callback returns |
+//! | `open` | `INVALID_AGENT`; `INVALID_ARGUMENT`: unknown names (the sentence has the nearest one, or the counter that the device lacks), traces, unknown modes, `STANDALONE` without `queue` or `CREATEQUEUE`, `CREATEQUEUE` without `STANDALONE` or `queue_depth`; `ERROR`: `SINGLEGROUP` does not suffice |
+//! | `close` | `INVALID_ARGUMENT`: a context of a pool |
+//! | `group_count`, `get_group` | `INVALID_INDEX` |
+//! | `get_metrics` | `ERROR`: a group has no data, or a feature no value |
+//! | `get_time` | `INVALID_ARGUMENT`: another clock |
+//! | `start`, `group_start` | `ERROR`: it is started, something else counts, or the context has no features; `INVALID_ARGUMENT`: a metric does not follow from the sums of its counters, or needs several runs; `INVALID_INDEX` |
+//! | `read`, `stop`, `group_read`, `group_stop` | `ERROR`: it is not started; `INVALID_INDEX` |
+//! | `get_data`, `group_get_data` | `ERROR`: the group had no kernel and was not read, the timeout, or it would have to wait in a callback; `INVALID_INDEX` |
+//! | `reset`, `group_reset` | `ERROR`: the kernel of the group has not ended, or it is called in a callback; `INVALID_INDEX` |
+//! | `set_queue_callbacks`, `set_intercepting`, `add_dispatch_callback` | `INVALID_ARGUMENT`: no callback; `ERROR`: another context of the tool, or the recording, counts |
+//! | `pool_open` | as `open`; modes other than `SINGLEGROUP` and 0 are refused |
+//! | `pool_close` | `ERROR`: kernels of entries run, or the handler does |
+//! | `pool_fetch` | `OUT_OF_RESOURCES`: all entries are fetched |
+//! | `pool_release` | `ERROR`: its kernel runs, or it is not fetched |
+//! | `pool_iterate` | what the callback returns |
+//!
+//! The programs of `tests/programs/abi` call each function and provoke each status, in the document's form (`rocprofiler.c`), in
+//! ROCm's (`rocprofiler_published.c`), and without gputrail's library (`threads.c`). They do not provoke `NOT_INITIALIZED` of an
+//! OpenCL that was in use, `OUT_OF_RESOURCES` of the memory of payloads, and `ERROR` of the timeout of `get_data`.
 
 mod agents;
 mod context;
