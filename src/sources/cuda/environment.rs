@@ -1,4 +1,5 @@
-//! The variable CUDA_INJECTION64_PATH: the library that the driver loads when a program initialises CUDA.
+//! The variable CUDA_INJECTION64_PATH: the library that the driver loads when a program initialises CUDA. A library that it names
+//! already is kept in GPUTRAIL_NEXT_CUDA_INJECTION and initialised after ours.
 
 use std::ffi::OsString;
 use std::path::Path;
