@@ -4,6 +4,9 @@
 //! recognises them by their content; [`read_built_in`] has those that gputrail carries. This is a crate of its own since a
 //! recorded program reads no YAML.
 //!
+//! All files that AMD publishes in these formats lie in `amd`, with their licences; `cargo test --test counters` reads each of them and
+//! compares every metric with an evaluation in Python.
+//!
 //! ```
 //! use gputrail_counters::{Catalogue, Sources, plan};
 //!

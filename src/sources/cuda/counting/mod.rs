@@ -13,6 +13,8 @@
 //! of a launch, and read at its exit, when the kernel has ended. CUPTI computes metrics from them, and rates from the time of the
 //! kernel, which comes later with its activity record ([`note_time`]).
 //!
+//! Kernels whose calls and dispatches nobody records have values with a correlation id and a work id of their own.
+//!
 //! As in `sampling`, CUPTI is called with the state locked, and callbacks wait no longer than [`PATIENCE`].
 
 mod device;
