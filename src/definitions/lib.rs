@@ -4,6 +4,16 @@
 //! recognises them by their content; [`read_built_in`] has those that gputrail carries. This is a crate of its own since a
 //! recorded program reads no YAML.
 //!
+//! | file | of | what is read |
+//! |---|---|---|
+//! | `metrics.xml` | ROCProfiler v1 | sections per architecture with their bases, `<global>`, `#include` of a file in the same folder, `#` comments, values without quotes |
+//! | `counter_defs.yaml` | rocprofiler-sdk | a definition for each architecture: block and event, or an expression |
+//! | `PublicCounterDefinitions*.txt` | GPUPerfAPI 2.x | public counters with formulas in postfix notation, ranges of instances (`TA*_X[0..15]`) |
+//! | a file of your own | gputrail | as rocprofiler-sdk's with `gputrail:` at the top; counters may have a `usage`, and blocks their `instances` and `capacity` |
+//!
+//! All files that AMD publishes in these formats lie in `amd`, with their licences; `cargo test --test counters` reads each of them and
+//! compares every metric with an evaluation in Python.
+//!
 //! ```
 //! use gputrail_counters::{Catalogue, Sources, plan};
 //!

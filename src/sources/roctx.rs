@@ -1,7 +1,8 @@
 //! ROCTx, AMD's markers: `libroctx64.so` of roctracer and `librocprofiler-sdk-roctx.so`.
 //!
 //! A recorded program finds the injected library under both names. The functions of this module are those of the
-//! library's interface, without its names. Levels of pushed ranges are counted in every process, recorded or not.
+//! library's interface, without its names. Levels of pushed ranges are counted in every process, recorded or not. Calls are not passed
+//! on to another library of that name: programs are linked with versions of symbols that ours does not have.
 
 use super::markers;
 use core::ffi::{c_char, c_int};

@@ -1,5 +1,5 @@
 //! Counters that are chosen for each dispatch (rocprofiler-sdk: the dispatch counting service with its callbacks;
-//! ROCProfiler v1: queue callbacks).
+//! ROCProfiler v1: queue callbacks). On processors, another set than that of the kernel before takes the time to open its events.
 
 use super::{CounterSet, Reading};
 use crate::process;

@@ -2,7 +2,7 @@
 //!
 //! All of them are mapped when recording begins; a page takes memory once a buffer that covers it is used, and buffers
 //! at the front are used first. A request runs inside of a call of the program, so it only takes a bit. If CUPTI holds all
-//! buffers, a request maps a buffer of its own, which is unmapped when it comes back.
+//! buffers, a request maps a buffer of its own, which is unmapped when it comes back; a note says how often that was.
 
 use gputrail_buffer::platform::sync::PerProcess;
 use std::io;

@@ -1,5 +1,10 @@
 //! The latest calls by CUPTI's correlation id: activity records come after their calls have returned, and find them here.
 //!
+//! A record takes the correlation id, thread, start and external id of its call, and the buffers that wanted it at the enqueue. The
+//! call itself announces its first piece of work (a dependency record with flag 128), from which the trace has its arrow; further
+//! kernels of a graph launch carry the call's id. A call that makes a node of a graph, in a stream that is captured, announces
+//! nothing: CUPTI's callback "graph node created" comes inside of it.
+//!
 //! The table is a ring: a call takes the place of the one whose id is [`CALLS`] smaller. Work of calls that were
 //! overwritten is recorded without a call, and counted.
 

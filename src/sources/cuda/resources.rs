@@ -1,5 +1,10 @@
 //! Objects that come and go, and waits that have ended, as CUPTI's domains `resource` and `synchronize` report them, for
 //! subscribers of ours. CUPTI is asked for what somebody has subscribed to.
+//!
+//! A module's record has CUPTI's number of it as its handle. Functions are the kernels that run; for a tool that subscribes to `kernel
+//! symbol registered`, CUPTI reports all functions of each module that is loaded, and the tool is told of them, with their module, when
+//! their records come. Callbacks of calls have CUPTI's correlation id, the context (whose number in CUPTI is the handle in its record)
+//! and the whole value that the call returned.
 
 use super::callbacks::Inside;
 use super::ffi::{self, call};

@@ -1,4 +1,12 @@
 //! The subscription of this process to CUPTI: what is enabled, the clock, flushes, and the end.
+//!
+//! Buffers are registered only after subscribing, so that another subscriber keeps its own. Callbacks are enabled one by one, for the
+//! functions that a recording or tool wants at the time. The record of a graph as a whole, which CUPTI makes instead of those of its
+//! nodes, is not asked for.
+//!
+//! CUPTI's clock is read between two ticks at the start, at most ten times a second while buffers come, and at the end. An activity
+//! that CUPTI refuses is noted at the end with the reason; kernels and copies at once. An error that CUPTI itself reports is a message
+//! and a note, a warning a note.
 
 use super::activity;
 use super::callbacks::{self, Inside};

@@ -1,5 +1,5 @@
 //! The code that is sampled. Each function of a cubin is a code object, whose bytes are a table of the instructions that
-//! were sampled, with their source lines as the library states them.
+//! were sampled, with their source lines as the library states them (`cuptiGetSassToSourceCorrelation`).
 //!
 //! CUPTI names a cubin by its CRC. The cubins themselves come when they are loaded; their CRCs are computed later, by the
 //! thread that fetches samples.

@@ -9,6 +9,9 @@
 //!
 //! At a period, a thread of the library reads the events, and nothing waits. Counters of the whole machine (`machine`) are
 //! read then, too.
+//!
+//! PoCL's driver `basic` is recognised by the fact that no thread has begun until counting starts: the values of a dispatch are those
+//! of the thread that enqueues it; those of a period are of all threads that begin later and of the one that started counting.
 
 mod group;
 mod host_event;

@@ -1,4 +1,13 @@
-//! The domains of callbacks, and the ids of callbacks in them.
+//! The domains of callbacks, and the ids of callbacks in them. Those of the domain resource:
+//!
+//! | `CUPTI_CBID_RESOURCE_` | here |
+//! |---|---|
+//! | `CONTEXT_CREATED`, `CONTEXT_DESTROY_STARTING` | contexts |
+//! | `STREAM_CREATED`, `STREAM_DESTROY_STARTING` | streams; queues of OpenCL |
+//! | `CU_INIT_FINISHED` | within the first call that is observed |
+//! | `MODULE_LOADED`, `MODULE_UNLOAD_STARTING` | machine code of a program for a device: `CUpti_ModuleResourceData` has it as far as the runtime gives it |
+//! | `MODULE_PROFILED` | the first kernel of a program while kernels are sampled or counted |
+//! | `GRAPH_CREATED` to `GRAPHEXEC_DESTROY_STARTING` | command buffers, and the graphs of the simulated GPU: `CUpti_GraphData` has numbers in the places of handles. A node that is cloned is `GRAPHNODE_CREATED`. `GRAPHNODE_CREATE_STARTING` and `GRAPHEXEC_CREATE_STARTING` are never told |
 
 use crate::result::{Answer, CUptiResult};
 use core::ffi::CStr;

@@ -1,6 +1,37 @@
 //! The Event API.
 //!
-//! `docs/apis.md` has the table of functions. Statuses are those of CUPTI's text.
+//! `docs/apis.md` says how events are counted. All functions may be called in callbacks. Attributes answer `INVALID_PARAMETER`
+//! without a place for them or where there is no such attribute, and `PARAMETER_SIZE_NOT_SUFFICIENT` where the place is too small
+//! for a number. Statuses are those of CUPTI's text, without `CUPTI_ERROR_`.
+//!
+//! | function | here | statuses |
+//! |---|---|---|
+//! | `cuptiDeviceGetAttribute` | numbers of events and domains; what the runtime tells of memory bandwidth, instructions of a cycle, PCI Express, local memory, peer links; 0 of everything else. The class is `TESLA` | `INVALID_DEVICE` |
+//! | `cuptiDeviceGetTimestamp` | the time now, in the clock of records | `INVALID_CONTEXT`, `INVALID_PARAMETER` |
+//! | `cuptiDeviceGetNumEventDomains`, `cuptiDeviceEnumEventDomains` | those of the device | `INVALID_DEVICE`, `INVALID_PARAMETER` |
+//! | `cuptiGetNumEventDomains`, `cuptiEnumEventDomains` | those of all devices that the process knows | `INVALID_PARAMETER` |
+//! | `cuptiDeviceGetEventDomainAttribute` | the name of the block, all of its instances, the method `PM` | `INVALID_DEVICE`, `INVALID_EVENT_DOMAIN_ID` |
+//! | `cuptiEventDomainGetAttribute` | without the instances | `INVALID_EVENT_DOMAIN_ID` |
+//! | `cuptiEventDomainGetNumEvents`, `cuptiEventDomainEnumEvents` | as the text says | `INVALID_EVENT_DOMAIN_ID`, `INVALID_PARAMETER` |
+//! | `cuptiEventGetAttribute` | both descriptions are gputrail's; the scope is `CONTEXT` | `INVALID_EVENT_ID` |
+//! | `cuptiEventGetIdFromName` | exact names | `INVALID_DEVICE`, `INVALID_EVENT_NAME`, `INVALID_PARAMETER` |
+//! | `cuptiEventGroupCreate` | `flags` have to be 0 | `INVALID_CONTEXT`, `INVALID_PARAMETER` |
+//! | `cuptiEventGroupDestroy` | | `INVALID_OPERATION` of an enabled group; `INVALID_PARAMETER` of a handle that is none, here and below |
+//! | `cuptiEventGroupGetAttribute`, `cuptiEventGroupSetAttribute` | user data are a pointer; the scope can be set to both before there are events, and stays `CONTEXT` | `INVALID_OPERATION` for the scope afterwards |
+//! | `cuptiEventGroupAddEvent` | | `INVALID_EVENT_ID`, `INVALID_OPERATION`; `NOT_COMPATIBLE` of another domain, `MAX_LIMIT_REACHED` where the block counts no more at a time |
+//! | `cuptiEventGroupRemoveEvent`, `cuptiEventGroupRemoveAllEvents` | without events the group is of no domain | `INVALID_EVENT_ID`, `INVALID_OPERATION` |
+//! | `cuptiEventGroupEnable`, `cuptiEventGroupSetEnable` | an enabled group begins from 0 | `NOT_READY` without events; `NOT_COMPATIBLE` with those that are enabled; `HARDWARE_BUSY`; `HARDWARE` where this machine does not have the events, or the system does not allow them |
+//! | `cuptiEventGroupDisable`, `cuptiEventGroupSetDisable`, `cuptiEventGroupResetAllEvents` | as the text says | |
+//! | `cuptiEventGroupReadEvent`, `cuptiEventGroupReadAllEvents` | as the text says; what has been read is 0 | `INVALID_EVENT_ID`, `INVALID_OPERATION`, `PARAMETER_SIZE_NOT_SUFFICIENT` |
+//! | `cuptiEventGroupSetsCreate`, `cuptiMetricCreateEventGroupSets` | as many events of each domain in a pass as its block counts at a time | `INVALID_CONTEXT`, `INVALID_EVENT_ID`, `INVALID_METRIC_ID`, `INVALID_PARAMETER` |
+//! | `cuptiEventGroupSetsDestroy` | with its groups | `INVALID_OPERATION` where one is enabled |
+//! | `cuptiSetEventCollectionMode` | also of groups that are enabled | `INVALID_CONTEXT`; `INVALID_OPERATION` in the replay mode; `NOT_SUPPORTED` of an unknown mode, or where the device counts nothing; `NOT_COMPATIBLE` where enabled groups of the device count in the other mode |
+//! | `cuptiEnableKernelReplayMode`, `cuptiDisableKernelReplayMode` | as the text says | `INVALID_CONTEXT` |
+//! | `cuptiKernelReplaySubscribeUpdate` | called within the enqueue after each run of a kernel of OpenCL that needs several. The simulated GPU runs the passes of a kernel after its enqueue, and calls for each of them when the kernel has completed | |
+//!
+//! Statuses of the text that are not returned: `OUT_OF_MEMORY`, since memory that the system refuses ends the process; `HARDWARE` of
+//! functions that read, reset and disable, which do not fail. `tests/programs/abi/cupti_counting.c` calls each function, and
+//! provokes the statuses but for `HARDWARE_BUSY`, `HARDWARE` and `MAX_LIMIT_REACHED`.
 
 mod group;
 

@@ -1,7 +1,49 @@
 //! CUPTI for OpenCL and the simulated GPU, by its own names: the API of CUDA 10.0 on gputrail.
 //!
 //! The library is a translation: subscribers are those of gputrail, and a buffer of gputrail is translated into records in
-//! the program's memory. `docs/apis.md` has the table of functions.
+//! the program's memory. `docs/apis.md` says how programs use it.
+//!
+//! # Functions
+//!
+//! Statuses are without `CUPTI_ERROR_`. Functions return `INVALID_PARAMETER` without a place for the answer, and, but for
+//! `cuptiGetVersion`, `cuptiGetResultString`, `cuptiGetLastError`, `cuptiActivityGetNextRecord` and `cuptiComputeCapabilitySupported`,
+//! `NOT_INITIALIZED` if gputrail's library is not found or OpenCL was in use before. `event` and `metric` have tables of their own.
+//!
+//! | function | here | statuses |
+//! |---|---|---|
+//! | `cuptiGetVersion` | 12 | |
+//! | `cuptiGetResultString` | a text of gputrail's own | `INVALID_PARAMETER`: no status |
+//! | `cuptiGetLastError` | of the calling thread | |
+//! | `cuptiGetTimestamp` | the clock of records | |
+//! | `cuptiGetContextId` | | `INVALID_CONTEXT` |
+//! | `cuptiGetDeviceId` | of a context with several devices the first | `INVALID_DEVICE`: an unknown context, or none outside of a callback |
+//! | `cuptiGetStreamId`, `cuptiGetStreamIdEx` | `perThreadStream` is not used | `INVALID_STREAM`: unknown, the null stream, or of another context |
+//! | `cuptiGetThreadIdType`, `cuptiSetThreadIdType` | `SYSTEM` unless it is set: records of other tools have these, too. It is set before anything is recorded or called back | `NOT_SUPPORTED`: another type, or something is recorded |
+//! | `cuptiDeviceSupported` | `CUPTI_DEVICE_SUPPORTED` for each known device, `CUPTI_DEVICE_VIRTUAL` for the simulated GPU | `INVALID_DEVICE` |
+//! | `cuptiComputeCapabilitySupported` | 0: no device has one | |
+//! | `cuptiGetAutoBoostState` | | `INVALID_PARAMETER` of null; else `NOT_SUPPORTED`: no device has auto boost |
+//! | `cuptiFinalize` | unsubscribes, disables all kinds, delivers what has been recorded and forgets the program's functions | |
+//! | `cuptiSubscribe` | | `MAX_LIMIT_REACHED`; `INVALID_PARAMETER` also without a function |
+//! | `cuptiUnsubscribe` | waits for the function on other threads, but not from within it | `INVALID_PARAMETER` |
+//! | `cuptiEnableCallback`, `cuptiEnableDomain`, `cuptiEnableAllDomains` | also from within callbacks | `INVALID_PARAMETER`: an unknown subscriber, domain or id |
+//! | `cuptiGetCallbackState` | | the same |
+//! | `cuptiGetCallbackName` | of the domains driver and runtime | `INVALID_PARAMETER` of other domains and unknown ids, and the name is null |
+//! | `cuptiSupportedDomains` | five | |
+//! | `cuptiActivityRegisterCallbacks` | the functions are called one at a time, on threads of gputrail's or on one that flushes or disables | `INVALID_OPERATION` within them |
+//! | `cuptiActivityEnable`, `cuptiActivityDisable` | the table of kinds says which. What was recorded before a kind is disabled is delivered. What cannot be enabled can be disabled | `INVALID_KIND`, `NOT_COMPATIBLE` |
+//! | `cuptiActivityEnableContext`, `cuptiActivityDisableContext` | supersede the setting for all contexts until `cuptiFinalize` | `INVALID_KIND`, `INVALID_CONTEXT`; of kinds whose records belong to no context, calls among them, `NOT_COMPATIBLE` if it is to be enabled and `INVALID_KIND` if disabled |
+//! | `cuptiActivityFlushAll`, `cuptiActivityFlush` | wait for the queues of OpenCL, deliver all records of what has ended, and give the buffer back. Forced, they do not wait, and deliver what has not ended as well, with an end of 0; a record with its times follows. Context and stream are not used | `INVALID_OPERATION`: no functions are registered, or within a callback or one of these functions; `UNKNOWN` |
+//! | `cuptiActivityGetNextRecord` | what is no record ends the buffer | `MAX_LIMIT_REACHED`; `INVALID_PARAMETER`: a pointer that is none of the buffer's records |
+//! | `cuptiActivityGetNumDroppedRecords` | of all contexts and streams | |
+//! | `cuptiActivityGetAttribute`, `cuptiActivitySetAttribute` | keep their values, and nothing depends on them: no memory of devices is used | `PARAMETER_SIZE_NOT_SUFFICIENT`; `INVALID_PARAMETER` |
+//! | `cuptiActivityPushExternalCorrelationId`, `cuptiActivityPopExternalCorrelationId` | external ids of the process: recordings have them, too | `INVALID_PARAMETER`: a kind that is none; `QUEUE_EMPTY`; `MAX_LIMIT_REACHED` with 1024 ids |
+//! | `cuptiActivityEnableLatencyTimestamps` | | |
+//! | `cuptiActivityConfigureUnifiedMemoryCounter` | kinds 3 to 7; the bytes that were moved always have records | `INVALID_PARAMETER`; `UM_PROFILING_NOT_SUPPORTED`: something is recorded or called back already |
+//! | `cuptiActivityConfigurePCSampling` | the period of a context's device, also while it is sampled; the medium one, if it is never called | `INVALID_PARAMETER`: null, no context, a size below 8, or a period that does not exist; `INVALID_OPERATION` once the program has chosen a mode of event collection for the context, or has enabled one of its groups; `NOT_SUPPORTED`: the device cannot be sampled, or not so often, or the system does not allow it. Processors know no exponents, which are of cycles |
+//!
+//! Never returned: `UM_PROFILING_NOT_SUPPORTED_ON_DEVICE`, `UM_PROFILING_NOT_SUPPORTED_ON_NON_P2P_DEVICES`; `UNKNOWN` but for an error
+//! within, which no test provokes. `tests/programs/abi/cupti.c` calls each function, and provokes each other status;
+//! `cupti_counting.c` does for PC sampling.
 
 #![allow(non_snake_case)]
 

@@ -1,6 +1,18 @@
 //! The Metric API.
 //!
-//! Metrics are those of a device that follow from the totals of their counters. `docs/apis.md` has the table of functions.
+//! Metrics are those of a device that follow from the totals of their counters. Statuses are those of CUPTI's text, as in `event`.
+//!
+//! | function | here | statuses |
+//! |---|---|---|
+//! | `cuptiGetNumMetrics`, `cuptiEnumMetrics`, `cuptiDeviceGetNumMetrics`, `cuptiDeviceEnumMetrics` | as the text says | `INVALID_DEVICE`, `INVALID_PARAMETER` |
+//! | `cuptiMetricGetIdFromName` | exact names | `INVALID_DEVICE`, `INVALID_METRIC_NAME`, `INVALID_PARAMETER` |
+//! | `cuptiMetricGetAttribute` | values are `PERCENT` or `DOUBLE`, and evaluated in `AGGREGATE` | `INVALID_METRIC_ID` |
+//! | `cuptiMetricGetNumEvents`, `cuptiMetricEnumEvents` | as the text says | `INVALID_METRIC_ID`, `INVALID_PARAMETER` |
+//! | `cuptiMetricGetNumProperties`, `cuptiMetricEnumProperties` | `MULTIPROCESSOR_COUNT`, `KERNEL_GPU_TIME`, `CLOCK_RATE` (kHz) and `GLOBAL_MEMORY_BANDWIDTH` (kB/s), where the formula has them. Further facts of a formula are the device's | `INVALID_METRIC_ID`, `INVALID_PARAMETER` |
+//! | `cuptiMetricGetRequiredEventGroupSets` | all events of the metric, where they are several and one pass is enough; null otherwise | `INVALID_CONTEXT`, `INVALID_METRIC_ID`, `INVALID_PARAMETER` |
+//! | `cuptiMetricGetValue`, `cuptiMetricGetValue2` | as the text says | `INVALID_METRIC_ID`; `INVALID_EVENT_VALUE`, also of an invalid value; `INVALID_METRIC_VALUE`, of the second `NOT_COMPATIBLE`: a division by 0; `PARAMETER_SIZE_NOT_SUFFICIENT`: an event or its value is missing; `INVALID_OPERATION`: a property is missing, or the device does not tell a fact of the formula |
+//!
+//! `INVALID_METRIC_VALUE` of a negative value is not returned, since no metric is unsigned.
 
 use crate::counting::catalogue::{self, Family, Metric};
 use crate::counting::groups::{INVALID, of_context};

@@ -2,6 +2,15 @@
 //!
 //! One context of gputrail samples the devices for which the kind is enabled, and has executed instructions counted. What it
 //! wants is fixed when it starts, so that each change makes a new one.
+//!
+//! | kind | here |
+//! |---|---|
+//! | `PC_SAMPLING` | one record (`CUpti_ActivityPCSampling3`) for each kernel, instruction and reason; with it come `PC_SAMPLING_RECORD_INFO` and `SOURCE_LOCATOR`. `pcOffset` counts from the begin of the code object. The period in nanoseconds is in `samplingPeriodInCycles` where the device counts time |
+//! | `PC_SAMPLING_RECORD_INFO` | of each kernel that was sampled; enabled alone, it has the kernels sampled, too |
+//! | `SOURCE_LOCATOR` | of each line that another record of these kinds refers to, where the code has lines (of PoCL only as far as it writes them) |
+//! | `INSTRUCTION_CORRELATION` | of each instruction of the sampled functions |
+//! | `INSTRUCTION_EXECUTION`, `GLOBAL_ACCESS`, `BRANCH`, `SHARED_ACCESS` | exact counts, of the simulated GPU. Of processors there are no records: nothing counts their instructions one by one. Lanes that a predicate has switched off are not told apart |
+//! | `EVENT`, `EVENT_INSTANCE`, `METRIC`, `METRIC_INSTANCE`, `INSTANTANEOUS_...` | `NOT_COMPATIBLE`: the text has them for records that profilers make themselves |
 
 use crate::activity::record::{self, ActivityRecord};
 use crate::activity::{ActivityKind, correlation, put};

@@ -1,7 +1,9 @@
 //! GPUPerfAPI 2 for OpenCL, by its own names: AMD's "GPUPerfAPI User Guide" on the counters of gputrail.
 //!
 //! The library is a translation: contexts, sessions, passes and samples are those of
-//! [`gputrail_tool::counting::CounterSessions`]. `docs/apis.md` has the table of functions.
+//! [`gputrail_tool::counting::CounterSessions`]. `docs/apis.md` says what differs from the guide. The functions have their statuses
+//! here; `tests/programs/abi/gpuperfapi.c` calls each function, and provokes each status but `GPA_STATUS_ERROR_NOT_ENOUGH_PASSES`,
+//! which is never returned.
 
 // The names are the API's.
 #![allow(non_snake_case)]

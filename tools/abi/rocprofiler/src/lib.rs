@@ -2,7 +2,49 @@
 //! of gputrail, and the forms that AMD's "ROCProfiler Version 1 Library Specification" has of some functions (`document`).
 //!
 //! The library is a translation: a group of a context is a pool of gputrail while it counts kernels, and a group of counters
-//! between a start and a stop. `docs/apis.md` has the table of functions.
+//! between a start and a stop. `docs/apis.md` says how programs use it.
+//!
+//! # Functions
+//!
+//! Statuses are without `HSA_STATUS_ERROR_`. All functions return `NOT_INITIALIZED` if gputrail's library is not found or OpenCL was
+//! in use before, and `INVALID_ARGUMENT` without a place for the answer, without a needed callback, and for a context or pool that
+//! is not open.
+//!
+//! | function | here | statuses |
+//! |---|---|---|
+//! | `rocprofiler_error_string` | the function that failed last on this thread, and what failed; empty before any failure | |
+//! | `rocprofiler_version_major`, `..._minor`, `rocprofiler_major_version`, `rocprofiler_minor_version` | 8, 0 | |
+//! | `rocprofiler_get_info` | the number of counters and metrics of a device, or of all; no device has traces or parameters of traces | `INVALID_AGENT`; `INVALID_ARGUMENT` of kinds that are iterated |
+//! | `rocprofiler_iterate_info`, `rocprofiler_query_info` | counters are basic, metrics have an `expr`. `agent_index` numbers devices in the order in which they became known. The fields of the document's query that are not null or 0 have to be equal; ROCm's query with a kind is an iteration of that kind, and one with a trace's name finds none | `INVALID_AGENT`; `INVALID_ARGUMENT` of kinds that are numbers; what the callback returns, if it is not `SUCCESS` |
+//! | `rocprofiler_open` | a group has the features that are counted in one run of a kernel, each feature in the first group that has room for it. A metric that needs several runs alone has a group of its own, and its kernels are repeated. Without features, a context has the times of a kernel. No queue is created or used. Upper and lower case of names are alike. The `name` of a feature is what is read, as by ROCm's library: the `block` of a `counter` is taken for one | `INVALID_AGENT`; `INVALID_ARGUMENT` of unknown names (the sentence names the nearest one, or the counter that the device lacks), traces, unknown modes, `STANDALONE` without `queue` or `CREATEQUEUE`, `CREATEQUEUE` without `STANDALONE` or `queue_depth`; `ERROR` if `SINGLEGROUP` does not suffice |
+//! | `rocprofiler_get_agent` | the device of a context; not in the document | |
+//! | `rocprofiler_close` | also while a kernel runs, whose values are lost then, and in callbacks | `INVALID_ARGUMENT` of a context of a pool |
+//! | `rocprofiler_group_count`, `rocprofiler_get_group` | | `INVALID_INDEX` |
+//! | `rocprofiler_get_metrics` | counters are `INT64`, metrics `DOUBLE`; of all groups | `ERROR`: a group has no data, or a feature no value, whose data is then `UNINIT`; all others are written |
+//! | `rocprofiler_iterate_trace_data` | the callback is not called | |
+//! | `rocprofiler_get_time` | times of records are nanoseconds of CLOCK_BOOTTIME. The error is half the time that comparing both clocks took, and the resolution of the clock; of a coarse clock that is no bound where ticks come late, as on virtual machines (4.0 ms given, 6.5 ms seen). In ROCm's form, both places may be NULL | `INVALID_ARGUMENT` of another clock |
+//! | `rocprofiler_start`, `rocprofiler_group_start` | counts from 0, with `STANDALONE` whatever runs on the device, without it the kernels, which run one after the other then | `ERROR`: it is started, something else counts, or the context has no features; `INVALID_ARGUMENT`: a metric does not follow from the sums of its counters, or needs several runs; `INVALID_INDEX` |
+//! | `rocprofiler_read`, `rocprofiler_group_read` | the values since the start, for `rocprofiler_get_metrics`. Not in callbacks | `ERROR`: it is not started; `INVALID_INDEX` |
+//! | `rocprofiler_stop`, `rocprofiler_group_stop` | the same, and counting ends | as above |
+//! | `rocprofiler_get_data`, `rocprofiler_group_get_data` | waits for the kernel of the group; values that were read are there. Writes the values that exist to the features of the group | `ERROR`: no kernel was given to the group, and it was not read; the timeout; it would have to wait in a callback; `INVALID_INDEX` |
+//! | `rocprofiler_reset`, `rocprofiler_group_reset` | forget what has been counted. The document has neither, ROCm's header the first | `ERROR`: the kernel of the group has not ended, or it is called in a callback; `INVALID_INDEX` |
+//! | `rocprofiler_set_queue_callbacks`, `rocprofiler_set_intercepting` | replace earlier callbacks | `INVALID_ARGUMENT`: no callback at all; `ERROR`: another context of the tool, or the recording, counts |
+//! | `rocprofiler_add_dispatch_callback` | the same, for dispatches alone | as above |
+//! | `rocprofiler_remove_queue_callbacks`, `rocprofiler_remove_intercepting` | kernels that run have no values; nothing happens without callbacks. In a dispatch callback, counting ends shortly after that has returned | |
+//! | `rocprofiler_stop_queue_callbacks`, `rocprofiler_start_queue_callbacks` | suspend and resume the calls of `dispatch`; callbacks begin started. Kernels run one after the other meanwhile. Not in the document | |
+//! | `rocprofiler_pool_open` | 1 to 65536 entries with payloads of at most 1 GiB together. Contexts of a pool share the features, and with them the place of the values: get the data and the metrics in the handler, and not in two threads | as `rocprofiler_open`; modes other than `SINGLEGROUP` and 0 are refused, which is the same; without a handler, entries are released by `rocprofiler_pool_release` alone |
+//! | `rocprofiler_pool_close` | the contexts of its entries are closed | `ERROR`: kernels of entries run, or the handler does |
+//! | `rocprofiler_pool_fetch` | the payload is all 0, aligned to 16 bytes. Never waits | `OUT_OF_RESOURCES`: all entries are fetched |
+//! | `rocprofiler_pool_release` | also in the handler, which otherwise releases by returning true | `ERROR`: its kernel runs, or it is not fetched |
+//! | `rocprofiler_pool_iterate` | the entries that are fetched; the callback may release them | what the callback returns, if it is not `SUCCESS` |
+//! | `rocprofiler_pool_flush` | calls the handler for entries whose kernels have ended and that it has kept | |
+//! | `rocprofiler_add_feature`, `rocprofiler_features_set_open` | not available: nothing in the API makes a set of features | `ERROR` |
+//! | `rocprofiler_queue_create_profiled`, `rocprofiler_set_hsa_callbacks` | not available: there is no HSA runtime | `ERROR` |
+//! | `OnLoadTool`, `OnLoadToolProp`, `OnUnloadTool` | functions of the tool, which the library calls | |
+//!
+//! The programs of `tests/programs/abi` call each function and provoke each status, in the document's form (`rocprofiler.c`), in
+//! ROCm's (`rocprofiler_published.c`), and without gputrail's library (`threads.c`). They do not provoke `NOT_INITIALIZED` of an
+//! OpenCL that was in use, `OUT_OF_RESOURCES` of the memory of payloads, and `ERROR` of the timeout of `rocprofiler_get_data`.
 
 mod agents;
 mod context;

@@ -1,4 +1,8 @@
 //! Types of the API, laid out as in ROCm's `rocprofiler.h` 8.0, and those of HSA that they are made of.
+//!
+//! Sizes and places of fields, constants and types of functions were compared with ROCm's header 8.0 and HSA's headers of Debian
+//! 12 on x86-64, and the test program of ROCm's form was compiled with those headers and run. Tests check the same numbers without
+//! them, since no package registry has ROCm's header.
 
 use core::ffi::{c_char, c_int, c_void};
 use gputrail_abi::enumeration;

@@ -1,4 +1,28 @@
-//! The kinds of activity records.
+//! The kinds of activity records. `sampling` has those of source-level kinds.
+//!
+//! | `CUPTI_ACTIVITY_KIND_` | here |
+//! |---|---|
+//! | `MEMCPY` | copies, and memory that is mapped: from the device at its map, to it at its unmap. Migrations of managed memory are records of `UNIFIED_MEMORY_COUNTER` instead. Of one context, too |
+//! | `MEMCPY2` | copies between devices. Of one context, too |
+//! | `MEMSET` | fills. Of one context, too |
+//! | `KERNEL`, `CONCURRENT_KERNEL` | `CUpti_ActivityKernel4`. Kernels run as they do without: none is serialized. If both are enabled, records are of the second kind. Of one context, too |
+//! | `CDP_KERNEL` | kernels that kernels have launched, of the simulated GPU: they come with `KERNEL` and `CONCURRENT_KERNEL`, so that a program has to look at the kind of each record; `NOT_COMPATIBLE` alone |
+//! | `DRIVER`, `RUNTIME` | `cbid` is that of callbacks |
+//! | `DEVICE`, `DEVICE_ATTRIBUTE` | each device once. Compute capability is 0.0; attributes that are not known are 0, or have no record. `uuid` is the PCI address as text where the runtime has no id |
+//! | `CONTEXT`, `STREAM`, `MODULE`, `FUNCTION` | each object once, with the next records that are delivered. Modules have no `cubin`: the callback has it |
+//! | `NAME` | devices, threads, contexts and streams that have a name, and again when it changes; at a flush |
+//! | `MARKER`, `MARKER_DATA` | moments and both ends of ranges; values of counters and names of resources have none. A payload that is a text is its address |
+//! | `OVERHEAD` | compilers, and gputrail's own |
+//! | `PREEMPTION` | of the simulated GPU |
+//! | `ENVIRONMENT` | where a driver tells it: of the simulated GPU with `gputrail demo --environment-period 5ms` |
+//! | `CUDA_EVENT` | markers that are put into a queue; an event of OpenCL has the id 0 |
+//! | `SYNCHRONIZATION` | waits of the host for events, queues, contexts, and queues that wait. Of one context, too |
+//! | `EXTERNAL_CORRELATION` | ahead of the record of a call; `DRIVER` or `RUNTIME` has to be enabled |
+//! | `UNIFIED_MEMORY_COUNTER` | of the simulated GPU: pages that moved, page faults, thrashing, throttling, remote maps |
+//! | `MEMORY` | each allocation when it is freed; at a forced flush also those that live, whose end is 0 |
+//! | `PCIE` | devices whose link is known: no bridges |
+//! | `NVLINK` | links of known devices to each other; `NOT_COMPATIBLE` where there are none, as in OpenCL |
+//! | `OPENACC_DATA`, `OPENACC_LAUNCH`, `OPENACC_OTHER`, `OPENMP` | `NOT_COMPATIBLE`: no runtime of these is observed |
 
 use crate::result::{Answer, CUptiResult};
 
