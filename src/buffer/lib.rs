@@ -6,9 +6,11 @@
 //! which all lanes take blocks. The whole state is in the mapping: so the collector may be in another process, and the
 //! same poll finds the records of a process that has died (`gputrail_capture::recover`).
 //!
+//! Queues of crates (crossbeam, rtrb) live on a heap, which is lost when the process is killed.
+//!
 //! If no block is empty, the buffer's [`Policy`] decides. Nothing here grows at run time.
 //!
-//! `docs/memory-orderings.md` lists every atomic with its ordering and its counterpart.
+//! `ORDERINGS.md` beside this file lists the atomics of hand-overs, with their orderings and counterparts.
 //!
 //! A part of gputrail, not meant for others: what is public here may change in any version.
 

@@ -1,6 +1,7 @@
 //! loom models of the hand-overs: every interleaving that the memory model allows, for tiny buffers.
 //!
-//! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p gputrail --lib models`.
+//! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p gputrail-buffer --lib models`. `ORDERINGS.md` says which
+//! weakened orderings they notice.
 
 use super::block::{Scan, deliver_in_order};
 use super::lanes::{Opening, OwnLanes};

@@ -2,6 +2,9 @@
 //!
 //! `gputrail record` listens on a socket in its private directory. A request is one line, `gputrail 1 VERB`; the answer is
 //! one JSON object, with the field `error` if the request failed. Empty lines before it say that a trace is being made.
+//!
+//! The directory has mode 0700, and `gputrail record` checks the user of each connection (`SO_PEERCRED`). The command checks that the
+//! recording is of the user whose process it was given: a process says itself which recording it belongs to.
 
 use crate::cli::{AnswerFormat, Control};
 use crate::figures::{bytes, count, time};

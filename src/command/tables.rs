@@ -1,4 +1,4 @@
-//! Tables on standard output, as aligned text, JSON, CSV and Markdown.
+//! Tables on standard output, as aligned text, JSON, CSV and Markdown. No crate writes the same table in all four.
 
 use crate::figures::{bytes, grouped, shortened_apart, time};
 use clap::ValueEnum;

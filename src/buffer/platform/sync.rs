@@ -1,5 +1,8 @@
 //! The atomics and locks used for hand-overs: those of the standard library, or loom's with `--cfg loom`, which checks
 //! every interleaving.
+//!
+//! The locks are our own: they must be usable in a thread that handles a signal, must never be inherited locked by a forked
+//! child, and must exist under loom.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

@@ -1,4 +1,5 @@
 //! Output names with `%p`, `%h`, `%q{VAR}` and `%%`, as profilers of this field take them.
+//! The variables are those of LLVM and MPI.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -265,9 +265,13 @@ impl Iterator for Slots {
 
 /// The table that the hot path reads. All zeros are a valid table without consumers, which is what a forked child
 /// finds.
+///
+/// Its words are stored under the switchboard's lock and read `Relaxed`: a call that reads an old word is recorded, or is not,
+/// around a start or a stop. What a buffer needs it finds through its lane.
 #[repr(C, align(4096))]
 pub(crate) struct Wanted {
-    /// Counts the processes that have used this memory; 0 in a forked child that has not begun its own.
+    /// Counts the processes that have used this memory; 0 in a forked child that has not begun its own. Stored with release
+    /// after the pointer to the process: whoever loads it with acquire finds that process.
     pub generation: AtomicU64,
     /// By [`Kind::index`]: the buffers that want records of the kind.
     kinds: [AtomicU32; KINDS],

@@ -82,7 +82,7 @@ pub enum Observed {
 pub struct Switchboard {
     table: Table,
     subscriptions: [AtomicPtr<Subscription>; SUBSCRIBERS],
-    /// The number of the latest subscription.
+    /// The number of the latest subscription. A thread that reads it too early leaves a newcomer out of one call.
     newest_subscription: AtomicU64,
     ids: Ids,
     external: ExternalContexts,

@@ -1,4 +1,4 @@
-//! One row for each sample, in the columns of rocprofv3's PC sampling files.
+//! One row for each sample, in the columns and with the quotes of rocprofv3's PC sampling files.
 
 use crate::cli::{Contents, Hotspots as Arguments};
 use crate::figures::count;

@@ -49,7 +49,8 @@ impl RecentCall {
     }
 }
 
-/// A place of the table. `key` is CUPTI's id, or 0 while the place is written.
+/// A place of the table. `key` is CUPTI's id, or 0 while the place is written: a reader that finds the id before and after
+/// the fields has read those of one call (a sequence lock).
 #[repr(C, align(64))]
 struct Place {
     key: AtomicU32,

@@ -1,5 +1,6 @@
 //! Reconstruction of a kernel's library whose file was deleted, from its mappings in memory. The result contains the
-//! loaded parts: code and dynamic symbols, but no full symbol table and no line table.
+//! loaded parts: code and dynamic symbols, but no full symbol table and no line table. The crate object needs the section table of
+//! a file, which memory does not have.
 
 use super::image::word;
 use gputrail_capture::code::MAX_CODE_OBJECT;

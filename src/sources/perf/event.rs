@@ -3,7 +3,8 @@
 //!
 //! A mapped event needs no open file: the mapping keeps it alive. The program's descriptor table therefore contains
 //! none of ours, forked children inherit none, and a program that closes unknown descriptors closes none. Forked
-//! children do not inherit the mapping either: the kernel excludes those of perf events.
+//! children do not inherit the mapping either: the kernel excludes those of perf events. The crates perf-event-open and
+//! perf-event2 keep the descriptor open for as long as the ring lives.
 
 use super::ring::RingRecords;
 use gputrail_buffer::clock::SystemClock;

@@ -1,6 +1,9 @@
 //! The executable mappings of the process: code of kernels and everything else. They are read from `/proc/self/maps`
 //! first and followed through the kernel's mmap records, whose times distinguish a kernel from a later one at the same
 //! addresses.
+//!
+//! The maps are read again whenever code is loaded, inside the recorded program. So their bytes are compared in place; the crate
+//! procfs makes a structure with a path and a map of attributes for each mapping.
 
 use super::deleted_file::{DELETED, FileMapping, rebuild};
 use super::image::KernelImage;

@@ -12,6 +12,10 @@
 //!
 //! Memory: the budget for sorting (128 MiB), the window of the file, each name once (up to a limit), a few hundred bytes for
 //! each thread, and 24 bytes for each piece of device work.
+//!
+//! JSON is parsed with serde_json, event by event: all fields of `v100-resnet-ns.json` (68 692 events, 15 MB) at 412 MB/s of processor
+//! time, arguments included at 306 MB/s. sonic-rs with lazy values reaches 201 and 156 MB/s, as most events are short, and jiter 481
+//! MB/s for the fields. A whole conversion does 83 MB/s, so a faster parser gains at most 3 % of it.
 
 mod arguments;
 mod collect;

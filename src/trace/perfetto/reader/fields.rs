@@ -1,4 +1,7 @@
 //! A reader of the protobuf wire format, field by field, from untrusted bytes.
+//!
+//! It is used instead of prost because it reads traces of any size in bounded memory, knows the offset of damage, and skips unused
+//! messages without decoding them.
 
 /// One field of a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
