@@ -3504,7 +3504,7 @@ gputrail_status gputrail_times_of(const struct gputrail_record_header *record,
  * memory of the library's, of the sizes in options. Under GPUTRAIL_POLICY_LOSSLESS records wait up to 5 seconds for
  * request to supply a block. Raw records are written into the blocks, each thread's into blocks of its own, and the sizes
  * in options are not used. A thread that records waits until request has supplied a block or refused it; it does not wait
- * where GPUTRAIL_POLICY_LOSSLESS does not, nor for longer than a fifth of a second. blocks_ahead avoids such waits.
+ * where GPUTRAIL_POLICY_LOSSLESS does not, nor for longer than 5 seconds. blocks_ahead avoids such waits.
  *
  * With GPUTRAIL_POLICY_OVERWRITE the blocks are a ring that keeps the latest records, a flight recorder in memory of the
  * tool's. request is called within this function only, blocks_ahead times, or until it supplies none or has supplied

@@ -55,6 +55,7 @@ struct Seen {
     finishes: AtomicU64,
     calls_of_client: AtomicU64,
     work_of_client: AtomicU64,
+    completions_of_client: AtomicU64,
     shown: AtomicU64,
     blocks_out: AtomicU64,
     samples: AtomicU64,
@@ -91,6 +92,11 @@ impl BlockClient for Lender {
             failed("a block holds more records than it may".into());
         }
         self.0.calls_of_client.fetch_add(calls as u64, Relaxed);
+        let completions = block.records().filter_map(|record| record.get::<Completion>());
+        let with_times = completions.filter(|completion| completion.end.is_some());
+        self.0
+            .completions_of_client
+            .fetch_add(with_times.count() as u64, Relaxed);
         let seen = &self.0;
         let added = self.1.add_block(&block, |work| {
             let known = work.record::<KernelDispatch>().is_some() && work.duration().is_some();
@@ -607,6 +613,11 @@ fn end(whole: Whole, seen: &Seen) -> Result<(), Error> {
     check(
         "launches in the tool's blocks",
         of(&seen.calls_of_client),
+        launches,
+    );
+    check(
+        "completions in the tool's blocks",
+        of(&seen.completions_of_client),
         launches,
     );
     check(
