@@ -373,17 +373,12 @@ impl ObservedCall {
         }
     }
 
-    /// Notes `id` as the latest work of `queue` and of its event. If the work has run, the time at which the device
-    /// says it was `queued` pairs the clocks.
+    /// Notes `id` as the latest work of `queue` and of its event.
     #[inline(always)]
-    fn remember_work(&self, queue: &QueueIds, id: WorkId, event: EventOf, queued: Option<u64>) {
+    fn remember_work(&self, queue: &QueueIds, id: WorkId, event: EventOf) {
         waits::last_work(queue.id, id);
         if !event.is_ours {
             waits::remember(event.handle, id, queue.id);
-        }
-        if let Some(queued) = queued {
-            let window = (self.core.start, self.end);
-            clocks::offer(queue.agent, window, DeviceTime(queued));
         }
     }
 
@@ -429,6 +424,10 @@ impl ObservedCall {
             None if counts => completion::times_of(handle),
             times => times,
         };
+        if let Some([queued, ..]) = times {
+            // Before the completion is written: a consumer of it finds the agent's clock.
+            clocks::offer(info.agent, (self.core.start, self.end), DeviceTime(queued));
+        }
         let written = if let Some(mut host) = self.borrow() {
             completion::write_parked(&mut host);
             let id = known.unwrap_or_else(|| host.new_work());
@@ -505,8 +504,7 @@ impl ObservedCall {
             None if event.is_ours && !handle.is_null() => completion::release(handle),
             None => {}
         }
-        let queued = times.map(|[queued, ..]| queued);
-        self.remember_work(&info, id, event, queued);
+        self.remember_work(&info, id, event);
         if blocking {
             waits::blocked(self, info, id);
         }

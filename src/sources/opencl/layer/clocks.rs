@@ -99,6 +99,10 @@ fn offer_due(agent: AgentId, window: (Ticks, Ticks), queued: DeviceTime) {
     if !spans.want(width, latest) {
         return;
     }
+    if before == 0 {
+        // The first one, before other threads see that there is one: their completions may be read at once.
+        keep(pair(agent, window, queued));
+    }
     if LAST[place]
         .compare_exchange(before, window.0.0, Ordering::Relaxed, Ordering::Relaxed)
         .is_err()
@@ -116,7 +120,9 @@ fn offer_due(agent: AgentId, window: (Ticks, Ticks), queued: DeviceTime) {
     };
     DUE[place].store(window.0.0.saturating_add(pause), Ordering::Relaxed);
     WIDTHS[place].store(width, Ordering::Relaxed);
-    keep(timed.unwrap_or_else(|| pair(agent, window, queued)));
+    if before != 0 || timed.is_some() {
+        keep(timed.unwrap_or_else(|| pair(agent, window, queued)));
+    }
 }
 
 fn read_timer(agent: AgentId, device: cl_device_id) -> Option<ClockPair> {

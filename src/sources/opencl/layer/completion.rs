@@ -102,6 +102,10 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
     let known = ask_times(event_of(&work), &mut times);
     release(event_of(&work));
     let [queued, _, start, end] = times;
+    if known {
+        // Before the completion is written: a consumer of it finds the agent's clock.
+        clocks::offer(work.agent, work.window, DeviceTime(queued));
+    }
     sampling::completed(work.work, DeviceTime(start), DeviceTime(end));
     let of = (work.work, work.correlation, work.agent);
     let put = |to: &mut Completion, now| fill(to, of, known.then_some(&times), status, now);
@@ -123,9 +127,6 @@ fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
         let mut completion = Completion::blank();
         put(&mut completion, now);
         leave(claim, left, completion, thread, own);
-    }
-    if known {
-        clocks::offer(work.agent, work.window, DeviceTime(queued));
     }
 }
 
