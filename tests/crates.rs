@@ -25,3 +25,13 @@ fn a_tool_compiles_records_blocks_and_the_interface_of_the_library() {
     let needed = ["buffer", "interface", "record", "tool"].map(|name| format!("gputrail-{name}"));
     assert_eq!(compiled_for("gputrail-tool"), BTreeSet::from(needed));
 }
+
+#[test]
+fn the_command_links_no_source_of_events() {
+    let linked = compiled_for("gputrail");
+    assert!(linked.contains("gputrail-command"), "{linked:?}");
+    for observing in ["inject", "sources"] {
+        let name = format!("gputrail-{observing}");
+        assert!(!linked.contains(&name), "{name} is in {linked:?}");
+    }
+}

@@ -18,7 +18,7 @@ use super::operations::OperationInfo;
 use super::process::Current;
 use super::switchboard::{Buffers, Flush, Switchboard};
 use gputrail_buffer::platform::sync::OnceBox;
-use gputrail_record::Domain;
+use gputrail_record::{ContextId, Domain, StreamId};
 
 /// The observer of one runtime.
 pub trait Source: Sync {
@@ -32,6 +32,11 @@ pub trait Source: Sync {
     fn operation(&self, number: u16) -> Option<OperationInfo> {
         let mut all = self.operations().into_iter();
         all.find(|info| info.operation.number == number)
+    }
+
+    /// The contexts and streams of the runtime, where the names store does not have their handles.
+    fn handles(&self) -> Option<&'static dyn Handles> {
+        None
     }
 
     /// Prepares to observe this process, which may be a forked child: forgets what the parent process knew. Called once
@@ -53,6 +58,22 @@ pub trait Source: Sync {
     fn end(&self, thread: Current, buffers: Buffers) {
         let _ = (thread, buffers);
     }
+}
+
+/// Contexts and streams whose handles a runtime has to be asked for. Each method returns `None` if the runtime knows no live
+/// object with the handle.
+pub trait Handles: Sync {
+    /// The context with this handle, if a record has named it.
+    fn context(&self, handle: u64) -> Option<ContextId>;
+
+    /// The stream with this handle, if work has run in it.
+    fn stream(&self, handle: u64) -> Option<StreamId>;
+
+    /// Names a context. Returns its id, which is none if no record has named it yet.
+    fn name_context(&self, handle: u64, name: &str) -> Option<ContextId>;
+
+    /// Names a stream. Returns its id, which is none if no work has run in it yet.
+    fn name_stream(&self, handle: u64, name: &str) -> Option<StreamId>;
 }
 
 /// Sources that a process can have.

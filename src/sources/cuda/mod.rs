@@ -41,11 +41,9 @@ pub use cupti::{CuptiError, locate};
 pub use devices::{Device, EnumerateError, enumerate};
 pub use events::event_counters;
 pub use library::CUPTI_VARIABLE;
-pub(super) use objects::{find_context, find_stream};
-pub(super) use objects::{name_context, name_stream};
 
 use gputrail_collect::operations::OperationInfo;
-use gputrail_collect::source::Source;
+use gputrail_collect::source::{Handles, Source};
 use gputrail_record::Domain;
 use {
     gputrail_collect::process::{self, Current},
@@ -67,6 +65,10 @@ impl Source for CudaDriver {
 
     fn operations(&self) -> Vec<OperationInfo> {
         operations(self.domain())
+    }
+
+    fn handles(&self) -> Option<&'static dyn Handles> {
+        Some(&objects::CudaHandles)
     }
 
     fn begin(&self, board: &Switchboard) -> std::io::Result<()> {

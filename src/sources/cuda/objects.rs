@@ -17,6 +17,7 @@ use foldhash::HashMap;
 use gputrail_buffer::platform::function_names;
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_capture::names::Names;
+use gputrail_collect::source::Handles;
 use gputrail_collect::process;
 use gputrail_record::{
     Agent, AgentId, AgentKind, Context, ContextId, Domain, Event, EventId, KernelId, KernelSymbol,
@@ -568,32 +569,31 @@ fn pointer(handle: u64) -> *mut c_void {
     core::ptr::without_provenance_mut(handle as usize)
 }
 
-/// The context that the program knows by `handle`, if a record has named it.
-pub(crate) fn find_context(handle: u64) -> Option<ContextId> {
-    let number = context_number(current_session()?, handle)?;
-    OBJECTS.lock().contexts.get(&number).copied()
-}
+/// CUDA's handles. CUPTI numbers contexts and streams, so the driver and CUPTI are asked for the numbers.
+pub(super) struct CudaHandles;
 
-/// The stream that the program knows by `handle`, if work has run in it.
-pub(crate) fn find_stream(handle: u64) -> Option<StreamId> {
-    let key = stream_numbers(current_session()?, handle)?;
-    OBJECTS.lock().known_stream(key)
-}
+impl Handles for CudaHandles {
+    fn context(&self, handle: u64) -> Option<ContextId> {
+        let number = context_number(current_session()?, handle)?;
+        OBJECTS.lock().contexts.get(&number).copied()
+    }
 
-/// Names a context by the handle that the program knows it by. Returns its id, which is none if no record has named it yet;
-/// `None` if CUPTI does not know it.
-pub(crate) fn name_context(handle: u64, name: &str) -> Option<ContextId> {
-    let names = process::names()?;
-    let number = context_number(current_session()?, handle)?;
-    Some(OBJECTS.lock().name_context(names, number, name))
-}
+    fn stream(&self, handle: u64) -> Option<StreamId> {
+        let key = stream_numbers(current_session()?, handle)?;
+        OBJECTS.lock().known_stream(key)
+    }
 
-/// Names a stream by the handle that the program knows it by. Returns its id, which is none if no work has run in it yet;
-/// `None` if CUDA does not know it.
-pub(crate) fn name_stream(handle: u64, name: &str) -> Option<StreamId> {
-    let names = process::names()?;
-    let key = stream_numbers(current_session()?, handle)?;
-    Some(OBJECTS.lock().name_stream(names, key, name))
+    fn name_context(&self, handle: u64, name: &str) -> Option<ContextId> {
+        let names = process::names()?;
+        let number = context_number(current_session()?, handle)?;
+        Some(OBJECTS.lock().name_context(names, number, name))
+    }
+
+    fn name_stream(&self, handle: u64, name: &str) -> Option<StreamId> {
+        let names = process::names()?;
+        let key = stream_numbers(current_session()?, handle)?;
+        Some(OBJECTS.lock().name_stream(names, key, name))
+    }
 }
 
 #[cfg(test)]
