@@ -277,6 +277,11 @@ impl std::fmt::Debug for Hotspots<'_> {
 }
 
 impl Consumer for Hotspots<'_> {
+    gputrail_trace::leave_out!(
+        clocks attributes agents track queue counters call slice end instant work value counter_values stack
+        stack_samples loss
+    );
+
     fn wants_calls(&self) -> bool {
         false
     }

@@ -125,6 +125,8 @@ impl Contents {
 }
 
 impl Consumer for Contents {
+    gputrail_trace::leave_out!(clocks attributes counters samples stack stack_samples loss note);
+
     fn begin(&mut self, header: &TraceHeader) -> io::Result<()> {
         self.host = header.machine.host.clone();
         Ok(())

@@ -440,7 +440,12 @@ fn is_trace(recording: &Recording) -> bool {
 /// Takes everything, for its counts.
 struct Everything;
 
-impl Consumer for Everything {}
+impl Consumer for Everything {
+    gputrail_trace::leave_out!(
+        clocks attributes agents process track queue counters call slice end instant work value counter_values
+        samples stack stack_samples loss note
+    );
+}
 
 impl Outcome {
     pub(super) fn with_left_out(self, without_place: u64) -> Outcome {

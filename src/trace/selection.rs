@@ -217,6 +217,11 @@ impl Markers {
 }
 
 impl Consumer for Markers {
+    crate::leave_out!(
+        clocks attributes agents process track queue counters work value counter_values samples stack stack_samples
+        loss note
+    );
+
     fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
         let (name, times) = (&call.function.name, (call.start, call.end));
         self.begin_at(call.track, name, times, call.open);

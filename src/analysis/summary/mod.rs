@@ -357,6 +357,8 @@ impl Summary {
 }
 
 impl Consumer for Summary {
+    gputrail_trace::leave_out!(clocks attributes process queue value samples stack stack_samples);
+
     fn agents(&mut self, first: AgentIndex, agents: &[Agent]) -> io::Result<()> {
         for (index, agent) in (first.0..).zip(agents) {
             let time = self.gpus.entry(AgentIndex(index)).or_default();

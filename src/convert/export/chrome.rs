@@ -454,6 +454,8 @@ fn named<'v>(list: &'v [Argument<'v>]) -> impl Iterator<Item = (&'v str, Value<'
 }
 
 impl<W: Write + Send> Consumer for ChromeWriter<W> {
+    gputrail_trace::leave_out!(clocks attributes queue counters stack loss);
+
     fn begin(&mut self, header: &TraceHeader) -> io::Result<()> {
         if let Some(fields) = &mut self.fields
             && !header.machine.host.is_empty()

@@ -516,6 +516,8 @@ fn number(argument: &Argument<'_>) -> Option<f64> {
 }
 
 impl Consumer for CsvFolder {
+    gputrail_trace::leave_out!(clocks attributes queue stack);
+
     fn agents(&mut self, first: AgentIndex, agents: &[Agent]) -> io::Result<()> {
         self.agents.truncate(first.0 as usize);
         self.agents.extend_from_slice(agents);

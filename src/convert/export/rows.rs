@@ -374,6 +374,8 @@ impl<R: Rows> RowWriter<R> {
 }
 
 impl<R: Rows> Consumer for RowWriter<R> {
+    gputrail_trace::leave_out!(clocks stack);
+
     fn attributes(&mut self, attributes: &[(String, String)]) -> io::Result<()> {
         self.attributes.extend_from_slice(attributes);
         Ok(())

@@ -435,6 +435,11 @@ mod tests {
         #[derive(Default)]
         struct Ends(usize, usize, u64);
         impl Consumer for Ends {
+            gputrail_trace::leave_out!(
+                clocks attributes agents process track queue counters call instant work value counter_values samples
+                stack stack_samples loss note
+            );
+
             fn slice(&mut self, _: &Slice<'_>) -> io::Result<()> {
                 self.0 += 1;
                 Ok(())

@@ -25,6 +25,8 @@ impl Log {
 }
 
 impl Consumer for Log {
+    gputrail_trace::leave_out!(clocks attributes agents counters end samples stack stack_samples loss note);
+
     fn process(&mut self, _: ProcessIndex, process: &Process<'_>) -> io::Result<()> {
         self.lines
             .push(format!("process {} {}", process.pid, process.name));

@@ -7,13 +7,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::joined::Joined;
 use super::{Recording, Report};
-use gputrail_record::Nanos;
 use gputrail_trace::forward;
-use gputrail_trace::model::{
-    Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, CounterValue, Instant, Loss,
-    Note, Process, ProcessIndex, Queue, QueueIndex, Samples, Slice, SliceEnd, StackFrame,
-    StackIndex, StackSamples, SystemClocks, TraceHeader, Track, TrackIndex, Work,
-};
+use gputrail_trace::model::Consumer;
 
 /// Passes `recordings` on to `joined`, with `jobs` threads, of which the caller's is one. `read` reads one of them; the result has their reports.
 pub(super) fn pass_on<'a>(
@@ -165,14 +160,9 @@ fn stopped() -> io::Error {
 }
 
 impl Consumer for Turn<'_, '_> {
-    forward!(self, self.joined()?);
+    forward!(self, (self.joined()?));
 
     fn wants_calls(&self) -> bool {
         self.turns.wants_calls
-    }
-
-    #[inline]
-    fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
-        self.joined()?.call(call)
     }
 }

@@ -17,8 +17,8 @@ use foldhash::HashMap;
 use gputrail_buffer::platform::function_names;
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_capture::names::Names;
-use gputrail_collect::source::Handles;
 use gputrail_collect::process;
+use gputrail_collect::source::Handles;
 use gputrail_record::{
     Agent, AgentId, AgentKind, Context, ContextId, Domain, Event, EventId, KernelId, KernelSymbol,
     Module, ModuleId, Queue, QueueId, Stream, StreamFlag, StreamId,

@@ -92,7 +92,7 @@ pub use slice::{Argument, FlowPoint, Instant, Slice, SliceEnd, Value, category};
 pub use track::{Parent, Process, Track, TrackKind};
 pub use work::{Launch, Resources, Stage, Work, WorkKind, WorkSamples};
 
-use gputrail_record::Nanos;
+pub use gputrail_record::Nanos;
 
 /// Reads a recording and passes it to a consumer.
 pub trait Producer {
@@ -119,65 +119,35 @@ pub trait Consumer: Send {
     }
 
     /// Several system clocks, read at one instant.
-    fn clocks(&mut self, clocks: &SystemClocks) -> io::Result<()> {
-        let _ = clocks;
-        Ok(())
-    }
+    fn clocks(&mut self, clocks: &SystemClocks) -> io::Result<()>;
 
     /// Facts about the recording as a whole: keys and values.
-    fn attributes(&mut self, attributes: &[(String, String)]) -> io::Result<()> {
-        let _ = attributes;
-        Ok(())
-    }
+    fn attributes(&mut self, attributes: &[(String, String)]) -> io::Result<()>;
 
     /// Declares agents; `agents[0]` has the index `first`.
-    fn agents(&mut self, first: AgentIndex, agents: &[Agent]) -> io::Result<()> {
-        let _ = (first, agents);
-        Ok(())
-    }
+    fn agents(&mut self, first: AgentIndex, agents: &[Agent]) -> io::Result<()>;
 
     /// Declares a process.
-    fn process(&mut self, index: ProcessIndex, process: &Process<'_>) -> io::Result<()> {
-        let _ = (index, process);
-        Ok(())
-    }
+    fn process(&mut self, index: ProcessIndex, process: &Process<'_>) -> io::Result<()>;
 
     /// Declares a track.
-    fn track(&mut self, index: TrackIndex, track: &Track<'_>) -> io::Result<()> {
-        let _ = (index, track);
-        Ok(())
-    }
+    fn track(&mut self, index: TrackIndex, track: &Track<'_>) -> io::Result<()>;
 
     /// Declares a queue of an agent.
-    fn queue(&mut self, index: QueueIndex, queue: &Queue<'_>) -> io::Result<()> {
-        let _ = (index, queue);
-        Ok(())
-    }
+    fn queue(&mut self, index: QueueIndex, queue: &Queue<'_>) -> io::Result<()>;
 
     /// Declares counters of an agent that change together.
-    fn counters(&mut self, index: CounterIndex, block: &CounterBlock) -> io::Result<()> {
-        let _ = (index, block);
-        Ok(())
-    }
+    fn counters(&mut self, index: CounterIndex, block: &CounterBlock) -> io::Result<()>;
 
     /// An API call.
-    fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
-        let _ = call;
-        Ok(())
-    }
+    fn call(&mut self, call: &Call<'_>) -> io::Result<()>;
 
     /// A slice that is no API call begins: a range, an overhead, an external id that is pushed.
-    fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
-        let _ = slice;
-        Ok(())
-    }
+    fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()>;
 
     /// The innermost [open](Slice::open) call or slice of a track ends. There is none where it began before the
     /// recording.
-    fn end(&mut self, track: TrackIndex, end: Nanos) -> io::Result<()> {
-        let _ = (track, end);
-        Ok(())
-    }
+    fn end(&mut self, track: TrackIndex, end: Nanos) -> io::Result<()>;
 
     /// As [`end`](Consumer::end), with what became known of the slice since it began.
     fn end_slice(&mut self, end: &SliceEnd<'_>) -> io::Result<()> {
@@ -185,22 +155,13 @@ pub trait Consumer: Send {
     }
 
     /// A marker: something that happens at a point in time.
-    fn instant(&mut self, instant: &Instant<'_>) -> io::Result<()> {
-        let _ = instant;
-        Ok(())
-    }
+    fn instant(&mut self, instant: &Instant<'_>) -> io::Result<()>;
 
     /// Work of an agent.
-    fn work(&mut self, work: &Work<'_>) -> io::Result<()> {
-        let _ = work;
-        Ok(())
-    }
+    fn work(&mut self, work: &Work<'_>) -> io::Result<()>;
 
     /// The counter of a track has `value` from `time` on.
-    fn value(&mut self, track: TrackIndex, time: Nanos, value: CounterValue) -> io::Result<()> {
-        let _ = (track, time, value);
-        Ok(())
-    }
+    fn value(&mut self, track: TrackIndex, time: Nanos, value: CounterValue) -> io::Result<()>;
 
     /// The counters of a block had `values` up to `time`, since the time of the values before.
     fn counter_values(
@@ -208,10 +169,7 @@ pub trait Consumer: Send {
         block: CounterIndex,
         time: Nanos,
         values: &[CounterValue],
-    ) -> io::Result<()> {
-        let _ = (block, time, values);
-        Ok(())
-    }
+    ) -> io::Result<()>;
 
     /// As [`value`](Consumer::value), of a counter that the producer makes of other events: its values are no events of the
     /// recording, and are not counted as such.
@@ -235,10 +193,7 @@ pub trait Consumer: Send {
     }
 
     /// Samples of the program counter, exactly counted. They come in several parts.
-    fn samples(&mut self, samples: &Samples) -> io::Result<()> {
-        let _ = samples;
-        Ok(())
-    }
+    fn samples(&mut self, samples: &Samples) -> io::Result<()>;
 
     /// Declares a stack of a track of samples: its frames, outermost first.
     fn stack(
@@ -246,28 +201,16 @@ pub trait Consumer: Send {
         track: TrackIndex,
         stack: StackIndex,
         frames: &[StackFrame],
-    ) -> io::Result<()> {
-        let _ = (track, stack, frames);
-        Ok(())
-    }
+    ) -> io::Result<()>;
 
     /// Samples by themselves, with their times and stacks.
-    fn stack_samples(&mut self, samples: &StackSamples<'_>) -> io::Result<()> {
-        let _ = samples;
-        Ok(())
-    }
+    fn stack_samples(&mut self, samples: &StackSamples<'_>) -> io::Result<()>;
 
     /// Records are missing.
-    fn loss(&mut self, loss: &Loss) -> io::Result<()> {
-        let _ = loss;
-        Ok(())
-    }
+    fn loss(&mut self, loss: &Loss) -> io::Result<()>;
 
     /// A fact about the recording of a process: how it was made, what was noticed, what is not readable.
-    fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
-        let _ = note;
-        Ok(())
-    }
+    fn note(&mut self, note: &Note<'_>) -> io::Result<()>;
 
     /// There will be no events for a while: what is buffered can be written.
     fn flush(&mut self) -> io::Result<()> {
@@ -337,133 +280,206 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Calls one method of several consumers, or of one behind a reference.
+/// Writes methods of a [`Consumer`](crate::model::Consumer) that pass what they get on to the consumers in parentheses; all methods
+/// but `wants_calls`, unless some are named. See [`leave_out`].
 #[macro_export]
 macro_rules! forward {
-    ($self:ident, $($to:expr),+) => {
-        fn begin(&mut $self, header: &TraceHeader) -> io::Result<()> {
-            $($to.begin(header)?;)+
+    (@begin $self:ident, ($($to:expr),*)) => {
+        fn begin(&mut $self, header: &$crate::model::TraceHeader) -> ::std::io::Result<()> {
+            let _ = header;
+            $($to.begin(header)?;)*
             Ok(())
         }
-        fn clocks(&mut $self, clocks: &SystemClocks) -> io::Result<()> {
-            $($to.clocks(clocks)?;)+
+    };
+    (@clocks $self:ident, ($($to:expr),*)) => {
+        fn clocks(&mut $self, clocks: &$crate::model::SystemClocks) -> ::std::io::Result<()> {
+            let _ = clocks;
+            $($to.clocks(clocks)?;)*
             Ok(())
         }
-        fn attributes(&mut $self, attributes: &[(String, String)]) -> io::Result<()> {
-            $($to.attributes(attributes)?;)+
+    };
+    (@attributes $self:ident, ($($to:expr),*)) => {
+        fn attributes(&mut $self, attributes: &[(String, String)]) -> ::std::io::Result<()> {
+            let _ = attributes;
+            $($to.attributes(attributes)?;)*
             Ok(())
         }
-        fn agents(&mut $self, first: AgentIndex, agents: &[Agent]) -> io::Result<()> {
-            $($to.agents(first, agents)?;)+
+    };
+    (@agents $self:ident, ($($to:expr),*)) => {
+        fn agents(&mut $self, first: $crate::model::AgentIndex, agents: &[$crate::model::Agent]) -> ::std::io::Result<()> {
+            let _ = (first, agents);
+            $($to.agents(first, agents)?;)*
             Ok(())
         }
-        fn process(&mut $self, index: ProcessIndex, process: &Process<'_>) -> io::Result<()> {
-            $($to.process(index, process)?;)+
+    };
+    (@process $self:ident, ($($to:expr),*)) => {
+        fn process(&mut $self, index: $crate::model::ProcessIndex, process: &$crate::model::Process<'_>) -> ::std::io::Result<()> {
+            let _ = (index, process);
+            $($to.process(index, process)?;)*
             Ok(())
         }
-        fn track(&mut $self, index: TrackIndex, track: &Track<'_>) -> io::Result<()> {
-            $($to.track(index, track)?;)+
+    };
+    (@track $self:ident, ($($to:expr),*)) => {
+        fn track(&mut $self, index: $crate::model::TrackIndex, track: &$crate::model::Track<'_>) -> ::std::io::Result<()> {
+            let _ = (index, track);
+            $($to.track(index, track)?;)*
             Ok(())
         }
-        fn queue(&mut $self, index: QueueIndex, queue: &Queue<'_>) -> io::Result<()> {
-            $($to.queue(index, queue)?;)+
+    };
+    (@queue $self:ident, ($($to:expr),*)) => {
+        fn queue(&mut $self, index: $crate::model::QueueIndex, queue: &$crate::model::Queue<'_>) -> ::std::io::Result<()> {
+            let _ = (index, queue);
+            $($to.queue(index, queue)?;)*
             Ok(())
         }
-        fn counters(&mut $self, index: CounterIndex, block: &CounterBlock) -> io::Result<()> {
-            $($to.counters(index, block)?;)+
+    };
+    (@counters $self:ident, ($($to:expr),*)) => {
+        fn counters(&mut $self, index: $crate::model::CounterIndex, block: &$crate::model::CounterBlock) -> ::std::io::Result<()> {
+            let _ = (index, block);
+            $($to.counters(index, block)?;)*
             Ok(())
         }
-        fn slice(&mut $self, slice: &Slice<'_>) -> io::Result<()> {
-            $($to.slice(slice)?;)+
-            Ok(())
-        }
+    };
+    (@call $self:ident, ($($to:expr),*)) => {
         #[inline]
-        fn end(&mut $self, track: TrackIndex, end: Nanos) -> io::Result<()> {
-            $($to.end(track, end)?;)+
+        fn call(&mut $self, call: &$crate::model::Call<'_>) -> ::std::io::Result<()> {
+            let _ = call;
+            $($to.call(call)?;)*
             Ok(())
         }
-        fn end_slice(&mut $self, end: &SliceEnd<'_>) -> io::Result<()> {
-            $($to.end_slice(end)?;)+
-            Ok(())
-        }
-        fn instant(&mut $self, instant: &Instant<'_>) -> io::Result<()> {
-            $($to.instant(instant)?;)+
-            Ok(())
-        }
+    };
+    (@slice $self:ident, ($($to:expr),*)) => {
         #[inline]
-        fn work(&mut $self, work: &Work<'_>) -> io::Result<()> {
-            $($to.work(work)?;)+
+        fn slice(&mut $self, slice: &$crate::model::Slice<'_>) -> ::std::io::Result<()> {
+            let _ = slice;
+            $($to.slice(slice)?;)*
             Ok(())
         }
-        fn value(
-            &mut $self,
-            track: TrackIndex,
-            time: Nanos,
-            value: CounterValue,
-        ) -> io::Result<()> {
-            $($to.value(track, time, value)?;)+
+    };
+    (@end $self:ident, ($($to:expr),*)) => {
+        #[inline]
+        fn end(&mut $self, track: $crate::model::TrackIndex, end: $crate::model::Nanos) -> ::std::io::Result<()> {
+            let _ = (track, end);
+            $($to.end(track, end)?;)*
             Ok(())
         }
-        fn counter_values(
-            &mut $self,
-            block: CounterIndex,
-            time: Nanos,
-            values: &[CounterValue],
-        ) -> io::Result<()> {
-            $($to.counter_values(block, time, values)?;)+
+    };
+    (@end_slice $self:ident, ($($to:expr),*)) => {
+        #[inline]
+        fn end_slice(&mut $self, end: &$crate::model::SliceEnd<'_>) -> ::std::io::Result<()> {
+            let _ = end;
+            $($to.end_slice(end)?;)*
             Ok(())
         }
-        fn derived_value(
-            &mut $self,
-            track: TrackIndex,
-            time: Nanos,
-            value: CounterValue,
-        ) -> io::Result<()> {
-            $($to.derived_value(track, time, value)?;)+
+    };
+    (@instant $self:ident, ($($to:expr),*)) => {
+        fn instant(&mut $self, instant: &$crate::model::Instant<'_>) -> ::std::io::Result<()> {
+            let _ = instant;
+            $($to.instant(instant)?;)*
             Ok(())
         }
-        fn derived_values(
-            &mut $self,
-            block: CounterIndex,
-            time: Nanos,
-            values: &[CounterValue],
-        ) -> io::Result<()> {
-            $($to.derived_values(block, time, values)?;)+
+    };
+    (@work $self:ident, ($($to:expr),*)) => {
+        #[inline]
+        fn work(&mut $self, work: &$crate::model::Work<'_>) -> ::std::io::Result<()> {
+            let _ = work;
+            $($to.work(work)?;)*
             Ok(())
         }
-        fn samples(&mut $self, samples: &Samples) -> io::Result<()> {
-            $($to.samples(samples)?;)+
+    };
+    (@value $self:ident, ($($to:expr),*)) => {
+        fn value(&mut $self, track: $crate::model::TrackIndex, time: $crate::model::Nanos, value: $crate::model::CounterValue) -> ::std::io::Result<()> {
+            let _ = (track, time, value);
+            $($to.value(track, time, value)?;)*
             Ok(())
         }
-        fn stack(
-            &mut $self,
-            track: TrackIndex,
-            stack: StackIndex,
-            frames: &[StackFrame],
-        ) -> io::Result<()> {
-            $($to.stack(track, stack, frames)?;)+
+    };
+    (@counter_values $self:ident, ($($to:expr),*)) => {
+        fn counter_values(&mut $self, block: $crate::model::CounterIndex, time: $crate::model::Nanos, values: &[$crate::model::CounterValue]) -> ::std::io::Result<()> {
+            let _ = (block, time, values);
+            $($to.counter_values(block, time, values)?;)*
             Ok(())
         }
-        fn stack_samples(&mut $self, samples: &StackSamples<'_>) -> io::Result<()> {
-            $($to.stack_samples(samples)?;)+
+    };
+    (@derived_value $self:ident, ($($to:expr),*)) => {
+        fn derived_value(&mut $self, track: $crate::model::TrackIndex, time: $crate::model::Nanos, value: $crate::model::CounterValue) -> ::std::io::Result<()> {
+            let _ = (track, time, value);
+            $($to.derived_value(track, time, value)?;)*
             Ok(())
         }
-        fn loss(&mut $self, loss: &Loss) -> io::Result<()> {
-            $($to.loss(loss)?;)+
+    };
+    (@derived_values $self:ident, ($($to:expr),*)) => {
+        fn derived_values(&mut $self, block: $crate::model::CounterIndex, time: $crate::model::Nanos, values: &[$crate::model::CounterValue]) -> ::std::io::Result<()> {
+            let _ = (block, time, values);
+            $($to.derived_values(block, time, values)?;)*
             Ok(())
         }
-        fn note(&mut $self, note: &Note<'_>) -> io::Result<()> {
-            $($to.note(note)?;)+
+    };
+    (@samples $self:ident, ($($to:expr),*)) => {
+        fn samples(&mut $self, samples: &$crate::model::Samples) -> ::std::io::Result<()> {
+            let _ = samples;
+            $($to.samples(samples)?;)*
             Ok(())
         }
-        fn flush(&mut $self) -> io::Result<()> {
-            $($to.flush()?;)+
+    };
+    (@stack $self:ident, ($($to:expr),*)) => {
+        fn stack(&mut $self, track: $crate::model::TrackIndex, stack: $crate::model::StackIndex, frames: &[$crate::model::StackFrame]) -> ::std::io::Result<()> {
+            let _ = (track, stack, frames);
+            $($to.stack(track, stack, frames)?;)*
             Ok(())
         }
-        fn finish(&mut $self) -> io::Result<()> {
-            $($to.finish()?;)+
+    };
+    (@stack_samples $self:ident, ($($to:expr),*)) => {
+        fn stack_samples(&mut $self, samples: &$crate::model::StackSamples<'_>) -> ::std::io::Result<()> {
+            let _ = samples;
+            $($to.stack_samples(samples)?;)*
             Ok(())
         }
+    };
+    (@loss $self:ident, ($($to:expr),*)) => {
+        fn loss(&mut $self, loss: &$crate::model::Loss) -> ::std::io::Result<()> {
+            let _ = loss;
+            $($to.loss(loss)?;)*
+            Ok(())
+        }
+    };
+    (@note $self:ident, ($($to:expr),*)) => {
+        fn note(&mut $self, note: &$crate::model::Note<'_>) -> ::std::io::Result<()> {
+            let _ = note;
+            $($to.note(note)?;)*
+            Ok(())
+        }
+    };
+    (@flush $self:ident, ($($to:expr),*)) => {
+        fn flush(&mut $self) -> ::std::io::Result<()> {
+            $($to.flush()?;)*
+            Ok(())
+        }
+    };
+    (@finish $self:ident, ($($to:expr),*)) => {
+        fn finish(&mut $self) -> ::std::io::Result<()> {
+            $($to.finish()?;)*
+            Ok(())
+        }
+    };
+    ($self:ident, ($($to:expr),*)) => {
+        $crate::forward!(
+            $self, ($($to),*),
+            begin clocks attributes agents process track queue counters call slice end end_slice instant
+            work value counter_values derived_value derived_values samples stack stack_samples loss note flush finish
+        );
+    };
+    ($self:ident, $to:tt, $($method:ident)*) => {
+        $($crate::forward!(@$method $self, $to);)*
+    };
+}
+
+/// Writes methods of a [`Consumer`](crate::model::Consumer) that take no interest in what they get. A consumer names what it
+/// leaves out, so that it cannot forget what is added to traces.
+#[macro_export]
+macro_rules! leave_out {
+    ($($method:ident)*) => {
+        $crate::forward!(self, (), $($method)*);
     };
 }
 
@@ -474,11 +490,6 @@ impl<C: Consumer + ?Sized> Consumer for &mut C {
     fn wants_calls(&self) -> bool {
         (**self).wants_calls()
     }
-
-    #[inline]
-    fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
-        (**self).call(call)
-    }
 }
 
 /// A consumer in a box.
@@ -488,29 +499,21 @@ impl<C: Consumer + ?Sized> Consumer for Box<C> {
     fn wants_calls(&self) -> bool {
         (**self).wants_calls()
     }
-
-    fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
-        (**self).call(call)
-    }
 }
 
 /// Two consumers of one stream.
 impl<A: Consumer, B: Consumer> Consumer for (A, B) {
-    forward!(self, self.0, self.1);
+    forward!(self, (self.0, self.1));
 
     fn wants_calls(&self) -> bool {
         self.0.wants_calls() || self.1.wants_calls()
-    }
-
-    #[inline]
-    fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
-        self.0.call(call)?;
-        self.1.call(call)
     }
 }
 
 /// A consumer that takes no interest.
 impl Consumer for () {
+    forward!(self, ());
+
     fn wants_calls(&self) -> bool {
         false
     }

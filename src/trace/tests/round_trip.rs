@@ -1011,6 +1011,11 @@ struct Depths {
 }
 
 impl Consumer for Depths {
+    gputrail_trace::leave_out!(
+        clocks attributes agents process track queue counters call instant work value counter_values samples stack
+        stack_samples loss note
+    );
+
     fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
         let open = self.open.entry(slice.track).or_default();
         let depth = (*open + 1).to_string();

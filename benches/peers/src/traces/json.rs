@@ -32,6 +32,11 @@ pub struct LayerLines {
 }
 
 impl Consumer for LayerLines {
+    gputrail_trace::leave_out!(
+        clocks attributes agents process track queue counters slice end instant value counter_values samples stack
+        stack_samples loss note
+    );
+
     fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
         let function = &call.function.name;
         if !function.contains("Enqueue") {
@@ -112,6 +117,11 @@ impl Chrome {
 }
 
 impl Consumer for Chrome {
+    gputrail_trace::leave_out!(
+        clocks attributes agents process track queue counters slice end instant value counter_values samples stack
+        stack_samples loss note
+    );
+
     fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
         self.calls += 1;
         let track = format!(r#""cat":"opencl","pid":4242,"tid":{}"#, call.thread.0);

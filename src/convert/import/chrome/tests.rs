@@ -44,6 +44,10 @@ fn arguments(list: &[gputrail_trace::model::Argument<'_>]) -> String {
 }
 
 impl Consumer for Lines {
+    gputrail_trace::leave_out!(
+        clocks attributes agents queue counters end counter_values samples stack stack_samples loss note
+    );
+
     fn process(&mut self, _: ProcessIndex, process: &Process<'_>) -> io::Result<()> {
         self.add(format!("process {} {}", process.pid.0, process.name))
     }
@@ -586,6 +590,11 @@ fn clocks_of_ranks_are_aligned_by_the_operations_that_they_share() {
     #[derive(Default)]
     struct Ends(Vec<u64>);
     impl Consumer for Ends {
+        gputrail_trace::leave_out!(
+            clocks attributes agents process track queue counters call slice end instant value counter_values
+            samples stack stack_samples loss note
+        );
+
         fn work(&mut self, work: &Work<'_>) -> io::Result<()> {
             self.0.extend(work.interval.map(|(_, end)| end.0));
             Ok(())

@@ -193,6 +193,11 @@ fn code_objects_of_two_processes_with_the_same_number_stay_apart() {
 struct CodeObjects(Vec<String>);
 
 impl Consumer for CodeObjects {
+    gputrail_trace::leave_out!(
+        clocks attributes agents process track queue counters call slice end instant work value counter_values stack
+        stack_samples loss note
+    );
+
     fn samples(&mut self, samples: &Samples) -> io::Result<()> {
         let paths = samples.code_objects.iter().map(|(_, path)| path.clone());
         self.0.extend(paths);
