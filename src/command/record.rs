@@ -100,23 +100,25 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
         contents: arguments.contents,
         path: Mutex::default(),
     };
-    let mut recorded = record(
-        &program,
+    let settings = Settings {
         carried,
-        &tools,
-        markers,
-        &scope,
-        &arguments.sampling,
-        &signals,
-        workshop.path(),
-        reserve,
+        sampled: &arguments.sampling,
+        signals: &signals,
         layout,
         policy,
+        early: &early,
+        paused: arguments.paused,
+        is_demo: arguments.is_demo,
+    };
+    let mut recorded = settings.record(Run {
+        program: &program,
+        tools: &tools,
+        markers,
+        scope: &scope,
+        captures: workshop.path(),
+        reserve,
         flight,
-        &early,
-        arguments.paused,
-        arguments.is_demo,
-    )?;
+    })?;
     for capture in &recorded.finished.processes {
         if let Err(error) = capture.note_early_end() {
             say!("{}: {error}", capture.path.display());
@@ -141,23 +143,15 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
             if let Some(choice) = &mut scope.counters {
                 choice.run = Some(run);
             }
-            let recorded = record(
-                &program,
-                carried,
-                &[],
-                of_runs.without_file(),
-                &scope,
-                &arguments.sampling,
-                &signals,
-                &folder,
-                Reserve::new(&folder)?,
-                layout,
-                policy,
-                None,
-                &early,
-                arguments.paused,
-                arguments.is_demo,
-            )?;
+            let recorded = settings.record(Run {
+                program: &program,
+                tools: &[],
+                markers: of_runs.without_file(),
+                scope: &scope,
+                captures: &folder,
+                reserve: Reserve::new(&folder)?,
+                flight: None,
+            })?;
             Ok(Some(recorded.as_run()))
         };
         replay::replay(&recorded.as_run(), &mut again)?;
@@ -209,120 +203,139 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     Ok(program::exit_code(recorded.status))
 }
 
-/// Runs the program, and records it and its children into `captures`.
-#[expect(clippy::too_many_arguments, reason = "what the command line says")]
-fn record(
-    program: &Program,
+/// What all runs of a recording have in common.
+struct Settings<'a> {
     carried: Carried,
-    tools: &[PathBuf],
-    markers: Markers,
-    scope: &Scope,
-    sampled: &Sampling,
-    signals: &Signals,
-    captures: &Path,
-    reserve: Reserve,
+    sampled: &'a Sampling,
+    signals: &'a Signals,
     layout: Layout,
     policy: Policy,
-    flight: Option<Asked<'_>>,
-    early: &EarlyTrace<'_>,
+    early: &'a EarlyTrace<'a>,
     paused: bool,
     is_demo: bool,
-) -> Result<Recorded, Failure> {
-    let unpacked = library::unpack(carried)?;
-    tools::probe(tools, &unpacked.library)?;
-    let (flight, traces) = flight.map(|asked| (asked.flight, asked.traces)).unzip();
-    if !is_demo {
-        sampling::probe(scope, sampled.sampling_source.into())?;
-    }
-    let server = Server::start(ServerOptions {
-        directory: unpacked.directory.path().to_owned(),
-        captures: captures.to_owned(),
-        layout,
-        policy,
-        watermark: u32::MAX,
-        processes: PROCESSES,
-        flight,
-        paused,
-    })
-    .map_err(|error| anyhow!(error))?;
-    let listener = control::Listener::bind(unpacked.directory.path())?;
-    let mut variables = variables(&unpacked, tools, scope, sampled);
-    variables.extend(markers.variables(&unpacked.library));
-    let name = program.name.to_string_lossy().into_owned();
-    let mut ahead = Ahead::new(captures, early.contents);
-    let mut reserve = Some(reserve);
-    let arrivals = server.arrivals();
-    let controls = server.controls();
-    let (pid, status, outcome, findings, finished) = thread::scope(|scope| {
-        // Threads start before the program, which nobody would wait for if one of them could not be started. They begin when
-        // the program has an id, and end if it gets none.
-        let listener = EndOnDrop(&listener);
-        let (program_of_dumps, dumped) = mpsc::channel::<u32>();
-        if let Some(traces) = traces {
-            start_thread(scope, "dumps", move || {
-                if let Ok(pid) = dumped.recv() {
-                    traces.make(pid);
+}
+
+/// A run of the program.
+struct Run<'a> {
+    program: &'a Program,
+    tools: &'a [PathBuf],
+    markers: Markers,
+    scope: &'a Scope,
+    /// The folder for its captures.
+    captures: &'a Path,
+    reserve: Reserve,
+    flight: Option<Asked<'a>>,
+}
+
+impl Settings<'_> {
+    /// Runs the program, and records it and its children.
+    fn record(&self, run: Run<'_>) -> Result<Recorded, Failure> {
+        let Settings { signals, early, .. } = *self;
+        let Run {
+            program,
+            tools,
+            markers,
+            scope,
+            captures,
+            reserve,
+            flight,
+        } = run;
+        let unpacked = library::unpack(self.carried)?;
+        tools::probe(tools, &unpacked.library)?;
+        let (flight, traces) = flight.map(|asked| (asked.flight, asked.traces)).unzip();
+        if !self.is_demo {
+            sampling::probe(scope, self.sampled.sampling_source.into())?;
+        }
+        let server = Server::start(ServerOptions {
+            directory: unpacked.directory.path().to_owned(),
+            captures: captures.to_owned(),
+            layout: self.layout,
+            policy: self.policy,
+            watermark: u32::MAX,
+            processes: PROCESSES,
+            flight,
+            paused: self.paused,
+        })
+        .map_err(|error| anyhow!(error))?;
+        let listener = control::Listener::bind(unpacked.directory.path())?;
+        let mut variables = variables(&unpacked, tools, scope, self.sampled);
+        variables.extend(markers.variables(&unpacked.library));
+        let name = program.name.to_string_lossy().into_owned();
+        let mut ahead = Ahead::new(captures, early.contents);
+        let mut reserve = Some(reserve);
+        let arrivals = server.arrivals();
+        let controls = server.controls();
+        let (pid, status, outcome, findings, finished) = thread::scope(|scope| {
+            // Threads start before the program, which nobody would wait for if one of them could not be started. They begin when
+            // the program has an id, and end if it gets none.
+            let listener = EndOnDrop(&listener);
+            let (program_of_dumps, dumped) = mpsc::channel::<u32>();
+            if let Some(traces) = traces {
+                start_thread(scope, "dumps", move || {
+                    if let Ok(pid) = dumped.recv() {
+                        traces.make(pid);
+                    }
+                })?;
+            }
+            let (program_to_control, controlled) = mpsc::channel::<(u32, PathBuf)>();
+            let control = listener.0;
+            start_thread(scope, "control", move || {
+                if let Ok((pid, output)) = controlled.recv() {
+                    control.serve(&control::Recording {
+                        program: name,
+                        pid,
+                        output,
+                        controls,
+                        make_trace: &|captures: &[PathBuf]| early.make(pid, captures),
+                    });
                 }
             })?;
-        }
-        let (program_to_control, controlled) = mpsc::channel::<(u32, PathBuf)>();
-        let control = listener.0;
-        start_thread(scope, "control", move || {
-            if let Ok((pid, output)) = controlled.recv() {
-                control.serve(&control::Recording {
-                    program: name,
-                    pid,
-                    output,
-                    controls,
-                    make_trace: &|captures: &[PathBuf]| early.make(pid, captures),
-                });
+            let making = ahead.making(arrivals);
+            let mut child = program.start(&variables)?;
+            let pid = child.id();
+            // Both threads are waiting for it.
+            let _ = program_of_dumps.send(pid);
+            if let Ok((_, output)) = early.destination(pid) {
+                let _ = program_to_control.send((pid, output));
             }
-        })?;
-        let making = ahead.making(arrivals);
-        let mut child = program.start(&variables)?;
-        let pid = child.id();
-        // Both threads are waiting for it.
-        let _ = program_of_dumps.send(pid);
-        if let Ok((_, output)) = early.destination(pid) {
-            let _ = program_to_control.send((pid, output));
-        }
-        let mut watch = Watch::new(pid, &unpacked.library);
-        let (outcome, mut known, finished) = thread::scope(|scope| {
-            let mut making = making.start(scope);
-            let waited = wait(
-                &child,
-                signals,
-                &server,
-                &mut watch,
-                &mut making,
-                &mut reserve,
-            );
-            if let Err(failure) = waited {
-                say!(
-                    "{:#}; signals are not passed on to the program",
-                    failure.error
+            let mut watch = Watch::new(pid, &unpacked.library);
+            let (outcome, mut known, finished) = thread::scope(|scope| {
+                let mut making = making.start(scope);
+                let waited = wait(
+                    &child,
+                    signals,
+                    &server,
+                    &mut watch,
+                    &mut making,
+                    &mut reserve,
                 );
-                program::wait_without_reaping(&child);
-            }
-            // The session ends first: it finds out how a process died while that has not been reaped yet.
-            let known = server.attached();
-            let finished = server.finish();
-            (making.finish(), known, finished)
-        });
-        drop(listener);
-        let status = program::reap(&mut child)?;
-        known.extend(finished.refused.iter().map(|(pid, _)| pid));
-        let findings = watch.findings(&known);
-        Ok::<_, Failure>((pid, status, outcome, findings, finished))
-    })?;
-    Ok(Recorded {
-        pid,
-        status,
-        ahead: ahead.deliver(outcome, &finished),
-        finished,
-        findings,
-        lossless: policy == Policy::Lossless,
-    })
+                if let Err(failure) = waited {
+                    say!(
+                        "{:#}; signals are not passed on to the program",
+                        failure.error
+                    );
+                    program::wait_without_reaping(&child);
+                }
+                // The session ends first: it finds out how a process died while that has not been reaped yet.
+                let known = server.attached();
+                let finished = server.finish();
+                (making.finish(), known, finished)
+            });
+            drop(listener);
+            let status = program::reap(&mut child)?;
+            known.extend(finished.refused.iter().map(|(pid, _)| pid));
+            let findings = watch.findings(&known);
+            Ok::<_, Failure>((pid, status, outcome, findings, finished))
+        })?;
+        Ok(Recorded {
+            pid,
+            status,
+            ahead: ahead.deliver(outcome, &finished),
+            finished,
+            findings,
+            lossless: self.policy == Policy::Lossless,
+        })
+    }
 }
 
 /// Starts a thread, or says why it cannot be started.
