@@ -20,7 +20,7 @@ use gputrail_harness::trace::Trace;
 use gputrail_interface::marker::{Mark, RangeId};
 use gputrail_record::*;
 use gputrail_trace::capture::Options;
-use gputrail_trace::convert;
+use gputrail_trace::make_trace;
 use gputrail_trace::model::Producer;
 use gputrail_trace::perfetto::Exporter;
 use gputrail_trace::perfetto::reader::Replay;
@@ -159,7 +159,7 @@ fn markers_and_external_ids_reach_the_trace_and_tools() {
     let out = std::fs::File::create(&trace).unwrap();
     let captures = [Reader::open(&capture()).unwrap()];
     let mut heard = Summary::default();
-    convert(
+    make_trace(
         &captures,
         Exporter::new(out),
         &Options::default(),

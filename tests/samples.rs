@@ -16,7 +16,7 @@ use gputrail_harness::trace::{Trace, packet_kinds};
 use gputrail_record::*;
 use gputrail_trace::capture::{MAX_SAMPLES_SHOWN, Options, Report};
 use gputrail_trace::perfetto::Exporter;
-use gputrail_trace::{Converted, convert};
+use gputrail_trace::{MadeTrace, make_trace};
 
 const THREAD: ThreadId = ThreadId(100);
 const HOT: u64 = 0x10;
@@ -217,7 +217,7 @@ fn converted(capture: PathBuf) -> (PathBuf, Report, Hotspots<'static>) {
     let mut bytes = Vec::new();
     let captures = [Reader::open(&capture).unwrap()];
     let trace = Exporter::new(&mut bytes);
-    let Converted { report, .. } = convert(&captures, trace, &options, &mut hotspots).unwrap();
+    let MadeTrace { report, .. } = make_trace(&captures, trace, &options, &mut hotspots).unwrap();
     let path = capture.with_extension("pftrace");
     std::fs::write(&path, bytes).unwrap();
     std::fs::remove_file(capture).unwrap();

@@ -5,7 +5,7 @@ use gputrail_analysis::hotspots::Hotspots;
 use gputrail_capture::Reader;
 use gputrail_fuzz::{capture_of, file_of};
 use gputrail_trace::capture::Options;
-use gputrail_trace::convert;
+use gputrail_trace::make_trace;
 use gputrail_trace::perfetto::Exporter;
 use gputrail_trace::perfetto::reader::check;
 use gputrail_trace::perfetto::schema::Trace;
@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
         ..Options::default()
     };
     let mut hotspots = Hotspots::default();
-    let converted = convert(&readers, Exporter::new(&mut trace), &options, &mut hotspots);
+    let converted = make_trace(&readers, Exporter::new(&mut trace), &options, &mut hotspots);
     let bytes = converted.expect("memory takes any trace").bytes;
     assert_eq!(bytes, trace.len() as u64);
     Trace::decode(&trace[..]).expect("a well-formed trace");

@@ -15,7 +15,7 @@ use gputrail_convert::import::Source;
 use gputrail_record::Nanos;
 use gputrail_trace::perfetto::Exporter;
 use gputrail_trace::perfetto::merge::{Placement, Survey, Trust, merge, place, survey};
-use gputrail_trace::{Converted, convert};
+use gputrail_trace::{MadeTrace, make_trace};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -143,7 +143,7 @@ fn pieces(inputs: &[PathBuf], place: &Path, workshop: &Path) -> Result<Pieces> {
         let mut progress = Progress::new();
         let trace = Exporter::new(progress.through(file));
         let options = Order::options(Contents::default());
-        let Converted { report, .. } = convert(&readers, trace, &options, &mut ())?;
+        let MadeTrace { report, .. } = make_trace(&readers, trace, &options, &mut ())?;
         drop(progress);
         are_sound &= report.findings.is_empty();
         for (capture, finding) in report.findings.iter().take(MAX_FINDINGS) {

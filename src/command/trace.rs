@@ -13,7 +13,7 @@ use gputrail_record::Nanos;
 use gputrail_trace::capture::{Options, Report};
 use gputrail_trace::model::Machine;
 use gputrail_trace::perfetto::Exporter;
-use gputrail_trace::{ConvertError, Converted, convert};
+use gputrail_trace::{MadeTrace, MakeTraceError, make_trace};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -148,12 +148,12 @@ impl Order<'_> {
             Ok(file) => {
                 let trace = Exporter::new(progress.through(file));
                 let trace = trace.compressed(self.contents.compress);
-                convert(readers, trace, &options, &mut parts.summary)
+                make_trace(readers, trace, &options, &mut parts.summary)
             }
-            Err(source) => Err(ConvertError { written: 0, source }),
+            Err(source) => Err(MakeTraceError { written: 0, source }),
         };
         match result {
-            Ok(Converted {
+            Ok(MadeTrace {
                 report, left_out, ..
             }) => Ok(Parts {
                 report,
@@ -207,7 +207,7 @@ impl Parts {
 }
 
 struct Failed {
-    error: ConvertError,
+    error: MakeTraceError,
     parts: Parts,
 }
 

@@ -2,13 +2,13 @@
 
 mod arguments;
 pub mod capture;
-mod convert;
 mod directory;
 pub mod filter;
 pub mod json;
+mod make;
 pub mod model;
 pub mod perfetto;
 pub mod selection;
 pub mod sorter;
 
-pub use convert::{ConvertError, Converted, convert};
+pub use make::{MadeTrace, MakeTraceError, make_trace};

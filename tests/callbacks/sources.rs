@@ -12,7 +12,7 @@ use gputrail_record::{
 };
 use gputrail_sources::sim::Demo;
 use gputrail_trace::capture::Options;
-use gputrail_trace::convert;
+use gputrail_trace::make_trace;
 use gputrail_trace::perfetto::Exporter;
 use std::collections::HashSet;
 
@@ -82,7 +82,7 @@ fn of_two_sources(opencl: &OpenCl) {
     let out = std::fs::File::create(&trace).unwrap();
     let mut summary = gputrail_analysis::summary::Summary::default();
     let (exporter, options) = (Exporter::new(out), Options::default());
-    convert(&[reader], exporter, &options, &mut summary).unwrap();
+    make_trace(&[reader], exporter, &options, &mut summary).unwrap();
     let mut trace = Trace::open(trace);
     let mut count = |name: &str| {
         trace.value::<i64>(&format!(

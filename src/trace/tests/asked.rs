@@ -9,7 +9,7 @@ use super::making::{HELPER, MAIN, Making, call};
 use gputrail_capture::Reader;
 use gputrail_record::*;
 use gputrail_trace::capture::Options;
-use gputrail_trace::convert;
+use gputrail_trace::make_trace;
 use gputrail_trace::perfetto::Exporter;
 
 /// Opens the trace of some captures. It exists as long as the first of them.
@@ -17,7 +17,7 @@ fn opened(captures: &[&Making]) -> Trace {
     let readers: Vec<Reader> = captures.iter().map(|making| making.capture()).collect();
     let path = captures[0].directory.path().join("run.pftrace");
     let out = std::fs::File::create(&path).unwrap();
-    convert(&readers, Exporter::new(out), &Options::default(), &mut ()).unwrap();
+    make_trace(&readers, Exporter::new(out), &Options::default(), &mut ()).unwrap();
     Trace::open(path)
 }
 

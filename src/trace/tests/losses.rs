@@ -8,7 +8,7 @@ use gputrail_buffer::clock::TickSource;
 use gputrail_capture::{FileHeader, Reader, Writer};
 use gputrail_record::*;
 use gputrail_trace::capture::Options;
-use gputrail_trace::convert;
+use gputrail_trace::make_trace;
 use gputrail_trace::model::WorkKind;
 use gputrail_trace::perfetto::schema::trace_packet::Data;
 use gputrail_trace::perfetto::schema::trace_stats;
@@ -97,7 +97,7 @@ fn a_full_disk_is_reported_with_what_had_been_written() {
         }
     }
     let making = Making::new(1);
-    let error = convert(
+    let error = make_trace(
         &[making.capture()],
         Exporter::new(Full),
         &Options::default(),
@@ -167,7 +167,7 @@ proptest! {
 fn examined(making: &Making) -> (Vec<String>, reader::Info) {
     let mut out = Vec::new();
     let captures = [making.capture()];
-    convert(
+    make_trace(
         &captures,
         Exporter::new(&mut out),
         &Options::default(),

@@ -14,7 +14,7 @@ use gputrail_trace::capture::{Options, Report};
 use gputrail_trace::perfetto::Exporter;
 use gputrail_trace::perfetto::schema::trace_packet::Data;
 use gputrail_trace::perfetto::schema::{GpuRenderStageEvent, InternedData, TrackEvent};
-use gputrail_trace::{Converted, convert};
+use gputrail_trace::{MadeTrace, make_trace};
 
 pub(super) const CALL: Operation = Operation {
     domain: Domain::OPENCL,
@@ -171,8 +171,8 @@ impl Making {
 
 pub(super) fn converted(captures: &[Reader], options: &Options) -> (Report, TraceReader) {
     let mut out = Vec::new();
-    let converted = convert(captures, Exporter::new(&mut out), options, &mut ());
-    let Converted { report, bytes, .. } = converted.unwrap();
+    let converted = make_trace(captures, Exporter::new(&mut out), options, &mut ());
+    let MadeTrace { report, bytes, .. } = converted.unwrap();
     assert_eq!(bytes, out.len() as u64);
     (report, TraceReader::new(&out))
 }

@@ -8,7 +8,7 @@ use gputrail_capture::code::{CodeOffset, pieces};
 use gputrail_code::symbols::{Line, listing};
 use gputrail_record::*;
 use gputrail_trace::capture::Options;
-use gputrail_trace::convert;
+use gputrail_trace::make_trace;
 use gputrail_trace::perfetto::schema::trace_packet::Data;
 use gputrail_trace::perfetto::schema::{InternedData, PcSamples, TracePacket};
 use gputrail_trace::perfetto::{Exporter, reader};
@@ -514,7 +514,7 @@ fn a_trace_of_samples_is_without_findings() {
     let (making, object) = sampled(1);
     two_dispatches(&making, object);
     let mut out = Vec::new();
-    convert(
+    make_trace(
         &[making.capture()],
         Exporter::new(&mut out),
         &Options::default(),

@@ -8,7 +8,7 @@ use gputrail_trace::capture::Options;
 use gputrail_trace::perfetto::Exporter;
 use gputrail_trace::perfetto::schema::GpuRenderStageEvent;
 use gputrail_trace::perfetto::schema::trace_packet::Data;
-use gputrail_trace::{convert, model};
+use gputrail_trace::{make_trace, model};
 
 #[test]
 fn a_call_its_kernel_and_their_tie_are_in_the_trace() {
@@ -328,7 +328,7 @@ fn a_summary_has_what_the_trace_shows() {
         ],
     );
     let mut summary = gputrail_analysis::summary::Summary::default();
-    convert(
+    make_trace(
         &[making.capture()],
         Exporter::new(std::io::sink()),
         &Options::default(),

@@ -22,7 +22,7 @@ use std::time::Duration;
 use gputrail_analysis::summary::Summary;
 use gputrail_capture::Reader;
 use gputrail_trace::capture::Options;
-use gputrail_trace::convert;
+use gputrail_trace::make_trace;
 use gputrail_trace::model::{Consumer, Producer};
 use gputrail_trace::perfetto::Exporter;
 use gputrail_trace::perfetto::reader::{self, Replay};
@@ -138,7 +138,7 @@ fn run() -> Outcome<()> {
 fn made_of(capture: &Path, compress: bool, observer: &mut dyn Consumer) -> Outcome<Vec<u8>> {
     let mut bytes = Vec::new();
     let trace = Exporter::new(&mut bytes).compressed(compress);
-    convert(
+    make_trace(
         &[Reader::open(capture)?],
         trace,
         &Options::default(),
@@ -177,7 +177,7 @@ fn writing(capture: &Path, trace: &[u8], records: u64, scratch: &Path) -> Row {
         buffer.clear();
         let capture = Reader::open(capture).expect("the capture just written");
         let trace = Exporter::new(buffer);
-        convert(&[capture], trace, &Options::default(), observer).expect("no error");
+        make_trace(&[capture], trace, &Options::default(), observer).expect("no error");
     };
     let (mut plain, mut summed_up) = (Vec::new(), Vec::new());
     let out = scratch.join("out");

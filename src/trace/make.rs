@@ -12,7 +12,7 @@ use gputrail_capture::Reader;
 /// The trace could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("the trace cannot be written: {source} (its first {written} bytes are whole)")]
-pub struct ConvertError {
+pub struct MakeTraceError {
     /// Bytes that the file has taken as whole packets: cut there, it is a readable trace.
     pub written: u64,
     /// Why.
@@ -22,7 +22,7 @@ pub struct ConvertError {
 
 /// A trace that was made.
 #[derive(Clone, Debug, Default)]
-pub struct Converted {
+pub struct MadeTrace {
     /// Counts of what it was made of.
     pub report: Report,
     /// Its length.
@@ -32,12 +32,12 @@ pub struct Converted {
 }
 
 /// Makes one trace of `captures`, the processes of one machine, and passes the same stream to `observer`.
-pub fn convert(
+pub fn make_trace(
     captures: &[Reader],
     mut trace: Exporter<'_>,
     options: &Options,
     observer: &mut dyn Consumer,
-) -> Result<Converted, ConvertError> {
+) -> Result<MadeTrace, MakeTraceError> {
     let captures = Captures::new(captures, options);
     let mut consumers = (&mut trace, observer);
     let (produced, left_out) = match options.from {
@@ -53,12 +53,12 @@ pub fn convert(
         }
     };
     match produced {
-        Ok(report) => Ok(Converted {
+        Ok(report) => Ok(MadeTrace {
             report,
             bytes: trace.bytes(),
             left_out,
         }),
-        Err(source) => Err(ConvertError {
+        Err(source) => Err(MakeTraceError {
             written: trace.written(),
             source,
         }),
