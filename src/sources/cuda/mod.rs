@@ -35,7 +35,7 @@ mod sampling;
 mod session;
 mod translation;
 #[cfg(test)]
-mod wheels;
+mod wheels_tests;
 
 pub use cupti::{CuptiError, locate};
 pub use devices::{Device, EnumerateError, enumerate};

@@ -4,7 +4,7 @@ use super::ffi::{FIELDS, SIZES};
 use super::host::{Host, define, passes};
 use crate::cuda::ffi::Cupti;
 use crate::cuda::metrics::{LIBRARY, MetricKind, MetricLibrary};
-use crate::cuda::wheels::ask_headers_of;
+use crate::cuda::wheels_tests::ask_headers_of;
 use gputrail_counters::{
     Block, Catalogue, CounterIndex, Defined, DefinedFrom, Definitions, Dialect, Location, Sources,
     Usage, plan,

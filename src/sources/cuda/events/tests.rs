@@ -1,7 +1,7 @@
 //! The layouts and numbers of the Event and Metric APIs against NVIDIA's headers, from the wheels of PyPI.
 
 use super::ffi::{self, GroupSet, GroupSets, attribute, kind};
-use crate::cuda::wheels::ask_headers_of;
+use crate::cuda::wheels_tests::ask_headers_of;
 use core::mem::offset_of;
 use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::needs;

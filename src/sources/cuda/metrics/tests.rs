@@ -1,6 +1,6 @@
 //! Tests against NVIDIA's own libraries and headers, from the wheels of PyPI. No GPU is needed.
 
-use super::super::wheels::ask_headers;
+use super::super::wheels_tests::ask_headers;
 use super::*;
 use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::needs;

@@ -3,7 +3,7 @@
 
 use super::code::{crc, line};
 use crate::cuda::ffi::Cupti;
-use crate::cuda::wheels::LIBRARIES;
+use crate::cuda::wheels_tests::LIBRARIES;
 use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::needs;
 use gputrail_harness::program::run;
