@@ -43,11 +43,11 @@ const TOO_MANY: &str = "(too many different strings)";
 /// The names store of one process. Clones share one store.
 #[derive(Clone, Default)]
 pub struct Names {
-    state: Arc<QuietMutex<State>>,
+    state: Arc<QuietMutex<NamesState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct NamesState {
     writers: Vec<Writer>,
     /// Records of names, in order.
     kept: Vec<u8>,
@@ -378,7 +378,7 @@ impl Names {
         work();
     }
 
-    fn append(&self, push: impl FnOnce(&mut State)) {
+    fn append(&self, push: impl FnOnce(&mut NamesState)) {
         let mut state = self.state.lock();
         push(&mut state);
         state.write();
@@ -395,7 +395,7 @@ fn attribute_key(agent: AgentId, what: AgentAttributeKind) -> u32 {
     agent.0 << 16 | u32::from(what.0)
 }
 
-impl State {
+impl NamesState {
     fn string(&mut self, text: &str) -> StringId {
         let text = cut(text);
         if let Some(id) = self.strings.get(text) {

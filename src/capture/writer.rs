@@ -34,10 +34,10 @@ pub struct WriteError {
 /// Appends chunks to one capture. Clones share one file.
 #[derive(Clone)]
 pub struct Writer {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<WriterState>>,
 }
 
-struct State {
+struct WriterState {
     output: Output,
     ended: Option<WriteError>,
     /// Records that arrived after the capture had ended.
@@ -89,7 +89,7 @@ impl Writer {
 
     fn new(output: Output) -> Writer {
         Writer {
-            state: Arc::new(Mutex::new(State {
+            state: Arc::new(Mutex::new(WriterState {
                 output,
                 ended: None,
                 lost: 0,
@@ -194,12 +194,12 @@ impl Writer {
         }
     }
 
-    fn locked(&self) -> gputrail_buffer::platform::sync::QuietGuard<'_, State> {
+    fn locked(&self) -> gputrail_buffer::platform::sync::QuietGuard<'_, WriterState> {
         gputrail_buffer::platform::sync::lock_std(&self.state)
     }
 }
 
-impl State {
+impl WriterState {
     /// Appends `parts` as one write, or ends the capture.
     fn append(&mut self, parts: &[&[u8]]) -> Result<(), WriteError> {
         if let Some(ended) = &self.ended {

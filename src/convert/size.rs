@@ -69,7 +69,7 @@ impl Window {
 
 /// The place of an item in an output.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum OutputPlace {
     /// In each part: the item is a declaration.
     All,
     /// In the first part: the item has no time.
@@ -78,11 +78,11 @@ enum Place {
     At(u64),
 }
 
-impl Place {
+impl OutputPlace {
     /// The place when spans are twice as wide.
-    fn widened(self) -> Place {
+    fn widened(self) -> OutputPlace {
         match self {
-            Place::At(span) => Place::At(span >> 1),
+            OutputPlace::At(span) => OutputPlace::At(span >> 1),
             place => place,
         }
     }
@@ -98,9 +98,9 @@ pub(super) struct Sizes {
     /// Bytes of an output without events: names, processes, tracks, notes.
     pub declarations: u64,
     /// Items to which no bytes have been attributed yet.
-    pending: BTreeMap<Place, u64>,
+    pending: BTreeMap<OutputPlace, u64>,
     /// Bytes at each place.
-    places: BTreeMap<Place, u64>,
+    places: BTreeMap<OutputPlace, u64>,
     shift: u32,
 }
 
@@ -114,7 +114,7 @@ impl Sizes {
     }
 
     /// Adds an item.
-    fn add(&mut self, place: Place) -> io::Result<()> {
+    fn add(&mut self, place: OutputPlace) -> io::Result<()> {
         *self.pending.entry(place).or_default() += 1;
         if self.bytes.load(Ordering::Relaxed) > self.seen || self.pending.len() > MAX_SPANS {
             self.settle();
@@ -123,7 +123,7 @@ impl Sizes {
     }
 
     fn at(&mut self, time: Nanos) -> io::Result<()> {
-        self.add(Place::At(time.0 >> self.shift))
+        self.add(OutputPlace::At(time.0 >> self.shift))
     }
 
     /// Attributes the bytes that the writer has given away since the last time.
@@ -153,12 +153,14 @@ impl Sizes {
     fn spans_in(&self, window: Window) -> impl Iterator<Item = (u64, u64)> {
         let first = window.from.map_or(0, |from| from.0 >> self.shift);
         let last = window.to.map_or(u64::MAX, |to| to.0 >> self.shift);
-        let untimed = self.places.get(&Place::First);
+        let untimed = self.places.get(&OutputPlace::First);
         let mut untimed = untimed.copied().filter(|_| window.from.is_none());
-        let spans = self.places.range(Place::At(first)..=Place::At(last));
+        let spans = self
+            .places
+            .range(OutputPlace::At(first)..=OutputPlace::At(last));
         spans.filter_map(move |(place, bytes)| match place {
-            Place::At(span) => Some((*span, bytes + untimed.take().unwrap_or(0))),
-            Place::All | Place::First => None,
+            OutputPlace::At(span) => Some((*span, bytes + untimed.take().unwrap_or(0))),
+            OutputPlace::All | OutputPlace::First => None,
         })
     }
 
@@ -192,35 +194,35 @@ impl Consumer for Sizes {
     gputrail_trace::leave_out!(clocks);
 
     fn attributes(&mut self, _: &[(String, String)]) -> io::Result<()> {
-        self.add(Place::All)
+        self.add(OutputPlace::All)
     }
 
     fn agents(&mut self, _: AgentIndex, _: &[Agent]) -> io::Result<()> {
-        self.add(Place::All)
+        self.add(OutputPlace::All)
     }
 
     fn process(&mut self, _: ProcessIndex, _: &Process<'_>) -> io::Result<()> {
-        self.add(Place::All)
+        self.add(OutputPlace::All)
     }
 
     fn track(&mut self, _: TrackIndex, _: &Track<'_>) -> io::Result<()> {
-        self.add(Place::All)
+        self.add(OutputPlace::All)
     }
 
     fn queue(&mut self, _: QueueIndex, _: &Queue<'_>) -> io::Result<()> {
-        self.add(Place::All)
+        self.add(OutputPlace::All)
     }
 
     fn counters(&mut self, _: CounterIndex, _: &CounterBlock) -> io::Result<()> {
-        self.add(Place::All)
+        self.add(OutputPlace::All)
     }
 
     fn stack(&mut self, _: TrackIndex, _: StackIndex, _: &[StackFrame]) -> io::Result<()> {
-        self.add(Place::All)
+        self.add(OutputPlace::All)
     }
 
     fn note(&mut self, _: &Note<'_>) -> io::Result<()> {
-        self.add(Place::All)
+        self.add(OutputPlace::All)
     }
 
     fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
@@ -246,7 +248,7 @@ impl Consumer for Sizes {
     fn work(&mut self, work: &Work<'_>) -> io::Result<()> {
         match work.start {
             Some(start) => self.at(start),
-            None => self.add(Place::First),
+            None => self.add(OutputPlace::First),
         }
     }
 
@@ -266,7 +268,7 @@ impl Consumer for Sizes {
     fn samples(&mut self, samples: &Samples) -> io::Result<()> {
         match samples.raw.first() {
             Some(sample) => self.at(sample.time),
-            None => self.add(Place::First),
+            None => self.add(OutputPlace::First),
         }
     }
 
@@ -341,7 +343,7 @@ mod tests {
     #[test]
     fn bytes_without_a_time_belong_to_the_first_part() {
         let mut sizes = sizes(1000, 3);
-        sizes.places.insert(Place::First, 500);
+        sizes.places.insert(OutputPlace::First, 500);
         let [first, second] = ALL.cut_at(&[Nanos(511)])[..] else {
             panic!("one cut makes two parts");
         };

@@ -485,7 +485,7 @@ struct Resolver {
 
 /// The state of a metric while names are looked up.
 #[derive(Clone, PartialEq)]
-enum State {
+enum LookUp {
     New,
     Open,
     Known(Option<(Formula, Shape)>),
@@ -520,7 +520,7 @@ impl Resolver {
             .map(|(place, of)| (definitions[*of].name.as_str(), place))
             .collect();
         let definitions: Vec<&Defined> = taken.iter().map(|place| &definitions[*place]).collect();
-        let mut states = vec![State::New; definitions.len()];
+        let mut states = vec![LookUp::New; definitions.len()];
         let mut order = Vec::new();
         for start in 0..definitions.len() {
             self.resolve_from(
@@ -535,14 +535,14 @@ impl Resolver {
         let mut indices = vec![None; definitions.len()];
         let mut count = 0;
         for (place, state) in states.iter().enumerate() {
-            if *state != State::Known(None) {
+            if *state != LookUp::Known(None) {
                 indices[place] = Some(CounterIndex(count));
                 count += 1;
             }
         }
         for (place, defined) in definitions.iter().enumerate() {
-            let State::Known(Some((mut formula, _))) =
-                std::mem::replace(&mut states[place], State::New)
+            let LookUp::Known(Some((mut formula, _))) =
+                std::mem::replace(&mut states[place], LookUp::New)
             else {
                 continue;
             };
@@ -589,7 +589,7 @@ impl Resolver {
         start: usize,
         definitions: &[&Defined],
         places: &HashMap<&str, usize>,
-        states: &mut [State],
+        states: &mut [LookUp],
         order: &mut Vec<usize>,
         refused: &mut Vec<Refused>,
     ) {
@@ -597,16 +597,16 @@ impl Resolver {
         while let Some(&place) = open.last() {
             let defined = definitions[place];
             match (&states[place], &defined.from) {
-                (State::Known(_), _) => {
+                (LookUp::Known(_), _) => {
                     open.pop();
                 }
                 (_, DefinedFrom::Event { block, .. }) => {
                     let block = self.block(block);
                     let counter = Formula::Counter(CounterIndex(place as u32), Resolution::None);
-                    states[place] = State::Known(Some((counter, Shape::Of(block))));
+                    states[place] = LookUp::Known(Some((counter, Shape::Of(block))));
                 }
                 (_, DefinedFrom::Expression(expression, at)) => {
-                    states[place] = State::Open;
+                    states[place] = LookUp::Open;
                     let mut names = Vec::new();
                     name_list(&expression.root, &mut names);
                     let used = names
@@ -614,9 +614,9 @@ impl Resolver {
                         .filter_map(|name| Some((*name, *places.get(name.name.as_str())?)));
                     let unknown = used
                         .clone()
-                        .find(|(_, used)| !matches!(states[*used], State::Known(_)));
+                        .find(|(_, used)| !matches!(states[*used], LookUp::Known(_)));
                     let outcome = match unknown {
-                        Some((name, used)) if states[used] == State::Open => Err(malformed(
+                        Some((name, used)) if states[used] == LookUp::Open => Err(malformed(
                             name.at,
                             format!(
                                 "{} is defined by itself, by way of {}",
@@ -629,7 +629,7 @@ impl Resolver {
                         }
                         None => self.formula(&expression.root, places, states),
                     };
-                    states[place] = State::Known(match outcome {
+                    states[place] = LookUp::Known(match outcome {
                         Ok(known) => {
                             order.push(place);
                             Some(known)
@@ -675,7 +675,7 @@ impl Resolver {
         &self,
         node: &Node,
         places: &HashMap<&str, usize>,
-        states: &[State],
+        states: &[LookUp],
     ) -> Result<(Formula, Shape), Malformed> {
         let of_name = |name: &Name| self.named(name, places, states);
         let inner = |node: &Node| self.formula(node, places, states);
@@ -758,7 +758,7 @@ impl Resolver {
         &self,
         node: &Node,
         places: &HashMap<&str, usize>,
-        states: &[State],
+        states: &[LookUp],
     ) -> Result<(Formula, Shape), Malformed> {
         match node {
             Node::Name(name) => self.named(name, places, states),
@@ -770,7 +770,7 @@ impl Resolver {
         &self,
         name: &Name,
         places: &HashMap<&str, usize>,
-        states: &[State],
+        states: &[LookUp],
     ) -> Result<(Formula, Shape), Malformed> {
         let Some(place) = places.get(name.name.as_str()) else {
             return match Property::named(&name.name) {
@@ -781,7 +781,7 @@ impl Resolver {
                 )),
             };
         };
-        let State::Known(Some((formula, shape))) = &states[*place] else {
+        let LookUp::Known(Some((formula, shape))) = &states[*place] else {
             return Err(malformed(
                 name.at,
                 format!("the definition of {} was refused", name.name),

@@ -15,7 +15,7 @@ static DOMAIN: MarkerDomain = MarkerDomain::built_in("OpenACC", 4);
 
 /// The beginning of the runtime's description of an event's place (OpenACC: `acc_prof_info`).
 #[repr(C)]
-pub struct Place {
+pub struct ProfInfo {
     event: c_int,
     /// The bytes of this structure that the runtime has filled.
     valid_bytes: c_int,
@@ -44,7 +44,7 @@ pub struct Description {
     amount: usize,
 }
 
-type Callback = unsafe extern "C" fn(*const Place, *const Description, *const c_void);
+type Callback = unsafe extern "C" fn(*const ProfInfo, *const Description, *const c_void);
 
 /// Registers a callback for an event.
 pub type Register = unsafe extern "C" fn(c_int, Callback, c_int);
@@ -135,7 +135,7 @@ pub unsafe fn register(register: Register) {
 
 /// An event.
 unsafe extern "C" fn happened(
-    place: *const Place,
+    place: *const ProfInfo,
     description: *const Description,
     _: *const c_void,
 ) {
@@ -185,8 +185,8 @@ impl<T> Read<T> {
     }
 }
 
-fn report(place: &Read<Place>, description: &Read<Description>) {
-    let Some(event) = field!(place, Place.event) else {
+fn report(place: &Read<ProfInfo>, description: &Read<Description>) {
+    let Some(event) = field!(place, ProfInfo.event) else {
         return;
     };
     let construct = field!(description, Description.construct).unwrap_or(-1);
@@ -200,8 +200,8 @@ fn report(place: &Read<Place>, description: &Read<Description>) {
     let name = field!(description, Description.name).filter(|_| What::has_amount(event));
     let texts = [
         name,
-        field!(place, Place.source_file),
-        field!(place, Place.function),
+        field!(place, ProfInfo.source_file),
+        field!(place, ProfInfo.function),
     ];
     // SAFETY: null, or texts of the runtime, which last during the event.
     let [name, file, function] = texts.map(|text| unsafe { c_text(text) });
@@ -269,6 +269,6 @@ mod tests {
         assert_eq!(field!(read, Description.amount), None);
         assert_eq!(field!(read, Description.construct), Some(3));
         // SAFETY: null is allowed.
-        assert!(unsafe { Read::<Place>::of(core::ptr::null()) }.is_none());
+        assert!(unsafe { Read::<ProfInfo>::of(core::ptr::null()) }.is_none());
     }
 }

@@ -51,10 +51,10 @@ pub trait RangeCounter: Send + Sync {
 
 /// The ranges of a process that are counted.
 #[derive(Default)]
-pub struct CountedRanges(QuietMutex<State>);
+pub struct CountedRanges(QuietMutex<RangesState>);
 
 #[derive(Default)]
-struct State {
+struct RangesState {
     agents: Vec<RangeAgent>,
     /// The pattern and the context of a recording whose agents come later.
     expected: Option<(Option<WildMatch>, ContextKey)>,
@@ -92,7 +92,7 @@ struct RangeAgent {
 
 /// A place in the nesting of a thread's ranges.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Place {
+enum NestingPlace {
     /// Of a domain, or of none, and the level.
     Pushed(StringId, u32),
     /// External ids of a kind, and the number of those of this kind that were pushed within.
@@ -102,7 +102,7 @@ enum Place {
 struct OpenRange {
     number: u64,
     thread: ThreadId,
-    place: Place,
+    place: NestingPlace,
     name: StringId,
     start: Ticks,
     end: Ticks,
@@ -122,15 +122,15 @@ impl OpenRange {
     /// Whether the marker ends it.
     fn is_ended_by(&mut self, marker: &Marker) -> bool {
         match (&mut self.place, marker.what) {
-            (Place::Pushed(domain, level), MarkerKind::POP | MarkerKind::PUSH) => {
+            (NestingPlace::Pushed(domain, level), MarkerKind::POP | MarkerKind::PUSH) => {
                 // A push of its level or below: it ended without a record.
                 *domain == domain_of(marker) && (1..=*level).contains(&marker.level())
             }
-            (Place::External(kind, within), MarkerKind::EXTERNAL_PUSH) => {
+            (NestingPlace::External(kind, within), MarkerKind::EXTERNAL_PUSH) => {
                 *within += u32::from(*kind == marker.external_kind);
                 false
             }
-            (Place::External(kind, within), MarkerKind::EXTERNAL_POP) => {
+            (NestingPlace::External(kind, within), MarkerKind::EXTERNAL_POP) => {
                 let is_of_kind = *kind == marker.external_kind;
                 let is_ended = is_of_kind && *within == 0;
                 *within -= u32::from(is_of_kind && *within > 0);
@@ -206,18 +206,18 @@ impl RangeAgent {
     }
 }
 
-impl State {
+impl RangesState {
     /// The outermost range that begins with the marker, if it is to be counted.
-    fn begun(&self, board: &Switchboard, marker: &Marker) -> Option<(Place, StringId)> {
+    fn begun(&self, board: &Switchboard, marker: &Marker) -> Option<(NestingPlace, StringId)> {
         let (place, name, text) = match marker.what {
             MarkerKind::PUSH if marker.name.is_some() => {
-                let place = Place::Pushed(domain_of(marker), marker.level());
+                let place = NestingPlace::Pushed(domain_of(marker), marker.level());
                 (place, marker.name, board.names().text(marker.name)?)
             }
             MarkerKind::EXTERNAL_PUSH => {
                 let kind = ExternalKind(marker.external_kind.into());
                 let name = self.externals.get(&(kind, ExternalId(marker.id)))?;
-                let place = Place::External(marker.external_kind, 0);
+                let place = NestingPlace::External(marker.external_kind, 0);
                 (place, board.names().string(name), name.to_string())
             }
             _ => return None,
@@ -379,7 +379,7 @@ impl CountedRanges {
         std::mem::take(&mut state.ready)
     }
 
-    fn begin(&self, board: &Switchboard, marker: &Marker, place: Place, name: StringId) {
+    fn begin(&self, board: &Switchboard, marker: &Marker, place: NestingPlace, name: StringId) {
         let mut state = self.0.lock();
         let is_counted = |range: &OpenRange| range.parts.is_some();
         let is_free = !state.is_changing && !state.open.iter().any(is_counted);

@@ -26,7 +26,7 @@ pub struct Lines {
 
 /// The place of an instruction.
 #[derive(Copy, Clone, Debug)]
-pub struct Place {
+pub struct InstructionPlace {
     /// The code object that has the instruction.
     pub code_object: CodeObjectId,
     /// From the load base of the code object.
@@ -42,7 +42,7 @@ impl Lines {
     /// Writes the records of a sampled address that are new through `host`, and sets the locator of `counted`, if its
     /// line is known and a buffer requests one of the kinds. Types of instructions are not known.
     pub fn of(&mut self, names: &Names, host: &mut HostThread, counted: &mut SampleAggregate) {
-        let place = Place {
+        let place = InstructionPlace {
             code_object: counted.code_object,
             offset: counted.offset,
             kernel: counted.kernel,
@@ -56,7 +56,7 @@ impl Lines {
         &mut self,
         names: &Names,
         host: &mut HostThread,
-        place: Place,
+        place: InstructionPlace,
         type_of: TypeOf<'_>,
     ) -> SourceLocatorId {
         if host.buffers_for(Kind::SOURCE_LOCATOR).is_none()
@@ -76,7 +76,7 @@ impl Lines {
         &mut self,
         names: &Names,
         host: &mut HostThread,
-        at: Place,
+        at: InstructionPlace,
         type_of: TypeOf<'_>,
     ) -> SourceLocatorId {
         if !at.code_object.is_some() {

@@ -89,7 +89,7 @@ pub struct Switchboard {
     names: Names,
     /// The process that made it. A forked child finds no buffer, context or subscriber of its parent in `state`.
     process: u32,
-    state: PerProcess<State>,
+    state: PerProcess<SwitchboardState>,
     kernels: Kernels,
     /// Buffers whose memory is recovered after the death of the process.
     recovered: AtomicU32,
@@ -142,7 +142,7 @@ enum Table {
 }
 
 #[derive(Default)]
-struct State {
+struct SwitchboardState {
     /// The buffers with their incarnations.
     buffers: [Option<(u32, Buffer)>; BUFFERS],
     next_buffer: usize,
@@ -152,7 +152,7 @@ struct State {
     subscribers: Subscribers,
 }
 
-impl State {
+impl SwitchboardState {
     /// Whether the buffer of `key` exists.
     fn has(&self, key: BufferKey) -> bool {
         let buffer = self.buffers[key.slot].as_ref();
@@ -169,19 +169,19 @@ impl State {
 /// The locked state. When it is unlocked, sources learn that the table has changed.
 struct StateGuard<'a> {
     board: &'a Switchboard,
-    state: ManuallyDrop<QuietGuard<'a, State>>,
+    state: ManuallyDrop<QuietGuard<'a, SwitchboardState>>,
 }
 
 impl Deref for StateGuard<'_> {
-    type Target = State;
+    type Target = SwitchboardState;
 
-    fn deref(&self) -> &State {
+    fn deref(&self) -> &SwitchboardState {
         &self.state
     }
 }
 
 impl DerefMut for StateGuard<'_> {
-    fn deref_mut(&mut self) -> &mut State {
+    fn deref_mut(&mut self) -> &mut SwitchboardState {
         &mut self.state
     }
 }
@@ -381,7 +381,7 @@ impl Switchboard {
         work();
     }
 
-    fn opening(_: &State) -> Opening {
+    fn opening(_: &SwitchboardState) -> Opening {
         // SAFETY: the state is locked, by the lock that protects the lanes of its threads.
         unsafe { Opening::locked() }
     }
@@ -465,7 +465,7 @@ impl Switchboard {
         }
     }
 
-    fn give_blocks_of(state: &mut State, slot: usize) {
+    fn give_blocks_of(state: &mut SwitchboardState, slot: usize) {
         let opening = Self::opening(state);
         let threads = state.live_threads();
         let paused: Vec<_> = threads
@@ -568,7 +568,7 @@ impl Switchboard {
     }
 
     /// Computes the table.
-    fn publish(&self, state: &State) {
+    fn publish(&self, state: &SwitchboardState) {
         let narrowed = state.services.narrowed();
         let hears = self.slow_calls.are_there();
         state.services.publish_external(&self.external);

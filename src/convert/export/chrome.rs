@@ -62,7 +62,7 @@ pub struct ChromeWriter<W: Write> {
     base: Option<u64>,
     /// Process ids.
     processes: Vec<u32>,
-    tracks: Vec<Place>,
+    tracks: Vec<EventPlace>,
     /// Bytes of the events that are held, and their maximum.
     held: usize,
     most_held: usize,
@@ -79,7 +79,7 @@ pub struct ChromeWriter<W: Write> {
 
 /// The place of the events of a track.
 #[derive(Debug)]
-struct Place {
+struct EventPlace {
     pid: u64,
     tid: u64,
     name: String,
@@ -150,7 +150,7 @@ impl<W: Write + Send> ChromeWriter<W> {
         self.out
     }
 
-    fn track_mut(&mut self, track: TrackIndex) -> io::Result<&mut Place> {
+    fn track_mut(&mut self, track: TrackIndex) -> io::Result<&mut EventPlace> {
         let place = self.tracks.get_mut(track.0 as usize);
         place.ok_or_else(|| io::Error::other("an event refers to a track that was not declared"))
     }
@@ -516,7 +516,7 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
         if matches!(track.kind, TrackKind::Counter(_)) {
             tid = 0;
         }
-        self.tracks.push(Place {
+        self.tracks.push(EventPlace {
             pid,
             tid,
             name: track.name.to_owned(),

@@ -19,7 +19,7 @@ pub(super) fn pass_on<'a>(
 ) -> io::Result<(Joined<'a>, Vec<Report>)> {
     let turns = Turns {
         wants_calls: joined.wants_calls(),
-        state: Mutex::new(State {
+        state: Mutex::new(TurnState {
             next: 0,
             joined: Some(joined),
             error: None,
@@ -72,11 +72,11 @@ pub(super) fn pass_on<'a>(
 /// Whose turn it is.
 struct Turns<'a> {
     wants_calls: bool,
-    state: Mutex<State<'a>>,
+    state: Mutex<TurnState<'a>>,
     changed: Condvar,
 }
 
-struct State<'a> {
+struct TurnState<'a> {
     /// The recording that passes its events on now.
     next: usize,
     /// Where they go; none while a turn has it.
@@ -86,7 +86,7 @@ struct State<'a> {
 }
 
 impl<'a> Turns<'a> {
-    fn state(&self) -> MutexGuard<'_, State<'a>> {
+    fn state(&self) -> MutexGuard<'_, TurnState<'a>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

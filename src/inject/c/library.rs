@@ -23,11 +23,11 @@ use std::sync::{Arc, Mutex};
 /// The state of the API in one process.
 struct Library {
     pid: u32,
-    state: Mutex<State>,
+    state: Mutex<LibraryState>,
 }
 
 /// The users of the library in this process, and their objects.
-pub(super) struct State {
+pub(super) struct LibraryState {
     /// Whether the program has initialised the library.
     program: bool,
     /// Whether tools have been loaded.
@@ -46,9 +46,9 @@ pub(super) struct State {
     pub watches: Objects<InternalThreadWatch>,
 }
 
-impl State {
-    fn new() -> State {
-        State {
+impl LibraryState {
+    fn new() -> LibraryState {
+        LibraryState {
             program: false,
             tools_loaded: false,
             contexts: Objects::new(Class::Context),
@@ -87,7 +87,7 @@ fn library() -> &'static Library {
         }
         let new = Box::into_raw(Box::new(Library {
             pid,
-            state: Mutex::new(State::new()),
+            state: Mutex::new(LibraryState::new()),
         }));
         let stored = LIBRARY.compare_exchange(there, new, Ordering::AcqRel, Ordering::Relaxed);
         if stored.is_err() {
@@ -97,12 +97,12 @@ fn library() -> &'static Library {
     }
 }
 
-fn locked() -> QuietGuard<'static, State> {
+fn locked() -> QuietGuard<'static, LibraryState> {
     gputrail_buffer::platform::sync::lock_std(&library().state)
 }
 
 /// The objects, if the library is initialised.
-pub(super) fn state() -> Answer<QuietGuard<'static, State>> {
+pub(super) fn state() -> Answer<QuietGuard<'static, LibraryState>> {
     let state = locked();
     if state.is_initialised() {
         Ok(state)

@@ -52,7 +52,7 @@ impl RecentCall {
 /// A place of the table. `key` is CUPTI's id, or 0 while the place is written: a reader that finds the id before and after
 /// the fields has read those of one call (a sequence lock).
 #[repr(C, align(64))]
-struct Place {
+struct CallSlot {
     key: AtomicU32,
     thread: AtomicU32,
     correlation: AtomicU64,
@@ -62,10 +62,10 @@ struct Place {
     wanted: [AtomicU32; KINDS.len()],
 }
 
-const _: () = assert!(size_of::<Place>() == 64);
+const _: () = assert!(size_of::<CallSlot>() == 64);
 
 /// The table.
-pub(super) struct RecentCalls(AtomicPtr<Place>);
+pub(super) struct RecentCalls(AtomicPtr<CallSlot>);
 
 impl RecentCalls {
     pub const fn new() -> RecentCalls {
@@ -75,7 +75,7 @@ impl RecentCalls {
     /// Maps the table. Pages take memory when they are first used.
     pub fn open(&self) -> io::Result<()> {
         let memory = memmap2::MmapOptions::new()
-            .len(CALLS * size_of::<Place>())
+            .len(CALLS * size_of::<CallSlot>())
             .no_reserve_swap()
             .map_anon()?;
         let start = std::mem::ManuallyDrop::new(memory).as_mut_ptr();
@@ -83,7 +83,7 @@ impl RecentCalls {
         Ok(())
     }
 
-    fn place(&self, id: u32) -> Option<&Place> {
+    fn place(&self, id: u32) -> Option<&CallSlot> {
         let start = self.0.load(Ordering::Acquire);
         if start.is_null() {
             return None;

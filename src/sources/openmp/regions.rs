@@ -14,7 +14,7 @@ const REGIONS: usize = 1024;
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Region(pub u64);
 
-struct Place {
+struct RegionPlace {
     /// The number of the region, or 0 while the place is written.
     number: AtomicU64,
     /// When it ended, or 0.
@@ -23,8 +23,8 @@ struct Place {
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
-static PLACES: [Place; REGIONS] = [const {
-    Place {
+static PLACES: [RegionPlace; REGIONS] = [const {
+    RegionPlace {
         number: AtomicU64::new(0),
         end: AtomicU64::new(0),
         name: AtomicPtr::new(std::ptr::null_mut()),
@@ -79,7 +79,7 @@ impl Region {
         (place.number.load(Ordering::Relaxed) == self.0).then_some(read)
     }
 
-    fn place(self) -> &'static Place {
+    fn place(self) -> &'static RegionPlace {
         &PLACES[self.0 as usize % REGIONS]
     }
 }

@@ -46,12 +46,12 @@ static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
 pub struct HostSampler {
     source: SampleSource,
     events: DispatchEvents,
-    state: Mutex<State>,
+    state: Mutex<HostSamplerState>,
     wake: Signal,
 }
 
 #[derive(Default)]
-struct State {
+struct HostSamplerState {
     /// The configuration, the same for all agents.
     request: Option<Request>,
     configured: Vec<AgentId>,
@@ -135,7 +135,7 @@ impl HostSampler {
         self.end(&mut state);
     }
 
-    fn state(&self) -> QuietGuard<'_, State> {
+    fn state(&self) -> QuietGuard<'_, HostSamplerState> {
         lock_std(&self.state)
     }
 
@@ -171,7 +171,7 @@ impl HostSampler {
     }
 
     /// Ends sampling.
-    fn end(&self, state: &mut State) {
+    fn end(&self, state: &mut HostSamplerState) {
         IS_ACTIVE.store(false, Ordering::Relaxed);
         state.generation += 1;
         if let Some(run) = state.run.take() {
@@ -210,8 +210,8 @@ impl HostSampler {
 
     /// Drains all samples and writes those that are attributed. `all` includes samples that wait
     /// for a completion.
-    fn round(&self, state: &mut State, all: bool) {
-        let State { run, started, .. } = state;
+    fn round(&self, state: &mut HostSamplerState, all: bool) {
+        let HostSamplerState { run, started, .. } = state;
         let (Some(run), Some(thread)) = (run, process::current()) else {
             return;
         };

@@ -22,12 +22,12 @@ const SHORTEST_PERIOD: Nanos = Nanos(1_000_000);
 /// The monitor of a process.
 #[derive(Default)]
 pub struct ProcessorMonitor {
-    state: Mutex<State>,
+    state: Mutex<MonitorState>,
     wake: Signal,
 }
 
 #[derive(Default)]
-struct State {
+struct MonitorState {
     /// The agents that run on the processors.
     agents: Vec<AgentId>,
     is_running: bool,
@@ -67,7 +67,7 @@ impl ProcessorMonitor {
         self.wake.raise();
     }
 
-    fn state(&self) -> QuietGuard<'_, State> {
+    fn state(&self) -> QuietGuard<'_, MonitorState> {
         lock_std(&self.state)
     }
 

@@ -117,9 +117,9 @@ pub(super) struct CountedLaunch {
 }
 
 /// The counters of one device, offered to the counter collection service.
-pub(super) struct DeviceCounters(Mutex<State>);
+pub(super) struct DeviceCounters(Mutex<CountersState>);
 
-struct State {
+struct CountersState {
     agent: AgentId,
     architecture: &'static str,
     names: Names,
@@ -203,7 +203,7 @@ impl Dispatch {
 
 impl DeviceCounters {
     pub(super) fn new(agent: AgentId, names: Names) -> DeviceCounters {
-        DeviceCounters(Mutex::new(State {
+        DeviceCounters(Mutex::new(CountersState {
             agent,
             architecture: ARCHITECTURE,
             names,
@@ -402,7 +402,7 @@ impl DeviceCounters {
     }
 }
 
-impl State {
+impl CountersState {
     /// Adds the progress that work made between two moments of a span.
     fn progress(&mut self, span: &Span, from: Moment, to: Moment) {
         for (work, share) in &span.shares {

@@ -4,7 +4,7 @@ use super::code::LoadedKernel;
 use super::waves::Executed;
 use gputrail_capture::names::Names;
 use gputrail_collect::correlation::HostThread;
-use gputrail_collect::sampling::lines::{Lines, Place};
+use gputrail_collect::sampling::lines::{InstructionPlace, Lines};
 use gputrail_record::{AgentId, CodeObjectId, CorrelationId, InstructionCount, KernelId, WorkId};
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl CountedInstructions {
             record.bytes = access.bytes as u8;
             record.transactions = times * access.transactions;
             record.ideal_transactions = times * access.ideal_transactions;
-            let place = Place {
+            let place = InstructionPlace {
                 code_object: self.code_object,
                 offset: record.offset,
                 kernel: self.kernel,

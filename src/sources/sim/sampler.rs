@@ -25,7 +25,7 @@ use gputrail_collect::agents::{ConfigureError, Provider};
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::recorder::Recorder;
 use gputrail_collect::sampling::Delivery;
-use gputrail_collect::sampling::lines::{Lines, Place};
+use gputrail_collect::sampling::lines::{InstructionPlace, Lines};
 use gputrail_interface::sampling::{Configuration, Deliver, Request};
 use gputrail_record::*;
 use std::collections::BTreeMap;
@@ -89,9 +89,9 @@ pub(super) struct Launched {
 }
 
 /// The sampler of one device, offered to the sampling service.
-pub(super) struct DeviceSampler(Mutex<State>);
+pub(super) struct DeviceSampler(Mutex<SamplerState>);
 
-struct State {
+struct SamplerState {
     agent: AgentId,
     seed: u64,
     random: Random,
@@ -136,7 +136,7 @@ impl DeviceSampler {
         number: usize,
         lines: &Arc<Mutex<Lines>>,
     ) -> DeviceSampler {
-        DeviceSampler(Mutex::new(State {
+        DeviceSampler(Mutex::new(SamplerState {
             agent,
             seed,
             random: Random::fork(seed, Purpose::Sampling, number),
@@ -228,7 +228,7 @@ impl DeviceSampler {
             let board = host.board().clone();
             for mut record in aggregated.iter().flat_map(|samples| samples.records()) {
                 keep_room(recorder.as_ref());
-                let place = Place {
+                let place = InstructionPlace {
                     code_object: record.code_object,
                     offset: record.offset,
                     kernel: record.kernel,
@@ -274,7 +274,7 @@ fn units(span: &Span) -> impl Iterator<Item = (u64, WorkIndex)> {
     })
 }
 
-impl State {
+impl SamplerState {
     fn sample(
         &mut self,
         request: Request,

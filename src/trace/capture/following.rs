@@ -44,11 +44,11 @@ pub struct Following<'a> {
     follower: Option<Follower>,
     consumer: Box<dyn Consumer + 'a>,
     options: &'a Options,
-    state: State,
+    state: FollowedState,
 }
 
 #[expect(clippy::large_enum_variant, reason = "there is one")]
-enum State {
+enum FollowedState {
     /// Names have come; records wait for an agent to be named.
     Waiting(Beginning),
     /// Records are being passed on.
@@ -75,7 +75,7 @@ impl<'a> Following<'a> {
             follower: None,
             consumer: Box::new(consumer),
             options,
-            state: State::Waiting(Beginning::default()),
+            state: FollowedState::Waiting(Beginning::default()),
         }
     }
 
@@ -84,7 +84,7 @@ impl<'a> Following<'a> {
         match self.step() {
             Ok(more) => Ok(more),
             Err(Stop::StartOver(why)) => {
-                self.state = State::Over(why);
+                self.state = FollowedState::Over(why);
                 Ok(false)
             }
             Err(Stop::Failed(error)) => Err(error),
@@ -95,7 +95,7 @@ impl<'a> Following<'a> {
     /// when there is no further part; if one comes all the same, its work is counted from the time that the counters
     /// have reached.
     pub fn flush(&mut self) -> io::Result<()> {
-        let State::Running(running) = &mut self.state else {
+        let FollowedState::Running(running) = &mut self.state else {
             return Ok(());
         };
         running.output(&mut *self.consumer, self.options, |process, output| {
@@ -109,13 +109,13 @@ impl<'a> Following<'a> {
         let consumer = &mut *self.consumer;
         let has_gaps = self.follower.as_ref().is_some_and(Follower::has_gaps);
         match self.state {
-            State::Over(why) => Ok(Ahead::StartOver(why)),
-            State::Running(running) => running.finish(consumer, self.options, has_gaps),
-            State::Waiting(beginning) if beginning.threads.is_empty() => {
+            FollowedState::Over(why) => Ok(Ahead::StartOver(why)),
+            FollowedState::Running(running) => running.finish(consumer, self.options, has_gaps),
+            FollowedState::Waiting(beginning) if beginning.threads.is_empty() => {
                 Ok(Ahead::StartOver("nothing was recorded"))
             }
             // There were calls, but no agent.
-            State::Waiting(beginning) => {
+            FollowedState::Waiting(beginning) => {
                 let header = *self.follower.expect("it has brought records").header();
                 match beginning.begin(&header, consumer, self.options) {
                     Ok(running) => running.finish(consumer, self.options, has_gaps),
@@ -127,7 +127,7 @@ impl<'a> Following<'a> {
     }
 
     fn step(&mut self) -> Result<bool, Stop> {
-        if let State::Over(_) = self.state {
+        if let FollowedState::Over(_) = self.state {
             return Ok(false);
         }
         let Some(follower) = self.follower.as_mut() else {
@@ -140,28 +140,29 @@ impl<'a> Following<'a> {
         let (consumer, options) = (&mut *self.consumer, self.options);
         match (step, &mut self.state) {
             (Step::Nothing, _) => return Ok(false),
-            (Step::Metadata(records), State::Running(running)) => {
+            (Step::Metadata(records), FollowedState::Running(running)) => {
                 for record in records {
                     running.learn(consumer, options, &record)?;
                 }
             }
-            (Step::Metadata(records), State::Waiting(beginning)) => {
+            (Step::Metadata(records), FollowedState::Waiting(beginning)) => {
                 records.for_each(|record| beginning.metadata.add(&record));
             }
-            (Step::Records(chunk), State::Running(running)) => {
+            (Step::Records(chunk), FollowedState::Running(running)) => {
                 running.records(consumer, options, chunk.thread, chunk.records())?;
             }
-            (Step::Records(chunk), State::Waiting(beginning)) => {
+            (Step::Records(chunk), FollowedState::Waiting(beginning)) => {
                 let bytes = chunk.bytes();
                 beginning.threads.push((chunk.thread, bytes.len()));
                 beginning.records.extend_from_slice(bytes);
                 if beginning.is_ready() {
                     let beginning = std::mem::take(beginning);
-                    self.state = State::Over("it could not begin");
-                    self.state = State::Running(beginning.begin(&header, consumer, options)?);
+                    self.state = FollowedState::Over("it could not begin");
+                    self.state =
+                        FollowedState::Running(beginning.begin(&header, consumer, options)?);
                 }
             }
-            (_, State::Over(_)) => return Ok(false),
+            (_, FollowedState::Over(_)) => return Ok(false),
         }
         Ok(true)
     }

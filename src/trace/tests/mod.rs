@@ -27,7 +27,7 @@ struct Reader {
 
 /// The state that a reader keeps of a sequence.
 #[derive(Default)]
-struct State {
+struct ReadState {
     clock: u64,
     track: u64,
     interned: InternedData,
@@ -53,8 +53,8 @@ impl Reader {
     }
 
     /// Calls `visit` for each packet that has a body, with its time and the state of its sequence.
-    fn walk(&self, mut visit: impl FnMut(&TracePacket, u64, &State)) {
-        let mut states: HashMap<u32, State> = HashMap::new();
+    fn walk(&self, mut visit: impl FnMut(&TracePacket, u64, &ReadState)) {
+        let mut states: HashMap<u32, ReadState> = HashMap::new();
         for packet in &self.packets {
             let sequence = packet.trusted_packet_sequence_id.expect("a sequence id");
             let flags = packet.sequence_flags.unwrap_or(0);

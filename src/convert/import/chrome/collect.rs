@@ -219,13 +219,13 @@ fn is_call_to_work(category: &str) -> bool {
 
 /// Arguments of device work that decide where it belongs.
 #[derive(Debug, Default)]
-struct Place {
+struct WorkPlace {
     correlation: Option<u64>,
     has_stream: bool,
 }
 
-fn place(args: &str) -> Place {
-    let mut place = Place::default();
+fn place(args: &str) -> WorkPlace {
+    let mut place = WorkPlace::default();
     super::arguments::each(args, |name, value: &RawValue| match name {
         "correlation" => place.correlation = super::arguments::number(value),
         "stream" | "device" => place.has_stream = true,
@@ -421,7 +421,7 @@ impl<'a> Collected<'a> {
         let known = if is_work(&category) {
             place(args)
         } else {
-            Place::default()
+            WorkPlace::default()
         };
         let is_work = known.has_stream || known.correlation.is_some();
         let activity = self.activity(pid, offset);

@@ -156,7 +156,7 @@ impl<'de> Visitor<'de> for Flatten<'_> {
 
 /// The place of an element: its process, and the names of the lists that it is in.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Place<'p> {
+pub(super) struct ElementPath<'p> {
     pub process: usize,
     pub field: &'p str,
     /// The list in a field that has several, or nothing.
@@ -169,7 +169,7 @@ pub(super) trait Take {
     /// Whether the elements of a field are wanted.
     fn wants(&self, field: &str) -> bool;
     /// An element.
-    fn element(&mut self, place: Place<'_>, element: &Element);
+    fn element(&mut self, place: ElementPath<'_>, element: &Element);
     /// Damage at `offset`.
     fn damage(&mut self, offset: u64, found: String, expected: &'static str);
 }
@@ -277,7 +277,7 @@ impl<R: BufRead> Scanner<R> {
                 return scanner.resume(take, error, found);
             }
             if wanted {
-                let place = Place {
+                let place = ElementPath {
                     process,
                     field,
                     list,

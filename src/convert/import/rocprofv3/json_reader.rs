@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
-use super::json::{self, Element, Place, ROOT, Take};
+use super::json::{self, Element, ElementPath, ROOT, Take};
 use super::reader::{File, Reader};
 use super::table::Table;
 use crate::import::row::{Field, Row};
@@ -110,7 +110,7 @@ impl Take for Lists<'_, '_> {
         )
     }
 
-    fn element(&mut self, place: Place<'_>, element: &Element) {
+    fn element(&mut self, place: ElementPath<'_>, element: &Element) {
         if self.processes.len() <= place.process {
             self.processes
                 .resize_with(place.process + 1, Process::default);
@@ -188,7 +188,7 @@ impl Take for Lists<'_, '_> {
 }
 
 impl Lists<'_, '_> {
-    fn metadata(&mut self, place: Place<'_>, element: &Element) {
+    fn metadata(&mut self, place: ElementPath<'_>, element: &Element) {
         let process = &mut self.processes[place.process];
         process.pid = element.get("pid").parse().unwrap_or(0);
         let machine = &mut self.reader.tables.header.machine;
@@ -215,7 +215,7 @@ impl Lists<'_, '_> {
         row.command = words;
     }
 
-    fn add(&mut self, table: Table, place: Place<'_>, columns: &Columns) {
+    fn add(&mut self, table: Table, place: ElementPath<'_>, columns: &Columns) {
         add(self.reader, self.path, table, place, columns);
     }
 }
@@ -230,7 +230,13 @@ fn file<'s>(path: &'s Path, process: usize, table: &'s str) -> File<'s> {
     }
 }
 
-fn add(reader: &mut Reader<'_>, path: &Path, table: Table, place: Place<'_>, columns: &Columns) {
+fn add(
+    reader: &mut Reader<'_>,
+    path: &Path,
+    table: Table,
+    place: ElementPath<'_>,
+    columns: &Columns,
+) {
     let row = JsonRow {
         columns: table.columns(),
         fields: columns,
@@ -254,7 +260,7 @@ impl Take for Records<'_, '_> {
         matches!(field, "buffer_records" | "callback_records")
     }
 
-    fn element(&mut self, place: Place<'_>, element: &Element) {
+    fn element(&mut self, place: ElementPath<'_>, element: &Element) {
         let mut columns = std::mem::take(&mut self.element);
         columns.fill(element);
         self.record(place, &mut columns);
@@ -274,7 +280,7 @@ impl Take for Records<'_, '_> {
 }
 
 impl Records<'_, '_> {
-    fn record(&mut self, place: Place<'_>, columns: &mut Columns) {
+    fn record(&mut self, place: ElementPath<'_>, columns: &mut Columns) {
         let unknown = Process::default();
         let process = self.processes.get(place.process).unwrap_or(&unknown);
         if process.pid != 0 {
@@ -480,7 +486,7 @@ impl Columns {
 struct JsonRow<'c> {
     columns: &'static [&'static str],
     fields: &'c Columns,
-    place: Place<'c>,
+    place: ElementPath<'c>,
 }
 
 impl Row for JsonRow<'_> {
@@ -498,7 +504,7 @@ impl Row for JsonRow<'_> {
     }
 
     fn position(&self) -> (Option<u64>, String) {
-        let Place {
+        let ElementPath {
             field,
             list,
             offset,

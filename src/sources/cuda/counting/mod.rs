@@ -57,7 +57,7 @@ const LONGEST_LAUNCH: Duration = Duration::from_secs(10);
 /// The longest time that a callback about a context waits.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-static STATE: PerProcess<State> = PerProcess::new();
+static STATE: PerProcess<CountingState> = PerProcess::new();
 /// The most kernels whose values wait for their times.
 const MOST_READ: usize = 4096;
 
@@ -73,7 +73,7 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 
 /// The counting of this process.
 #[derive(Default)]
-struct State {
+struct CountingState {
     agents: HashMap<AgentId, CountedAgent>,
     contexts: Vec<CountedContext>,
     /// Kernels that were counted by events.
@@ -335,7 +335,7 @@ pub(super) unsafe fn resource(number: u32, data: *const c_void) {
     }
 }
 
-impl State {
+impl CountingState {
     /// The place of a context whose agent is counted.
     fn context(&mut self, session: &Session, handle: *mut c_void) -> Option<usize> {
         let known = self

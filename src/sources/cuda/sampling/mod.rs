@@ -48,11 +48,11 @@ use std::time::{Duration, Instant};
 /// The longest time that a callback waits for the state.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-static STATE: PerProcess<State> = PerProcess::new();
+static STATE: PerProcess<SamplingState> = PerProcess::new();
 
 /// The sampling of this process.
 #[derive(Default)]
-struct State {
+struct SamplingState {
     agents: HashMap<AgentId, OfAgent>,
     contexts: Vec<Context>,
     output: Output,
@@ -107,7 +107,7 @@ fn report(text: &str) {
 }
 
 /// Locks the state in a callback of CUPTI.
-fn lock_in_callback() -> Option<QuietGuard<'static, State>> {
+fn lock_in_callback() -> Option<QuietGuard<'static, SamplingState>> {
     let begin = Instant::now();
     loop {
         if let Some(state) = STATE.try_lock() {
@@ -196,7 +196,7 @@ fn unloading(session: &Session, handle: Handle) {
     }
 }
 
-impl State {
+impl SamplingState {
     /// Enables sampling of all contexts whose device is started and that are not sampled.
     fn enable(&mut self, session: &Session) {
         if self.agents.is_empty() {
@@ -231,7 +231,7 @@ impl State {
 
     /// Fetches the samples of some contexts.
     fn fetch(&mut self, session: &Session, which: impl Fn(&Context) -> bool) {
-        let State {
+        let SamplingState {
             agents,
             contexts,
             output,

@@ -66,7 +66,7 @@ impl Group {
     pub fn open_on_processor(kind: u32, cpu: u32, config: [u64; 3]) -> io::Result<Group> {
         let attributes = Attributes::counting(kind, config[0], READ_FORMAT, 0);
         let attributes = attributes.with_further(config[1], config[2]);
-        let place = Place::take()?;
+        let place = FileOfGroups::take()?;
         let file = attributes.open_on_processor(cpu)?;
         Ok(Group {
             files: vec![EventFile::new(moved_up(file)?, place)?],
@@ -101,7 +101,7 @@ impl Group {
             let forbidden = |error: &io::Error| {
                 matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
             };
-            let place = Place::take()?;
+            let place = FileOfGroups::take()?;
             let file = match open(0) {
                 Err(error) if forbidden(&error) => open(USER_ONLY)?,
                 opened => opened?,
@@ -142,11 +142,11 @@ struct EventFile {
     file: ManuallyDrop<OwnedFd>,
     /// The kernel's id of the event.
     id: u64,
-    _place: Place,
+    _place: FileOfGroups,
 }
 
 impl EventFile {
-    fn new(file: OwnedFd, place: Place) -> io::Result<EventFile> {
+    fn new(file: OwnedFd, place: FileOfGroups) -> io::Result<EventFile> {
         Ok(EventFile {
             id: event_id(&file)?,
             file: ManuallyDrop::new(file),
@@ -180,21 +180,21 @@ fn event_id(file: &OwnedFd) -> io::Result<u64> {
 }
 
 /// One of the files that all groups together may have open.
-struct Place;
+struct FileOfGroups;
 
-impl Place {
+impl FileOfGroups {
     /// An error if they have a quarter of those that the process may open.
-    fn take() -> io::Result<Place> {
+    fn take() -> io::Result<FileOfGroups> {
         let most = file_limit() / 4;
         let more = |open: u64| (open < most).then_some(open + 1);
         match OPEN_FILES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
-            Ok(_) => Ok(Place),
+            Ok(_) => Ok(FileOfGroups),
             Err(_) => Err(io::Error::from_raw_os_error(libc::EMFILE)),
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for FileOfGroups {
     fn drop(&mut self) {
         OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
     }

@@ -70,12 +70,12 @@ pub struct HostCounters {
     of_program: Vec<u32>,
     /// The thread whose kernel is being counted; 0 if there is none.
     owner: AtomicU32,
-    state: Mutex<State>,
+    state: Mutex<HostCountersState>,
     wake: Signal,
 }
 
 #[derive(Default)]
-struct State {
+struct HostCountersState {
     agents: Vec<CountedAgent>,
     /// What has been read of the owner's kernel.
     measured: Option<MeasuredKernel>,
@@ -195,7 +195,7 @@ impl HostCounters {
         HAS_PASSES.load(Ordering::Relaxed)
     }
 
-    fn state(&self) -> QuietGuard<'_, State> {
+    fn state(&self) -> QuietGuard<'_, HostCountersState> {
         lock_std(&self.state)
     }
 
@@ -623,7 +623,7 @@ impl fmt::Debug for HostCounters {
     }
 }
 
-impl State {
+impl HostCountersState {
     fn note_passes(&self) {
         let mut agents = self.agents.iter();
         let any = agents.any(|counted| {

@@ -113,7 +113,7 @@ fn bit(port: Port) -> u32 {
 
 /// The state of a wave.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum State {
+enum WaveState {
     Runs,
     /// Until this cycle.
     Sleeps(u64),
@@ -127,7 +127,7 @@ enum State {
 }
 
 struct Wave {
-    state: State,
+    state: WaveState,
     next: u32,
     /// Instructions in the buffer.
     buffered: u32,
@@ -172,7 +172,7 @@ pub(super) struct Unit<'a> {
 impl Wave {
     fn new(program: &Program) -> Wave {
         Wave {
-            state: State::Runs,
+            state: WaveState::Runs,
             next: 0,
             buffered: 0,
             fetch: None,
@@ -269,7 +269,7 @@ impl<'a> Unit<'a> {
             let at = LAUNCH_LATENCY * (1 + group as u64);
             unit.launches[group] = Some(at);
             unit.of_group(group)
-                .for_each(|wave| wave.state = State::Ended);
+                .for_each(|wave| wave.state = WaveState::Ended);
         }
         unit
     }
@@ -315,7 +315,10 @@ impl<'a> Unit<'a> {
                     });
                 }
                 Some(_) => {}
-                None if self.of_group(group).all(|wave| wave.state == State::Ended) => {
+                None if self
+                    .of_group(group)
+                    .all(|wave| wave.state == WaveState::Ended) =>
+                {
                     self.launches[group] = Some(self.now + LAUNCH_LATENCY);
                 }
                 None => {}
@@ -334,7 +337,9 @@ impl<'a> Unit<'a> {
             }
         }
         let wants = |wave: &Wave| {
-            wave.state != State::Ended && wave.fetch.is_none() && wave.buffered <= BUFFER - FETCH
+            wave.state != WaveState::Ended
+                && wave.fetch.is_none()
+                && wave.buffered <= BUFFER - FETCH
         };
         let in_turn = (0..count).map(|more| (self.first_to_fetch + more) % count);
         let hungry = in_turn
@@ -353,13 +358,13 @@ impl<'a> Unit<'a> {
         wave.complete(now);
         let over = |until: u64| until <= now;
         let reason = match wave.state {
-            State::Ended => return None,
-            State::Sleeps(until) if !over(until) => NotIssued::SLEEP_WAIT,
-            State::Internal(until) if !over(until) => NotIssued::INTERNAL_INSTRUCTION,
-            State::Other(until) if !over(until) => NotIssued::OTHER_WAIT,
-            State::Meets => NotIssued::BARRIER_WAIT,
+            WaveState::Ended => return None,
+            WaveState::Sleeps(until) if !over(until) => NotIssued::SLEEP_WAIT,
+            WaveState::Internal(until) if !over(until) => NotIssued::INTERNAL_INSTRUCTION,
+            WaveState::Other(until) if !over(until) => NotIssued::OTHER_WAIT,
+            WaveState::Meets => NotIssued::BARRIER_WAIT,
             _ => {
-                wave.state = State::Runs;
+                wave.state = WaveState::Runs;
                 let next = &program.lines[wave.next as usize];
                 let count = |queue: &VecDeque<u64>| queue.len() as u32;
                 match next.operation {
@@ -430,7 +435,7 @@ impl<'a> Unit<'a> {
         use Operation::*;
         let (now, program) = (self.now, self.program);
         let line = &program.lines[index_of(&self.waves[slot_index])];
-        let mut state = State::Runs;
+        let mut state = WaveState::Runs;
         let mut next = self.waves[slot_index].next + 1;
         let mut jumps = false;
         let kind = match line.operation {
@@ -471,7 +476,7 @@ impl<'a> Unit<'a> {
                     _ => in_order(&mut wave.stores, at),
                 }
                 if self.operations.is_multiple_of(TRANSLATIONS) {
-                    state = State::Other(now + TRANSLATION_LATENCY);
+                    state = WaveState::Other(now + TRANSLATION_LATENCY);
                 }
                 InstructionType::FLAT
             }
@@ -499,7 +504,7 @@ impl<'a> Unit<'a> {
             }
             Wait { .. } => InstructionType::OTHER,
             Barrier => {
-                state = State::Meets;
+                state = WaveState::Meets;
                 InstructionType::BARRIER
             }
             Branch { to, times } => {
@@ -526,23 +531,23 @@ impl<'a> Unit<'a> {
                 InstructionType::JUMP
             }
             Sleep { cycles } => {
-                state = State::Sleeps(now + 1 + u64::from(cycles));
+                state = WaveState::Sleeps(now + 1 + u64::from(cycles));
                 InstructionType::OTHER
             }
             Internal { cycles } => {
-                state = State::Internal(now + 1 + u64::from(cycles));
+                state = WaveState::Internal(now + 1 + u64::from(cycles));
                 InstructionType::OTHER
             }
             Message => InstructionType::MESSAGE,
             Export => InstructionType::EXPORT,
             End => {
-                state = State::Ended;
+                state = WaveState::Ended;
                 InstructionType::OTHER
             }
         };
         let wave = &mut self.waves[slot_index];
         wave.state = state;
-        if !matches!(state, State::Ended | State::Meets) {
+        if !matches!(state, WaveState::Ended | WaveState::Meets) {
             wave.next = next;
             wave.buffered -= 1;
             if jumps {
@@ -572,15 +577,15 @@ impl<'a> Unit<'a> {
     fn meet(&mut self) {
         let program = self.program;
         for group in 0..self.launches.len() {
-            let met = |wave: &mut Wave| matches!(wave.state, State::Meets | State::Ended);
+            let met = |wave: &mut Wave| matches!(wave.state, WaveState::Meets | WaveState::Ended);
             if self.launches[group].is_some() || !self.of_group(group).all(met) {
                 continue;
             }
             for wave in self
                 .of_group(group)
-                .filter(|wave| wave.state == State::Meets)
+                .filter(|wave| wave.state == WaveState::Meets)
             {
-                wave.state = State::Runs;
+                wave.state = WaveState::Runs;
                 wave.next += 1;
                 wave.buffered -= 1;
                 wave.decode(program);

@@ -25,7 +25,7 @@ pub(super) fn is_name(text: &str) -> bool {
 
 /// The place of a term: a word, and ranges of its bits, the lowest bits of the value first.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct TermBits {
     word: usize,
     /// The first bit and the number of bits.
     ranges: Vec<(u32, u32)>,
@@ -53,7 +53,7 @@ pub(super) fn configuration(terms: &str, format: &Path) -> Result<Config, String
             (Ok(text), _) => {
                 place(&text).map_err(|wrong| format!("{}: {wrong}", file.display()))?
             }
-            (Err(error), Some(word)) if error.kind() == io::ErrorKind::NotFound => Place {
+            (Err(error), Some(word)) if error.kind() == io::ErrorKind::NotFound => TermBits {
                 word,
                 ranges: vec![(0, BITS)],
             },
@@ -77,7 +77,7 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// The place that a file of the folder `format` describes: `config:0-7,21`.
-fn place(text: &str) -> Result<Place, String> {
+fn place(text: &str) -> Result<TermBits, String> {
     let wrong = || format!("expected a place such as config:0-7, found {text:?}");
     let (word, list) = text.split_once(':').ok_or_else(wrong)?;
     let word = WORDS.iter().position(|known| *known == word);
@@ -100,7 +100,7 @@ fn place(text: &str) -> Result<Place, String> {
         taken |= mask;
         ranges.push((first, bits));
     }
-    Ok(Place { word, ranges })
+    Ok(TermBits { word, ranges })
 }
 
 /// A number whose lowest `bits` bits are set, at least one.
@@ -108,7 +108,7 @@ fn lowest(bits: u32) -> u64 {
     u64::MAX >> (BITS - bits)
 }
 
-impl Place {
+impl TermBits {
     /// Puts a value into its place; `None` if it is too large.
     fn put(&self, mut value: u64, config: &mut Config) -> Option<()> {
         let word = &mut config[self.word];

@@ -20,7 +20,7 @@ const MAX_COUNTERS: usize = 1 << 16;
 
 /// Where the values of a counter go.
 #[derive(Copy, Clone, Debug)]
-enum Place {
+enum Destination {
     /// A counter of a block: its place there.
     Block(CounterIndex, usize),
     /// A track.
@@ -39,7 +39,7 @@ struct Block {
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     /// By device and number: traces of other programs number the counters of each device from the beginning.
-    places: NumberMap<(i32, u32), Place>,
+    places: NumberMap<(i32, u32), Destination>,
     /// The blocks of gputrail.
     blocks: NumberMap<CounterIndex, Block>,
 }
@@ -81,7 +81,7 @@ impl Counters {
     ) -> io::Result<()> {
         let index = stream.new_counters();
         for (place, spec) in descriptor.specs.iter().enumerate() {
-            self.add((gpu, spec.counter_id()), Place::Block(index, place));
+            self.add((gpu, spec.counter_id()), Destination::Block(index, place));
         }
         let memory =
             |spec: &GpuCounterSpec| spec.groups.contains(&(GpuCounterGroup::Memory as i32));
@@ -136,12 +136,12 @@ impl Counters {
                 kind: TrackKind::Counter(described(spec).1),
                 order: None,
             })?;
-            self.add(id, Place::Track(track));
+            self.add(id, Destination::Track(track));
         }
         Ok(())
     }
 
-    fn add(&mut self, id: (i32, u32), place: Place) {
+    fn add(&mut self, id: (i32, u32), place: Destination) {
         if self.places.len() < MAX_COUNTERS {
             self.places.insert(id, place);
         }
@@ -164,8 +164,8 @@ impl Counters {
                 None => continue,
             };
             match self.places.get(&(event.gpu_id(), counter.counter_id())) {
-                Some(Place::Track(track)) => stream.consumer.value(*track, time, value)?,
-                Some(Place::Block(index, place)) => {
+                Some(Destination::Track(track)) => stream.consumer.value(*track, time, value)?,
+                Some(Destination::Block(index, place)) => {
                     let (known, values) = block.get_or_insert_with(|| (*index, Vec::new()));
                     if *known == *index && values.len() == *place {
                         values.push(value)
