@@ -119,7 +119,7 @@ fn ready() -> Result<(), Status> {
 ///
 /// # Safety
 ///
-/// Both texts are null or end with a zero.
+/// Both texts are null or end with a zero, and stay as they are during the call.
 pub unsafe fn begin(name: *const c_char, group: *const c_char) -> c_int {
     answer(|| {
         if let Err(status) = ready() {
@@ -128,9 +128,9 @@ pub unsafe fn begin(name: *const c_char, group: *const c_char) -> c_int {
         let Some(name) = NonNull::new(name.cast_mut()) else {
             return Status::NullName;
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is not null, so that it ends with a zero, and the program keeps it during the call.
         let name = Text::C(unsafe { CText::new(name) });
-        // SAFETY: the caller's promise.
+        // SAFETY: a `group` that is not null ends with a zero, and the program keeps it during the call.
         let group = NonNull::new(group.cast_mut()).map(|group| unsafe { CText::new(group) });
         let level = LEVEL.get();
         if level == 0 {

@@ -120,13 +120,14 @@ impl What {
 ///
 /// # Safety
 ///
-/// `register` is the runtime's function.
+/// `register` is the runtime's function, which takes the number of an event, a callback and the way to register it.
 pub unsafe fn register(register: Register) {
     contain(|| {
         let _uncancelled = Uncancelled::begin();
         if markers::attach() {
             for event in 1..LAST {
-                // SAFETY: the caller's promise.
+                // SAFETY: `register` is the runtime's function (`# Safety`); `happened` is a callback of the type that it
+                // takes.
                 unsafe { register(event, happened, ALWAYS) };
             }
         }
@@ -233,10 +234,10 @@ fn report(place: &Read<ProfInfo>, description: &Read<Description>) {
 
 /// # Safety
 ///
-/// `text` is null, or a text that ends with a zero and lives during `'a`.
+/// `text` is null, or a text that ends with a zero, and lives and stays as it is for `'a`.
 unsafe fn c_text<'a>(text: Option<*const c_char>) -> Text<'a> {
     let text = text.and_then(|text| NonNull::new(text.cast_mut()));
-    // SAFETY: the caller's promise.
+    // SAFETY: a `text` that is not null ends with a zero, and lives and stays as it is for `'a` (`# Safety`).
     text.map_or(Text::None, |text| Text::C(unsafe { CText::new(text) }))
 }
 

@@ -50,10 +50,10 @@ fn answer<R>(default: R, work: impl FnOnce() -> R) -> R {
 
 /// # Safety
 ///
-/// `message` is null, or a text that ends with a zero and lives during `'a`.
+/// `message` is null, or a text that ends with a zero, and lives and stays as it is for `'a`.
 unsafe fn named<'a>(message: *const c_char) -> Event<'a> {
     let text = NonNull::new(message.cast_mut());
-    // SAFETY: the caller's promise.
+    // SAFETY: a `message` that is not null ends with a zero, and lives and stays as it is for `'a` (`# Safety`).
     let name = text.map_or(Text::None, |text| Text::C(unsafe { CText::new(text) }));
     Event {
         name,
@@ -65,9 +65,10 @@ unsafe fn named<'a>(message: *const c_char) -> Event<'a> {
 ///
 /// # Safety
 ///
-/// `message` is null or a text that ends with a zero.
+/// `message` is null or a text that ends with a zero, which stays as it is during the call.
 pub unsafe fn mark(message: *const c_char) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `message` is null or ends with a zero; the program keeps it during the call, and the event does not outlast
+    // that.
     answer((), || DOMAIN.mark(&unsafe { named(message) }));
 }
 
@@ -79,7 +80,7 @@ pub unsafe fn mark(message: *const c_char) {
 pub unsafe fn push(message: *const c_char) -> c_int {
     answer(-1, || {
         let pushed = PUSHED.with(PushedRanges::push);
-        // SAFETY: the caller's promise.
+        // SAFETY: `message` is null or ends with a zero, and lasts longer than the event, which ends with this call.
         let event = unsafe { named(message) };
         DOMAIN.report(MarkerKind::PUSH, pushed.id(), &event);
         c_int::try_from(pushed.level).unwrap_or(c_int::MAX)
@@ -106,7 +107,7 @@ pub fn pop() -> c_int {
 pub unsafe fn start(message: *const c_char) -> u64 {
     answer(0, || {
         let domain = Text::Kept(DOMAIN.name());
-        // SAFETY: the caller's promise.
+        // SAFETY: `message` is null or ends with a zero, and lasts longer than the event, which ends with this call.
         let event = unsafe { named(message) };
         start_event(&Event { domain, ..event }).number()
     })
@@ -152,10 +153,10 @@ fn switch(
 ///
 /// # Safety
 ///
-/// As for [`mark`].
+/// As for [`mark`], of `name`.
 pub unsafe fn name_os_thread(name: *const c_char) -> c_int {
     answer(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or ends with a zero, and is read before this call returns.
         name_thread(&unsafe { named(name) }.name.read());
         0
     })
@@ -165,12 +166,12 @@ pub unsafe fn name_os_thread(name: *const c_char) -> c_int {
 ///
 /// # Safety
 ///
-/// As for [`mark`].
+/// As for [`mark`], of `name`.
 pub unsafe fn name_object(name: *const c_char, kind: &'static str, handle: u64) -> c_int {
     answer(-1, || {
         let event = Event {
             category: Text::Plain(kind),
-            // SAFETY: the caller's promise.
+            // SAFETY: `name` is null or ends with a zero, and lasts longer than the event, which ends with this call.
             ..unsafe { named(name) }
         };
         DOMAIN.report(MarkerKind::RESOURCE, handle, &event);

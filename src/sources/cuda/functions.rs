@@ -35,12 +35,13 @@ impl Function {
     ///
     /// # Safety
     ///
-    /// `parameters` is null or leads to the structure of this function.
+    /// `parameters` is null or leads to CUPTI's structure with the arguments of this function.
     #[inline]
     pub unsafe fn has_record(&self, parameters: *const c_void) -> bool {
         let is_empty = |at: usize| {
             let size = parameters.cast::<u8>().wrapping_add(at).cast::<u64>();
-            // SAFETY: the caller's promise; the member lies where C puts it.
+            // SAFETY: `parameters` is read where it is not null: then it leads to the function's structure, and arguments of
+            // these names are sizes, with 8 bytes at `at`.
             !parameters.is_null() && unsafe { size.read_unaligned() } == 0
         };
         self.enqueues && !self.size.is_some_and(is_empty)
@@ -251,7 +252,7 @@ pub(super) fn places(arguments: &[(&str, Type)]) -> Vec<(usize, Type)> {
 ///
 /// # Safety
 ///
-/// `parameters` is null or leads to the structure of this function.
+/// `parameters` is null or leads to CUPTI's structure with the arguments of this function.
 pub(super) unsafe fn arguments(
     function: &Function,
     parameters: *const c_void,
@@ -262,7 +263,8 @@ pub(super) unsafe fn arguments(
     }
     for (value, (offset, kind)) in values.iter_mut().zip(&function.places) {
         let at = parameters.cast::<u8>().wrapping_add(*offset);
-        // SAFETY: the caller's promise; the members lie where C puts them.
+        // SAFETY: `parameters` is not null, so that it leads to the function's structure, which has a member of this type at
+        // `offset`.
         *value = unsafe {
             match kind {
                 Type::U8 => u64::from(at.read()),

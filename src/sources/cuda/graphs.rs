@@ -63,14 +63,15 @@ pub(super) fn is_needed(board: &Switchboard, what: GraphOperation) -> bool {
 ///
 /// # Safety
 ///
-/// `data` is CUPTI's description of a resource.
+/// `data` is null or what CUPTI passes with a change of a graph, valid during the call.
 pub(super) unsafe fn changed(
     session: &Session,
     thread: Current,
     what: GraphOperation,
     data: *const c_void,
 ) {
-    // SAFETY: the caller's promise: the description of a graph, or null.
+    // SAFETY: `data` is null or a `CUpti_ResourceData`, and its descriptor null or a `CUpti_GraphData`, as CUPTI passes with
+    // changes of graphs; both are valid during the call.
     let described = unsafe {
         data.cast::<Resource>()
             .as_ref()
@@ -133,7 +134,7 @@ pub(super) unsafe fn changed(
 ///
 /// # Safety
 ///
-/// `parameters` is CUPTI's structure with the arguments of the function.
+/// `parameters` is null or CUPTI's structure with the arguments of the function.
 #[cold]
 pub(super) unsafe fn launched(
     session: &Session,
@@ -146,7 +147,7 @@ pub(super) unsafe fn launched(
         return;
     }
     let mut values = [0; MAX_ARGUMENTS];
-    // SAFETY: the caller's promise.
+    // SAFETY: `parameters` is null or leads to the structure of `function` (`# Safety`).
     unsafe { functions::arguments(function, parameters, &mut values) };
     let mut change = GraphChange::blank();
     change.what = GraphOperation::LAUNCHED;

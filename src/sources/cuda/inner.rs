@@ -175,10 +175,11 @@ impl Site<'_> {
     ///
     /// # Safety
     ///
-    /// `data` is CUPTI's description of a call of `function`.
+    /// `self.data` is CUPTI's description of a call of `function`, which has returned 0 if it `is_over`.
     unsafe fn deed(&self, function: &Function, names: &Names, is_over: bool) -> Option<Deed> {
         let mut values = [0; MAX_ARGUMENTS];
-        // SAFETY: the caller's promise.
+        // SAFETY: `self.data` describes a call of `function`, so that its `parameters` are null or that function's
+        // structure.
         let count = unsafe { arguments(function, self.data.parameters, &mut values) };
         let named = |name: &str| {
             let mut all = function.info.arguments[..count].iter();
@@ -290,10 +291,10 @@ pub(super) struct Launch {
 ///
 /// # Safety
 ///
-/// `data` is CUPTI's description of a call of `function`.
+/// `data` is CUPTI's description of a call of `function`, which the driver has not left yet.
 pub(super) unsafe fn launch_stream(function: &Function, data: &CallbackData) -> u64 {
     let mut values = [0; MAX_ARGUMENTS];
-    // SAFETY: the caller's promise.
+    // SAFETY: `data` describes a call of `function`, so that its `parameters` are null or that function's structure.
     let count = unsafe { arguments(function, data.parameters, &mut values) };
     let named = |name: &str| {
         let mut all = function.info.arguments[..count].iter();
@@ -327,7 +328,7 @@ pub(super) unsafe fn begin(
     let Some(notifier) = site.notifier() else {
         return;
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: `site.data` is CUPTI's description of a call of `function`, which has only begun.
     let Some(deed) = (unsafe { site.deed(function, notifier.board.names(), false) }) else {
         return;
     };
@@ -351,7 +352,7 @@ pub(super) unsafe fn begin(
 ///
 /// # Safety
 ///
-/// `data` is CUPTI's description of a call of `function`, at its exit.
+/// `data` is CUPTI's description of a call of `function`, at its exit; the call returned `status`.
 #[cold]
 pub(super) unsafe fn end(
     thread: Current,
@@ -386,7 +387,8 @@ pub(super) unsafe fn end(
     let Some(notifier) = site.notifier() else {
         return;
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: `site.data` is CUPTI's description of a call of `function`, which has returned 0: the driver has filled its
+    // places for results.
     let Some(deed) = (unsafe { site.deed(function, notifier.board.names(), true) }) else {
         return;
     };

@@ -204,7 +204,8 @@ impl MetricLibrary {
         let function = unsafe { self.library.get::<Function<P>>(P::FUNCTION.as_bytes()) };
         let function = function.map_err(|_| MetricError::Missing(P::FUNCTION))?;
         // The size is the first member of each.
-        // SAFETY: the structure begins with a usize; and the caller's promise.
+        // SAFETY: each structure of parameters begins with a usize, its size. The function takes this structure, and may use
+        // its pointers (`# Safety`).
         let status = unsafe {
             std::ptr::from_mut(parameters)
                 .cast::<usize>()
@@ -625,7 +626,7 @@ impl Drop for Configuration<'_> {
 unsafe fn slice<'a, T>(first: *const T, count: usize) -> &'a [T] {
     match first.is_null() {
         true => &[],
-        // SAFETY: the caller's promise.
+        // SAFETY: `first` is not null, so that it points to `count` values, which live as long as the result.
         false => unsafe { std::slice::from_raw_parts(first, count) },
     }
 }
@@ -638,7 +639,7 @@ unsafe fn slice<'a, T>(first: *const T, count: usize) -> &'a [T] {
 unsafe fn text(text: Text) -> String {
     match text.is_null() {
         true => String::new(),
-        // SAFETY: the caller's promise.
+        // SAFETY: `text` is not null, so that it ends with a 0; it is copied.
         false => unsafe { CStr::from_ptr(text) }
             .to_string_lossy()
             .into_owned(),

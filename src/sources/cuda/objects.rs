@@ -372,13 +372,13 @@ impl Objects {
     ///
     /// # Safety
     ///
-    /// `name` is null or leads to a text that ends with a 0.
+    /// `name` is null or leads to a text that ends with a 0 and stays as it is during the call.
     #[inline]
     pub unsafe fn kernel(&mut self, names: &Names, name: u64) -> KernelId {
         if name == 0 {
             return KernelId::NONE;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is not 0, so that it leads to a text that ends with a 0 and stays during the call.
         let text = unsafe { CStr::from_ptr(name as *const c_char) }.to_bytes();
         if self.cached.is_empty() {
             self.cached.resize_with(CACHED, Default::default);
@@ -413,12 +413,12 @@ impl Objects {
     ///
     /// # Safety
     ///
-    /// `name` is null or leads to a text that ends with a 0.
+    /// `name` is null or leads to a text that ends with a 0 and stays as it is during the call.
     pub unsafe fn register(&mut self, names: &Names, module: (u32, u32), name: *const c_char) {
         if name.is_null() || self.registered.len() >= MAX_REGISTERED {
             return;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is not null, so that it ends with a 0 and stays during the call.
         let name = unsafe { CStr::from_ptr(name) }.to_bytes();
         if !self.kernels.contains_key(name) {
             let module = self.modules.get(&module).copied().unwrap_or_default();
@@ -509,7 +509,7 @@ const DEFAULT_STREAMS: std::ops::RangeInclusive<u64> = 0..=2;
 ///
 /// # Safety
 ///
-/// `data` is CUPTI's description of it.
+/// `data` is null or what CUPTI passes with this number, valid during the call.
 pub(super) unsafe fn resource(number: u32, data: *const c_void) {
     if !matches!(
         number,
@@ -518,7 +518,7 @@ pub(super) unsafe fn resource(number: u32, data: *const c_void) {
         // Others have another description, or none.
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `data` is null or a `CUpti_ResourceData`, as CUPTI passes with these numbers; it is valid during the call.
     let Some(resource) = (unsafe { data.cast::<Resource>().as_ref() }) else {
         return;
     };

@@ -97,7 +97,8 @@ fn is_needed(domain: u32, number: u32) -> bool {
 ///
 /// # Safety
 ///
-/// `data` is CUPTI's description of it.
+/// `data` is what CUPTI passes with this domain and number, valid during the call; it is not null, but for changes of graphs
+/// and the end of the driver's initialization.
 pub(super) unsafe fn notify(domain: u32, number: u32, data: *const c_void) {
     let thread = process::current().filter(|thread| !thread.state().is_in_callback());
     let (Some(session), Some(thread)) = (current_session(), thread) else {
@@ -106,7 +107,7 @@ pub(super) unsafe fn notify(domain: u32, number: u32, data: *const c_void) {
     let mut reported = graphs::REPORTED.iter();
     let of_graph = reported.find(|one| domain == ffi::RESOURCE && one.1 == number);
     if let Some((what, _)) = of_graph {
-        // SAFETY: the caller's promise.
+        // SAFETY: `data` is CUPTI's description of the change of a graph, by its domain and number.
         return unsafe { graphs::changed(session, thread, *what, data) };
     }
     let mut told = TOLD.iter();
@@ -125,8 +126,9 @@ pub(super) unsafe fn notify(domain: u32, number: u32, data: *const c_void) {
     if !is_made && !board.interest(*operation).has_subscribers() {
         return;
     }
-    // SAFETY: the caller's promise. CUPTI describes waits as objects, without the last field, which is read of modules
-    // only. The end of the driver's initialization has no description, and contexts have no handle of a stream.
+    // SAFETY: `data` leads to CUPTI's description, which is valid during the call: of all operations here but the end of the
+    // driver's initialization, which has none. Waits have the structure of objects without the last field, which is read of
+    // modules only. Contexts have no handle of a stream.
     let object = (*operation != resource::RUNTIME_INITIALIZED).then(|| unsafe {
         let described = data.cast::<Resource>();
         let stream = is_of_stream(*operation).then(|| (*described).handle);

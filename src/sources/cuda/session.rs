@@ -348,11 +348,11 @@ pub(super) fn driver_changed() {
 ///
 /// # Safety
 ///
-/// `data` is CUPTI's description of it.
+/// `data` is null or CUPTI's description of it (`CUpti_StateData`), valid during the call.
 pub(super) unsafe fn state(number: u32, data: *const c_void) {
     const MAX_REPORTED: u64 = 16;
     static REPORTED: AtomicU64 = AtomicU64::new(0);
-    // SAFETY: the caller's promise.
+    // SAFETY: `data` is null or CUPTI's description of the error (`CUpti_StateData`), which is valid during the call.
     let Some(state) = (unsafe { data.cast::<ffi::StateData>().as_ref() }) else {
         return;
     };

@@ -666,11 +666,11 @@ impl Translation<'_> {
 ///
 /// # Safety
 ///
-/// `text` is null or leads to a text that ends with a 0.
+/// `text` is 0 or the address of a text that ends with a 0.
 unsafe fn text(text: u64) -> String {
     match text {
         0 => String::new(),
-        // SAFETY: the caller's promise.
+        // SAFETY: `text` is not 0, so that it leads to a text that ends with a 0 (`# Safety`); it is copied.
         text => unsafe { CStr::from_ptr(text as *const c_char) }
             .to_string_lossy()
             .into_owned(),

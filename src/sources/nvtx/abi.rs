@@ -121,11 +121,11 @@ impl EventAttributes {
     ///
     /// # Safety
     ///
-    /// The message is what its type says, and lives during `'a`.
+    /// The message is null or what its type says, and lives for `'a`.
     #[inline]
     pub unsafe fn event<'a>(&self) -> Event<'a> {
         Event {
-            // SAFETY: the caller's promise.
+            // SAFETY: the message is null or what its type says, and lives for `'a`.
             name: unsafe { text(self.message_type, self.message) },
             color: match self.color_type {
                 COLOR_ARGB => self.color,
@@ -165,10 +165,11 @@ impl EventAttributes {
 ///
 /// # Safety
 ///
-/// `message` is null or what `kind` says, and lives during `'a`.
+/// `message` is null or what `kind` says, and lives for `'a`.
 #[inline]
 pub(super) unsafe fn text<'a>(kind: i32, message: *const c_void) -> Text<'a> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `message` is null or what `kind` says, and lives for `'a`. The handle of a registered text leads to ours,
+    // which lives for ever, or is unknown and becomes null.
     unsafe {
         match kind {
             message::REGISTERED => {
@@ -184,11 +185,11 @@ pub(super) unsafe fn text<'a>(kind: i32, message: *const c_void) -> Text<'a> {
 
 /// # Safety
 ///
-/// `text` is null, or a text that ends with a zero and lives during `'a`.
+/// `text` is null, or a text that ends with a zero, and lives and stays as it is for `'a`.
 #[inline]
 pub(super) unsafe fn ascii<'a>(text: *const c_char) -> Text<'a> {
     let text = NonNull::new(text.cast_mut());
-    // SAFETY: the caller's promise.
+    // SAFETY: a `text` that is not null ends with a zero, and lives and stays as it is for `'a` (`# Safety`).
     text.map_or(Text::None, |text| Text::C(unsafe { CText::new(text) }))
 }
 
@@ -197,7 +198,7 @@ pub(super) unsafe fn ascii<'a>(text: *const c_char) -> Text<'a> {
 /// As for [`ascii`], with wide characters.
 pub(super) unsafe fn wide<'a>(text: *const u32) -> Text<'a> {
     match NonNull::new(text.cast_mut()) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `text` is not null, so that it ends with a zero, and lives and stays as it is for `'a`.
         Some(text) => Text::Wide(unsafe { WideText::new(text) }),
         None => Text::None,
     }

@@ -61,8 +61,14 @@ impl OtherTool {
         }
     }
 
+    /// Loads the library, which stays.
+    ///
+    /// # Safety
+    ///
+    /// The library at `path` is one that NVTX may load: its functions for NVTX have NVTX's types.
     unsafe fn open(path: &OsString) -> Result<OtherTool, libloading::Error> {
-        // SAFETY: the caller's promise; the functions of these names have these types.
+        // SAFETY: the library may be loaded: its initialisers do what NVTX would have them do. The functions of these names
+        // have these types.
         unsafe {
             let library = Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL)?;
             let other = OtherTool {
@@ -106,12 +112,16 @@ impl Functions {
         all.all(|function| function.load(Ordering::Acquire).is_null())
     }
 
-    /// The function in a place, which has the type `F`.
+    /// The function in a place.
+    ///
+    /// # Safety
+    ///
+    /// The function that was put there has the type `F`.
     #[inline]
     unsafe fn get<F: Copy>(&self, place: usize) -> Option<F> {
         const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
         let function = self.0[place].load(Ordering::Acquire);
-        // SAFETY: the caller's promise; the pointer is not null.
+        // SAFETY: the pointer is not null, and the function in this place has the type `F`, a pointer to a function.
         (!function.is_null()).then(|| unsafe { core::mem::transmute_copy(&function) })
     }
 }

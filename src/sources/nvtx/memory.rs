@@ -83,7 +83,7 @@ fn new_handle() -> Handle {
 ///
 /// # Safety
 ///
-/// `start` is null or leads to `count` elements of `size` bytes, which begin with a `T`.
+/// `start` is null or leads to `count` elements of `size` bytes, each of which begins with an aligned `T`, for `'a`.
 unsafe fn elements<'a, T: 'a>(
     start: *const u8,
     count: usize,
@@ -91,7 +91,8 @@ unsafe fn elements<'a, T: 'a>(
 ) -> impl Iterator<Item = &'a T> {
     let fits = !start.is_null() && size >= size_of::<T>();
     let count = if fits { count.min(MAX_REGIONS) } else { 0 };
-    // SAFETY: the caller's promise.
+    // SAFETY: `start` is read only if it is not null: it leads to at least this many elements, each of which begins with a
+    // `T` that lives for `'a`.
     (0..count).map(move |place| unsafe { &*start.add(place * size).cast::<T>() })
 }
 

@@ -126,11 +126,11 @@ unsafe fn tables(export: GetExportTable) -> Vec<(usize, Places)> {
 ///
 /// # Safety
 ///
-/// `module` is null or what NVTX passes.
+/// `module` is null or what NVTX passes, which lasts during the call.
 pub unsafe fn initialise_extension(module: *mut ExtensionModule) -> i32 {
     answer(0, || {
         let _uncancelled = Uncancelled::begin();
-        // SAFETY: the caller's promise.
+        // SAFETY: `module` is null or the structure that NVTX passes, which lasts during the call.
         let Some(given) = (unsafe { module.as_ref() }) else {
             return 0;
         };

@@ -39,7 +39,8 @@ const UNKNOWN_SIZE: usize = usize::MAX;
 ///
 /// # Safety
 ///
-/// `data` leads to `count` payloads that stay as they are during the call.
+/// `data` is null or leads to `count` payloads that stay as they are during the call. The data of each is null, has the
+/// bytes of its size, or is a text that ends with a zero if its size is unknown.
 #[cold]
 pub(super) unsafe fn with<R>(
     domain: &MarkerDomain,
@@ -48,7 +49,7 @@ pub(super) unsafe fn with<R>(
     event: Event<'_>,
     work: impl FnOnce(&Event<'_>) -> R,
 ) -> R {
-    // SAFETY: the caller's promise.
+    // SAFETY: `data` is null or leads to `count` payloads, each with the data that it names.
     let values = unsafe { read(domain, data, count) };
     apply(domain, &values, event, work)
 }
@@ -63,7 +64,7 @@ unsafe fn read(domain: &MarkerDomain, data: *const PayloadData, count: usize) ->
     if data.is_null() {
         return values;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `data` is not null, so that it leads to `count` payloads, which stay as they are during the call.
     let all = unsafe { std::slice::from_raw_parts(data, count.min(MAX_PAYLOADS)) };
     let bytes: Vec<&[u8]> = all
         .iter()
@@ -206,7 +207,7 @@ const _: () = assert!(size_of::<EventBatch>() == 64);
 ///
 /// `name` is null or a text that ends with a zero.
 unsafe fn owned(name: *const c_char) -> Box<str> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `name` is null or ends with a zero; it is copied.
     unsafe { ascii(name) }.read().into()
 }
 

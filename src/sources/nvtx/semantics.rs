@@ -47,11 +47,11 @@ impl Facts {
     ///
     /// # Safety
     ///
-    /// `next` is null or leads to facts of the size that they name.
+    /// `next` is null or leads to a list of facts, each of the size and type that it names.
     pub unsafe fn read(mut next: *const Semantics) -> Facts {
         let mut facts = Facts::default();
         for _ in 0..MAX_FACTS {
-            // SAFETY: the caller's promise.
+            // SAFETY: `next` is null or leads to a fact, which begins with a head.
             let Some(head) = (unsafe { next.as_ref() }) else {
                 break;
             };

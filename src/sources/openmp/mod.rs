@@ -65,9 +65,9 @@ impl Word {
 
     /// # Safety
     ///
-    /// `data` is null or the runtime's place for a word of ours, which this thread may read.
+    /// `data` is null or the runtime's place for a word of ours, which this thread may read and nobody writes to meanwhile.
     unsafe fn read(data: *const Data) -> Word {
-        // SAFETY: the caller's promise.
+        // SAFETY: `data` is null or the runtime's place for our word, which nobody writes to meanwhile.
         Word(unsafe { data.as_ref() }.copied().unwrap_or(0))
     }
 }

@@ -180,7 +180,7 @@ impl Drop for Host<'_> {
 unsafe fn text(text: Text) -> String {
     match text.is_null() {
         true => String::new(),
-        // SAFETY: the caller's promise.
+        // SAFETY: `text` is not null, so that it ends with a 0; it is copied.
         false => unsafe { CStr::from_ptr(text) }
             .to_string_lossy()
             .into_owned(),
@@ -194,9 +194,9 @@ unsafe fn texts(first: *const Text, count: usize) -> Vec<String> {
     if first.is_null() {
         return Vec::new();
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `first` is not null, so that it leads to `count` texts, which stay during the call.
     let all = unsafe { core::slice::from_raw_parts(first, count) };
-    // SAFETY: the caller's promise.
+    // SAFETY: each text is null or ends with a 0.
     all.iter().map(|one| unsafe { text(*one) }).collect()
 }
 

@@ -310,12 +310,13 @@ pub(super) fn after(function: &Function, data: &CallbackData) {
 ///
 /// # Safety
 ///
-/// `data` is CUPTI's description of it.
+/// `data` is null or what CUPTI passes with this number, valid during the call.
 pub(super) unsafe fn resource(number: u32, data: *const c_void) {
     if number != CONTEXT_DESTROYED || !is_active() {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `data` is null or a `CUpti_ResourceData`, as CUPTI passes when a context is destroyed; it is valid during the
+    // call.
     let resource = unsafe { data.cast::<Resource>().as_ref() };
     if let (Some(resource), Some(session)) = (resource, current_session()) {
         let handle = resource.context as usize;

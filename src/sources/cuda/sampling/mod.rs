@@ -124,7 +124,7 @@ fn lock_in_callback() -> Option<QuietGuard<'static, SamplingState>> {
 ///
 /// # Safety
 ///
-/// `data` is CUPTI's description of it.
+/// `data` is null or what CUPTI passes with this number, valid during the call.
 pub(super) unsafe fn resource(number: u32, data: *const c_void) {
     if !matches!(
         number,
@@ -132,7 +132,7 @@ pub(super) unsafe fn resource(number: u32, data: *const c_void) {
     ) {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `data` is null or a `CUpti_ResourceData`, as CUPTI passes with these numbers; it is valid during the call.
     let Some(resource) = (unsafe { data.cast::<Resource>().as_ref() }) else {
         return;
     };

@@ -194,7 +194,7 @@ impl ObservedCall {
         if !self.core.interest.has_inner_callbacks() {
             return;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `queue` is a queue, or a list that is null or leads to one.
         let queue = queues::ids(unsafe { Self::queue_of(queue, &work) });
         self.notify_enqueuing(&work, &queue, blocking);
         if blocking {
@@ -210,7 +210,7 @@ impl ObservedCall {
     /// As for [`OnQueue::queue`].
     #[inline(always)]
     unsafe fn queue_of(queue: impl OnQueue, work: &impl Enqueue) -> cl_command_queue {
-        // SAFETY: the caller's promise.
+        // SAFETY: `queue` is a queue, or a list that is null or leads to one.
         let queue = unsafe { queue.queue() };
         if queue.is_null() {
             work.own_queue()
@@ -256,7 +256,7 @@ impl ObservedCall {
         if text.is_null() {
             return 0;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `text` is not null, so that it ends with a 0; it stays during the call.
         let text = unsafe { CStr::from_ptr(text) };
         process::names().map_or(0, |names| {
             u64::from(names.string(&text.to_string_lossy()).0)
@@ -287,7 +287,7 @@ impl ObservedCall {
             return;
         };
         let own = OUTSTANDING.of_thread(thread.state().number());
-        // SAFETY: the caller's promise.
+        // SAFETY: `queue` is a queue, or a list that is null or leads to one.
         let queue = unsafe { Self::queue_of(queue, &work) };
         let info = own.source.queue(queue);
         let counts = counting::is_on() && work.is_kernel();
@@ -307,7 +307,7 @@ impl ObservedCall {
                 &mut times,
             );
         let times = has_run.then_some(times);
-        // SAFETY: the caller's promise.
+        // SAFETY: `event` and `waits` are as `follow` needs them: it has the same `# Safety` as this function.
         unsafe { self.follow(info, work, event, times, blocking, waits) };
         work.taken(self);
     }
@@ -461,7 +461,7 @@ impl ObservedCall {
             let mut enqueue = self.enqueue_info(host.thread(), &info, id, blocking);
             (enqueue.buffers, enqueue.flags) = (buffers, enqueue.flags | tracked);
             if !waits.is_empty() {
-                // SAFETY: the caller's promise.
+                // SAFETY: `waits` is a list that the runtime has taken, and that the program keeps during the call.
                 unsafe { waits::depend(&mut host, buffers, (call.correlation, id), waits) };
             }
             work.enqueue(&mut host, &enqueue);

@@ -83,7 +83,7 @@ fn with<R>(
 ///
 /// # Safety
 ///
-/// `queues` leads to `count` queues.
+/// `queues` is null or leads to `count` queues.
 pub(super) unsafe fn created(
     call: &mut ObservedCall,
     buffer: cl_command_buffer_khr,
@@ -91,7 +91,7 @@ pub(super) unsafe fn created(
     queues: *const cl_command_queue,
 ) {
     call.end();
-    // SAFETY: the caller's promise.
+    // SAFETY: `queues` is null or leads to `count` queues, and the program keeps the list during the call.
     let queue = unsafe { list(queues, count) }
         .first()
         .copied()

@@ -103,7 +103,8 @@ pub(super) fn is_of_runtime(thread: u32) -> bool {
 ///
 /// # Safety
 ///
-/// `queue` is the program's, `waits` is its list.
+/// `queue` is the program's, and a list is null or leads to a queue. `waits` is the program's list, of valid events, which
+/// it keeps during the call.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn before(
@@ -123,11 +124,11 @@ pub(super) unsafe fn before(
         };
         // The runtime must not be unwound through the frames of the layer.
         let _uncancelled = Uncancelled::begin();
-        // SAFETY: the caller's promise.
+        // SAFETY: `queue` is a queue, or a list that is null or leads to one.
         let queue = unsafe { queue.queue() };
         let agent = queues::ids(queue).agent;
         is_begun = !WAITS_FOR_PROGRAM.load(Ordering::Relaxed) && counters.acquire(agent);
-        // SAFETY: the caller's promise.
+        // SAFETY: `queue` is the program's, and `waits` is its list.
         let is_alone = is_begun && unsafe { ended_before(queue, waits) };
         if is_begun && !is_alone {
             counters.release();
@@ -179,7 +180,7 @@ unsafe fn ended_before(queue: cl_command_queue, waits: WaitList) -> bool {
     let is_empty = has_ended(marker, until);
     completion::release(marker);
     let (count, events) = waits.list().unwrap_or((0, std::ptr::null()));
-    // SAFETY: the caller's promise.
+    // SAFETY: the list is the program's, which keeps it during the call: it leads to `count` events, or is null.
     let mut events = unsafe { super::work::list(events, count) }.iter();
     is_empty
         && events.all(|event| {

@@ -139,11 +139,11 @@ unsafe fn give(text: &CStr, room: usize, value: *mut c_void, size: *mut usize) -
         if room < bytes.len() {
             return CL_INVALID_VALUE;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `value` has room for `room` bytes, which are enough; the text is our own.
         unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), value.cast(), bytes.len()) };
     }
     if !size.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is not null, so that it is a place for a size.
         unsafe { size.write(bytes.len()) };
     }
     CL_SUCCESS

@@ -114,7 +114,7 @@ macro_rules! wrappers {
 ///
 /// # Safety
 ///
-/// As for `create`, whose arguments these are.
+/// As for `create`, whose arguments these are; `errcode` is not null.
 unsafe fn create_queue(
     call: &mut ObservedCall,
     create: unsafe extern "C-unwind" fn(
@@ -128,7 +128,8 @@ unsafe fn create_queue(
     properties: *const cl_ulong,
     errcode: *mut cl_int,
 ) -> cl_command_queue {
-    // SAFETY: the caller's promise.
+    // SAFETY: the platform's function gets what the program passes to it, but another list: the program's own, or one that
+    // lives during the call.
     let create = |list| unsafe { create(context, device, list, errcode) };
     // SAFETY: the program's list.
     unsafe { queues::create_by(call, properties, errcode, create) }
@@ -156,7 +157,7 @@ pub(super) unsafe fn address_for_platform(
 ///
 /// # Safety
 ///
-/// `name` is null or a string.
+/// `name` is null or a string that ends with a 0.
 unsafe fn observed(
     platform: cl_platform_id,
     name: *const c_char,
@@ -165,7 +166,7 @@ unsafe fn observed(
     if found.is_null() || name.is_null() {
         return found;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `name` is not null, so that it is a string that ends with a 0; the program keeps it during the call.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
     // The loader's own functions lead back to the layer.
     if FUNCTIONS.iter().any(|function| function.name == name) && is_loaders(found) {

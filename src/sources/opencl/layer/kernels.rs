@@ -141,7 +141,7 @@ pub(super) unsafe fn argument_set(
         local_argument(call, kernel, index, bytes);
     }
     if replay::is_on() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the arguments are those of a call to clSetKernelArg that succeeded, as `replay` needs them.
         unsafe { replay::argument_set(kernel, index, bytes, value) };
     }
 }

@@ -103,7 +103,8 @@ static HAS_OTHER_LOADER: AtomicBool = AtomicBool::new(false);
 ///
 /// # Safety
 ///
-/// The arguments are those of a loader: `target` leads to `entries` function pointers.
+/// The arguments are those of a loader: `target` is null or leads to `entries` function pointers, `entries_ret` and
+/// `layer_ret` are null or places for the answers.
 pub unsafe fn init_layer(
     entries: u32,
     target: *const Dispatch,
@@ -111,7 +112,7 @@ pub unsafe fn init_layer(
     layer_ret: *mut *const Dispatch,
 ) -> i32 {
     HAS_OTHER_LOADER.store(true, Ordering::Release);
-    // SAFETY: the caller's promise.
+    // SAFETY: the arguments are a loader's, and `initialise` asks for the same.
     unsafe { initialise(entries, target, entries_ret, layer_ret) }
 }
 
@@ -127,7 +128,7 @@ pub unsafe fn init_layer_with_properties(
     layer_ret: *mut *const Dispatch,
 ) -> i32 {
     ENDING_LOADERS.fetch_add(1, Ordering::AcqRel);
-    // SAFETY: the caller's promise.
+    // SAFETY: the arguments are a loader's, and `initialise` asks for the same.
     unsafe { initialise(entries, target, entries_ret, layer_ret) }
 }
 
@@ -143,7 +144,7 @@ unsafe fn initialise(
     if target.is_null() || entries_ret.is_null() || layer_ret.is_null() {
         return CL_INVALID_VALUE;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `target` is not null, so that it leads to `entries` function pointers in the order of `cl_icd_dispatch`.
     let (layer, entries) = unsafe { dispatch::install(target, entries as usize) };
     process::attach(&super::OpenCl);
     // SAFETY: the loader's places for the answer.

@@ -67,7 +67,8 @@ pub(super) unsafe fn created_from_source(
     }
     let mut text = Vec::new();
     for place in 0..count as usize {
-        // SAFETY: the caller's promise: as many strings, and as many lengths if there are any.
+        // SAFETY: the runtime has taken the arguments: `strings` leads to `count` strings, and `lengths` is null or leads to
+        // as many lengths.
         let (string, length) = unsafe {
             let length = if lengths.is_null() {
                 0
@@ -275,11 +276,11 @@ struct Build {
 impl Build {
     /// # Safety
     ///
-    /// `options` is null or a string.
+    /// `options` is null or a string that ends with a 0.
     unsafe fn new(call: &ObservedCall, options: *const c_char) -> Build {
         let text = match options.is_null() {
             true => String::new(),
-            // SAFETY: the caller's promise.
+            // SAFETY: `options` is not null, so that it is a string that ends with a 0; it is copied.
             false => unsafe { CStr::from_ptr(options) }
                 .to_string_lossy()
                 .into_owned(),
@@ -369,11 +370,11 @@ unsafe extern "C-unwind" fn build_ended(program: cl_program, user_data: *mut c_v
 ///
 /// # Safety
 ///
-/// `options` is null or a string.
+/// `options` is null or a string that ends with a 0.
 unsafe fn with_lines(program: cl_program, options: *const c_char) -> Option<CString> {
     let asked = match options.is_null() {
         true => c"",
-        // SAFETY: the caller's promise.
+        // SAFETY: `options` is not null, so that it is a string that ends with a 0; it stays during the call.
         false => unsafe { CStr::from_ptr(options) },
     };
     debug_info::options(program, asked.to_str().ok()?)
@@ -414,9 +415,9 @@ unsafe fn built(
     (notify, user_data): (ProgramCallback, *mut c_void),
     build: impl FnOnce(*const c_char, ProgramCallback, *mut c_void) -> cl_int,
 ) -> cl_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: `options` is null or a string that ends with a 0.
     let observed = unsafe { Build::new(call, options) };
-    // SAFETY: the caller's promise.
+    // SAFETY: as above.
     let ours = unsafe { with_lines(program, options) };
     let options = ours.as_ref().map_or(options, |ours| ours.as_ptr());
     let (observed, notify, user_data) = observed.observe(notify, user_data);

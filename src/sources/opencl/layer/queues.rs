@@ -185,19 +185,19 @@ pub(super) unsafe fn create_with_properties(
 ///
 /// # Safety
 ///
-/// `properties` is null or the program's list, and `create` writes a status to `errcode`.
+/// `properties` is null or the program's list, as [`property_list`] takes it; `create` writes a status to `errcode`.
 pub(super) unsafe fn create_by(
     call: &mut ObservedCall,
     properties: *const cl_ulong,
     errcode: *mut cl_int,
     create: impl Fn(*const cl_ulong) -> cl_command_queue,
 ) -> cl_command_queue {
-    // SAFETY: the caller's promise.
+    // SAFETY: `properties` is null or a list that ends with a 0, which the program keeps during the call.
     let asked = unsafe { property_list(properties) };
     let forced = with_profiling(asked);
     let (before, after) = (flags(asked), flags(&forced));
     let queue = create(forced.as_ptr());
-    // SAFETY: the caller's promise.
+    // SAFETY: `create` was called, and has written a status to `errcode`.
     if queue.is_null() && before != after && unsafe { is_about_properties(*errcode) } {
         // With the program's own properties, so that it gets the runtime's answer to these.
         return created(call, create(properties), before, before, None);
@@ -215,13 +215,14 @@ fn is_about_properties(status: cl_int) -> bool {
 ///
 /// # Safety
 ///
-/// `list` is null, or leads to pairs of a property that is not 0 and its value, and then a 0.
+/// `list` is null, or leads to pairs of a property that is not 0 and its value, and then a 0, which stay as they are for
+/// `'a`.
 unsafe fn property_list<'a>(list: *const cl_ulong) -> &'a [cl_ulong] {
     if list.is_null() {
         return &[];
     }
     let mut length = 0;
-    // SAFETY: the caller's promise.
+    // SAFETY: `list` is not null, so that it has pairs up to a 0 in the place of a property: nothing behind that 0 is read.
     unsafe {
         while *list.add(length) != 0 {
             length += 2;
@@ -387,10 +388,11 @@ fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
 ///
 /// # Safety
 ///
-/// `value` is the runtime's answer.
+/// `value` leads to the runtime's answer about `what`, one of `CL_QUEUE_PROPERTIES` and `CL_QUEUE_PROPERTIES_ARRAY`, with
+/// all the bytes that it has.
 unsafe fn hide_profiling(queue: cl_command_queue, what: cl_uint, value: *mut cl_ulong) {
     if what == CL_QUEUE_PROPERTIES {
-        // SAFETY: the caller's promise: it is a set of flags.
+        // SAFETY: the answer about this property is a set of flags, and `value` leads to it.
         unsafe { *value &= !CL_QUEUE_PROFILING_ENABLE };
         return;
     }
@@ -402,7 +404,7 @@ unsafe fn hide_profiling(queue: cl_command_queue, what: cl_uint, value: *mut cl_
         ptr::null_mut(),
         &raw mut bytes
     ));
-    // SAFETY: the caller's promise: it is a list of so many bytes.
+    // SAFETY: the answer is a list of properties, of as many bytes as the runtime has just said, and `value` leads to it.
     let list = unsafe { slice::from_raw_parts_mut(value, bytes / size_of::<cl_ulong>()) };
     for pair in list.chunks_exact_mut(2) {
         if pair[0] == cl_ulong::from(CL_QUEUE_PROPERTIES) {

@@ -9,7 +9,7 @@ pub unsafe fn bytes(region: *const usize) -> usize {
     if region.is_null() {
         return 0;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `region` is not null, so that it leads to three numbers.
     let [width, rows, slices] = unsafe { region.cast::<[usize; 3]>().read() };
     width.wrapping_mul(rows).wrapping_mul(slices)
 }
@@ -28,7 +28,7 @@ pub unsafe fn offset(
     if origin.is_null() || region.is_null() {
         return 0;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `origin` and `region` are not null, so that they lead to three numbers each.
     let ([x, y, z], [width, rows, _]) = unsafe {
         let (origin, region) = (origin.cast::<[usize; 3]>(), region.cast::<[usize; 3]>());
         (origin.read(), region.read())

@@ -95,7 +95,7 @@ pub(super) unsafe fn argument_set(
     value: *const c_void,
 ) {
     let value = match bytes == size_of::<cl_mem>() && !value.is_null() {
-        // SAFETY: the caller's promise: there are 8 bytes.
+        // SAFETY: `value` is not null and the runtime has taken it: it leads to `bytes` bytes, which are 8.
         true => Value::Handle(unsafe { value.cast::<u64>().read_unaligned() }),
         false => Value::Plain,
     };

@@ -116,7 +116,7 @@ impl WaitList {
 ///
 /// # Safety
 ///
-/// The list is the program's, and the runtime did not refuse it.
+/// The list is the program's, which keeps it during the call, and the runtime has taken it.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn depend(
@@ -129,7 +129,8 @@ pub(super) unsafe fn depend(
     if buffers.is_none() {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the runtime has taken the list: it is null or leads to as many events as it says, and the program keeps it
+    // during the call.
     let events = unsafe { work::list(list.events, list.count) };
     for (waited_for, _) in known(events) {
         let mut record = Dependency::blank();

@@ -134,7 +134,7 @@ impl OnQueue for cl_command_queue {
 
 impl OnQueue for *mut cl_command_queue {
     unsafe fn queue(self) -> cl_command_queue {
-        // SAFETY: the caller's promise.
+        // SAFETY: the list is null or leads to at least one queue.
         unsafe { self.as_ref() }
             .copied()
             .unwrap_or(cl_command_queue::NULL)

@@ -136,9 +136,9 @@ pub fn kept(text: &str) -> &'static CStr {
 ///
 /// # Safety
 ///
-/// `text` is null, or ends with a 0 and is left alone meanwhile.
+/// `text` is null, or ends with a 0 and is left alone for `'a`.
 pub unsafe fn given<'a>(text: *const c_char) -> Option<Cow<'a, str>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `text` is not null, so that it ends with a 0, and it is left alone for `'a`.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy())
 }
 

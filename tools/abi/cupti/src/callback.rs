@@ -165,7 +165,7 @@ pub unsafe extern "C" fn cuptiSubscribe(
     data: *mut c_void,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `subscriber` is null or a place for a handle.
         let place = unsafe { Place::new(subscriber) }?;
         let function = callback.ok_or(CUptiResult::INVALID_PARAMETER)?;
         let mut current = lock(&CURRENT);
@@ -247,7 +247,7 @@ pub unsafe extern "C" fn cuptiGetCallbackState(
     id: u32,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `enable` is null or a place for a number.
         let place = unsafe { Place::new(enable) }?;
         let found = found(subscriber)?;
         domain::check(domain, id)?;
@@ -269,7 +269,7 @@ pub unsafe extern "C" fn cuptiGetCallbackName(
     name: *mut *const c_char,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or a place for a pointer.
         let place = unsafe { Place::new(name) }?;
         match domain::name(domain, id) {
             Some(name) => {
@@ -295,7 +295,7 @@ pub unsafe extern "C" fn cuptiSupportedDomains(
     table: *mut *mut CallbackDomain,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `count` is null or a place for a number, and `table` is null or a place for a pointer.
         let (count, table) = unsafe { (Place::new(count)?, Place::new(table)?) };
         count.put(domain::ALL.len());
         table.put(domain::TABLE.as_ptr().cast_mut());

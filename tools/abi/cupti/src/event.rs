@@ -80,7 +80,7 @@ pub unsafe extern "C" fn cuptiDeviceGetAttribute(
 ) -> CUptiResult {
     with_gputrail(|| {
         let found = device::attribute(device, attribute)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is null or leads to a number; `value` is null or leads to that many bytes.
         unsafe {
             match found {
                 device::Attribute::Small(found) => write_attribute(size, value.cast(), found),
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn cuptiDeviceGetTimestamp(
     timestamp: *mut u64,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `timestamp` is null or a place for a number.
         let place = unsafe { Place::new(timestamp) }?;
         objects::context(context)?;
         place.put(to_nanos(now())?.0);
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn cuptiDeviceGetNumEventDomains(
     count: *mut u32,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `count` is null or a place for a number.
         let place = unsafe { Place::new(count) }?;
         place.put(catalogue::of_device(device)?.domains.len() as u32);
         Ok(())
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn cuptiDeviceEnumEventDomains(
 ) -> CUptiResult {
     with_gputrail(|| {
         let family = catalogue::of_device(device)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is null or leads to a number; `domains` is null or leads to that many bytes.
         unsafe { write_array(size, domains, family.ids(family.domains.len())) }
     })
 }
@@ -162,7 +162,7 @@ unsafe fn domain_attribute(
         return Err(CUptiResult::INVALID_EVENT_DOMAIN_ID);
     }
     let of = &family.domains[place];
-    // SAFETY: the caller's promise.
+    // SAFETY: `size` is null or leads to a number; `value` is null or leads to that many bytes.
     unsafe {
         match (attribute, device) {
             // CUPTI_EVENT_DOMAIN_ATTR_NAME
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn cuptiDeviceGetEventDomainAttribute(
 ) -> CUptiResult {
     with_gputrail(|| {
         let family = catalogue::of_device(device)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is null or leads to the number of bytes at `value`, as `domain_attribute` asks.
         unsafe { domain_attribute(Some(&family), domain, attribute, size, value) }
     })
 }
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn cuptiEventDomainGetAttribute(
     size: *mut usize,
     value: *mut c_void,
 ) -> CUptiResult {
-    // SAFETY: the caller's promise.
+    // SAFETY: `size` is null or leads to the number of bytes at `value`, as `domain_attribute` asks.
     with_gputrail(|| unsafe { domain_attribute(None, domain, attribute, size, value) })
 }
 
@@ -220,7 +220,7 @@ pub unsafe extern "C" fn cuptiEventDomainGetAttribute(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiGetNumEventDomains(count: *mut u32) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `count` is null or a place for a number.
         let place = unsafe { Place::new(count) }?;
         let all = catalogue::all()?;
         place.put(all.iter().map(|family| family.domains.len() as u32).sum());
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn cuptiEnumEventDomains(size: *mut usize, domains: *mut u
         let ids = all
             .iter()
             .flat_map(|family| family.ids(family.domains.len()));
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is null or leads to a number; `domains` is null or leads to that many bytes.
         unsafe { write_array(size, domains, ids) }
     })
 }
@@ -253,7 +253,7 @@ pub unsafe extern "C" fn cuptiEnumEventDomains(size: *mut usize, domains: *mut u
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiEventDomainGetNumEvents(domain: u32, count: *mut u32) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `count` is null or a place for a number.
         let to = unsafe { Place::new(count) }?;
         let (family, place) = catalogue::domain(domain)?;
         to.put(family.domains[place].events.len() as u32);
@@ -275,7 +275,7 @@ pub unsafe extern "C" fn cuptiEventDomainEnumEvents(
     with_gputrail(|| {
         let (family, place) = catalogue::domain(domain)?;
         let of = family.domains[place].events.iter();
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is null or leads to a number; `events` is null or leads to that many bytes.
         unsafe { write_array(size, events, of.map(|event| family.id(*event))) }
     })
 }
@@ -295,7 +295,7 @@ pub unsafe extern "C" fn cuptiEventGetAttribute(
     with_gputrail(|| {
         let (family, place) = catalogue::event(event)?;
         let of = &family.events[place];
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is null or leads to a number; `value` is null or leads to that many bytes.
         unsafe {
             match attribute {
                 // CUPTI_EVENT_ATTR_NAME
@@ -327,9 +327,9 @@ pub unsafe extern "C" fn cuptiEventGetIdFromName(
     event: *mut u32,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `event` is null or a place for an id.
         let place = unsafe { Place::new(event) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or ends with a 0, and the program leaves it alone during the call.
         let name = unsafe { given(name) }.ok_or(CUptiResult::INVALID_PARAMETER)?;
         let family = catalogue::of_device(device)?;
         let found = family.event_named(&name);

@@ -90,7 +90,7 @@ fn with_gputrail(work: impl FnOnce() -> Answer) -> CUptiResult {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiGetVersion(version: *mut u32) -> CUptiResult {
     api(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `version` is null or a place for a number.
         unsafe { Place::new(version) }?.put(API_VERSION);
         Ok(())
     })
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn cuptiGetResultString(
     text: *mut *const c_char,
 ) -> CUptiResult {
     api(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `text` is null or a place for a pointer.
         let place = unsafe { Place::new(text) }?;
         let known = result.text().filter(|_| result != CUptiResult::FORCE_INT);
         place.put(known.ok_or(CUptiResult::INVALID_PARAMETER)?.as_ptr());
@@ -129,7 +129,7 @@ pub extern "C" fn cuptiGetLastError() -> CUptiResult {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiGetTimestamp(timestamp: *mut u64) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `timestamp` is null or a place for a number.
         let place = unsafe { Place::new(timestamp) }?;
         place.put(to_nanos(now())?.0);
         Ok(())
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn cuptiGetTimestamp(timestamp: *mut u64) -> CUptiResult {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiGetDeviceId(context: CUcontext, device: *mut u32) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `device` is null or a place for a number.
         let place = unsafe { Place::new(device) }?;
         let id = if context.is_null() {
             objects::current()
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn cuptiGetDeviceId(context: CUcontext, device: *mut u32) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiGetContextId(context: CUcontext, id: *mut u32) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `id` is null or a place for a number.
         let place = unsafe { Place::new(id) }?;
         place.put(objects::context(context)?.id.0);
         Ok(())
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn cuptiGetStreamId(
     id: *mut u32,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `id` is null or a place for a number.
         let place = unsafe { Place::new(id) }?;
         let (found, of) = objects::stream(stream)?;
         let belongs = context.is_null() || objects::context(context).is_ok_and(|one| one.id == of);
@@ -211,6 +211,6 @@ pub unsafe extern "C" fn cuptiGetStreamIdEx(
     _: u8,
     id: *mut u32,
 ) -> CUptiResult {
-    // SAFETY: the caller's promise.
+    // SAFETY: `id` is null or a place for a number.
     unsafe { cuptiGetStreamId(context, stream, id) }
 }

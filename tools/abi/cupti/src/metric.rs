@@ -83,7 +83,7 @@ fn category(family: &Family, metric: &Metric) -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiGetNumMetrics(count: *mut u32) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `count` is null or a place for a number.
         let place = unsafe { Place::new(count) }?;
         let all = catalogue::all()?;
         place.put(all.iter().map(|family| family.metrics.len() as u32).sum());
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn cuptiEnumMetrics(size: *mut usize, metrics: *mut u32) -
         let ids = all
             .iter()
             .flat_map(|family| family.ids(family.metrics.len()));
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is null or leads to a number; `metrics` is null or leads to that many bytes.
         unsafe { write_array(size, metrics, ids) }
     })
 }
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn cuptiDeviceGetNumMetrics(
     count: *mut u32,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `count` is null or a place for a number.
         let place = unsafe { Place::new(count) }?;
         place.put(catalogue::of_device(device)?.metrics.len() as u32);
         Ok(())
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn cuptiDeviceEnumMetrics(
 ) -> CUptiResult {
     with_gputrail(|| {
         let family = catalogue::of_device(device)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is null or leads to a number; `metrics` is null or leads to that many bytes.
         unsafe { write_array(size, metrics, family.ids(family.metrics.len())) }
     })
 }
@@ -156,9 +156,9 @@ pub unsafe extern "C" fn cuptiMetricGetIdFromName(
     metric: *mut u32,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `metric` is null or a place for an id.
         let place = unsafe { Place::new(metric) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or ends with a 0, and the program leaves it alone during the call.
         let name = unsafe { given(name) }.ok_or(CUptiResult::INVALID_PARAMETER)?;
         let family = catalogue::of_device(device)?;
         let found = family.metrics.iter().position(|one| one.name == name);
@@ -184,7 +184,7 @@ pub unsafe extern "C" fn cuptiMetricGetAttribute(
     with_gputrail(|| {
         let (family, place) = catalogue::metric(metric)?;
         let of = &family.metrics[place];
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is null or leads to a number; `value` is null or leads to that many bytes.
         unsafe {
             match attribute {
                 // CUPTI_METRIC_ATTR_NAME
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn cuptiMetricGetAttribute(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiMetricGetNumEvents(metric: u32, count: *mut u32) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `count` is null or a place for a number.
         let to = unsafe { Place::new(count) }?;
         let (family, place) = catalogue::metric(metric)?;
         to.put(family.metrics[place].events.len() as u32);
@@ -233,7 +233,7 @@ pub unsafe extern "C" fn cuptiMetricEnumEvents(
     with_gputrail(|| {
         let (family, place) = catalogue::metric(metric)?;
         let of = family.metrics[place].events.iter();
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is null or leads to a number; `events` is null or leads to that many bytes.
         unsafe { write_array(size, events, of.map(|event| family.id(*event))) }
     })
 }
@@ -253,7 +253,7 @@ fn properties(metric: &Metric) -> impl Iterator<Item = u32> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiMetricGetNumProperties(metric: u32, count: *mut u32) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `count` is null or a place for a number.
         let to = unsafe { Place::new(count) }?;
         let (family, place) = catalogue::metric(metric)?;
         to.put(properties(&family.metrics[place]).count() as u32);
@@ -274,7 +274,7 @@ pub unsafe extern "C" fn cuptiMetricEnumProperties(
 ) -> CUptiResult {
     with_gputrail(|| {
         let (family, place) = catalogue::metric(metric)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is null or leads to a number; `ids` is null or leads to that many bytes.
         unsafe { write_array(size, ids, properties(&family.metrics[place])) }
     })
 }
@@ -292,7 +292,7 @@ pub unsafe extern "C" fn cuptiMetricCreateEventGroupSets(
     passes: *mut *mut EventGroupSets,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `passes` is null or a place for a pointer, and `ids` is null or leads to `size` bytes.
         let (to, ids) = unsafe { (Place::new(passes)?, read_array(ids, size)?) };
         let (.., own) = of_context(context)?;
         let mut events = Vec::new();
@@ -332,7 +332,7 @@ pub unsafe extern "C" fn cuptiMetricGetRequiredEventGroupSets(
     required: *mut *mut EventGroupSets,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `required` is null or a place for a pointer.
         let to = unsafe { Place::new(required) }?;
         let (.., own) = of_context(context)?;
         let (family, place) = of_family(metric, &own)?;
@@ -358,7 +358,7 @@ unsafe fn totals(
     (ids, id_size): (*const u32, usize),
     (values, size): (*const u64, usize),
 ) -> Answer<Vec<(&'static str, f64)>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `ids` is null or leads to `id_size` bytes, `values` to `size` bytes; both are copied.
     let (ids, values) = unsafe { (read_array(ids, id_size)?, read_array(values, size)?) };
     let mut totals = Vec::new();
     for event in &metric.1.events {
@@ -405,11 +405,11 @@ pub unsafe extern "C" fn cuptiMetricGetValue(
     result: *mut MetricValue,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `result` is null or a place for a value.
         let to = unsafe { Place::new(result) }?;
         let (family, place) = of_family(metric, &*catalogue::of_device(device)?)?;
         let of = (&*family, &family.metrics[place]);
-        // SAFETY: the caller's promise.
+        // SAFETY: `ids` is null or leads to `id_size` bytes, and `values` to `size` bytes.
         let mut given = unsafe { totals(of, (ids, id_size), (values, size)) }?;
         given.push(("KERNEL_TIME", time as f64));
         to.put(value(of, &given, CUptiResult::INVALID_METRIC_VALUE)?);
@@ -438,14 +438,15 @@ pub unsafe extern "C" fn cuptiMetricGetValue2(
     result: *mut MetricValue,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `result` is null or a place for a value.
         let to = unsafe { Place::new(result) }?;
         let (family, place) = catalogue::metric(metric)?;
         let of = (&*family, &family.metrics[place]);
-        // SAFETY: the caller's promise.
+        // SAFETY: `ids` is null or leads to `id_size` bytes, and `values` to `size` bytes.
         let mut given = unsafe { totals(of, (ids, id_size), (values, size)) }?;
         for id in properties(of.1) {
-            // SAFETY: the caller's promise.
+            // SAFETY: `property_ids` is null or leads to `property_id_size` bytes, and `property_values` to `property_size`
+            // bytes.
             let (ids, values) = unsafe {
                 (
                     read_array(property_ids.cast_const(), property_id_size)?,

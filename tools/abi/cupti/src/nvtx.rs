@@ -23,7 +23,7 @@ unsafe fn forward(name: &CStr, argument: *mut c_void) -> c_int {
     };
     // SAFETY: gputrail's functions of these names have this type.
     let function = unsafe { core::mem::transmute::<*mut c_void, Initialise>(function.as_ptr()) };
-    // SAFETY: the caller's promise.
+    // SAFETY: `argument` is what NVTX passes to a function of this name.
     unsafe { function(argument) }
 }
 
@@ -34,7 +34,7 @@ unsafe fn forward(name: &CStr, argument: *mut c_void) -> c_int {
 /// The argument is NVTX's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn InitializeInjectionNvtx2(export: *mut c_void) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NVTX calls this function, with what it passes to any library's function of this name.
     unsafe { forward(c"InitializeInjectionNvtx2", export) }
 }
 
@@ -45,6 +45,6 @@ pub unsafe extern "C" fn InitializeInjectionNvtx2(export: *mut c_void) -> c_int 
 /// The argument is NVTX's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *mut c_void) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NVTX calls this function, with what it passes to any library's function of this name.
     unsafe { forward(c"InitializeInjectionNvtxExtension", module) }
 }

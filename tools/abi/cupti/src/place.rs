@@ -11,7 +11,8 @@ impl<T> Place<T> {
     ///
     /// # Safety
     ///
-    /// `place` is null, or can be written to until the answer has been.
+    /// `place` is null, or can be written to until the answer has been. If it is for [`get`](Place::get), too, it holds a
+    /// value.
     pub unsafe fn new(place: *mut T) -> Answer<Place<T>> {
         let place = NonNull::new(place).filter(|place| place.is_aligned());
         place.map(Place).ok_or(CUptiResult::INVALID_PARAMETER)
@@ -27,7 +28,7 @@ impl<T> Place<T> {
 impl<T: Copy> Place<T> {
     /// The value that the caller has put there.
     pub fn get(&self) -> T {
-        // SAFETY: the promise of `new`: memory of the caller's, which holds a value.
+        // SAFETY: `new` has been promised memory that holds a value.
         unsafe { self.0.read() }
     }
 }
@@ -38,7 +39,7 @@ impl<T: Copy> Place<T> {
 ///
 /// `size` is null or leads to a number; `value` is null or leads to that many bytes.
 pub unsafe fn write_attribute<T: Copy>(size: *mut usize, value: *mut u8, answer: T) -> Answer {
-    // SAFETY: the caller's promise.
+    // SAFETY: `size` is null or leads to a number.
     let place = unsafe { Place::new(size) }?;
     if value.is_null() {
         return Err(CUptiResult::INVALID_PARAMETER);

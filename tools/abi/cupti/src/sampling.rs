@@ -270,7 +270,7 @@ const FIRST_SIZE: usize = 8;
 ///
 /// # Safety
 ///
-/// `config` is null or leads to as many bytes as its first field says.
+/// `config` is null or leads to as many bytes as its first field says, and at least to the first two fields.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiActivityConfigurePCSampling(
     context: CUcontext,
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn cuptiActivityConfigurePCSampling(
         if config.is_null() || !config.is_aligned() {
             return Err(CUptiResult::INVALID_PARAMETER);
         }
-        // SAFETY: the caller's promise: the first fields are always there.
+        // SAFETY: `config` is not null, so that it leads to the first two fields at least.
         let (size, level) = unsafe { ((*config).size as usize, (*config).period) };
         if size < FIRST_SIZE {
             return Err(CUptiResult::INVALID_PARAMETER);

@@ -47,7 +47,7 @@ struct Place<T>(Option<NonNull<T>>);
 impl<T> Place<T> {
     /// # Safety
     ///
-    /// `place` is null, or can be written to until the answer has been.
+    /// `place` is null, or is aligned and can be written to until the answer has been.
     unsafe fn new(place: *mut T) -> Place<T> {
         Place(NonNull::new(place))
     }
@@ -68,9 +68,9 @@ fn null(what: &str) -> Failure {
 
 /// # Safety
 ///
-/// As for [`given`].
+/// As for [`given`], of `name`, during the call.
 unsafe fn counter_named(opened: &Opened, name: *const c_char) -> Answer<u32> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `name` is null or ends with a 0, and the program leaves it alone during the call.
     let name = unsafe { given(name) }.ok_or_else(|| null("the name of the counter"))?;
     Ok(opened.sessions.find(&name)?)
 }
@@ -166,7 +166,7 @@ macro_rules! questions {
         /// `answer` is null or a place for the answer.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type,)* answer: *mut $answer) -> Status {
-            // SAFETY: the caller's promise.
+            // SAFETY: `answer` is null or a place for the answer until this function returns.
             let place = unsafe { Place::new(answer) };
             on_selected(stringify!($name), |$opened| place.put(|| $work))
         }
@@ -254,10 +254,10 @@ fn other_type<T>(opened: &Opened, session: u32, sample: u32, index: u32) -> Answ
 /// `name` is null or ends with a 0, `index` is null or a place for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GPA_GetCounterIndex(name: *const c_char, index: *mut u32) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `index` is null or a place for the answer until this function returns.
     let place = unsafe { Place::new(index) };
     on_selected("GPA_GetCounterIndex", |opened| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or ends with a 0.
         place.put(|| unsafe { counter_named(opened, name) })
     })
 }
@@ -292,7 +292,7 @@ pub extern "C" fn GPA_DisableCounter(index: u32) -> Status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GPA_EnableCounterStr(name: *const c_char) -> Status {
     on_selected("GPA_EnableCounterStr", |opened| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or ends with a 0.
         let index = unsafe { counter_named(opened, name) }?;
         opened.sessions.enable(index).map_err(while_sampling)
     })
@@ -306,7 +306,7 @@ pub unsafe extern "C" fn GPA_EnableCounterStr(name: *const c_char) -> Status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GPA_DisableCounterStr(name: *const c_char) -> Status {
     on_selected("GPA_DisableCounterStr", |opened| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or ends with a 0.
         let index = unsafe { counter_named(opened, name) }?;
         opened.sessions.disable(index).map_err(while_sampling)
     })
@@ -417,7 +417,7 @@ pub extern "C" fn GPA_EndSample() -> Status {
 /// `ready` is null or a place for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GPA_IsSessionReady(ready: *mut bool, session: u32) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `ready` is null or a place for the answer until this function returns.
     let place = unsafe { Place::new(ready) };
     on_selected("GPA_IsSessionReady", |opened| {
         place.put(|| Ok(opened.sessions.is_ready(session)?))
@@ -434,7 +434,7 @@ pub unsafe extern "C" fn GPA_IsSessionReady(ready: *mut bool, session: u32) -> S
 /// `ready` is null or a place for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GPA_IsSampleReady(ready: *mut bool, session: u32, sample: u32) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `ready` is null or a place for the answer until this function returns.
     let place = unsafe { Place::new(ready) };
     on_selected("GPA_IsSampleReady", |opened| {
         place.put(|| {
@@ -467,7 +467,7 @@ pub unsafe extern "C" fn GPA_GetDataTypeAsStr(
     data_type: DataType,
     text: *mut *const c_char,
 ) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `text` is null or a place for the answer until this function returns.
     let place = unsafe { Place::new(text) };
     api("GPA_GetDataTypeAsStr", || {
         place.put(|| {
@@ -489,7 +489,7 @@ pub unsafe extern "C" fn GPA_GetUsageTypeAsStr(
     usage_type: UsageType,
     text: *mut *const c_char,
 ) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `text` is null or a place for the answer until this function returns.
     let place = unsafe { Place::new(text) };
     api("GPA_GetUsageTypeAsStr", || {
         place.put(|| {

@@ -126,13 +126,13 @@ pub struct Context {
 ///
 /// # Safety
 ///
-/// `features` is null or leads to as many features, whose names are null or end with a 0.
+/// `features` is null or leads to `count` features, whose names are null or end with a 0.
 pub unsafe fn names(features: *mut Feature, count: u32) -> Answer<Vec<String>> {
     if features.is_null() && count > 0 {
         return Err(Failure::null("features"));
     }
     let name = |place: usize| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `features` is not null, so that it leads to `count` features, and `place` is less than `count`.
         let feature = unsafe { features.add(place).read() };
         match feature.kind {
             FeatureKind::METRIC => {}
@@ -145,7 +145,7 @@ pub unsafe fn names(features: *mut Feature, count: u32) -> Answer<Vec<String>> {
                 return Err(Failure::argument(text));
             }
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the name in the union is null or ends with a 0.
         let name = unsafe { given(feature.of.name) };
         let name = name.ok_or_else(|| Failure::null("the name of a feature"))?;
         if name.trim().is_empty() || name.contains(',') {
@@ -178,7 +178,8 @@ impl Context {
     ///
     /// # Safety
     ///
-    /// `features` leads to as many features as `names` has, until the context is closed.
+    /// `features` leads to as many features as `names` has, until the context is closed; it may be null if there are none.
+    /// Who is told does what its type says, until then.
     pub unsafe fn new(
         agent: AgentId,
         (features, names): (*mut Feature, Vec<String>),
@@ -200,7 +201,8 @@ impl Context {
             features: group
                 .features
                 .iter()
-                // SAFETY: the caller's promise.
+                // SAFETY: `place` is that of one of the names, of which `features` has as many: the result is in the array,
+                // or `features` is null and there is no place.
                 .map(|place| Theirs(unsafe { features.add(*place) }))
                 .collect(),
             data: Mutex::default(),

@@ -57,7 +57,8 @@ pub extern "C" fn rocprofiler_minor_version() -> u32 {
 ///
 /// # Safety
 ///
-/// As for [`crate::rocprofiler_iterate_info`]; the texts of `query` are null or end with a 0.
+/// As for [`crate::rocprofiler_iterate_info`]; `query` describes a metric, whatever `kind` is, and its texts are null or end
+/// with a 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocprofiler_document_query_info(
     agent: *const AgentHandle,
@@ -68,7 +69,8 @@ pub unsafe extern "C" fn rocprofiler_document_query_info(
 ) -> Status {
     with_gputrail("rocprofiler_query_info", || {
         let callback = callback.ok_or_else(|| Failure::null("the callback"))?;
-        // SAFETY: plain data; the caller's promises.
+        // SAFETY: `agent` is null or leads to a handle. `query` is plain data whose fields of a metric hold texts that are
+        // null or end with a 0. `callback` takes an information and `data`.
         unsafe {
             let query = Query::new(&query.of.metric);
             info::iterate(given(agent), kind, query, callback, data)
@@ -80,7 +82,7 @@ pub unsafe extern "C" fn rocprofiler_document_query_info(
 ///
 /// # Safety
 ///
-/// As for [`rocprofiler_open`].
+/// As for [`rocprofiler_open`], with `properties` of the document's form.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocprofiler_document_open(
     agent: AgentHandle,
@@ -90,7 +92,7 @@ pub unsafe extern "C" fn rocprofiler_document_open(
     modes: u32,
     properties: *mut DocumentProperties,
 ) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `properties` is null or leads to properties of the document's form.
     let properties = unsafe { given(properties) };
     let mut properties = properties.map(|from| Properties {
         queue: from.queue,
@@ -99,7 +101,8 @@ pub unsafe extern "C" fn rocprofiler_document_open(
         handler_arg: from.callback_arg,
     });
     let properties = properties.as_mut().map_or(std::ptr::null_mut(), |of| of);
-    // SAFETY: the caller's promises, and properties that are there until the function returns.
+    // SAFETY: `properties` is null or leads to our own, which live until the function returns; the other pointers are the
+    // program's, who promises the same of them here.
     unsafe { rocprofiler_open(agent, features, feature_count, context, modes, properties) }
 }
 
@@ -115,7 +118,7 @@ pub unsafe extern "C" fn rocprofiler_document_get_time(
     value: *mut u64,
 ) -> Status {
     api("rocprofiler_get_time", || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `value` is null or a place for a number.
         let place = unsafe { Place::new(value, "value_ns") }?;
         let time_id = match time_id {
             0 => TimeId::CLOCK_REALTIME,
@@ -186,7 +189,7 @@ pub extern "C" fn rocprofiler_add_dispatch_callback(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocprofiler_group_reset(group: *mut Group) -> Status {
     api("rocprofiler_group_reset", || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `group` is null or leads to a group.
         let group = unsafe { given(group) }.ok_or_else(|| Failure::null("group"))?;
         Context::found(group.context)?.reset(group.index)
     })

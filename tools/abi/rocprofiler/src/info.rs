@@ -56,9 +56,9 @@ impl<'a> Query<'a> {
     ///
     /// # Safety
     ///
-    /// The texts are null, or end with a 0.
+    /// The texts are null, or end with a 0 and live for `'a`.
     pub unsafe fn new(metric: &'a MetricInfo) -> Query<'a> {
-        // SAFETY: the caller's promise.
+        // SAFETY: a text that is not null ends with a 0, and lives for `'a`.
         let text = |text: *const c_char| (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) });
         Query {
             name: text(metric.name),
@@ -134,7 +134,7 @@ pub unsafe fn iterate(
                 kind,
                 of: InfoUnion { metric },
             };
-            // SAFETY: the caller's promise.
+            // SAFETY: `callback` takes an information, all of which is filled in, and `data`; the texts last for ever.
             let status = unsafe { callback(info, data) };
             if status != Status::SUCCESS {
                 return Err(Failure::new(status, "the callback ended the iteration"));

@@ -114,9 +114,9 @@ impl<T> Place<T> {
 ///
 /// # Safety
 ///
-/// `from` is null, or leads to one.
+/// `from` is null, or is aligned and leads to one.
 unsafe fn given<T: Copy>(from: *const T) -> Option<T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `from` is not null, so that it leads to a `T`.
     (!from.is_null()).then(|| unsafe { from.read() })
 }
 
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn rocprofiler_error_string(text: *mut *const c_char) -> S
     // The sentence is asked for first: it is another one if the call fails.
     let last = errors::last();
     api("rocprofiler_error_string", || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `text` is null or a place for a pointer.
         unsafe { Place::new(text, "str") }?.put(last);
         Ok(())
     })
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn rocprofiler_get_info(
     data: *mut c_void,
 ) -> Status {
     with_gputrail("rocprofiler_get_info", || {
-        // SAFETY: the caller's promises.
+        // SAFETY: `data` is null or a place for a number, and `agent` is null or leads to a handle.
         let (place, agent) = unsafe { (Place::new(data.cast::<u32>(), "data")?, given(agent)) };
         place.put(info::count(agent, kind)?);
         Ok(())
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn rocprofiler_iterate_info(
 ) -> Status {
     with_gputrail("rocprofiler_iterate_info", || {
         let callback = callback.ok_or_else(|| Failure::null("the callback"))?;
-        // SAFETY: the caller's promises.
+        // SAFETY: `agent` is null or leads to a handle, and `callback` takes an information and `data`.
         unsafe { info::iterate(given(agent), kind, Query::default(), callback, data) }
     })
 }
@@ -200,7 +200,8 @@ pub unsafe extern "C" fn rocprofiler_query_info(
 ) -> Status {
     with_gputrail("rocprofiler_query_info", || {
         let callback = callback.ok_or_else(|| Failure::null("the callback"))?;
-        // SAFETY: both forms of a query have these bytes, and any number is a kind; the caller's promises.
+        // SAFETY: both forms of a query have the bytes of a kind, and any number is one. `agent` is null or leads to a
+        // handle, and `callback` takes an information and `data`.
         unsafe {
             info::iterate(
                 given(agent),
@@ -217,8 +218,9 @@ pub unsafe extern "C" fn rocprofiler_query_info(
 ///
 /// # Safety
 ///
-/// `features` is null or leads to as many features, until the context is closed, whose names end with a 0; `context` is null
-/// or a place for a handle; `properties` is null or leads to properties.
+/// `features` is null or leads to `feature_count` features, until the context is closed, whose names are null or end with a
+/// 0; `context` is null or a place for a handle; `properties` is null or leads to properties, whose handler does what its
+/// type says, with its argument, until then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocprofiler_open(
     agent: AgentHandle,
@@ -229,14 +231,14 @@ pub unsafe extern "C" fn rocprofiler_open(
     properties: *mut Properties,
 ) -> Status {
     with_gputrail("rocprofiler_open", || {
-        // SAFETY: the caller's promises.
+        // SAFETY: `context` is null or a place for a handle, and `properties` is null or leads to properties.
         let (place, properties) = unsafe {
             (
                 Place::new(context, "the place for the context")?,
                 given(properties),
             )
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: `features` is null or leads to `feature_count` features, whose names are null or end with a 0.
         let names = unsafe { names(features, feature_count) }?;
         check_queue(modes, properties)?;
         let agent = agents::found(agent)?.id;
@@ -248,7 +250,8 @@ pub unsafe extern "C" fn rocprofiler_open(
             }) => Told::Handler(handler, Theirs(handler_arg)),
             _ => Told::Nobody,
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: `features` leads to as many features as `names` has, and the program keeps them until the context is
+        // closed.
         let context = unsafe { Context::new(agent, (features, names), modes, told) }?;
         place.put(Arc::new(context).register());
         Ok(())
@@ -295,7 +298,7 @@ pub extern "C" fn rocprofiler_close(context: Handle) -> Status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocprofiler_get_agent(context: Handle, agent: *mut AgentHandle) -> Status {
     api("rocprofiler_get_agent", || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `agent` is null or a place for a handle.
         let place = unsafe { Place::new(agent, "agent") }?;
         place.put(Context::found(context)?.agent()?);
         Ok(())
@@ -310,7 +313,7 @@ pub unsafe extern "C" fn rocprofiler_get_agent(context: Handle, agent: *mut Agen
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocprofiler_group_count(context: Handle, count: *mut u32) -> Status {
     api("rocprofiler_group_count", || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `count` is null or a place for a number.
         let place = unsafe { Place::new(count, "count") }?;
         place.put(Context::found(context)?.group_count());
         Ok(())
@@ -329,7 +332,7 @@ pub unsafe extern "C" fn rocprofiler_get_group(
     group: *mut Group,
 ) -> Status {
     api("rocprofiler_get_group", || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `group` is null or a place for a group.
         let place = unsafe { Place::new(group, "group") }?;
         place.put(Context::found(context)?.group(index)?);
         Ok(())
@@ -375,7 +378,7 @@ pub unsafe extern "C" fn rocprofiler_get_time(
         let converted = time::convert(time_id, timestamp)?;
         for (place, answer) in [(value, converted.value), (error, converted.error)] {
             if !place.is_null() {
-                // SAFETY: the caller's promise.
+                // SAFETY: `value` and `error`, one of which `place` is, are null or places for numbers.
                 unsafe { Place::new(place, "the place for a time") }?.put(answer);
             }
         }
@@ -400,7 +403,7 @@ macro_rules! of_group {
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $of_group(group: *mut Group) -> Status {
                 api(stringify!($of_group), || {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: `group` is null or leads to a group.
                     let group = unsafe { given(group) }.ok_or_else(|| Failure::null("group"))?;
                     Context::found(group.context)?.$method(group.index)
                 })
@@ -470,7 +473,7 @@ pub extern "C" fn rocprofiler_stop_queue_callbacks() -> Status {
 ///
 /// # Safety
 ///
-/// As for [`rocprofiler_open`].
+/// As for [`rocprofiler_open`], with `pool` for the context.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocprofiler_pool_open(
     agent: AgentHandle,
@@ -481,7 +484,7 @@ pub unsafe extern "C" fn rocprofiler_pool_open(
     properties: *mut PoolProperties,
 ) -> Status {
     with_gputrail("rocprofiler_pool_open", || {
-        // SAFETY: the caller's promises.
+        // SAFETY: `pool` is null or a place for a handle, and `properties` is null or leads to properties.
         let (place, properties) = unsafe {
             (
                 Place::new(pool, "the place for the pool")?,
@@ -493,7 +496,8 @@ pub unsafe extern "C" fn rocprofiler_pool_open(
             return Err(Failure::argument("the mode of a pool is SINGLEGROUP, or 0"));
         }
         let agent = agents::found(agent)?.id;
-        // SAFETY: the caller's promises.
+        // SAFETY: `features` is null or leads to `feature_count` features, whose names are null or end with a 0, and the
+        // program keeps them until the pool is closed.
         place.put(unsafe { Pool::open(agent, (features, feature_count), modes, properties) }?);
         Ok(())
     })
@@ -513,7 +517,7 @@ pub extern "C" fn rocprofiler_pool_close(pool: Handle) -> Status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocprofiler_pool_fetch(pool: Handle, entry: *mut PoolEntry) -> Status {
     api("rocprofiler_pool_fetch", || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `entry` is null or a place for an entry.
         let place = unsafe { Place::new(entry, "entry") }?;
         place.put(Pool::found(pool)?.fetch()?);
         Ok(())
@@ -528,7 +532,7 @@ pub unsafe extern "C" fn rocprofiler_pool_fetch(pool: Handle, entry: *mut PoolEn
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocprofiler_pool_release(entry: *mut PoolEntry) -> Status {
     api("rocprofiler_pool_release", || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `entry` is null or leads to an entry.
         let entry = unsafe { given(entry) }.ok_or_else(|| Failure::null("entry"))?;
         let context = Context::found(entry.context)?;
         Pool::release(&context)
@@ -548,7 +552,7 @@ pub unsafe extern "C" fn rocprofiler_pool_iterate(
 ) -> Status {
     api("rocprofiler_pool_iterate", || {
         let callback = callback.ok_or_else(|| Failure::null("the callback"))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `callback` takes an entry and `data`.
         unsafe { Pool::found(pool)?.iterate(callback, data) }
     })
 }

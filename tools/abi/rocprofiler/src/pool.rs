@@ -60,7 +60,7 @@ impl Pool {
     ///
     /// # Safety
     ///
-    /// As for [`Context::new`] and [`names`].
+    /// As for [`names`], and for [`Context::new`] until the pool is closed.
     pub unsafe fn open(
         agent: AgentId,
         (features, count): (*mut Feature, u32),
@@ -82,14 +82,15 @@ impl Pool {
         let room = payloads.try_reserve_exact(all);
         room.map_err(|_| Failure::new(Status::OUT_OF_RESOURCES, "there is no memory for it"))?;
         payloads.resize_with(all, || UnsafeCell::new(Unit([0; 16])));
-        // SAFETY: the caller's promise.
+        // SAFETY: `features` is null or leads to `count` features, whose names are null or end with a 0.
         let names = unsafe { names(features, count) }?;
         let mut failed = None;
         let pool = Arc::new_cyclic(|pool| {
             let mut contexts = Vec::new();
             for place in 0..entries as usize {
                 let told = Told::Pool(pool.clone(), place);
-                // SAFETY: the caller's promise.
+                // SAFETY: `features` leads to as many features as `names` has, until the pool and with it this context is
+                // closed.
                 match unsafe { Context::new(agent, (features, names.clone()), modes, told) } {
                     Ok(context) => contexts.push(Arc::new(context)),
                     Err(failure) => {
@@ -265,7 +266,7 @@ impl Pool {
     pub unsafe fn iterate(&self, visit: PoolVisitor, data: *mut c_void) -> Answer {
         for place in self.those(|stage| stage != Stage::Free) {
             let mut entry = self.entry(place);
-            // SAFETY: the caller's promise.
+            // SAFETY: `visit` takes an entry and `data`; the entry is our own and lives until it returns.
             let status = unsafe { visit(&raw mut entry, data) };
             if status != Status::SUCCESS {
                 return Err(Failure::new(status, "the callback ended the iteration"));

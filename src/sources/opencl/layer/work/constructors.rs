@@ -72,8 +72,9 @@ fn transfer(transfer: TransferKind, from: End, to: End, bytes: u64) -> MemoryCop
     copy
 }
 
-/// The constructors of records. The unsafe ones require that pointers are valid for the reads that OpenCL does through
-/// them.
+/// The constructors of records. The pointers that the unsafe ones get are null, or valid for the reads that OpenCL does
+/// through them in the call whose arguments they are: a region is three numbers, a list has as many elements as its count
+/// says.
 pub struct Commands;
 
 impl Commands {
@@ -107,7 +108,7 @@ impl Commands {
     }
 
     pub unsafe fn read_image(from: cl_mem, region: *const usize, to: *const c_void) -> MemoryCopy {
-        // SAFETY: the caller's promise.
+        // SAFETY: `region` is null or leads to three numbers, as OpenCL reads them.
         let bytes = unsafe { image_bytes(from, region) };
         transfer(
             TransferKind::ARRAY_TO_HOST,
@@ -118,7 +119,7 @@ impl Commands {
     }
 
     pub unsafe fn write_image(to: cl_mem, region: *const usize, from: *const c_void) -> MemoryCopy {
-        // SAFETY: the caller's promise.
+        // SAFETY: `region` is null or leads to three numbers, as OpenCL reads them.
         let bytes = unsafe { image_bytes(to, region) };
         transfer(
             TransferKind::HOST_TO_ARRAY,
@@ -129,7 +130,7 @@ impl Commands {
     }
 
     pub unsafe fn copy_image(from: cl_mem, to: cl_mem, region: *const usize) -> MemoryCopy {
-        // SAFETY: the caller's promise.
+        // SAFETY: `region` is null or leads to three numbers, as OpenCL reads them.
         let bytes = unsafe { image_bytes(from, region) };
         transfer(
             TransferKind::ARRAY_TO_ARRAY,
@@ -145,7 +146,7 @@ impl Commands {
         to: cl_mem,
         offset: usize,
     ) -> MemoryCopy {
-        // SAFETY: the caller's promise.
+        // SAFETY: `region` is null or leads to three numbers, as OpenCL reads them.
         let bytes = unsafe { image_bytes(from, region) };
         transfer(
             TransferKind::ARRAY_TO_DEVICE,
@@ -161,7 +162,7 @@ impl Commands {
         to: cl_mem,
         region: *const usize,
     ) -> MemoryCopy {
-        // SAFETY: the caller's promise.
+        // SAFETY: `region` is null or leads to three numbers, as OpenCL reads them.
         let bytes = unsafe { image_bytes(to, region) };
         transfer(
             TransferKind::DEVICE_TO_ARRAY,
@@ -181,7 +182,7 @@ impl Commands {
     }
 
     pub unsafe fn map_image(image: cl_mem, region: *const usize) -> MemoryCopy {
-        // SAFETY: the caller's promise.
+        // SAFETY: `region` is null or leads to three numbers, as OpenCL reads them.
         let bytes = unsafe { image_bytes(image, region) };
         transfer(TransferKind::MAP, End::image(image), End::NONE, bytes)
     }
@@ -200,7 +201,7 @@ impl Commands {
         objects: *const cl_mem,
         flags: cl_bitfield,
     ) -> MemoryCopy {
-        // SAFETY: the caller's promise.
+        // SAFETY: `objects` is null or leads to `count` memory objects; the list is not kept.
         let objects = unsafe { list(objects, count) };
         let bytes = objects
             .iter()
@@ -224,7 +225,8 @@ impl Commands {
         pointers: *mut *mut c_void,
         callback: SvmFreeCallback,
     ) -> SharedFree {
-        // SAFETY: the caller's promise; the list is the program's until the runtime has freed it.
+        // SAFETY: `pointers` is null or leads to `count` pointers, which are not followed; the program keeps the list until
+        // the call has returned.
         let list = unsafe { list(pointers.cast_const(), count) };
         let first = list.first().map_or(End::NONE, |first| End::shared(*first));
         let known = list.iter().filter_map(|pointer| memory::shared(*pointer));
@@ -274,7 +276,8 @@ impl Commands {
         sizes: *const usize,
         flags: cl_bitfield,
     ) -> MemoryCopy {
-        // SAFETY: the caller's promise.
+        // SAFETY: `pointers` leads to `count` pointers, which are not followed, and `sizes` is null or leads to as many
+        // sizes; the lists are not kept.
         let (pointers, sizes) = unsafe { (list(pointers.cast_const(), count), list(sizes, count)) };
         let whole = |(index, pointer): (usize, &*const c_void)| match sizes.get(index) {
             Some(&size) if size != 0 => size as u64,
@@ -323,7 +326,7 @@ impl Commands {
         length: usize,
     ) -> MemorySet {
         let end = End::object(mem, offset);
-        // SAFETY: the caller's promise.
+        // SAFETY: `pattern` is null or leads to `length` bytes.
         unsafe { set(end, bytes as u64, pattern, length) }
     }
 
@@ -332,7 +335,8 @@ impl Commands {
         region: *const usize,
         color: *const c_void,
     ) -> MemorySet {
-        // SAFETY: the caller's promise; a colour has four components of 4 bytes.
+        // SAFETY: `region` is null or leads to three numbers. `color` leads to four components of 4 bytes, or to one for a
+        // depth image: the first 4 bytes are read.
         unsafe { set(End::image(image), image_bytes(image, region), color, 16) }
     }
 
@@ -342,7 +346,7 @@ impl Commands {
         pattern: *const c_void,
         length: usize,
     ) -> MemorySet {
-        // SAFETY: the caller's promise.
+        // SAFETY: `pattern` is null or leads to `length` bytes.
         unsafe { set(End::shared(address), bytes as u64, pattern, length) }
     }
 
@@ -379,12 +383,12 @@ impl Commands {
     }
 
     pub unsafe fn marker(count: cl_uint, events: *const cl_event) -> Synchronization {
-        // SAFETY: the caller's promise.
+        // SAFETY: `events` is null or leads to `count` events.
         unsafe { synchronization(SynchronizationType::MARKER, count, events) }
     }
 
     pub unsafe fn barrier(count: cl_uint, events: *const cl_event) -> Synchronization {
-        // SAFETY: the caller's promise.
+        // SAFETY: `events` is null or leads to `count` events.
         unsafe { synchronization(SynchronizationType::BARRIER, count, events) }
     }
 
@@ -399,7 +403,7 @@ impl Commands {
 ///
 /// # Safety
 ///
-/// `events` leads to `count` events.
+/// `events` is null or leads to `count` events.
 pub unsafe fn synchronization(
     what: SynchronizationType,
     count: cl_uint,
@@ -407,7 +411,7 @@ pub unsafe fn synchronization(
 ) -> Synchronization {
     let mut record = Synchronization::blank();
     (record.what, record.events) = (what, count);
-    // SAFETY: the caller's promise.
+    // SAFETY: `events` is null or leads to `count` events; the first is copied.
     let first = unsafe { list(events, count) }.first();
     record.event_handle = first.map_or(0, |event| u64::from(*event));
     record
@@ -415,7 +419,7 @@ pub unsafe fn synchronization(
 
 /// # Safety
 ///
-/// `pattern` leads to `length` bytes.
+/// `pattern` is null or leads to `length` bytes, or to the first 4 of them: no more are read.
 unsafe fn set(to: End, bytes: u64, pattern: *const c_void, length: usize) -> MemorySet {
     let mut record = MemorySet::blank();
     record.bytes = bytes;
@@ -423,7 +427,7 @@ unsafe fn set(to: End, bytes: u64, pattern: *const c_void, length: usize) -> Mem
     record.memory = to.memory;
     record.pattern_bytes = length as u16;
     let mut value = [0; 4];
-    // SAFETY: the caller's promise.
+    // SAFETY: `pattern` is null or leads to as many bytes, which are at most 4; they are copied.
     let pattern = unsafe { list(pattern.cast::<u8>(), length.min(4) as u32) };
     value[..pattern.len()].copy_from_slice(pattern);
     record.value = u32::from_le_bytes(value);
@@ -432,20 +436,20 @@ unsafe fn set(to: End, bytes: u64, pattern: *const c_void, length: usize) -> Mem
 
 /// # Safety
 ///
-/// `region` leads to three numbers.
+/// `region` is null or leads to three numbers.
 unsafe fn image_bytes(image: cl_mem, region: *const usize) -> u64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: `region` is null or leads to three numbers.
     let pixels = unsafe { rect::bytes(region) } as u64;
     pixels * memory::known(image).map_or(0, |info| u64::from(info.element_size))
 }
 
 /// # Safety
 ///
-/// `first` is null, or leads to `count` values.
+/// `first` is null, or leads to `count` values, which live and stay as they are for `'a`.
 pub unsafe fn list<'a, T>(first: *const T, count: cl_uint) -> &'a [T] {
     if first.is_null() {
         return &[];
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `first` is not null, so that it leads to `count` values, which stay as they are for `'a`.
     unsafe { slice::from_raw_parts(first, count as usize) }
 }

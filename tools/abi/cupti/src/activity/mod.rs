@@ -120,7 +120,7 @@ pub unsafe extern "C" fn cuptiActivityGetNextRecord(
     record: *mut *mut u32,
 ) -> CUptiResult {
     api(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `record` is null or a place for a pointer, which holds one.
         let place = unsafe { Place::new(record) }?;
         let buffer = NonNull::new(buffer).ok_or(CUptiResult::INVALID_PARAMETER)?;
         let previous = place.get();
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn cuptiActivityGetNumDroppedRecords(
     dropped: *mut usize,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `dropped` is null or a place for a number.
         let place = unsafe { Place::new(dropped) }?;
         let before = service::existing().map_or(0, |service| service.take_dropped());
         place.put((before + sink::take_dropped()) as usize);
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn cuptiActivityGetAttribute(
         let values = *lock(&ATTRIBUTE_VALUES);
         let known = values.get(attribute as usize).copied();
         let known = known.ok_or(CUptiResult::INVALID_PARAMETER)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is null or leads to the number of the bytes at `value`, which may be null.
         unsafe { write_attribute(size, value, known) }
     })
 }
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn cuptiActivitySetAttribute(
     value: *mut u8,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is null or leads to the number of the bytes at `value`.
         let place = unsafe { Place::new(size) }?;
         let attribute = attribute as usize;
         if value.is_null() || attribute >= ATTRIBUTES {
@@ -253,7 +253,7 @@ pub unsafe extern "C" fn cuptiActivityPopExternalCorrelationId(
             _ => error.into(),
         })?;
         if !last.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `last` is not null, so that it is a place for a number.
             unsafe { Place::new(last) }?.put(popped.0);
         }
         Ok(())
@@ -304,7 +304,8 @@ pub unsafe extern "C" fn cuptiActivityConfigureUnifiedMemoryCounter(
         if configs.is_null() || !configs.is_aligned() || count == 0 {
             return Err(CUptiResult::INVALID_PARAMETER);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `configs` is neither null nor misaligned, and leads to `count` structures, which the program leaves alone
+        // during the call.
         let configs = unsafe { std::slice::from_raw_parts(configs, count as usize) };
         let known = |config: &UnifiedMemoryConfig| {
             matches!(config.scope, 1 | 2) && matches!(config.kind, 1..=8) && config.enable <= 1
@@ -370,7 +371,7 @@ pub unsafe extern "C" fn cuptiComputeCapabilitySupported(
     support: *mut c_int,
 ) -> CUptiResult {
     api(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `support` is null or a place for a number.
         unsafe { Place::new(support) }?.put(0);
         Ok(())
     })
@@ -387,7 +388,7 @@ pub unsafe extern "C" fn cuptiDeviceSupported(
     support: *mut c_int,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `support` is null or a place for a number.
         let place = unsafe { Place::new(support) }?;
         let agent = objects::described(device)?;
         // CUPTI_DEVICE_VIRTUAL, CUPTI_DEVICE_SUPPORTED
@@ -408,7 +409,7 @@ pub unsafe extern "C" fn cuptiDeviceSupported(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiGetThreadIdType(kind: *mut u32) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `kind` is null or a place for a number.
         let place = unsafe { Place::new(kind) }?;
         place.put(Attributes::get()?.thread_ids as u32);
         Ok(())

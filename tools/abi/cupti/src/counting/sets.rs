@@ -134,12 +134,12 @@ pub unsafe fn destroy(sets: *mut EventGroupSets) -> Answer {
 ///
 /// # Safety
 ///
-/// `set` is null or leads to a set.
+/// `set` is null or leads to a set: its `groups` is null or leads to `count` handles.
 pub unsafe fn groups_of(set: *mut EventGroupSet) -> Answer<Vec<EventGroup>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `set` is null or leads to a set.
     let set = unsafe { Place::new(set) }?.get();
     let bytes = set.count as usize * size_of::<EventGroup>();
-    // SAFETY: the caller's promise: so many groups are there.
+    // SAFETY: `set.groups` is null or leads to `set.count` handles.
     unsafe { super::values::read_array(set.groups, bytes) }
 }
 

@@ -10,7 +10,7 @@ use core::ffi::CStr;
 ///
 /// `size` is null or leads to a number; `value` is null or leads to that many bytes.
 pub unsafe fn write_text(size: *mut usize, value: *mut u8, text: &CStr) -> Answer {
-    // SAFETY: the caller's promise.
+    // SAFETY: `size` is null or leads to a number.
     let place = unsafe { Place::new(size) }?;
     if value.is_null() {
         return Err(CUptiResult::INVALID_PARAMETER);
@@ -33,7 +33,7 @@ pub unsafe fn write_array<T: Copy>(
     array: *mut T,
     all: impl IntoIterator<Item = T>,
 ) -> Answer {
-    // SAFETY: the caller's promise.
+    // SAFETY: `size` is null or leads to a number; `array` is null or leads to that many bytes, and is not read.
     let (place, _) = unsafe { (Place::new(size)?, Place::new(array)?) };
     let fit = place.get() / size_of::<T>();
     let mut written = 0;
@@ -52,12 +52,12 @@ pub unsafe fn write_array<T: Copy>(
 ///
 /// As for [`write_array`].
 pub unsafe fn write_whole<T: Copy>(size: *mut usize, array: *mut T, all: &[T]) -> Answer {
-    // SAFETY: the caller's promise.
+    // SAFETY: `size` is null or leads to a number; `array` is null or leads to that many bytes, and is not read.
     let (place, _) = unsafe { (Place::new(size)?, Place::new(array)?) };
     if place.get() < size_of_val(all) {
         return Err(CUptiResult::PARAMETER_SIZE_NOT_SUFFICIENT);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: as above; `write_array` asks for the same.
     unsafe { write_array(size, array, all.iter().copied()) }
 }
 
@@ -65,12 +65,13 @@ pub unsafe fn write_whole<T: Copy>(size: *mut usize, array: *mut T, all: &[T]) -
 ///
 /// # Safety
 ///
-/// `array` is null or leads to that many bytes.
+/// `array` is null or leads to that many bytes, of which any are elements, and which are left alone during the call.
 pub unsafe fn read_array<T: Copy>(array: *const T, bytes: usize) -> Answer<Vec<T>> {
     if array.is_null() || !array.is_aligned() {
         return Err(CUptiResult::INVALID_PARAMETER);
     }
     let count = bytes / size_of::<T>();
-    // SAFETY: not null and aligned, and the caller's promise.
+    // SAFETY: `array` is neither null nor misaligned, and leads to `bytes` bytes, which hold `count` elements and are
+    // copied.
     Ok(unsafe { std::slice::from_raw_parts(array, count) }.to_vec())
 }

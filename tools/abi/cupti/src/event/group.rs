@@ -24,7 +24,7 @@ pub unsafe extern "C" fn cuptiEventGroupCreate(
     flags: u32,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `group` is null or a place for a handle.
         let place = unsafe { Place::new(group) }?;
         if flags != 0 {
             return Err(CUptiResult::INVALID_PARAMETER);
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn cuptiEventGroupGetAttribute(
         let mut table = table();
         let group = table.group(group)?;
         let value = value.cast::<u8>();
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is null or leads to a number; `value` is null or leads to that many bytes.
         unsafe {
             match attribute {
                 // CUPTI_EVENT_GROUP_ATTR_EVENT_DOMAIN_ID
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn cuptiEventGroupGetAttribute(
 unsafe fn attribute<T: Copy>(size: usize, value: *const c_void) -> Answer<T> {
     match size < size_of::<T>() {
         true => Err(CUptiResult::PARAMETER_SIZE_NOT_SUFFICIENT),
-        // SAFETY: as many bytes are there, and the caller's promise.
+        // SAFETY: `value` leads to `size` bytes, which are enough, and any bytes are a `T`.
         false => Ok(unsafe { value.cast::<T>().read_unaligned() }),
     }
 }
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn cuptiEventGroupSetAttribute(
         if value.is_null() {
             return Err(CUptiResult::INVALID_PARAMETER);
         }
-        // SAFETY: the caller's promise, here and below.
+        // SAFETY: `value` is not null, so that it leads to `size` bytes; any bytes are a number.
         let number = || unsafe { attribute::<u32>(size, value) };
         match attribute_of {
             // CUPTI_EVENT_GROUP_ATTR_PROFILE_ALL_DOMAIN_INSTANCES
@@ -264,7 +264,7 @@ pub unsafe extern "C" fn cuptiEventGroupReadEvent(
     values: *mut u64,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` is null or leads to a number; `values` is null or leads to that many bytes, none of which is read.
         let (room, _) = unsafe { (Place::new(size)?.get(), Place::new(values)?) };
         let taken = take(group, flags, |group| {
             let place = place_of(group, event)?;
@@ -274,7 +274,7 @@ pub unsafe extern "C" fn cuptiEventGroupReadEvent(
                 Ok(vec![place])
             }
         })?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` still leads to the number of bytes at `values`.
         unsafe { write_whole(size, values, &taken.concat()) }
     })
 }
@@ -296,7 +296,8 @@ pub unsafe extern "C" fn cuptiEventGroupReadAllEvents(
     count: *mut usize,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` and `id_size` are null or lead to a number, `values` and `ids` are null or lead to that many bytes,
+        // none of which is read. `count` is null or a place for a number.
         let (room, _) = unsafe { (Place::new(size)?.get(), Place::new(values)?) };
         // SAFETY: as above.
         let (id_room, _) = unsafe { (Place::new(id_size)?.get(), Place::new(ids)?) };
@@ -321,7 +322,7 @@ pub unsafe extern "C" fn cuptiEventGroupReadAllEvents(
         let by_instance: Vec<u64> = (0..instances)
             .flat_map(|instance| taken.iter().map(move |values| values[instance]))
             .collect();
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` and `id_size` still lead to the numbers of bytes at `values` and `ids`.
         unsafe {
             write_whole(size, values, &by_instance)?;
             write_whole(id_size, ids, &of)?;
@@ -344,7 +345,7 @@ pub unsafe extern "C" fn cuptiEventGroupSetsCreate(
     passes: *mut *mut EventGroupSets,
 ) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `passes` is null or a place for a pointer, and `ids` is null or leads to `size` bytes.
         let (place, ids) = unsafe { (Place::new(passes)?, read_array(ids, size)?) };
         let (.., family) = of_context(context)?;
         place.put(sets::create(context, &sets::events_of(&family, &ids)?)?);
@@ -359,7 +360,7 @@ pub unsafe extern "C" fn cuptiEventGroupSetsCreate(
 /// `sets` is null, or nobody uses what it leads to any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiEventGroupSetsDestroy(sets: *mut EventGroupSets) -> CUptiResult {
-    // SAFETY: the caller's promise.
+    // SAFETY: nobody uses any more what `sets` leads to, which `destroy` asks for.
     with_gputrail(|| unsafe { sets::destroy(sets) })
 }
 
@@ -370,7 +371,7 @@ pub unsafe extern "C" fn cuptiEventGroupSetsDestroy(sets: *mut EventGroupSets) -
 /// `set` is null or leads to a set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiEventGroupSetEnable(set: *mut EventGroupSet) -> CUptiResult {
-    // SAFETY: the caller's promise.
+    // SAFETY: `set` is null or leads to a set.
     with_gputrail(|| engine::enable(&unsafe { sets::groups_of(set) }?))
 }
 
@@ -381,6 +382,6 @@ pub unsafe extern "C" fn cuptiEventGroupSetEnable(set: *mut EventGroupSet) -> CU
 /// `set` is null or leads to a set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiEventGroupSetDisable(set: *mut EventGroupSet) -> CUptiResult {
-    // SAFETY: the caller's promise.
+    // SAFETY: `set` is null or leads to a set.
     with_gputrail(|| disable(&unsafe { sets::groups_of(set) }?))
 }
