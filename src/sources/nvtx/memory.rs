@@ -18,6 +18,7 @@ const MAX_REGIONS: usize = 1 << 16;
 /// A handle that the program passes back.
 pub(super) type Handle = *const c_void;
 
+#[derive(Copy, Clone)]
 #[repr(C)]
 pub(super) struct VirtualRange {
     size: usize,
@@ -50,6 +51,7 @@ pub(super) struct Regions {
     handles: *mut Handle,
 }
 
+#[derive(Copy, Clone)]
 #[repr(C)]
 pub(super) struct RegionNames {
     compatibility: u16,
@@ -61,6 +63,7 @@ pub(super) struct RegionNames {
     reserved_too: usize,
 }
 
+#[derive(Copy, Clone)]
 #[repr(C)]
 struct RegionName {
     reference_type: u32,
@@ -83,17 +86,18 @@ fn new_handle() -> Handle {
 ///
 /// # Safety
 ///
-/// `start` is null or leads to `count` elements of `size` bytes, each of which begins with an aligned `T`, for `'a`.
-unsafe fn elements<'a, T: 'a>(
+/// `start` is null or leads to `count` elements of `size` bytes, each of which begins with a `T`, for as long as the iterator is
+/// used.
+unsafe fn elements<T: Copy>(
     start: *const u8,
     count: usize,
     size: usize,
-) -> impl Iterator<Item = &'a T> {
+) -> impl Iterator<Item = T> {
     let fits = !start.is_null() && size >= size_of::<T>();
     let count = if fits { count.min(MAX_REGIONS) } else { 0 };
-    // SAFETY: `start` is read only if it is not null: it leads to at least this many elements, each of which begins with a
-    // `T` that lives for `'a`.
-    (0..count).map(move |place| unsafe { &*start.add(place * size).cast::<T>() })
+    // SAFETY: `start` is read only if it is not null: it leads to at least this many elements, each of which begins with a `T`,
+    // aligned or not.
+    (0..count).map(move |place| unsafe { start.add(place * size).cast::<T>().read_unaligned() })
 }
 
 /// Records the name of a heap or region.

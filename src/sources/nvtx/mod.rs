@@ -130,10 +130,9 @@ unsafe fn tables(export: GetExportTable) -> Vec<(usize, Places)> {
 pub unsafe fn initialise_extension(module: *mut ExtensionModule) -> i32 {
     answer(0, || {
         let _uncancelled = Uncancelled::begin();
-        // SAFETY: `module` is null or the structure that NVTX passes, which lasts during the call.
-        let Some(given) = (unsafe { module.as_ref() }) else {
+        if module.is_null() {
             return 0;
-        };
+        }
         let is_recorded = markers::attach();
         let other = OtherTool::get().and_then(|other| other.initialise_extension);
         // SAFETY: the other tool gets what NVTX would pass it.
@@ -141,6 +140,8 @@ pub unsafe fn initialise_extension(module: *mut ExtensionModule) -> i32 {
         if !is_recorded {
             return is_taken.into();
         }
+        // SAFETY: not null: the structure that NVTX passes, which lasts during the call. The other tool is done with it.
+        let given = unsafe { &*module };
         let is_known = usize::from(given.size) >= size_of::<ExtensionModule>()
             && given.nvtx_version == 3
             && given.compatibility >> 8 == 1

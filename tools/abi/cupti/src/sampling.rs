@@ -270,7 +270,7 @@ const FIRST_SIZE: usize = 8;
 ///
 /// # Safety
 ///
-/// `config` is null or leads to as many bytes as its first field says, and at least to the first two fields.
+/// `config` is null or leads to as many bytes as its first field says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiActivityConfigurePCSampling(
     context: CUcontext,
@@ -280,11 +280,13 @@ pub unsafe extern "C" fn cuptiActivityConfigurePCSampling(
         if config.is_null() || !config.is_aligned() {
             return Err(CUptiResult::INVALID_PARAMETER);
         }
-        // SAFETY: `config` is not null, so that it leads to the first two fields at least.
-        let (size, level) = unsafe { ((*config).size as usize, (*config).period) };
+        // SAFETY: `config` is not null, so that it leads to the field with its size.
+        let size = unsafe { (*config).size as usize };
         if size < FIRST_SIZE {
             return Err(CUptiResult::INVALID_PARAMETER);
         }
+        // SAFETY: the structure has the field, as its size says.
+        let level = unsafe { (*config).period };
         let exponent = match size < size_of::<PcSamplingConfig>() {
             true => 0,
             // SAFETY: the structure has the field, as its size says.

@@ -57,8 +57,7 @@ pub extern "C" fn rocprofiler_minor_version() -> u32 {
 ///
 /// # Safety
 ///
-/// As for [`crate::rocprofiler_iterate_info`]; `query` describes a metric, whatever `kind` is, and its texts are null or end
-/// with a 0.
+/// As for [`crate::rocprofiler_iterate_info`]; `query` is of this `kind`, and its texts are null or end with a 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocprofiler_document_query_info(
     agent: *const AgentHandle,
@@ -69,10 +68,14 @@ pub unsafe extern "C" fn rocprofiler_document_query_info(
 ) -> Status {
     with_gputrail("rocprofiler_query_info", || {
         let callback = callback.ok_or_else(|| Failure::null("the callback"))?;
-        // SAFETY: `agent` is null or leads to a handle. `query` is plain data whose fields of a metric hold texts that are
-        // null or end with a 0. `callback` takes an information and `data`.
+        // SAFETY: `agent` is null or leads to a handle. A query of a metric has texts that are null or end with a 0. `callback`
+        // takes an information and `data`.
         unsafe {
-            let query = Query::new(&query.of.metric);
+            let query = if kind == InfoKind::METRIC {
+                Query::new(&query.of.metric)
+            } else {
+                Query::default()
+            };
             info::iterate(given(agent), kind, query, callback, data)
         }
     })
