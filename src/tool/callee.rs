@@ -43,9 +43,9 @@ impl Held {
     pub fn new<F: Send + Sync + 'static>(function: F) -> Held {
         /// # Safety
         ///
-        /// `callee` is a `Callee<F>` that nobody uses any more.
+        /// `Held::new` has boxed `callee` as a `Callee<F>`, nobody uses it any more, and this is called once for it.
         unsafe fn drop_it<F>(callee: *mut c_void) {
-            // SAFETY: `Held::new` made the box, with this `F`, and nobody uses the callee any more (the caller's promise).
+            // SAFETY: the pointer is that of a box of a `Callee<F>`, which nobody uses any more (the caller's promise).
             drop(unsafe { Box::from_raw(callee.cast::<Callee<F>>()) });
         }
         let callee = Box::new(Callee {

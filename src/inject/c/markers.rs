@@ -161,8 +161,8 @@ pub extern "C" fn gputrail_range_pop() -> Status {
 pub unsafe extern "C" fn gputrail_range_start(mark: *const MarkOptions, range: *mut u64) -> Status {
     done(|| {
         checked(range, "range")?;
-        // SAFETY: `mark` is what `with` asks for, and `range` is a place for a number, not null and aligned (the caller's
-        // promises).
+        // SAFETY: `mark` is null or leads to options whose texts are null or end with a 0, and `range`, which `checked` has
+        // not refused, is a place for a number (the caller's promises).
         unsafe {
             let started = with(mark, |mark| marker::start(mark))?;
             place(range, "range")?.write(started.number());

@@ -307,7 +307,7 @@ unsafe fn layout(options: *const BufferSettings) -> Answer<Layout> {
 ///
 /// # Safety
 ///
-/// As for `gputrail_buffer_create`.
+/// As for `gputrail_buffer_create`. While the buffer is there, the file does not shrink, and nobody else writes to it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_buffer_create_in_file(
     file: i32,
