@@ -161,7 +161,8 @@ impl Using<'_> {
     #[inline(always)]
     #[allow(clippy::mut_from_ref)] // what is behind the pointer is not what is borrowed
     unsafe fn place(&self) -> &mut Option<Lane> {
-        // SAFETY: the caller's promise; it is there until the use ends.
+        // SAFETY: `lane` is `Some` until `drop` clears it; the slot that it points into lives for as long as `in_use` is
+        // borrowed; and no other reference to the lane exists (the caller's promise).
         unsafe { self.lane.as_ref().unwrap_unchecked().deref() }
     }
 }

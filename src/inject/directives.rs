@@ -10,11 +10,12 @@ use gputrail_sources::openmp::{self, StartTool, StartToolFunction};
 ///
 /// # Safety
 ///
-/// `runtime` is null or a text.
+/// `runtime` is null or a text that ends with a 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompt_start_tool(version: u32, runtime: *const c_char) -> *const StartTool {
     match elder::<StartToolFunction>("ompt_start_tool") {
-        // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+        // SAFETY: the earlier copy's function of this name is this function (`elder`), and is promised the same: `runtime`
+        // is null or a text that ends with a 0.
         Some(elder) => unsafe { elder(version, runtime) },
         None => {
             serve_tools();
@@ -27,7 +28,7 @@ pub unsafe extern "C" fn ompt_start_tool(version: u32, runtime: *const c_char) -
 ///
 /// # Safety
 ///
-/// `register` is the runtime's function.
+/// `register` is null or the runtime's function, which registers callbacks until this function returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acc_register_library(
     register: Option<Register>,
@@ -36,12 +37,14 @@ pub unsafe extern "C" fn acc_register_library(
 ) {
     type Function = unsafe extern "C" fn(Option<Register>, *const c_void, *const c_void);
     match elder::<Function>("acc_register_library") {
-        // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+        // SAFETY: the earlier copy's function of this name is this function (`elder`), and is promised the same: `register`
+        // is null or the runtime's function.
         Some(elder) => unsafe { elder(register, unregister, lookup) },
         None => {
             serve_tools();
             if let Some(register) = register {
-                // SAFETY: the caller's promise.
+                // SAFETY: `register` is the runtime's function, which may be called until this returns (the caller's
+                // promise).
                 unsafe { openacc::register(register) };
             }
         }

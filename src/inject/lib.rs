@@ -50,7 +50,8 @@ mod layer {
     ///
     /// # Safety
     ///
-    /// The arguments are those of a loader.
+    /// The arguments are those of a loader: `value` is null or has room for `size` bytes, `size_ret` is null or a place for
+    /// a number.
     #[unsafe(no_mangle)]
     pub unsafe extern "C" fn clGetLayerInfo(
         what: u32,
@@ -58,7 +59,8 @@ mod layer {
         value: *mut c_void,
         size_ret: *mut usize,
     ) -> i32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: `value` is null or has room for `size` bytes, `size_ret` is null or a place for a number (the caller's
+        // promise).
         unsafe { opencl::layer_info(what, size, value, size_ret) }
     }
 
@@ -67,7 +69,9 @@ mod layer {
     ///
     /// # Safety
     ///
-    /// The arguments are those of a loader.
+    /// The arguments are those of a loader: `target` is null or leads to `entries` function pointers in the order of
+    /// `cl_icd_dispatch`, which work for as long as the loader stays loaded; `entries_ret` and `layer_ret` are null or
+    /// places for the answer.
     #[unsafe(no_mangle)]
     pub unsafe extern "C" fn clInitLayer(
         entries: u32,
@@ -76,9 +80,11 @@ mod layer {
         layer_ret: *mut *const Dispatch,
     ) -> i32 {
         match elder::<InitLayer>("clInitLayer") {
-            // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+            // SAFETY: the earlier copy's function of this name is this function, which `elder` sees to, and its arguments
+            // are those that this one was promised.
             Some(elder) => unsafe { elder(entries, target, entries_ret, layer_ret) },
-            // SAFETY: the caller's promise.
+            // SAFETY: `target` is null or leads to `entries` function pointers, and the other two are null or places for the
+            // answer (the caller's promise).
             None => unsafe {
                 crate::c::serve_tools();
                 opencl::init_layer(entries, target, entries_ret, layer_ret)
@@ -90,7 +96,7 @@ mod layer {
     ///
     /// # Safety
     ///
-    /// The arguments are those of a loader; `properties` is null or a list that ends with a 0.
+    /// As for [`clInitLayer`]; `properties` is null or a list that ends with a 0.
     #[unsafe(no_mangle)]
     pub unsafe extern "C" fn clInitLayerWithProperties(
         entries: u32,
@@ -100,9 +106,11 @@ mod layer {
         properties: *const u64,
     ) -> i32 {
         match elder::<InitLayerWithProperties>("clInitLayerWithProperties") {
-            // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+            // SAFETY: the earlier copy's function of this name is this function, which `elder` sees to, and its arguments
+            // are those that this one was promised.
             Some(elder) => unsafe { elder(entries, target, entries_ret, layer_ret, properties) },
-            // SAFETY: the caller's promise.
+            // SAFETY: `target` is null or leads to `entries` function pointers, and the other two pointers are null or
+            // places for the answer (the caller's promise). The properties are not read.
             None => unsafe {
                 crate::c::serve_tools();
                 opencl::init_layer_with_properties(entries, target, entries_ret, layer_ret)
@@ -138,13 +146,14 @@ mod layer {
     ///
     /// # Safety
     ///
-    /// The argument is NVTX's.
+    /// `export` is null or the function of that name which NVTX passes.
     #[unsafe(no_mangle)]
     pub unsafe extern "C" fn InitializeInjectionNvtx2(export: Option<GetExportTable>) -> i32 {
         match elder::<InitNvtx>("InitializeInjectionNvtx2") {
-            // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+            // SAFETY: the earlier copy's function of this name is this function, which `elder` sees to, and its arguments
+            // are those that this one was promised.
             Some(elder) => unsafe { elder(export) },
-            // SAFETY: the caller's promise.
+            // SAFETY: `export` is null or the function by which NVTX gives out its tables (the caller's promise).
             None => unsafe {
                 crate::c::serve_tools();
                 nvtx::initialise(export)
@@ -156,13 +165,16 @@ mod layer {
     ///
     /// # Safety
     ///
-    /// The argument is NVTX's.
+    /// `module` is null or leads to what NVTX passes: a description whose segments and slots are as many as it says. Nobody
+    /// else uses the slots until this function returns.
     #[unsafe(no_mangle)]
     pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *mut ExtensionModule) -> i32 {
         match elder::<InitNvtxExtension>("InitializeInjectionNvtxExtension") {
-            // SAFETY: the caller's promise; a function of this name in a library of ours is this function.
+            // SAFETY: the earlier copy's function of this name is this function, which `elder` sees to, and its arguments
+            // are those that this one was promised.
             Some(elder) => unsafe { elder(module) },
-            // SAFETY: the caller's promise.
+            // SAFETY: `module` is null or leads to the description of an extension, whose slots can be written until this
+            // returns (the caller's promise).
             None => unsafe {
                 crate::c::serve_tools();
                 nvtx::initialise_extension(module)

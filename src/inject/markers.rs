@@ -24,7 +24,8 @@ macro_rules! exported {
         ///
         /// # Safety
         ///
-        /// Texts are null or end with a zero; other pointers are null or lead to a value of their type.
+        /// Texts are null or end with a zero; other pointers are null, or aligned and lead to an initialised value of their
+        /// type. Until the function returns, nobody writes what it reads or uses what it writes.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
             static ELDER: ElderFunction = ElderFunction::new();
@@ -32,7 +33,7 @@ macro_rules! exported {
                 type Function = unsafe extern "C" fn($($type),*) $(-> $result)?;
                 // SAFETY: a function of this name in a library of ours has this type.
                 let elder = unsafe { core::mem::transmute::<*mut c_void, Function>(elder) };
-                // SAFETY: the caller's promise.
+                // SAFETY: the function of the first copy is this function, and is promised the same of its arguments.
                 return unsafe { elder($($argument),*) };
             }
             $work
@@ -44,14 +45,14 @@ exported! {
     /// Marks a moment.
     fn roctxMarkA(message: *const c_char) {
         begin();
-        // SAFETY: the caller's promise.
+        // SAFETY: `message` is null or a text that ends with a zero (the caller's promise).
         unsafe { roctx::mark(message) }
     }
 
     /// Begins a range of the calling thread, and returns its level.
     fn roctxRangePushA(message: *const c_char) -> c_int {
         begin();
-        // SAFETY: the caller's promise.
+        // SAFETY: `message` is null or a text that ends with a zero (the caller's promise).
         unsafe { roctx::push(message) }
     }
 
@@ -63,7 +64,7 @@ exported! {
     /// Starts a range that may end on any thread, and returns its id.
     fn roctxRangeStartA(message: *const c_char) -> u64 {
         begin();
-        // SAFETY: the caller's promise.
+        // SAFETY: `message` is null or a text that ends with a zero (the caller's promise).
         unsafe { roctx::start(message) }
     }
 
@@ -87,7 +88,7 @@ exported! {
 
     /// Stores the id of the calling thread.
     fn roctxGetThreadId(thread: *mut u64) -> c_int {
-        // SAFETY: the caller's promise.
+        // SAFETY: `thread` is null, or aligned and leads to a number that nobody else uses (the caller's promise).
         match unsafe { thread.as_mut() } {
             Some(thread) => {
                 *thread = roctx::thread_id();
@@ -99,15 +100,15 @@ exported! {
 
     /// Names the calling thread.
     fn roctxNameOsThread(name: *const c_char) -> c_int {
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or a text that ends with a zero (the caller's promise).
         unsafe { roctx::name_os_thread(name) }
     }
 
     /// Names an agent of HSA, whose handle is at `agent`.
     fn roctxNameHsaAgent(name: *const c_char, agent: *const u64) -> c_int {
-        // SAFETY: the caller's promise.
+        // SAFETY: `agent` is null, or aligned and leads to a handle that nobody writes (the caller's promise).
         match unsafe { agent.as_ref() } {
-            // SAFETY: the caller's promise.
+            // SAFETY: `name` is null or a text that ends with a zero (the caller's promise).
             Some(agent) => unsafe { roctx::name_object(name, "HSA agent", *agent) },
             None => -1,
         }
@@ -115,13 +116,13 @@ exported! {
 
     /// Names a device of HIP.
     fn roctxNameHipDevice(name: *const c_char, device: c_int) -> c_int {
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or a text that ends with a zero (the caller's promise).
         unsafe { roctx::name_object(name, "HIP device", device as u64) }
     }
 
     /// Names a stream of HIP.
     fn roctxNameHipStream(name: *const c_char, stream: usize) -> c_int {
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or a text that ends with a zero (the caller's promise).
         unsafe { roctx::name_object(name, "HIP stream", stream as u64) }
     }
 
@@ -154,7 +155,7 @@ exported! {
 
     /// Begins a marker on the calling thread.
     fn clBeginPerfMarkerAMD(name: *const c_char, group: *const c_char) -> c_int {
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` and `group` are null or texts that end with a zero (the caller's promise).
         unsafe { clperfmarker::begin(name, group) }
     }
 

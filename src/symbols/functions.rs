@@ -46,8 +46,13 @@ thread_local! {
     static OPEN_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
+/// # Safety
+///
+/// `bytes` is not null and leads to `length` initialised bytes, which nobody writes during the call; `error` is a place for
+/// a text.
 unsafe extern "C" fn open(bytes: *const u8, length: usize, error: *mut Text) -> *mut File {
-    // SAFETY: the caller's promise.
+    // SAFETY: `bytes` leads to `length` initialised bytes, which nobody writes until this returns (the caller's promise);
+    // `Elf` copies what it keeps.
     let bytes = unsafe { core::slice::from_raw_parts(bytes, length) };
     let parsed = catch_unwind(|| Elf::parse(bytes));
     match parsed.unwrap_or_else(|_| Err("the reader of ELF files failed".into())) {
@@ -64,20 +69,28 @@ unsafe extern "C" fn open(bytes: *const u8, length: usize, error: *mut Text) -> 
                 *last = reason;
                 Text::from(&**last)
             });
-            // SAFETY: the caller's promise.
+            // SAFETY: `error` is a place for a text, aligned and not null (the caller's promise).
             unsafe { error.write(text) };
             core::ptr::null_mut()
         }
     }
 }
 
+/// # Safety
+///
+/// `open` returned `file`, which is not null. Nobody uses it, or what was returned of it, during the call or later.
 unsafe extern "C" fn close(file: *mut File) {
-    // SAFETY: the caller's promise that `open` returned it, and that it is not used again.
+    // SAFETY: `open` made the box and returned it as `file`, and nobody uses it any more (the caller's promise).
     drop(unsafe { Box::from_raw(file.cast::<OpenFile>()) });
 }
 
+/// # Safety
+///
+/// `open` returned `file`, which is not null and has not been closed. Nobody else uses it, or reads the result of an earlier
+/// call with it, during the call.
 unsafe extern "C" fn locate(file: *mut File, address: u64) -> *const Location {
-    // SAFETY: the caller's promise that `open` returned it, and that no other thread uses it meanwhile.
+    // SAFETY: `open` made the `OpenFile` and returned it as `file`, it has not been closed, and nobody else uses it until
+    // this returns (the caller's promise).
     let file = unsafe { &mut *file.cast::<OpenFile>() };
     file.location = NOWHERE;
     // Whatever a panic leaves half done is replaced by the next lookup.
@@ -85,6 +98,9 @@ unsafe extern "C" fn locate(file: *mut File, address: u64) -> *const Location {
     &raw const file.location
 }
 
+/// # Safety
+///
+/// As for [`locate`]; `addresses` is a place for a pointer.
 unsafe extern "C" fn instructions(
     file: *mut File,
     address: u64,
@@ -94,7 +110,8 @@ unsafe extern "C" fn instructions(
     let file = unsafe { &mut *file.cast::<OpenFile>() };
     let found = catch_unwind(AssertUnwindSafe(|| file.elf.instructions(address)));
     file.instructions = found.unwrap_or_default();
-    // SAFETY: the caller's promise.
+    // SAFETY: `addresses` is a place for a pointer, aligned and not null, outside of what belongs to `file` (the caller's
+    // promise).
     unsafe { addresses.write(file.instructions.as_ptr()) };
     file.instructions.len()
 }

@@ -43,9 +43,9 @@ impl Held {
     pub fn new<F: Send + Sync + 'static>(function: F) -> Held {
         /// # Safety
         ///
-        /// `callee` is a `Callee<F>` that nobody uses any more.
+        /// `Held::new` has boxed `callee` as a `Callee<F>`, nobody uses it any more, and this is called once for it.
         unsafe fn drop_it<F>(callee: *mut c_void) {
-            // SAFETY: made below, and the caller's promise.
+            // SAFETY: the pointer is that of a box of a `Callee<F>`, which nobody uses any more (the caller's promise).
             drop(unsafe { Box::from_raw(callee.cast::<Callee<F>>()) });
         }
         let callee = Box::new(Callee {
@@ -69,7 +69,8 @@ impl Held {
     ///
     /// The library does not call it any more, or never knew of it.
     pub unsafe fn release(self) {
-        // SAFETY: it is the only pointer that drops it, and the caller's promise.
+        // SAFETY: `self`, which is used up here, is the only one to drop the callee; `drop` has its type; and the library
+        // does not call it any more (the caller's promise).
         unsafe { (self.drop)(self.callee) }
     }
 }

@@ -97,14 +97,16 @@ impl<K, V> Entry<K, V> {
     ///
     /// # Safety
     ///
-    /// `next` is null or an entry of a chain, which is a leaked box.
+    /// `next` is null or an entry of a chain: a leaked box, which is never freed, and which nobody writes. `'a` is no longer
+    /// than the registry lives.
     #[inline]
     unsafe fn find<'a, Q>(mut next: *mut Entry<K, V>, key: &Q) -> Option<&'a V>
     where
         K: Borrow<Q> + 'a,
         Q: Eq + ?Sized,
     {
-        // SAFETY: the caller's promise; an entry's `next` is null or an entry.
+        // SAFETY: the first `next` is null or an entry of a chain (the caller's promise), and each later one is the `next`
+        // of such an entry. Entries are never freed, and nobody writes one that is in a chain.
         while let Some(entry) = unsafe { next.as_ref() } {
             if entry.key.borrow() == key {
                 return Some(&entry.value);

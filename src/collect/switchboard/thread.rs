@@ -153,7 +153,8 @@ impl ThreadState {
     ///
     /// # Safety
     ///
-    /// Called by the thread itself, and not from within `work`: not in a callback.
+    /// Called by the thread itself, and not from within `work`: neither in a callback nor in a signal handler that has
+    /// interrupted `work`.
     #[inline(always)]
     pub unsafe fn with_user_data<R>(
         &self,
@@ -162,7 +163,8 @@ impl ThreadState {
         work: impl FnOnce(&mut UserData) -> R,
     ) -> R {
         let depth = (depth as usize).min(DEPTHS - 1);
-        // SAFETY: the caller's promise: nobody else has a reference.
+        // SAFETY: only this function reaches `user_data`, and the thread that the state belongs to calls it, not from within
+        // `work` (the caller's promise): there is no other reference.
         let all = unsafe { &mut *self.user_data.get() };
         if depth >= all.len() {
             make_deeper(all, depth);
@@ -189,7 +191,8 @@ impl ThreadState {
             return None;
         }
         compiler_fence(Ordering::SeqCst);
-        // SAFETY: the caller's promise, and the flag: nobody else has a reference.
+        // SAFETY: the thread that the state belongs to is calling (the caller's promise), and the flag excludes a use from
+        // within `work`: there is no other reference.
         let stacks = unsafe { &mut *self.external.get() };
         let result = work(stacks);
         self.has_external
@@ -210,7 +213,8 @@ impl ThreadState {
             return None;
         }
         compiler_fence(Ordering::SeqCst);
-        // SAFETY: the caller's promise, and the flag: nobody else has a reference.
+        // SAFETY: the thread that the state belongs to is calling (the caller's promise), and the flag excludes a use from
+        // within `work`: there is no other reference.
         let result = work(unsafe { &*self.external.get() });
         compiler_fence(Ordering::SeqCst);
         self.external_is_used.set(false);
@@ -233,7 +237,7 @@ impl ThreadState {
         if contexts.is_none() && !self.has_external() {
             return all.main();
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the thread that the state belongs to is calling (the caller's promise).
         unsafe { self.read_external(|stacks| stacks.id(all, contexts, place)) }
             .unwrap_or_else(|| all.main())
     }

@@ -77,7 +77,7 @@ pub unsafe extern "C" fn gputrail_callback_argument(
             let found = at(arguments, place)?;
             Ok(described(found.info, found.value))
         })?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `argument` is null or leads to a structure of as many bytes as its size says (the caller's promise).
         unsafe { sized::write(argument, &found) }
     })
 }
@@ -104,7 +104,8 @@ pub unsafe extern "C" fn gputrail_callback_argument_text(
         let shown = with_arguments(callback, |arguments| {
             Ok(at(arguments, place)?.text(depth as usize))
         })?;
-        // SAFETY: the caller's promises.
+        // SAFETY: `to` is null or leads to `capacity` bytes, `length` is null or a place for a number (the caller's
+        // promises).
         unsafe { text::copy(&shown, to, capacity, length) }
     })
 }
@@ -126,7 +127,8 @@ pub unsafe extern "C" fn gputrail_record_argument(
 ) -> Status {
     done(|| {
         checked(record, "record")?;
-        // SAFETY: not null and aligned, and the caller's promise.
+        // SAFETY: `checked` has refused null and misaligned pointers; otherwise `record` leads to a record of as many bytes
+        // as its header says, which nobody writes during the call (the caller's promise).
         let bytes = unsafe { std::slice::from_raw_parts(record.cast::<u8>(), (*record).bytes()) };
         let read = gputrail_record::Records::new(bytes).next();
         let mut read = read
@@ -137,7 +139,8 @@ pub unsafe extern "C" fn gputrail_record_argument(
         read.count = count as _;
         let known = operations::arguments_of(&read).ok_or_else(|| unknown(read.operation))?;
         let found = at(&known, place)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `argument` is null or leads to a structure of as many bytes as its size says (the caller's promise);
+        // `read` is a copy of the record.
         unsafe { sized::write(argument, &described(found.info, found.value)) }
     })
 }
@@ -160,7 +163,7 @@ pub unsafe extern "C" fn gputrail_operation_argument(
         let all = operations::get(operation).ok_or_else(|| unknown(operation))?;
         let found = all.arguments.get(place as usize);
         let found = found.ok_or_else(|| none_there(place, all.arguments.len()))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `argument` is null or leads to a structure of as many bytes as its size says (the caller's promise).
         unsafe { sized::write(argument, &described(found, 0)) }
     })
 }

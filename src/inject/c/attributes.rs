@@ -33,7 +33,7 @@ fn values_now() -> AttributeValues {
 pub unsafe extern "C" fn gputrail_attributes_get(attributes: *mut AttributeValues) -> Status {
     done(|| {
         drop(library::state()?);
-        // SAFETY: the caller's promise.
+        // SAFETY: `attributes` is null or leads to a structure of as many bytes as its size says (the caller's promise).
         unsafe { sized::write(attributes, &values_now()) }
     })
 }
@@ -47,12 +47,12 @@ pub unsafe extern "C" fn gputrail_attributes_get(attributes: *mut AttributeValue
 ///
 /// # Safety
 ///
-/// `attributes` is null or leads to attributes.
+/// `attributes` is null or leads to such a structure, whose size is set and whose fields are initialised.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_attributes_set(attributes: *const AttributeValues) -> Status {
     done(|| {
         drop(library::state()?);
-        // SAFETY: the caller's promise.
+        // SAFETY: `attributes` is null or leads to attributes of as many bytes as their size says (the caller's promise).
         let asked = unsafe { sized::read_over(values_now(), attributes) }?;
         let size = |bytes: u64| {
             usize::try_from(bytes)
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn gputrail_limits_get(limits: *mut LimitValues) -> Status
             smallest_block: all.smallest_client_block as u64,
             ..LimitValues::blank()
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: `limits` is null or leads to a structure of as many bytes as its size says (the caller's promise).
         unsafe { sized::write(limits, &answer) }
     })
 }

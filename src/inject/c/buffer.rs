@@ -55,11 +55,11 @@ pub unsafe extern "C" fn gputrail_buffer_create(
     buffer: *mut BufferHandle,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `buffer` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(buffer, "buffer") }?;
         let deliver =
             deliver.ok_or_else(|| Failure::new(Status::NULL_POINTER, "deliver is null"))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `options` is null or leads to options (the caller's promise), as both functions ask.
         let (options, format) = unsafe { (asked(options)?, format(options)?) };
         let id = library::state()?.buffers.new_handle();
         let (user_data, caller) = (UserData(user_data), Caller::of_buffer());
@@ -301,7 +301,7 @@ pub(super) unsafe fn format(options: *const BufferSettings) -> Answer<RecordForm
     if options.is_null() {
         return Ok(RecordFormat::default());
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `options` is not null, so it leads to options of as many bytes as their size says (the caller's promise).
     format_from(unsafe { sized::read(options) }?.format)
 }
 
@@ -325,7 +325,7 @@ pub(super) unsafe fn asked(options: *const BufferSettings) -> Answer<BufferOptio
     if options.is_null() {
         return Ok(made);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `options` is not null, so it leads to options of as many bytes as their size says (the caller's promise).
     let asked = unsafe { sized::read(options) }?;
     for (asked, made) in [
         (asked.pool_bytes, &mut made.pool_bytes),
@@ -476,7 +476,7 @@ pub unsafe extern "C" fn gputrail_buffer_dropped_at(
     dropped: *mut u64,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `dropped` is null or a place for a number (the caller's promise).
         let dropped = unsafe { place(dropped, "dropped") }?;
         let selected = QueuePlace {
             context,
@@ -505,9 +505,9 @@ pub unsafe extern "C" fn gputrail_buffer_dropped(
     done(|| {
         let buffer = objects::buffer(buffer)?;
         // Before what was counted is forgotten.
-        // SAFETY: the caller's promise.
+        // SAFETY: `drops` is null or leads to a structure of as many bytes as its size says (the caller's promise).
         unsafe { sized::write(drops, &DropCounts::blank()) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: as above: the first write has left the size as it was.
         unsafe { sized::write(drops, &counts(buffer.dropped())) }
     })
 }
@@ -524,7 +524,7 @@ pub unsafe extern "C" fn gputrail_buffer_dropped_in_total(
 ) -> Status {
     done(|| {
         let dropped = objects::buffer(buffer)?.dropped_in_total();
-        // SAFETY: the caller's promise.
+        // SAFETY: `drops` is null or leads to a structure of as many bytes as its size says (the caller's promise).
         unsafe { sized::write(drops, &counts(dropped)) }
     })
 }
@@ -550,20 +550,23 @@ fn counts(drops: Drops) -> DropCounts {
 ///
 /// # Safety
 ///
-/// `batch` is null or leads to a batch whose bytes are there, `record` is null or a place for a pointer.
+/// `batch` is null or leads to a batch whose records are null or lead to as many bytes as it says, `record` is null or leads
+/// to a pointer, which may be null and can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_batch_next(
     batch: *const Batch,
     record: *mut *const Header,
 ) -> Status {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `batch` is null or leads to a batch of as many bytes as its size says (the caller's promise).
         let batch = unsafe { sized::read(batch) }?;
         checked(record, "record")?;
         if batch.bytes > 0 {
             checked(batch.records.cast::<Header>(), "the batch's records")?;
         }
-        // SAFETY: not null and aligned, and the caller's promise.
+        // SAFETY: `checked` has refused null and misaligned pointers; otherwise `record` leads to a pointer that can be read
+        // and written and that nobody else uses (the caller's promise). What it points to is not read before it is found in
+        // the batch.
         let current = unsafe { record.read() };
         let bytes = batch.bytes;
         let malformed = |at: usize| {
@@ -615,14 +618,15 @@ pub unsafe extern "C" fn gputrail_batch_next(
 ///
 /// # Safety
 ///
-/// `record` is null or leads to a record, all of it; `times` is null or a place for the answer.
+/// `record` is null or leads to a record, as long as its header says; `times` is null or a place for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_times_of(record: *const Header, times: *mut WorkTimes) -> Status {
     done(|| {
         checked(record, "record")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `times` is null or a place for the answer (the caller's promise).
         let times = unsafe { place(times, "times") }?;
-        // SAFETY: not null and aligned, and the caller's promise: as long as its header says.
+        // SAFETY: `checked` has refused null and misaligned pointers; otherwise `record` leads to as many bytes as its
+        // header says, none of them in `times`, and nobody writes them (the caller's promise).
         let bytes = unsafe { std::slice::from_raw_parts(record.cast(), (*record).bytes()) };
         let found = Records::new(bytes).next().and_then(WorkTimes::of);
         times.write(

@@ -137,11 +137,12 @@ pub unsafe extern "C" fn gputrail_subscribe(
     subscriber: *mut SubscriberHandle,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `subscriber` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(subscriber, "subscriber") }?;
         let function =
             callback.ok_or_else(|| Failure::new(Status::NULL_POINTER, "callback is null"))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `operations` leads to `operation_count` of them, or is null (the caller's promise); `these_operations`
+        // copies them.
         let operations = unsafe { these_operations(operations, operation_count) }?;
         let of = objects::context(context)?;
         let (user_data, caller) = (UserData(user_data), Caller::of_subscriber());
@@ -359,7 +360,7 @@ pub unsafe extern "C" fn gputrail_callback_is_enabled(
     enabled: *mut i32,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `enabled` is null or a place for a number (the caller's promise).
         let enabled = unsafe { place(enabled, "enabled") }?;
         let subscribed = objects::subscriber(subscriber)?;
         let context = objects::context(subscribed.context)?;
@@ -407,7 +408,8 @@ pub unsafe extern "C" fn gputrail_enabled_callbacks(
             .map(|info| info.operation)
             .filter(|operation| enabled.has(*operation))
             .collect();
-        // SAFETY: the caller's promises.
+        // SAFETY: `operations` is null or has room for `capacity` operations, `count` is null or a place for a number (the
+        // caller's promises).
         unsafe { list(&all, operations, capacity, count) }
     })
 }

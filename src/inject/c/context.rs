@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_context_create(context: *mut ContextHandle) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `context` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(context, "context") }?;
         drop(library::state()?);
         let context = Arc::new(Context::new()?);
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn gputrail_context_is_valid(
     valid: *mut i32,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `valid` is null or a place for a number (the caller's promise).
         let valid = unsafe { place(valid, "valid") }?;
         valid.write(i32::from(library::state()?.contexts.has(context.handle)));
         Ok(())
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn gputrail_context_is_active(
     active: *mut i32,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `active` is null or a place for a number (the caller's promise).
         let active = unsafe { place(active, "active") }?;
         active.write(i32::from(objects::context(context)?.is_started()));
         Ok(())
@@ -123,7 +123,8 @@ pub unsafe extern "C" fn gputrail_context_trace_to(
 ) -> Status {
     done(|| {
         let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
-        // SAFETY: the caller's promise.
+        // SAFETY: `selection` is null or leads to a selection whose arrays are null or as long as it says (the caller's
+        // promise).
         let mut selection = unsafe { selected(selection) }?;
         selection.kinds = buffer.needed(selection.kinds);
         Ok(context.trace_to(&buffer, selection)?)
@@ -137,12 +138,12 @@ pub(super) unsafe fn selected(selection: *const SelectionOptions) -> Answer<Sele
     if selection.is_null() {
         return Ok(Selection::all());
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `selection` is not null, so it leads to a selection of as many bytes as its size says (the caller's promise).
     let asked = unsafe { sized::read(selection) }?;
     let kinds = if asked.kinds.is_null() && asked.kind_count == 0 {
         KindSet::ALL
     } else {
-        // SAFETY: the caller's promise.
+        // SAFETY: `asked.kinds` leads to `asked.kind_count` kinds, or is null (the caller's promise); `KindSet` copies them.
         let kinds = unsafe { values(asked.kinds, asked.kind_count, "kinds") }?;
         if let Some(unknown) = kinds.iter().find(|kind| kind.producer().is_none()) {
             let name = unknown.name().unwrap_or("of no name");
@@ -151,7 +152,7 @@ pub(super) unsafe fn selected(selection: *const SelectionOptions) -> Answer<Sele
         }
         KindSet::of(kinds)
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: `asked.operations` leads to `asked.operation_count` operations, or is null (the caller's promise).
     let operations = unsafe { these_operations(asked.operations, asked.operation_count) }?;
     Ok(Selection {
         kinds,
@@ -162,7 +163,7 @@ pub(super) unsafe fn selected(selection: *const SelectionOptions) -> Answer<Sele
 
 /// # Safety
 ///
-/// `operations` is null or leads to `count` operations.
+/// `operations` is null, misaligned, or leads to `count` operations, which nobody writes during the call.
 pub(super) unsafe fn these_operations(
     operations: *const Operation,
     count: usize,
@@ -171,7 +172,8 @@ pub(super) unsafe fn these_operations(
         return Ok(OperationSet::all());
     }
     let mut set = OperationSet::default();
-    // SAFETY: the caller's promise.
+    // SAFETY: `operations` leads to `count` operations, or is null, which `values` refuses (the caller's promise); the set
+    // copies them.
     for operation in unsafe { values(operations, count, "operations") }? {
         if !set.set(*operation, true) {
             let text = format!("unknown {operation}");

@@ -34,7 +34,7 @@ impl From<GroupError> for Failure {
 ///
 /// # Safety
 ///
-/// `options` is null or leads to options, whose text ends with a 0; `group` is null or a place for a handle.
+/// `options` is null or leads to options, whose text is null or ends with a 0; `group` is null or a place for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_counter_group_create(
     agent: AgentId,
@@ -42,12 +42,13 @@ pub unsafe extern "C" fn gputrail_counter_group_create(
     group: *mut CounterGroupHandle,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `group` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(group, "group") }?;
         drop(library::state()?);
-        // SAFETY: the caller's promise.
+        // SAFETY: `options` is null or leads to options of as many bytes as their size says (the caller's promise).
         let asked = unsafe { sized::read(options) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the text in the options is null or ends with a 0 (the caller's promise); `names` is not used after this
+        // call.
         let names = unsafe { given(asked.counters, "counters") }?;
         let names: Vec<&str> = names.split(',').collect();
         if names.iter().any(|name| name.trim().is_empty()) {
@@ -141,7 +142,8 @@ pub unsafe extern "C" fn gputrail_counter_group_read(
                 }
             })
             .collect();
-        // SAFETY: the caller's promises.
+        // SAFETY: `values` is null or has room for `capacity` values, `count` is null or a place for a number (the caller's
+        // promises).
         unsafe { list(&all, values, capacity, count) }
     })
 }
@@ -183,7 +185,7 @@ pub unsafe extern "C" fn gputrail_counter_group_uint64(
     number: *mut u64,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `value` is null or leads to a value, `number` is null or a place for a number (the caller's promises).
         let (value, place) = unsafe { (read(value)?, place(number, "number")?) };
         place.write(number_of(&value).uint().map_err(wrong_type)?);
         Ok(())
@@ -203,7 +205,7 @@ pub unsafe extern "C" fn gputrail_counter_group_double(
     number: *mut f64,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `value` is null or leads to a value, `number` is null or a place for a number (the caller's promises).
         let (value, place) = unsafe { (read(value)?, place(number, "number")?) };
         place.write(number_of(&value).double().map_err(wrong_type)?);
         Ok(())
@@ -219,10 +221,11 @@ fn number_of(value: &CounterGroupValue) -> Number {
 
 /// # Safety
 ///
-/// `value` is null or leads to a value.
+/// `value` is null, misaligned, or leads to an initialised value, which nobody writes during the call.
 unsafe fn read(value: *const CounterGroupValue) -> Answer<CounterGroupValue> {
     checked(value, "value")?;
-    // SAFETY: not null and aligned, and the caller's promise.
+    // SAFETY: `checked` has refused null and misaligned pointers; otherwise `value` leads to an initialised value (the
+    // caller's promise), any bytes of which are valid.
     Ok(unsafe { value.read() })
 }
 

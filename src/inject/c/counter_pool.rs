@@ -134,8 +134,8 @@ fn handle_of(pool: &Pool, entry: PoolEntry) -> Option<CounterSetHandle> {
 ///
 /// # Safety
 ///
-/// `options` is null or leads to options, whose text ends with a 0 and whose function does what its type says, with its user
-/// data; `pool` is null or a place for a handle.
+/// `options` is null or leads to options, whose text is null or ends with a 0 and whose function is null or does what its
+/// type says, with its user data, until the pool is closed; `pool` is null or a place for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_counter_pool_open(
     agent: AgentId,
@@ -143,12 +143,13 @@ pub unsafe extern "C" fn gputrail_counter_pool_open(
     pool: *mut CounterPoolHandle,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `pool` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(pool, "pool") }?;
         drop(library::state()?);
-        // SAFETY: the caller's promise.
+        // SAFETY: `options` is null or leads to options of as many bytes as their size says (the caller's promise).
         let asked = unsafe { sized::read(options) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the text in the options is null or ends with a 0 (the caller's promise); `names` is not used after this
+        // call.
         let names = unsafe { given(asked.counters, "counters") }?;
         let names: Vec<&str> = names.split(',').collect();
         if names.iter().any(|name| name.trim().is_empty()) {
@@ -237,7 +238,7 @@ pub unsafe extern "C" fn gputrail_counter_pool_fetch(
     entry: *mut CounterPoolEntry,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `entry` is null or a place for an entry (the caller's promise).
         let place = unsafe { place(entry, "entry") }?;
         let opened = found(pool)?;
         let fetched = opened.pool.fetch()?;
@@ -258,12 +259,13 @@ pub unsafe extern "C" fn gputrail_counter_pool_fetch(
 ///
 /// # Safety
 ///
-/// `entry` is null or leads to an entry.
+/// `entry` is null, misaligned, or leads to an initialised entry, which nobody writes during the call.
 unsafe fn entry_of(
     entry: *const CounterPoolEntry,
 ) -> Answer<(Arc<CounterPool>, PoolEntry, CounterSetHandle)> {
     checked(entry, "entry")?;
-    // SAFETY: not null and aligned, and the caller's promise.
+    // SAFETY: `checked` has refused null and misaligned pointers; otherwise `entry` leads to an initialised entry (the
+    // caller's promise), any bytes of which are valid: its handles are looked up.
     let entry = unsafe { entry.read() };
     drop(found(entry.pool)?);
     let set = library::state()?.counter_sets.get(entry.set.handle)?;
@@ -290,7 +292,7 @@ unsafe fn entry_of(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_counter_pool_release(entry: *const CounterPoolEntry) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `entry` is null or leads to an entry (the caller's promise).
         let (pool, of, set) = unsafe { entry_of(entry) }?;
         pool.release(of)?;
         drop(library::state()?.counter_sets.remove(set.handle)?);
@@ -315,10 +317,11 @@ pub unsafe extern "C" fn gputrail_counter_pool_values(
     count: *mut usize,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `entry` is null or leads to an entry (the caller's promise).
         let (pool, of, _) = unsafe { entry_of(entry) }?;
         let all = pool.values(of)?.unwrap_or_default();
-        // SAFETY: the caller's promises.
+        // SAFETY: `values` is null or has room for `capacity` values, `count` is null or a place for a number (the caller's
+        // promises).
         unsafe { list(&all, values, capacity, count) }
     })
 }

@@ -50,14 +50,15 @@ fn found(sessions: CounterSessionsHandle) -> Answer<Arc<CounterSessions>> {
 ///
 /// # Safety
 ///
-/// `to` is null or a place for an answer.
+/// `to` is null, misaligned or a place for an answer, which nobody else uses during the call.
 unsafe fn ask<T>(
     sessions: CounterSessionsHandle,
     to: *mut T,
     work: impl FnOnce(&CounterSessions) -> Answer<T>,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` is null, misaligned or a place for an answer, which nobody else uses while `work` runs (the caller's
+        // promise).
         let place = unsafe { place(to, "the place for the answer") }?;
         place.write(work(&*found(sessions)?)?);
         Ok(())
@@ -81,12 +82,13 @@ pub unsafe extern "C" fn gputrail_counter_sessions_open(
     sessions: *mut CounterSessionsHandle,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `sessions` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(sessions, "sessions") }?;
         drop(library::state()?);
         let mut asked = SessionOptions::default();
         if !options.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `options` is not null, so it leads to options of as many bytes as their size says (the caller's
+            // promise).
             let options = unsafe { sized::read(options) }?;
             asked.queue = (options.queue.0 != 0).then_some(options.queue);
             asked.per_pass = NonZeroU32::new(options.per_pass);
@@ -143,7 +145,8 @@ pub unsafe extern "C" fn gputrail_counter_sessions_counters(
                 reserved: [0; 6],
             })
             .collect();
-        // SAFETY: the caller's promises.
+        // SAFETY: `counters` is null or has room for `capacity` counters, `count` is null or a place for a number (the
+        // caller's promises).
         unsafe { list(&all, counters, capacity, count) }
     })
 }
@@ -162,7 +165,8 @@ pub unsafe extern "C" fn gputrail_counter_sessions_find(
     name: *const c_char,
     counter: *mut u32,
 ) -> Status {
-    // SAFETY: the caller's promises.
+    // SAFETY: `counter` is null or a place for a number, `name` is null or a text that ends with a 0 (the caller's
+    // promises).
     unsafe {
         ask(sessions, counter, |opened| {
             let name = given(name, "name")?;
@@ -225,7 +229,8 @@ pub unsafe extern "C" fn gputrail_counter_sessions_enabled(
     capacity: usize,
     count: *mut usize,
 ) -> Status {
-    // SAFETY: the caller's promises.
+    // SAFETY: `counters` is null or has room for `capacity` numbers, `count` is null or a place for a number (the caller's
+    // promises).
     done(|| unsafe { list(&found(sessions)?.enabled(), counters, capacity, count) })
 }
 
@@ -243,7 +248,7 @@ pub unsafe extern "C" fn gputrail_counter_sessions_passes(
     sessions: CounterSessionsHandle,
     passes: *mut u32,
 ) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `passes` is null or a place for a number (the caller's promise).
     unsafe { ask(sessions, passes, |opened| Ok(opened.passes()?)) }
 }
 
@@ -262,7 +267,7 @@ pub unsafe extern "C" fn gputrail_counter_sessions_begin(
     sessions: CounterSessionsHandle,
     session: *mut u32,
 ) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `session` is null or a place for a number (the caller's promise).
     unsafe { ask(sessions, session, |opened| Ok(opened.begin()?)) }
 }
 
@@ -333,7 +338,7 @@ pub unsafe extern "C" fn gputrail_counter_sessions_is_pass_complete(
     pass: u32,
     is_complete: *mut i32,
 ) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `is_complete` is null or a place for a number (the caller's promise).
     unsafe {
         ask(sessions, is_complete, |opened| {
             Ok(opened.is_pass_complete(session, pass)?.into())
@@ -354,7 +359,7 @@ pub unsafe extern "C" fn gputrail_counter_sessions_is_ready(
     session: u32,
     is_ready: *mut i32,
 ) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `is_ready` is null or a place for a number (the caller's promise).
     unsafe {
         ask(sessions, is_ready, |opened| {
             Ok(opened.is_ready(session)?.into())
@@ -377,7 +382,7 @@ pub unsafe extern "C" fn gputrail_counter_sessions_is_sample_ready(
     sample: u32,
     is_ready: *mut i32,
 ) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `is_ready` is null or a place for a number (the caller's promise).
     unsafe {
         ask(sessions, is_ready, |opened| {
             Ok(opened.is_sample_ready(session, sample)?.into())
@@ -398,7 +403,7 @@ pub unsafe extern "C" fn gputrail_counter_sessions_samples(
     session: u32,
     samples: *mut u32,
 ) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `samples` is null or a place for a number (the caller's promise).
     unsafe { ask(sessions, samples, |opened| Ok(opened.samples(session)?)) }
 }
 
@@ -441,7 +446,8 @@ pub unsafe extern "C" fn gputrail_counter_sessions_values(
             }
         };
         let all: Vec<SampleValue> = read.into_iter().map(value).collect();
-        // SAFETY: the caller's promises.
+        // SAFETY: `values` is null or has room for `capacity` values, `count` is null or a place for a number (the caller's
+        // promises).
         unsafe { list(&all, values, capacity, count) }
     })
 }
@@ -462,7 +468,7 @@ pub unsafe extern "C" fn gputrail_counter_sessions_uint64(
     counter: u32,
     number: *mut u64,
 ) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `number` is null or a place for a number (the caller's promise).
     unsafe {
         ask(sessions, number, |opened| {
             let value = opened.value(session, sample, counter)?;
@@ -487,7 +493,7 @@ pub unsafe extern "C" fn gputrail_counter_sessions_double(
     counter: u32,
     number: *mut f64,
 ) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `number` is null or a place for a number (the caller's promise).
     unsafe {
         ask(sessions, number, |opened| {
             let value = opened.value(session, sample, counter)?;
@@ -519,7 +525,8 @@ pub unsafe extern "C" fn gputrail_counter_sessions_csv(
 ) -> Status {
     done(|| {
         let csv = found(sessions)?.csv(session, headings != 0)?;
-        // SAFETY: the caller's promises.
+        // SAFETY: `text` is null or leads to `capacity` bytes, `length` is null or a place for a number (the caller's
+        // promises).
         unsafe { copy(&csv, text, capacity, length) }
     })
 }

@@ -29,7 +29,7 @@ use std::sync::Arc;
 ///
 /// # Safety
 ///
-/// `options` is null or leads to options, whose text ends with a 0; `set` is null or a place for a handle.
+/// `options` is null or leads to options, whose text is null or ends with a 0; `set` is null or a place for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_counter_set_create(
     agent: AgentId,
@@ -37,12 +37,13 @@ pub unsafe extern "C" fn gputrail_counter_set_create(
     set: *mut CounterSetHandle,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `set` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(set, "set") }?;
         drop(library::state()?);
-        // SAFETY: the caller's promise.
+        // SAFETY: `options` is null or leads to options of as many bytes as their size says (the caller's promise).
         let asked = unsafe { sized::read(options) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the text in the options is null or ends with a 0 (the caller's promise); `names` is not used after this
+        // call.
         let names = unsafe { given(asked.counters, "counters") }?;
         let names: Vec<&str> = names.split(',').collect();
         if names.iter().any(|name| name.trim().is_empty()) {
@@ -85,7 +86,7 @@ pub unsafe extern "C" fn gputrail_counter_set_passes(
     passes: *mut u32,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `passes` is null or a place for a number (the caller's promise).
         let place = unsafe { place(passes, "passes") }?;
         place.write(found(set)?.set.passes().len() as u32);
         Ok(())

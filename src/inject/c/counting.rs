@@ -33,7 +33,8 @@ pub unsafe extern "C" fn gputrail_counting_agents(
 ) -> Status {
     done(|| {
         let all = board()?.counting().agents();
-        // SAFETY: the caller's promises.
+        // SAFETY: `agents` is null or has room for `capacity` ids, `count` is null or a place for a number (the caller's
+        // promises).
         unsafe { list(&all, agents, capacity, count) }
     })
 }
@@ -79,7 +80,8 @@ pub unsafe extern "C" fn gputrail_counters(
                 }
             }));
         }
-        // SAFETY: the caller's promises.
+        // SAFETY: `counters` is null or has room for `capacity` definitions, `count` is null or a place for a number (the
+        // caller's promises).
         unsafe { list(&all, counters, capacity, count) }
     })
 }
@@ -98,7 +100,7 @@ pub unsafe extern "C" fn gputrail_counters(
 pub unsafe extern "C" fn gputrail_counters_add(path: *const c_char, refused: *mut u32) -> Status {
     done(|| {
         board()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `path` is null or a text that ends with a 0 (the caller's promise).
         let path = unsafe { given(path, "path") }?;
         let all = counters::add_metrics(Path::new(path));
         let all =
@@ -107,7 +109,8 @@ pub unsafe extern "C" fn gputrail_counters_add(path: *const c_char, refused: *mu
             message(format_args!("{one}"));
         }
         if !refused.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `refused` is not null, and a place for a number (the caller's promise); `place` refuses a misaligned
+            // one.
             unsafe { place(refused, "refused") }?.write(all.len() as u32);
         }
         Ok(())
@@ -129,7 +132,7 @@ pub unsafe extern "C" fn gputrail_counters_add(path: *const c_char, refused: *mu
 ///
 /// # Safety
 ///
-/// `options` is null or leads to options, whose texts end with a 0.
+/// `options` is null or leads to options, whose texts are null or end with a 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_context_count(
     context: ContextHandle,
@@ -139,9 +142,9 @@ pub unsafe extern "C" fn gputrail_context_count(
 ) -> Status {
     done(|| {
         let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
-        // SAFETY: the caller's promise.
+        // SAFETY: `options` is null or leads to options of as many bytes as their size says (the caller's promise).
         let asked = unsafe { sized::read(options) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the list of counters is null or ends with a 0 (the caller's promise); `names` is not used after this call.
         let names = unsafe { given(asked.counters, "counters") }?;
         let names: Vec<&str> = names.split(',').collect();
         if names.iter().any(|name| name.trim().is_empty()) {
@@ -157,7 +160,7 @@ pub unsafe extern "C" fn gputrail_context_count(
                     "range: expected no period, per_pass or each_instance",
                 ));
             }
-            // SAFETY: the caller's promise.
+            // SAFETY: the pattern is not null, so it ends with a 0 (the caller's promise); it is not used after this call.
             let pattern = unsafe { given(asked.range, "range") }?;
             return match pattern {
                 "" => Ok(context.count(&buffer, agent, &names, CountingMode::Range)?),

@@ -43,7 +43,7 @@ pub unsafe extern "C" fn gputrail_external_register_kind(
 ) -> Status {
     done(|| {
         checked(kind, "kind")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or a text that ends with a 0, `kind` is null or a place for a kind (the caller's promises).
         unsafe {
             let registered = external::register_kind(text::given(name, "name")?)?;
             place(kind, "kind")?.write(registered);
@@ -69,7 +69,8 @@ pub unsafe extern "C" fn gputrail_external_kind_name(
 ) -> Status {
     done(|| {
         let name = external::kind_name(kind).ok_or(Status::NOT_FOUND)?;
-        // SAFETY: the caller's promises.
+        // SAFETY: `to` is null or leads to `capacity` bytes, `length` is null or a place for a number (the caller's
+        // promises).
         unsafe { text::copy(&name, to, capacity, length) }
     })
 }
@@ -110,14 +111,14 @@ pub extern "C" fn gputrail_external_push(kind: ExternalKind, id: ExternalId) -> 
 ///
 /// # Safety
 ///
-/// `id` is null or a place for the handle.
+/// `id` is null or a place for the id.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_external_pop(kind: ExternalKind, id: *mut ExternalId) -> Status {
     done(|| {
         begin_observed()?;
         let popped = external::pop(kind)?;
         if !id.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `id` is not null, and a place for an id (the caller's promise); `place` refuses a misaligned one.
             unsafe { place(id, "id")?.write(popped) };
         }
         Ok(())
@@ -149,7 +150,7 @@ pub extern "C" fn gputrail_context_push_external(
 ///
 /// # Safety
 ///
-/// `id` is null or a place for the handle.
+/// `id` is null or a place for the id.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_context_pop_external(
     context: ContextHandle,
@@ -159,7 +160,7 @@ pub unsafe extern "C" fn gputrail_context_pop_external(
     done(|| {
         let popped = objects::context(context)?.pop_external_id(kind)?;
         if !id.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `id` is not null, and a place for an id (the caller's promise); `place` refuses a misaligned one.
             unsafe { place(id, "id")?.write(popped) };
         }
         Ok(())
@@ -179,7 +180,7 @@ pub unsafe extern "C" fn gputrail_context_current_external(
     id: *mut ExternalId,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `id` is null or a place for an id (the caller's promise).
         let place = unsafe { place(id, "id") }?;
         place.write(objects::context(context)?.external_id());
         Ok(())
@@ -201,7 +202,7 @@ pub unsafe extern "C" fn gputrail_external_name(
 ) -> Status {
     done(|| {
         begin_observed()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or a text that ends with a 0 (the caller's promise).
         Ok(external::name(kind, id, unsafe {
             text::given(name, "name")
         }?)?)
@@ -238,10 +239,11 @@ pub unsafe extern "C" fn gputrail_external_supply(
     subscriber: *mut SubscriberHandle,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `subscriber` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(subscriber, "subscriber") }?;
         let supply = supply.ok_or_else(|| Failure::new(Status::NULL_POINTER, "supply is null"))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `operations` leads to `operation_count` of them, or is null (the caller's promise); `these_operations`
+        // copies them.
         let operations = unsafe { these_operations(operations, operation_count) }?;
         let of = objects::context(context)?;
         let (user_data, caller) = (UserData(user_data), Caller::of_subscriber());

@@ -20,20 +20,21 @@ use std::time::Duration;
 ///
 /// # Safety
 ///
-/// `options` is null or leads to options whose text is null or ends with a 0, and whose selection is null or one,
-/// `flight` is null or a place for the handle.
+/// `options` is null or leads to options whose text is null or ends with a 0, and whose selection is null or one that
+/// `gputrail_context_trace_to` takes; `flight` is null or a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_flight_start(
     options: *const FlightSettings,
     flight: *mut FlightHandle,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `flight` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(flight, "flight") }?;
         drop(library::state()?);
         let mut made = FlightOptions::default();
         if !options.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `options` is not null, so it leads to options of as many bytes as their size says (the caller's
+            // promise).
             let asked = unsafe { sized::read(options) }?;
             let time = |nanos| (nanos != 0).then(|| Duration::from_nanos(nanos));
             for (asked, made) in [
@@ -48,7 +49,8 @@ pub unsafe extern "C" fn gputrail_flight_start(
             if asked.threads != 0 {
                 made.threads = asked.threads;
             }
-            // SAFETY: the caller's promise.
+            // SAFETY: the selection in the options is null or one that `gputrail_context_trace_to` takes (the caller's
+            // promise).
             made.selection = unsafe { selected(asked.selection) }?;
             (made.keep_time, made.slow_call) =
                 (time(asked.keep_nanos), time(asked.slow_call_nanos));
@@ -57,7 +59,8 @@ pub unsafe extern "C" fn gputrail_flight_start(
                 made.max_dumps = asked.max_dumps;
             }
             if !asked.folder.is_null() {
-                // SAFETY: the caller's promise.
+                // SAFETY: the text in the options is not null, so it ends with a 0 (the caller's promise); the path is a
+                // copy.
                 made.folder = PathBuf::from(unsafe { given(asked.folder, "folder") }?);
             }
         }
@@ -88,13 +91,13 @@ pub unsafe extern "C" fn gputrail_flight_dump(
 ) -> Status {
     done(|| {
         callback::refuse_inside()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `path` is null or a text that ends with a 0 (the caller's promise).
         let path = unsafe { given(path, "path") }?;
         let recorder = library::state()?.flights.get(flight.handle)?;
         let failed = |error| Failure::new(Status::NOT_WRITTEN, format!("{path}: {error}"));
         let dump = recorder.dump(Path::new(path)).map_err(failed)?;
         if !records.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `records` is not null, and a place for a number (the caller's promise).
             unsafe { place(records, "records") }?.write(dump.records);
         }
         Ok(())
@@ -114,7 +117,7 @@ pub unsafe extern "C" fn gputrail_flight_triggered(
     count: *mut usize,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `count` is null or a place for a number (the caller's promise).
         let count = unsafe { place(count, "count") }?;
         count.write(
             library::state()?
@@ -149,7 +152,8 @@ pub unsafe extern "C" fn gputrail_flight_path(
             Failure::new(Status::NOT_FOUND, text)
         };
         let dump = dumps.get(place).ok_or_else(missing)?;
-        // SAFETY: the caller's promises.
+        // SAFETY: `to` is null or leads to `capacity` bytes, `length` is null or a place for a number (the caller's
+        // promises).
         unsafe { text::copy(&dump.path.to_string_lossy(), to, capacity, length) }
     })
 }

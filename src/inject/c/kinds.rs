@@ -12,21 +12,23 @@ use gputrail_sources::operations;
 ///
 /// # Safety
 ///
-/// `to` is null or leads to room for `capacity` of them; `count` is null or a place for a number.
+/// `to` is null, misaligned or leads to room for `capacity` elements, `count` is null, misaligned or a place for a number.
+/// They overlap neither each other nor `all`, and nobody else uses them during the call.
 pub(super) unsafe fn list<T: Copy>(
     all: &[T],
     to: *mut T,
     capacity: usize,
     count: *mut usize,
 ) -> Answer {
-    // SAFETY: the caller's promise.
+    // SAFETY: `count` is null, misaligned or a place for a number (the caller's promise), as `place` asks.
     unsafe { place(count, "count") }?.write(all.len());
     if to.is_null() {
         return Ok(());
     }
     checked(to, "the memory for the answer")?;
     let fit = all.len().min(capacity);
-    // SAFETY: the caller's promise.
+    // SAFETY: `to` is neither null nor misaligned, so it has room for `capacity` elements, of which `fit` are written, and
+    // does not overlap with `all` (the caller's promises).
     unsafe { to.copy_from_nonoverlapping(all.as_ptr(), fit) };
     if all.len() > capacity {
         let text = format!(
@@ -62,7 +64,7 @@ pub extern "C" fn gputrail_kind_producer(kind: Kind) -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_kind_by_name(name: *const c_char, kind: *mut Kind) -> Status {
     done(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `name` is null or a text that ends with a 0, `kind` is null or a place for a kind (the caller's promises).
         let (name, kind) = unsafe { (given(name, "name")?, place(kind, "kind")?) };
         kind.write(Kind::from_name(name).ok_or_else(|| not_found("kind of records", name))?);
         Ok(())
@@ -85,7 +87,8 @@ pub unsafe extern "C" fn gputrail_kinds(
 ) -> Status {
     done(|| {
         let all: Vec<Kind> = Kind::ALL.iter().map(|(kind, _)| *kind).collect();
-        // SAFETY: the caller's promises.
+        // SAFETY: `kinds` is null or has room for `capacity` kinds, `count` is null or a place for a number (the caller's
+        // promises).
         unsafe { list(&all, kinds, capacity, count) }
     })
 }
@@ -109,7 +112,8 @@ pub unsafe extern "C" fn gputrail_domain_by_name(
     domain: *mut Domain,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `name` is null or a text that ends with a 0, `domain` is null or a place for a domain (the caller's
+        // promises).
         let (name, domain) = unsafe { (given(name, "name")?, place(domain, "domain")?) };
         domain.write(Domain::from_name(name).ok_or_else(|| not_found("domain", name))?);
         Ok(())
@@ -129,7 +133,8 @@ pub unsafe extern "C" fn gputrail_domains(
 ) -> Status {
     done(|| {
         let all: Vec<Domain> = Domain::ALL.iter().map(|(domain, _)| *domain).collect();
-        // SAFETY: the caller's promises.
+        // SAFETY: `domains` is null or has room for `capacity` domains, `count` is null or a place for a number (the
+        // caller's promises).
         unsafe { list(&all, domains, capacity, count) }
     })
 }
@@ -149,7 +154,8 @@ pub unsafe extern "C" fn gputrail_operations(
     done(|| {
         let all = gputrail_sources::operations::of(domain);
         let all: Vec<Operation> = all.iter().map(|info| info.operation).collect();
-        // SAFETY: the caller's promises.
+        // SAFETY: `operations` is null or has room for `capacity` operations, `count` is null or a place for a number (the
+        // caller's promises).
         unsafe { list(&all, operations, capacity, count) }
     })
 }
@@ -180,7 +186,8 @@ pub unsafe extern "C" fn gputrail_operation_by_name(
     operation: *mut Operation,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `name` is null or a text that ends with a 0, `operation` is null or a place for an operation (the caller's
+        // promises).
         let (name, operation) = unsafe { (given(name, "name")?, place(operation, "operation")?) };
         operation
             .write(operations::find(domain, name).ok_or_else(|| not_found("operation", name))?);

@@ -290,7 +290,8 @@ pub extern "C" fn gputrail_observe_opencl() -> Status {
         } else {
             format!("{existing}:{path}")
         };
-        // SAFETY: the caller's promise that no other thread uses the environment meanwhile.
+        // SAFETY: no other thread uses the environment meanwhile: the documentation of this function asks that of the
+        // program, though its type does not.
         unsafe { std::env::set_var("OPENCL_LAYERS", value) };
         Ok(())
     })

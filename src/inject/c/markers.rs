@@ -23,7 +23,7 @@ unsafe fn optional<'a>(given: *const c_char, name: &'static str) -> Answer<&'a s
     if given.is_null() {
         return Ok("");
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `given` is not null, and a text that ends with a 0 and that nobody writes for `'a` (the caller's promise).
     unsafe { text::given(given, name) }
 }
 
@@ -51,11 +51,11 @@ pub(super) fn begin_observed() -> Answer {
 ///
 /// # Safety
 ///
-/// `mark` is null or leads to options whose texts end with a 0.
+/// `mark` is null or leads to options whose texts are null or end with a 0.
 unsafe fn with<R>(mark: *const MarkOptions, work: impl FnOnce(Mark<'_>) -> R) -> Answer<R> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `mark` is null or leads to options of as many bytes as their size says (the caller's promise).
     let asked = unsafe { sized::read(mark) }?;
-    // SAFETY: the caller's promise.
+    // SAFETY: the texts in the options are null or end with a 0 (the caller's promise), and are not used after `work`.
     let (name, domain, category) = unsafe {
         (
             text::given(asked.name, "name")?,
@@ -107,10 +107,11 @@ impl From<Unbalanced> for Failure {
 ///
 /// # Safety
 ///
-/// `mark` is null or leads to options whose texts end with a 0.
+/// `mark` is null or leads to options whose texts are null or end with a 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_mark(mark: *const MarkOptions) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `mark` is null or leads to options whose texts are null or end with a 0 (the caller's promise), as `with`
+    // asks.
     done(|| unsafe { with(mark, |mark| marker::mark(mark)) })
 }
 
@@ -123,7 +124,8 @@ pub unsafe extern "C" fn gputrail_mark(mark: *const MarkOptions) -> Status {
 /// As for `gputrail_mark`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_range_push(mark: *const MarkOptions) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `mark` is null or leads to options whose texts are null or end with a 0 (the caller's promise), as `with`
+    // asks.
     done(|| unsafe { with(mark, |mark| marker::push(mark)) }.map(drop))
 }
 
@@ -136,7 +138,7 @@ pub unsafe extern "C" fn gputrail_range_push(mark: *const MarkOptions) -> Status
 /// `name` is null or a text that ends with a 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_range_push_name(name: *const c_char) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: the options are a local variable, and their one text, `name`, is null or ends with a 0 (the caller's promise).
     done(|| unsafe { with(&named(name), |mark| marker::push(mark)) }.map(drop))
 }
 
@@ -159,7 +161,8 @@ pub extern "C" fn gputrail_range_pop() -> Status {
 pub unsafe extern "C" fn gputrail_range_start(mark: *const MarkOptions, range: *mut u64) -> Status {
     done(|| {
         checked(range, "range")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `mark` is null or leads to options whose texts are null or end with a 0, and `range`, which `checked` has
+        // not refused, is a place for a number (the caller's promises).
         unsafe {
             let started = with(mark, |mark| marker::start(mark))?;
             place(range, "range")?.write(started.number());
@@ -188,7 +191,7 @@ pub extern "C" fn gputrail_range_end(range: u64) -> Status {
 pub unsafe extern "C" fn gputrail_name_thread(name: *const c_char) -> Status {
     done(|| {
         begin_observed()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or a text that ends with a 0 (the caller's promise).
         marker::name_thread(unsafe { text::given(name, "name") }?);
         Ok(())
     })
@@ -201,7 +204,7 @@ pub unsafe extern "C" fn gputrail_name_thread(name: *const c_char) -> Status {
 ///
 /// # Safety
 ///
-/// `name` is null or a text that ends with a 0; `queue` is null or a place for the handle.
+/// `name` is null or a text that ends with a 0; `queue` is null or a place for the id.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_name_queue(
     handle: *const core::ffi::c_void,
@@ -210,12 +213,12 @@ pub unsafe extern "C" fn gputrail_name_queue(
 ) -> Status {
     done(|| {
         board()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or a text that ends with a 0 (the caller's promise).
         let name = unsafe { text::given(name, "name") }?;
         let named = marker::name_queue(handle as u64, name)
             .ok_or_else(|| Failure::new(Status::NOT_FOUND, "no queue has this handle"))?;
         if !queue.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `queue` is not null, and a place for an id (the caller's promise); `place` refuses a misaligned one.
             unsafe { place(queue, "queue")?.write(named) };
         }
         Ok(())
@@ -238,12 +241,12 @@ pub unsafe extern "C" fn gputrail_name_runtime_context(
 ) -> Status {
     done(|| {
         board()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or a text that ends with a 0 (the caller's promise).
         let name = unsafe { text::given(name, "name") }?;
         let named = handles::name_context(handle as u64, name)
             .ok_or_else(|| Failure::new(Status::NOT_FOUND, "no context has this handle"))?;
         if !context.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `context` is not null, and a place for an id (the caller's promise); `place` refuses a misaligned one.
             unsafe { place(context, "context")?.write(named) };
         }
         Ok(())
@@ -266,12 +269,12 @@ pub unsafe extern "C" fn gputrail_name_stream(
 ) -> Status {
     done(|| {
         board()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or a text that ends with a 0 (the caller's promise).
         let name = unsafe { text::given(name, "name") }?;
         let named = handles::name_stream(handle as u64, name)
             .ok_or_else(|| Failure::new(Status::NOT_FOUND, "no stream has this handle"))?;
         if !stream.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `stream` is not null, and a place for an id (the caller's promise); `place` refuses a misaligned one.
             unsafe { place(stream, "stream")?.write(named) };
         }
         Ok(())
@@ -289,7 +292,7 @@ pub unsafe extern "C" fn gputrail_name_stream(
 pub unsafe extern "C" fn gputrail_name_process(name: *const c_char) -> Status {
     done(|| {
         begin_observed()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or a text that ends with a 0 (the caller's promise).
         marker::name_process(unsafe { text::given(name, "name") }?);
         Ok(())
     })
@@ -306,7 +309,7 @@ pub unsafe extern "C" fn gputrail_name_process(name: *const c_char) -> Status {
 pub unsafe extern "C" fn gputrail_name_agent(agent: AgentId, name: *const c_char) -> Status {
     done(|| {
         board()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or a text that ends with a 0 (the caller's promise).
         let name = unsafe { text::given(name, "name") }?;
         if marker::name_agent(agent, name) {
             Ok(())

@@ -210,14 +210,14 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
     buffer: *mut BufferHandle,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `buffer` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(buffer, "buffer") }?;
         let null = |name| move || Failure::new(Status::NULL_POINTER, format!("{name} is null"));
         let (request, complete) = (
             request.ok_or_else(null("request"))?,
             complete.ok_or_else(null("complete"))?,
         );
-        // SAFETY: the caller's promise.
+        // SAFETY: `options` is null or leads to options (the caller's promise), as both functions ask.
         let (options, format) = unsafe { (asked(options)?, format(options)?) };
         let id = library::state()?.buffers.new_handle();
         let (policy, supplied) = (options.policy, Arc::<Supplied>::default());
@@ -277,10 +277,10 @@ pub unsafe extern "C" fn gputrail_buffer_file_bytes(
     bytes: *mut u64,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `bytes` is null or a place for a number (the caller's promise).
         let bytes = unsafe { place(bytes, "bytes") }?;
         drop(library::state()?);
-        // SAFETY: the caller's promise.
+        // SAFETY: `options` is null or leads to options (the caller's promise), as `layout` asks.
         bytes.write(unsafe { layout(options) }?.total_bytes() as u64);
         Ok(())
     })
@@ -290,7 +290,7 @@ pub unsafe extern "C" fn gputrail_buffer_file_bytes(
 ///
 /// `options` is null or leads to options.
 unsafe fn layout(options: *const BufferSettings) -> Answer<Layout> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `options` is null or leads to options (the caller's promise), as `asked` asks.
     let asked = unsafe { asked(options) }?;
     let layout = Layout::new(asked.pool_bytes, asked.block_bytes, asked.threads);
     layout.map_err(|error| Failure::new(Status::LAYOUT, error.to_string()))
@@ -307,7 +307,7 @@ unsafe fn layout(options: *const BufferSettings) -> Answer<Layout> {
 ///
 /// # Safety
 ///
-/// As for `gputrail_buffer_create`.
+/// As for `gputrail_buffer_create`. While the buffer is there, the file does not shrink, and nobody else writes to it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_buffer_create_in_file(
     file: i32,
@@ -317,11 +317,11 @@ pub unsafe extern "C" fn gputrail_buffer_create_in_file(
     buffer: *mut BufferHandle,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `buffer` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(buffer, "buffer") }?;
         let deliver =
             deliver.ok_or_else(|| Failure::new(Status::NULL_POINTER, "deliver is null"))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `options` is null or leads to options (the caller's promise), as all three functions ask.
         let (options, format, layout) =
             unsafe { (asked(options)?, format(options)?, layout(options)?) };
         let id = library::state()?.buffers.new_handle();

@@ -56,7 +56,7 @@ pub unsafe extern "C" fn gputrail_metric_parts(
     count: *mut usize,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `metric` is null or a text that ends with a 0 (the caller's promise).
         let (architecture, index) = found(agent, unsafe { given(metric, "metric") }?)?;
         let counters = architecture.basic_counters(index).into_iter();
         let counter = |(index, _)| MetricPart {
@@ -73,7 +73,8 @@ pub unsafe extern "C" fn gputrail_metric_parts(
             .map(counter)
             .chain(properties.map(property))
             .collect();
-        // SAFETY: the caller's promises.
+        // SAFETY: `parts` is null or has room for `capacity` parts, `count` is null or a place for a number (the caller's
+        // promises).
         unsafe { list(&all, parts, capacity, count) }
     })
 }
@@ -86,8 +87,8 @@ pub unsafe extern "C" fn gputrail_metric_parts(
 ///
 /// # Safety
 ///
-/// `metric` is null or ends with a 0; `values` leads to `value_count` of them, whose names end with a 0; `value` is null or a
-/// place for a number.
+/// `metric` is null or ends with a 0; `values` is null or leads to `value_count` of them, whose names are null or end with
+/// a 0; `value` is null or a place for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_metric_value(
     agent: AgentId,
@@ -97,17 +98,18 @@ pub unsafe extern "C" fn gputrail_metric_value(
     value: *mut f64,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `value` is null or a place for a number (the caller's promise).
         let place = unsafe { place(value, "value") }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `metric` is null or a text that ends with a 0 (the caller's promise).
         let name = unsafe { given(metric, "metric") }?;
         let (architecture, index) = found(agent, name)?;
         let (mut totals, mut properties) = (HashMap::new(), HashMap::new());
         for number in 0..value_count {
             checked(values, "values")?;
-            // SAFETY: not null and aligned, and the caller's promise: so many are there.
+            // SAFETY: `checked` has refused null and misaligned pointers; otherwise `values` leads to `value_count` values,
+            // more than `number` (the caller's promise), any bytes of which are valid.
             let one = unsafe { values.add(number).read() };
-            // SAFETY: the caller's promise.
+            // SAFETY: the name of a value is null or ends with a 0 (the caller's promise).
             let name = unsafe { given(one.name, "the name of a value") }?;
             if let Some(counter) = architecture.find(name) {
                 totals.insert(counter, one.value);

@@ -4,6 +4,25 @@
 //! Every function returns a [`Status`], and keeps what went wrong for [`gputrail_last_error`]. Nothing unwinds into C:
 //! a panic, which would be a fault of ours, becomes `GPUTRAIL_INTERNAL`. Objects are named by ids that are never used
 //! twice, so that the id of a destroyed one is recognised.
+//!
+//! # Pointers of callers
+//!
+//! What the `# Safety` sections of the functions mean by their words, and the safety comments rely on:
+//!
+//! * A *place* for a value is memory of the value's size that can be written; it may be uninitialised. *Room* for values,
+//!   and bytes to write to, are an array of places.
+//! * A pointer that *leads to* a value or to values points to initialised memory that can be read.
+//! * *Options*, a *batch*, and a *structure whose size is set* begin with the number of their bytes, all of which are there.
+//!   The library reads options and batches, and writes to other structures.
+//! * A *text that ends with a 0* can be read up to its first 0.
+//! * *Such a function* does what its type says. It may be called, with the user data that was given with it, until its
+//!   object is destroyed; if there is no object, until the call of the library returns.
+//!
+//! Until a call returns, nobody else, its callbacks included, writes what it reads or uses what it writes. Its places
+//! overlap neither each other nor what it reads.
+//!
+//! No promise is needed for null and misaligned pointers: `checked`, with which `place`, `values` and the functions of
+//! `sized` and `text` begin, refuses them, unless null has a meaning of its own.
 
 mod arguments;
 mod attributes;
@@ -135,13 +154,14 @@ fn keep_panics_silent() {
 ///
 /// # Safety
 ///
-/// It is null, misaligned, or leads to memory for a `T` that nobody else uses meanwhile.
+/// It is null, misaligned, or leads to memory for a `T`, initialised or not, that nobody else uses for `'a`.
 unsafe fn place<'a, T>(
     pointer: *mut T,
     name: &'static str,
 ) -> Answer<&'a mut std::mem::MaybeUninit<T>> {
     checked(pointer, name)?;
-    // SAFETY: not null and aligned, and the caller's promise.
+    // SAFETY: `checked` has refused null and misaligned pointers; otherwise `pointer` leads to memory for a `T`, initialised
+    // or not, that nobody else uses for `'a` (the caller's promise).
     Ok(unsafe { &mut *pointer.cast() })
 }
 
@@ -164,7 +184,7 @@ fn checked<T>(pointer: *const T, name: &'static str) -> Answer {
 ///
 /// # Safety
 ///
-/// `pointer` is null, misaligned, or leads to `count` values that stay as they are.
+/// `pointer` is null, misaligned, or leads to `count` initialised values, which nobody writes for `'a`.
 unsafe fn values<'a, T>(pointer: *const T, count: usize, name: &'static str) -> Answer<&'a [T]> {
     if count == 0 {
         return Ok(&[]);
@@ -174,6 +194,7 @@ unsafe fn values<'a, T>(pointer: *const T, count: usize, name: &'static str) -> 
         let text = format!("{count} values at {name} do not fit into memory");
         return Err(Failure::new(Status::INVALID_ARGUMENT, text));
     }
-    // SAFETY: not null, aligned and of a possible size, and the caller's promise.
+    // SAFETY: `checked` has refused null and misaligned pointers, and the values fit into memory; otherwise `pointer` leads
+    // to `count` values that nobody writes for `'a` (the caller's promise).
     Ok(unsafe { std::slice::from_raw_parts(pointer, count) })
 }

@@ -27,7 +27,8 @@ pub unsafe extern "C" fn gputrail_string(
 ) -> Status {
     done(|| {
         let found = string(id)?;
-        // SAFETY: the caller's promises.
+        // SAFETY: `to` is null or leads to `capacity` bytes, `length` is null or a place for a number (the caller's
+        // promises).
         unsafe { text::copy(&found, to, capacity, length) }
     })
 }
@@ -51,7 +52,8 @@ pub unsafe extern "C" fn gputrail_kernel_name(
 ) -> Status {
     done(|| {
         let name = string(named::<KernelSymbol>(id.0, "kernel")?.name)?;
-        // SAFETY: the caller's promises.
+        // SAFETY: `to` is null or leads to `capacity` bytes, `length` is null or a place for a number (the caller's
+        // promises).
         unsafe { text::copy(&name, to, capacity, length) }
     })
 }
@@ -70,7 +72,8 @@ pub unsafe extern "C" fn gputrail_agent_name(
 ) -> Status {
     done(|| {
         let name = string(named::<Agent>(id.0, "agent")?.name)?;
-        // SAFETY: the caller's promises.
+        // SAFETY: `to` is null or leads to `capacity` bytes, `length` is null or a place for a number (the caller's
+        // promises).
         unsafe { text::copy(&name, to, capacity, length) }
     })
 }
@@ -90,7 +93,7 @@ pub unsafe extern "C" fn gputrail_agent_attribute(
     value: *mut u64,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `value` is null or a place for a number (the caller's promise).
         let value = unsafe { place(value, "value") }?;
         let found = board()?.names().attribute_of(id, what);
         let missing = || {
@@ -130,7 +133,8 @@ pub unsafe extern "C" fn gputrail_agent_links(
         let mut all: Vec<Link> = board()?.names().all();
         all.retain(|link| link.agent == agent);
         all.sort_by_key(|link| (link.peer, link.what));
-        // SAFETY: the caller's promises.
+        // SAFETY: `links` is null or has room for `capacity` records, `count` is null or a place for a number (the caller's
+        // promises).
         unsafe { list(&all, links, capacity, count) }
     })
 }
@@ -145,7 +149,7 @@ fn named<R: Record>(id: u32, what: &str) -> Answer<R> {
 /// `record` is null, misaligned or a place for the answer.
 unsafe fn describe<R: Record>(id: u32, what: &str, record: *mut R) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `record` is null, misaligned or a place for an `R` (the caller's promise), as `place` asks.
         let record = unsafe { place(record, "record") }?;
         record.write(named::<R>(id, what)?);
         Ok(())
@@ -161,7 +165,7 @@ unsafe fn describe<R: Record>(id: u32, what: &str, record: *mut R) -> Status {
 /// `record` is null or a place for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_describe_agent(id: AgentId, record: *mut Agent) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `record` is null or a place for an `Agent` (the caller's promise).
     unsafe { describe(id.0, "agent", record) }
 }
 
@@ -177,7 +181,7 @@ pub unsafe extern "C" fn gputrail_describe_runtime_context(
     id: ContextId,
     record: *mut Context,
 ) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `record` is null or a place for a `Context` (the caller's promise).
     unsafe { describe(id.0, "context", record) }
 }
 
@@ -190,7 +194,7 @@ pub unsafe extern "C" fn gputrail_describe_runtime_context(
 /// `record` is null or a place for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_describe_queue(id: QueueId, record: *mut Queue) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `record` is null or a place for a `Queue` (the caller's promise).
     unsafe { describe(id.0, "queue", record) }
 }
 
@@ -203,7 +207,7 @@ pub unsafe extern "C" fn gputrail_describe_queue(id: QueueId, record: *mut Queue
 /// `record` is null or a place for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_describe_stream(id: StreamId, record: *mut Stream) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `record` is null or a place for a `Stream` (the caller's promise).
     unsafe { describe(id.0, "stream", record) }
 }
 
@@ -216,7 +220,7 @@ pub unsafe extern "C" fn gputrail_describe_stream(id: StreamId, record: *mut Str
 /// `record` is null or a place for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_describe_event(id: EventId, record: *mut Event) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `record` is null or a place for an `Event` (the caller's promise).
     unsafe { describe(id.0, "event", record) }
 }
 
@@ -229,7 +233,7 @@ pub unsafe extern "C" fn gputrail_describe_event(id: EventId, record: *mut Event
 /// `record` is null or a place for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_describe_module(id: ModuleId, record: *mut Module) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `record` is null or a place for a `Module` (the caller's promise).
     unsafe { describe(id.0, "module", record) }
 }
 
@@ -245,7 +249,7 @@ pub unsafe extern "C" fn gputrail_describe_kernel(
     id: KernelId,
     record: *mut KernelSymbol,
 ) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `record` is null or a place for a `KernelSymbol` (the caller's promise).
     unsafe { describe(id.0, "kernel", record) }
 }
 
@@ -261,7 +265,7 @@ pub unsafe extern "C" fn gputrail_describe_code_object(
     id: CodeObjectId,
     record: *mut CodeObject,
 ) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `record` is null or a place for a `CodeObject` (the caller's promise).
     unsafe { describe(id.0, "code object", record) }
 }
 
@@ -274,7 +278,7 @@ pub unsafe extern "C" fn gputrail_describe_code_object(
 /// `record` is null or a place for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_describe_thread(id: ThreadId, record: *mut Thread) -> Status {
-    // SAFETY: the caller's promise.
+    // SAFETY: `record` is null or a place for a `Thread` (the caller's promise).
     unsafe { describe(id.0, "thread", record) }
 }
 
@@ -295,7 +299,8 @@ pub unsafe extern "C" fn gputrail_agents(
         let all: Vec<Agent> = board()?.names().all();
         let mut all: Vec<AgentId> = all.iter().map(|agent| agent.id).collect();
         all.sort_unstable();
-        // SAFETY: the caller's promises.
+        // SAFETY: `agents` is null or has room for `capacity` ids, `count` is null or a place for a number (the caller's
+        // promises).
         unsafe { list(&all, agents, capacity, count) }
     })
 }
@@ -324,7 +329,7 @@ fn no_such(what: &str, handle: u64) -> Failure {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_agent_of(handle: u64, id: *mut AgentId) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `id` is null or a place for an id (the caller's promise).
         let id = unsafe { place(id, "id") }?;
         id.write(of_handle(handle, "agent", |agent: &Agent| agent.handle)?.id);
         Ok(())
@@ -342,7 +347,7 @@ pub unsafe extern "C" fn gputrail_agent_of(handle: u64, id: *mut AgentId) -> Sta
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_runtime_context_of(handle: u64, id: *mut ContextId) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `id` is null or a place for an id (the caller's promise).
         let id = unsafe { place(id, "id") }?;
         board()?;
         let found = handles::context_of(handle);
@@ -361,7 +366,7 @@ pub unsafe extern "C" fn gputrail_runtime_context_of(handle: u64, id: *mut Conte
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_queue_of(handle: u64, id: *mut QueueId) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `id` is null or a place for an id (the caller's promise).
         let id = unsafe { place(id, "id") }?;
         id.write(of_handle(handle, "queue", |queue: &Queue| queue.handle)?.id);
         Ok(())
@@ -379,7 +384,7 @@ pub unsafe extern "C" fn gputrail_queue_of(handle: u64, id: *mut QueueId) -> Sta
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_stream_of(handle: u64, id: *mut StreamId) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `id` is null or a place for an id (the caller's promise).
         let id = unsafe { place(id, "id") }?;
         board()?;
         let found = handles::stream_of(handle);
@@ -399,7 +404,7 @@ pub unsafe extern "C" fn gputrail_stream_of(handle: u64, id: *mut StreamId) -> S
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_event_of(handle: u64, id: *mut EventId) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `id` is null or a place for an id (the caller's promise).
         let id = unsafe { place(id, "id") }?;
         id.write(of_handle(handle, "event", |event: &Event| event.handle)?.id);
         Ok(())

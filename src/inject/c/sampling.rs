@@ -39,7 +39,8 @@ pub unsafe extern "C" fn gputrail_sampling_agents(
 ) -> Status {
     done(|| {
         let all = board()?.sampling().agents();
-        // SAFETY: the caller's promises.
+        // SAFETY: `agents` is null or has room for `capacity` ids, `count` is null or a place for a number (the caller's
+        // promises).
         unsafe { list(&all, agents, capacity, count) }
     })
 }
@@ -72,7 +73,8 @@ pub unsafe extern "C" fn gputrail_sampling_configurations(
             reserved: [0; 5],
         };
         let all: Vec<SamplingConfiguration> = found.iter().map(of).collect();
-        // SAFETY: the caller's promises.
+        // SAFETY: `configurations` is null or has room for `capacity` configurations, `count` is null or a place for a
+        // number (the caller's promises).
         unsafe { list(&all, configurations, capacity, count) }
     })
 }
@@ -103,7 +105,7 @@ pub unsafe extern "C" fn gputrail_context_sample(
 ) -> Status {
     done(|| {
         let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
-        // SAFETY: the caller's promise.
+        // SAFETY: `options` is null or leads to options of as many bytes as their size says (the caller's promise).
         let asked = unsafe { sized::read(options) }?;
         let request = Request {
             method: asked.method,
@@ -132,7 +134,7 @@ pub unsafe extern "C" fn gputrail_context_sample_every(
 ) -> Status {
     done(|| {
         let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
-        // SAFETY: the caller's promise.
+        // SAFETY: `period` is null or leads to a period of as many bytes as its size says (the caller's promise).
         let asked = unsafe { sized::read(period) }?;
         let period = SamplingPeriod {
             level: asked.level,
@@ -143,7 +145,8 @@ pub unsafe extern "C" fn gputrail_context_sample_every(
         }
         let request = context.sample_every(&buffer, agent, period, deliver(asked.aggregates)?)?;
         if !interval.is_null() {
-            // SAFETY: not null and aligned, and the caller's promise.
+            // SAFETY: `interval` is not null, `checked` has refused a misaligned one, and otherwise it is a place for a
+            // number (the caller's promise).
             unsafe { interval.write(request.interval) };
         }
         Ok(())
@@ -186,7 +189,8 @@ pub unsafe extern "C" fn gputrail_instruction_type_by_name(
     found: *mut InstructionType,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `name` is null or a text that ends with a 0, `found` is null or a place for the answer (the caller's
+        // promises).
         let (name, found) = unsafe { (given(name, "name")?, place(found, "found")?) };
         let of = InstructionType::from_vendor_name(name);
         found.write(of.ok_or_else(|| unknown("type of instruction", name))?);
@@ -214,7 +218,8 @@ pub unsafe extern "C" fn gputrail_not_issued_by_name(
     found: *mut NotIssued,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `name` is null or a text that ends with a 0, `found` is null or a place for the answer (the caller's
+        // promises).
         let (name, found) = unsafe { (given(name, "name")?, place(found, "found")?) };
         let of = NotIssued::from_vendor_name(name);
         found.write(of.ok_or_else(|| unknown("reason", name))?);
@@ -242,7 +247,8 @@ pub unsafe extern "C" fn gputrail_stall_reason_by_name(
     found: *mut StallReason,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `name` is null or a text that ends with a 0, `found` is null or a place for the answer (the caller's
+        // promises).
         let (name, found) = unsafe { (given(name, "name")?, place(found, "found")?) };
         let of = StallReason::from_vendor_name(name);
         found.write(of.ok_or_else(|| unknown("stall reason", name))?);
@@ -266,7 +272,8 @@ pub unsafe extern "C" fn gputrail_stall_reason_of_sample(
     if !sample.is_aligned() {
         return StallReason::INVALID;
     }
-    // SAFETY: the caller's promise, and it is aligned.
+    // SAFETY: `sample` is aligned, and null or leads to a sample that nobody writes until this returns (the caller's
+    // promise).
     let sample = unsafe { sample.as_ref() };
     sample.map_or(StallReason::INVALID, StallReason::of)
 }

@@ -31,7 +31,8 @@ pub unsafe extern "C" fn gputrail_simulation_run(
     done(|| {
         let mut demo = Demo::default();
         if !options.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `options` is not null, so it leads to options of as many bytes as their size says (the caller's
+            // promise).
             let asked = unsafe { sized::read(options) }?;
             if asked.seed != 0 {
                 demo.seed = asked.seed;
@@ -41,7 +42,8 @@ pub unsafe extern "C" fn gputrail_simulation_run(
             }
         }
         if !report.is_null() {
-            // SAFETY: the caller's promise. A wrong size is found before the run.
+            // SAFETY: `report` is not null, so it leads to a structure of as many bytes as its size says (the caller's
+            // promise). A wrong size is found before the run.
             unsafe { sized::write(report, &SimulationReport::blank()) }?;
         }
         refuse_inside()?;
@@ -70,7 +72,8 @@ pub unsafe extern "C" fn gputrail_simulation_run(
             duration: did.duration,
             ..SimulationReport::blank()
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: as for the first write, which left the size as it was: nobody else uses `report` until this returns, not
+        // even the callbacks of the run (the caller's promise).
         unsafe { sized::write(report, &answer) }
     })
 }

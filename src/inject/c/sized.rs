@@ -20,9 +20,10 @@ fn wrong<T: SizedStruct>(size: usize) -> Failure {
 ///
 /// # Safety
 ///
-/// `pointer` is null, misaligned, or leads to as many bytes as the size says that it begins with.
+/// `pointer` is null, misaligned, or leads to a `usize` and to as many bytes as that says, itself among them. All of them
+/// are initialised, and nobody writes them during the call.
 pub unsafe fn read<T: SizedStruct>(pointer: *const T) -> Answer<T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: what `read_over` asks of `pointer` is what this function asks of its caller.
     unsafe { read_over(T::blank(), pointer) }
 }
 
@@ -33,14 +34,16 @@ pub unsafe fn read<T: SizedStruct>(pointer: *const T) -> Answer<T> {
 /// As for [`read`].
 pub unsafe fn read_over<T: SizedStruct>(mut base: T, pointer: *const T) -> Answer<T> {
     checked(pointer, T::NAME)?;
-    // SAFETY: not null and aligned, and the caller's promise.
+    // SAFETY: `checked` has refused null and misaligned pointers; otherwise the structure begins with its size, a `usize`
+    // that is initialised (the caller's promise).
     let size = unsafe { pointer.cast::<usize>().read() };
     if !(T::FIRST..=MAX_STRUCT_BYTES).contains(&size) {
         return Err(wrong::<T>(size));
     }
     let ours = size_of::<T>();
     if size > ours {
-        // SAFETY: the caller's promise: that many bytes are there.
+        // SAFETY: `pointer` leads to `size` initialised bytes (the caller's promise), so those from `ours` to `size` are
+        // there, and nobody writes them while `more` is used.
         let more =
             unsafe { std::slice::from_raw_parts(pointer.cast::<u8>().add(ours), size - ours) };
         if more.iter().any(|byte| *byte != 0) {
@@ -52,7 +55,7 @@ pub unsafe fn read_over<T: SizedStruct>(mut base: T, pointer: *const T) -> Answe
             return Err(Failure::new(Status::WRONG_SIZE, text));
         }
     }
-    // SAFETY: both have that many bytes, and any bytes are a valid value.
+    // SAFETY: `base` has `ours` bytes and `pointer` leads to `size`, elsewhere; any bytes are a valid `T` (`SizedStruct`).
     unsafe { copy((&raw mut base).cast(), pointer.cast(), size.min(ours)) };
     Ok(base)
 }
@@ -62,18 +65,20 @@ pub unsafe fn read_over<T: SizedStruct>(mut base: T, pointer: *const T) -> Answe
 ///
 /// # Safety
 ///
-/// `pointer` is null, misaligned, or leads to as many bytes as the size says that it begins with, which nobody else
-/// uses meanwhile.
+/// `pointer` is null, misaligned, or leads to an initialised `usize` and to as many bytes as that says, itself among them.
+/// All of them can be written, and nobody else uses them during the call. `answer` is not among them.
 pub unsafe fn write<T: SizedStruct>(pointer: *mut T, answer: &T) -> Answer {
     checked(pointer, T::NAME)?;
-    // SAFETY: not null and aligned, and the caller's promise.
+    // SAFETY: `checked` has refused null and misaligned pointers; otherwise the structure begins with its size, a `usize`
+    // that is initialised (the caller's promise).
     let size = unsafe { pointer.cast::<usize>().read() };
     if !(T::FIRST..=MAX_STRUCT_BYTES).contains(&size) {
         return Err(wrong::<T>(size));
     }
     let (to, ours) = (pointer.cast::<u8>(), size_of::<T>());
     let known = size.min(ours);
-    // SAFETY: the caller's promise: `size` bytes are there; ours has `known`.
+    // SAFETY: `pointer` leads to `size` bytes that can be written and that nobody else uses (the caller's promise), and
+    // `known` is at most `size`; `answer`, which lies elsewhere, has at least `known`.
     unsafe {
         copy(to, std::ptr::from_ref(answer).cast(), known);
         to.add(known).write_bytes(0, size - known);
@@ -84,8 +89,8 @@ pub unsafe fn write<T: SizedStruct>(pointer: *mut T, answer: &T) -> Answer {
 
 /// # Safety
 ///
-/// Both have `bytes` bytes, apart from each other.
+/// `bytes` bytes can be read at `from` and written at `to`; they do not overlap.
 unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `bytes` bytes can be read at `from` and written at `to`, and they do not overlap (the caller's promise).
     unsafe { to.copy_from_nonoverlapping(from, bytes) }
 }

@@ -39,7 +39,7 @@ pub unsafe extern "C" fn gputrail_source_line_of(
     line: *mut SourceLine,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `line` is null or a place for a source line (the caller's promise).
         let line = unsafe { place(line, "line") }?.write(SourceLine::default());
         let names = board()?.names();
         let resolved = {

@@ -149,7 +149,8 @@ pub unsafe extern "C" fn gputrail_last_error(text: *mut c_char, capacity: usize)
         let said = failure.map_or("", |failure| &failure.text);
         if !text.is_null() && capacity > 0 {
             let cut = said.floor_char_boundary(said.len().min(capacity - 1));
-            // SAFETY: the caller's promise; `cut` bytes and the 0 fit.
+            // SAFETY: `text` leads to `capacity` bytes that can be written (the caller's promise), and `cut`, which is less
+            // than `capacity`, leaves one for the 0; `said`, a text of ours, has at least `cut`.
             unsafe {
                 text.copy_from_nonoverlapping(said.as_ptr().cast(), cut);
                 text.add(cut).write(0);

@@ -13,11 +13,13 @@ use std::ffi::CString;
 ///
 /// # Safety
 ///
-/// `to` is null or leads to `capacity` bytes, `length` is null, misaligned or a place for a number.
+/// `to` is null or leads to `capacity` bytes that can be written, `length` is null, misaligned or a place for a number.
+/// Neither overlaps with `text`.
 pub unsafe fn copy(text: &str, to: *mut c_char, capacity: usize, length: *mut usize) -> Answer {
     if !length.is_null() {
         checked(length, "length")?;
-        // SAFETY: not null and aligned, and the caller's promise.
+        // SAFETY: `length` is not null, `checked` has refused a misaligned one, and otherwise it is a place for a number
+        // (the caller's promise).
         unsafe { length.write(text.len()) };
     }
     if to.is_null() {
@@ -30,7 +32,8 @@ pub unsafe fn copy(text: &str, to: *mut c_char, capacity: usize, length: *mut us
         );
         return Err(Failure::new(Status::TOO_SMALL, text));
     }
-    // SAFETY: the caller's promise; the text and the 0 fit.
+    // SAFETY: `to` leads to `capacity` bytes that can be written and are not those of `text` (the caller's promise), more
+    // than `text` is long: the text and the 0 fit.
     unsafe {
         to.copy_from_nonoverlapping(text.as_ptr().cast(), text.len());
         to.add(text.len()).write(0);
@@ -42,10 +45,11 @@ pub unsafe fn copy(text: &str, to: *mut c_char, capacity: usize, length: *mut us
 ///
 /// # Safety
 ///
-/// `text` is null or leads to bytes that end with a 0 and stay as they are.
+/// `text` is null or leads to initialised bytes that end with a 0, which nobody writes for `'a`.
 pub unsafe fn given<'a>(text: *const c_char, name: &'static str) -> Answer<&'a str> {
     checked(text, name)?;
-    // SAFETY: not null, and the caller's promise.
+    // SAFETY: `checked` has refused null; otherwise `text` leads to bytes that end with a 0 and that nobody writes for `'a`
+    // (the caller's promise).
     let text = unsafe { CStr::from_ptr(text) };
     let wrong = |_| Failure::new(Status::INVALID_ARGUMENT, format!("{name} is not UTF-8"));
     text.to_str().map_err(wrong)

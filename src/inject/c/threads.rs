@@ -27,7 +27,7 @@ pub unsafe extern "C" fn gputrail_callback_thread_create(
     thread: *mut CallbackThreadHandle,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `thread` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(thread, "thread") }?;
         drop(library::state()?);
         let made = CallbackThread::create().map_err(|error| match error.kind() {
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn gputrail_thread_watch(
     watch: *mut WatchHandle,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `watch` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(watch, "watch") }?;
         let callback =
             callback.ok_or_else(|| Failure::new(Status::NULL_POINTER, "callback is null"))?;

@@ -66,7 +66,7 @@ pub extern "C" fn gputrail_ticks_per_second() -> u64 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_ticks_to_nanos(ticks: Ticks, nanos: *mut Nanos) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `nanos` is null or a place for a number (the caller's promise).
         let nanos = unsafe { place(nanos, "nanos") }?;
         nanos.write(with_times(|times| times.host(ticks))?);
         Ok(())
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn gputrail_device_time_to_nanos(
     nanos: *mut Nanos,
 ) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `nanos` is null or a place for a number (the caller's promise).
         let nanos = unsafe { place(nanos, "nanos") }?;
         if !time.is_some() {
             nanos.write(Nanos::NONE);
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn gputrail_device_time_to_nanos(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_clock_error(agent: AgentId, nanos: *mut Nanos) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `nanos` is null or a place for a number (the caller's promise).
         let nanos = unsafe { place(nanos, "nanos") }?;
         let error = with_times(|times| match agent {
             AgentId::NONE => Some(times.host_error()),

@@ -29,7 +29,7 @@ pub(super) fn new() -> Answer<Timeline> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_timeline_create(timeline: *mut TimelineHandle) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `timeline` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(timeline, "timeline") }?;
         let made = new()?;
         let mut state = library::state()?;
@@ -58,9 +58,10 @@ pub unsafe extern "C" fn gputrail_timeline_add(
     done(|| {
         let callback =
             callback.ok_or_else(|| Failure::new(Status::NULL_POINTER, "callback is null"))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `batch` is null or leads to a batch of as many bytes as its size says (the caller's promise).
         let batch = unsafe { sized::read(batch) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `batch.records` is null or leads to `batch.bytes` bytes, which nobody writes until this returns (the
+        // caller's promise); `timeline.add` keeps copies of what it needs.
         let bytes = unsafe { values(batch.records, batch.bytes, "the batch's records") }?;
         let timeline = library::state()?.timelines.get(timeline.handle)?;
         let mut timeline = lock_std(&timeline);

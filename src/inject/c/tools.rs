@@ -345,7 +345,7 @@ pub extern "C" fn gputrail_tool_finish(tool: ToolHandle) -> Status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_tool_probe(path: *const c_char) -> Status {
     done(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `path` is null or a text that ends with a 0 (the caller's promise).
         let path = unsafe { text::given(path, "path") }?;
         configure(&open(path.as_bytes())?, 0, 1, true).map(drop)
     })
