@@ -155,15 +155,10 @@ pub struct Using<'a> {
 }
 
 impl Using<'_> {
-    /// # Safety
-    ///
-    /// The lane is the thread's, and there is no other reference to it.
     #[inline(always)]
-    #[allow(clippy::mut_from_ref)] // what is behind the pointer is not what is borrowed
-    unsafe fn place(&self) -> &mut Option<Lane> {
-        // SAFETY: `lane` is `Some` until `drop` clears it; the slot that it points into lives for as long as `in_use` is
-        // borrowed; and no other reference to the lane exists (the caller's promise).
-        unsafe { self.lane.as_ref().unwrap_unchecked().deref() }
+    fn place(&self) -> *mut Option<Lane> {
+        // SAFETY: `lane` is `Some` until `drop` clears it.
+        unsafe { self.lane.as_ref().unwrap_unchecked() }.with(|lane| lane)
     }
 }
 
@@ -171,8 +166,8 @@ impl Deref for Using<'_> {
     type Target = Lane;
 
     fn deref(&self) -> &Lane {
-        // SAFETY: as in `deref_mut`.
-        unsafe { self.place().as_ref().unwrap_unchecked() }
+        // SAFETY: as in `deref_mut`, for readers.
+        unsafe { (*self.place()).as_ref().unwrap_unchecked() }
     }
 }
 
@@ -180,8 +175,9 @@ impl DerefMut for Using<'_> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut Lane {
         // SAFETY: the lane was seen open after `in_use` was set, so that nobody takes it away before that is clear again;
-        // the borrow of the thread's lanes keeps it from a second use. An open one is there.
-        unsafe { self.place().as_mut().unwrap_unchecked() }
+        // the borrow of the thread's lanes keeps it from a second use. An open one is there, in a slot that lives for as long
+        // as `in_use` is borrowed.
+        unsafe { (*self.place()).as_mut().unwrap_unchecked() }
     }
 }
 

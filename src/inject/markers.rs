@@ -88,14 +88,12 @@ exported! {
 
     /// Stores the id of the calling thread.
     fn roctxGetThreadId(thread: *mut u64) -> c_int {
-        // SAFETY: `thread` is null, or aligned and leads to a number that nobody else uses (the caller's promise).
-        match unsafe { thread.as_mut() } {
-            Some(thread) => {
-                *thread = roctx::thread_id();
-                0
-            }
-            None => -1,
+        if thread.is_null() {
+            return -1;
         }
+        // SAFETY: not null, so that it leads to room for a number (the caller's promise), aligned or not.
+        unsafe { thread.write_unaligned(roctx::thread_id()) };
+        0
     }
 
     /// Names the calling thread.

@@ -50,14 +50,10 @@ pub(crate) struct MutPtr<T>(std::ptr::NonNull<T>);
 
 #[cfg(not(loom))]
 impl<T> MutPtr<T> {
-    /// # Safety
-    ///
-    /// No other reference to the content may exist.
+    /// Passes the pointer to `work`.
     #[inline(always)]
-    #[allow(clippy::mut_from_ref)] // the shape of loom's
-    pub unsafe fn deref(&self) -> &mut T {
-        // SAFETY: guaranteed by the caller; the pointer is valid while the cell lives.
-        unsafe { &mut *self.0.as_ptr() }
+    pub fn with<R>(&self, work: impl FnOnce(*mut T) -> R) -> R {
+        work(self.0.as_ptr())
     }
 }
 

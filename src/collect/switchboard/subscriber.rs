@@ -318,8 +318,8 @@ impl Switchboard {
         if thread.is_in_callback() {
             return None;
         }
-        // SAFETY: the calling thread owns the data and is not in a callback, so there is no other reference.
-        Some(unsafe { thread.with_user_data(depth, within, work) })
+        // SAFETY: `thread` is the calling one.
+        unsafe { thread.with_user_data(depth, within, work) }
     }
 
     /// User data for a new activity.

@@ -60,11 +60,13 @@ pub struct ThreadState {
     runs_on: u32,
     /// The user data of subscribers in calls in progress, by depth; accessed by the thread itself only.
     user_data: UnsafeCell<Vec<OfCall>>,
+    /// Whether `user_data` is in use; accessed by the thread itself only.
+    user_data_is_used: Cell<bool>,
     /// External ids; accessed by the thread itself only.
     external: UnsafeCell<ExternalStacks>,
 }
 
-// SAFETY: `user_data`, `external` and `external_is_used` are reached by the thread itself alone
+// SAFETY: `user_data`, `external` and their flags are reached by the thread itself alone
 // (`ThreadState::with_user_data`, `ThreadState::with_external`); the rest is atomic or has rules of its own.
 unsafe impl Sync for ThreadState {}
 
@@ -89,6 +91,7 @@ impl ThreadState {
             number,
             runs_on: here(),
             user_data: UnsafeCell::new(Vec::new()),
+            user_data_is_used: Cell::new(false),
             external: UnsafeCell::default(),
         });
         board.register(&state);
@@ -149,27 +152,34 @@ impl ThreadState {
         result
     }
 
-    /// Lets `work` use what subscribers leave in the call at `depth`.
+    /// Lets `work` use what subscribers leave in the call at `depth`. `None` within such a use: in a callback, or in a signal
+    /// handler that interrupted one.
     ///
     /// # Safety
     ///
-    /// Called by the thread itself, and not from within `work`: neither in a callback nor in a signal handler that has
-    /// interrupted `work`.
+    /// Called by the thread itself.
     #[inline(always)]
     pub unsafe fn with_user_data<R>(
         &self,
         depth: u32,
         within: Within,
         work: impl FnOnce(&mut UserData) -> R,
-    ) -> R {
+    ) -> Option<R> {
+        if self.user_data_is_used.replace(true) {
+            return None;
+        }
+        compiler_fence(Ordering::SeqCst);
         let depth = (depth as usize).min(DEPTHS - 1);
-        // SAFETY: only this function reaches `user_data`, and the thread that the state belongs to calls it, not from within
-        // `work` (the caller's promise): there is no other reference.
+        // SAFETY: only this function reaches `user_data`, on the thread that the state belongs to (the caller's promise), and
+        // not while it is in use, as the flag says: there is no other reference.
         let all = unsafe { &mut *self.user_data.get() };
         if depth >= all.len() {
             make_deeper(all, depth);
         }
-        work(&mut all[depth][within as usize])
+        let result = work(&mut all[depth][within as usize]);
+        compiler_fence(Ordering::SeqCst);
+        self.user_data_is_used.set(false);
+        Some(result)
     }
 
     /// Whether a consumer without contexts in a [`ContextSet`] may get an external id of this thread.

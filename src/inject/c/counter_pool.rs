@@ -84,7 +84,8 @@ impl Payloads {
     fn of(&self, entry: PoolEntry) -> *mut c_void {
         let from = entry.index() as usize * self.units;
         match self.memory.get(from..from + self.units) {
-            Some([first, ..]) => first.get().cast(),
+            // A pointer to all of the entry's units.
+            Some(units) if !units.is_empty() => units.as_ptr().cast_mut().cast(),
             _ => std::ptr::null_mut(),
         }
     }
