@@ -19,6 +19,7 @@ pub mod notify;
 pub mod operations;
 pub mod outstanding;
 pub mod process;
+pub mod question;
 mod rank;
 pub mod recorder;
 pub mod sampling;

@@ -7,6 +7,7 @@ use crate::{Failure, questions, say, stdout};
 use anyhow::{Context, Error, anyhow, bail};
 use clap::{Args, Subcommand};
 use gputrail_collect::counting::CounterChoice;
+use gputrail_collect::question;
 use gputrail_collect::scope;
 use gputrail_counters::{Architecture, Catalogue, KernelSelection, Sources, describe};
 use gputrail_definitions::CounterInput;
@@ -138,16 +139,16 @@ fn ask(carried: Carried, question: &Question, what: &str, subject: &str) -> Resu
     };
     match question {
         Question::List { format, .. } => {
-            if what == questions::AGENT {
+            if what == question::AGENT {
                 answer("notes", &[])?
                     .lines()
                     .for_each(|note| say!("{note}"));
             }
             let answer = answer("list", &[])?;
-            let table = if what == questions::AGENT {
-                counters_table(questions::rows(&answer))
+            let table = if what == question::AGENT {
+                counters_table(question::rows(&answer))
             } else {
-                metrics_table(questions::rows(&answer))
+                metrics_table(question::rows(&answer))
             };
             stdout::print_tables(&[table], *format)?;
         }
@@ -285,8 +286,8 @@ fn read_file(file: &Path) -> Result<CounterInput, anyhow::Error> {
 impl Of {
     /// The agent or chip that is asked about, after the word that says which of them it is.
     fn subject(&self) -> Option<(&'static str, &str)> {
-        let agent = self.agent.as_deref().map(|name| (questions::AGENT, name));
-        agent.or(self.chip.as_deref().map(|name| (questions::CHIP, name)))
+        let agent = self.agent.as_deref().map(|name| (question::AGENT, name));
+        agent.or(self.chip.as_deref().map(|name| (question::CHIP, name)))
     }
 
     fn catalogue(&self) -> Result<Catalogue, anyhow::Error> {

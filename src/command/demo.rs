@@ -14,6 +14,7 @@ use crate::trace::{self, Order};
 use crate::{Failure, links, private_dir, questions, record, say, summary_text};
 use anyhow::{Context, anyhow};
 use clap::Parser;
+use gputrail_collect::question;
 use gputrail_collect::scope::Scope;
 use gputrail_collect::session::SESSION_VARIABLE;
 use gputrail_convert::deliver_tables;
@@ -204,7 +205,7 @@ fn record_here(capture: &Path, arguments: &Demo, carried: Carried) -> Result<(),
         ..Scope::default()
     };
     let mut words = vec![
-        "demo".into(),
+        question::DEMO.into(),
         capture.as_os_str().to_owned(),
         scope.to_text().into(),
         format!("seed={}", arguments.seed).into(),

@@ -99,7 +99,10 @@ impl From<anyhow::Error> for Failure {
 
 /// `gputrail agents`: prints the devices that each source finds.
 fn agents(carried: Carried) -> Result<u8, Failure> {
-    stdout::print(&questions::ask(carried, &["agents"])?)?;
+    stdout::print(&questions::ask(
+        carried,
+        &[gputrail_collect::question::AGENTS],
+    )?)?;
     Ok(0)
 }
 

@@ -4,34 +4,22 @@
 use crate::Carried;
 use crate::library::FILE_NAME;
 use anyhow::{Context, Result, bail};
+use gputrail_collect::question::{Ask, FUNCTION};
 use libloading::os::unix::Library;
 use rustix::fs::{MemfdFlags, memfd_create};
-use std::ffi::{CString, OsStr, c_char, c_void};
+use std::ffi::{CString, OsStr, c_void};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
-/// Begins a question about an agent.
-pub const AGENT: &str = "agent";
-/// Begins a question about a chip.
-pub const CHIP: &str = "chip";
-
-/// Ends each cell of an answer with rows, as in ASCII.
-const UNIT_SEPARATOR: char = '\x1f';
-/// Ends each row.
-const RECORD_SEPARATOR: char = '\x1e';
-
-type Tell = extern "C" fn(*mut c_void, *const u8, usize);
-type Answer = unsafe extern "C" fn(*const *const c_char, usize, Tell, *mut c_void) -> i32;
-
 /// Asks a question. The error is the library's.
 pub fn ask(carried: Carried, words: &[impl AsRef<OsStr>]) -> Result<String> {
     let library =
         open(carried).context("the library that this command carries cannot be loaded")?;
     // SAFETY: the function of this name has this type.
-    let answer = unsafe { library.get::<Answer>("gputrail_answer") };
+    let answer = unsafe { library.get::<Ask>(FUNCTION) };
     let answer = answer.context("the library is of another version")?;
     let words = words
         .iter()
@@ -46,14 +34,6 @@ pub fn ask(carried: Carried, words: &[impl AsRef<OsStr>]) -> Result<String> {
         0 => Ok(told),
         _ => bail!(told),
     }
-}
-
-/// The rows of an answer. A row with fewer cells has empty ones at its end.
-pub fn rows<const N: usize>(answer: &str) -> impl Iterator<Item = [String; N]> {
-    answer.split_terminator(RECORD_SEPARATOR).map(|row| {
-        let mut cells = row.split(UNIT_SEPARATOR);
-        std::array::from_fn(|_| cells.next().unwrap_or_default().to_owned())
-    })
 }
 
 extern "C" fn keep(told: *mut c_void, text: *const u8, bytes: usize) {

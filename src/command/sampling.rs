@@ -5,6 +5,7 @@
 use crate::cli::ProbeSampling;
 use crate::{Carried, Failure, questions, say, stdout};
 use anyhow::{Context, anyhow};
+use gputrail_collect::question::SAMPLING;
 use gputrail_collect::sampling::SampleSource;
 use gputrail_collect::scope::Scope;
 use std::process::{Command, Stdio};
@@ -51,7 +52,7 @@ const REFUSED: u8 = 3;
 /// `gputrail probe-sampling`: the result is the exit code. The reason of a refusal goes to standard output, and what may
 /// hinder the sampling that is not refused.
 pub fn answer(arguments: &ProbeSampling, carried: Carried) -> Result<u8, Failure> {
-    match questions::ask(carried, &["sampling", &arguments.request]) {
+    match questions::ask(carried, &[SAMPLING, &arguments.request]) {
         Ok(text) => stdout::print(&text).map(|()| 0),
         Err(reason) => stdout::print(&format!("{reason}\n")).map(|()| REFUSED),
     }

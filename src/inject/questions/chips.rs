@@ -1,6 +1,7 @@
 //! `gputrail counters --chip`: what NVIDIA's chips can count, as NVIDIA's library tells it.
 
-use super::{Answer, rows};
+use super::Answer;
+use gputrail_collect::question::of_rows;
 use gputrail_counters::describe::{passes_of_a_kernel, together};
 use gputrail_sources::cuda::metrics::{Chip, Metric, MetricError, MetricLibrary};
 use std::fmt::Write;
@@ -34,7 +35,7 @@ fn list(chip: &str) -> Result<String, MetricError> {
         ])
     };
     let found: Result<Vec<_>, MetricError> = chip.metrics().iter().map(row).collect();
-    found.map(rows)
+    found.map(of_rows)
 }
 
 /// A metric: what it is, its forms, and the passes that it takes.

@@ -1,6 +1,7 @@
 //! `gputrail counters --agent`: what an agent of this machine counts.
 
-use super::{Answer, rows};
+use super::Answer;
+use gputrail_collect::question::of_rows;
 use gputrail_counters::{Architecture, describe};
 use gputrail_sources::{cuda, opencl, sim};
 
@@ -14,7 +15,7 @@ pub fn answer(words: &[String]) -> Answer {
     }
     let architecture = counters_of_agent(agent)?;
     match (&**question, names) {
-        ("list", _) => Ok(rows(describe::rows(&architecture))),
+        ("list", _) => Ok(of_rows(describe::rows(&architecture))),
         ("info", [name]) => describe::info(&architecture, name),
         ("check", names) => describe::check(&architecture, names),
         _ => Err(format!("{question:?} is no question about an agent")),

@@ -8,6 +8,7 @@ mod demo;
 mod sampling;
 
 use gputrail_buffer::platform::inside::contain;
+use gputrail_collect::question::{self, Tell};
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 
@@ -15,11 +16,6 @@ use std::os::unix::ffi::OsStrExt;
 type Words<'a> = &'a [&'a OsStr];
 /// A text, or the reason why there is none.
 type Answer = Result<String, String>;
-
-/// Ends each cell of an answer with rows, as in ASCII.
-const UNIT_SEPARATOR: char = '\x1f';
-/// Ends each row.
-const RECORD_SEPARATOR: char = '\x1e';
 
 /// Answers a question of the command that carries this library: calls `tell` with the answer and returns 0, or with the reason
 /// why there is none and returns 1.
@@ -31,7 +27,7 @@ const RECORD_SEPARATOR: char = '\x1e';
 pub unsafe extern "C" fn gputrail_answer(
     words: *const *const c_char,
     count: usize,
-    tell: extern "C" fn(*mut c_void, *const u8, usize),
+    tell: Tell,
     user_data: *mut c_void,
 ) -> i32 {
     let mut result = Err("an internal error of gputrail".to_owned());
@@ -55,11 +51,11 @@ fn answer(words: Words<'_>) -> Answer {
         return Err("an empty question".to_owned());
     };
     match what.to_str() {
-        Some("agents") => Ok(agents::all()),
-        Some("agent") => counters::answer(&in_text(subject)?),
-        Some("chip") => chips::answer(&in_text(subject)?),
-        Some("sampling") => sampling::answer(&in_text(subject)?),
-        Some("demo") => demo::answer(subject),
+        Some(question::AGENTS) => Ok(agents::all()),
+        Some(question::AGENT) => counters::answer(&in_text(subject)?),
+        Some(question::CHIP) => chips::answer(&in_text(subject)?),
+        Some(question::SAMPLING) => sampling::answer(&in_text(subject)?),
+        Some(question::DEMO) => demo::answer(subject),
         _ => Err(format!("{what:?} is no question")),
     }
 }
@@ -68,14 +64,4 @@ fn in_text(words: Words<'_>) -> Result<Vec<String>, String> {
     let text = |word: &&OsStr| word.to_str().map(str::to_owned);
     let words: Option<_> = words.iter().map(text).collect();
     words.ok_or_else(|| "the question is no UTF-8".to_owned())
-}
-
-/// An answer with rows. The separators within a cell become spaces.
-fn rows<const N: usize>(rows: impl IntoIterator<Item = [String; N]>) -> String {
-    let separators = [UNIT_SEPARATOR, RECORD_SEPARATOR];
-    let row = |cells: [String; N]| {
-        let cells = cells.map(|cell| cell.replace(separators, " "));
-        cells.join(&UNIT_SEPARATOR.to_string()) + &RECORD_SEPARATOR.to_string()
-    };
-    rows.into_iter().map(row).collect()
 }
