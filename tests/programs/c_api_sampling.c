@@ -233,6 +233,10 @@ int main(int argc, char **argv) {
     CHECK(profiled.modules == 1 && profiled.named == 1);
     EXPECT(gputrail_context_stop(sampling), GPUTRAIL_OK);
     EXPECT(gputrail_buffer_flush(samples), GPUTRAIL_OK);
+    if (seen.total != seen.samples + seen.dropped || seen.samples <= 10) {
+        printf("%lu samples, %lu in code, %lu of dispatches; %lu in total, %lu dropped, %lu aggregated\n", seen.samples,
+               seen.in_code, seen.of_dispatches, seen.total, seen.dropped, seen.aggregated);
+    }
     CHECK(seen.samples > 10 && seen.in_code == seen.samples && seen.of_dispatches == seen.samples);
     CHECK(seen.total == seen.samples + seen.dropped && seen.aggregated == 0);
     CHECK((seen.one.absent & GPUTRAIL_ABSENT_EXEC_MASK) && !(seen.one.absent & GPUTRAIL_ABSENT_HARDWARE));

@@ -12,8 +12,10 @@ use super::mappings::KernelCode;
 use gputrail_capture::code::CodeOffset;
 use gputrail_record::{AgentId, CorrelationId, ExternalId, KernelId, WorkId};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, compiler_fence};
 use std::sync::{Arc, Mutex, TryLockError};
+use std::time::Duration;
 
 /// The most queued events. Further ones are counted, and their samples remain unattributed.
 const MAX_EVENTS: usize = 1 << 18;
@@ -23,8 +25,13 @@ const MAX_OUTSTANDING: usize = 1 << 18;
 pub const MAX_WAITING: usize = 1 << 18;
 /// The most gaps in the samples that are remembered.
 const MAX_GAPS: usize = 1 << 12;
-/// Attempts to take a lock that is held for a few instructions only.
+/// Attempts to take a lock that is held for a few instructions, before the thread that holds it is taken for one that has lost its
+/// processor.
 const MAX_ATTEMPTS: u32 = 2_000;
+/// How long it is waited for between two later attempts.
+const PAUSE: Duration = Duration::from_micros(100);
+/// The most of these.
+const MAX_PAUSES: u32 = 10_000;
 
 /// An event in the life of a dispatch, reported by a thread of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,24 +70,47 @@ pub struct EnqueuedKernel {
 #[derive(Default)]
 pub struct DispatchEvents {
     waiting: Mutex<Vec<DispatchEvent>>,
+    /// The thread that pushes: the address of its [`HERE`], or 0.
+    pushing: AtomicUsize,
     lost: AtomicU64,
 }
 
+thread_local! {
+    /// Its address is another one in each thread.
+    static HERE: u8 = const { 0 };
+}
+
 impl DispatchEvents {
-    /// Pushes an event without waiting: completion callbacks call this, and so may a signal handler that has
-    /// interrupted this very function.
+    /// Pushes an event. Completion callbacks call this, and so may a signal handler that has interrupted this very function:
+    /// its event is lost, and counted. Other threads hold the queue for a few instructions, and are waited for.
     pub fn push(&self, event: DispatchEvent) {
-        for _ in 0..MAX_ATTEMPTS {
+        let here = HERE.with(|here| ptr::from_ref(here).addr());
+        for attempt in 0..MAX_ATTEMPTS + MAX_PAUSES {
             let mut waiting = match self.waiting.try_lock() {
                 Ok(waiting) => waiting,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) if self.pushing.load(Ordering::Relaxed) == here => {
+                    break;
+                }
                 Err(TryLockError::WouldBlock) => {
-                    std::hint::spin_loop();
+                    if attempt < MAX_ATTEMPTS {
+                        std::hint::spin_loop();
+                    } else {
+                        std::thread::sleep(PAUSE);
+                    }
                     continue;
                 }
             };
-            if waiting.len() < MAX_EVENTS {
-                return waiting.push(event);
+            self.pushing.store(here, Ordering::Relaxed);
+            compiler_fence(Ordering::SeqCst);
+            let has_room = waiting.len() < MAX_EVENTS;
+            if has_room {
+                waiting.push(event);
+            }
+            compiler_fence(Ordering::SeqCst);
+            self.pushing.store(0, Ordering::Relaxed);
+            if has_room {
+                return;
             }
             break;
         }
