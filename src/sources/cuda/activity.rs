@@ -67,7 +67,7 @@ pub(super) unsafe extern "C" fn completed(
                 translate(session, buffer, valid.min(pool::BYTES));
             }
             let mut dropped = 0;
-            // SAFETY: `context` is null, for all contexts, or the one that CUPTI has just passed; CUPTI writes to a local.
+            // SAFETY: `context` is null, for the global queue, or what CUPTI has just passed; CUPTI writes to a local.
             let status = unsafe {
                 call!(
                     session.cupti,

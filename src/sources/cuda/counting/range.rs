@@ -106,7 +106,7 @@ impl RangeProfiler {
         if self.ranges == Ranges::Pushed {
             let mut params = profiler::PushRange::new();
             (params.profiler, params.name) = (self.object, name.as_ptr());
-            // SAFETY: the profiler is enabled; `name` is a text, which CUPTI copies.
+            // SAFETY: the profiler is enabled; the agent keeps the text `name` until the range is popped.
             unsafe { step!(cupti, cuptiRangeProfilerPushRange, params) }?;
         }
         Ok(())

@@ -219,8 +219,8 @@ fn configure(
         count: attributes.len(),
         attributes: attributes.as_mut_ptr(),
     };
-    // SAFETY: `params` states its size, and `count` attributes. The list of reasons is read in the call; `collecting` stays
-    // where it is until sampling is disabled.
+    // SAFETY: `params` states its size, and `count` attributes. `Sampled` keeps the list of reasons and `collecting`, where
+    // CUPTI writes, until sampling is disabled.
     let status = done(unsafe {
         call!(
             cupti,
