@@ -241,7 +241,7 @@ fn others_have_ended(queue: cl_command_queue) -> bool {
     QUEUES.each(|handle, info| {
         let other = cl_command_queue(handle as *mut c_void);
         if other != queue && info.ids.context == context && info.may_have_work() {
-            // SAFETY: the program holds a reference to the queue: while the table is locked, no thread releases the last one.
+            // SAFETY: the program holds a reference: while the table is locked, no thread releases the last one.
             unsafe { next!(clRetainCommandQueue(other)) };
             others.push(other);
         }
