@@ -67,15 +67,18 @@ pub(super) unsafe extern "C" fn completed(
                 translate(session, buffer, valid.min(pool::BYTES));
             }
             let mut dropped = 0;
-            let status = call!(
-                session.cupti,
-                cuptiActivityGetNumDroppedRecords(context, stream, &raw mut dropped)
-            );
+            // SAFETY: `context` is null, for the global queue, or what CUPTI has just passed; CUPTI writes to a local.
+            let status = unsafe {
+                call!(
+                    session.cupti,
+                    cuptiActivityGetNumDroppedRecords(context, stream, &raw mut dropped)
+                )
+            };
             if status == Some(ffi::SUCCESS) {
-                let mut number = 0;
                 let place = (!context.is_null()).then(|| {
-                    call!(session.cupti, cuptiGetContextId(context, &raw mut number));
-                    (number, stream)
+                    // SAFETY: CUPTI has just passed this context.
+                    let number = unsafe { session.cupti.context_number(context) };
+                    (number.unwrap_or(0), stream)
                 });
                 counts::dropped(dropped, place);
                 count_dropped(dropped);
@@ -189,10 +192,14 @@ impl<'a> Walk<'a> {
         if self.valid == 0 {
             return None;
         }
-        let next = call!(
-            self.session.cupti,
-            cuptiActivityGetNextRecord(self.buffer, self.valid, &raw mut self.latest)
-        );
+        // SAFETY: CUPTI has returned `buffer`, whose first `valid` bytes are its records and are ours until the buffer is
+        // put back. `latest` is null, or the record that CUPTI has set it to.
+        let next = unsafe {
+            call!(
+                self.session.cupti,
+                cuptiActivityGetNextRecord(self.buffer, self.valid, &raw mut self.latest)
+            )
+        };
         let offset = (self.latest as usize).wrapping_sub(self.buffer as usize);
         let room = self.valid.checked_sub(offset).filter(|room| *room >= 4);
         match (next, room) {

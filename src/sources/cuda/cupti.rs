@@ -1,7 +1,7 @@
 //! Finding libcupti. It is not opened before libcuda is in the process: some versions crash without it.
 
 use super::devices::DRIVER;
-use super::ffi::{Cuda, call};
+use super::ffi::Cuda;
 use super::library::{CUPTI_VARIABLE, is_own_cupti, load};
 use super::places::{self, Surroundings, Versions};
 use gputrail_buffer::platform::environment::variable;
@@ -80,8 +80,7 @@ pub(super) fn driver() -> Option<Library> {
 /// [`Surroundings::folders`] and of the loader; one that does not fit.
 pub(super) fn open() -> Result<Found, CuptiError> {
     let driver = driver().ok_or(CuptiError::NoDriver)?;
-    let mut version = 0;
-    call!(Cuda::of(&driver), cuDriverGetVersion(&raw mut version));
+    let version = Cuda::of(&driver).version();
     let version = u32::try_from(version).ok().filter(|version| *version > 0);
     let surroundings = Surroundings::of_this_process();
     let versions = Versions::new(&surroundings.runtimes(), version);

@@ -91,7 +91,8 @@ pub fn enumerate() -> Result<Vec<Device>, EnumerateError> {
     let cuda = Cuda::of(&library);
     // The functions stay valid: the library is never closed.
     let _ = library.into_raw();
-    match call!(cuda, cuInit(0)) {
+    // SAFETY: flags alone, of which the driver defines none.
+    match unsafe { call!(cuda, cuInit(0)) } {
         Some(0) => Ok(all(&cuda)),
         Some(status) => Err(EnumerateError::Failed(
             match gputrail_interface::return_codes::name(
@@ -109,37 +110,43 @@ pub fn enumerate() -> Result<Vec<Device>, EnumerateError> {
 /// The devices of a driver that has been initialised.
 pub(super) fn all(cuda: &Cuda) -> Vec<Device> {
     let mut count = 0;
-    call!(cuda, cuDeviceGetCount(&raw mut count));
+    // SAFETY: the driver writes to a local.
+    unsafe { call!(cuda, cuDeviceGetCount(&raw mut count)) };
     let numbers = 0..count.max(0);
     numbers.map(|number| describe(cuda, number)).collect()
 }
 
 fn describe(cuda: &Cuda, number: c_int) -> Device {
     let mut device = 0;
-    if call!(cuda, cuDeviceGet(&raw mut device, number)) != Some(0) {
+    // SAFETY: the driver writes to a local, and refuses a number that no device has.
+    if unsafe { call!(cuda, cuDeviceGet(&raw mut device, number)) } != Some(0) {
         return Device::default();
     }
     let attribute = |attribute| {
         let mut value = 0;
         let place = &raw mut value;
-        match call!(cuda, cuDeviceGetAttribute(place, attribute, device)) {
+        // SAFETY: the driver writes to a local, and refuses an attribute that it does not know.
+        match unsafe { call!(cuda, cuDeviceGetAttribute(place, attribute, device)) } {
             Some(0) => u32::try_from(value).unwrap_or(0),
             _ => 0,
         }
     };
     let (mut name, mut bus) = ([0; 256], [0; 64]);
     let room = |text: &[c_char]| text.len() as c_int - 1;
-    call!(
-        cuda,
-        cuDeviceGetName(name.as_mut_ptr(), room(&name), device)
-    );
-    call!(
-        cuda,
-        cuDeviceGetPCIBusId(bus.as_mut_ptr(), room(&bus), device)
-    );
-    let (mut version, mut memory) = (0, 0);
-    call!(cuda, cuDriverGetVersion(&raw mut version));
-    call!(cuda, cuDeviceTotalMem_v2(&raw mut memory, device));
+    let mut memory = 0;
+    // SAFETY: the driver writes to locals alone, and no more of a text than there is room for.
+    unsafe {
+        call!(
+            cuda,
+            cuDeviceGetName(name.as_mut_ptr(), room(&name), device)
+        );
+        call!(
+            cuda,
+            cuDeviceGetPCIBusId(bus.as_mut_ptr(), room(&bus), device)
+        );
+        call!(cuda, cuDeviceTotalMem_v2(&raw mut memory, device));
+    }
+    let version = cuda.version();
     let major = attribute(ffi::COMPUTE_CAPABILITY_MAJOR);
     let minor = attribute(ffi::COMPUTE_CAPABILITY_MINOR);
     Device {

@@ -154,7 +154,7 @@ macro_rules! functions {
         }
 
         impl $table {
-            /// The functions that `library` exports.
+            /// The functions that `library` exports. They may be called as long as it is loaded.
             pub fn of(library: &Library) -> $table {
                 $table {
                     // SAFETY: a function of this name in such a library has this type.
@@ -251,14 +251,68 @@ pub(super) const COMPUTE_CAPABILITY_MAJOR: i32 = 75;
 pub(super) const COMPUTE_CAPABILITY_MINOR: i32 = 76;
 pub(super) const MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: i32 = 81;
 
-/// Calls a function of a table; `None` if the library lacks it, else its status.
+/// Calls a function of a table; `None` if the library lacks it, else its status. The caller's `unsafe` block says why the
+/// arguments are what the function asks for.
 macro_rules! call {
     ($table:expr, $name:ident($($argument:expr),* $(,)?)) => {
-        $table.$name.map(|function| {
-            // SAFETY: a function of the library with this type; the arguments are what it asks for, as the surrounding
-            // code explains where they are pointers.
-            unsafe { function($($argument),*) }
-        })
+        $table.$name.map(|function| function($($argument),*))
     };
 }
 pub(super) use call;
+
+impl Cupti {
+    /// The number of the device of a context, or of the thread's current context if `context` is null; `None` if CUPTI tells
+    /// none.
+    ///
+    /// # Safety
+    ///
+    /// `context` is null or a context that exists during the call.
+    pub unsafe fn device_of(&self, context: *mut c_void) -> Option<u32> {
+        let mut device = 0;
+        // SAFETY: CUPTI takes null and contexts that exist (`# Safety`), and writes to a local.
+        let status = unsafe { call!(self, cuptiGetDeviceId(context, &raw mut device)) };
+        (status == Some(SUCCESS)).then_some(device)
+    }
+
+    /// CUPTI's number of a context; `None` if CUPTI tells none.
+    ///
+    /// # Safety
+    ///
+    /// `context` is null or a context that exists during the call.
+    pub unsafe fn context_number(&self, context: *mut c_void) -> Option<u32> {
+        let mut number = 0;
+        // SAFETY: CUPTI refuses null, takes contexts that exist (`# Safety`), and writes to a local.
+        let status = unsafe { call!(self, cuptiGetContextId(context, &raw mut number)) };
+        (status == Some(SUCCESS)).then_some(number)
+    }
+
+    /// CUPTI's number of a stream in its context; `None` if CUPTI tells none, or if the stream is of another context than
+    /// `context`, where that is not null.
+    ///
+    /// # Safety
+    ///
+    /// `context` is null or a context that exists during the call, and `stream` a default stream's handle or a stream that
+    /// does.
+    pub unsafe fn stream_number(&self, context: *mut c_void, stream: *mut c_void) -> Option<u32> {
+        const NOT_PER_THREAD: u8 = 0;
+        let mut number = 0;
+        // SAFETY: both handles are null or of objects that exist (`# Safety`), and CUPTI writes to a local.
+        let status = unsafe {
+            call!(
+                self,
+                cuptiGetStreamIdEx(context, stream, NOT_PER_THREAD, &raw mut number)
+            )
+        };
+        (status == Some(SUCCESS)).then_some(number)
+    }
+}
+
+impl Cuda {
+    /// The version of CUDA that the driver supports: 12080 for 12.8; 0 if it does not tell.
+    pub fn version(&self) -> i32 {
+        let mut version = 0;
+        // SAFETY: the driver writes to a local, and tells its version before it is initialised, too.
+        unsafe { call!(self, cuDriverGetVersion(&raw mut version)) };
+        version
+    }
+}

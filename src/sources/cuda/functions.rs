@@ -103,7 +103,9 @@ pub(super) fn get(operation: Operation) -> Option<&'static Function> {
 
 fn name_of(cupti: &Cupti, domain: u32, number: u32) -> Option<&'static str> {
     let mut name = core::ptr::null();
-    let status = call!(cupti, cuptiGetCallbackName(domain, number, &raw mut name))?;
+    // SAFETY: CUPTI writes the address of a text of its own to a local, and refuses a domain or number that it does not
+    // know.
+    let status = unsafe { call!(cupti, cuptiGetCallbackName(domain, number, &raw mut name)) }?;
     if status != ffi::SUCCESS || name.is_null() {
         return None;
     }

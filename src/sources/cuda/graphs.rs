@@ -178,7 +178,8 @@ fn tell(thread: Current, mut change: GraphChange) {
 fn graph(session: &Session, graph: *mut c_void) -> u32 {
     let mut number = 0;
     if !graph.is_null() {
-        call!(session.cupti, cuptiGetGraphId(graph, &raw mut number));
+        // SAFETY: the graph of a change that CUPTI describes exists during the callback; CUPTI writes to a local.
+        unsafe { call!(session.cupti, cuptiGetGraphId(graph, &raw mut number)) };
     }
     number
 }
@@ -186,10 +187,13 @@ fn graph(session: &Session, graph: *mut c_void) -> u32 {
 fn executable(session: &Session, executable: *mut c_void) -> u32 {
     let mut number = 0;
     if !executable.is_null() {
-        call!(
-            session.cupti,
-            cuptiGetGraphExecId(executable, &raw mut number)
-        );
+        // SAFETY: as in `graph`; or a call has launched the executable, and is about to return.
+        unsafe {
+            call!(
+                session.cupti,
+                cuptiGetGraphExecId(executable, &raw mut number)
+            )
+        };
     }
     number
 }
@@ -197,7 +201,8 @@ fn executable(session: &Session, executable: *mut c_void) -> u32 {
 fn node(session: &Session, node: *mut c_void) -> u64 {
     let mut number = 0;
     if !node.is_null() {
-        call!(session.cupti, cuptiGetGraphNodeId(node, &raw mut number));
+        // SAFETY: as in `graph`.
+        unsafe { call!(session.cupti, cuptiGetGraphNodeId(node, &raw mut number)) };
     }
     number
 }

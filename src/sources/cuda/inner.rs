@@ -7,7 +7,7 @@
 
 use super::activity::RECENT;
 use super::callbacks::Inside;
-use super::ffi::{CallbackData, call};
+use super::ffi::CallbackData;
 use super::functions::{Function, MAX_ARGUMENTS, arguments};
 use super::objects::OBJECTS;
 use super::session::current_session;
@@ -154,16 +154,16 @@ impl Site<'_> {
         let Some(session) = current_session() else {
             return header;
         };
-        let (mut device, mut number) = (0, 0);
         let (context, stream) = (self.data.context, stream as *mut c_void);
-        {
-            let _inside = Inside::begin();
-            call!(session.cupti, cuptiGetDeviceId(context, &raw mut device));
-            call!(
-                session.cupti,
-                cuptiGetStreamIdEx(context, stream, 0, &raw mut number)
-            );
-        }
+        let inside = Inside::begin();
+        // SAFETY: the context of the call in progress, and the stream that the program passes to the driver in it.
+        let (device, number) = unsafe {
+            (
+                session.cupti.device_of(context).unwrap_or(0),
+                session.cupti.stream_number(context, stream).unwrap_or(0),
+            )
+        };
+        drop(inside);
         let mut objects = OBJECTS.lock();
         header.agent = objects.agent(names, device);
         header.context = objects.context(names, self.data.context_uid, header.agent);

@@ -152,14 +152,12 @@ pub(super) fn context_of(names: &Names, call: &CallbackData) -> ContextId {
     if let Some(context) = OBJECTS.lock().contexts.get(&call.context_uid) {
         return *context;
     }
-    let mut device = 0;
-    if let Some(session) = current_session() {
+    let device = current_session().and_then(|session| {
         let _inside = Inside::begin();
-        call!(
-            session.cupti,
-            cuptiGetDeviceId(call.context, &raw mut device)
-        );
-    }
+        // SAFETY: the context of the call in progress.
+        unsafe { session.cupti.device_of(call.context) }
+    });
+    let device = device.unwrap_or(0);
     let mut objects = OBJECTS.lock();
     let agent = objects.agent(names, device);
     objects.context(names, call.context_uid, agent)
@@ -537,9 +535,8 @@ fn context_number(session: &Session, handle: u64) -> Option<u32> {
         return None;
     }
     let _inside = Inside::begin();
-    let (context, mut number) = (pointer(handle), 0);
-    let status = call!(session.cupti, cuptiGetContextId(context, &raw mut number));
-    (status == Some(SUCCESS)).then_some(number)
+    // SAFETY: the context exists (`LIVE`), and the program, which names it now, does not destroy it meanwhile.
+    unsafe { session.cupti.context_number(pointer(handle)) }
 }
 
 /// CUPTI's numbers of a stream that the program knows by `handle`, and of its context. The driver and CUPTI are called: hold
@@ -550,18 +547,20 @@ fn stream_numbers(session: &Session, handle: u64) -> Option<(u32, u32)> {
     }
     let library = cupti::driver()?;
     let _inside = Inside::begin();
-    let driver = Cuda::of(&library);
+    let (driver, cupti) = (Cuda::of(&library), &session.cupti);
     let (stream, any) = (pointer(handle), core::ptr::null_mut());
-    let (mut context, mut key) = (core::ptr::null_mut(), (0, 0));
-    let statuses = [
-        call!(driver, cuStreamGetCtx(stream, &raw mut context)),
-        call!(session.cupti, cuptiGetContextId(context, &raw mut key.0)),
-        call!(
-            session.cupti,
-            cuptiGetStreamIdEx(any, stream, 0, &raw mut key.1)
-        ),
-    ];
-    (statuses == [Some(SUCCESS); 3]).then_some(key)
+    let mut context = core::ptr::null_mut();
+    // SAFETY: the stream is a default one or exists (`LIVE`), and the program, which names it now, does not destroy it
+    // meanwhile, nor its context. The driver writes the context to a local.
+    unsafe {
+        if call!(driver, cuStreamGetCtx(stream, &raw mut context)) != Some(SUCCESS) {
+            return None;
+        }
+        Some((
+            cupti.context_number(context)?,
+            cupti.stream_number(any, stream)?,
+        ))
+    }
 }
 
 /// A handle as CUDA's functions take it.

@@ -328,7 +328,8 @@ impl Strides {
 /// The size that the library states, which newer versions do.
 fn size_by_name(cupti: &Cupti, kind: u32) -> Option<usize> {
     let mut size = 0;
-    let status = call!(cupti, cuptiActivityGetStructSize(kind, 0, &raw mut size))?;
+    // SAFETY: CUPTI writes to a local, and refuses a kind that it does not know.
+    let status = unsafe { call!(cupti, cuptiActivityGetStructSize(kind, 0, &raw mut size)) }?;
     (status == ffi::SUCCESS && size > 0).then_some(size)
 }
 
@@ -341,10 +342,13 @@ fn size_by_walk(cupti: &Cupti, kind: u32) -> Option<usize> {
     let start = buffer.as_mut_ptr().cast::<u8>();
     let mut record = core::ptr::null_mut();
     for _ in 0..2 {
-        let next = call!(
-            cupti,
-            cuptiActivityGetNextRecord(start, size_of_val(&buffer), &raw mut record)
-        )?;
+        // SAFETY: `start` leads to all bytes of `buffer`; `record` is null, or the record that CUPTI has set it to.
+        let next = unsafe {
+            call!(
+                cupti,
+                cuptiActivityGetNextRecord(start, size_of_val(&buffer), &raw mut record)
+            )
+        }?;
         if next != ffi::SUCCESS {
             return None;
         }

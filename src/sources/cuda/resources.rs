@@ -7,7 +7,7 @@
 //! and the whole value that the call returned.
 
 use super::callbacks::Inside;
-use super::ffi::{self, call};
+use super::ffi;
 use super::graphs;
 use super::objects::OBJECTS;
 use super::sampling::ffi::{Module, Resource};
@@ -191,22 +191,25 @@ struct Object {
 }
 
 impl Object {
-    fn of(session: &Session, context: *mut c_void, stream: Option<*mut c_void>) -> Object {
+    /// # Safety
+    ///
+    /// `context` and `stream` are those that CUPTI describes in a callback which has not returned.
+    unsafe fn of(session: &Session, context: *mut c_void, stream: Option<*mut c_void>) -> Object {
         let _inside = Inside::begin();
-        let (mut device, mut number) = (0, 0);
-        call!(session.cupti, cuptiGetDeviceId(context, &raw mut device));
-        call!(session.cupti, cuptiGetContextId(context, &raw mut number));
-        let stream = stream.map(|stream| {
-            let (any, mut number) = (core::ptr::null_mut(), 0);
-            call!(
-                session.cupti,
-                cuptiGetStreamIdEx(any, stream, 0, &raw mut number)
-            );
-            number
-        });
+        let cupti = &session.cupti;
+        let any = core::ptr::null_mut();
+        // SAFETY: the context and the stream exist during the callback (`# Safety`): CUPTI tells of their end before it
+        // comes.
+        let (device, number, stream) = unsafe {
+            (
+                cupti.device_of(context),
+                cupti.context_number(context),
+                stream.map(|stream| cupti.stream_number(any, stream).unwrap_or(0)),
+            )
+        };
         Object {
-            device,
-            context: number,
+            device: device.unwrap_or(0),
+            context: number.unwrap_or(0),
             stream,
             module: None,
         }

@@ -97,7 +97,7 @@ pub(super) struct Session {
 
 struct Subscriber(*mut c_void);
 
-// SAFETY: a handle that CUPTI takes on any thread; calls with it are serialised by `Session::enabled`.
+// SAFETY: a handle that CUPTI takes on any thread, in one call at a time: `Session::enable` lets one thread in.
 unsafe impl Send for Subscriber {}
 // SAFETY: as above.
 unsafe impl Sync for Subscriber {}
@@ -155,7 +155,8 @@ fn read_clock(cupti: &Cupti) -> Option<Reading> {
     let readings = (0..TRIES).filter_map(|_| {
         let mut time = 0;
         let before = clock::now_ordered();
-        let status = call!(cupti, cuptiGetTimestamp(&raw mut time))?;
+        // SAFETY: CUPTI writes to a local.
+        let status = unsafe { call!(cupti, cuptiGetTimestamp(&raw mut time)) }?;
         let after = clock::now_ordered();
         (status == ffi::SUCCESS && time != 0).then_some(Reading {
             before,
@@ -246,7 +247,8 @@ impl Session {
             let status = if wanted {
                 self.enable_activity(activity)
             } else {
-                call!(self.cupti, cuptiActivityDisable(activity))
+                // SAFETY: a number alone.
+                unsafe { call!(self.cupti, cuptiActivityDisable(activity)) }
             };
             let status = status.unwrap_or(ffi::NOT_IMPLEMENTED);
             enabled.refused[place] = (wanted && status != ffi::SUCCESS).then_some(status);
@@ -271,14 +273,18 @@ impl Session {
             }
             ffi::CUDA_EVENT => {
                 // Since 13.0. Without their times, events are no more than the calls that record them.
-                let status = call!(self.cupti, cuptiActivityEnableCudaEventDeviceTimestamps(1))?;
+                // SAFETY: a flag alone.
+                let status =
+                    unsafe { call!(self.cupti, cuptiActivityEnableCudaEventDeviceTimestamps(1)) }?;
                 if status != ffi::SUCCESS {
                     return Some(status);
                 }
             }
             _ => {}
         }
-        call!(self.cupti, cuptiActivityEnable(activity))
+        // SAFETY: a number alone. The records come in buffers of ours: the functions for them were registered in
+        // `subscribe`.
+        unsafe { call!(self.cupti, cuptiActivityEnable(activity)) }
     }
 
     /// Says which counters of managed memory are wanted on all devices, and on those that differ. Migrations (1, 2, 8) always
@@ -309,10 +315,13 @@ impl Session {
             all.flat_map(of_mask).collect::<Vec<_>>()
         });
         let count = counters.len() as u32;
-        call!(
-            self.cupti,
-            cuptiActivityConfigureUnifiedMemoryCounter(counters.as_mut_ptr(), count)
-        )
+        // SAFETY: `counters` has `count` entries, which CUPTI reads in the call.
+        unsafe {
+            call!(
+                self.cupti,
+                cuptiActivityConfigureUnifiedMemoryCounter(counters.as_mut_ptr(), count)
+            )
+        }
     }
 
     /// The version of CUPTI's interface.
@@ -321,10 +330,13 @@ impl Session {
     }
 
     pub fn enable_callback(&self, wanted: bool, domain: u32, number: u32) {
-        call!(
-            self.cupti,
-            cuptiEnableCallback(wanted.into(), self.subscriber.0, domain, number)
-        );
+        // SAFETY: the subscription never ends; the rest are numbers, which CUPTI checks.
+        unsafe {
+            call!(
+                self.cupti,
+                cuptiEnableCallback(wanted.into(), self.subscriber.0, domain, number)
+            )
+        };
     }
 }
 
@@ -445,23 +457,32 @@ fn subscribe() -> Result<Session, String> {
     let strides = Strides::learn(&cupti);
     let mut subscriber = core::ptr::null_mut();
     // First of all: buffers that are registered while somebody else subscribes would take that one's records.
-    let status = call!(
-        cupti,
-        cuptiSubscribe(
-            &raw mut subscriber,
-            callbacks::callback,
-            core::ptr::null_mut()
+    // SAFETY: CUPTI writes the handle to a local. `callback` takes what CUPTI calls it with, at any time until the process
+    // ends, and does not use the pointer that is null here.
+    let status = unsafe {
+        call!(
+            cupti,
+            cuptiSubscribe(
+                &raw mut subscriber,
+                callbacks::callback,
+                core::ptr::null_mut()
+            )
         )
-    );
+    };
     refused("cuptiSubscribe", status)?;
     activity::open().map_err(|error| error.to_string())?;
-    let status = call!(
-        cupti,
-        cuptiActivityRegisterCallbacks(activity::requested, activity::completed)
-    );
+    // SAFETY: both functions take what CUPTI calls them with, from now on: the memory of the buffers is mapped
+    // (`activity::open`) and stays.
+    let status = unsafe {
+        call!(
+            cupti,
+            cuptiActivityRegisterCallbacks(activity::requested, activity::completed)
+        )
+    };
     refused("cuptiActivityRegisterCallbacks", status)?;
     let latency = gputrail_collect::attributes::latency_times();
-    call!(cupti, cuptiActivityEnableLatencyTimestamps(latency.into()));
+    // SAFETY: a flag alone.
+    unsafe { call!(cupti, cuptiActivityEnableLatencyTimestamps(latency.into())) };
     functions::find(&cupti);
     function_names::find_demangler();
     let first_reading = read_clock(&cupti);
@@ -481,7 +502,8 @@ fn subscribe() -> Result<Session, String> {
 /// The version of the library's API.
 fn version(cupti: &Cupti) -> u32 {
     let mut version = 0;
-    call!(cupti, cuptiGetVersion(&raw mut version));
+    // SAFETY: CUPTI writes to a local.
+    unsafe { call!(cupti, cuptiGetVersion(&raw mut version)) };
     version
 }
 
@@ -519,7 +541,8 @@ fn flush_with(flag: u32) {
     // CUPTI's own callbacks must not flush.
     if let Some(session) = current_session().filter(|_| !Inside::is_set()) {
         let _inside = Inside::begin();
-        call!(session.cupti, cuptiActivityFlushAll(flag));
+        // SAFETY: a flag alone. CUPTI returns buffers to `activity::completed`, on this thread too.
+        unsafe { call!(session.cupti, cuptiActivityFlushAll(flag)) };
     }
 }
 

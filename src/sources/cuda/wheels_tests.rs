@@ -827,7 +827,8 @@ fn the_libraries_take_our_structures() {
                 cubin: bytes.as_ptr(),
                 crc: 0,
             };
-            let status = ffi::call!(cupti, cuptiGetCubinCrc(&raw mut params));
+            // SAFETY: the structure states the bytes of the cubin, and `size` is not more than its own.
+            let status = unsafe { ffi::call!(cupti, cuptiGetCubinCrc(&raw mut params)) };
             (status, params.crc)
         };
         let whole = size_of::<sampling::CrcParams>();

@@ -162,7 +162,8 @@ macro_rules! ask {
         let mut value: $type = unsafe { core::mem::zeroed() };
         let to = (&raw mut value).cast();
         let result = $api.$name.map(|ask| {
-            // SAFETY: objects of the runtime, and room for the answer.
+            // SAFETY: objects that exist: devices, what the program holds while it is in a call or the table of objects is
+            // locked, and what we hold. There is room for the answer.
             unsafe { ask($($object),+, size_of::<$type>(), to, core::ptr::null_mut()) }
         });
         (result == Some(CL_SUCCESS)).then_some(value)

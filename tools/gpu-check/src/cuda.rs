@@ -63,17 +63,20 @@ pub struct Gpu {
 pub fn find() -> Result<(Cuda, String), String> {
     let cuda = Cuda::of(Library::open("libcuda.so.1")?);
     let text = |failed: Failed| failed.to_string();
-    cuda.cuInit(0).map_err(text)?;
     let (mut count, mut version, mut device) = (0, 0, 0);
-    cuda.cuDeviceGetCount(&raw mut count).map_err(text)?;
-    if count == 0 {
-        return Err("the driver knows no GPU".into());
-    }
-    cuda.cuDriverGetVersion(&raw mut version).map_err(text)?;
-    cuda.cuDeviceGet(&raw mut device, 0).map_err(text)?;
     let mut name = [0 as c_char; 256];
-    cuda.cuDeviceGetName(name.as_mut_ptr(), 255, device)
-        .map_err(text)?;
+    // SAFETY: the driver writes to locals, and no more than 255 bytes of the name.
+    unsafe {
+        cuda.cuInit(0).map_err(text)?;
+        cuda.cuDeviceGetCount(&raw mut count).map_err(text)?;
+        if count == 0 {
+            return Err("the driver knows no GPU".into());
+        }
+        cuda.cuDriverGetVersion(&raw mut version).map_err(text)?;
+        cuda.cuDeviceGet(&raw mut device, 0).map_err(text)?;
+        cuda.cuDeviceGetName(name.as_mut_ptr(), 255, device)
+            .map_err(text)?;
+    }
     // SAFETY: the last byte is 0 in any case.
     let name = unsafe { std::ffi::CStr::from_ptr(name.as_ptr()) }.to_string_lossy();
     let (major, minor) = (version / 1000, version % 1000 / 10);
@@ -89,10 +92,14 @@ impl Gpu {
     pub fn open() -> Result<Gpu, Box<dyn std::error::Error>> {
         let (cuda, _) = find()?;
         let (mut device, mut context, mut module) = (0, 0, 0);
-        cuda.cuDeviceGet(&raw mut device, 0)?;
-        cuda.cuDevicePrimaryCtxRetain(&raw mut context, device)?;
-        cuda.cuCtxSetCurrent(context)?;
-        cuda.cuModuleLoadData(&raw mut module, PTX.as_ptr().cast())?;
+        // SAFETY: the driver writes to locals; the context is the one that it returns, and the text of the module ends with
+        // a 0.
+        unsafe {
+            cuda.cuDeviceGet(&raw mut device, 0)?;
+            cuda.cuDevicePrimaryCtxRetain(&raw mut context, device)?;
+            cuda.cuCtxSetCurrent(context)?;
+            cuda.cuModuleLoadData(&raw mut module, PTX.as_ptr().cast())?;
+        }
         Ok(Gpu {
             cuda,
             context,
@@ -102,27 +109,33 @@ impl Gpu {
 
     /// Makes the context current on the calling thread.
     pub fn make_current(&self) -> Result<(), Failed> {
-        self.cuda.cuCtxSetCurrent(self.context)
+        // SAFETY: the context is never released.
+        unsafe { self.cuda.cuCtxSetCurrent(self.context) }
     }
 
-    /// The module of the kernels.
-    pub fn module(&self) -> usize {
-        self.module
+    /// Waits for all work of the context.
+    pub fn synchronize(&self) -> Result<(), Failed> {
+        // SAFETY: no arguments.
+        unsafe { self.cuda.cuCtxSynchronize() }
     }
 
     /// A kernel.
     pub fn kernel(&self, name: &str) -> Result<usize, Failed> {
         let mut function = 0;
         let name = std::ffi::CString::new(name).unwrap_or_default();
-        self.cuda
-            .cuModuleGetFunction(&raw mut function, self.module, name.as_ptr())?;
+        // SAFETY: the module is never unloaded; the driver reads a text, and writes to a local.
+        unsafe {
+            self.cuda
+                .cuModuleGetFunction(&raw mut function, self.module, name.as_ptr())
+        }?;
         Ok(function)
     }
 
     /// Allocates `bytes` of the device.
     pub fn allocate(&self, bytes: usize) -> Result<u64, Failed> {
         let mut pointer = 0;
-        self.cuda.cuMemAlloc_v2(&raw mut pointer, bytes)?;
+        // SAFETY: the driver writes to a local.
+        unsafe { self.cuda.cuMemAlloc_v2(&raw mut pointer, bytes) }?;
         Ok(pointer)
     }
 
@@ -130,42 +143,58 @@ impl Gpu {
     pub fn stream(&self) -> Result<usize, Failed> {
         let mut stream = 0;
         // The flag 1 has it run beside the default stream.
-        self.cuda.cuStreamCreate(&raw mut stream, 1)?;
+        // SAFETY: the driver writes to a local.
+        unsafe { self.cuda.cuStreamCreate(&raw mut stream, 1) }?;
         Ok(stream)
     }
 
     /// A new event.
     pub fn event(&self) -> Result<usize, Failed> {
         let mut event = 0;
-        self.cuda.cuEventCreate(&raw mut event, 0)?;
+        // SAFETY: the driver writes to a local.
+        unsafe { self.cuda.cuEventCreate(&raw mut event, 0) }?;
         Ok(event)
     }
 
     /// Launches a kernel of one dimension. `arguments` lead to the values.
-    pub fn launch(
+    ///
+    /// # Safety
+    ///
+    /// `function` is a kernel of [`Gpu::kernel`] that takes as many `arguments` of these types, and reads and writes no
+    /// other memory than exists until it has ended. `stream` is 0 or a stream of [`Gpu::stream`].
+    pub unsafe fn launch(
         &self,
         function: usize,
         (groups, threads): (u32, u32),
         stream: usize,
         arguments: &mut [*mut c_void],
     ) -> Result<(), Failed> {
-        self.cuda.cuLaunchKernel(
-            function,
-            groups,
-            1,
-            1,
-            threads,
-            1,
-            1,
-            0,
-            stream,
-            arguments.as_mut_ptr(),
-            std::ptr::null_mut(),
-        )
+        // SAFETY: the kernel, its arguments and the stream are what the driver asks for (`# Safety`); it copies the
+        // arguments.
+        unsafe {
+            self.cuda.cuLaunchKernel(
+                function,
+                groups,
+                1,
+                1,
+                threads,
+                1,
+                1,
+                0,
+                stream,
+                arguments.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        }
     }
 
     /// Launches saxpy for `count` elements.
-    pub fn saxpy(
+    ///
+    /// # Safety
+    ///
+    /// `function` is the kernel `saxpy`; `x` and `y` are memory of the device for `count` numbers, until it has ended.
+    /// `stream` is 0 or a stream of [`Gpu::stream`].
+    pub unsafe fn saxpy(
         &self,
         function: usize,
         mut count: u32,
@@ -180,6 +209,7 @@ impl Gpu {
             (&raw mut y).cast(),
         ];
         let size = (count.div_ceil(256), 256);
-        self.launch(function, size, stream, &mut arguments)
+        // SAFETY: saxpy takes a number of elements, a factor and two vectors with as many.
+        unsafe { self.launch(function, size, stream, &mut arguments) }
     }
 }

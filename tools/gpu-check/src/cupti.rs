@@ -62,12 +62,16 @@ pub fn observe() -> Result<(), Box<dyn std::error::Error>> {
     Library::open("libcuda.so.1")?;
     let cupti = Cupti::of(Library::open(&path.to_string_lossy())?);
     let mut subscriber = std::ptr::null_mut();
-    cupti.cuptiSubscribe(&raw mut subscriber, callback, std::ptr::null_mut())?;
-    for call in CALLS {
-        cupti.cuptiEnableCallback(1, subscriber, DRIVER_API, call)?;
+    // SAFETY: CUPTI writes the subscriber to a local, which is that of the calls after it; the functions take what CUPTI
+    // calls them with.
+    unsafe {
+        cupti.cuptiSubscribe(&raw mut subscriber, callback, std::ptr::null_mut())?;
+        for call in CALLS {
+            cupti.cuptiEnableCallback(1, subscriber, DRIVER_API, call)?;
+        }
+        cupti.cuptiActivityRegisterCallbacks(requested, completed)?;
+        cupti.cuptiActivityEnable(CONCURRENT_KERNEL)?;
     }
-    cupti.cuptiActivityRegisterCallbacks(requested, completed)?;
-    cupti.cuptiActivityEnable(CONCURRENT_KERNEL)?;
     Ok(())
 }
 

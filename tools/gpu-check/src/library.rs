@@ -67,11 +67,15 @@ macro_rules! functions {
 
             $(
             /// The function of this name; an error names it with its status.
+            ///
+            /// # Safety
+            ///
+            /// Pointers lead to what the function reads or writes, and handles are those of objects that exist.
             #[inline(always)]
-            pub fn $name(&self, $($argument: $type),*) -> Result<(), $crate::library::Failed> {
+            pub unsafe fn $name(&self, $($argument: $type),*) -> Result<(), $crate::library::Failed> {
                 let failed = |status| $crate::library::Failed { what: stringify!($name), status };
                 let function = self.$name.ok_or(failed(i32::MIN))?;
-                // SAFETY: the arguments are those that the callers, programs of this package, mean for the function.
+                // SAFETY: the arguments are what the function asks for (`# Safety`).
                 match unsafe { function($($argument),*) } {
                     0 => Ok(()),
                     status => Err(failed(status)),

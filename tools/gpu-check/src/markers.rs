@@ -21,14 +21,17 @@ impl Range {
         let library = std::env::var("CUDA_INJECTION64_PATH");
         let library = library.ok().and_then(|path| Library::open(&path).ok());
         let markers = library.map(Markers::of);
-        Range(markers.filter(|markers| markers.gputrail_range_push_name(name.as_ptr()).is_ok()))
+        // SAFETY: the library copies the text.
+        let begin = |markers: &Markers| unsafe { markers.gputrail_range_push_name(name.as_ptr()) };
+        Range(markers.filter(|markers| begin(markers).is_ok()))
     }
 }
 
 impl Drop for Range {
     fn drop(&mut self) {
         if let Some(markers) = &self.0 {
-            let _ = markers.gputrail_range_pop();
+            // SAFETY: no arguments.
+            let _ = unsafe { markers.gputrail_range_pop() };
         }
     }
 }

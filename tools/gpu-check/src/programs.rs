@@ -122,16 +122,22 @@ fn ensure(holds: bool, what: &str) -> Result<()> {
 fn vectors(gpu: &Gpu) -> Result<(u64, u64)> {
     let x: Vec<f32> = (0..COUNT).map(|place| place as f32).collect();
     let (on_x, on_y) = (gpu.allocate(BYTES)?, gpu.allocate(BYTES)?);
-    gpu.cuda.cuMemcpyHtoD_v2(on_x, x.as_ptr().cast(), BYTES)?;
-    gpu.cuda.cuMemsetD32_v2(on_y, 0, COUNT)?;
+    // SAFETY: both vectors have `BYTES` bytes, as `x` does.
+    unsafe {
+        gpu.cuda.cuMemcpyHtoD_v2(on_x, x.as_ptr().cast(), BYTES)?;
+        gpu.cuda.cuMemsetD32_v2(on_y, 0, COUNT)?;
+    }
     Ok((on_x, on_y))
 }
 
 /// The sum of a vector, whose element `place` must be `times * 2 * place`.
 fn sum(gpu: &Gpu, vector: u64, times: f32) -> Result<f64> {
     let mut y = vec![0.0_f32; COUNT];
-    gpu.cuda
-        .cuMemcpyDtoH_v2(y.as_mut_ptr().cast(), vector, BYTES)?;
+    // SAFETY: the vector is one of the device with `BYTES` bytes, as `y` has.
+    unsafe {
+        gpu.cuda
+            .cuMemcpyDtoH_v2(y.as_mut_ptr().cast(), vector, BYTES)?;
+    }
     // Exact: all are integers below 2^24, or the check is by a tolerance that rounding cannot reach.
     let off = |(place, value): (usize, &f32)| {
         let expected = times * 2.0 * place as f32;
@@ -147,9 +153,12 @@ fn sum(gpu: &Gpu, vector: u64, times: f32) -> Result<f64> {
 /// Milliseconds between two events.
 fn elapsed(gpu: &Gpu, start: usize, end: usize) -> Result<f64> {
     let mut milliseconds = 0.0;
-    gpu.cuda.cuEventSynchronize(end)?;
-    gpu.cuda
-        .cuEventElapsedTime(&raw mut milliseconds, start, end)?;
+    // SAFETY: the events are of `Gpu::event`; the driver writes to a local.
+    unsafe {
+        gpu.cuda.cuEventSynchronize(end)?;
+        gpu.cuda
+            .cuEventElapsedTime(&raw mut milliseconds, start, end)?;
+    }
     Ok(milliseconds.into())
 }
 
@@ -159,11 +168,14 @@ fn kernels() -> Result {
     let (x, y) = vectors(&gpu)?;
     let saxpy = gpu.kernel("saxpy")?;
     let (start, end) = (gpu.event()?, gpu.event()?);
-    gpu.cuda.cuEventRecord(start, 0)?;
-    for _ in 0..KERNELS {
-        gpu.saxpy(saxpy, COUNT as u32, (x, y), 0)?;
+    // SAFETY: the events and the kernel are of `gpu`, and the vectors are never freed.
+    unsafe {
+        gpu.cuda.cuEventRecord(start, 0)?;
+        for _ in 0..KERNELS {
+            gpu.saxpy(saxpy, COUNT as u32, (x, y), 0)?;
+        }
+        gpu.cuda.cuEventRecord(end, 0)?;
     }
-    gpu.cuda.cuEventRecord(end, 0)?;
     let milliseconds = elapsed(&gpu, start, end)?;
     let sum = sum(&gpu, y, KERNELS as f32)?;
     Ok(values([
@@ -182,38 +194,41 @@ fn copies() -> Result {
     let (first, second) = (gpu.allocate(BYTES)?, gpu.allocate(BYTES)?);
     let data: Vec<u32> = (0..COUNT as u32).collect();
     let mut pinned: *mut c_void = std::ptr::null_mut();
-    gpu.cuda.cuMemAllocHost_v2(&raw mut pinned, BYTES)?;
-    // SAFETY: page-locked memory of this size, which nobody else uses.
-    let locked = unsafe { std::slice::from_raw_parts_mut(pinned.cast::<u32>(), COUNT) };
-    locked.fill(0);
-    gpu.cuda
-        .cuMemcpyHtoD_v2(first, data.as_ptr().cast(), BYTES)?;
-    gpu.cuda.cuMemcpyDtoD_v2(second, first, BYTES)?;
-    gpu.cuda
-        .cuMemcpyDtoHAsync_v2(pinned, second, BYTES, stream)?;
-    gpu.cuda.cuStreamSynchronize(stream)?;
-    ensure(*locked == *data, "copies changed the data")?;
-    gpu.cuda
-        .cuMemcpyHtoDAsync_v2(first, pinned, BYTES, stream)?;
-    gpu.cuda.cuStreamSynchronize(stream)?;
-    gpu.cuda.cuMemsetD8_v2(second, 0x11, BYTES)?;
-    gpu.cuda.cuMemsetD32_v2(first, 7, COUNT / 2)?;
-    let mut back = vec![0_u32; COUNT];
-    gpu.cuda
-        .cuMemcpyDtoH_v2(back.as_mut_ptr().cast(), first, BYTES)?;
-    ensure(
-        back[0] == 7 && back[COUNT - 1] == COUNT as u32 - 1,
-        "a fill went wrong",
-    )?;
-    gpu.cuda
-        .cuMemcpyDtoH_v2(back.as_mut_ptr().cast(), second, BYTES)?;
-    ensure(
-        back.iter().all(|value| *value == 0x1111_1111),
-        "a fill went wrong",
-    )?;
-    gpu.cuda.cuMemFreeHost(pinned)?;
-    gpu.cuda.cuMemFree_v2(first)?;
-    gpu.cuda.cuMemFree_v2(second)?;
+    // SAFETY: all memory has `BYTES` bytes, and lives until the copies have ended; the driver writes the address of
+    // page-locked memory to a local, and nobody else uses it. The stream is of `gpu`.
+    unsafe {
+        gpu.cuda.cuMemAllocHost_v2(&raw mut pinned, BYTES)?;
+        let locked = std::slice::from_raw_parts_mut(pinned.cast::<u32>(), COUNT);
+        locked.fill(0);
+        gpu.cuda
+            .cuMemcpyHtoD_v2(first, data.as_ptr().cast(), BYTES)?;
+        gpu.cuda.cuMemcpyDtoD_v2(second, first, BYTES)?;
+        gpu.cuda
+            .cuMemcpyDtoHAsync_v2(pinned, second, BYTES, stream)?;
+        gpu.cuda.cuStreamSynchronize(stream)?;
+        ensure(*locked == *data, "copies changed the data")?;
+        gpu.cuda
+            .cuMemcpyHtoDAsync_v2(first, pinned, BYTES, stream)?;
+        gpu.cuda.cuStreamSynchronize(stream)?;
+        gpu.cuda.cuMemsetD8_v2(second, 0x11, BYTES)?;
+        gpu.cuda.cuMemsetD32_v2(first, 7, COUNT / 2)?;
+        let mut back = vec![0_u32; COUNT];
+        gpu.cuda
+            .cuMemcpyDtoH_v2(back.as_mut_ptr().cast(), first, BYTES)?;
+        ensure(
+            back[0] == 7 && back[COUNT - 1] == COUNT as u32 - 1,
+            "a fill went wrong",
+        )?;
+        gpu.cuda
+            .cuMemcpyDtoH_v2(back.as_mut_ptr().cast(), second, BYTES)?;
+        ensure(
+            back.iter().all(|value| *value == 0x1111_1111),
+            "a fill went wrong",
+        )?;
+        gpu.cuda.cuMemFreeHost(pinned)?;
+        gpu.cuda.cuMemFree_v2(first)?;
+        gpu.cuda.cuMemFree_v2(second)?;
+    }
     Ok(values([
         ("kernels", 0.0),
         ("copies", 6.0),
@@ -226,7 +241,7 @@ fn streams() -> Result {
     const ROUNDS: u32 = 25;
     let gpu = Gpu::open()?;
     let (x, y) = vectors(&gpu)?;
-    gpu.cuda.cuCtxSynchronize()?;
+    gpu.synchronize()?;
     let saxpy = gpu.kernel("saxpy")?;
     let mut streams = Vec::new();
     for _ in 0..4 {
@@ -234,16 +249,19 @@ fn streams() -> Result {
     }
     // A chain through all streams: no two kernels run at a time.
     let range = Range::push(c"chain");
-    for _ in 0..ROUNDS {
-        for place in 0..streams.len() {
-            let (stream, event) = streams[place];
-            gpu.saxpy(saxpy, COUNT as u32, (x, y), stream)?;
-            gpu.cuda.cuEventRecord(event, stream)?;
-            let (next, _) = streams[(place + 1) % streams.len()];
-            gpu.cuda.cuStreamWaitEvent(next, event, 0)?;
+    // SAFETY: the streams, events and the kernel are of `gpu`, and the vectors are never freed.
+    unsafe {
+        for _ in 0..ROUNDS {
+            for place in 0..streams.len() {
+                let (stream, event) = streams[place];
+                gpu.saxpy(saxpy, COUNT as u32, (x, y), stream)?;
+                gpu.cuda.cuEventRecord(event, stream)?;
+                let (next, _) = streams[(place + 1) % streams.len()];
+                gpu.cuda.cuStreamWaitEvent(next, event, 0)?;
+            }
         }
+        gpu.synchronize()?;
     }
-    gpu.cuda.cuCtxSynchronize()?;
     drop(range);
     let sum = sum(&gpu, y, 4.0 * ROUNDS as f32)?;
     Ok(values([
@@ -259,21 +277,25 @@ fn graphs() -> Result {
     const LAUNCHES: u32 = 50;
     let gpu = Gpu::open()?;
     let (x, y) = vectors(&gpu)?;
-    gpu.cuda.cuCtxSynchronize()?;
+    gpu.synchronize()?;
     let saxpy = gpu.kernel("saxpy")?;
     let stream = gpu.stream()?;
-    gpu.cuda.cuStreamBeginCapture_v2(stream, 0)?;
-    for _ in 0..NODES {
-        gpu.saxpy(saxpy, COUNT as u32, (x, y), stream)?;
-    }
     let (mut graph, mut executable) = (0, 0);
-    gpu.cuda.cuStreamEndCapture(stream, &raw mut graph)?;
-    gpu.cuda
-        .cuGraphInstantiateWithFlags(&raw mut executable, graph, 0)?;
-    for _ in 0..LAUNCHES {
-        gpu.cuda.cuGraphLaunch(executable, stream)?;
+    // SAFETY: the stream and the kernel are of `gpu`, and the vectors are never freed. The driver writes the graphs to
+    // locals.
+    unsafe {
+        gpu.cuda.cuStreamBeginCapture_v2(stream, 0)?;
+        for _ in 0..NODES {
+            gpu.saxpy(saxpy, COUNT as u32, (x, y), stream)?;
+        }
+        gpu.cuda.cuStreamEndCapture(stream, &raw mut graph)?;
+        gpu.cuda
+            .cuGraphInstantiateWithFlags(&raw mut executable, graph, 0)?;
+        for _ in 0..LAUNCHES {
+            gpu.cuda.cuGraphLaunch(executable, stream)?;
+        }
+        gpu.cuda.cuStreamSynchronize(stream)?;
     }
-    gpu.cuda.cuStreamSynchronize(stream)?;
     let sum = sum(&gpu, y, (NODES * LAUNCHES) as f32)?;
     Ok(values([
         ("kernels", f64::from(NODES * LAUNCHES)),
@@ -287,19 +309,19 @@ fn managed() -> Result {
     let gpu = Gpu::open()?;
     let saxpy = gpu.kernel("saxpy")?;
     let (mut x, mut y) = (0, 0);
-    gpu.cuda.cuMemAllocManaged(&raw mut x, BYTES, 1)?;
-    gpu.cuda.cuMemAllocManaged(&raw mut y, BYTES, 1)?;
-    for place in 0..COUNT {
-        // SAFETY: managed memory of this size, which the GPU does not use now.
-        unsafe {
+    // SAFETY: the driver writes the addresses to locals. The vectors are never freed, and the host uses them while the GPU
+    // does not.
+    let all = unsafe {
+        gpu.cuda.cuMemAllocManaged(&raw mut x, BYTES, 1)?;
+        gpu.cuda.cuMemAllocManaged(&raw mut y, BYTES, 1)?;
+        for place in 0..COUNT {
             (x as *mut f32).add(place).write(place as f32);
             (y as *mut f32).add(place).write(0.0);
         }
-    }
-    gpu.saxpy(saxpy, COUNT as u32, (x, y), 0)?;
-    gpu.cuda.cuCtxSynchronize()?;
-    // SAFETY: as above.
-    let all = unsafe { std::slice::from_raw_parts(y as *const f32, COUNT) };
+        gpu.saxpy(saxpy, COUNT as u32, (x, y), 0)?;
+        gpu.synchronize()?;
+        std::slice::from_raw_parts(y as *const f32, COUNT)
+    };
     let sum: f64 = all.iter().map(|value| f64::from(*value)).sum();
     ensure(
         all[COUNT - 1] == 2.0 * (COUNT - 1) as f32,
@@ -318,13 +340,16 @@ fn threads() -> Result {
         let failed = |failed: Failed| failed.to_string();
         gpu.make_current().map_err(failed)?;
         let (x, y) = vectors(&gpu).map_err(text)?;
-        gpu.cuda.cuCtxSynchronize().map_err(failed)?;
+        gpu.synchronize().map_err(failed)?;
         let stream = gpu.stream().map_err(failed)?;
-        for _ in 0..KERNELS {
-            gpu.saxpy(saxpy, COUNT as u32, (x, y), stream)
-                .map_err(failed)?;
+        // SAFETY: the stream and the kernel are of `gpu`, and the vectors are never freed.
+        unsafe {
+            for _ in 0..KERNELS {
+                gpu.saxpy(saxpy, COUNT as u32, (x, y), stream)
+                    .map_err(failed)?;
+            }
+            gpu.cuda.cuStreamSynchronize(stream).map_err(failed)?;
         }
-        gpu.cuda.cuStreamSynchronize(stream).map_err(failed)?;
         sum(&gpu, y, KERNELS as f32).map_err(text)
     };
     let sums: std::result::Result<Vec<f64>, String> = std::thread::scope(|scope| {
@@ -351,17 +376,16 @@ fn status(result: std::result::Result<(), Failed>) -> f64 {
 fn errors() -> Result {
     let gpu = Gpu::open()?;
     let (empty, fault) = (gpu.kernel("empty")?, gpu.kernel("fault")?);
-    let too_many_threads = status(gpu.launch(empty, (1, 1 << 20), 0, &mut []));
-    let (mut pointer, mut function) = (0, 0);
-    let too_much = status(gpu.cuda.cuMemAlloc_v2(&raw mut pointer, usize::MAX / 4));
-    let name = c"no such kernel".as_ptr();
-    let unknown = status(
-        gpu.cuda
-            .cuModuleGetFunction(&raw mut function, gpu.module(), name),
-    );
-    gpu.launch(empty, (1, 32), 0, &mut [])?;
-    gpu.launch(fault, (1, 1), 0, &mut [])?;
-    let faulted = status(gpu.cuda.cuCtxSynchronize());
+    // SAFETY: a kernel without arguments.
+    let too_many_threads = status(unsafe { gpu.launch(empty, (1, 1 << 20), 0, &mut []) });
+    let too_much = status(gpu.allocate(usize::MAX / 4).map(drop));
+    let unknown = status(gpu.kernel("no such kernel").map(drop));
+    // SAFETY: kernels without arguments. The GPU stops the one that writes to memory that does not exist.
+    unsafe {
+        gpu.launch(empty, (1, 32), 0, &mut [])?;
+        gpu.launch(fault, (1, 1), 0, &mut [])?;
+    }
+    let faulted = status(gpu.synchronize());
     Ok(values([
         ("too_many_threads", too_many_threads),
         ("too_much_memory", too_much),
@@ -374,10 +398,13 @@ fn abort() -> Result {
     let gpu = Gpu::open()?;
     let (x, y) = vectors(&gpu)?;
     let saxpy = gpu.kernel("saxpy")?;
-    for _ in 0..100 {
-        gpu.saxpy(saxpy, COUNT as u32, (x, y), 0)?;
+    // SAFETY: the kernel is of `gpu`, and the vectors are never freed.
+    unsafe {
+        for _ in 0..100 {
+            gpu.saxpy(saxpy, COUNT as u32, (x, y), 0)?;
+        }
+        gpu.synchronize()?;
     }
-    gpu.cuda.cuCtxSynchronize()?;
     // As long as CUPTI takes to deliver what has completed.
     std::thread::sleep(std::time::Duration::from_millis(500));
     println!("kernels 100");
@@ -401,15 +428,18 @@ fn overhead() -> Result {
     let stream = gpu.stream()?;
     let (mut launches, mut queries) = (Vec::new(), Vec::new());
     for _ in 0..BATCHES {
-        launches.push(per_call(BATCH, || {
-            Ok(gpu.launch(empty, (1, 32), stream, &mut [])?)
-        })?);
-        gpu.cuda.cuStreamSynchronize(stream)?;
-        queries.push(per_call(BATCH, || match gpu.cuda.cuStreamQuery(stream) {
-            Ok(()) => Ok(()),
-            Err(failed) if failed.status == NOT_READY => Ok(()),
-            Err(failed) => Err(failed.into()),
-        })?);
+        // SAFETY: a kernel without arguments, and a stream of `gpu`.
+        unsafe {
+            launches.push(per_call(BATCH, || {
+                Ok(gpu.launch(empty, (1, 32), stream, &mut [])?)
+            })?);
+            gpu.cuda.cuStreamSynchronize(stream)?;
+            queries.push(per_call(BATCH, || match gpu.cuda.cuStreamQuery(stream) {
+                Ok(()) => Ok(()),
+                Err(failed) if failed.status == NOT_READY => Ok(()),
+                Err(failed) => Err(failed.into()),
+            })?);
+        }
     }
     // The median: other programs of the machine take their time, too.
     let median = |mut all: Vec<f64>| {
@@ -429,11 +459,15 @@ pub fn spin() -> Result<()> {
     let spin = gpu.kernel("spin")?;
     let mut result = gpu.allocate(4)?;
     let mut rounds = 20_000_000_u32;
-    for _ in 0..5 {
-        let mut arguments: [*mut c_void; 2] = [(&raw mut rounds).cast(), (&raw mut result).cast()];
-        gpu.launch(spin, (1, 32), 0, &mut arguments)?;
+    // SAFETY: the kernel `spin` takes a number of rounds and a place for a number on the device, which is never freed.
+    unsafe {
+        for _ in 0..5 {
+            let mut arguments: [*mut c_void; 2] =
+                [(&raw mut rounds).cast(), (&raw mut result).cast()];
+            gpu.launch(spin, (1, 32), 0, &mut arguments)?;
+        }
+        gpu.synchronize()?;
     }
-    gpu.cuda.cuCtxSynchronize()?;
     print(&values([("kernels", 5.0)]));
     Ok(())
 }

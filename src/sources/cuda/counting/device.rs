@@ -126,10 +126,12 @@ impl CountedDevice {
         let _inside = Inside::begin();
         let failed = |failed: host::Failed| failed.to_string();
         let mut params = ffi::Initialize::new();
-        step!(cupti, cuptiProfilerInitialize, params).map_err(failed)?;
+        // SAFETY: no parameters.
+        unsafe { step!(cupti, cuptiProfilerInitialize, params) }.map_err(failed)?;
         let mut params = ffi::DeviceSupported::new();
         params.device = self.number as i32;
-        step!(cupti, cuptiProfilerDeviceSupported, params).map_err(failed)?;
+        // SAFETY: the number of a device, and numbers that CUPTI fills in.
+        unsafe { step!(cupti, cuptiProfilerDeviceSupported, params) }.map_err(failed)?;
         if params.supported != ffi::SUPPORTED {
             let obstacles = [
                 (params.architecture, TOO_OLD),
@@ -149,7 +151,8 @@ impl CountedDevice {
         }
         let mut params = ffi::ChipName::new();
         params.device = self.number as usize;
-        step!(cupti, cuptiDeviceGetChipName, params).map_err(failed)?;
+        // SAFETY: the number of a device; CUPTI fills in the address of a text of its own.
+        unsafe { step!(cupti, cuptiDeviceGetChipName, params) }.map_err(failed)?;
         if params.name.is_null() {
             return Err("CUPTI does not know the chip".to_owned());
         }

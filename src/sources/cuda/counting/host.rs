@@ -35,7 +35,8 @@ impl fmt::Display for Failed {
     }
 }
 
-/// Calls a function of CUPTI with its parameters.
+/// Calls a function of CUPTI with its parameters. The structure states its size (`new`), and null or 0 stands for what is
+/// not given; the caller's `unsafe` block says where the pointers in it lead.
 macro_rules! step {
     ($cupti:expr, $name:ident, $params:expr) => {
         match call!($cupti, $name(&raw mut $params)) {
@@ -78,7 +79,8 @@ impl<'c> Host<'c> {
         open_metric_library(cupti);
         let mut params = profiler::HostInitialize::new();
         params.chip = chip.as_ptr();
-        step!(cupti, cuptiProfilerHostInitialize, params)?;
+        // SAFETY: `chip` is a text that CUPTI reads in the call.
+        unsafe { step!(cupti, cuptiProfilerHostInitialize, params) }?;
         let object = params.host;
         Ok(Host { cupti, object })
     }
@@ -90,7 +92,8 @@ impl<'c> Host<'c> {
         for kind in MetricKind::ALL {
             let mut params = profiler::BaseMetrics::new();
             (params.host, params.kind) = (self.object, kind as u32);
-            step!(self.cupti, cuptiProfilerHostGetBaseMetrics, params)?;
+            // SAFETY: CUPTI's object, which lives until `self` is dropped.
+            unsafe { step!(self.cupti, cuptiProfilerHostGetBaseMetrics, params) }?;
             // SAFETY: CUPTI's list, which lives as long as the object.
             let names = unsafe { texts(params.names, params.count) };
             all.extend(names.into_iter().map(|name| (name, kind)));
@@ -110,7 +113,8 @@ impl<'c> Host<'c> {
         let mut params = profiler::SubMetrics::new();
         (params.host, params.kind) = (self.object, kind as u32);
         params.metric = name.as_ptr();
-        step!(self.cupti, cuptiProfilerHostGetSubMetrics, params)?;
+        // SAFETY: the object of `self`, and a text that CUPTI reads in the call.
+        unsafe { step!(self.cupti, cuptiProfilerHostGetSubMetrics, params) }?;
         // SAFETY: as in `names`.
         let forms = unsafe { texts(params.names, params.count) };
         let plain = |form: String| form.trim_start_matches('.').to_owned();
@@ -122,7 +126,8 @@ impl<'c> Host<'c> {
         let name = CString::new(name).unwrap_or_default();
         let mut params = profiler::MetricProperties::new();
         (params.host, params.metric) = (self.object, name.as_ptr());
-        step!(self.cupti, cuptiProfilerHostGetMetricProperties, params)?;
+        // SAFETY: the object of `self`, and a text that CUPTI reads in the call.
+        unsafe { step!(self.cupti, cuptiProfilerHostGetMetricProperties, params) }?;
         let all = [params.description, params.hardware, params.unit];
         // SAFETY: null, or CUPTI's texts.
         Ok(all.map(|one| unsafe { text(one) }))
@@ -133,15 +138,19 @@ impl<'c> Host<'c> {
         let mut params = profiler::AddMetrics::new();
         params.host = self.object;
         (params.names, params.count) = (names.as_ptr(), names.len());
-        step!(self.cupti, cuptiProfilerHostConfigAddMetrics, params)?;
+        // SAFETY: the object of `self`, and `count` names, which CUPTI reads in the call: the callers keep the texts until
+        // it returns.
+        unsafe { step!(self.cupti, cuptiProfilerHostConfigAddMetrics, params) }?;
         let mut size = profiler::ConfigSize::new();
         size.host = self.object;
-        step!(self.cupti, cuptiProfilerHostGetConfigImageSize, size)?;
+        // SAFETY: the object of `self`.
+        unsafe { step!(self.cupti, cuptiProfilerHostGetConfigImageSize, size) }?;
         let mut image = vec![0; size.bytes];
         let mut params = profiler::Config::new();
         params.host = self.object;
         (params.bytes, params.image) = (image.len(), image.as_mut_ptr());
-        step!(self.cupti, cuptiProfilerHostGetConfigImage, params)?;
+        // SAFETY: the object of `self`, and an image of the size that CUPTI has just told.
+        unsafe { step!(self.cupti, cuptiProfilerHostGetConfigImage, params) }?;
         Ok(image)
     }
 
@@ -149,7 +158,8 @@ impl<'c> Host<'c> {
     pub fn passes(&self, image: &[u8]) -> Result<usize, Failed> {
         let mut params = profiler::Passes::new();
         (params.bytes, params.image) = (image.len(), image.as_ptr());
-        step!(self.cupti, cuptiProfilerHostGetNumOfPasses, params)?;
+        // SAFETY: `image` has as many bytes as stated, and CUPTI reads it in the call.
+        unsafe { step!(self.cupti, cuptiProfilerHostGetNumOfPasses, params) }?;
         Ok(params.passes)
     }
 
@@ -161,7 +171,9 @@ impl<'c> Host<'c> {
         (params.image, params.image_size) = (data.as_ptr(), data.len());
         (params.names, params.count) = (names.as_ptr(), names.len());
         params.values = values.as_mut_ptr();
-        step!(self.cupti, cuptiProfilerHostEvaluateToGpuValues, params)?;
+        // SAFETY: the object of `self`; `data` and `names` are as long as stated, which CUPTI reads in the call; `values`
+        // has a place for each name.
+        unsafe { step!(self.cupti, cuptiProfilerHostEvaluateToGpuValues, params) }?;
         Ok(values)
     }
 }
@@ -170,7 +182,8 @@ impl Drop for Host<'_> {
     fn drop(&mut self) {
         let mut params = profiler::HostDeinitialize::new();
         params.host = self.object;
-        let _ = step!(self.cupti, cuptiProfilerHostDeinitialize, params);
+        // SAFETY: the object of `self`, which nothing uses any more: texts of its are copied.
+        let _ = unsafe { step!(self.cupti, cuptiProfilerHostDeinitialize, params) };
     }
 }
 

@@ -204,7 +204,8 @@ fn wait_for_stream(function: &Function, data: &CallbackData) {
     let stream = unsafe { inner::launch_stream(function, data) };
     let stream = core::ptr::without_provenance_mut(stream as usize);
     if let Some(driver) = driver() {
-        call!(driver, cuStreamSynchronize(stream));
+        // SAFETY: the stream of a launch that has succeeded and has not returned to the program.
+        unsafe { call!(driver, cuStreamSynchronize(stream)) };
     }
 }
 
@@ -215,8 +216,10 @@ fn is_captured(function: &Function, data: &CallbackData) -> bool {
     let stream = unsafe { inner::launch_stream(function, data) };
     let stream = core::ptr::without_provenance_mut(stream as usize);
     let mut status = 0;
-    let asked =
-        driver.and_then(|driver| call!(driver, cuStreamIsCapturing(stream, &raw mut status)));
+    let asked = driver.and_then(|driver| {
+        // SAFETY: the stream that the program passes to the driver in this call; the driver writes to a local.
+        unsafe { call!(driver, cuStreamIsCapturing(stream, &raw mut status)) }
+    });
     asked == Some(SUCCESS) && status != 0
 }
 
@@ -346,10 +349,8 @@ impl CountingState {
         if known.is_some() || handle.is_null() {
             return known;
         }
-        let mut device = 0;
-        if call!(session.cupti, cuptiGetDeviceId(handle, &raw mut device)) != Some(SUCCESS) {
-            device = 0;
-        }
+        // SAFETY: the context of the call in progress.
+        let device = unsafe { session.cupti.device_of(handle) }.unwrap_or(0);
         let agent = OBJECTS.lock().agent(process::names()?, device);
         let counted = self
             .agents
@@ -575,6 +576,7 @@ fn flush_times() {
     if COUNTS_EVENTS.load(Ordering::Relaxed)
         && let Some(session) = current_session()
     {
-        call!(session.cupti, cuptiActivityFlushAll(0));
+        // SAFETY: a flag alone. CUPTI returns buffers to `activity::completed`, on this thread too.
+        unsafe { call!(session.cupti, cuptiActivityFlushAll(0)) };
     }
 }

@@ -47,7 +47,8 @@ impl RangeProfiler {
         let config = Host::new(cupti, chip)?.configure(&texts)?;
         let mut params = profiler::Enable::new();
         params.context = context;
-        step!(cupti, cuptiRangeProfilerEnable, params)?;
+        // SAFETY: the context of a call in progress.
+        unsafe { step!(cupti, cuptiRangeProfilerEnable, params) }?;
         let mut enabled = RangeProfiler {
             object: params.profiler,
             ranges,
@@ -60,7 +61,9 @@ impl RangeProfiler {
         size.profiler = enabled.object;
         (size.names, size.count) = (texts.as_ptr(), texts.len());
         (size.most_ranges, size.most_nodes) = (MOST_RANGES, MOST_RANGES as u32);
-        match step!(cupti, cuptiRangeProfilerGetCounterDataSize, size) {
+        // SAFETY: the profiler that was just enabled, and `count` names, which CUPTI reads in the call; `enabled` has the
+        // texts.
+        match unsafe { step!(cupti, cuptiRangeProfilerGetCounterDataSize, size) } {
             Ok(()) => enabled.data = vec![0; size.bytes],
             Err(failed) => {
                 enabled.disable(cupti);
@@ -80,7 +83,8 @@ impl RangeProfiler {
         let mut params = profiler::InitializeData::new();
         params.profiler = self.object;
         (params.bytes, params.image) = (self.data.len(), self.data.as_mut_ptr());
-        step!(cupti, cuptiRangeProfilerCounterDataImageInitialize, params)?;
+        // SAFETY: the profiler is enabled; `data` is as long as CUPTI wants (`enable`).
+        unsafe { step!(cupti, cuptiRangeProfilerCounterDataImageInitialize, params) }?;
         let mut params = profiler::SetConfig::new();
         params.profiler = self.object;
         (params.config_size, params.config) = (self.config.len(), self.config.as_ptr());
@@ -91,15 +95,19 @@ impl RangeProfiler {
         };
         params.most_ranges = MOST_RANGES;
         (params.levels, params.first_level) = (1, 1);
-        step!(cupti, cuptiRangeProfilerSetConfig, params)?;
+        // SAFETY: the profiler is enabled; `config` and `data` are as long as stated. CUPTI writes to `data` until the
+        // profiler has ended: `self` keeps both, and changes neither.
+        unsafe { step!(cupti, cuptiRangeProfilerSetConfig, params) }?;
         let mut params = profiler::OfProfiler::new();
         params.profiler = self.object;
-        step!(cupti, cuptiRangeProfilerStart, params)?;
+        // SAFETY: the profiler is enabled, and has its configuration.
+        unsafe { step!(cupti, cuptiRangeProfilerStart, params) }?;
         self.is_begun = true;
         if self.ranges == Ranges::Pushed {
             let mut params = profiler::PushRange::new();
             (params.profiler, params.name) = (self.object, name.as_ptr());
-            step!(cupti, cuptiRangeProfilerPushRange, params)?;
+            // SAFETY: the profiler is enabled; the agent keeps the text `name` until the range is popped.
+            unsafe { step!(cupti, cuptiRangeProfilerPushRange, params) }?;
         }
         Ok(())
     }
@@ -110,17 +118,21 @@ impl RangeProfiler {
         if self.ranges == Ranges::Pushed {
             let mut params = profiler::OfProfiler::new();
             params.profiler = self.object;
-            step!(cupti, cuptiRangeProfilerPopRange, params)?;
+            // SAFETY: the profiler is enabled.
+            unsafe { step!(cupti, cuptiRangeProfilerPopRange, params) }?;
         }
         let mut params = profiler::Stop::new();
         params.profiler = self.object;
-        step!(cupti, cuptiRangeProfilerStop, params)?;
+        // SAFETY: the profiler is enabled.
+        unsafe { step!(cupti, cuptiRangeProfilerStop, params) }?;
         let mut params = profiler::Decode::new();
         params.profiler = self.object;
-        step!(cupti, cuptiRangeProfilerDecodeData, params)?;
+        // SAFETY: the profiler is enabled; CUPTI writes to `data`, as its configuration says.
+        unsafe { step!(cupti, cuptiRangeProfilerDecodeData, params) }?;
         let mut info = profiler::DataInfo::new();
         (info.image, info.bytes) = (self.data.as_ptr(), self.data.len());
-        step!(cupti, cuptiRangeProfilerGetCounterDataInfo, info)?;
+        // SAFETY: `data` is as long as stated, and CUPTI reads it in the call.
+        unsafe { step!(cupti, cuptiRangeProfilerGetCounterDataInfo, info) }?;
         let host = Host::new(cupti, chip)?;
         let names: Vec<Text> = self.names.iter().map(|name| name.as_ptr()).collect();
         (0..info.ranges.min(MOST_RANGES))
@@ -132,7 +144,8 @@ impl RangeProfiler {
     pub fn disable(self, cupti: &Cupti) {
         let mut params = profiler::OfProfiler::new();
         params.profiler = self.object;
-        if call!(cupti, cuptiRangeProfilerDisable(&raw mut params)) != Some(SUCCESS) {
+        // SAFETY: the profiler is enabled, and nothing uses it any more.
+        if unsafe { step!(cupti, cuptiRangeProfilerDisable, params) }.is_err() {
             // CUPTI may go on to write to it.
             std::mem::forget(self);
         }

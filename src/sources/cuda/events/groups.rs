@@ -65,19 +65,26 @@ impl EventGroups {
         if !metrics.is_empty() {
             let bytes = size_of_val(&metrics[..]);
             let list = metrics.as_mut_ptr();
-            ask!(
-                api,
-                cuptiMetricCreateEventGroupSets(context, bytes, list, &raw mut sets)
-            )?;
+            // SAFETY: the context of a call in progress; `list` has `bytes` bytes, and CUPTI writes the address of its list
+            // to a local.
+            unsafe {
+                ask!(
+                    api,
+                    cuptiMetricCreateEventGroupSets(context, bytes, list, &raw mut sets)
+                )
+            }?;
             groups.sets.push(sets);
         }
         if !events.is_empty() {
             let bytes = size_of_val(&events[..]);
             let list = events.as_mut_ptr();
-            ask!(
-                api,
-                cuptiEventGroupSetsCreate(context, bytes, list, &raw mut sets)
-            )?;
+            // SAFETY: as for metrics.
+            unsafe {
+                ask!(
+                    api,
+                    cuptiEventGroupSetsCreate(context, bytes, list, &raw mut sets)
+                )
+            }?;
             groups.sets.push(sets);
         }
         groups.prepare()?;
@@ -101,23 +108,28 @@ impl EventGroups {
             }
         }
         if passes > 1 {
-            ask!(api, cuptiEnableKernelReplayMode(self.context))?;
+            // SAFETY: the context of a call in progress.
+            unsafe { ask!(api, cuptiEnableKernelReplayMode(self.context)) }?;
             self.is_replayed = true;
         }
         for group in all {
             let mut yes = 1u32;
             let bytes = size_of::<u32>();
-            ask!(
-                api,
-                cuptiEventGroupSetAttribute(
-                    group,
-                    attribute::GROUP_ALL_INSTANCES,
-                    bytes,
-                    (&raw mut yes).cast()
+            // SAFETY: a group of CUPTI's lists, and a number of `bytes` bytes, which CUPTI reads in the call.
+            unsafe {
+                ask!(
+                    api,
+                    cuptiEventGroupSetAttribute(
+                        group,
+                        attribute::GROUP_ALL_INSTANCES,
+                        bytes,
+                        (&raw mut yes).cast()
+                    )
                 )
-            )?;
+            }?;
             let of_group = |attribute| {
-                number(|bytes, value| {
+                // SAFETY: a group of CUPTI's lists; `number` passes a place for the value, with its size in bytes.
+                number(|bytes, value| unsafe {
                     ask!(
                         api,
                         cuptiEventGroupGetAttribute(group, attribute, bytes, value)
@@ -141,11 +153,13 @@ impl EventGroups {
     pub fn enable(&mut self) -> Result<(), Refusal> {
         let api = &self.device.api;
         if !self.is_replayed {
-            ask!(api, cuptiSetEventCollectionMode(self.context, MODE_KERNEL))?;
+            // SAFETY: the context of a call in progress.
+            unsafe { ask!(api, cuptiSetEventCollectionMode(self.context, MODE_KERNEL)) }?;
         }
         self.is_enabled = true;
         for group in &self.groups {
-            if let Err(refused) = ask!(api, cuptiEventGroupEnable(group.group)) {
+            // SAFETY: a group of CUPTI's lists, which are destroyed when `self` is dropped.
+            if let Err(refused) = unsafe { ask!(api, cuptiEventGroupEnable(group.group)) } {
                 self.disable();
                 return Err(refused);
             }
@@ -157,7 +171,8 @@ impl EventGroups {
     fn disable(&mut self) {
         if std::mem::take(&mut self.is_enabled) {
             for group in &self.groups {
-                call!(self.device.api, cuptiEventGroupDisable(group.group));
+                // SAFETY: a group of CUPTI's lists, which are not destroyed yet.
+                unsafe { call!(self.device.api, cuptiEventGroupDisable(group.group)) };
             }
         }
     }
@@ -181,18 +196,21 @@ impl EventGroups {
         let mut id_bytes = size_of_val(&ids[..]);
         let mut read = 0;
         let api = &self.device.api;
-        ask!(
-            api,
-            cuptiEventGroupReadAllEvents(
-                group.group,
-                0,
-                &raw mut bytes,
-                counts.as_mut_ptr(),
-                &raw mut id_bytes,
-                ids.as_mut_ptr(),
-                &raw mut read
+        // SAFETY: a group of CUPTI's lists; `counts` and `ids` have as many bytes as stated, and CUPTI writes no more.
+        unsafe {
+            ask!(
+                api,
+                cuptiEventGroupReadAllEvents(
+                    group.group,
+                    0,
+                    &raw mut bytes,
+                    counts.as_mut_ptr(),
+                    &raw mut id_bytes,
+                    ids.as_mut_ptr(),
+                    &raw mut read
+                )
             )
-        )?;
+        }?;
         let read = read.min(events);
         let rows = (bytes / size_of::<u64>()).min(counts.len()) / read.max(1);
         for (place, id) in ids.iter().take(read).enumerate() {
@@ -225,19 +243,24 @@ impl EventGroups {
         let counts: Result<Vec<u64>, CounterInvalid> = events.iter().map(|id| of(*id)).collect();
         let mut counts = counts?;
         let mut bits = 0u64;
-        let status = call!(
-            device.api,
-            cuptiMetricGetValue(
-                device.device,
-                id,
-                size_of_val(&ids[..]),
-                ids.as_mut_ptr(),
-                size_of_val(&counts[..]),
-                counts.as_mut_ptr(),
-                duration.unwrap_or(0),
-                &raw mut bits
+        let (id_bytes, bytes) = (size_of_val(&ids[..]), size_of_val(&counts[..]));
+        // SAFETY: CUPTI reads the lists, which have as many bytes as stated, and writes a value of 64 bits
+        // (`CUpti_MetricValue`).
+        let status = unsafe {
+            call!(
+                device.api,
+                cuptiMetricGetValue(
+                    device.device,
+                    id,
+                    id_bytes,
+                    ids.as_mut_ptr(),
+                    bytes,
+                    counts.as_mut_ptr(),
+                    duration.unwrap_or(0),
+                    &raw mut bits
+                )
             )
-        );
+        };
         match status {
             Some(SUCCESS) => Ok(number_of(kind, bits)),
             Some(INVALID_EVENT_VALUE) => Err(CounterInvalid::OVERFLOW),
@@ -281,10 +304,12 @@ impl Drop for EventGroups {
         self.disable();
         let api = &self.device.api;
         for sets in self.sets.iter().filter(|sets| !sets.is_null()) {
-            call!(api, cuptiEventGroupSetsDestroy(*sets));
+            // SAFETY: a list of CUPTI's, whose groups are disabled and are used no more.
+            unsafe { call!(api, cuptiEventGroupSetsDestroy(*sets)) };
         }
         if self.is_replayed {
-            call!(api, cuptiDisableKernelReplayMode(self.context));
+            // SAFETY: the groups of a context are dropped before it is destroyed (`counting::resource`).
+            unsafe { call!(api, cuptiDisableKernelReplayMode(self.context)) };
         }
     }
 }

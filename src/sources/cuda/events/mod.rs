@@ -40,7 +40,8 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Calls a function of the APIs.
+/// Calls a function of the APIs. Numbers of devices, domains, events, metrics and attributes are checked there; the caller's
+/// `unsafe` block says where pointers lead.
 macro_rules! ask {
     ($api:expr, $name:ident($($argument:expr),* $(,)?)) => {
         match call!($api, $name($($argument),*)) {
@@ -166,16 +167,24 @@ impl DeviceEvents {
             domains: Vec::new(),
             counters: Vec::new(),
         };
-        for id in numbers(
-            |count| ask!(all.api, cuptiDeviceGetNumEventDomains(device, count)),
-            |bytes, list| ask!(all.api, cuptiDeviceEnumEventDomains(device, bytes, list)),
-        )? {
+        // SAFETY: `numbers` passes places for the count, and for the list with its size in bytes.
+        let domains = unsafe {
+            numbers(
+                |count| ask!(all.api, cuptiDeviceGetNumEventDomains(device, count)),
+                |bytes, list| ask!(all.api, cuptiDeviceEnumEventDomains(device, bytes, list)),
+            )
+        }?;
+        for id in domains {
             all.read_domain(id)?;
         }
-        for id in numbers(
-            |count| ask!(all.api, cuptiDeviceGetNumMetrics(device, count)),
-            |bytes, list| ask!(all.api, cuptiDeviceEnumMetrics(device, bytes, list)),
-        )? {
+        // SAFETY: as for the domains.
+        let metrics = unsafe {
+            numbers(
+                |count| ask!(all.api, cuptiDeviceGetNumMetrics(device, count)),
+                |bytes, list| ask!(all.api, cuptiDeviceEnumMetrics(device, bytes, list)),
+            )
+        }?;
+        for id in metrics {
             all.read_metric(id)?;
         }
         Ok(all)
@@ -184,7 +193,8 @@ impl DeviceEvents {
     fn read_domain(&mut self, id: u32) -> Result<(), Refusal> {
         let (api, device) = (&self.api, self.device);
         let of_domain = |attribute| {
-            move |bytes, value| {
+            // SAFETY: `number` and `text` pass a place for the value, with its size in bytes.
+            move |bytes, value| unsafe {
                 ask!(
                     api,
                     cuptiDeviceGetEventDomainAttribute(device, id, attribute, bytes, value)
@@ -196,13 +206,17 @@ impl DeviceEvents {
             name if name.is_empty() => format!("domain {id}"),
             name => name,
         };
-        let events = numbers(
-            |count| ask!(api, cuptiEventDomainGetNumEvents(id, count)),
-            |bytes, list| ask!(api, cuptiEventDomainEnumEvents(id, bytes, list)),
-        )?;
+        // SAFETY: as in `read`.
+        let events = unsafe {
+            numbers(
+                |count| ask!(api, cuptiEventDomainGetNumEvents(id, count)),
+                |bytes, list| ask!(api, cuptiEventDomainEnumEvents(id, bytes, list)),
+            )
+        }?;
         let event = |event| {
             let of_event = |attribute| {
-                text(|bytes, value| {
+                // SAFETY: `text` passes room, with its size in bytes.
+                text(|bytes, value| unsafe {
                     ask!(api, cuptiEventGetAttribute(event, attribute, bytes, value))
                 })
             };
@@ -233,13 +247,19 @@ impl DeviceEvents {
     fn read_metric(&mut self, id: u32) -> Result<(), Refusal> {
         let api = &self.api;
         let of_metric = |attribute| {
-            move |bytes, value| ask!(api, cuptiMetricGetAttribute(id, attribute, bytes, value))
+            // SAFETY: `number` and `text` pass a place for the value, with its size in bytes.
+            move |bytes, value| unsafe {
+                ask!(api, cuptiMetricGetAttribute(id, attribute, bytes, value))
+            }
         };
         let kind = number(of_metric(attribute::METRIC_KIND))?;
-        let events = numbers(
-            |count| ask!(api, cuptiMetricGetNumEvents(id, count)),
-            |bytes, list| ask!(api, cuptiMetricEnumEvents(id, bytes, list)),
-        )?;
+        // SAFETY: as in `read`.
+        let events = unsafe {
+            numbers(
+                |count| ask!(api, cuptiMetricGetNumEvents(id, count)),
+                |bytes, list| ask!(api, cuptiMetricEnumEvents(id, bytes, list)),
+            )
+        }?;
         let definition = LibraryCounter {
             name: text(of_metric(attribute::NAME)),
             description: first([

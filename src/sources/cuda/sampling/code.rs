@@ -168,7 +168,8 @@ pub(super) fn crc(cupti: &Cupti, cubin: &[u8]) -> Option<u64> {
         cubin: cubin.as_ptr(),
         crc: 0,
     };
-    let status = call!(cupti, cuptiGetCubinCrc(&raw mut params))?;
+    // SAFETY: `params` states its size, and the bytes of `cubin`, which CUPTI reads in the call.
+    let status = unsafe { call!(cupti, cuptiGetCubinCrc(&raw mut params)) }?;
     (status == ffi::SUCCESS).then_some(params.crc)
 }
 
@@ -190,7 +191,8 @@ pub(super) fn line(
         file: none,
         folder: none,
     };
-    let status = call!(cupti, cuptiGetSassToSourceCorrelation(&raw mut params))?;
+    // SAFETY: `params` states its size, and the bytes of `cubin`. CUPTI reads them and the text of `function` in the call.
+    let status = unsafe { call!(cupti, cuptiGetSassToSourceCorrelation(&raw mut params)) }?;
     let (file, folder) = (taken(params.file), taken(params.folder));
     if status != ffi::SUCCESS || params.line == 0 {
         return None;

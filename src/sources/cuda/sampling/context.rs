@@ -68,7 +68,8 @@ impl Sampled {
     ) -> Result<Sampled, Refused> {
         let refused = |step| move |status| Refused { step, status };
         let mut params = of_context(context.0);
-        done(call!(cupti, cuptiPCSamplingEnable(&raw mut params)))
+        // SAFETY: `params` states its size, and a context that CUPTI has told of and whose end it has not.
+        done(unsafe { call!(cupti, cuptiPCSamplingEnable(&raw mut params)) })
             .map_err(refused("cuptiPCSamplingEnable"))?;
         // The reasons are known only now.
         let configured = Reasons::of(cupti, context.0)
@@ -88,7 +89,8 @@ impl Sampled {
             });
         if configured.is_err() {
             let mut params = of_context(context.0);
-            call!(cupti, cuptiPCSamplingDisable(&raw mut params));
+            // SAFETY: `params` is as for the call that has enabled sampling above.
+            unsafe { call!(cupti, cuptiPCSamplingDisable(&raw mut params)) };
         }
         configured
     }
@@ -104,7 +106,9 @@ impl Sampled {
                 context: self.context.0,
                 data: self.fetched.data(),
             };
-            let status = done(call!(cupti, cuptiPCSamplingGetData(&raw mut params)));
+            // SAFETY: `params` states its size, and a context that is sampled. CUPTI writes to `fetched` in the call alone,
+            // whose structures state their sizes and the room for addresses and reasons.
+            let status = done(unsafe { call!(cupti, cuptiPCSamplingGetData(&raw mut params)) });
             let remaining = self.pass_on(&self.fetched, &mut take);
             status.map_err(|status| Refused {
                 step: "cuptiPCSamplingGetData",
@@ -125,7 +129,9 @@ impl Sampled {
     ) -> Result<(), Refused> {
         let fetched = self.fetch(cupti, &mut take);
         let mut params = of_context(self.context.0);
-        let status = done(call!(cupti, cuptiPCSamplingDisable(&raw mut params)));
+        // SAFETY: `params` states its size, and a context that is sampled. CUPTI writes the last samples to `collecting`,
+        // which `self` still has.
+        let status = done(unsafe { call!(cupti, cuptiPCSamplingDisable(&raw mut params)) });
         match (status, self.collecting.take()) {
             (Ok(()), Some(collecting)) => {
                 self.pass_on(&collecting, &mut take);
@@ -213,10 +219,14 @@ fn configure(
         count: attributes.len(),
         attributes: attributes.as_mut_ptr(),
     };
-    let status = done(call!(
-        cupti,
-        cuptiPCSamplingSetConfigurationAttribute(&raw mut params)
-    ));
+    // SAFETY: `params` states its size, and `count` attributes. `Sampled` keeps the list of reasons and `collecting`, where
+    // CUPTI writes, until sampling is disabled.
+    let status = done(unsafe {
+        call!(
+            cupti,
+            cuptiPCSamplingSetConfigurationAttribute(&raw mut params)
+        )
+    });
     // The status of an attribute says more than that of the call.
     let of_attribute = attributes.iter().map(|attribute| attribute.status);
     let of_attribute = of_attribute.filter(|status| *status != ffi::SUCCESS);

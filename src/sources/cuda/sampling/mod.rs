@@ -22,9 +22,7 @@ mod reasons;
 
 use super::callbacks::Inside;
 use super::devices::Device;
-use super::ffi::{
-    CONTEXT_CREATED, CONTEXT_DESTROYED, Cupti, MODULE_LOADED, MODULE_UNLOADED, SUCCESS, call,
-};
+use super::ffi::{CONTEXT_CREATED, CONTEXT_DESTROYED, Cupti, MODULE_LOADED, MODULE_UNLOADED};
 use super::objects::OBJECTS;
 use super::session::{self, Session, current_session};
 use context::{Handle, How, Sampled};
@@ -158,11 +156,8 @@ pub(super) unsafe fn resource(number: u32, data: *const c_void) {
 }
 
 fn created(session: &Session, handle: Handle) {
-    let mut device = 0;
-    let status = call!(session.cupti, cuptiGetDeviceId(handle.0, &raw mut device));
-    if status != Some(SUCCESS) {
-        device = 0;
-    }
+    // SAFETY: CUPTI says in this callback that the context has been created.
+    let device = unsafe { session.cupti.device_of(handle.0) }.unwrap_or(0);
     let Some(mut state) = lock_in_callback() else {
         return report("a context of CUDA is not sampled: samples were being fetched for too long");
     };

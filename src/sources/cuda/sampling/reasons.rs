@@ -46,10 +46,8 @@ impl Reasons {
             context,
             count: &raw mut count,
         };
-        done(call!(
-            cupti,
-            cuptiPCSamplingGetNumStallReasons(&raw mut asked)
-        ))?;
+        // SAFETY: `asked` states its size; `count` is the place for the answer.
+        done(unsafe { call!(cupti, cuptiPCSamplingGetNumStallReasons(&raw mut asked)) })?;
         let count = count.min(MAX_REASONS);
         let mut numbers = vec![0; count];
         let mut texts = vec![[0 as c_char; NAME_BYTES]; count];
@@ -62,7 +60,9 @@ impl Reasons {
             numbers: numbers.as_mut_ptr(),
             names: names.as_mut_ptr(),
         };
-        done(call!(cupti, cuptiPCSamplingGetStallReasons(&raw mut asked)))?;
+        // SAFETY: `asked` states its size; `numbers` and `names` have `count` places, and each name has room for the longest
+        // one.
+        done(unsafe { call!(cupti, cuptiPCSamplingGetStallReasons(&raw mut asked)) })?;
         let names = texts.iter_mut().map(|text| {
             text[NAME_BYTES - 1] = 0;
             // SAFETY: it ends with a 0.

@@ -481,7 +481,8 @@ impl ObservedCall {
             Some(taken) => {
                 if !event.is_ours {
                     // The program owns the reference that came with the event; this one is ours.
-                    next!(clRetainEvent(handle));
+                    // SAFETY: the event of the command that the runtime has just taken.
+                    unsafe { next!(clRetainEvent(handle)) };
                 }
                 if let Some(followers) = followers {
                     OUTSTANDING.follow(taken.ticket, followers);
@@ -489,12 +490,15 @@ impl ObservedCall {
                 let to = taken.ticket.0 as *mut c_void;
                 // If this fails, the next sweep finds the work.
                 if devices::has_event_callbacks(info.agent) {
-                    next!(clSetEventCallback(
-                        handle,
-                        CL_COMPLETE,
-                        Some(completion::completed),
-                        to
-                    ));
+                    // SAFETY: a reference to the event is ours; `to` is a number, by which `completed` finds the work.
+                    unsafe {
+                        next!(clSetEventCallback(
+                            handle,
+                            CL_COMPLETE,
+                            Some(completion::completed),
+                            to
+                        ))
+                    };
                 }
                 if let Some(claim) = OUTSTANDING.publish(taken, own) {
                     completion::overtaken(claim, thread);

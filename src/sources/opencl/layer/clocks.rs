@@ -129,11 +129,14 @@ fn read_timer(agent: AgentId, device: cl_device_id) -> Option<ClockPair> {
     below().clGetDeviceAndHostTimer?;
     let (mut time, mut host) = (0, 0);
     let before = clock::now_ordered();
-    let result = next!(clGetDeviceAndHostTimer(
-        device,
-        &raw mut time,
-        &raw mut host
-    ));
+    // SAFETY: the loader has the function (checked above); the runtime writes to locals.
+    let result = unsafe {
+        next!(clGetDeviceAndHostTimer(
+            device,
+            &raw mut time,
+            &raw mut host
+        ))
+    };
     let after = clock::now_ordered();
     (result == CL_SUCCESS).then(|| pair(agent, (before, after), DeviceTime(time)))
 }

@@ -266,13 +266,16 @@ fn ask_times(event: cl_event, times: &mut [u64; 4]) -> bool {
     for (time, point) in POINTS {
         let time = &mut times[time];
         let time = ptr::from_mut(time).cast();
-        status |= next!(clGetEventProfilingInfo(
-            event,
-            point,
-            8,
-            time,
-            ptr::null_mut()
-        ));
+        // SAFETY: we or the program hold a reference to the event; `time` is a place of 8 bytes.
+        status |= unsafe {
+            next!(clGetEventProfilingInfo(
+                event,
+                point,
+                8,
+                time,
+                ptr::null_mut()
+            ))
+        };
         if status != CL_SUCCESS {
             break;
         }
@@ -292,7 +295,8 @@ pub(super) fn status_of(event: cl_event) -> Option<cl_int> {
 
 /// Releases our reference.
 pub(super) fn release(event: cl_event) {
-    next!(clReleaseEvent(event));
+    // SAFETY: the reference is ours, and is used no more.
+    unsafe { next!(clReleaseEvent(event)) };
 }
 
 /// Writes the completions that callbacks have parked in their slots.

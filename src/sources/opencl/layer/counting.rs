@@ -176,7 +176,8 @@ unsafe fn ended_before(queue: cl_command_queue, waits: WaitList) -> bool {
     if result != CL_SUCCESS {
         return false;
     }
-    next!(clFlush(queue));
+    // SAFETY: the queue of the program's call, or one that `replay` holds a reference to.
+    unsafe { next!(clFlush(queue)) };
     let is_empty = has_ended(marker, until);
     completion::release(marker);
     let (count, events) = waits.list().unwrap_or((0, std::ptr::null()));
@@ -187,7 +188,8 @@ unsafe fn ended_before(queue: cl_command_queue, waits: WaitList) -> bool {
             let queue =
                 ask!(below(), clGetEventInfo(*event, CL_EVENT_COMMAND_QUEUE) -> cl_command_queue);
             if let Some(queue) = queue.filter(|queue| !queue.is_null()) {
-                next!(clFlush(queue));
+                // SAFETY: the queue of an event in the program's list, which keeps it alive.
+                unsafe { next!(clFlush(queue)) };
             }
             has_ended(*event, until)
         })
@@ -232,7 +234,8 @@ pub(super) fn after(
         return false;
     }
     let _uncancelled = Uncancelled::begin();
-    next!(clFlush(queue));
+    // SAFETY: the queue of the program's call.
+    unsafe { next!(clFlush(queue)) };
     let has_ended = has_ended(event, Instant::now() + LONGEST_KERNEL);
     if has_ended {
         counters.end()

@@ -106,9 +106,12 @@ pub(super) unsafe fn build_info(
         _ => None,
     };
     let Some(adds) = adds else {
-        return next!(clGetProgramBuildInfo(
-            program, device, what, room, value, size
-        ));
+        // SAFETY: the program's own arguments.
+        return unsafe {
+            next!(clGetProgramBuildInfo(
+                program, device, what, room, value, size
+            ))
+        };
     };
     let mut status = CL_SUCCESS;
     let answer = device::text(|bytes, to, size| {

@@ -102,14 +102,18 @@ fn name(device: cl_device_id) -> AgentId {
 
 /// The major version of PoCL, if `device` belongs to it.
 pub(super) fn pocl_version(device: cl_device_id) -> Option<u32> {
-    let version =
-        text(|bytes, to, size| next!(clGetDeviceInfo(device, CL_DEVICE_VERSION, bytes, to, size)));
+    // SAFETY: devices live as long as their platform; `text` passes room, and its size.
+    let version = text(|bytes, to, size| unsafe {
+        next!(clGetDeviceInfo(device, CL_DEVICE_VERSION, bytes, to, size))
+    });
     // OpenCL 3.0 PoCL HSTR: pthread-...; the driver's is that of PoCL itself.
     if !version.to_lowercase().contains("pocl") {
         return None;
     }
-    let driver =
-        text(|bytes, to, size| next!(clGetDeviceInfo(device, CL_DRIVER_VERSION, bytes, to, size)));
+    // SAFETY: as above.
+    let driver = text(|bytes, to, size| unsafe {
+        next!(clGetDeviceInfo(device, CL_DRIVER_VERSION, bytes, to, size))
+    });
     driver.split('.').next()?.trim().parse().ok()
 }
 
@@ -128,34 +132,43 @@ pub(super) fn extension_version(platform: cl_platform_id, name: &str) -> u32 {
     const ENTRY: usize = 68;
     let mut device = cl_device_id::NULL;
     let none = ptr::null_mut();
-    if next!(clGetDeviceIDs(
-        platform,
-        CL_DEVICE_TYPE_ALL,
-        1,
-        &raw mut device,
-        none
-    )) != CL_SUCCESS
+    // SAFETY: the program's platform, and a place for one device.
+    if unsafe {
+        next!(clGetDeviceIDs(
+            platform,
+            CL_DEVICE_TYPE_ALL,
+            1,
+            &raw mut device,
+            none
+        ))
+    } != CL_SUCCESS
     {
         return 0;
     }
     let mut size = 0;
     let what = CL_DEVICE_EXTENSIONS_WITH_VERSION;
-    next!(clGetDeviceInfo(
-        device,
-        what,
-        0,
-        ptr::null_mut(),
-        &raw mut size
-    ));
+    // SAFETY: the platform's device; the runtime writes the size alone.
+    unsafe {
+        next!(clGetDeviceInfo(
+            device,
+            what,
+            0,
+            ptr::null_mut(),
+            &raw mut size
+        ))
+    };
     let mut entries = vec![0u8; size.min(1 << 20)];
     let to = entries.as_mut_ptr().cast();
-    if next!(clGetDeviceInfo(
-        device,
-        what,
-        entries.len(),
-        to,
-        ptr::null_mut()
-    )) != CL_SUCCESS
+    // SAFETY: the platform's device; `entries` has as many bytes as stated.
+    if unsafe {
+        next!(clGetDeviceInfo(
+            device,
+            what,
+            entries.len(),
+            to,
+            ptr::null_mut()
+        ))
+    } != CL_SUCCESS
     {
         return 0;
     }

@@ -47,12 +47,12 @@ macro_rules! wrapped {
     };
 }
 
-/// The function below us, without a check: a loader that lacks it gets no wrapper for it either.
+/// Calls the function below us, without a check that it is there: a loader that lacks it gets no wrapper for it either, and
+/// each loader with layers has those of OpenCL 1.1, which the layer calls by itself, too. The caller's `unsafe` block says
+/// why the arguments are what the function asks for.
 macro_rules! next {
     ($name:ident($($arg:expr),*)) => {
-        // SAFETY: the arguments are the program's own, or stand for them; `install` puts a wrapper only
-        // where there is a function to call.
-        unsafe { ($crate::opencl::layer::dispatch::below().$name.unwrap_unchecked())($($arg),*) }
+        ($crate::opencl::layer::dispatch::below().$name.unwrap_unchecked())($($arg),*)
     };
 }
 pub(super) use next;
@@ -60,15 +60,16 @@ pub(super) use next;
 /// The call of `$next`, the function below us, by a wrapper.
 macro_rules! middle {
     ($call:ident $next:expr, ($($arg:ident),*) { through $path:path }) => {
-        // SAFETY: as for `next!`.
+        // SAFETY: the program's own arguments, but that places for a status and an event are ours where it gave none, and
+        // that the event of work always goes to a place of ours.
         unsafe { $path($call $(, $arg)*) }
     };
     ($call:ident $next:expr, ($($arg:ident),*) { by $path:path }) => {
-        // SAFETY: as for `next!`.
+        // SAFETY: as for `through`.
         unsafe { $path($call, $next $(, $arg)*) }
     };
     ($call:ident $next:expr, ($($arg:ident),*) { $($hook:tt)* }) => {
-        // SAFETY: as for `next!`.
+        // SAFETY: as for `through`; `$next` is there, since there is a wrapper for it.
         unsafe { ($next)($($arg),*) }
     };
 }
@@ -209,10 +210,11 @@ macro_rules! wrapper {
             }
             let interest = ObservedCall::interest_in(Function::$name as u16);
             if ObservedCall::is_handed_on(interest, keeps_books!({ $($hook)* })) {
-                return next!($name($($arg),*));
+                // SAFETY: the arguments that this one got.
+                return unsafe { next!($name($($arg),*)) };
             }
             let cancel_type = defer_cancellation();
-            // SAFETY: the arguments that this one got.
+            // SAFETY: the same.
             let result = unsafe { observed(interest, $($arg),*) };
             cancel_type.restore();
             result

@@ -16,11 +16,13 @@ pub(super) unsafe fn info(
     size_ret: *mut usize,
 ) -> cl_int {
     if what != CL_EVENT_REFERENCE_COUNT || value.is_null() {
-        return next!(clGetEventInfo(event, what, size, value, size_ret));
+        // SAFETY: the program's own arguments.
+        return unsafe { next!(clGetEventInfo(event, what, size, value, size_ret)) };
     }
     loop {
         let before = OUTSTANDING.with_key(event.into());
-        let result = next!(clGetEventInfo(event, what, size, value, size_ret));
+        // SAFETY: the program's own arguments.
+        let result = unsafe { next!(clGetEventInfo(event, what, size, value, size_ret)) };
         // A callback may release our reference meanwhile.
         if before == OUTSTANDING.with_key(event.into()) {
             if result == CL_SUCCESS {
@@ -45,7 +47,8 @@ pub(super) unsafe fn profiling_info(
     if queues::any_hides_profiling() && is_hidden(call, event) {
         return CL_PROFILING_INFO_NOT_AVAILABLE;
     }
-    next!(clGetEventProfilingInfo(event, what, size, value, size_ret))
+    // SAFETY: the program's own arguments.
+    unsafe { next!(clGetEventProfilingInfo(event, what, size, value, size_ret)) }
 }
 
 /// Whether `event` belongs to a queue that the program created without profiling.

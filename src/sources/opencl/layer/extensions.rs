@@ -138,7 +138,8 @@ unsafe fn create_queue(
 extension_functions!(declare);
 
 pub(super) unsafe fn address(_: &mut ObservedCall, name: *const c_char) -> *mut c_void {
-    let found = dispatch::next!(clGetExtensionFunctionAddress(name));
+    // SAFETY: the program's own arguments.
+    let found = unsafe { dispatch::next!(clGetExtensionFunctionAddress(name)) };
     // SAFETY: the program's string.
     unsafe { observed(cl_platform_id::NULL, name, found) }
 }
@@ -148,7 +149,9 @@ pub(super) unsafe fn address_for_platform(
     platform: cl_platform_id,
     name: *const c_char,
 ) -> *mut c_void {
-    let found = dispatch::next!(clGetExtensionFunctionAddressForPlatform(platform, name));
+    // SAFETY: the program's own arguments.
+    let found =
+        unsafe { dispatch::next!(clGetExtensionFunctionAddressForPlatform(platform, name)) };
     // SAFETY: the program's string.
     unsafe { observed(platform, name, found) }
 }

@@ -212,7 +212,8 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     };
     let bytes =
         |what| ask!(below(), clGetKernelWorkGroupInfo(kernel, device, what) -> u64).unwrap_or(0);
-    let name = text(|bytes, to, size| {
+    // SAFETY: the kernel exists during the call that uses it; `text` passes room, and its size.
+    let name = text(|bytes, to, size| unsafe {
         next!(clGetKernelInfo(
             kernel,
             CL_KERNEL_FUNCTION_NAME,

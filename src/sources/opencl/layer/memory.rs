@@ -146,7 +146,9 @@ pub(super) fn release(call: &mut ObservedCall, mem: cl_mem) -> cl_int {
             notify_freeing(call, mem.into(), info);
         }
     };
-    let (result, gone) = objects::released(mem, going, || next!(clReleaseMemObject(mem)));
+    // SAFETY: the program's own arguments.
+    let (result, gone) =
+        objects::released(mem, going, || unsafe { next!(clReleaseMemObject(mem)) });
     if let Some(info) = gone.filter(|info| info.part == 0) {
         write(call, AllocationOperation::FREE, mem.into(), &info);
     }
@@ -201,7 +203,8 @@ pub(super) unsafe fn svm_free(call: &mut ObservedCall, context: cl_context, addr
     if let Some(info) = &info {
         notify_freeing(call, address as u64, info);
     }
-    next!(clSVMFree(context, address));
+    // SAFETY: the program's own arguments.
+    unsafe { next!(clSVMFree(context, address)) };
     if let Some(info) = info {
         write(call, AllocationOperation::FREE, address as u64, &info);
     }

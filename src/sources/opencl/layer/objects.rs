@@ -115,17 +115,26 @@ pub(super) unsafe fn release_context(call: &mut ObservedCall, context: cl_contex
     let going = |info: &ContextInfo| {
         call.notify_object::<Context>(resource::CONTEXT_DESTROYED, info.id.0);
     };
-    released(context, going, || next!(clReleaseContext(context))).0
+    // SAFETY: the program's own arguments.
+    released(context, going, || unsafe {
+        next!(clReleaseContext(context))
+    })
+    .0
 }
 
 pub(super) unsafe fn release_program(call: &mut ObservedCall, program: cl_program) -> cl_int {
     let going = |info: &programs::ProgramInfo| programs::going(call, info);
-    released(program, going, || next!(clReleaseProgram(program))).0
+    // SAFETY: the program's own arguments.
+    released(program, going, || unsafe {
+        next!(clReleaseProgram(program))
+    })
+    .0
 }
 
 pub(super) unsafe fn release_kernel(call: &mut ObservedCall, kernel: cl_kernel) -> cl_int {
     let going = |info: &kernels::KernelInfo| kernels::going(call, info);
-    released(kernel, going, || next!(clReleaseKernel(kernel))).0
+    // SAFETY: the program's own arguments.
+    released(kernel, going, || unsafe { next!(clReleaseKernel(kernel)) }).0
 }
 
 pub(super) unsafe fn release_memory(call: &mut ObservedCall, mem: cl_mem) -> cl_int {
@@ -164,13 +173,16 @@ fn name_context(context: cl_context) -> ContextInfo {
     let mut devices = [cl_device_id::NULL; 64];
     let mut bytes = 0;
     let to = devices.as_mut_ptr().cast();
-    next!(clGetContextInfo(
-        context,
-        CL_CONTEXT_DEVICES,
-        size_of_val(&devices),
-        to,
-        &raw mut bytes
-    ));
+    // SAFETY: the context exists during the call that uses it; `devices` has as many bytes as stated.
+    unsafe {
+        next!(clGetContextInfo(
+            context,
+            CL_CONTEXT_DEVICES,
+            size_of_val(&devices),
+            to,
+            &raw mut bytes
+        ))
+    };
     let count = (bytes / size_of::<cl_device_id>()).min(devices.len());
     let agents: Vec<_> = devices[..count]
         .iter()

@@ -163,13 +163,9 @@ fn binaries(program: cl_program, devices: usize) -> Vec<Vec<u8>> {
     const MAX_BINARY_BYTES: usize = 256 << 20;
     let mut sizes = vec![0usize; devices];
     let ask = |what, bytes, to: *mut c_void| {
-        next!(clGetProgramInfo(
-            program,
-            what,
-            bytes,
-            to,
-            core::ptr::null_mut()
-        )) == CL_SUCCESS
+        let none = core::ptr::null_mut();
+        // SAFETY: the program exists during its call or the callback of its build; `to` leads to `bytes` bytes.
+        CL_SUCCESS == unsafe { next!(clGetProgramInfo(program, what, bytes, to, none)) }
     };
     let room = size_of_val(&*sizes);
     if !ask(CL_PROGRAM_BINARY_SIZES, room, sizes.as_mut_ptr().cast()) {
@@ -197,7 +193,8 @@ fn binaries(program: cl_program, devices: usize) -> Vec<Vec<u8>> {
 pub(super) fn mentions(program: cl_program, text: &[u8]) -> bool {
     const CL_PROGRAM_SOURCE: cl_uint = 0x1164;
     let has = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text);
-    let source = super::device::text(|bytes, to, size| {
+    // SAFETY: the program exists during its call; `text` passes room, and its size.
+    let source = super::device::text(|bytes, to, size| unsafe {
         next!(clGetProgramInfo(
             program,
             CL_PROGRAM_SOURCE,
@@ -252,13 +249,16 @@ fn devices(program: cl_program) -> Vec<cl_device_id> {
     let mut bytes = 0;
     if !program.is_null() {
         let to = devices.as_mut_ptr().cast();
-        next!(clGetProgramInfo(
-            program,
-            CL_PROGRAM_DEVICES,
-            size_of_val(&devices),
-            to,
-            &raw mut bytes
-        ));
+        // SAFETY: the program exists during its call or the callback of its build; `devices` has as many bytes as stated.
+        unsafe {
+            next!(clGetProgramInfo(
+                program,
+                CL_PROGRAM_DEVICES,
+                size_of_val(&devices),
+                to,
+                &raw mut bytes
+            ))
+        };
     }
     let count = (bytes / size_of::<cl_device_id>()).min(devices.len());
     devices[..count].to_vec()
@@ -390,14 +390,17 @@ pub(super) unsafe fn build(
     user_data: *mut c_void,
 ) -> cl_int {
     let build = |options, notify, user_data| {
-        next!(clBuildProgram(
-            program,
-            num_devices,
-            devices,
-            options,
-            notify,
-            user_data
-        ))
+        // SAFETY: the program's own arguments, or options and a callback of ours that stay until the build has ended.
+        unsafe {
+            next!(clBuildProgram(
+                program,
+                num_devices,
+                devices,
+                options,
+                notify,
+                user_data
+            ))
+        }
     };
     // SAFETY: the program's string.
     unsafe { built(call, program, options, (notify, user_data), build) }
@@ -442,17 +445,20 @@ pub(super) unsafe fn compile(
     user_data: *mut c_void,
 ) -> cl_int {
     let compile = |options, notify, user_data| {
-        next!(clCompileProgram(
-            program,
-            num_devices,
-            devices,
-            options,
-            num_headers,
-            headers,
-            names,
-            notify,
-            user_data
-        ))
+        // SAFETY: as in `build`.
+        unsafe {
+            next!(clCompileProgram(
+                program,
+                num_devices,
+                devices,
+                options,
+                num_headers,
+                headers,
+                names,
+                notify,
+                user_data
+            ))
+        }
     };
     // SAFETY: the program's string.
     unsafe { built(call, program, options, (notify, user_data), compile) }
@@ -474,17 +480,20 @@ pub(super) unsafe fn link(
     // SAFETY: the program's string.
     let build = unsafe { Build::new(call, options) };
     let (build, notify, user_data) = build.observe(notify, user_data);
-    let program = next!(clLinkProgram(
-        context,
-        num_devices,
-        devices,
-        options,
-        num_programs,
-        programs,
-        notify,
-        user_data,
-        errcode
-    ));
+    // SAFETY: as in `build`.
+    let program = unsafe {
+        next!(clLinkProgram(
+            context,
+            num_devices,
+            devices,
+            options,
+            num_programs,
+            programs,
+            notify,
+            user_data,
+            errcode
+        ))
+    };
     if let Some(build) = build.filter(|_| !program.is_null()) {
         build.ended(program, call.end());
     }

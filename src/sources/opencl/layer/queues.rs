@@ -155,11 +155,13 @@ pub(super) unsafe fn create(
     errcode: *mut cl_int,
 ) -> cl_command_queue {
     let forced = cl_bitfield(properties.0 | CL_QUEUE_PROFILING_ENABLE);
-    let queue = next!(clCreateCommandQueue(context, device, forced, errcode));
+    // SAFETY: the program's own arguments, but for a flag.
+    let queue = unsafe { next!(clCreateCommandQueue(context, device, forced, errcode)) };
     // SAFETY: the wrapper's place for the status, which the runtime wrote.
     if queue.is_null() && properties != forced && unsafe { is_about_properties(*errcode) } {
         // With the program's own properties, so that it gets the runtime's answer to these.
-        let queue = next!(clCreateCommandQueue(context, device, properties, errcode));
+        // SAFETY: the program's own arguments.
+        let queue = unsafe { next!(clCreateCommandQueue(context, device, properties, errcode)) };
         return created(call, queue, properties.0, properties.0, None);
     }
     created(call, queue, properties.0, forced.0, None)
@@ -173,9 +175,12 @@ pub(super) unsafe fn create_with_properties(
     errcode: *mut cl_int,
 ) -> cl_command_queue {
     let create = |list| {
-        next!(clCreateCommandQueueWithProperties(
-            context, device, list, errcode
-        ))
+        // SAFETY: the program's own arguments, or a list of `create_by` in the place of its list.
+        unsafe {
+            next!(clCreateCommandQueueWithProperties(
+                context, device, list, errcode
+            ))
+        }
     };
     // SAFETY: the program's list.
     unsafe { create_by(call, properties, errcode, create) }
@@ -297,7 +302,8 @@ pub(super) unsafe fn release(call: &mut ObservedCall, queue: cl_command_queue) -
     if let Some(Some(id)) = QUEUES.update(queue, less) {
         call.notify_object::<Queue>(resource::QUEUE_DESTROYED, id.0);
     }
-    let result = next!(clReleaseCommandQueue(queue));
+    // SAFETY: the program's own arguments.
+    let result = unsafe { next!(clReleaseCommandQueue(queue)) };
     if result != CL_SUCCESS {
         QUEUES.update(queue, |info| info.references += 1);
     }
@@ -397,13 +403,16 @@ unsafe fn hide_profiling(queue: cl_command_queue, what: cl_uint, value: *mut cl_
         return;
     }
     let mut bytes = 0;
-    next!(clGetCommandQueueInfo(
-        queue,
-        what,
-        0,
-        ptr::null_mut(),
-        &raw mut bytes
-    ));
+    // SAFETY: the queue of the program's query; the runtime writes the size alone.
+    unsafe {
+        next!(clGetCommandQueueInfo(
+            queue,
+            what,
+            0,
+            ptr::null_mut(),
+            &raw mut bytes
+        ))
+    };
     // SAFETY: the answer is a list of properties, of as many bytes as the runtime has just said, and `value` leads to it.
     let list = unsafe { slice::from_raw_parts_mut(value, bytes / size_of::<cl_ulong>()) };
     for pair in list.chunks_exact_mut(2) {
@@ -428,7 +437,8 @@ pub(super) unsafe fn info(
             // A runtime that rejects the query still rejects it. It must not write its own answer: no byte of the
             // program's memory may change that our answer does not write.
             let (none, no_size) = (ptr::null_mut(), ptr::null_mut());
-            let known = next!(clGetCommandQueueInfo(queue, what, 0, none, no_size));
+            // SAFETY: the queue of the program's query; the runtime writes nothing.
+            let known = unsafe { next!(clGetCommandQueueInfo(queue, what, 0, none, no_size)) };
             return match known {
                 CL_SUCCESS => answer(&asked, size, value, size_ret),
                 failed => failed,
@@ -441,7 +451,8 @@ pub(super) unsafe fn info(
         // An event refers to its queue, and those of failed work may still be referred to by us.
         completion::sweep(thread);
     }
-    let result = next!(clGetCommandQueueInfo(queue, what, size, value, size_ret));
+    // SAFETY: the program's own arguments.
+    let result = unsafe { next!(clGetCommandQueueInfo(queue, what, size, value, size_ret)) };
     let answered = result == CL_SUCCESS && !value.is_null();
     let asked_for = what == CL_QUEUE_PROPERTIES || what == CL_QUEUE_PROPERTIES_ARRAY;
     if answered && asked_for && lookup(call, queue).hides_profiling() {
@@ -476,7 +487,8 @@ pub(super) unsafe fn set_property(
     enable: cl_bool,
     old: *mut cl_bitfield,
 ) -> cl_int {
-    let result = next!(clSetCommandQueueProperty(queue, properties, enable, old));
+    // SAFETY: the program's own arguments.
+    let result = unsafe { next!(clSetCommandQueueProperty(queue, properties, enable, old)) };
     if result != CL_SUCCESS {
         return result;
     }
@@ -497,12 +509,15 @@ pub(super) unsafe fn set_property(
     };
     if actual & CL_QUEUE_PROFILING_ENABLE == 0 {
         let (profiling, none) = (cl_bitfield(CL_QUEUE_PROFILING_ENABLE), ptr::null_mut());
-        if next!(clSetCommandQueueProperty(
-            queue,
-            profiling,
-            cl_bool(1),
-            none
-        )) == CL_SUCCESS
+        // SAFETY: the program's queue, and a flag; the runtime writes nothing.
+        if unsafe {
+            next!(clSetCommandQueueProperty(
+                queue,
+                profiling,
+                cl_bool(1),
+                none
+            ))
+        } == CL_SUCCESS
         {
             actual |= CL_QUEUE_PROFILING_ENABLE;
         }

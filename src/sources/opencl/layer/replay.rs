@@ -241,15 +241,16 @@ fn others_have_ended(queue: cl_command_queue) -> bool {
     QUEUES.each(|handle, info| {
         let other = cl_command_queue(handle as *mut c_void);
         if other != queue && info.ids.context == context && info.may_have_work() {
-            // While the table is locked, no thread releases the program's last reference.
-            next!(clRetainCommandQueue(other));
+            // SAFETY: the program holds a reference: while the table is locked, no thread releases the last one.
+            unsafe { next!(clRetainCommandQueue(other)) };
             others.push(other);
         }
     });
     let mut all_have_ended = true;
     for other in others {
         all_have_ended = all_have_ended && counting::has_ended_soon(other);
-        next!(clReleaseCommandQueue(other));
+        // SAFETY: the reference that was taken above.
+        unsafe { next!(clReleaseCommandQueue(other)) };
     }
     all_have_ended
 }
@@ -486,12 +487,15 @@ impl Saved {
         let device = ask!(below(), clGetCommandQueueInfo(of, CL_QUEUE_DEVICE) -> cl_device_id);
         let (context, device) = (context.ok_or(FAILED)?, device.ok_or(FAILED)?);
         let mut status = CL_SUCCESS;
-        let queue = next!(clCreateCommandQueue(
-            context,
-            device,
-            cl_bitfield(0),
-            &raw mut status
-        ));
+        // SAFETY: the context and device of the program's queue; the runtime writes the status to a local.
+        let queue = unsafe {
+            next!(clCreateCommandQueue(
+                context,
+                device,
+                cl_bitfield(0),
+                &raw mut status
+            ))
+        };
         if queue.is_null() {
             return Err(FAILED);
         }
@@ -511,13 +515,16 @@ impl Saved {
                 Part::Buffer(_, bytes) => bytes,
                 Part::Image(_) => image_bytes(of),
             };
-            let copy = next!(clCreateBuffer(
-                context,
-                cl_bitfield(0),
-                bytes.max(1),
-                ptr::null_mut(),
-                &raw mut status
-            ));
+            // SAFETY: the context of the program's queue; no memory is passed, and the runtime writes the status to a local.
+            let copy = unsafe {
+                next!(clCreateBuffer(
+                    context,
+                    cl_bitfield(0),
+                    bytes.max(1),
+                    ptr::null_mut(),
+                    &raw mut status
+                ))
+            };
             if copy.is_null() {
                 return Err(FAILED);
             }
@@ -557,7 +564,8 @@ impl Saved {
         if enqueue(&raw mut event) != CL_SUCCESS {
             return false;
         }
-        let finished = next!(clFinish(self.queue));
+        // SAFETY: the queue is ours until `self` is dropped.
+        let finished = unsafe { next!(clFinish(self.queue)) };
         let status = completion::status_of(event);
         completion::release(event);
         finished == CL_SUCCESS && status == Some(CL_COMPLETE)
@@ -567,9 +575,11 @@ impl Saved {
 impl Drop for Saved {
     fn drop(&mut self) {
         for copied in &self.copies {
-            next!(clReleaseMemObject(copied.copy));
+            // SAFETY: the buffer is ours, and is used no more: each copy has been awaited.
+            unsafe { next!(clReleaseMemObject(copied.copy)) };
         }
-        next!(clReleaseCommandQueue(self.queue));
+        // SAFETY: the queue is ours, and is used no more.
+        unsafe { next!(clReleaseCommandQueue(self.queue)) };
     }
 }
 
@@ -578,23 +588,30 @@ impl Copied {
         let (of, copy, none) = (self.of, self.copy, ptr::null());
         match &self.part {
             Part::Buffer(from, bytes) => {
-                next!(clEnqueueCopyBuffer(
-                    queue, of, copy, *from, 0, *bytes, 0, none, event
-                ))
+                // SAFETY: memory that a kernel uses whose launch has not returned, so that the program keeps it, and a copy
+                // of ours; `event` is a place for an event.
+                unsafe {
+                    next!(clEnqueueCopyBuffer(
+                        queue, of, copy, *from, 0, *bytes, 0, none, event
+                    ))
+                }
             }
             Part::Image(region) => {
                 let (origin, region) = ([0usize; 3], region.as_ptr());
-                next!(clEnqueueCopyImageToBuffer(
-                    queue,
-                    of,
-                    copy,
-                    origin.as_ptr(),
-                    region,
-                    0,
-                    0,
-                    none,
-                    event
-                ))
+                // SAFETY: as above; `origin` and `region` have three numbers, which the runtime reads in the call.
+                unsafe {
+                    next!(clEnqueueCopyImageToBuffer(
+                        queue,
+                        of,
+                        copy,
+                        origin.as_ptr(),
+                        region,
+                        0,
+                        0,
+                        none,
+                        event
+                    ))
+                }
             }
         }
     }
@@ -603,23 +620,29 @@ impl Copied {
         let (of, copy, none) = (self.of, self.copy, ptr::null());
         match &self.part {
             Part::Buffer(from, bytes) => {
-                next!(clEnqueueCopyBuffer(
-                    queue, copy, of, 0, *from, *bytes, 0, none, event
-                ))
+                // SAFETY: as in `save`.
+                unsafe {
+                    next!(clEnqueueCopyBuffer(
+                        queue, copy, of, 0, *from, *bytes, 0, none, event
+                    ))
+                }
             }
             Part::Image(region) => {
                 let (origin, region) = ([0usize; 3], region.as_ptr());
-                next!(clEnqueueCopyBufferToImage(
-                    queue,
-                    copy,
-                    of,
-                    0,
-                    origin.as_ptr(),
-                    region,
-                    0,
-                    none,
-                    event
-                ))
+                // SAFETY: as in `save`.
+                unsafe {
+                    next!(clEnqueueCopyBufferToImage(
+                        queue,
+                        copy,
+                        of,
+                        0,
+                        origin.as_ptr(),
+                        region,
+                        0,
+                        none,
+                        event
+                    ))
+                }
             }
         }
     }

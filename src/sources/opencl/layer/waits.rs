@@ -170,7 +170,8 @@ pub(super) unsafe fn for_events(
     let mut before = Synchronization::blank();
     (before.what, before.events) = (SynchronizationType::EVENT_SYNCHRONIZE, count);
     call.notify_wait(before);
-    let result = next!(clWaitForEvents(count, events));
+    // SAFETY: the program's own arguments.
+    let result = unsafe { next!(clWaitForEvents(count, events)) };
     call.end();
     let (count, events) = if result == CL_INVALID_VALUE {
         (0, core::ptr::null())
@@ -201,7 +202,8 @@ pub(super) unsafe fn finish(call: &mut ObservedCall, queue: cl_command_queue) ->
         let info = queues::ids(queue);
         call.notify_wait(for_queue(&info));
     }
-    let result = next!(clFinish(queue));
+    // SAFETY: the program's own arguments.
+    let result = unsafe { next!(clFinish(queue)) };
     call.end();
     if result == CL_SUCCESS {
         let info = call.queue(queue);

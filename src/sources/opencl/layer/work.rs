@@ -223,17 +223,20 @@ impl KernelLaunch {
     ///
     /// The lists have as many values as there are dimensions, `event` is a place for an event.
     pub unsafe fn enqueue_on(&self, queue: cl_command_queue, event: *mut cl_event) -> cl_int {
-        next!(clEnqueueNDRangeKernel(
-            queue,
-            self.kernel,
-            self.dimensions,
-            self.offset,
-            self.global,
-            self.local,
-            0,
-            core::ptr::null(),
-            event
-        ))
+        // SAFETY: the lists have as many values as there are dimensions, and `event` is a place for an event (`# Safety`).
+        unsafe {
+            next!(clEnqueueNDRangeKernel(
+                queue,
+                self.kernel,
+                self.dimensions,
+                self.offset,
+                self.global,
+                self.local,
+                0,
+                core::ptr::null(),
+                event
+            ))
+        }
     }
 
     #[inline(always)]
