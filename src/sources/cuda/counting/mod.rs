@@ -267,8 +267,15 @@ pub(super) fn before(function: &Function, data: &CallbackData) {
     if let Some(profiler) = context.profiler.as_mut().filter(|one| !one.is_begun)
         && let Err(failed) = profiler.begin(&session.cupti, name)
     {
-        state.contexts[place].profiler = None;
+        give_up(&mut state.contexts[place].profiler, session);
         state.complain(&failed.to_string());
+    }
+}
+
+/// Disables a profiler that has failed. Its memory is CUPTI's to write to until then.
+fn give_up(profiler: &mut Option<RangeProfiler>, session: &Session) {
+    if let Some(profiler) = profiler.take() {
+        profiler.disable(&session.cupti);
     }
 }
 
@@ -418,7 +425,7 @@ impl CountingState {
             });
         }
         if let Err(failed) = ended {
-            context.profiler = None;
+            give_up(&mut context.profiler, session);
             self.complain(&failed.to_string());
         }
     }
@@ -509,7 +516,7 @@ impl CountingState {
             Ok(_) => counted.ended.push(Err(CounterInvalid::PASS_FAILED)),
             Err(failed) => {
                 counted.ended.push(Err(CounterInvalid::PASS_FAILED));
-                context.profiler = None;
+                give_up(&mut context.profiler, session);
                 self.complain(&failed.to_string());
             }
         }

@@ -140,7 +140,7 @@ impl RangeProfiler {
             .collect()
     }
 
-    /// Disables the profiler, which has ended.
+    /// Disables the profiler, which has ended or failed.
     pub fn disable(self, cupti: &Cupti) {
         let mut params = profiler::OfProfiler::new();
         params.profiler = self.object;

@@ -71,28 +71,33 @@ impl Sampled {
         // SAFETY: `params` states its size, and a context that CUPTI has told of and whose end it has not.
         done(unsafe { call!(cupti, cuptiPCSamplingEnable(&raw mut params)) })
             .map_err(refused("cuptiPCSamplingEnable"))?;
-        // The reasons are known only now.
-        let configured = Reasons::of(cupti, context.0)
-            .map_err(refused("cuptiPCSamplingGetStallReasons"))
-            .and_then(|reasons| {
-                let buffers = [(); 2].map(|()| Buffer::new(how.sizes, reasons.numbers.len()));
-                let [collecting, fetched] = buffers;
-                configure(cupti, context, how, &reasons, &collecting)
-                    .map_err(refused("cuptiPCSamplingSetConfigurationAttribute"))?;
-                Ok(Sampled {
-                    context,
-                    agent,
-                    reasons,
-                    collecting: Some(collecting),
-                    fetched,
-                })
-            });
-        if configured.is_err() {
+        let disable = || {
             let mut params = of_context(context.0);
             // SAFETY: `params` is as for the call that has enabled sampling above.
             unsafe { call!(cupti, cuptiPCSamplingDisable(&raw mut params)) };
+        };
+        // The reasons are known only now.
+        let reasons = match Reasons::of(cupti, context.0) {
+            Ok(reasons) => reasons,
+            Err(status) => {
+                disable();
+                return Err(refused("cuptiPCSamplingGetStallReasons")(status));
+            }
+        };
+        let buffers = [(); 2].map(|()| Buffer::new(how.sizes, reasons.numbers.len()));
+        let [collecting, fetched] = buffers;
+        if let Err(status) = configure(cupti, context, how, &reasons, &collecting) {
+            // While the buffers are there: CUPTI may have taken one.
+            disable();
+            return Err(refused("cuptiPCSamplingSetConfigurationAttribute")(status));
         }
-        configured
+        Ok(Sampled {
+            context,
+            agent,
+            reasons,
+            collecting: Some(collecting),
+            fetched,
+        })
     }
 
     /// Fetches the samples that CUPTI has, in several parts if they are many. Does not wait for the device. The error is
