@@ -1,5 +1,5 @@
-//! CUPTI's Event and Metric APIs, which count on devices that are too old for the range profiler: below compute capability
-//! 7.5, with a libcupti before CUDA 13.
+//! CUPTI's Event and Metric APIs, which a libcupti before CUDA 13 has for devices below compute capability 7.5. They count where
+//! the range profiler does not: below 7.0, and from 7.0 on with a libcupti before CUDA 12.6.
 //!
 //! An *event* is counted by a *domain* of the hardware, which has several instances; a *metric* is computed by CUPTI from events
 //! and from properties of the device. Both are known by numbers, which CUPTI tells with their names.
