@@ -8,9 +8,9 @@
 //! end; the counter is valid until the block's commit word has reached that position. Counters of a lane that has ended
 //! stay in its slot.
 
+use super::LaneSlot;
 #[cfg(not(loom))]
-use super::{BlockView, FINAL_LOSSES};
-use super::{LaneSlot, Mapping};
+use super::{BlockView, FINAL_LOSSES, Mapping};
 use crate::platform::sync::Ordering;
 #[cfg(not(loom))]
 use gputrail_record::KINDS;

@@ -74,7 +74,8 @@ Reads captures (.gputrail), Perfetto traces, Chrome trace events as PyTorch's pr
 of rocprofv3 (CSV, JSON, rocpd), and exports of Nsight Systems (SQLite); plain, or packed with gzip or zstd. The content decides, not
 the name. docs/convert.md lists what becomes of each field.
 
-Exit codes: 0 on success; 1 when an input was damaged, and all else was converted; 125 when gputrail itself fails.";
+Exit codes: 0 on success; 1 when an input was damaged, or one that was named has no known format, and all else was converted;
+125 when gputrail itself fails; 128+n when signal n ended it.";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:

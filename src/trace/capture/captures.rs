@@ -29,7 +29,7 @@ pub struct Options {
     pub machine: Machine,
     /// Whether the captures are being written, so that they have no end yet.
     pub is_growing: bool,
-    /// The time before which nothing is kept: [`convert`](crate::convert) leaves out what ended earlier.
+    /// The time before which nothing is kept: [`make_trace`](crate::make_trace) leaves out what ended earlier.
     pub from: Option<gputrail_record::Nanos>,
 }
 

@@ -281,7 +281,7 @@ impl<'a> Stream<'a> {
 }
 
 /// Writes methods of a [`Consumer`](crate::model::Consumer) that pass what they get on to the consumers in parentheses; all methods
-/// but `wants_calls`, unless some are named. See [`leave_out`].
+/// but `wants_calls`, unless some are named. See [`leave_out`](crate::leave_out).
 #[macro_export]
 macro_rules! forward {
     (@begin $self:ident, ($($to:expr),*)) => {
