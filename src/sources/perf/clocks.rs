@@ -4,7 +4,7 @@
 use gputrail_buffer::clock;
 use gputrail_buffer::clock::{AgentClock, Domain, HostClock, SystemClock};
 use gputrail_capture::names::Names;
-use gputrail_record::{AgentId, ClockSnapshot, DeviceTime};
+use gputrail_record::{AgentId, ClockPair, ClockSnapshot, DeviceTime};
 use std::collections::HashMap;
 
 /// The most snapshots of the host's clocks that are kept.
@@ -73,7 +73,18 @@ impl Clocks {
         let Ok(host) = HostClock::new(clock::init(), frequency, &self.snapshots) else {
             return DeviceClock::Samples;
         };
-        let device = AgentClock::new(&host, &self.names.clock_pairs(agent));
+        let pairs = self.names.clock_pairs(agent);
+        // The readings of the first calls, which may be long, fit several clocks.
+        let is_of_samples = |pair: &ClockPair| {
+            let shown = |ticks| host.to(SystemClock::MonotonicRaw, ticks).0;
+            let error = host.error_bound().0;
+            let earliest = shown(pair.before).saturating_sub(error);
+            (earliest..=shown(pair.after).saturating_add(error)).contains(&pair.device.0)
+        };
+        if pairs.iter().all(is_of_samples) {
+            return DeviceClock::Samples;
+        }
+        let device = AgentClock::new(&host, &pairs);
         match device.domain() {
             Domain::System(SystemClock::MonotonicRaw) | Domain::Unknown => DeviceClock::Samples,
             _ => DeviceClock::Other(Box::new((host, device))),
@@ -106,7 +117,8 @@ impl Execution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gputrail_record::ClockPair;
+    use gputrail_record::Ticks;
+    use std::time::Duration;
 
     const AGENT: AgentId = AgentId(1);
 
@@ -132,6 +144,23 @@ mod tests {
         read(&names, || SystemClock::MonotonicRaw.read().0);
         let now = SystemClock::MonotonicRaw.read().0;
         assert_eq!(clocks.sample_times(AGENT, (now, now + 7)), (now, now + 7));
+    }
+
+    #[test]
+    fn a_reading_that_fits_several_clocks_is_one_of_the_samples_clock() {
+        let names = Names::new();
+        let mut clocks = Clocks::new(names.clone());
+        let (now, raw) = (clock::now_ordered(), SystemClock::MonotonicRaw.read());
+        let mut pair = ClockPair::blank();
+        (pair.agent, pair.device) = (AGENT, DeviceTime(raw.0));
+        // CLOCK_MONOTONIC differs by some milliseconds for each hour since the start.
+        let second = clock::ticks_of(Duration::from_secs(1));
+        (pair.before, pair.after) = (Ticks(now.0 - second), Ticks(now.0 + second));
+        names.clock_pair(pair);
+        assert_eq!(
+            clocks.sample_times(AGENT, (raw.0, raw.0 + 7)),
+            (raw.0, raw.0 + 7)
+        );
     }
 
     #[test]
