@@ -15,9 +15,9 @@ pub type Tell = extern "C" fn(*mut c_void, *const u8, usize);
 
 /// The agents of this machine, as a text.
 pub const AGENTS: &str = "agents";
-/// What an agent counts: `list`, `notes`, `info` or `check`, the agent, names.
+/// The counters of an agent: `list`, `notes`, `info` or `check`, the agent, names.
 pub const AGENT: &str = "agent";
-/// What a chip counts: `list`, `info` or `check`, the chip, names.
+/// The metrics of a chip: `list`, `info` or `check`, the chip, names.
 pub const CHIP: &str = "chip";
 /// Whether agents can be sampled as a request says.
 pub const SAMPLING: &str = "sampling";

@@ -203,7 +203,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     Ok(program::exit_code(recorded.status))
 }
 
-/// What all runs of a recording have in common.
+/// The settings that all runs of a recording share.
 struct Settings<'a> {
     carried: Carried,
     sampled: &'a Sampling,

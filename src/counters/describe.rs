@@ -168,7 +168,7 @@ pub fn passes_of_a_kernel(passes: usize) -> String {
 ///
 /// # Errors
 ///
-/// Those of `fit`.
+/// The errors of `fit`.
 pub fn together<E>(
     names: &[&str],
     fit: &mut dyn FnMut(&[&str]) -> Result<bool, E>,

@@ -14,7 +14,7 @@ fn has_handles(domain: Domain) -> bool {
     of_domain(domain).is_none_or(|source| source.handles().is_none())
 }
 
-/// What the first runtime answers that is asked.
+/// The answer of the first runtime that has one.
 fn ask<T>(question: impl Fn(&'static dyn Handles) -> Option<T>) -> Option<T> {
     all().iter().find_map(|source| question(source.handles()?))
 }

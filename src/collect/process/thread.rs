@@ -258,9 +258,12 @@ pub(crate) fn leave_callbacks() {
     let cell = cell::get();
     // SAFETY: a cell that is set is valid until the thread's destructor unsets it.
     if let Some(cell) = unsafe { cell.as_ref() } {
-        match process() {
-            Some(process) => process.board.leave_callback(&cell.state),
-            None => cell.state.calls(None),
+        // SAFETY: the cell is the calling thread's, which ends the process.
+        unsafe {
+            match process() {
+                Some(process) => process.board.leave_callback(&cell.state),
+                None => cell.state.leaves_callback(),
+            }
         }
     }
 }

@@ -200,7 +200,11 @@ impl Switchboard {
 
     /// The calling thread, which is `thread`, ends the process, if it is in a callback from within it. That subscriber is not
     /// called any more.
-    pub(crate) fn leave_callback(&self, thread: &ThreadState) {
+    ///
+    /// # Safety
+    ///
+    /// As for [`ThreadState::leaves_callback`].
+    pub(crate) unsafe fn leave_callback(&self, thread: &ThreadState) {
         if let Some(slot) = thread.calling_slot() {
             let subscription = self.subscriptions[slot].load(Ordering::Acquire);
             // SAFETY: null, or not dropped while this thread has it published as being called.
@@ -208,7 +212,8 @@ impl Switchboard {
                 subscription.is_over.store(true, Ordering::Relaxed);
             }
         }
-        thread.calls(None);
+        // SAFETY: the caller's promise: this is the thread, and it does not return to the callback.
+        unsafe { thread.leaves_callback() };
     }
 
     /// Drops ended subscriptions that no thread is calling.

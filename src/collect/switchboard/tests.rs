@@ -173,6 +173,22 @@ fn a_callback_that_panics_harms_nobody_else_and_is_not_called_again() {
 }
 
 #[test]
+fn user_data_is_used_once_at_a_time_until_the_thread_leaves_its_callback() {
+    let board = Switchboard::new();
+    let thread = Thread::new(&board);
+    let state = thread.host.state();
+    // SAFETY: `thread` is used by this thread alone, and the use that is left does nothing afterwards.
+    let uses = unsafe {
+        state.with_user_data(0, Within::Call, |_| {
+            let within = state.with_user_data(0, Within::Call, |_| ());
+            state.leaves_callback();
+            (within, state.with_user_data(0, Within::Call, |_| ()))
+        })
+    };
+    assert_eq!(uses, Some((None, Some(()))));
+}
+
+#[test]
 fn calls_made_by_a_callback_are_not_reported() {
     let board = Switchboard::new();
     let heard = Arc::new(AtomicUsize::new(0));

@@ -144,6 +144,18 @@ impl ThreadState {
             .store(slot.map_or(0, |slot| slot as u32 + 1), Ordering::Release);
     }
 
+    /// The thread ends the process from within a callback, to which it never returns: what it does from now on is in no
+    /// callback.
+    ///
+    /// # Safety
+    ///
+    /// Called by the thread itself, and as it says.
+    pub unsafe fn leaves_callback(&self) {
+        self.calls(None);
+        // The use that was interrupted never goes on.
+        self.user_data_is_used.set(false);
+    }
+
     /// Runs a function of a tool that is no subscriber: as in a callback, what it calls is not recorded.
     pub fn in_tool<R>(&self, function: impl FnOnce() -> R) -> R {
         let before = self.calling.swap(IN_TOOL, Ordering::AcqRel);

@@ -7,7 +7,7 @@
 //!
 //! # Pointers of callers
 //!
-//! What the `# Safety` sections of the functions mean by their words, and the safety comments rely on:
+//! The words of the `# Safety` sections of the functions, on which the safety comments rely:
 //!
 //! * A *place* for a value is memory of the value's size that can be written; it may be uninitialised. *Room* for values,
 //!   and bytes to write to, are an array of places.

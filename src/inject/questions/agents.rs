@@ -82,18 +82,8 @@ fn describe_cuda(
         ("kind", "GPU".to_owned()),
         ("driver", device.driver.clone()),
         ("architecture", device.architecture.clone()),
-        (
-            "compute units",
-            format!("{} at up to {} MHz", device.compute_units, device.clock_mhz),
-        ),
-        (
-            "memory",
-            format!(
-                "{}, {} local",
-                bytes(device.memory),
-                bytes(device.local_memory)
-            ),
-        ),
+        ("compute units", units(device.compute_units, device.clock_mhz)),
+        ("memory", memory(device.memory, device.local_memory)),
         ("bus", device.bus.clone()),
         ("link", links::in_words(&device.bus).unwrap_or_default()),
         ("libcupti", library),
@@ -118,16 +108,9 @@ fn describe(number: usize, found: &Found) -> String {
         ("driver", format!("{}, {}", device.driver, device.version)),
         (
             "compute units",
-            format!("{} at up to {} MHz", device.compute_units, device.clock_mhz),
+            units(device.compute_units, device.clock_mhz),
         ),
-        (
-            "memory",
-            format!(
-                "{}, {} local",
-                bytes(device.memory),
-                bytes(device.local_memory)
-            ),
-        ),
+        ("memory", memory(device.memory, device.local_memory)),
         (
             "largest group",
             count(device.max_workgroup.into(), "work-item"),
@@ -211,6 +194,14 @@ fn table(number: usize, name: &str, attributes: &[(&str, String)]) -> String {
         printable(name),
         lines.collect::<String>()
     )
+}
+
+fn units(number: u32, mhz: u32) -> String {
+    format!("{number} at up to {mhz} MHz")
+}
+
+fn memory(all: u64, local: u64) -> String {
+    format!("{}, {} local", bytes(all), bytes(local))
 }
 
 fn bytes(bytes: u64) -> String {

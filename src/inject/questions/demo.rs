@@ -14,7 +14,7 @@ use std::time::Duration;
 /// A sampling configuration of the simulated devices by another process, to try out that case: `host-trap,20us`.
 const ELSEWHERE: &str = "GPUTRAIL_DEMO_SAMPLED_ELSEWHERE";
 
-/// What the words ask for.
+/// The run that the words ask for.
 #[derive(Default)]
 struct Wanted<'a> {
     demo: sim::Demo,

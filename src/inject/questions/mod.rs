@@ -1,4 +1,4 @@
-//! What the command asks of the library that it carries: which agents there are, what they can do, and the workload of the
+//! Answers to the command that carries this library: which agents there are, what they can do, and the workload of the
 //! demo. The command links no source.
 
 mod agents;

@@ -46,7 +46,7 @@ impl ObservedCall {
         interest.is_none() || !(keeps_books || interest.is_recorded() || interest.is_gated())
     }
 
-    /// Begins a call of function `number` with these consumers. `stack_pointer` is an address in the wrapper's frame. Returns `false` if the
+    /// Begins a call of function `number` with these consumers, of which there are some. `stack_pointer` is an address in the wrapper's frame. Returns `false` if the
     /// call has no consumer and is passed through.
     ///
     /// One function for all wrappers, as is the exit: for programs with many other calls, the cost of observing them is
@@ -65,9 +65,6 @@ impl ObservedCall {
         operation: Operation,
         stack_pointer: usize,
     ) -> bool {
-        if interest.is_none() {
-            return false;
-        }
         if interest.is_gated() {
             let due;
             (interest, due) = process::pass_gate(operation);

@@ -179,7 +179,7 @@ impl Context {
     /// # Safety
     ///
     /// `features` leads to as many features as `names` has, until the context is closed; it may be null if there are none.
-    /// Who is told does what its type says, until then.
+    /// The function that is told keeps to its type until then.
     pub unsafe fn new(
         agent: AgentId,
         (features, names): (*mut Feature, Vec<String>),
