@@ -517,18 +517,13 @@ fn energy_and_units_outside_of_the_cores_are_counted_at_a_period() {
 #[test]
 fn each_kernel_on_pocl_has_the_events_of_the_threads_that_ran_it() {
     needs!(each_kernel_on_pocl_has_the_events_of_the_threads_that_ran_it: Need::Pocl, Need::OpenClToolchain);
-    let mut nearest = f64::INFINITY;
-    // On a busy machine others take the processor from each kernel of some runs.
-    let runs = [[Driver::Basic].repeat(5), vec![Driver::Threaded]].concat();
-    for driver in runs {
-        if driver == Driver::Basic && nearest < 0.05 {
-            continue;
-        }
+    for driver in [Driver::Basic, Driver::Threaded] {
         let dir = TestDir::new();
         let program = dir.program("hot_loop");
-        well(&mut dir.untraced(driver, &program, &[])); // fills the kernel cache
+        let arguments = ["", "20", "", "time"];
+        well(&mut dir.untraced(driver, &program, &arguments)); // fills the kernel cache
         let options = ["--counters", SOFTWARE, "--capture"];
-        well(&mut dir.record_with(&options, driver, &program, &[]));
+        let told = well(&mut dir.record_with(&options, driver, &program, &arguments)).text();
         let (values, times) = counted(&dir);
         assert_eq!((times.len(), values.len()), (20, 80));
         let (mut clock, mut time) = (0.0, 0.0);
@@ -541,9 +536,6 @@ fn each_kernel_on_pocl_has_the_events_of_the_threads_that_ran_it() {
             let value = |name: &str| values[&(*work, name.to_owned())].number().unwrap();
             clock += value("TASK_CLOCK");
             time += *took as f64;
-            if driver == Driver::Basic {
-                nearest = nearest.min((value("TASK_CLOCK") / *took as f64 - 1.0).abs());
-            }
         }
         // One thread runs each of them with the basic driver; the threads of the other one share the work.
         let most = match driver {
@@ -552,6 +544,13 @@ fn each_kernel_on_pocl_has_the_events_of_the_threads_that_ran_it() {
         };
         assert!(clock <= time * most, "{clock} ns in {time} ns");
         assert!(clock > 0.0, "{clock} ns in {time} ns");
+        if driver == Driver::Basic {
+            // The thread that waits for the kernels runs them, and does little else meanwhile.
+            let thread = told.lines().find_map(|line| line.strip_prefix("time "));
+            let thread: f64 = thread.expect("a time").parse().unwrap();
+            let share = clock / thread;
+            assert!((0.9..=1.0).contains(&share), "{clock} of {thread} ns");
+        }
         // Tables, and a trace that is made of them, have the same values.
         well(&mut dir.gputrail(["convert", "run.gputrail", "-o", "tables.csv"]));
         well(&mut dir.gputrail(["convert", "tables.csv", "-o", "back.pftrace"]));
@@ -559,8 +558,6 @@ fn each_kernel_on_pocl_has_the_events_of_the_threads_that_ran_it() {
         assert_eq!(recorded.len(), 4);
         assert_eq!(counters(&dir, "back.pftrace"), recorded);
     }
-    // A kernel that nothing keeps from its processor has its time as the clock of its thread.
-    assert!(nearest < 0.05, "{nearest} apart at best");
 }
 
 /// The count that `perf stat` has of `event` in a run of hot_loop with this number of kernels. `None` where this machine does
