@@ -298,7 +298,7 @@ unsafe extern "C" fn implicit_task(
         } else {
             let word = Word(std::mem::take(task));
             if word.is_part() {
-                pop_to(word.level(), word.region().ended());
+                pop_to(word.level(), Some(word.region().left()));
             }
         }
     });
@@ -344,7 +344,7 @@ unsafe extern "C" fn sync_region(
         // SAFETY: null, or the runtime's place for our word about the task.
         let word = unsafe { Word::read(task) };
         if endpoint == END {
-            pop(word.region().ended());
+            pop(Some(word.region().left()));
             return;
         }
         // There are no barriers inside of shared work: what still is open has ended without a report.

@@ -3,6 +3,7 @@
 //! A thread leaves the barrier at the end of a region when the next one begins, which may be much later: what it was in
 //! ends with the region. The table is a ring, which the thread that begins a region writes and all threads read.
 
+use gputrail_buffer::clock;
 use gputrail_collect::marker::KeptText;
 use gputrail_record::Ticks;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
@@ -54,9 +55,16 @@ impl Region {
     }
 
     /// When it ended; `None` if it has not, or is no longer in the table.
-    pub fn ended(self) -> Option<Ticks> {
+    fn ended(self) -> Option<Ticks> {
         let (end, _) = self.read()?;
         end.is_some().then_some(end)
+    }
+
+    /// When a thread leaves it that reports this now: then, or when the region ended, if it has. The clock is read first: a
+    /// region that has not ended afterwards ends no earlier, however long the thread is kept from its processor meanwhile.
+    pub fn left(self) -> Ticks {
+        let now = clock::now();
+        self.ended().unwrap_or(now)
     }
 
     /// Its name.
@@ -96,7 +104,7 @@ mod tests {
         assert_eq!(region.ended(), None);
         assert_eq!(region.name().map(KeptText::text), Some("parallel"));
         region.end(Ticks(7));
-        assert_eq!(region.ended(), Some(Ticks(7)));
+        assert_eq!((region.ended(), region.left()), (Some(Ticks(7)), Ticks(7)));
         for _ in 0..REGIONS {
             Region::begin(&NAME).end(Ticks(8));
         }
