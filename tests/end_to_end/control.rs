@@ -22,7 +22,7 @@ use crate::command::{TestDir, kernels, well};
 /// Number of kernels of a round.
 const WORK: i64 = 50;
 /// A time limit that is exceeded only if the test fails.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 /// The user `nobody`.
 const NOBODY: u32 = 65534;
 

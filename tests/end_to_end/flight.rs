@@ -18,7 +18,7 @@ use crate::command::{TestDir, kernels, well};
 const WORK: i64 = 4000;
 const KEPT: &str = "512K";
 /// A time limit that is exceeded only if the test fails.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// `gputrail record` of `flight.c`, controlled round by round.
 struct Recording {

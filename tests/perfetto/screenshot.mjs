@@ -55,7 +55,7 @@ function usage(message) {
 // ------------------------------------------------------------------------------------------------- the run
 
 // Browsers hang, rarely: then there is another one, once. It is a process of its own, which ends this one with its browser.
-const PATIENCE_SECONDS = 100;
+const PATIENCE_SECONDS = 250;
 const IS_ANOTHER = 'GPUTRAIL_SCREENSHOT_AGAIN';
 let isGivenUp = false;
 setTimeout(() => {
@@ -102,8 +102,11 @@ try {
   server.close();
   fs.rmSync(profile, {recursive: true, force: true});
 }
-if (!isGivenUp) console.log(JSON.stringify(report));
-process.exitCode = report.error || report.importErrors !== 0 || report.pageErrors.length ? 1 : 0;
+if (!isGivenUp) {
+  console.log(JSON.stringify(report));
+  // At once: a connection that lingers would keep this process until it takes the browser for one that hangs.
+  process.exit(report.error || report.importErrors !== 0 || report.pageErrors.length ? 1 : 0);
+}
 
 // ----------------------------------------------------------------------------------------------- its steps
 
