@@ -9,7 +9,8 @@
 //!   begins (`B`).
 //! * Device work stands on the row of its stream. Viewers drop what overlaps there, so such work takes a row of its own.
 //! * Correlation ids tie calls to their work. The format has them once for all processes, so those of all but the first process
-//!   get the number of the process in their upper bits.
+//!   get the number of the process in their upper bits, from 40 on. Calls without an id get one.
+//! * Tracks that are no threads have thread ids from 0x70000000 on.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
