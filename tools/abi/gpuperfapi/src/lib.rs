@@ -114,7 +114,7 @@ pub extern "C" fn GPA_Initialize() -> Status {
     })
 }
 
-/// Closes all contexts.
+/// Closes all contexts, also during a session.
 #[unsafe(no_mangle)]
 pub extern "C" fn GPA_Destroy() -> Status {
     api("GPA_Destroy", || {
@@ -135,7 +135,7 @@ pub extern "C" fn GPA_OpenContext(context: *mut c_void) -> Status {
     })
 }
 
-/// Closes the selected context.
+/// Closes the selected context. None is selected then.
 ///
 /// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._SAMPLING_NOT_ENDED`.
 #[unsafe(no_mangle)]
