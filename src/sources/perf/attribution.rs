@@ -6,7 +6,7 @@
 //! completion is processed.
 //!
 //! Samples wait for the completion of their dispatch. If two dispatches of one kernel overlap, the one that
-//! completes first gets the samples of the overlap.
+//! completes first gets the samples of the overlap. Dropped samples are spread over the dispatches of that time, and count in their totals.
 
 use super::mappings::KernelCode;
 use gputrail_capture::code::CodeOffset;
