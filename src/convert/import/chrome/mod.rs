@@ -13,6 +13,12 @@
 //! Memory: the budget for sorting (128 MiB), the window of the file, each name once (up to a limit), a few hundred bytes for
 //! each thread, and 24 bytes for each piece of device work.
 //!
+//! | category of an `X` | becomes |
+//! |---|---|
+//! | `kernel`, `gpu_memcpy`, `gpu_memset`, and gputrail's own `gpu_sync` and `gpu_work`, with a `stream`, `device` or `correlation` | device work |
+//! | `cuda_runtime`, `cuda_driver`, `hip_*`, `rocm_runtime`, `mtia_runtime`, `xpu_*`, `glow_runtime`, `privateuse1_*`, and gputrail's own `opencl`, `hip`, `hsa`, `sim` | API call |
+//! | `gpu_user_annotation`, `cuda_sync`, `cuda_event`, `cuda_profiler_range`, `gpu_pm_counter`, `mtia_ccp_events`, `mtia_insight`, `collective_comm`, `xpu_scope_profiler`, `hpu_op` | slice on a row of its device, stream and category. Numbers of a `cuda_profiler_range` are also counters from its begin to its end |
+//!
 //! Processes with a number above 0 keep it; others get one from 0x60000000 on.
 //!
 //! | special case | result |
