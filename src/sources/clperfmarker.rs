@@ -2,15 +2,7 @@
 //!
 //! A marker outside of others may have a group, which becomes a branch below its thread; markers inside of it are part of
 //! that branch, whatever group they name. On request ([`CLPERFMARKER_VARIABLE`]) the markers are also kept until
-//! [`finalize`], and written to the file that the profiler's documentation describes:
-//!
-//! ```text
-//! =====Perfmarker Output=====
-//! THREAD
-//! NUMBER OF LINES
-//! clBeginPerfMarker   NAME   TIME   GROUP
-//! clEndPerfMarker     TIME
-//! ```
+//! [`finalize`], and written to the file that the profiler's documentation describes.
 
 use super::markers;
 use core::ffi::{c_char, c_int};
