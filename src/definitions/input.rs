@@ -25,8 +25,8 @@
 //! | `# ...` | a comment |
 //!
 //! Files that end in `.yaml`, `.yml` or `.json`, or begin with `{`, are rocprofv3's: `jobs`, each with `pmc` (a list or text),
-//! `kernel_include_regex`, `kernel_exclude_regex` and `kernel_iteration_range` (dispatches of each kernel, from 1, ends included). All
-//! jobs are counted in one run, and must choose the same kernels; other keys are refused.
+//! `kernel_include_regex`, `kernel_exclude_regex` and `kernel_iteration_range` (dispatches of each kernel, from 1, ends
+//! included). All jobs are counted in one run, and must choose the same kernels; other keys are refused.
 
 use gputrail_counters::{KernelSelection, NumberRange};
 

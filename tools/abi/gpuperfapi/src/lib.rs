@@ -7,16 +7,17 @@
 //!
 //! Beside the guide:
 //!
-//! * [`GPA_OpenContext`] takes a `cl_command_queue`, or the handle of a queue of the simulated GPU: `queue->id` in a dispatch callback of
-//!   ROCProfiler, or the handle in a tool's callback `queue created`, and not a `CUstream`, since streams of the simulated GPU share queues.
-//!   All kernels of one call, such as a graph, belong to one sample.
-//! * Counters are `GPA_TYPE_UINT64`, metrics `GPA_TYPE_FLOAT64`; nanoseconds, for which the API has no unit, are `GPA_USAGE_TYPE_ITEMS`.
-//! * The logging callback gets each call's name (`GPA_LOGGING_TRACE`) and a sentence for each failure (`GPA_LOGGING_ERROR`), on the calling
-//!   thread.
+//! * [`GPA_OpenContext`] takes a `cl_command_queue`, or the handle of a queue of the simulated GPU: `queue->id` in a dispatch
+//!   callback of ROCProfiler, or the handle in a tool's callback `queue created`, and not a `CUstream`, since streams of the
+//!   simulated GPU share queues. All kernels of one call, such as a graph, belong to one sample.
+//! * Counters are `GPA_TYPE_UINT64`, metrics `GPA_TYPE_FLOAT64`; nanoseconds, for which the API has no unit, are
+//!   `GPA_USAGE_TYPE_ITEMS`.
+//! * The logging callback gets each call's name (`GPA_LOGGING_TRACE`) and a sentence for each failure (`GPA_LOGGING_ERROR`), on
+//!   the calling thread.
 //! * Reading results waits for the sample's kernels.
-//! * Statuses: `FAILED` of `GPA_BeginSession` if something else counts or samples; `SAMPLING_NOT_STARTED` of [`GPA_EndSession`] for the
-//!   guide's `SAMPLE_NOT_STARTED`; `READING_COUNTER_RESULT` if there is no value, with a message why; `SAMPLE_NOT_FOUND_IN_ALL_PASSES` also if
-//!   the session had too few passes.
+//! * Statuses: `FAILED` of `GPA_BeginSession` if something else counts or samples; `SAMPLING_NOT_STARTED` of [`GPA_EndSession`]
+//!   for the guide's `SAMPLE_NOT_STARTED`; `READING_COUNTER_RESULT` if there is no value, with a message why;
+//!   `SAMPLE_NOT_FOUND_IN_ALL_PASSES` also if the session had too few passes.
 
 // The names are the API's.
 #![allow(non_snake_case)]
