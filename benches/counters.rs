@@ -2,6 +2,14 @@
 //!
 //! `cargo bench -p gputrail --bench counters`. Every figure is the best of several rounds in one run. The evaluation stands
 //! beside one reading of the values of the basic counters, which it cannot do without.
+//!
+//! With one instance of each counter, on two busy cores:
+//!
+//! | architecture | 100 metrics of 100 000 dispatches (target 100 ms) | reading their counters once | passes of all metrics and counters (target 10 ms for 500 metrics) |
+//! |---|---|---|---|
+//! | gfx90a | 125 ms | 6.5 ms (76 counters) | 0.05 ms (473, 15 passes) |
+//! | gfx942 | 128 ms | 7.4 ms (88 counters) | 0.04 ms (419, 16 passes) |
+//! | gfx950 | 127 ms | 7.4 ms (88 counters) | |
 
 use gputrail_counters::{
     self as counters, Architecture, Catalogue, CounterIndex, Definition, Measured, Property,

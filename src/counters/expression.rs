@@ -17,6 +17,10 @@
 //! | `accumulate(X, HIGH_RES)` | `X`, added up by the hardware in every cycle; also `LOW_RES` (every fourth) and `NONE` |
 //! | `X[3]` | instance 3 of `X` (ROCProfiler v1) |
 //!
+//! Reducing only some dimensions, selecting in several, and combining instances of different blocks are refused. A counter's bare
+//! name is the sum of its instances for ROCProfiler v1 and GPUPerfAPI; for rocprofiler-sdk it is all of them, which must be
+//! reduced.
+//!
 //! The postfix notation is that of GPUPerfAPI's definitions ([`Expression::parse_postfix`]).
 
 use std::fmt;

@@ -15,6 +15,18 @@
 //!     kernel_exclude_regex: warmup
 //!     kernel_iteration_range: "[2-4], [8]"
 //! ```
+//!
+//! | line of text | meaning |
+//! |---|---|
+//! | `pmc: A B`, or `A B` | names |
+//! | `range: 3:9`, `3:`, `3` | dispatches by number in their process, from 0: 3 to 8, from 3 on, 3 only; lines add up |
+//! | `gpu: 0 1` | devices by number, from 0, among those that can count, in the order in which the process came to know them |
+//! | `kernel: A B` | kernels whose name contains one of these |
+//! | `# ...` | a comment |
+//!
+//! Files that end in `.yaml`, `.yml` or `.json`, or begin with `{`, are rocprofv3's: `jobs`, each with `pmc` (a list or text),
+//! `kernel_include_regex`, `kernel_exclude_regex` and `kernel_iteration_range` (dispatches of each kernel, from 1, ends
+//! included). All jobs are counted in one run, and must choose the same kernels; other keys are refused.
 
 use gputrail_counters::{KernelSelection, NumberRange};
 

@@ -11,6 +11,8 @@
 //! | `PublicCounterDefinitions*.txt` | GPUPerfAPI 2.x | public counters with formulas in postfix notation, ranges of instances (`TA*_X[0..15]`) |
 //! | a file of your own | gputrail | as rocprofiler-sdk's with `gputrail:` at the top; counters may have a `usage`, and blocks their `instances` and `capacity` |
 //!
+//! A block counts as many events at a time as its capacity in `blocks.yaml` (one, if unknown), whatever other blocks count.
+//!
 //! All files that AMD publishes in these formats lie in `amd`, with their licences; `cargo test --test counters` reads each of them and
 //! compares every metric with an evaluation in Python.
 //!

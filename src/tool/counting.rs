@@ -1,5 +1,21 @@
 //! Counter collection: the counters of agents. [`Context::count`](super::Context::count) collects them, as
 //! rocprofiler-sdk's dispatch and device counting does. One context of a process counts at a time, and none while one samples.
+//!
+//! | to count | here | C |
+//! |---|---|---|
+//! | dispatches, periods | [`Context::count`](super::Context::count) | `gputrail_context_count` |
+//! | ranges (the context traces markers, too) | [`Context::count_ranges`](super::Context::count_ranges) | option `range` |
+//! | with few counters in a pass | [`Context::count_in_passes`](super::Context::count_in_passes) | option `per_pass` |
+//! | each instance of a block | [`Context::count_each_instance`](super::Context::count_each_instance), [`CounterSet::of_each_instance`] | option `each_instance` |
+//! | counters chosen for each kernel (rocprofiler-sdk: dispatch counting) | [`Context::count_chosen`](super::Context::count_chosen), [`CounterSet`] | `gputrail_context_count_chosen` |
+//! | the same in few reused entries (ROCProfiler v1: pools) | [`CounterPool`] | `gputrail_counter_pool_*` |
+//! | sums between a start and a stop (CUPTI: event groups) | [`CounterGroup`] | `gputrail_counter_group_*` |
+//! | parts of work that the program repeats (GPUPerfAPI) | [`CounterSessions`] | `gputrail_counter_sessions_*` |
+//! | metrics from totals (CUPTI: metrics) | [`metric_parts`], [`metric_value`] | `gputrail_metric_parts`, `gputrail_metric_value` |
+//!
+//! A group counts while kernels run, which then run one after the other; with a period, all the time. It takes no metrics that use
+//! properties of the agent, kernel times or single instances: read the counters of their formula. Groups may be started in
+//! callbacks, and not read, stopped or reset there.
 
 use super::Error;
 use super::functions::{act, ask, c_string, call, check, list};

@@ -1,5 +1,19 @@
 //! PC sampling: what agents can do. [`Context::sample`](super::Context::sample) has it done, as rocprofiler-sdk's PC sampling
 //! service does; [`Context::sample_every`](super::Context::sample_every) takes a [`SamplingPeriod`], as CUPTI does.
+//!
+//! A context gets single samples, or counts by dispatch, address and reason
+//! ([`SampleAggregate`](gputrail_record::SampleAggregate)). With counts, the kinds `SOURCE_LOCATOR` and `INSTRUCTION_CORRELATION`
+//! give each sampled line, and each instruction of the sampled functions with line and text, once, as in CUPTI.
+//! `libgputrail-symbols.so.0` beside `libgputrail.so.0` looks them up, never in a call of the program; if it cannot be opened,
+//! samples come without locators, and one line on standard error says why. [`StallReason::of`](gputrail_record::StallReason::of)
+//! has CUPTI's word for a single sample.
+//!
+//! * An agent has one configuration, and offers no other, until the tool destroys the context or the buffer. Its context may ask
+//!   for the same again.
+//! * One context of a process samples, on any number of agents; that of `gputrail record --pc-sampling` is one.
+//! * A process under a debugger (ptrace) is not sampled. A process cannot sample and count at once; counters that a tool collects
+//!   by its own means (`gputrail_context_collects_counters`) exclude sampling in the same context only.
+//! * Other processes never configure a process's processors or simulated devices.
 
 use super::Error;
 use super::functions::{ask, list};

@@ -2,6 +2,10 @@
 //!
 //! The model is that of S. Williams, A. Waterman and D. Patterson, "Roofline" (2009): a kernel with few operations per byte
 //! is limited by the memory, one with many by the compute units.
+//!
+//! Operations are `TOTAL_16_OPS`, `TOTAL_32_OPS` and `TOTAL_64_OPS` together, or 64 times `SQ_INSTS_VALU` (a matrix instruction
+//! counts as one), or `INSTRUCTIONS`; bytes are `FETCH_SIZE` and `WRITE_SIZE` together, or 64 times `CACHE_MISSES`. A kernel has
+//! both in the same dispatches.
 
 use super::CounterSummary;
 

@@ -8,8 +8,12 @@
 //!   the same time: they come behind it, since viewers nest slices of equal times by their order. Slices that do not end are
 //!   begins (`B`).
 //! * Device work stands on the row of its stream. Viewers drop what overlaps there, so such work takes a row of its own.
+//! * Beyond 256 MiB of open slices, all slices are pairs of `B` and `E`. `s`, `t`, `f` are flows, at the begin of their slices.
+//!   `C` are counters of tracks; computed ones have the category `derived`. Of the fields beside the events, ranks stay.
+//! * `s`, `f` of category `ac2g` lead from a call to its work; the id is the correlation id, an argument of both.
 //! * Correlation ids tie calls to their work. The format has them once for all processes, so those of all but the first process
-//!   get the number of the process in their upper bits.
+//!   get the number of the process in their upper bits, from 40 on. Calls without an id get one.
+//! * Tracks that are no threads have thread ids from 0x70000000 on.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

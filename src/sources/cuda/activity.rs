@@ -1,8 +1,9 @@
 //! The buffers that CUPTI asks for and returns, full of activity records.
 //!
-//! A buffer comes back when it is full, at a flush, and now and then, on a thread of CUPTI's or on the one that flushes.
-//! Its records are translated there and then ([`super::translation`]). Nothing waits: a record for which a lane has no
-//! room is dropped and counted.
+//! A buffer comes back when it is full, at a flush, and now and then, on a thread of CUPTI's or on the one that flushes. Its
+//! records are translated there and then ([`super::translation`]). Nothing waits: a record for which a lane has no room is
+//! dropped and counted. Records without a call (overhead before 12.9, clocks) are kept if recording is on when they come. CUPTI
+//! has no record of copies and fills of 0 bytes; they are not counted as missing if the call's arguments are read.
 //!
 //! CUPTI is never called with a lock of ours held: it may wait for a thread that waits for that lock.
 

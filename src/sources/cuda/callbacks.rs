@@ -1,4 +1,9 @@
 //! Callbacks of CUPTI about calls: each enter and exit of a function that is wanted, on the calling thread.
+//!
+//! What tools see otherwise than from other sources: copies of two and three dimensions, copies between devices, and functions
+//! whose arguments are not read are reported as calls only. A kernel has a module only if the tool subscribes to `kernel symbol
+//! registered`. There are no retirement records. Callbacks about completed work may come on a thread of CUPTI's, where CUDA must
+//! not be called.
 
 pub use super::activity::RECENT;
 use super::ffi::{self, CallbackData};

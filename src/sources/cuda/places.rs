@@ -1,5 +1,11 @@
 //! The places in which libcupti and the libraries beside it may lie. It looks at names of files and folders only; `cupti` opens
 //! what is found.
+//!
+//! * Beside CUDA's libraries in the process: packages of the same Python environment; libcudart's folder, and its toolkit's
+//!   `extras/CUPTI/lib64`.
+//! * Environments (`VIRTUAL_ENV`, `CONDA_PREFIX`, that of the running Python): packages, `lib`, `lib64` and
+//!   `targets/x86_64-linux/lib`.
+//! * Toolkits (`CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`): `extras/CUPTI/lib64`, `lib64` and `targets/x86_64-linux/lib`.
 
 use gputrail_buffer::platform::environment::variable;
 use std::ffi::OsStr;

@@ -7,6 +7,18 @@
 //!
 //! In a process that is not recorded, the tables are left alone, and NVTX's calls do nothing. Another tool that the program
 //! was to load gets the calls, too: `forwarding` passes them on.
+//!
+//! # What programs say, and what becomes of it
+//!
+//! | part | what happens |
+//! |---|---|
+//! | domains of equal names | one domain |
+//! | deferred events and samples | placed by their time domain: `nvtxTimestampGet` (the default), the time-stamp counter, CLOCK_REALTIME, _MONOTONIC, _MONOTONIC_RAW, _BOOTTIME, C++ clocks that are one of these, and registered domains of these types or tied to them by synchronisation points or a factor. Events of other domains are instants at their submission, with timestamps as arguments; samples of other domains are left out |
+//! | a registered scope | its path is an argument `scope`, and follows the name of counters. Predefined scopes (`NVTX_SCOPE_CURRENT_...`) have none |
+//! | heaps and named memory regions | named objects. Regions of CUDA arrays get no handles |
+//! | payloads of any registered layout | read. An array whose length is in another payload is empty; pointers and structures behind pointers are an offset or address; 128-bit numbers are hexadecimal digits |
+//! | correlations (`nvtxSemanticsCorrelation_t`) | an argument like any other |
+//! | semantics of counters besides their unit | values as submitted; samples "unchanged" and "unavailable" are left out, "zero" is 0 |
 
 mod abi;
 mod counters;

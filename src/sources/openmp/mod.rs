@@ -3,6 +3,10 @@
 //!
 //! An OpenMP runtime calls [`start_tool`] of the library that `OMP_TOOL_LIBRARIES` names, and the callbacks registered
 //! in `initialize` on the threads that they are about. Runtimes of LLVM and Intel have OMPT, that of GCC does not.
+//!
+//! Ranges are named after kind and function (file and offset if it is not exported). The payload is a region's threads, a loop's
+//! iterations, a data operation's bytes. A thread that waits for the next region is in no range. A range whose end the runtime does
+//! not report (LLVM's, of a `single` of GCC) ends at the next barrier or with its region.
 
 mod ffi;
 mod regions;

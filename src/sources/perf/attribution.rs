@@ -5,8 +5,8 @@
 //! events first and drains the rings afterwards, so that every sample taken before a completion is present when the
 //! completion is processed.
 //!
-//! Samples wait for the completion of their dispatch. If two dispatches of one kernel overlap, the one that
-//! completes first gets the samples of the overlap.
+//! Samples wait for the completion of their dispatch. If two dispatches of one kernel overlap, the one that completes first gets
+//! the samples of the overlap. Dropped samples are spread over the dispatches of that time, and count in their totals.
 
 use super::mappings::KernelCode;
 use gputrail_capture::code::CodeOffset;

@@ -12,7 +12,9 @@
 //!
 //! The events of the threads that run kernels can be counted, too (`counters`): for each dispatch, or at a period.
 //!
-//! Samples outside of kernels (the runtime, its compiler, the program) are counted by mapping.
+//! Samples outside of kernels (the runtime, its compiler, the program) are counted by mapping. A malformed sample is an
+//! `InvalidSample` record. Source lines come from builds with `-g`, also in binaries that the program gets from the runtime; a
+//! kernel's library that was deleted before it could be copied is restored from memory (`deleted_file`), without lines.
 
 mod attribution;
 mod clocks;

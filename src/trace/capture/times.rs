@@ -1,4 +1,7 @@
 //! The times of device work: an agent's clock converted to the trace's, and compared with the host's.
+//!
+//! A command buffer lasts from when the runtime took it, or from the end of the work before it in its queue if that is later, or
+//! from an earlier measured start, to its measured end. Its commands have equal shares of that time.
 
 use super::Report;
 use super::agents::title;

@@ -1,4 +1,7 @@
 //! Dependencies between pieces of device work: the event lists of their enqueues, and the barriers of their queues.
+//!
+//! Work waits for the events in its list (the latest thousand are remembered), a barrier or marker without a list for the last
+//! work of its queue, and what follows a barrier in an out-of-order queue for the barrier.
 
 use crate::directory::Directory;
 use crate::model::EventId;

@@ -13,6 +13,27 @@
 //! Memory: the budget for sorting (128 MiB), the window of the file, each name once (up to a limit), a few hundred bytes for
 //! each thread, and 24 bytes for each piece of device work.
 //!
+//! | category of an `X` | becomes |
+//! |---|---|
+//! | `kernel`, `gpu_memcpy`, `gpu_memset`, and gputrail's own `gpu_sync` and `gpu_work`, with a `stream`, `device` or `correlation` | device work |
+//! | `cuda_runtime`, `cuda_driver`, `hip_*`, `rocm_runtime`, `mtia_runtime`, `xpu_*`, `glow_runtime`, `privateuse1_*`, and gputrail's own `opencl`, `hip`, `hsa`, `sim` | API call |
+//! | `gpu_user_annotation`, `cuda_sync`, `cuda_event`, `cuda_profiler_range`, `gpu_pm_counter`, `mtia_ccp_events`, `mtia_insight`, `collective_comm`, `xpu_scope_profiler`, `hpu_op` | slice on a row of its device, stream and category. Numbers of a `cuda_profiler_range` are also counters from its begin to its end |
+//!
+//! Processes with a number above 0 keep it; others get one from 0x60000000 on.
+//!
+//! | special case | result |
+//! |---|---|
+//! | device work with `ts` and `dur` 0; `E` without `B` | counted, not drawn |
+//! | duration that is negative or over 30 days; `B` without `E` | drawn without an end |
+//! | negative times | all times are moved, and the summary says by how much |
+//! | a bare array without its `]`, or with a comma before it; nesting of any depth | read |
+//! | duplicate keys | the last one counts |
+//! | numbers beyond 64 bits in arguments | kept as texts |
+//! | bytes that are no UTF-8 | replaced, and named as damage |
+//! | control characters in strings; `NaN`, `Infinity` (as texts) | kept, and named as damage |
+//! | an object without `traceEvents` | named as damage |
+//! | any other damage | skipped up to the next event, and named with the number of bytes |
+//!
 //! JSON is parsed with serde_json, event by event: all fields of `v100-resnet-ns.json` (68 692 events, 15 MB) at 412 MB/s of processor
 //! time, arguments included at 306 MB/s. sonic-rs with lazy values reaches 201 and 156 MB/s, as most events are short, and jiter 481
 //! MB/s for the fields. A whole conversion does 83 MB/s, so a faster parser gains at most 3 % of it.

@@ -3,6 +3,14 @@
 //!
 //! An *event* is counted by a *domain* of the hardware, which has several instances; a *metric* is computed by CUPTI from events
 //! and from properties of the device. Both are known by numbers, which CUPTI tells with their names.
+//!
+//! * An enqueue returns when the kernel has ended.
+//! * A value is the sum of the instances that can be read, scaled to all: an estimate if the kernel does not use all alike.
+//! * The number of passes is not known before: `gputrail record --replay application` runs the program once for each
+//!   `--counters-per-pass` names.
+//! * Overflowed events are invalid, and so are rates of kernels whose time was not recorded.
+//!
+//! Layouts and numbers were compared with the headers of 11.8, 12.1 and 12.9; nothing here has met a GPU.
 
 pub(super) mod ffi;
 pub(super) mod groups;

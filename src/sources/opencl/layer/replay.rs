@@ -10,7 +10,20 @@
 //! the context has ended before the first copy; other threads that enqueue work meanwhile wait, since a restored copy
 //! would undo what they write.
 //!
-//! A kernel is refused, with its reason, if what it changes is not known or cannot be restored: see [`Parts::of`].
+//! A kernel is refused, with its reason, if what it changes is not known or cannot be restored: see [`Parts::of`]. It runs once
+//! then, and its values are invalid.
+//!
+//! | reason | when |
+//! |---|---|
+//! | the kernel uses shared virtual memory, a pipe | as an argument, or by `clSetKernelExecInfo` |
+//! | memory of the kernel is mapped | an argument, its parent or another part of it, at the enqueue |
+//! | memory of the kernel lies in the program's own | `CL_MEM_USE_HOST_PTR` |
+//! | the memory of the kernel is too large to save | more than 1 GiB |
+//! | the kernel may print or change variables of its program | its source (else its binary) mentions `printf`, or the program has global variables; enqueues other than `clEnqueueNDRangeKernel` and `clEnqueueTask` |
+//! | an argument of the kernel is not known | it was set before a tool configured several passes: set all again |
+//! | memory of the kernel could not be saved | there is no room for copies; or objects of OpenGL or EGL, or with several samples or levels |
+//! | a pass failed or lasted too long | an error, or more than 10 s |
+//! | the dispatch could not be waited for | as for one pass; or another queue of the context took more than 1 s |
 
 use super::counting;
 use super::dispatch::{below, next};

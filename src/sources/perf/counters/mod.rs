@@ -7,8 +7,9 @@
 //! layer makes (`sources/opencl/layer/replay`). A kernel is not counted, and its values are invalid, where waiting could last for ever
 //! or lasts too long: if the work may wait for the program, or a thread of the runtime enqueues.
 //!
-//! At a period, a thread of the library reads the events, and nothing waits. Counters of the whole machine (`machine`) are
-//! read then, too.
+//! At a period, a thread of the library reads the events, and nothing waits. Under load it reads later than the period says; a
+//! value covers the time since the one before. The last period ends with counting, and a tool's flush ends the current one of
+//! every agent. Counters of the whole machine (`machine`) are read then, too.
 //!
 //! PoCL's driver `basic` is recognised by the fact that no thread has begun until counting starts: the values of a dispatch are those
 //! of the thread that enqueues it; those of a period are of all threads that begin later and of the one that started counting.

@@ -1,4 +1,16 @@
-//! What callbacks are told, by domain.
+//! The data of callbacks, by domain.
+//!
+//! | domain | callback ids | data |
+//! |---|---|---|
+//! | driver | `CUPTI_CBID_GPUTRAIL` (0x10000) plus the number of the OpenCL function, which never changes | `CUpti_CallbackData` |
+//! | runtime | the same, of the simulated GPU's runtime | `CUpti_CallbackData` |
+//! | resource | `CUPTI_CBID_RESOURCE_*` (`domain` has each) | `CUpti_ResourceData` |
+//! | synchronize | `CUPTI_CBID_SYNCHRONIZE_*`, after the host waited for a queue or context | `CUpti_SynchronizeData` |
+//! | NVTX | `CUPTI_CBID_GPUTRAIL` plus a `CUpti_GputrailMarker`; markers of NVTX, ROCTx, CLPerfMarker and gputrail | `CUpti_NvtxData` |
+//!
+//! `functionParams` points to `CUpti_GputrailParams`: the number of arguments, and their values in the order of the signature, 8
+//! bytes each. `functionReturnValue` points to 8 bytes at exit, and is null at enter; `correlationData` is 0 at enter. Calls made
+//! by a callback are not reported.
 
 use crate::callback::Client;
 use crate::domain::{self, CallbackDomain};

@@ -1,6 +1,21 @@
 //! The Event API.
 //!
-//! `docs/apis.md` says how events are counted. All functions may be called in callbacks. Attributes answer `INVALID_PARAMETER`
+//! Devices with the same counters share the ids of events, which last as long as the process. A group belongs to its context's
+//! first device.
+//!
+//! * Mode *kernel* (the default): a value is that of the context's kernel that ended last since the previous read. Kernels of the
+//!   device run one after the other while a group is enabled. On processors a kernel has ended when its enqueue returns;
+//!   elsewhere wait for it.
+//! * Mode *continuous*: a value is what the device counted since the previous read; in a callback, that of the last read outside
+//!   of one. Read in another thread, as `examples/abi/cupti_event_sampling.c` does.
+//! * Several groups and devices count together, in one mode per device, if all events of a device's groups fit one pass. In replay
+//!   mode, kernels run as often as their events need.
+//! * Instances: the first of the domain (`..._INSTANCE_COUNT` is 1); with `..._PROFILE_ALL_DOMAIN_INSTANCES`, a value for each.
+//! * Invalid values, such as of a kernel that could not be waited for, are `CUPTI_EVENT_INVALID`, never `CUPTI_EVENT_OVERFLOW`.
+//! * `HARDWARE_BUSY`: another context of gputrail's counts, or the device's program counter is sampled.
+//! * Texts that are too long for their place are cut there, without a NUL.
+//!
+//! All functions may be called in callbacks. Attributes answer `INVALID_PARAMETER`
 //! without a place for them or where there is no such attribute, and `PARAMETER_SIZE_NOT_SUFFICIENT` where the place is too small
 //! for a number. Statuses are those of CUPTI's text, without `CUPTI_ERROR_`.
 //!

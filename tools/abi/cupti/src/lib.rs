@@ -3,6 +3,20 @@
 //! The library is a translation: subscribers are those of gputrail, and a buffer of gputrail is translated into records in
 //! the program's memory. `docs/apis.md` says how programs use it.
 //!
+//! # CUDA's words
+//!
+//! | CUDA | here |
+//! |---|---|
+//! | driver API | functions of OpenCL |
+//! | runtime API | functions of the simulated GPU's runtime; CUDA's own functions are not reported |
+//! | `CUdevice`, device id | the device's number, from 0, in the order in which they became known (OpenCL: when a context is created for it) |
+//! | `CUcontext`, `CUstream` | handles of the runtime: `cl_context`, `cl_command_queue` (a queue where there are no streams); `contextId` and `streamId` are gputrail's ids |
+//! | current context | in a callback, the call's; otherwise none |
+//! | block, grid | workgroup, number of workgroups. A block size that the runtime chose and does not report is 1 |
+//! | shared memory, local memory | local memory, private memory |
+//! | time | nanoseconds of CLOCK_BOOTTIME, of host and devices. `gputrail demo` begins at that clock and runs faster or slower; `cuptiGetTimestamp` does not follow it |
+//! | correlation id | the low 32 bits of gputrail's |
+//!
 //! # Functions
 //!
 //! Statuses are without `CUPTI_ERROR_`. Functions return `INVALID_PARAMETER` without a place for the answer, and, but for

@@ -1,9 +1,23 @@
 //! GPUPerfAPI 2 for OpenCL, by its own names: AMD's "GPUPerfAPI User Guide" on the counters of gputrail.
 //!
 //! The library is a translation: contexts, sessions, passes and samples are those of
-//! [`gputrail_tool::counting::CounterSessions`]. `docs/apis.md` says what differs from the guide. The functions have their statuses
+//! [`gputrail_tool::counting::CounterSessions`]. `docs/apis.md` says how programs use it. The functions have their statuses
 //! here; `tests/programs/abi/gpuperfapi.c` calls each function, and provokes each status but `GPA_STATUS_ERROR_NOT_ENOUGH_PASSES`,
 //! which is never returned.
+//!
+//! Beside the guide:
+//!
+//! * [`GPA_OpenContext`] takes a `cl_command_queue`, or the handle of a queue of the simulated GPU: `queue->id` in a dispatch
+//!   callback of ROCProfiler, or the handle in a tool's callback `queue created`, and not a `CUstream`, since streams of the
+//!   simulated GPU share queues. All kernels of one call, such as a graph, belong to one sample.
+//! * Counters are `GPA_TYPE_UINT64`, metrics `GPA_TYPE_FLOAT64`; nanoseconds, for which the API has no unit, are
+//!   `GPA_USAGE_TYPE_ITEMS`.
+//! * The logging callback gets each call's name (`GPA_LOGGING_TRACE`) and a sentence for each failure (`GPA_LOGGING_ERROR`), on
+//!   the calling thread.
+//! * Reading results waits for the sample's kernels.
+//! * Statuses: `FAILED` of `GPA_BeginSession` if something else counts or samples; `SAMPLING_NOT_STARTED` of [`GPA_EndSession`]
+//!   for the guide's `SAMPLE_NOT_STARTED`; `READING_COUNTER_RESULT` if there is no value, with a message why;
+//!   `SAMPLE_NOT_FOUND_IN_ALL_PASSES` also if the session had too few passes.
 
 // The names are the API's.
 #![allow(non_snake_case)]
@@ -114,7 +128,7 @@ pub extern "C" fn GPA_Initialize() -> Status {
     })
 }
 
-/// Closes all contexts.
+/// Closes all contexts, also during a session.
 #[unsafe(no_mangle)]
 pub extern "C" fn GPA_Destroy() -> Status {
     api("GPA_Destroy", || {
@@ -135,7 +149,7 @@ pub extern "C" fn GPA_OpenContext(context: *mut c_void) -> Status {
     })
 }
 
-/// Closes the selected context.
+/// Closes the selected context. None is selected then.
 ///
 /// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._SAMPLING_NOT_ENDED`.
 #[unsafe(no_mangle)]

@@ -1,4 +1,30 @@
 //! Kernels that are put into queues: the program's callback is called before, and returns the group that counts the kernel.
+//!
+//! # Callbacks
+//!
+//! `dispatch` is called before a kernel is enqueued, on the enqueuing thread. The group that it returns with `SUCCESS` counts the
+//! kernel, and can be returned again when the kernel has ended. The first group that cannot be used is reported on standard
+//! error. `create` is called after a queue is created, `destroy` before one is destroyed.
+//!
+//! | HSA | here |
+//! |---|---|
+//! | `hsa_queue_t` | `id` is the queue's handle (`cl_command_queue`); address, doorbell and size are 0. It is never freed |
+//! | packet | valid during the callback: grid, workgroup (0 if the runtime chooses), dimensions, private and local memory, a number as `kernel_object`; address and signal are 0 |
+//! | `kernel_name` | lasts as long as the process. A tool that also runs on ROCm's library copies it in the callback |
+//!
+//! # Which kernels are counted
+//!
+//! On every device, kernels run one after the other. On processors, an enqueue waits for the work before, and returns when a
+//! counted kernel has ended. Kernels that cannot be waited for (`docs/counters.md`), and those that run when a further device
+//! becomes known, have a record and no values. A device that is sampled when it becomes known is not counted, which is reported
+//! on standard error.
+//!
+//! # Records
+//!
+//! The record of a dispatch has the time of the enqueuing call (`dispatch`), when the kernel began and ended, and when the host
+//! learnt of its end (`complete`). All but the first are 0 until then, and always for kernels that kernels launch. The record
+//! lasts until its group gets another kernel or its context is closed; without a group, until the kernel's end. Tools must not
+//! free it.
 
 use crate::agents::{self, Device};
 use crate::context::{self, Context, Theirs};

@@ -58,7 +58,7 @@ pub fn prepared() -> Answer {
     Ok(())
 }
 
-/// Adds the definitions of `ROCP_METRICS`.
+/// Adds the definitions of `ROCP_METRICS`. Their `block` and `event` are ignored: devices count their own events only.
 fn define() {
     static ONCE: AtomicBool = AtomicBool::new(false);
     if ONCE.swap(true, Ordering::Relaxed) {

@@ -3,6 +3,11 @@
 //!
 //! The kernel describes its units in `/sys/bus/event_source/devices`, and energy also in `/sys/class/powercap`
 //! ([`Machine::find`]); `terms` reads the descriptions of events, `reading` opens and reads them.
+//!
+//! The units are RAPL (`power`), `uncore_*`, `amd_df`, `amd_l3` and `amd_umc`; a value is the sum over all units of a kind.
+//! `ENERGY_PKG`, `ENERGY_CORES`, `ENERGY_GPU`, `ENERGY_RAM` and `ENERGY_PSYS` are in microjoules; the hardware counts in steps of
+//! 15 to 61 uJ, usually once a millisecond. Other counters are named by unit and event (`UNCORE_IMC_CAS_COUNT_READ`), and are in
+//! bytes if the kernel says so.
 
 mod reading;
 mod terms;

@@ -7,6 +7,33 @@
 //!
 //! Work is joined with its call by the ids that the call names. All that waits takes bounded memory, whatever the trace: texts
 //! that a few bytes of a packet refer to count each time that they are held.
+//!
+//! # Packets
+//!
+//! | packet | read | not read |
+//! |---|---|---|
+//! | `TrackEvent` | slices, instants, values of counters, flows, correlation ids, ties of calls to work; categories, joined by commas; arguments with their types, tables and lists as JSON; of units ns, count, bytes, `%`, `B/s` | `proto_value`, `nested_value`, `legacy_event` without a type, source locations, callstacks, log messages, other typed fields: counted |
+//! | `TrackDescriptor` | name, parent, order; unit, multiplier and differences of a counter | `process_labels`, `description`, merging of tracks |
+//! | `ProcessDescriptor`, `ThreadDescriptor` (in tracks), `ProcessTree` | ids, names, command lines, order | |
+//! | `GpuRenderStageEvent` | work with ids and waits (work without an id gets one), times, device, queue, process, API, name, kind, architecture, registers, memory, stream, launch; of `extra_data` times of queueing, bytes, status, samples, reasons; other properties as arguments | `render_target_handle`, `render_pass_handle` and their like of graphics |
+//! | `GpuInfo` | devices | `uuid` |
+//! | `GpuCounterEvent` | counters; of other programs as counters of tracks `GPU 0 NAME` | values with an interned description: counted |
+//! | `StreamingProfilePacket`, counts of samples | those of gputrail's traces | others: counted |
+//! | `ClockSnapshot` | the system clocks; clocks of packets become BOOTTIME | |
+//! | `SystemInfo`, `TraceUuid`, `TraceAttributes`, `TraceStats` | machine, attributes, lost records | |
+//! | `ExtensionDescriptor`, groups compressed with zlib | all | groups compressed with zstd: damage |
+//! | others (ftrace, process statistics, heap profiles, `PerfSample`, the configuration, ...) | | counted by kind |
+//!
+//! # Limits
+//!
+//! What exceeds these is counted as left out, and so are events that come later than the window allows.
+//!
+//! | limit | of |
+//! |---|---|
+//! | 16 MiB | arguments of an event |
+//! | 128 MiB | arguments of open slices, of slices that wait for their outermost one, and of work whose call has not come |
+//! | 64 MiB each | names of slices and functions; of stages and kernels; names and command lines of processes |
+//! | 65 536 | arguments, flows or categories of an event |
 
 mod counters;
 mod declare;

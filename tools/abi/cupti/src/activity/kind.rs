@@ -1,5 +1,8 @@
 //! The kinds of activity records. `sampling` has those of source-level kinds.
 //!
+//! Records of one thread come in the order in which they were written; those of kernels, copies and fills when these have ended, of
+//! several threads in no order.
+//!
 //! | `CUPTI_ACTIVITY_KIND_` | here |
 //! |---|---|
 //! | `MEMCPY` | copies, and memory that is mapped: from the device at its map, to it at its unmap. Migrations of managed memory are records of `UNIFIED_MEMORY_COUNTER` instead. Of one context, too |
