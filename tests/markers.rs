@@ -239,7 +239,7 @@ fn look_at(mut trace: Trace) {
     assert_eq!(shown("one"), [("ranges", 0, 0)]);
     assert_eq!(shown("two"), [("ranges", 0, 0)]);
     assert_eq!(shown("never ended"), [("ranges", 0, 1)]);
-    assert_eq!(shown("step seven"), [("external ids: step", 0, 0)]);
+    assert_eq!(shown("step seven"), [("step", 0, 0)]);
     let said: Vec<(String, String)> = trace.rows(
         "select args.key, args.display_value from slice join args using (arg_set_id)
          where slice.name = 'outer' and args.key glob 'debug.*' order by 1",

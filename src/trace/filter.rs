@@ -230,6 +230,12 @@ impl<'a> Filter<'a> {
         start.0 <= to && end.is_none_or(|end| end.0 >= from)
     }
 
+    /// The time in the interval that is nearest to `time`.
+    fn nearest(&self, time: Nanos) -> Nanos {
+        let (from, to) = self.interval;
+        Nanos(time.0.clamp(from, to))
+    }
+
     /// Whether items without a time are kept.
     fn keeps_untimed(&self) -> bool {
         self.interval.0 == 0
@@ -699,19 +705,25 @@ impl Consumer for Filter<'_> {
     fn loss(&mut self, loss: &Loss) -> io::Result<()> {
         let keeps_process = loss.process.is_none_or(|own| self.keeps_process(own));
         if keeps_process && self.keeps_time(loss.first, Some(loss.last)) {
-            self.consumer.loss(loss)
+            self.consumer.loss(&Loss {
+                time: self.nearest(loss.time),
+                ..*loss
+            })
         } else {
             Ok(())
         }
     }
 
-    /// Notes say how a process was recorded: each part has those of its processes.
+    /// Notes say how a process was recorded: each part has those of its processes. What was noted before or after it stands
+    /// at its border, so that the part is no longer than the interval.
     fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
-        if self.keeps_process(note.process) {
-            self.consumer.note(note)
-        } else {
-            Ok(())
+        if !self.keeps_process(note.process) {
+            return Ok(());
         }
+        self.consumer.note(&Note {
+            time: self.nearest(note.time),
+            ..*note
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -172,7 +172,7 @@ fn concurrent_work_on_a_device_is_counted() {
         ("occupied %", "37"),
     ];
     let expected = expected.into_iter().flat_map(|(what, unit)| {
-        let name = move |gpu| format!("GPU {gpu} {what} · 4000");
+        let name = move |gpu| format!("GPU {gpu} {what} (100 us mean) · 4000");
         [(name(0), unit.to_owned()), (name(1), unit.to_owned())]
     });
     let told = counters.iter();
@@ -186,7 +186,7 @@ fn concurrent_work_on_a_device_is_counted() {
     let under = |what: &str| {
         format!(
             "select sum(value * (next - ts)) from (select value, ts, lead(ts, 1, ts) over (partition by track_id \
-             order by ts, counter.id) next from counter join gpu_counter_track t on track_id = t.id where t.name glob '* {what} ·*')"
+             order by ts, counter.id) next from counter join gpu_counter_track t on track_id = t.id where t.name glob '* {what} (100 us mean) ·*')"
         )
     };
     let ran = trace.value::<f64>(

@@ -78,8 +78,8 @@ use gputrail_collect::switchboard::{Payload, Switchboard};
 use gputrail_interface::operations::resource;
 use gputrail_interface::sampling::{Configuration, Request};
 use gputrail_record::{
-    Agent, AgentId, Context, CorrelationId, Domain, ExternalKind, Nanos, Process, ProcessId, Queue,
-    ThreadId,
+    Agent, AgentId, Context, CorrelationId, Domain, ExternalId, ExternalKind, Nanos, Process,
+    ProcessId, Queue, ThreadId,
 };
 use runtime::Runtime;
 use std::rc::Rc;
@@ -288,6 +288,7 @@ impl Demo {
 
     fn name_steps(&self, board: &Switchboard) {
         let (names, ranges) = (board.names(), board.ranges());
+        names.external(ExternalKind::CUSTOM0, ExternalId::NONE, "steps");
         for step in 0..self.steps {
             let name = format!("step {}", step + 1);
             let id = training::step_id(step);

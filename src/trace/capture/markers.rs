@@ -660,10 +660,10 @@ fn track_name<'a>(what: &'a str, metadata: &Metadata, domain: StringId) -> Cow<'
 }
 
 fn kind_title(metadata: &Metadata, kind: ExternalKind) -> String {
-    // The name of id 0 is the name of the kind.
-    match (kind.name(), metadata.external_name(kind, ExternalId::NONE)) {
-        (Some(name), _) => format!("external ids: {name}"),
-        (None, Some(name)) => format!("external ids: {}", metadata.string(name)),
+    // The name of id 0 is the name that the program gave the kind.
+    match (metadata.external_name(kind, ExternalId::NONE), kind.name()) {
+        (Some(name), _) => metadata.string(name).to_owned(),
+        (None, Some(name)) => format!("external ids: {name}"),
         (None, None) => format!("external ids: kind {}", kind.0),
     }
 }

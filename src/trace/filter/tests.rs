@@ -385,3 +385,43 @@ fn pushed_ranges_without_an_end_last_until_the_end_of_the_recording() {
     let (passed, ..) = ranges(&[("+a", 10)]);
     assert_eq!(passed, ["+a 10 Text(\"a\")"]);
 }
+
+/// The times of notes that pass.
+#[derive(Default)]
+struct Notes(Vec<u64>);
+
+impl Consumer for Notes {
+    crate::leave_out!(
+        clocks attributes agents process track queue counters call slice end instant work value counter_values samples stack
+        stack_samples loss
+    );
+
+    fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
+        self.0.push(note.time.0);
+        Ok(())
+    }
+}
+
+#[test]
+fn notes_from_outside_stand_at_the_border() {
+    let mut notes = Notes::default();
+    let mut filter = Filter::new(
+        Selection {
+            from: Some(TimeBound::Absolute(Nanos(100))),
+            to: Some(TimeBound::Absolute(Nanos(200))),
+            ..Selection::default()
+        },
+        &mut notes,
+    );
+    filter.begin(&TraceHeader::default()).unwrap();
+    for time in [1, 150, 300] {
+        let note = Note {
+            process: ProcessIndex(0),
+            time: Nanos(time),
+            name: "recording",
+            arguments: &[],
+        };
+        filter.note(&note).unwrap();
+    }
+    assert_eq!(notes.0, [100, 150, 200]);
+}

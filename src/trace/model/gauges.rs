@@ -1,5 +1,6 @@
 //! Counters of the work that a process has running on an agent at a time: kernels and the compute units they can
-//! fill, and the bandwidth of its copies. A counter that would always be 0 is not passed on.
+//! fill, and the bandwidth of its copies. A counter that would always be 0 is not passed on. Where a value is unknown, the
+//! counter has a gap, which is no number.
 //!
 //! Work is passed on as it completes, but counters need the order of time. So begins and ends are held back and sorted,
 //! many at a time; later arrivals are counted from the time that the counters have reached. A block of counters that
@@ -35,7 +36,16 @@ pub enum Running {
 struct Edge {
     time: u64,
     gauge: u32,
-    change: i64,
+    change: Change,
+}
+
+/// What begins or ends.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Change {
+    /// Work that adds this much to the counter.
+    Known(i64),
+    /// Work that adds an unknown amount: 1 for a begin, -1 for an end.
+    Unknown(i64),
 }
 
 /// The quantity of a counter.
@@ -84,25 +94,18 @@ impl Gauges {
         let agent = (agent, compute_units);
         match running {
             Running::Kernel(groups) => {
-                self.add_counted(stream, agent, Counted::Kernels, 1, (start, end))?;
-                match groups.unwrap_or(0).min(u64::from(compute_units)) {
-                    0 => {}
-                    units => {
-                        let units = units as i64;
-                        self.add_counted(
-                            stream,
-                            agent,
-                            Counted::ComputeUnits,
-                            units,
-                            (start, end),
-                        )?;
-                    }
+                let interval = (start, end);
+                self.add_counted(stream, agent, Counted::Kernels, Some(1), interval)?;
+                if compute_units != 0 {
+                    let groups = groups.filter(|groups| *groups != 0);
+                    let units = groups.map(|groups| groups.min(u64::from(compute_units)) as i64);
+                    self.add_counted(stream, agent, Counted::ComputeUnits, units, interval)?;
                 }
             }
             Running::Copy(bytes) => {
                 let rate = u128::from(bytes) * 1_000_000_000 / u128::from(duration);
                 let rate = rate.min(i64::MAX as u128 >> 20) as i64;
-                self.add_counted(stream, agent, Counted::CopyRate, rate, (start, end))?;
+                self.add_counted(stream, agent, Counted::CopyRate, Some(rate), (start, end))?;
             }
         }
         if self.edges.len() >= 2 * MAX_HELD {
@@ -111,13 +114,13 @@ impl Gauges {
         Ok(())
     }
 
-    /// A counter of `agent` is higher by `value` from `start` to `end`.
+    /// A counter of `agent` is higher by `value` from `start` to `end`; by how much is unknown for `None`.
     fn add_counted(
         &mut self,
         stream: &mut Stream<'_>,
         (agent, compute_units): (AgentIndex, u32),
         counted: Counted,
-        value: i64,
+        value: Option<i64>,
         (start, end): (Nanos, Nanos),
     ) -> io::Result<()> {
         let key = (agent, counted);
@@ -132,13 +135,13 @@ impl Gauges {
                 self.gauges.len() - 1
             }
         };
-        let edge = |time: Nanos, change| Edge {
+        let edge = |time: Nanos, sign: i64| Edge {
             time: time.0,
             gauge: gauge as u32,
-            change,
+            change: value.map_or(Change::Unknown(sign), |value| Change::Known(sign * value)),
         };
-        self.edges.push(edge(start, value));
-        self.edges.push(edge(end, -value));
+        self.edges.push(edge(start, 1));
+        self.edges.push(edge(end, -1));
         Ok(())
     }
 
@@ -173,17 +176,17 @@ fn describe(process: ProcessIndex, agent: AgentIndex, counted: Counted) -> Count
     // The units stand in the names: viewers before v55 show the numbers of units.
     let (name, description, unit) = match counted {
         Counted::Kernels => (
-            "kernels",
-            "Kernels that run at the same time",
+            "kernels (100 us mean)",
+            "Kernels that run at the same time: their mean over 100 microseconds, exact where few begin and end",
             CounterUnit::Count,
         ),
         Counted::ComputeUnits => (
-            "occupied %",
-            "Occupancy by launch: the share of compute units for which the running kernels have workgroups",
+            "occupied % (100 us mean)",
+            "Occupancy by launch: the share of compute units for which the running kernels have workgroups, where their number is known",
             CounterUnit::Percent,
         ),
         Counted::CopyRate => (
-            "copy B/s",
+            "copy B/s (100 us mean)",
             "Bytes per second of copies and maps while they run",
             CounterUnit::BytesPerSecond,
         ),
@@ -206,52 +209,62 @@ fn describe(process: ProcessIndex, agent: AgentIndex, counted: Counted) -> Count
 #[derive(Debug)]
 struct Gauge {
     index: CounterIndex,
+    /// Whether it has had a known value above 0.
+    above_zero: bool,
     /// Its description, until it has been declared.
     block: Option<CounterBlock>,
     unit: CounterUnit,
     compute_units: i64,
-    /// The sum over the work that runs now.
+    /// The sum over the work that runs now and whose value is known.
     sum: i64,
-    /// The changes of the window: their times, and the value from then on.
-    changes: Vec<(u64, i64)>,
-    /// The integral over the window.
-    integral: i128,
+    /// How much work of unknown value runs now.
+    unknown: i64,
+    /// The changes of the window: their times, and the value from then on; `None` if it is unknown.
+    changes: Vec<(u64, Option<i64>)>,
+    /// The integral over the window; `None` if the value is unknown in a part of it.
+    integral: Option<i128>,
     first: u64,
     last: u64,
     end: u64,
     /// Whether the window has more changes than `changes` holds.
     many: bool,
-    /// The value since the latest change that was passed on.
-    latest: f64,
+    /// The value since the latest change that was passed on; `None` if it is unknown.
+    latest: Option<f64>,
 }
 
 impl Gauge {
     fn new(index: CounterIndex, block: CounterBlock, compute_units: u32) -> Gauge {
         Gauge {
             index,
+            above_zero: false,
             unit: block.counters[0].unit,
             block: Some(block),
             compute_units: compute_units.into(),
             sum: 0,
+            unknown: 0,
             changes: Vec::with_capacity(MAX_EXACT),
-            integral: 0,
+            integral: Some(0),
             first: 0,
             last: 0,
             end: 0,
             many: false,
-            latest: 0.0,
+            latest: Some(0.0),
         }
     }
 
-    fn change(&mut self, consumer: &mut dyn Consumer, time: u64, change: i64) -> io::Result<()> {
+    fn change(&mut self, consumer: &mut dyn Consumer, time: u64, change: Change) -> io::Result<()> {
         if time >= self.end {
             self.close(consumer)?;
             (self.first, self.last) = (time, time);
             self.end = (time / WINDOW + 1).saturating_mul(WINDOW);
         }
         self.account(time);
-        self.sum = self.sum.saturating_add(change);
+        match change {
+            Change::Known(change) => self.sum = self.sum.saturating_add(change),
+            Change::Unknown(change) => self.unknown += change,
+        }
         let now = self.now();
+        self.above_zero |= now.is_some_and(|value| value != 0);
         let full = self.changes.len() == MAX_EXACT;
         match self.changes.last_mut() {
             Some((of, value)) if *of == time => *value = now,
@@ -261,17 +274,22 @@ impl Gauge {
         Ok(())
     }
 
-    /// The value: no device fills more compute units than it has.
-    fn now(&self) -> i64 {
+    /// The value: no device fills more compute units than it has, whatever else runs.
+    fn now(&self) -> Option<i64> {
         match self.unit {
-            CounterUnit::Percent => self.sum.min(self.compute_units),
-            _ => self.sum,
+            CounterUnit::Percent if self.sum >= self.compute_units => Some(self.compute_units),
+            _ if self.unknown != 0 => None,
+            _ => Some(self.sum),
         }
     }
 
     fn account(&mut self, time: u64) {
-        self.integral += i128::from(time - self.last) * i128::from(self.now());
-        self.last = time;
+        if time != self.last {
+            let span = i128::from(time - self.last);
+            let area = self.now().map(|value| span * i128::from(value));
+            self.integral = Option::zip(self.integral, area).map(|(sum, area)| sum + area);
+            self.last = time;
+        }
     }
 
     /// Passes on the window.
@@ -280,36 +298,50 @@ impl Gauge {
         if changes.is_empty() {
             return Ok(());
         }
-        if let Some(block) = self.block.take() {
+        if self.above_zero
+            && let Some(block) = self.block.take()
+        {
             consumer.counters(self.index, &block)?;
         }
         if std::mem::take(&mut self.many) {
             self.account(self.end);
-            let mean = self.integral as f64 / (self.end - self.first) as f64;
+            let span = (self.end - self.first) as f64;
+            let mean = self.integral.map(|integral| integral as f64 / span);
             self.write(consumer, self.first, mean)?;
-            let after = self.now() as f64;
+            let after = self.now().map(|value| value as f64);
             if after != mean {
                 self.write(consumer, self.end, after)?;
             }
         } else {
             for (time, value) in &changes {
-                self.write(consumer, *time, *value as f64)?;
+                self.write(consumer, *time, value.map(|value| value as f64))?;
             }
         }
         changes.clear();
-        (self.changes, self.integral) = (changes, 0);
+        (self.changes, self.integral) = (changes, Some(0));
         Ok(())
     }
 
     /// The value is `value` from `time` on: counters of agents look back, so the value before is passed on.
-    fn write(&mut self, consumer: &mut dyn Consumer, time: u64, value: f64) -> io::Result<()> {
+    fn write(
+        &mut self,
+        consumer: &mut dyn Consumer,
+        time: u64,
+        value: Option<f64>,
+    ) -> io::Result<()> {
         let value = std::mem::replace(&mut self.latest, value);
-        let shown = match self.unit {
-            CounterUnit::Count if value.fract() != 0.0 => CounterValue::Double(value),
-            CounterUnit::Percent => {
+        if self.block.is_some() {
+            return Ok(());
+        }
+        let shown = match (self.unit, value) {
+            (_, None) => CounterValue::Double(f64::NAN),
+            (CounterUnit::Count, Some(value)) if value.fract() != 0.0 => {
+                CounterValue::Double(value)
+            }
+            (CounterUnit::Percent, Some(value)) => {
                 CounterValue::Int((value * 100.0 / self.compute_units as f64).round() as i64)
             }
-            _ => CounterValue::Int(value as i64),
+            (_, Some(value)) => CounterValue::Int(value as i64),
         };
         consumer.derived_values(self.index, Nanos(time), &[shown])
     }
@@ -348,7 +380,7 @@ mod tests {
             let value = match values {
                 [CounterValue::Int(value)] => *value as f64,
                 [CounterValue::Double(value)] => {
-                    assert!(value.fract() != 0.0, "whole numbers are written as such");
+                    assert!(value.fract() != 0.0, "whole numbers are written as such"); // NaN, too
                     *value
                 }
                 other => panic!("{other:?}"),
@@ -360,7 +392,8 @@ mod tests {
 
     impl Curves {
         fn of(&self, name: &str) -> &[(u64, f64)] {
-            let place = self.names.iter().position(|(_, of)| of == name);
+            let name = format!("{name} (100 us mean)");
+            let place = self.names.iter().position(|(_, of)| *of == name);
             place.map_or(&[], |place| &self.curves[place])
         }
 
@@ -412,6 +445,44 @@ mod tests {
         assert_eq!(curves.of("occupied %"), occupied);
         let rate = [(701_000, 0.0), (801_000, 500_000_000.0)];
         assert_eq!(curves.of("copy B/s"), rate);
+    }
+
+    #[test]
+    fn an_unknown_value_is_a_gap() {
+        let kernel = |groups, start: u64, end: u64| {
+            (Running::Kernel(groups), start * 1_000_000, end * 1_000_000)
+        };
+        let curves = curves(&[
+            kernel(None, 1, 2),
+            kernel(Some(5), 3, 6),
+            kernel(None, 4, 5),
+            kernel(Some(10), 7, 10), // With all units taken, the others do not matter.
+            kernel(None, 8, 9),
+        ]);
+        let of = |time: u64| {
+            let found = curves
+                .of("occupied %")
+                .iter()
+                .find(|(end, _)| *end == time * 1_000_000);
+            found.map(|(_, value)| *value)
+        };
+        let known = |time: u64| of(time).filter(|value| !value.is_nan());
+        assert_eq!(
+            [4, 6, 7, 8].map(known),
+            [Some(50.0), Some(50.0), Some(0.0), Some(100.0)]
+        );
+        assert!(
+            of(5).is_some_and(f64::is_nan),
+            "{:?}",
+            curves.of("occupied %")
+        );
+        assert_eq!(curves.of("kernels").len(), 10);
+        // A counter whose values are all unknown is left out.
+        assert!(
+            super::tests::curves(&[kernel(None, 1, 2)])
+                .of("occupied %")
+                .is_empty()
+        );
     }
 
     #[test]
