@@ -147,8 +147,8 @@ macro_rules! extension_functions {
                 param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {}
             SET status clSetKernelArgMemPointerINTEL(kernel: cl_kernel, arg_index: cl_uint,
                 arg_value: *const c_void) -> cl_int {
-                if replay::is_on();
-                then |_, ()| replay::pointer_set(kernel, arg_index, arg_value)
+                if counters::have_passes();
+                then |_, ()| kernel_arguments::pointer_set(kernel, arg_index, arg_value)
             }
             ENQUEUE work(command_queue, event) clEnqueueMemFillINTEL(command_queue: cl_command_queue,
                 dst_ptr: *mut c_void, pattern: *const c_void, pattern_size: usize, size: usize,

@@ -4,6 +4,7 @@
 use super::extension_table::extension_functions;
 use super::ffi::*;
 use super::table::opencl_functions;
+use core::ptr;
 use gputrail_collect::operations::OperationInfo;
 use gputrail_collect::switchboard::{ArgumentInfo, Observed};
 use gputrail_record::{ArgumentType, Domain, Operation, OperationGroup};
@@ -284,6 +285,26 @@ pub(super) trait Argument: Copy {
     const TYPE: Option<ArgumentType> = None;
     /// Whether it is an event wait list.
     const LIST_OF_EVENTS: bool = false;
+}
+
+/// The bits of an argument: a number, a handle or a pointer. Signed ones are sign-extended.
+#[inline(always)]
+pub(super) fn bits<T: Argument>(argument: T) -> u64 {
+    const { assert!(size_of::<T>() <= 8) };
+    let mut bits = [0u8; 8];
+    // SAFETY: an argument has no padding and at most 8 bytes.
+    unsafe {
+        ptr::copy_nonoverlapping(
+            (&raw const argument).cast(),
+            bits.as_mut_ptr(),
+            size_of::<T>(),
+        )
+    };
+    let bits = u64::from_ne_bytes(bits);
+    match (T::TYPE, size_of::<T>()) {
+        (Some(ArgumentType::SIGNED), 4) => i64::from(bits as i32) as u64,
+        _ => bits,
+    }
 }
 
 macro_rules! kept {

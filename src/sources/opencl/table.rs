@@ -38,17 +38,19 @@ macro_rules! opencl_functions {
             QUERY status clGetContextInfo(context: cl_context, param_name: cl_uint, param_value_size: usize,
                 param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {}
             CREATE object(errcode_ret) clCreateCommandQueue(context: cl_context, device: cl_device_id,
-                properties: cl_bitfield, errcode_ret: *mut cl_int) -> cl_command_queue { through queues::create }
+                properties: cl_bitfield, errcode_ret: *mut cl_int) -> cl_command_queue { through queue_calls::create }
             LIFETIME status clRetainCommandQueue(command_queue: cl_command_queue) -> cl_int {
-                then |call, ()| queues::retained(call, command_queue)
+                then |call, ()| queue_calls::retained(call, command_queue)
             }
-            LIFETIME status clReleaseCommandQueue(command_queue: cl_command_queue) -> cl_int { through queues::release }
+            LIFETIME status clReleaseCommandQueue(command_queue: cl_command_queue) -> cl_int {
+                through queue_calls::release
+            }
             QUERY status clGetCommandQueueInfo(command_queue: cl_command_queue, param_name: cl_uint,
                 param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) -> cl_int {
-                through queues::info
+                through queue_calls::info
             }
             SET status clSetCommandQueueProperty(command_queue: cl_command_queue, properties: cl_bitfield,
-                enable: cl_bool, old_properties: *mut cl_bitfield) -> cl_int { through queues::set_property }
+                enable: cl_bool, old_properties: *mut cl_bitfield) -> cl_int { through queue_calls::set_property }
             CREATE object(errcode_ret) clCreateBuffer(context: cl_context, flags: cl_bitfield, size: usize,
                 host_ptr: *mut c_void, errcode_ret: *mut cl_int) -> cl_mem {
                 then |call, mem| memory::created(call, mem, context, flags)
@@ -114,7 +116,7 @@ macro_rules! opencl_functions {
             LIFETIME status clReleaseKernel(kernel: cl_kernel) -> cl_int { through objects::release_kernel }
             SET status clSetKernelArg(kernel: cl_kernel, arg_index: cl_uint, arg_size: usize,
                 arg_value: *const c_void) -> cl_int {
-                if arg_value.is_null() || replay::is_on();
+                if arg_value.is_null() || counters::have_passes();
                 then |call, ()| kernels::argument_set(call, kernel, arg_index, arg_size, arg_value)
             }
             QUERY status clGetKernelInfo(kernel: cl_kernel, param_name: cl_uint, param_value_size: usize,
@@ -255,7 +257,7 @@ macro_rules! opencl_functions {
             SET status clSetMemObjectDestructorCallback(memobj: cl_mem, pfn_notify: MemCallback,
                 user_data: *mut c_void) -> cl_int {}
             CREATE object(errcode_ret) clCreateUserEvent(context: cl_context, errcode_ret: *mut cl_int) -> cl_event {
-                then |_, _| counting::work_waits_for_program()
+                then |_, _| counters::work_waits_for_program()
             }
             SET status clSetUserEventStatus(event: cl_event, execution_status: cl_int) -> cl_int {}
             ENQUEUE work(command_queue, event, blocking_read) clEnqueueReadBufferRect(command_queue: cl_command_queue,
@@ -367,7 +369,7 @@ macro_rules! opencl_functions {
                 display: *mut c_void, errcode_ret: *mut cl_int) -> cl_event {}
             CREATE object(errcode_ret) clCreateCommandQueueWithProperties(context: cl_context, device: cl_device_id,
                 properties: *const cl_ulong, errcode_ret: *mut cl_int) -> cl_command_queue {
-                through queues::create_with_properties
+                through queue_calls::create_with_properties
             }
             CREATE object(errcode_ret) clCreatePipe(context: cl_context, flags: cl_bitfield, pipe_packet_size: cl_uint,
                 pipe_max_packets: cl_uint, properties: *const isize, errcode_ret: *mut cl_int) -> cl_mem {
@@ -378,7 +380,7 @@ macro_rules! opencl_functions {
             CREATE value clSVMAlloc(context: cl_context, flags: cl_bitfield, size: usize,
                 alignment: cl_uint) -> *mut c_void {
                 then |call, address| {
-                    counting::svm_allocated(flags);
+                    counters::svm_allocated(flags);
                     memory::svm_allocated(call, address, context, flags, size)
                 }
             }
@@ -410,13 +412,13 @@ macro_rules! opencl_functions {
                 sampler_properties: *const cl_ulong, errcode_ret: *mut cl_int) -> cl_sampler {}
             SET status clSetKernelArgSVMPointer(kernel: cl_kernel, arg_index: cl_uint,
                 arg_value: *const c_void) -> cl_int {
-                if replay::is_on();
-                then |_, ()| replay::pointer_set(kernel, arg_index, arg_value)
+                if counters::have_passes();
+                then |_, ()| kernel_arguments::pointer_set(kernel, arg_index, arg_value)
             }
             SET status clSetKernelExecInfo(kernel: cl_kernel, param_name: cl_uint, param_value_size: usize,
                 param_value: *const c_void) -> cl_int {
-                if replay::is_on();
-                then |_, ()| replay::exec_info_set(kernel)
+                if counters::have_passes();
+                then |_, ()| kernel_arguments::exec_info_set(kernel)
             }
             QUERY status clGetKernelSubGroupInfoKHR(in_kernel: cl_kernel, in_device: cl_device_id, param_name: cl_uint,
                 input_value_size: usize, input_value: *const c_void, param_value_size: usize, param_value: *mut c_void,

@@ -1,105 +1,53 @@
-//! Callbacks of subscribers about calls and the operations inside them: work, memory, waits, objects.
+//! Callbacks of subscribers about calls, and about the work that calls put into queues.
 //!
-//! Calls without such subscribers do not come here. Callbacks about completed work come from the runtime's own
-//! callback, on a thread of its choice and perhaps under its locks. On a thread that is already in a callback they are
-//! postponed: they wait in the work's slot until that callback has returned.
+//! Calls without such subscribers do not come here.
 
 use super::call::ObservedCall;
-use super::completion::OUTSTANDING;
-use super::ffi::cl_int;
-use super::functions::{self, Inside};
-use super::queues::QueueIds;
-use super::work::Enqueue;
-use super::{counting, dispatch, sampling};
+use super::completion::{self, OUTSTANDING};
+use super::contexts::CONTEXTS;
+use super::ffi::*;
+use super::functions::{self, Description, Inside, ObjectType};
+use super::queues::{self, QUEUES, QueueIds};
+use super::work::{Enqueue, OnQueue, queue_of};
+use super::{counters, kernels, memory, programs, sampling, waits};
+use gputrail_buffer::clock;
 use gputrail_collect::correlation::HostThread;
-use gputrail_collect::notify::{self, Followers, Notifier};
-use gputrail_collect::process::Current;
-use gputrail_collect::switchboard::{CallArguments, Callback, Payload, Switchboard, Within};
-use gputrail_interface::operations::Phase;
-use gputrail_interface::operations::{
-    kernel_dispatch, memory_allocation, resource, synchronization,
-};
+use gputrail_collect::notify::Followers;
+use gputrail_collect::process;
+use gputrail_collect::switchboard::{CallArguments, Callback, Payload, Within};
+use gputrail_interface::operations::{Phase, kernel_dispatch, resource};
 use gputrail_record::*;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The process whose subscribers have been notified that the runtime is initialized.
 static INITIALIZED: AtomicU32 = AtomicU32::new(0);
 
-/// A thread in a call, from which subscribers are called back.
-pub(super) struct CallSite {
-    thread: Current,
-    board: &'static Arc<Switchboard>,
-    id: ThreadId,
-    correlation: CorrelationId,
-    depth: u32,
-}
-
-/// The description of a piece of work for subscribers: the operations of its two ends, its record and its kernel.
-pub(super) struct CommandDescription<'a> {
-    pub enqueue: Operation,
-    pub complete: Operation,
-    pub record: RecordRef<'a>,
-    pub kernel: KernelId,
-}
-
-impl CallSite {
-    /// The call site on `thread`. `None` within a callback, and after the end of recording.
-    #[inline]
-    pub fn new(thread: Current, correlation: CorrelationId, depth: u32) -> Option<CallSite> {
-        if thread.state().is_in_callback() {
-            return None;
-        }
-        Some(CallSite {
-            thread,
-            board: thread.board()?,
-            id: thread.state().thread(),
-            correlation,
-            depth,
-        })
-    }
-
-    fn notifier(&self) -> Notifier<'_> {
-        Notifier {
-            board: self.board,
-            state: self.thread.state(),
-            correlation: self.correlation,
-            depth: self.depth,
-        }
-    }
-
-    /// Notifies subscribers of an operation without duration.
-    pub fn instant(&self, operation: Operation, payload: Payload<'_>) {
-        self.notifier().instant(operation, payload);
-        self.notify_postponed();
-    }
-
-    /// Notifies the followers of work that completed while this thread was in a callback.
-    fn notify_postponed(&self) {
-        if OUTSTANDING.any_parked() {
-            super::completion::notify_postponed(self.thread);
-        }
-    }
-}
-
 impl ObservedCall {
-    #[inline]
-    fn site(&self) -> Option<CallSite> {
-        CallSite::new(self.thread?, self.core.correlation, self.core.depth)
+    /// Notifies subscribers of the enter of the call, with the bits of its arguments. The time of the callbacks is not
+    /// part of the call's time.
+    #[inline(never)]
+    pub fn notify_enter(&mut self, arguments: &[u64]) {
+        self.notify(Phase::Enter, arguments, None);
+        if self.core.interest.has_inner_callbacks() {
+            self.notify_begin(arguments);
+        }
+        // The callback may have added a consumer of the call's work, which needs the time.
+        let is_timed =
+            self.core.start.is_some() || process::interest(self.core.operation).is_timed();
+        if is_timed {
+            self.core.start = clock::now();
+        }
     }
 
-    /// The call site, if subscribers want operations inside the call.
-    #[inline]
-    pub fn inner_call_site(&self) -> Option<CallSite> {
-        if !self.core.interest.has_inner_callbacks() {
-            return None;
-        }
-        self.site()
+    /// Notifies subscribers of the exit of the call, which has `returned` a value or handle.
+    #[inline(never)]
+    pub fn notify_exit(&self, arguments: &[u64], status: cl_int, returned: u64) {
+        self.notify(Phase::Exit, arguments, Some((status, returned)));
     }
 
     /// Notifies the subscribers of the call itself.
     #[inline(always)]
-    pub(super) fn notify(&self, phase: Phase, arguments: &[u64], returned: Option<(cl_int, u64)>) {
+    fn notify(&self, phase: Phase, arguments: &[u64], returned: Option<(cl_int, u64)>) {
         let subscribers = self.core.interest.subscribers();
         let description = functions::description(self.core.operation.number);
         let (Some(thread), Some(description)) = (self.thread, description) else {
@@ -110,24 +58,24 @@ impl ObservedCall {
         };
         let payload = Payload::Call(CallArguments::in_progress(description.arguments, arguments));
         let mut callback = Callback::new(self.core.operation, description.name, phase)
-            .with_kernel(dispatch::launched(description, arguments), board.names());
+            .with_kernel(launched(description, arguments), board.names());
         let (state, place) = (thread.state(), (self.core.depth, Within::Call));
         (callback.thread, callback.correlation) = (state.thread(), self.core.correlation);
         callback.payload = payload;
-        callback.runtime_context = dispatch::context_of(description, arguments);
+        callback.runtime_context = context_of(description, arguments);
         if let Some((status, value)) = returned {
             (callback.return_code, callback.return_value) = (Some(status), value);
         }
         board.notify_within(state, place, subscribers, &callback);
         if OUTSTANDING.any_parked() {
-            super::completion::notify_postponed(thread);
+            completion::notify_postponed(thread);
         }
     }
 
     /// Resets the user data of operations inside the call at its enter, and notifies subscribers of an allocation or a
     /// free that it is going to make.
     #[cold]
-    pub(super) fn notify_begin(&self, arguments: &[u64]) {
+    fn notify_begin(&self, arguments: &[u64]) {
         let Some(site) = self.inner_call_site() else {
             return;
         };
@@ -150,62 +98,40 @@ impl ObservedCall {
                 (record.bytes, record.runtime_flags) = (named("size"), named("flags"));
                 self.notify_allocation(&site, record);
             }
-            Inside::FreesShared => super::memory::notify_free(self, named("ptr")),
+            Inside::FreesShared => memory::notify_free(self, named("ptr")),
         }
     }
 
-    /// Notifies subscribers that memory is going to be allocated or freed.
-    pub(super) fn notify_allocation(&self, site: &CallSite, mut record: Allocation) {
-        (record.correlation, record.start) = (self.core.correlation, self.core.start);
-        record.thread = site.id;
-        let operation = allocation(record.operation);
-        let record = RecordRef::of(&record);
-        site.notifier()
-            .enter(Within::Work, operation, record, KernelId::NONE);
-    }
-
-    /// Notifies subscribers that memory has been allocated or freed.
-    pub(super) fn notify_allocated(&self, record: &Allocation) {
-        if let Some(site) = self.inner_call_site() {
-            let operation = allocation(record.operation);
-            let payload = Payload::Record(RecordRef::of(record));
-            site.notifier()
-                .exit(Within::Work, operation, payload, KernelId::NONE, 0);
-            site.notifier().end(Within::Work);
+    /// Notifies subscribers that the call is going to put `work` into `queue`.
+    ///
+    /// # Safety
+    ///
+    /// `queue` is the program's; a list is null or leads to a queue.
+    #[cold]
+    pub unsafe fn notify_enqueue(
+        &mut self,
+        queue: impl OnQueue,
+        work: impl Enqueue,
+        blocking: bool,
+    ) {
+        if !self.core.interest.has_inner_callbacks() {
+            return;
         }
-    }
-
-    /// Notifies subscribers that the host is going to wait.
-    pub(super) fn notify_wait(&mut self, mut record: Synchronization) {
-        if let Some(site) = self.inner_call_site() {
-            let work = &mut record.work;
-            (work.correlation, work.enqueued) = (self.core.correlation, self.core.start);
-            work.thread = site.id;
-            let record_ref = RecordRef::of(&record);
-            let operation = wait(record.what);
-            site.notifier()
-                .enter(Within::Wait, operation, record_ref, KernelId::NONE);
-            self.core.start = gputrail_buffer::clock::now();
+        // SAFETY: `queue` is a queue, or a list that is null or leads to one.
+        let queue = queues::ids(unsafe { queue_of(queue, &work) });
+        self.notify_enqueuing(&work, &queue, blocking);
+        if blocking {
+            self.notify_wait(waits::for_queue(&queue));
         }
-    }
-
-    /// Notifies subscribers that the host has waited.
-    pub(super) fn notify_waited(&self, record: &Synchronization, status: cl_int) {
-        if let Some(site) = self.inner_call_site() {
-            let payload = Payload::Record(RecordRef::of(record));
-            let operation = wait(record.what);
-            site.notifier()
-                .exit(Within::Wait, operation, payload, KernelId::NONE, status);
-            site.notifier().end(Within::Wait);
-        }
+        self.core.start = clock::now();
     }
 
     /// Notifies subscribers that `work` is going to be put into `queue`.
-    pub(super) fn notify_enqueuing(&self, work: &impl Enqueue, queue: &QueueIds, blocking: bool) {
+    fn notify_enqueuing(&self, work: &impl Enqueue, queue: &QueueIds, blocking: bool) {
         let Some(site) = self.inner_call_site() else {
             return;
         };
-        if sampling::is_on() || counting::is_on() {
+        if sampling::is_on() || counters::is_on() {
             let unnamed = self.enqueue_info(site.id, queue, WorkId::NONE, blocking);
             work.describe(&unnamed, &mut |work| site.notifier().profiled(work.kernel));
         }
@@ -260,17 +186,26 @@ impl ObservedCall {
                 done: done as u32,
                 passes: passes as u32,
             };
-            let kernel = super::kernels::id(launch.kernel);
+            let kernel = kernels::id(launch.kernel);
             site.notifier()
                 .instant_of(kernel_dispatch::REPLAY, kernel, payload);
             site.notify_postponed();
         }
     }
 
+    /// Ends a call that has subscribers with `status`.
+    #[inline]
+    pub fn end_with_callbacks(&mut self, status: cl_int) {
+        self.end();
+        if self.core.interest.has_inner_callbacks() {
+            self.notify_end(status);
+        }
+    }
+
     /// Ends the operations inside the call, which returned `status`: those that were entered but not carried out get
     /// their exit.
     #[cold]
-    pub(super) fn notify_end(&self, status: cl_int) {
+    fn notify_end(&self, status: cl_int) {
         let Some(site) = self.inner_call_site() else {
             return;
         };
@@ -285,42 +220,37 @@ impl ObservedCall {
         }
         site.notify_postponed();
     }
+}
 
-    /// Notifies subscribers of a change of a graph.
-    pub(super) fn notify_graph(&self, change: &GraphChange) {
-        if let Some(site) = self.inner_call_site() {
-            site.notifier().graph_changed(change);
-            site.notify_postponed();
+/// The kernel that a call of `function` with these arguments launches.
+#[inline]
+fn launched(function: &Description, arguments: &[u64]) -> KernelId {
+    // The kernel is always the second argument.
+    match (function.objects, arguments) {
+        ([_, ObjectType::Kernel], [_, kernel, ..]) if function.group == OperationGroup::ENQUEUE => {
+            kernels::id(cl_kernel(*kernel as *mut c_void))
         }
+        _ => KernelId::NONE,
     }
+}
 
-    /// Notifies subscribers that an object has been created or is going to be destroyed. `id` is the id of an `R`.
-    pub(super) fn notify_object<R: Record>(&self, operation: Operation, id: u32) {
-        if let Some(site) = self.inner_call_site() {
-            site.notifier().object::<R>(operation, id);
-            site.notify_postponed();
+/// The context of a call, as far as its first argument says.
+#[inline]
+fn context_of(function: &Description, arguments: &[u64]) -> ContextId {
+    let Some(handle) = arguments.first() else {
+        return ContextId::NONE;
+    };
+    let handle = *handle as *mut c_void;
+    let known = match function.objects[0] {
+        ObjectType::Context => CONTEXTS.get(cl_context(handle)).map(|info| info.id),
+        ObjectType::Queue => {
+            let info = QUEUES.get(cl_command_queue(handle));
+            info.map(|info| info.ids.context)
         }
-    }
-}
-
-fn allocation(operation: AllocationOperation) -> Operation {
-    match operation {
-        AllocationOperation::FREE => memory_allocation::FREE,
-        _ => memory_allocation::ALLOCATE,
-    }
-}
-
-/// The operation under which subscribers see a wait, or a marker or barrier.
-pub(super) fn wait(what: SynchronizationType) -> Operation {
-    Operation {
-        number: what.0.into(),
-        ..synchronization::COMPLETE
-    }
-}
-
-/// Notifies the followers of work that has completed, unless the thread is in a callback.
-pub(super) fn completed(followers: &mut Followers, completion: &Completion, thread: Current) {
-    if let Some(board) = thread.board() {
-        notify::completed(board, thread.state(), followers, completion);
-    }
+        ObjectType::Program => programs::context_of(cl_program(handle)),
+        ObjectType::Memory => memory::context_of(cl_mem(handle)),
+        ObjectType::Kernel => kernels::context_of(cl_kernel(handle)),
+        ObjectType::Other => None,
+    };
+    known.unwrap_or_default()
 }

@@ -4,8 +4,8 @@
 //! clocks; now and then one from a short call is kept. If clGetDeviceAndHostTimer works, it is called instead.
 //! A first reading from a long call may fit several clocks: the next one from a call of half its length is kept at once.
 
+use super::below::{below, next};
 use super::device::Device;
-use super::dispatch::{below, next};
 use super::ffi::*;
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::sync::OnceBox;

@@ -3,10 +3,11 @@
 //! graph that was made of it, with the same number.
 
 use super::call::ObservedCall;
-use super::callbacks::CommandDescription;
 use super::ffi::*;
 use super::kernels;
-use super::work::{CommandRecord, Commands, Enqueue, EnqueueInfo, KernelLaunch, list};
+use super::work::{
+    CommandDescription, CommandRecord, Commands, Enqueue, EnqueueInfo, KernelLaunch, list,
+};
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_collect::correlation::HostThread;

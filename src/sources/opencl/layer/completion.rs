@@ -3,26 +3,28 @@
 //! The callback runs on any thread that the runtime chooses, including the enqueuing one, and perhaps under the
 //! runtime's locks: it never waits. [`sweep`] finds work whose callback never comes.
 
-use super::callbacks;
+use super::below::{below, next};
 use super::clocks;
+use super::contained::contained;
 use super::device::is_measured;
-use super::dispatch::{below, contained, next};
 use super::ffi::*;
 use super::functions::ask;
-use super::queues::{LastQueue, QueueIds};
+use super::queues::{self, LastQueue, QueueIds};
 use super::sampling;
-use super::work::EnqueueInfo;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use gputrail_buffer::clock;
 use gputrail_collect::attributes;
 use gputrail_collect::correlation::HostThread;
+use gputrail_collect::notify::{self, Followers};
 use gputrail_collect::outstanding::{
     Claim, OfThread, Outstanding, OutstandingWork, THREADS, Ticket, completion_header,
 };
 use gputrail_collect::process::{self, Current};
 use gputrail_collect::switchboard::{Buffers, Flush};
-use gputrail_record::{AgentId, Completion, CorrelationId, DeviceTime, Ticks, Unfinished, WorkId};
+use gputrail_record::{
+    AgentId, Completion, CorrelationId, DeviceTime, Ticks, Unfinished, WorkHeader, WorkId,
+};
 
 /// Work that has not completed. The key is the handle of an event to which the slot holds a reference.
 pub(super) static OUTSTANDING: Outstanding<ThreadBooks> =
@@ -186,24 +188,21 @@ pub(super) fn completed_in_enqueue(
     known
 }
 
-/// Writes the completion of work that had completed when its enqueue returned, at `now`.
+/// Writes to `buffers` the completion of work that had completed when its enqueue returned, at `now`.
 pub(super) fn write_completed(
     host: &mut HostThread,
-    enqueue: &EnqueueInfo,
+    work: &WorkHeader,
+    buffers: Buffers,
     times: [u64; 4],
     now: Ticks,
 ) {
     let [_, _, start, end] = times;
-    sampling::completed(enqueue.work.id, DeviceTime(start), DeviceTime(end));
-    let of = (
-        enqueue.work.id,
-        enqueue.work.correlation,
-        enqueue.work.agent,
-    );
-    host.fill(enqueue.buffers, |to| {
+    sampling::completed(work.id, DeviceTime(start), DeviceTime(end));
+    let of = (work.id, work.correlation, work.agent);
+    host.fill(buffers, |to| {
         fill(to, of, Some(&times), CL_COMPLETE, now);
     });
-    host.work_ends(enqueue.work.correlation, now);
+    host.work_ends(work.correlation, now);
 }
 
 /// Parks a completion that could not be written, and notifies the followers of the work.
@@ -233,7 +232,14 @@ fn leave(
         Some(_) => OUTSTANDING.free(claim, own),
     }
     if let (Some(thread), Some(mut followers)) = (thread, followers) {
-        callbacks::completed(&mut followers, &completion, thread);
+        notify_followers(&mut followers, &completion, thread);
+    }
+}
+
+/// Notifies the followers of work that has completed, unless the thread is in a callback.
+fn notify_followers(followers: &mut Followers, completion: &Completion, thread: Current) {
+    if let Some(board) = thread.board() {
+        notify::completed(board, thread.state(), followers, completion);
     }
 }
 
@@ -330,7 +336,7 @@ pub(super) fn flush(flush: Flush) {
         return;
     };
     if let Flush::Synchronized(queues) = flush {
-        super::queues::finish_selected(queues);
+        queues::finish_selected(queues);
     }
     sweep(thread);
     // A callback may have claimed work before the sweep reached it, and be about to write.
@@ -379,7 +385,7 @@ pub(super) fn notify_postponed(thread: Current) {
         thread.with(|host| write_late(host, claim.work().buffers, completion));
         OUTSTANDING.free(claim, None);
         if let Some(mut followers) = followers {
-            callbacks::completed(&mut followers, &completion, thread);
+            notify_followers(&mut followers, &completion, thread);
         }
     });
 }
@@ -463,6 +469,6 @@ fn write_unfinished(claim: &Claim<'_>, buffers: Buffers, thread: Current) {
     let completion = unfinished(&claim.work(), Unfinished::AT_END);
     thread.with(|host| host.write_to(buffers, completion));
     if let Some(mut followers) = followers {
-        callbacks::completed(&mut followers, &completion, thread);
+        notify_followers(&mut followers, &completion, thread);
     }
 }

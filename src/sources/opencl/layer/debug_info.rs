@@ -3,10 +3,10 @@
 //!
 //! Only PoCL's compilers get the options. Before version 4 they give lines only to code that is not optimised.
 
+use super::below::{below, next};
 use super::call::ObservedCall;
-use super::dispatch::{below, next};
+use super::device;
 use super::ffi::*;
-use super::{device, devices, programs};
 use core::ffi::CStr;
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_collect::process;
@@ -31,12 +31,8 @@ pub(super) fn new_program(program: cl_program) {
     ADDED.lock().remove(&program.into());
 }
 
-/// The options to build `program` with instead of `asked`, if lines are wanted.
-pub(super) fn options(program: cl_program, asked: &str) -> Option<CString> {
-    if !process::recorder()?.wants_kernel_debug_info() {
-        return None;
-    }
-    let version = devices::pocl_version(programs::first_device(program))?;
+/// The options to build `program` with instead of `asked`, by this version of PoCL.
+pub(super) fn options(program: cl_program, version: u32, asked: &str) -> Option<CString> {
     let has = |option: &str| asked.split_whitespace().any(|word| word == option);
     let adds = Added {
         lines: !has("-g"),

@@ -1,9 +1,10 @@
 //! Devices, and their agents in records.
 
+use super::below::{below, next};
 use super::clocks;
-use super::counting;
+use super::contained::contained;
+use super::counters;
 use super::device::{describe, text};
-use super::dispatch::{below, contained, next};
 use super::environment;
 use super::ffi::*;
 use super::handles::Handles;
@@ -90,7 +91,7 @@ fn name(device: cl_device_id) -> AgentId {
     }
     clocks::new_agent(id, device, &known);
     sampling::new_agent(id, &known);
-    counting::new_agent(id, &known);
+    counters::new_agent(id, &known);
     contained(|| {
         if let Some(board) = process::board() {
             board.agent_offered(id);

@@ -1,7 +1,7 @@
 //! The environment of devices that are processors of this machine, whichever runtime executes kernels on them.
 
+use super::contained::contained;
 use super::device::Device;
-use super::dispatch::contained;
 use crate::processors::ProcessorMonitor;
 use gputrail_collect::switchboard::Switchboard;
 use gputrail_record::{AgentId, AgentKind};

@@ -1,8 +1,8 @@
 //! Answers to the program's queries about events, as they would be without the layer.
 
+use super::below::{below, next};
 use super::call::ObservedCall;
 use super::completion::OUTSTANDING;
-use super::dispatch::{below, next};
 use super::ffi::*;
 use super::functions::ask;
 use super::queues;
@@ -37,14 +37,14 @@ pub(super) unsafe fn info(
 }
 
 pub(super) unsafe fn profiling_info(
-    call: &mut ObservedCall,
+    _: &mut ObservedCall,
     event: cl_event,
     what: cl_uint,
     size: usize,
     value: *mut c_void,
     size_ret: *mut usize,
 ) -> cl_int {
-    if queues::any_hides_profiling() && is_hidden(call, event) {
+    if queues::any_hides_profiling() && is_hidden(event) {
         return CL_PROFILING_INFO_NOT_AVAILABLE;
     }
     // SAFETY: the program's own arguments.
@@ -52,9 +52,9 @@ pub(super) unsafe fn profiling_info(
 }
 
 /// Whether `event` belongs to a queue that the program created without profiling.
-fn is_hidden(call: &mut ObservedCall, event: cl_event) -> bool {
+fn is_hidden(event: cl_event) -> bool {
     let queue = ask!(below(), clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE) -> cl_command_queue);
     // User events have no queue, and no profiling either; the runtime rejects handles that are not events.
     let queue = queue.filter(|queue| !queue.is_null());
-    queue.is_some_and(|queue| queues::lookup(call, queue).hides_profiling())
+    queue.is_some_and(|queue| queues::lookup(queue).hides_profiling())
 }

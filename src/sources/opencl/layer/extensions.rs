@@ -4,19 +4,20 @@
 //! Each platform may have a function of its own for a name, so there is a set of wrappers for each of the first few
 //! platforms.
 
+use super::below::{below, next};
 use super::call::ObservedCall;
 use super::command_buffers::{self, CommandBuffer};
-use super::dispatch::wait_list;
-use super::dispatch::{
-    self, after, all_bits, body, contained, exit, keeps_books, kept_arguments, middle,
-    notify_enqueue, notify_enter, observe,
-};
+use super::contained::contained;
 use super::extension_table::extension_functions;
 use super::ffi::*;
 use super::functions::numbers as Function;
 use super::functions::{Argument, FUNCTIONS};
 use super::work::Commands;
-use super::{devices, memory, programs, queues, rect, replay};
+use super::wrapper_body::{
+    after, all_bits, body, exit, keeps_books, kept_arguments, middle, notify_enqueue, notify_enter,
+    observe, wait_list,
+};
+use super::{counters, devices, kernel_arguments, memory, programs, queue_calls, rect};
 use core::ffi::CStr;
 use core::ptr;
 use gputrail_buffer::platform::inside::defer_cancellation;
@@ -132,14 +133,14 @@ unsafe fn create_queue(
     // lives during the call.
     let create = |list| unsafe { create(context, device, list, errcode) };
     // SAFETY: the program's list.
-    unsafe { queues::create_by(call, properties, errcode, create) }
+    unsafe { queue_calls::create_by(call, properties, errcode, create) }
 }
 
 extension_functions!(declare);
 
 pub(super) unsafe fn address(_: &mut ObservedCall, name: *const c_char) -> *mut c_void {
     // SAFETY: the program's own arguments.
-    let found = unsafe { dispatch::next!(clGetExtensionFunctionAddress(name)) };
+    let found = unsafe { next!(clGetExtensionFunctionAddress(name)) };
     // SAFETY: the program's string.
     unsafe { observed(cl_platform_id::NULL, name, found) }
 }
@@ -150,8 +151,7 @@ pub(super) unsafe fn address_for_platform(
     name: *const c_char,
 ) -> *mut c_void {
     // SAFETY: the program's own arguments.
-    let found =
-        unsafe { dispatch::next!(clGetExtensionFunctionAddressForPlatform(platform, name)) };
+    let found = unsafe { next!(clGetExtensionFunctionAddressForPlatform(platform, name)) };
     // SAFETY: the program's string.
     unsafe { observed(platform, name, found) }
 }
@@ -194,7 +194,7 @@ fn is_loaders(address: *mut c_void) -> bool {
         // SAFETY: any address may be asked about.
         (unsafe { libc::dladdr(address, &mut found) } != 0).then_some(found.dli_fbase)
     };
-    let loaders = dispatch::below()
+    let loaders = below()
         .clGetPlatformIDs
         .map(|function| function as *const c_void);
     loaders.is_some_and(|loaders| base(loaders) == base(address))

@@ -1,14 +1,15 @@
 //! Kernels: their names, and the resources that a launch takes.
 
+use super::below::{below, next};
 use super::call::ObservedCall;
-use super::counting;
+use super::counters;
 use super::device::text;
-use super::dispatch::{below, next};
 use super::ffi::*;
 use super::functions::ask;
 use super::handles::Handles;
-use super::objects::{Object, object};
-use super::{programs, replay};
+use super::kernel_arguments;
+use super::programs;
+use super::references::{Object, object};
 use bytemuck::{Pod, Zeroable};
 use core::slice;
 use gputrail_buffer::platform::sync::PerProcess;
@@ -117,7 +118,7 @@ pub(super) fn cloned(call: &mut ObservedCall, kernel: cl_kernel, source: cl_kern
     let mut info = lookup(source);
     info.references = 1;
     KERNELS.insert(kernel, info);
-    replay::kernel_cloned(kernel, source);
+    kernel_arguments::kernel_cloned(kernel, source);
     let mut local = LOCAL.lock();
     if let Some(arguments) = local.get(&source.into()).cloned() {
         local.insert(kernel.into(), arguments);
@@ -140,9 +141,9 @@ pub(super) unsafe fn argument_set(
     if value.is_null() {
         local_argument(call, kernel, index, bytes);
     }
-    if replay::is_on() {
-        // SAFETY: the arguments are those of a call to clSetKernelArg that succeeded, as `replay` needs them.
-        unsafe { replay::argument_set(kernel, index, bytes, value) };
+    if counters::have_passes() {
+        // SAFETY: the arguments are those of a call to clSetKernelArg that succeeded (`# Safety`).
+        unsafe { kernel_arguments::argument_set(kernel, index, bytes, value) };
     }
 }
 
@@ -202,7 +203,7 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     let mut info = KernelInfo::zeroed();
     info.references = 1;
     LOCAL.lock().remove(&kernel.into());
-    replay::kernel_created(kernel);
+    kernel_arguments::kernel_created(kernel);
     let Some(names) = process::names() else {
         return info;
     };
@@ -251,7 +252,7 @@ pub(super) fn context_of(kernel: cl_kernel) -> Option<ContextId> {
 /// The kernel of a host function.
 pub(super) fn native(function: NativeKernel) -> KernelId {
     // A host function may wait for the program.
-    counting::work_waits_for_program();
+    counters::work_waits_for_program();
     let address = function.map_or(0, |function| function as usize as u64);
     named(address, || function_name(address))
 }

@@ -1,11 +1,12 @@
 //! Memory: buffers, images and pipes by handle, shared virtual and unified memory by address.
 
+use super::below::{below, next};
 use super::call::ObservedCall;
-use super::dispatch::{below, next};
+use super::contexts;
 use super::ffi::*;
 use super::functions::{Function, ask};
 use super::handles::Handles;
-use super::objects::{self, Object, object};
+use super::references::{self, Object, object};
 use bytemuck::{Pod, Zeroable};
 use gputrail_record::{AgentId, Allocation, AllocationOperation, ContextId, Kind, MemoryKind};
 
@@ -117,13 +118,18 @@ pub(super) fn created(
 /// A sub-buffer was created.
 pub(super) fn sub_buffer_created(call: &mut ObservedCall, mem: cl_mem, _: cl_mem) {
     call.end();
-    let info = describe(mem, objects::context_of_memory(mem), cl_bitfield(0), true);
+    let info = describe(mem, context_in_runtime(mem), cl_bitfield(0), true);
     MEMORY.insert(mem, info);
+}
+
+/// The context of a memory object.
+fn context_in_runtime(mem: cl_mem) -> cl_context {
+    ask!(below(), clGetMemObjectInfo(mem, CL_MEM_CONTEXT) -> cl_context).unwrap_or(cl_context::NULL)
 }
 
 fn describe(mem: cl_mem, context: cl_context, flags: cl_bitfield, part: bool) -> MemoryInfo {
     let mut info = MemoryInfo::zeroed();
-    let context = objects::context(context);
+    let context = contexts::context(context);
     (info.references, info.agent, info.context) = (1, context.agent, context.id);
     (info.flags, info.part) = (flags.0, u8::from(part));
     info.bytes = ask!(below(), clGetMemObjectInfo(mem, CL_MEM_SIZE) -> usize).unwrap_or(0) as u64;
@@ -148,7 +154,7 @@ pub(super) fn release(call: &mut ObservedCall, mem: cl_mem) -> cl_int {
     };
     // SAFETY: the program's own arguments.
     let (result, gone) =
-        objects::released(mem, going, || unsafe { next!(clReleaseMemObject(mem)) });
+        references::released(mem, going, || unsafe { next!(clReleaseMemObject(mem)) });
     if let Some(info) = gone.filter(|info| info.part == 0) {
         write(call, AllocationOperation::FREE, mem.into(), &info);
     }
@@ -190,7 +196,7 @@ fn allocated(
         return;
     }
     let mut info = MemoryInfo::zeroed();
-    let context = objects::context(context);
+    let context = contexts::context(context);
     (info.agent, info.context, info.kind) = (context.agent, context.id, kind);
     (info.flags, info.bytes) = (flags.0, bytes as u64);
     SHARED.insert(address as u64, info);

@@ -1,28 +1,39 @@
 //! The layer: the functions that replace the runtime's, and the state that they keep.
 
+mod below;
 mod call;
+mod call_site;
 mod callbacks;
 mod clocks;
 mod command_buffers;
 mod completion;
+mod contained;
+mod contexts;
+mod counters;
 mod counting;
 mod debug_info;
 mod devices;
 mod dispatch;
+mod ended;
+mod enqueued;
 mod environment;
 mod events;
 mod extensions;
 mod handles;
+mod kernel_arguments;
 mod kernels;
 mod memory;
 mod objects;
 mod programs;
+mod queue_calls;
 mod queues;
 mod rect;
+mod references;
 mod replay;
 mod sampling;
 mod waits;
 mod work;
+mod wrapper_body;
 
 use super::{Dispatch, device, extension_table, ffi, functions, table};
 use completion::OUTSTANDING;
@@ -75,7 +86,8 @@ pub unsafe fn layer_info(
 pub(super) fn begin(board: &Switchboard) -> std::io::Result<()> {
     objects::forget_all();
     sampling::begin();
-    counting::begin();
+    counters::begin();
+    replay::begin();
     environment::begin(board);
     OUTSTANDING.open()
 }

@@ -1,13 +1,16 @@
 //! Programs and their builds.
 
+use super::below::{below, next};
 use super::call::ObservedCall;
-use super::callbacks::CallSite;
+use super::call_site::CallSite;
+use super::contained::contained;
+use super::contexts;
 use super::debug_info;
-use super::dispatch::{below, contained, next};
+use super::devices;
 use super::ffi::*;
 use super::functions::ask;
 use super::handles::Handles;
-use super::objects::{self, Object, object};
+use super::references::{Object, object};
 use bytemuck::{Pod, Zeroable};
 use core::ffi::CStr;
 use gputrail_buffer::clock;
@@ -142,7 +145,7 @@ fn load(site: &CallSite, program: cl_program, module: ModuleId) {
             continue;
         }
         let mut object = CodeObject::blank();
-        (object.module, object.agent) = (module, super::devices::agent(*agent));
+        (object.module, object.agent) = (module, devices::agent(*agent));
         object.load_size = binary.len() as u64;
         object.id = names.code_object(object);
         let mut known = CODE.lock();
@@ -227,7 +230,7 @@ fn name(program: cl_program) -> ProgramInfo {
     };
     let context = ask!(below(), clGetProgramInfo(program, CL_PROGRAM_CONTEXT) -> cl_context);
     info.context = context
-        .map(|context| objects::context(context).id)
+        .map(|context| contexts::context(context).id)
         .unwrap_or_default();
     info.references = 1;
     let mut record = Module::blank();
@@ -377,7 +380,12 @@ unsafe fn with_lines(program: cl_program, options: *const c_char) -> Option<CStr
         // SAFETY: `options` is not null, so that it is a string that ends with a 0; it stays during the call.
         false => unsafe { CStr::from_ptr(options) },
     };
-    debug_info::options(program, asked.to_str().ok()?)
+    let asked = asked.to_str().ok()?;
+    if !process::recorder()?.wants_kernel_debug_info() {
+        return None;
+    }
+    let version = devices::pocl_version(first_device(program))?;
+    debug_info::options(program, version, asked)
 }
 
 pub(super) unsafe fn build(

@@ -1,22 +1,16 @@
-//! Command queues. Profiling is forced on, and the program's queries are answered as if it were not.
+//! The command queues that are tracked.
 
-use super::call::ObservedCall;
-use super::completion;
+use super::below::below;
+use super::contexts;
 use super::devices;
-use super::dispatch::{below, contained, next};
 use super::ffi::*;
 use super::functions::ask;
 use super::handles::Handles;
-use super::objects;
-use super::replay;
 use bytemuck::{Pod, Zeroable};
-use core::{ptr, slice};
+use core::ptr;
 use gputrail_buffer::QueuePlace;
-use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_collect::process;
-use gputrail_interface::operations::resource;
 use gputrail_record::{AgentId, ContextId, Queue, QueueId, StreamId, queue_properties};
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The fields of records that describe a queue.
@@ -36,11 +30,11 @@ pub(super) struct QueueIds {
 pub(super) struct QueueInfo {
     pub ids: QueueIds,
     /// The properties that the program requested.
-    asked: u64,
+    pub asked: u64,
     /// The properties with which it was created, including those forced on.
-    actual: u64,
+    pub actual: u64,
     /// The program's references.
-    references: u32,
+    pub references: u32,
     unused: [u32; 5],
 }
 
@@ -59,7 +53,7 @@ pub(super) fn any_hides_profiling() -> bool {
 
 impl QueueInfo {
     /// Sets the properties that the program requested, and those of the queue.
-    fn set_properties(&mut self, asked: u64, actual: u64) {
+    pub fn set_properties(&mut self, asked: u64, actual: u64) {
         (self.asked, self.actual) = (asked, actual);
         if self.hides_profiling() {
             // The program does not have the queue yet, or is in a call that changes it.
@@ -77,9 +71,6 @@ impl QueueInfo {
         self.actual & !self.asked & CL_QUEUE_PROFILING_ENABLE != 0
     }
 }
-
-/// The property arrays with which the program created queues, including the final 0.
-static ARRAYS: PerProcess<HashMap<u64, Box<[cl_ulong]>>> = PerProcess::new();
 
 /// The fields of records that describe `queue`. On the path of every enqueue: small enough for registers.
 #[inline(always)]
@@ -143,171 +134,8 @@ fn ids_of_unknown(queue: cl_command_queue) -> QueueIds {
 }
 
 /// The tracked state of `queue`.
-pub(super) fn lookup(_: &mut ObservedCall, queue: cl_command_queue) -> QueueInfo {
+pub(super) fn lookup(queue: cl_command_queue) -> QueueInfo {
     QUEUES.get(queue).unwrap_or_else(|| name_unknown(queue))
-}
-
-pub(super) unsafe fn create(
-    call: &mut ObservedCall,
-    context: cl_context,
-    device: cl_device_id,
-    properties: cl_bitfield,
-    errcode: *mut cl_int,
-) -> cl_command_queue {
-    let forced = cl_bitfield(properties.0 | CL_QUEUE_PROFILING_ENABLE);
-    // SAFETY: the program's own arguments, but for a flag.
-    let queue = unsafe { next!(clCreateCommandQueue(context, device, forced, errcode)) };
-    // SAFETY: the wrapper's place for the status, which the runtime wrote.
-    if queue.is_null() && properties != forced && unsafe { is_about_properties(*errcode) } {
-        // With the program's own properties, so that it gets the runtime's answer to these.
-        // SAFETY: the program's own arguments.
-        let queue = unsafe { next!(clCreateCommandQueue(context, device, properties, errcode)) };
-        return created(call, queue, properties.0, properties.0, None);
-    }
-    created(call, queue, properties.0, forced.0, None)
-}
-
-pub(super) unsafe fn create_with_properties(
-    call: &mut ObservedCall,
-    context: cl_context,
-    device: cl_device_id,
-    properties: *const cl_ulong,
-    errcode: *mut cl_int,
-) -> cl_command_queue {
-    let create = |list| {
-        // SAFETY: the program's own arguments, or a list of `create_by` in the place of its list.
-        unsafe {
-            next!(clCreateCommandQueueWithProperties(
-                context, device, list, errcode
-            ))
-        }
-    };
-    // SAFETY: the program's list.
-    unsafe { create_by(call, properties, errcode, create) }
-}
-
-/// Creates a queue by `create`, with a list of properties.
-///
-/// # Safety
-///
-/// `properties` is null or the program's list, as [`property_list`] takes it; `create` writes a status to `errcode`.
-pub(super) unsafe fn create_by(
-    call: &mut ObservedCall,
-    properties: *const cl_ulong,
-    errcode: *mut cl_int,
-    create: impl Fn(*const cl_ulong) -> cl_command_queue,
-) -> cl_command_queue {
-    // SAFETY: `properties` is null or a list that ends with a 0, which the program keeps during the call.
-    let asked = unsafe { property_list(properties) };
-    let forced = with_profiling(asked);
-    let (before, after) = (flags(asked), flags(&forced));
-    let queue = create(forced.as_ptr());
-    // SAFETY: `create` was called, and has written a status to `errcode`.
-    if queue.is_null() && before != after && unsafe { is_about_properties(*errcode) } {
-        // With the program's own properties, so that it gets the runtime's answer to these.
-        return created(call, create(properties), before, before, None);
-    }
-    created(call, queue, before, after, Some(asked))
-}
-
-/// Whether the creation of a queue may have failed because of our properties. For other errors a second try would only
-/// repeat the error.
-fn is_about_properties(status: cl_int) -> bool {
-    matches!(status, CL_INVALID_VALUE | CL_INVALID_QUEUE_PROPERTIES)
-}
-
-/// A list of properties and values with its final 0; empty if there is none.
-///
-/// # Safety
-///
-/// `list` is null, or leads to pairs of a property that is not 0 and its value, and then a 0, which stay as they are for
-/// `'a`.
-unsafe fn property_list<'a>(list: *const cl_ulong) -> &'a [cl_ulong] {
-    if list.is_null() {
-        return &[];
-    }
-    let mut length = 0;
-    // SAFETY: `list` is not null, so that it has pairs up to a 0 in the place of a property: nothing behind that 0 is read.
-    unsafe {
-        while *list.add(length) != 0 {
-            length += 2;
-        }
-        slice::from_raw_parts(list, length + 1)
-    }
-}
-
-/// A copy of the list with profiling enabled.
-fn with_profiling(asked: &[cl_ulong]) -> Vec<cl_ulong> {
-    const FLAGS: cl_ulong = CL_QUEUE_PROPERTIES as cl_ulong;
-    let pairs = asked.chunks_exact(2);
-    if pairs.clone().any(|pair| pair[0] == FLAGS) {
-        let force = |pair: &[cl_ulong]| match pair[0] {
-            FLAGS => [FLAGS, pair[1] | CL_QUEUE_PROFILING_ENABLE],
-            other => [other, pair[1]],
-        };
-        return pairs.flat_map(force).chain([0]).collect();
-    }
-    let asked = &asked[..asked.len().saturating_sub(1)];
-    [FLAGS, CL_QUEUE_PROFILING_ENABLE]
-        .into_iter()
-        .chain(asked.iter().copied())
-        .chain([0])
-        .collect()
-}
-
-/// The queue's flags in a property list.
-fn flags(list: &[cl_ulong]) -> u64 {
-    let pair = list
-        .chunks_exact(2)
-        .find(|pair| pair[0] == cl_ulong::from(CL_QUEUE_PROPERTIES));
-    pair.map_or(0, |pair| pair[1])
-}
-
-fn created(
-    call: &mut ObservedCall,
-    queue: cl_command_queue,
-    asked: u64,
-    actual: u64,
-    array: Option<&[cl_ulong]>,
-) -> cl_command_queue {
-    contained(|| {
-        call.end();
-        if queue.is_null() {
-            return;
-        }
-        match array {
-            Some(array) => drop(ARRAYS.lock().insert(queue.into(), array.into())),
-            None => drop(ARRAYS.lock().remove(&queue.into())),
-        }
-        let info = name(queue, asked, actual);
-        call.notify_object::<Queue>(resource::QUEUE_CREATED, info.ids.id.0);
-    });
-    queue
-}
-
-/// Counts a reference that the program has added.
-pub(super) fn retained(_: &mut ObservedCall, queue: cl_command_queue) {
-    QUEUES.update(queue, |info| info.references += 1);
-}
-
-/// Counts a reference that the program releases. The queue stays tracked.
-pub(super) unsafe fn release(call: &mut ObservedCall, queue: cl_command_queue) -> cl_int {
-    if replay::is_on() && QUEUES.get(queue).is_some_and(|info| info.references == 1) {
-        contained(|| replay::queue_going(queue));
-    }
-    let less = |info: &mut QueueInfo| {
-        info.references = info.references.saturating_sub(1);
-        (info.references == 0).then_some(info.ids.id)
-    };
-    if let Some(Some(id)) = QUEUES.update(queue, less) {
-        call.notify_object::<Queue>(resource::QUEUE_DESTROYED, id.0);
-    }
-    // SAFETY: the program's own arguments.
-    let result = unsafe { next!(clReleaseCommandQueue(queue)) };
-    if result != CL_SUCCESS {
-        QUEUES.update(queue, |info| info.references += 1);
-    }
-    result
 }
 
 /// Waits for the work of the queues that `selected` has and that the program holds, by the runtime's own `clFinish`, which
@@ -358,7 +186,8 @@ fn name_unknown(queue: cl_command_queue) -> QueueInfo {
     name(queue, flags, flags)
 }
 
-fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
+/// Tracks a queue, with the properties that the program requested and those with which it was created.
+pub(super) fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
     let mut info = QueueInfo::zeroed();
     info.set_properties(asked, actual);
     info.references = 1;
@@ -367,7 +196,7 @@ fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
         let device = ask!(below(), clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE) -> cl_device_id);
         info.ids.agent = device.map(devices::agent).unwrap_or_default();
         info.ids.context = context
-            .map(|context| objects::context(context).id)
+            .map(|context| contexts::context(context).id)
             .unwrap_or_default();
         let mut record = Queue::blank();
         (record.agent, record.context, record.handle) =
@@ -389,169 +218,9 @@ fn name(queue: cl_command_queue, asked: u64, actual: u64) -> QueueInfo {
     info
 }
 
-/// Removes profiling from a runtime's answer about properties. A property list arrives here only if the runtime
-/// constructed it for a queue that was created without one.
-///
-/// # Safety
-///
-/// `value` leads to the runtime's answer about `what`, one of `CL_QUEUE_PROPERTIES` and `CL_QUEUE_PROPERTIES_ARRAY`, with
-/// all the bytes that it has.
-unsafe fn hide_profiling(queue: cl_command_queue, what: cl_uint, value: *mut cl_ulong) {
-    if what == CL_QUEUE_PROPERTIES {
-        // SAFETY: the answer about this property is a set of flags, and `value` leads to it.
-        unsafe { *value &= !CL_QUEUE_PROFILING_ENABLE };
-        return;
-    }
-    let mut bytes = 0;
-    // SAFETY: the queue of the program's query; the runtime writes the size alone.
-    unsafe {
-        next!(clGetCommandQueueInfo(
-            queue,
-            what,
-            0,
-            ptr::null_mut(),
-            &raw mut bytes
-        ))
-    };
-    // SAFETY: the answer is a list of properties, of as many bytes as the runtime has just said, and `value` leads to it.
-    let list = unsafe { slice::from_raw_parts_mut(value, bytes / size_of::<cl_ulong>()) };
-    for pair in list.chunks_exact_mut(2) {
-        if pair[0] == cl_ulong::from(CL_QUEUE_PROPERTIES) {
-            pair[1] &= !CL_QUEUE_PROFILING_ENABLE;
-        }
-    }
-}
-
-pub(super) unsafe fn info(
-    call: &mut ObservedCall,
-    queue: cl_command_queue,
-    what: cl_uint,
-    size: usize,
-    value: *mut c_void,
-    size_ret: *mut usize,
-) -> cl_int {
-    if what == CL_QUEUE_PROPERTIES_ARRAY {
-        // A copy, since the runtime is called in between.
-        let asked = ARRAYS.lock().get(&queue.into()).cloned();
-        if let Some(asked) = asked {
-            // A runtime that rejects the query still rejects it. It must not write its own answer: no byte of the
-            // program's memory may change that our answer does not write.
-            let (none, no_size) = (ptr::null_mut(), ptr::null_mut());
-            // SAFETY: the queue of the program's query; the runtime writes nothing.
-            let known = unsafe { next!(clGetCommandQueueInfo(queue, what, 0, none, no_size)) };
-            return match known {
-                CL_SUCCESS => answer(&asked, size, value, size_ret),
-                failed => failed,
-            };
-        }
-    }
-    if what == CL_QUEUE_REFERENCE_COUNT
-        && let Some(thread) = process::current()
-    {
-        // An event refers to its queue, and those of failed work may still be referred to by us.
-        completion::sweep(thread);
-    }
-    // SAFETY: the program's own arguments.
-    let result = unsafe { next!(clGetCommandQueueInfo(queue, what, size, value, size_ret)) };
-    let answered = result == CL_SUCCESS && !value.is_null();
-    let asked_for = what == CL_QUEUE_PROPERTIES || what == CL_QUEUE_PROPERTIES_ARRAY;
-    if answered && asked_for && lookup(call, queue).hides_profiling() {
-        // SAFETY: the runtime wrote its answer there.
-        unsafe { hide_profiling(queue, what, value.cast()) };
-    }
-    result
-}
-
-/// Answers a query for a list of properties as a runtime does.
-fn answer(list: &[cl_ulong], size: usize, value: *mut c_void, size_ret: *mut usize) -> cl_int {
-    let bytes = size_of_val(list);
-    if !value.is_null() {
-        if size < bytes {
-            return CL_INVALID_VALUE;
-        }
-        // SAFETY: the program's memory, of which it says that it is large enough.
-        unsafe { ptr::copy_nonoverlapping(list.as_ptr().cast(), value.cast::<u8>(), bytes) };
-    }
-    if !size_ret.is_null() {
-        // SAFETY: the program's place for the size.
-        unsafe { size_ret.write(bytes) };
-    }
-    CL_SUCCESS
-}
-
-/// clSetCommandQueueProperty of OpenCL 1.0, which may disable profiling.
-pub(super) unsafe fn set_property(
-    call: &mut ObservedCall,
-    queue: cl_command_queue,
-    properties: cl_bitfield,
-    enable: cl_bool,
-    old: *mut cl_bitfield,
-) -> cl_int {
-    // SAFETY: the program's own arguments.
-    let result = unsafe { next!(clSetCommandQueueProperty(queue, properties, enable, old)) };
-    if result != CL_SUCCESS {
-        return result;
-    }
-    let before = lookup(call, queue);
-    let asked = if enable.0 != 0 {
-        before.asked | properties.0
-    } else {
-        before.asked & !properties.0
-    };
-    if !old.is_null() && before.hides_profiling() {
-        // SAFETY: the runtime wrote the old properties there.
-        unsafe { (*old).0 &= !CL_QUEUE_PROFILING_ENABLE };
-    }
-    let mut actual = if enable.0 != 0 {
-        before.actual | properties.0
-    } else {
-        before.actual & !properties.0
-    };
-    if actual & CL_QUEUE_PROFILING_ENABLE == 0 {
-        let (profiling, none) = (cl_bitfield(CL_QUEUE_PROFILING_ENABLE), ptr::null_mut());
-        // SAFETY: the program's queue, and a flag; the runtime writes nothing.
-        if unsafe {
-            next!(clSetCommandQueueProperty(
-                queue,
-                profiling,
-                cl_bool(1),
-                none
-            ))
-        } == CL_SUCCESS
-        {
-            actual |= CL_QUEUE_PROFILING_ENABLE;
-        }
-    }
-    QUEUES.update(queue, |info| info.set_properties(asked, actual));
-    result
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const FLAGS: cl_ulong = CL_QUEUE_PROPERTIES as cl_ulong;
-
-    #[test]
-    fn profiling_is_added_to_the_flags_and_nothing_else_changes() {
-        assert_eq!(with_profiling(&[]), [FLAGS, 2, 0]);
-        assert_eq!(with_profiling(&[0]), [FLAGS, 2, 0]);
-        assert_eq!(with_profiling(&[FLAGS, 1, 0]), [FLAGS, 3, 0]);
-        assert_eq!(with_profiling(&[0x1096, 7, 0]), [FLAGS, 2, 0x1096, 7, 0]);
-        assert_eq!(
-            with_profiling(&[0x1096, 7, FLAGS, 0, 0]),
-            [0x1096, 7, FLAGS, 2, 0]
-        );
-    }
-
-    #[test]
-    fn a_property_list_ends_with_its_zero() {
-        let list = [FLAGS, 0, 0x1096, 9, 0, 77];
-        // SAFETY: the list ends with a 0 after two pairs.
-        assert_eq!(unsafe { property_list(list.as_ptr()) }, &list[..5]);
-        // SAFETY: null is allowed.
-        assert!(unsafe { property_list(ptr::null()) }.is_empty());
-    }
 
     #[test]
     fn a_thread_finds_what_its_last_queue_has_become() {

@@ -25,10 +25,12 @@
 //! | a pass failed or lasted too long | an error, or more than 10 s |
 //! | the dispatch could not be waited for | as for one pass; or another queue of the context took more than 1 s |
 
-use super::counting;
-use super::dispatch::{below, next};
+use super::below::{below, next};
+use super::counters;
+use super::ended;
 use super::ffi::*;
 use super::functions::ask;
+use super::kernel_arguments::{self, Value};
 use super::memory::{self, MemoryInfo};
 use super::queues::{self, QUEUES};
 use super::work::KernelLaunch;
@@ -50,115 +52,25 @@ const LONGEST_PASS: Duration = Duration::from_secs(10);
 /// How long a thread waits for the replay of another one.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_micros(20);
-/// The most arguments of a kernel that are tracked.
-const MAX_ARGUMENTS: cl_uint = 4096;
 
 /// The thread that replays a kernel; 0 if there is none.
 static REPLAYING: AtomicU32 = AtomicU32::new(0);
 /// Whether memory could not be restored, or a released queue still has work: no kernel is replayed any more.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
-/// The arguments of kernels that were set while replay was configured.
-static ARGUMENTS: PerProcess<HashMap<u64, Arguments>> = PerProcess::new();
 /// Whether the source or the code of a program may print, by module.
 static PRINTS: PerProcess<HashMap<u32, bool>> = PerProcess::new();
 
-/// Whether kernels of any agent are to run in several passes.
-#[inline(always)]
-pub(super) fn is_on() -> bool {
-    HostCounters::has_passes()
-}
-
-/// Forgets the objects of a parent process, and its replay.
+/// Forgets the programs of a parent process, and its replay.
 pub(super) fn begin() {
-    ARGUMENTS.lock().clear();
     PRINTS.lock().clear();
     REPLAYING.store(0, Ordering::Relaxed);
     IS_OVER.store(false, Ordering::Relaxed);
 }
 
-/// The arguments of a kernel.
-#[derive(Clone, Debug, Default)]
-struct Arguments {
-    by_index: BTreeMap<cl_uint, Value>,
-    /// Whether the kernel may use shared memory that no argument leads to (clSetKernelExecInfo).
-    has_shared: bool,
-}
-
-/// The value of an argument.
-#[derive(Copy, Clone, Debug)]
-enum Value {
-    /// No memory that the kernel could write.
-    Plain,
-    /// 8 bytes, which may be the handle of a memory object.
-    Handle(u64),
-    /// A pointer to shared memory.
-    Shared,
-}
-
-/// An argument was set.
-///
-/// # Safety
-///
-/// The arguments are those of a call to clSetKernelArg that succeeded.
-#[cold]
-pub(super) unsafe fn argument_set(
-    kernel: cl_kernel,
-    index: cl_uint,
-    bytes: usize,
-    value: *const c_void,
-) {
-    let value = match bytes == size_of::<cl_mem>() && !value.is_null() {
-        // SAFETY: `value` is not null and the runtime has taken it: it leads to `bytes` bytes, which are 8.
-        true => Value::Handle(unsafe { value.cast::<u64>().read_unaligned() }),
-        false => Value::Plain,
-    };
-    set(kernel, index, value);
-}
-
-/// An argument was set to a pointer to shared memory.
-#[cold]
-pub(super) fn pointer_set(kernel: cl_kernel, index: cl_uint, address: *const c_void) {
-    let value = if address.is_null() {
-        Value::Plain
-    } else {
-        Value::Shared
-    };
-    set(kernel, index, value);
-}
-
-fn set(kernel: cl_kernel, index: cl_uint, value: Value) {
-    if index < MAX_ARGUMENTS {
-        let mut all = ARGUMENTS.lock();
-        let arguments = all.entry(kernel.into()).or_default();
-        arguments.by_index.insert(index, value);
-    }
-}
-
-/// The kernel was told what it may use besides its arguments.
-#[cold]
-pub(super) fn exec_info_set(kernel: cl_kernel) {
-    let mut all = ARGUMENTS.lock();
-    all.entry(kernel.into()).or_default().has_shared = true;
-}
-
-/// A kernel was created, maybe with the handle of an earlier one.
-pub(super) fn kernel_created(kernel: cl_kernel) {
-    ARGUMENTS.lock().remove(&kernel.into());
-}
-
-/// A kernel was cloned.
-pub(super) fn kernel_cloned(kernel: cl_kernel, source: cl_kernel) {
-    let mut all = ARGUMENTS.lock();
-    match all.get(&source.into()).cloned() {
-        Some(arguments) => drop(all.insert(kernel.into(), arguments)),
-        None => drop(all.remove(&kernel.into())),
-    }
-}
-
 /// The program is going to release its last reference to a queue, whose work may go on after that.
 #[cold]
 pub(super) fn queue_going(queue: cl_command_queue) {
-    if !counting::has_ended_soon(queue) {
+    if !ended::soon(queue) {
         IS_OVER.store(true, Ordering::Relaxed);
     }
 }
@@ -177,7 +89,7 @@ fn wait() {
     let me = thread_id();
     let by = REPLAYING.load(Ordering::Acquire);
     // The replay may need a thread of the runtime, or this one, which is in a callback of the runtime's.
-    if by == me || counting::is_of_runtime(me) {
+    if by == me || counters::is_of_runtime(me) {
         return;
     }
     let until = Instant::now() + LONGEST_WAIT;
@@ -261,7 +173,7 @@ fn others_have_ended(queue: cl_command_queue) -> bool {
     });
     let mut all_have_ended = true;
     for other in others {
-        all_have_ended = all_have_ended && counting::has_ended_soon(other);
+        all_have_ended = all_have_ended && ended::soon(other);
         // SAFETY: the reference that was taken above.
         unsafe { next!(clReleaseCommandQueue(other)) };
     }
@@ -290,8 +202,7 @@ impl Parts {
         }
         let count = ask!(below(), clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS) -> cl_uint);
         let count = count.ok_or(CounterInvalid::UNKNOWN_ARGUMENT)?;
-        let arguments = ARGUMENTS.lock().get(&kernel.into()).cloned();
-        let arguments = arguments.unwrap_or_default();
+        let arguments = kernel_arguments::of(kernel);
         if arguments.has_shared {
             return Err(CounterInvalid::SHARED_MEMORY);
         }

@@ -1,15 +1,15 @@
 //! PC sampling of devices whose kernels run on threads of the program: PoCL's processors. Offers them to the sampling
 //! service and reports their dispatches to the sampler. Panics are contained here and do not affect the layer.
 
+use super::contained::contained;
 use super::device::Device;
-use super::dispatch::contained;
-use super::work::EnqueueInfo;
 use crate::perf::{DispatchEvent, EnqueuedKernel, HostSampler};
 use gputrail_buffer::platform::inside::message;
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::process;
 use gputrail_collect::sampling::SamplingError;
-use gputrail_record::{AgentId, DeviceTime, KernelId, NoteKind, WorkId};
+use gputrail_collect::switchboard::Buffers;
+use gputrail_record::{AgentId, DeviceTime, KernelId, NoteKind, WorkHeader, WorkId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -68,18 +68,18 @@ fn offer(agent: AgentId, device: &Device) {
     }
 }
 
-/// Reports a kernel that `host` enqueues.
+/// Reports a kernel that `host` enqueues, and whose records go to `buffers`.
 #[inline(always)]
-pub(super) fn enqueued(host: &HostThread, kernel: KernelId, info: &EnqueueInfo) {
+pub(super) fn enqueued(host: &HostThread, kernel: KernelId, work: &WorkHeader, buffers: Buffers) {
     if let Some(sampler) = sampling() {
-        // Built here, so that `info` can stay in registers.
+        // Built here, so that `work` can stay in registers.
         let enqueued = EnqueuedKernel {
-            work: info.work.id,
+            work: work.id,
             kernel,
-            correlation: info.work.correlation,
+            correlation: work.correlation,
             external: host.external_of_samples(),
-            agent: info.work.agent,
-            is_recorded: !info.buffers.is_none(),
+            agent: work.agent,
+            is_recorded: !buffers.is_none(),
         };
         report_enqueued(sampler, enqueued);
     }

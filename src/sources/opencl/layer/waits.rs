@@ -1,8 +1,11 @@
 //! Waits of the host, and the work that they waited for, from the last work of each queue and from recent events.
 
+use super::below::next;
 use super::call::ObservedCall;
-use super::dispatch::{contained, next};
+use super::completion::OUTSTANDING;
+use super::contained::contained;
 use super::ffi::*;
+use super::functions::{Argument, bits};
 use super::queues::{self, QueueIds};
 use super::work::{self, synchronization};
 use gputrail_collect::correlation::HostThread;
@@ -86,14 +89,14 @@ impl WaitList {
 
     /// Takes the next of a call's arguments: a list of events follows its length.
     #[inline(always)]
-    pub fn after<T: super::functions::Argument>(self, argument: T) -> WaitList {
+    pub fn after<T: Argument>(self, argument: T) -> WaitList {
         match T::LIST_OF_EVENTS {
             true => WaitList {
-                events: super::dispatch::bits(argument) as *const cl_event,
+                events: bits(argument) as *const cl_event,
                 ..self
             },
             false if self.events.is_null() => WaitList {
-                count: super::dispatch::bits(argument) as cl_uint,
+                count: bits(argument) as cl_uint,
                 ..self
             },
             false => self,
@@ -206,13 +209,25 @@ pub(super) unsafe fn finish(call: &mut ObservedCall, queue: cl_command_queue) ->
     let result = unsafe { next!(clFinish(queue)) };
     call.end();
     if result == CL_SUCCESS {
-        let info = call.queue(queue);
+        let info = ids_of(call, queue);
         let last = LAST
             .get(info.id.0 as usize)
             .map_or(0, |last| last.load(Ordering::Relaxed));
         waited_for_queue(call, &info, WorkId(last));
     }
     result
+}
+
+/// The fields of records that describe `queue`.
+#[inline(always)]
+fn ids_of(call: &ObservedCall, queue: cl_command_queue) -> QueueIds {
+    match call.thread {
+        Some(thread) => OUTSTANDING
+            .of_thread(thread.state().number())
+            .source
+            .queue(queue),
+        None => queues::ids(queue),
+    }
 }
 
 /// Records that a call waited until the work that it enqueued had completed.

@@ -5,12 +5,13 @@ mod constructors;
 
 pub(super) use constructors::{Commands, list, synchronization};
 
+use super::below::next;
 use super::call::ObservedCall;
-use super::callbacks::{self, CommandDescription};
-use super::dispatch::next;
+use super::call_site;
 use super::ffi::*;
 use super::kernels;
 use super::memory;
+use super::queues::QueueIds;
 use super::sampling;
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::switchboard::{Buffers, Interest};
@@ -26,6 +27,41 @@ pub(super) struct EnqueueInfo {
     /// The buffers that get the records.
     pub buffers: Buffers,
     pub flags: u8,
+}
+
+impl ObservedCall {
+    /// The enqueue info of a piece of work of this call, without buffers.
+    #[inline(always)]
+    pub(super) fn enqueue_info(
+        &self,
+        thread: ThreadId,
+        queue: &QueueIds,
+        work: WorkId,
+        blocking: bool,
+    ) -> EnqueueInfo {
+        EnqueueInfo {
+            work: WorkHeader {
+                id: work,
+                correlation: self.core.correlation,
+                enqueued: self.core.start,
+                agent: queue.agent,
+                context: queue.context,
+                queue: queue.id,
+                thread,
+                ..WorkHeader::default()
+            },
+            buffers: Buffers::NONE,
+            flags: if blocking { 0 } else { flags::ASYNCHRONOUS },
+        }
+    }
+}
+
+/// The description of a piece of work for subscribers: the operations of its two ends, its record and its kernel.
+pub(super) struct CommandDescription<'a> {
+    pub enqueue: Operation,
+    pub complete: Operation,
+    pub record: RecordRef<'a>,
+    pub kernel: KernelId,
 }
 
 /// The record of a command.
@@ -98,7 +134,7 @@ impl<P: CommandRecord> Enqueue for P {
             record.set_enqueue(&info);
         });
         if self.kernel().is_some() {
-            sampling::enqueued(host, self.kernel(), &info);
+            sampling::enqueued(host, self.kernel(), &info.work, info.buffers);
         }
     }
 
@@ -141,6 +177,22 @@ impl OnQueue for *mut cl_command_queue {
     }
 }
 
+/// The queue that `work` goes to.
+///
+/// # Safety
+///
+/// As for [`OnQueue::queue`].
+#[inline(always)]
+pub(super) unsafe fn queue_of(queue: impl OnQueue, work: &impl Enqueue) -> cl_command_queue {
+    // SAFETY: `queue` is a queue, or a list that is null or leads to one.
+    let queue = unsafe { queue.queue() };
+    if queue.is_null() {
+        work.own_queue()
+    } else {
+        queue
+    }
+}
+
 macro_rules! command_record {
     ($($record:ident $([$kernel:ident])? as $operations:expr $(, $more:expr)?;)*) => {$(
         impl CommandRecord for $record {
@@ -171,7 +223,7 @@ macro_rules! command_record {
 command_record! {
     KernelDispatch [kernel] as |_| (kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE);
     MemorySet as |_| (memory_copy::FILL_ENQUEUE, memory_copy::FILL_COMPLETE);
-    Synchronization as |record| (callbacks::wait(record.what), synchronization_domain::COMPLETE);
+    Synchronization as |record| (call_site::wait(record.what), synchronization_domain::COMPLETE);
     MemoryCopy as |_| (memory_copy::COPY_ENQUEUE, memory_copy::COPY_COMPLETE), |copy, info| {
         // The host is not an agent.
         let of = |memory| if on_host(memory) { AgentId::NONE } else { info.work.agent };
@@ -289,7 +341,7 @@ impl Enqueue for KernelLaunch {
             record.set_enqueue(&info);
         });
         if launch.launch.id.is_some() {
-            sampling::enqueued(host, launch.launch.id, &info);
+            sampling::enqueued(host, launch.launch.id, &info.work, info.buffers);
         }
     }
 

@@ -2,8 +2,9 @@
 
 use super::{KernelLaunch, SharedFree, on_host};
 use crate::opencl::layer::ffi::*;
+use crate::opencl::layer::kernels;
 use crate::opencl::layer::memory::{self, MemoryInfo};
-use crate::opencl::layer::{kernels, rect};
+use crate::opencl::layer::rect;
 use core::{ptr, slice};
 use gputrail_record::*;
 
