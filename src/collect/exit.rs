@@ -14,6 +14,7 @@
 
 use super::process;
 use super::recorder::Recorder;
+use super::source;
 use super::switchboard::Buffers;
 use gputrail_buffer::platform::inside::{Uncancelled, contain};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -124,7 +125,7 @@ fn begin_to_end() {
     // Work that is outstanding in a child that is not observed is its parent's.
     if let Some(thread) = process::current().filter(|_| process::is_observed()) {
         let recording = recorder.map_or(Buffers::NONE, Recorder::buffers);
-        for source in process::observing() {
+        for (_, source) in source::of(process::observing()) {
             source.end(thread, board.buffers().without(recording));
         }
     }

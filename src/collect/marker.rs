@@ -18,31 +18,36 @@
 //! NVTX: pushed ranges nest on their thread, started ranges may overlap and end on any thread. A push that was not
 //! recorded is not added later.
 
+mod c_text;
+mod domain;
+mod following;
 pub(crate) mod ids;
 pub mod nesting;
 mod registry;
 mod text;
 
-pub use text::{CText, Text};
+pub use c_text::CText;
+pub use text::Text;
 
 // The sources of markers.
 pub use {
-    nesting::{MarkerDomain, NoLevel},
+    c_text::WideText,
+    domain::{MarkerDomain, NoLevel},
     registry::Registry,
-    text::{KeptText, WideText},
+    text::KeptText,
 };
 
 use crate::correlation::HostThread;
 use crate::counting::ranges;
+use crate::operations::of_marker;
 use crate::process::{self, Current};
 use crate::scope::{Due, Gate};
-use crate::switchboard::{Buffers, Callback, Interest, Payload};
+use crate::switchboard::{Buffers, Interest};
 use gputrail_buffer::clock;
 use gputrail_interface::marker::{Mark, RangeId, Value};
-use gputrail_interface::operations::Phase;
 use gputrail_record::{
-    Agent, AgentId, Domain, Kind, Marker, MarkerKind, Operation, PayloadKind, Process, ProcessId,
-    Queue, QueueId, RecordRef, ThreadId, Ticks,
+    Agent, AgentId, Domain, Kind, Marker, MarkerKind, PayloadKind, Process, ProcessId, Queue,
+    QueueId, ThreadId, Ticks,
 };
 use nesting::PushedRanges;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -121,14 +126,6 @@ static RANGES: AtomicU64 = AtomicU64::new(0);
 thread_local! {
     /// The ranges pushed on this thread.
     static PUSHED: PushedRanges = const { PushedRanges::new() };
-}
-
-/// The operation of a marker of this kind, in [`Domain::MARKER`].
-pub const fn operation(what: MarkerKind) -> Operation {
-    Operation {
-        domain: Domain::MARKER,
-        number: what.0 as u16,
-    }
 }
 
 /// Marks a moment.
@@ -249,7 +246,7 @@ pub(crate) fn report(what: MarkerKind, id: u64, event: &Event<'_>) {
 /// [`report`] of a marker in `domain` instead of that of `event`.
 #[inline]
 fn report_in(domain: Text<'_>, what: MarkerKind, id: u64, event: &Event<'_>) {
-    let interest = process::interest(operation(what));
+    let interest = process::interest(of_marker(what));
     let buffers = process::buffers_for(Kind::MARKER);
     if interest.is_gated() && !is_ignored_at_gate(&event.name) {
         return report_at_gate(domain, what, id, event);
@@ -276,7 +273,7 @@ fn report_at_gate(domain: Text<'_>, what: MarkerKind, id: u64, event: &Event<'_>
     let name = event.name.read();
     let gate = process::gate().filter(|_| !name.is_empty());
     let due = gate.map_or_else(Due::default, |gate| gate.pass_name(&name));
-    let interest = process::interest(operation(what)).without_gate();
+    let interest = process::interest(of_marker(what)).without_gate();
     let buffers = process::buffers_for(Kind::MARKER);
     let thread = process::current().filter(|thread| !thread.state().is_in_callback());
     if let Some(thread) = thread
@@ -331,38 +328,13 @@ fn write(
             marker
         };
         if ids::are_given() {
-            ids::follow(host, &copy());
+            following::give_id(host, &copy());
         }
         is_followed.then(copy)
     });
     if let Some(marker) = marker.flatten() {
-        follow(thread, interest, &marker);
+        following::follow(thread, interest, &marker);
     }
-}
-
-/// Has a marker followed by those who are interested in more than its record.
-#[cold]
-#[inline(never)]
-fn follow(thread: Current, interest: Interest, marker: &Marker) {
-    if ranges::are_counted() {
-        follow_counted(thread, marker);
-    }
-    if interest.has_subscribers() {
-        notify(thread, interest, marker);
-    }
-}
-
-/// Begins or ends a range that is counted, and writes the values that are complete.
-fn follow_counted(thread: Current, marker: &Marker) {
-    let Some(board) = process::board() else {
-        return;
-    };
-    let ready = board.ranges().follow(board, marker);
-    thread.with(|host| {
-        for (buffers, value) in ready {
-            host.write_to(buffers, value);
-        }
-    });
 }
 
 /// The kind and the bits of a value.
@@ -373,15 +345,6 @@ fn bits(host: &mut HostThread, value: &EventValue<'_>) -> (PayloadKind, u64) {
         EventValue::Number(kind, bits) => (*kind, *bits),
         EventValue::Text(text) => (PayloadKind::TEXT, u64::from(text.id(host).0)),
     }
-}
-
-fn notify(thread: Current, interest: Interest, marker: &Marker) {
-    let what = marker.what;
-    let name = what.name().unwrap_or_default();
-    let mut callback = Callback::new(operation(what), name, Phase::Instant);
-    callback.thread = marker.thread;
-    callback.payload = Payload::Record(RecordRef::of(marker));
-    thread.notify(interest.subscribers(), &callback);
 }
 
 /// Names the calling thread in traces. Its name in the system is unchanged.

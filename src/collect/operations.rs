@@ -54,6 +54,14 @@ pub const fn of_graph_change(what: GraphOperation) -> Operation {
     }
 }
 
+/// The operation of a marker of this kind, in [`Domain::MARKER`].
+pub const fn of_marker(what: MarkerKind) -> Operation {
+    Operation {
+        domain: Domain::MARKER,
+        number: what.0 as u16,
+    }
+}
+
 /// Every operation of `domain`; none of an API's.
 pub fn of(domain: Domain) -> Vec<OperationInfo> {
     match domain {
@@ -93,8 +101,5 @@ fn description((operation, name): (Operation, &'static str)) -> OperationInfo {
 }
 
 fn marker(kind: MarkerKind) -> OperationInfo {
-    description((
-        crate::marker::operation(kind),
-        kind.name().unwrap_or_default(),
-    ))
+    description((of_marker(kind), kind.name().unwrap_or_default()))
 }

@@ -3,12 +3,13 @@
 //! Sources get their host threads and names from it. With the memory and file that `gputrail record` supplies, or with
 //! its own.
 
+mod ending;
+
 use crate::correlation::HostThread;
 use crate::counting::{
     CountSelected, CounterChoice, CountingDelivery, CountingError, SelectedKernels, run_note,
 };
-use crate::marker;
-use crate::process;
+use crate::marker::ids;
 use crate::rank;
 use crate::sampling::{Delivery, SamplingError};
 use crate::scope::{Gate, Scope};
@@ -23,12 +24,10 @@ use gputrail_buffer::{
     Buffer, Collector, CollectorOptions, Layout, LayoutError, Mapping, MappingError, Policy,
 };
 use gputrail_capture::names::Names;
-use gputrail_capture::{CaptureSink, FileHeader, WriteError, Writer};
+use gputrail_capture::{CaptureSink, FileHeader, Writer};
 use gputrail_interface::counting::CountingMode;
 use gputrail_interface::sampling::{Deliver, Request};
-use gputrail_record::{
-    AgentId, KernelId, Kind, NoteKind, OverheadKind, Process, ProcessId, ThreadId,
-};
+use gputrail_record::{AgentId, KernelId, Kind, NoteKind, Process, ProcessId, ThreadId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -218,7 +217,7 @@ impl Recorder {
             let _ = board.reserve_counters(context);
         }
         if scope.range_ids {
-            marker::ids::give();
+            ids::give();
         }
         if let Some(counters) = &scope.counters
             && counters.mode == CountingMode::Range
@@ -519,30 +518,6 @@ impl Recorder {
         names.process(process);
     }
 
-    /// Writes everything that is committed now to the capture; where the parent collects, it has it look soon.
-    pub fn flush(&self) {
-        let start = (self.ticks != TickSource::Virtual).then(clock::now);
-        match &self.collector {
-            Some(collector) => collector.flush(),
-            None => self.buffer.wake_collector(),
-        }
-        if let Some(start) = start {
-            process::overhead(OverheadKind::FLUSH, start);
-        }
-    }
-
-    /// The process begins to exit. What its other threads do until it is gone is still recorded, and by now everything
-    /// committed is written, or will be soon by the parent.
-    pub(crate) fn exit(&self) {
-        self.board.ranges().finish(self.names());
-        // Ends the periods in progress.
-        self.board.counting().flush();
-        if self.outlives_exit() {
-            self.buffer.mapping().exit();
-        }
-        self.flush();
-    }
-
     /// Whether another process collects: then the recording need not end before the process does.
     pub(crate) fn outlives_exit(&self) -> bool {
         self.collector.is_none()
@@ -551,26 +526,6 @@ impl Recorder {
     /// The buffer as a set.
     pub(crate) fn buffers(&self) -> Buffers {
         Interest::buffer(self.slot).buffers()
-    }
-
-    /// Ends the recording: everything committed is written, with the losses, and the capture is
-    /// marked as whole. What comes later is not recorded. Where the parent collects, it does all that, and
-    /// nothing is waited for. The error says why the capture ended early, and how many records were lost
-    /// to that, as far as this process knows.
-    pub fn finish(&self) -> Result<(), (WriteError, u64)> {
-        self.board.ranges().finish(self.names());
-        self.gate.end();
-        match &self.collector {
-            Some(collector) => {
-                collector.finish();
-                let _ = self.writer.end();
-            }
-            None => {
-                self.buffer.end();
-                self.buffer.wake_collector();
-            }
-        }
-        self.writer.error().map_or(Ok(()), Err)
     }
 }
 

@@ -1,22 +1,11 @@
 //! The client's own ids: each thread's stacks of pushed ids, and the ids supplied for single calls.
 
-use super::{CallInProgress, HostThread};
+use super::{CallInProgress, HostThread, external_record};
 use crate::counting::ranges;
 use crate::switchboard::{
     ContextSet, ExternalContexts, ExternalScope, ExternalStacks, Interest, Pushed, Within,
 };
 use gputrail_record::*;
-
-/// The record that `latest` was the latest id of its kind at the end of `call`.
-pub(super) fn external_record(call: &CallInProgress, latest: Pushed) -> ExternalCorrelation {
-    ExternalCorrelation {
-        header: Header::of::<ExternalCorrelation>(),
-        correlation: call.correlation,
-        external: latest.id,
-        kind: latest.kind,
-        reserved: 0,
-    }
-}
 
 impl HostThread {
     pub(super) fn with_external<R>(
@@ -49,7 +38,7 @@ impl HostThread {
     pub fn external_of(&self, contexts: ContextSet, within: Within) -> ExternalId {
         let place = (self.depth.saturating_sub(1), within);
         // SAFETY: a `HostThread` is used by its thread alone, as is this part of its state.
-        unsafe { self.state.external(&self.board, contexts, place) }
+        unsafe { self.state.external(self.board.external(), contexts, place) }
     }
 
     /// The external id of samples of the kernel that is being enqueued.

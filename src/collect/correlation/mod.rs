@@ -16,8 +16,7 @@ use self::ids::Range;
 use crate::marker::CText;
 use crate::marker::ids::RangeIds;
 use crate::marker::nesting::PushedRanges;
-use crate::switchboard::{BUFFERS, ExternalStacks, Interest, Switchboard, ThreadState};
-use external::external_record;
+use crate::switchboard::{BUFFERS, ExternalStacks, Interest, Pushed, Switchboard, ThreadState};
 use gputrail_buffer::lanes::OwnLanes;
 use gputrail_buffer::{MAX_OPEN_CALLS, OpenCalls};
 use gputrail_record::*;
@@ -123,9 +122,11 @@ impl HostThread {
     pub fn new(board: &Arc<Switchboard>, thread: ThreadId, is_main: bool) -> Option<HostThread> {
         let lanes = OwnLanes::new();
         let number = board.take_thread_number()?;
+        let state = ThreadState::new(thread, number, &lanes);
+        board.register(&state);
         Some(HostThread {
             number,
-            state: ThreadState::new(board, (thread, number), &lanes),
+            state,
             board: board.clone(),
             lanes,
             thread,
@@ -340,11 +341,13 @@ impl HostThread {
         let wanted = self.board.buffers_for(Kind::RETIREMENT);
         if !wanted.is_none() {
             self.write_left_retirements();
-            if self.board.call_exits(correlation) {
+            if self.board.retirements().call_exits(correlation) {
                 self.write_to(wanted, retirement(correlation, now));
             }
         }
-        self.board.call_took(now.0.saturating_sub(start.0));
+        self.board
+            .slow_calls()
+            .call_took(now.0.saturating_sub(start.0));
     }
 
     /// `call` has enqueued a piece of work, whose end [`HostThread::work_ends`] will be told.
@@ -352,21 +355,22 @@ impl HostThread {
     pub fn work_begins(&mut self, call: &CallInProgress) {
         if !self.board.buffers_for(Kind::RETIREMENT).is_none() {
             let is_exit_noticed = call.interest.is_noticed();
-            self.board.work_begins(call.correlation, is_exit_noticed);
+            let retirements = self.board.retirements();
+            retirements.work_begins(call.correlation, is_exit_noticed);
         }
     }
 
     /// A piece of work of `correlation` has completed, or its completion cannot be followed.
     #[inline]
     pub fn work_ends(&mut self, correlation: CorrelationId, now: Ticks) {
-        if self.board.work_ends(correlation) {
+        if self.board.retirements().work_ends(correlation) {
             // Completion callbacks must not wait.
             let (wanted, record) = (
                 self.board.buffers_for(Kind::RETIREMENT),
                 retirement(correlation, now),
             );
             let left = self.try_fill(wanted, |place| *place = record);
-            if !left.is_none() && !self.board.leave_retirement(left, record) {
+            if !left.is_none() && !self.board.retirements().leave(left, record) {
                 self.write_at_once(left, record);
             }
         }
@@ -374,7 +378,7 @@ impl HostThread {
 
     /// Writes the retirements for which completion callbacks have found no room.
     pub(crate) fn write_left_retirements(&mut self) {
-        for (buffers, record) in self.board.take_left_retirements() {
+        for (buffers, record) in self.board.retirements().take_left() {
             self.write_to(buffers, record);
         }
     }
@@ -573,6 +577,17 @@ fn record(
         thread,
         return_code,
         operation: call.operation,
+        reserved: 0,
+    }
+}
+
+/// The record that `latest` was the latest id of its kind at the end of `call`.
+fn external_record(call: &CallInProgress, latest: Pushed) -> ExternalCorrelation {
+    ExternalCorrelation {
+        header: Header::of::<ExternalCorrelation>(),
+        correlation: call.correlation,
+        external: latest.id,
+        kind: latest.kind,
         reserved: 0,
     }
 }

@@ -2,16 +2,13 @@
 //! ROCProfiler v1: queue callbacks). On processors, another set than that of the kernel before takes the time to open its events.
 
 use super::{CounterSet, Reading};
-use crate::process;
 use crate::switchboard::Buffers;
-use gputrail_buffer::platform::inside::Uncancelled;
 use gputrail_counters::{Counted, Property};
 use gputrail_record::{CorrelationId, CounterValue, KernelDispatch, Nanos, WorkId};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A tool that chooses the counters of each kernel of an agent, and gets their values.
@@ -76,14 +73,14 @@ pub struct DispatchReadings {
 #[derive(Clone)]
 pub struct Choice {
     /// Locked for reading during a call.
-    tool: Arc<RwLock<Option<Arc<dyn DispatchCounting>>>>,
-    has_failed: Arc<AtomicBool>,
+    pub(super) tool: Arc<RwLock<Option<Arc<dyn DispatchCounting>>>>,
+    pub(super) has_failed: Arc<AtomicBool>,
     /// The most passes of a kernel, which the agent allows.
     pub passes: usize,
 }
 
 thread_local! {
-    static IS_CHOOSING: Cell<bool> = const { Cell::new(false) };
+    pub(super) static IS_CHOOSING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether the calling thread is in a function of a tool that chooses counters, which the end of its request waits for.
@@ -101,66 +98,10 @@ impl Choice {
         }
     }
 
-    /// The counters of `dispatch`.
-    pub fn choose(&self, dispatch: &KernelDispatch) -> Option<Arc<CounterSet>> {
-        self.call(|tool| tool.choose(dispatch))?
-            .filter(|set| set.passes().len() <= self.passes)
-    }
-
-    /// Tells the tool the work of the kernel for which it has chosen counters.
-    pub fn enqueued(&self, call: CorrelationId, work: WorkId) {
-        self.call(|tool| tool.enqueued(call, work));
-    }
-
-    /// Passes the values of a kernel to the tool.
-    pub fn counted(&self, values: &[CounterValue]) {
-        self.call(|tool| tool.counted(values));
-    }
-
-    /// Passes what was read of a kernel to the tool.
-    pub fn measured(&self, dispatch: &DispatchReadings) {
-        self.call(|tool| tool.measured(dispatch));
-    }
-
-    /// Tells the tool that the kernel of this call has no values.
-    pub fn abandoned(&self, call: CorrelationId, work: WorkId) {
-        self.call(|tool| tool.abandoned(call, work));
-    }
-
-    /// The values that have become complete, for the caller to write.
-    pub fn take_ready(&self) -> ReadyValues {
-        self.call(|tool| tool.take_ready()).unwrap_or_default()
-    }
-
     /// Waits for the calls in progress. The tool is not called any more.
     pub fn end(&self) {
         let mut tool = self.tool.write().unwrap_or_else(PoisonError::into_inner);
         *tool = None;
-    }
-
-    fn call<R>(&self, call: impl FnOnce(&dyn DispatchCounting) -> R) -> Option<R> {
-        if self.has_failed.load(Ordering::Relaxed) {
-            return None;
-        }
-        let tool = self.tool.read().unwrap_or_else(PoisonError::into_inner);
-        let tool = tool.as_ref()?;
-        let _uncancelled = Uncancelled::begin();
-        let contained = || catch_unwind(AssertUnwindSafe(|| call(&**tool)));
-        let before = IS_CHOOSING.replace(true);
-        let result = match process::current() {
-            Some(thread) => thread.state().in_tool(contained),
-            None => contained(),
-        };
-        IS_CHOOSING.set(before);
-        match result {
-            Ok(result) => Some(result),
-            Err(panic) => {
-                self.has_failed.store(true, Ordering::Relaxed);
-                // The payload may panic when it is dropped.
-                std::mem::forget(panic);
-                None
-            }
-        }
     }
 }
 

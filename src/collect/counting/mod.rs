@@ -9,6 +9,8 @@
 //! (`values`) from the readings and from properties of the agent.
 
 mod choice;
+mod chosen;
+mod countable;
 mod error;
 mod possible;
 pub mod ranges;
@@ -22,6 +24,7 @@ pub mod values;
 
 pub use choice::{Choice, is_choosing};
 pub use choice::{DispatchCounting, DispatchReadings, ReadyValues};
+pub use countable::Countable;
 pub use error::{CountingError, UnknownCounter};
 pub(crate) use possible::run_note;
 pub use possible::{LeftOut, OneRun, runs_of_note};
@@ -31,10 +34,9 @@ pub use set::CounterSet;
 pub(crate) use sum::Sum;
 
 use super::agents::{self, AgentRequest, AgentService, ServiceKind};
-use gputrail_counters::{Architecture, KernelSelection};
-use gputrail_interface::counting::{CountingMode, in_words};
+use gputrail_counters::KernelSelection;
+use gputrail_interface::counting::CountingMode;
 use gputrail_record::Nanos;
-use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -45,23 +47,6 @@ pub type CountingDelivery = agents::Delivery<()>;
 
 /// The longest period at which agents are read: one hour.
 const LONGEST_PERIOD: Nanos = Nanos(3_600_000_000_000);
-
-/// The counters that an agent offers.
-#[derive(Clone, Debug)]
-pub struct Countable {
-    /// Its blocks, counters and metrics.
-    pub architecture: Arc<Architecture>,
-    /// Whether it counts for each dispatch.
-    pub dispatches: bool,
-    /// The shortest period at which the agent as a whole is read; `None` if it cannot be.
-    pub shortest_period: Option<Nanos>,
-    /// The most passes in which a kernel is run again for counters that do not fit one pass.
-    pub passes: usize,
-    /// The most passes in which ranges of markers are counted; 0 if they are not.
-    pub range_passes: usize,
-    /// The most counters of a pass, of all blocks together; `None` if only the capacities of the blocks limit them.
-    pub per_pass: Option<NonZeroU32>,
-}
 
 /// A request to count.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,26 +116,6 @@ pub struct CounterChoice {
     pub run: Option<u32>,
     /// The kernels that are counted, of those that are recorded.
     pub kernels: KernelSelection,
-}
-
-impl fmt::Display for Countable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let metrics = self.architecture.metrics_in_order().len();
-        let counters = self.architecture.counters().len() - metrics;
-        write!(f, "{counters} counters, {metrics} metrics")?;
-        if self.dispatches {
-            write!(f, "; of each dispatch, in up to {} passes", self.passes)?;
-        }
-        match self.range_passes {
-            0 => {}
-            1 => f.write_str("; of each range, in one pass")?,
-            _ => f.write_str("; of each range")?,
-        }
-        match self.shortest_period {
-            Some(shortest) => write!(f, "; at a period of at least {}", in_words(shortest)),
-            None => Ok(()),
-        }
-    }
 }
 
 impl AgentRequest for CountingRequest {

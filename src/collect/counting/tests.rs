@@ -7,8 +7,8 @@ use crate::sampling::SamplingError;
 use crate::switchboard::Switchboard;
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_counters::{
-    Block, Catalogue, Defined, DefinedFrom, Definitions, Dialect, Expression, Location, Sources,
-    Usage,
+    Architecture, Block, Catalogue, Defined, DefinedFrom, Definitions, Dialect, Expression,
+    Location, Sources, Usage,
 };
 use gputrail_record::AgentId;
 use std::sync::Mutex;

@@ -1,89 +1,12 @@
 //! Texts of markers, and how they become string ids: from a thread's cache, or from the text itself where it is used
 //! again and again.
 
+use super::c_text::{CText, WideText};
 use crate::correlation::HostThread;
 use crate::process;
-use core::ffi::{CStr, c_char};
 use gputrail_record::StringId;
 use std::borrow::Cow;
-use std::marker::PhantomData;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Maximum length of a wide text, in characters.
-const MAX_WIDE: usize = 1 << 16;
-
-/// A text that ends with a zero byte. Its length is unknown until it is read.
-#[derive(Copy, Clone, Debug)]
-pub struct CText<'a>(NonNull<c_char>, PhantomData<&'a CStr>);
-
-impl<'a> CText<'a> {
-    /// # Safety
-    ///
-    /// The text at `start` ends with a zero byte, and lives and stays as it is for `'a`.
-    #[inline]
-    pub unsafe fn new(start: NonNull<c_char>) -> CText<'a> {
-        CText(start, PhantomData)
-    }
-
-    /// The text.
-    pub fn to_c_str(self) -> &'a CStr {
-        // SAFETY: promised at construction.
-        unsafe { CStr::from_ptr(self.0.as_ptr()) }
-    }
-
-    /// Whether both texts are equal. Reads no further than the first difference.
-    #[inline]
-    pub fn equals(self, other: &CStr) -> bool {
-        // SAFETY: both end with a zero byte.
-        unsafe { libc::strcmp(self.0.as_ptr(), other.as_ptr()) == 0 }
-    }
-
-    /// Whether the text begins with `beginning`. Reads no further than the first difference.
-    #[inline]
-    fn begins_with(self, beginning: &[u8]) -> bool {
-        let Some(first) = beginning.first() else {
-            return true;
-        };
-        let start = self.0.as_ptr();
-        // SAFETY: the text ends with a zero byte, at which the comparison stops.
-        unsafe {
-            start.cast::<u8>().read() == *first
-                && libc::strncmp(start, beginning.as_ptr().cast(), beginning.len()) == 0
-        }
-    }
-
-    /// A number that is the same for texts at the same address.
-    #[inline]
-    pub fn address_hash(self) -> usize {
-        let address = self.0.as_ptr() as u64;
-        (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
-    }
-}
-
-/// A text of wide characters, 32 bits each, that ends with a zero.
-#[derive(Copy, Clone, Debug)]
-pub struct WideText<'a>(NonNull<u32>, PhantomData<&'a [u32]>);
-
-impl WideText<'_> {
-    /// # Safety
-    ///
-    /// As for [`CText::new`], with a zero character at the end.
-    pub unsafe fn new(start: NonNull<u32>) -> Self {
-        WideText(start, PhantomData)
-    }
-
-    /// The text. Characters that are none are replaced.
-    pub fn to_text(self) -> String {
-        // SAFETY: promised at construction: all characters up to the zero can be read.
-        let at = |place: usize| unsafe { self.0.add(place).read_unaligned() };
-        (0..MAX_WIDE)
-            .map(at)
-            .take_while(|character| *character != 0)
-            .map(|character| char::from_u32(character).unwrap_or(char::REPLACEMENT_CHARACTER))
-            .collect()
-    }
-}
 
 /// A text that is kept for ever, with its id in the names store of the process that used it last.
 #[derive(Debug)]
@@ -184,6 +107,7 @@ mod tests {
     use super::*;
     use crate::switchboard::Switchboard;
     use gputrail_record::ThreadId;
+    use std::ptr::NonNull;
 
     #[test]
     fn equal_texts_of_all_kinds_have_one_id() {

@@ -3,7 +3,9 @@
 //! One thread at a time begins the process, under the lock of the process. A source whose thread does not get the lock is
 //! attached by the thread that has it.
 
-use super::{OFF, ObservedProcess, PROCESS, WANTED, board, inherited, overhead, process, wanted};
+use super::observed::{ObservedProcess, PROCESS, board, inherited, process};
+use super::table::{OFF, WANTED, wanted};
+use super::thread::overhead;
 use crate::exit;
 use crate::recorder::Recorder;
 use crate::source::{self, Source, SourceSet};

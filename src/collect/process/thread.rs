@@ -3,14 +3,16 @@
 //! A thread's cell has no destructor of Rust's; a pthread key gives its blocks back. A call that comes after that makes a
 //! new cell.
 
-use super::{ObservedProcess, process, wanted};
+use super::observed::{ObservedProcess, board, process};
+use super::table::wanted;
 use crate::correlation::HostThread;
 use crate::delivering;
 use crate::exit;
 use crate::switchboard::{Callback, ExternalIds, SubscriberSet, Switchboard, ThreadState};
+use gputrail_buffer::clock;
 use gputrail_buffer::platform::sync::with_signals_blocked;
 use gputrail_buffer::platform::system;
-use gputrail_record::{Kind, ThreadId};
+use gputrail_record::{Kind, Overhead, OverheadKind, ThreadId, Ticks};
 use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -277,6 +279,20 @@ pub fn current() -> Option<Current> {
     }
 }
 
+/// Records that the calling thread has spent the time since `start` on our own work.
+pub(crate) fn overhead(what: OverheadKind, start: Ticks) {
+    let mut overhead = Overhead::blank();
+    (overhead.start, overhead.end, overhead.what) = (start, clock::now(), what);
+    if board().is_some_and(|board| !board.buffers_for(Kind::OVERHEAD).is_none())
+        && let Some(thread) = current()
+    {
+        thread.with(|host| {
+            overhead.thread = host.thread();
+            host.write(overhead);
+        });
+    }
+}
+
 /// Records that signal handlers could not write.
 pub fn interrupted() -> u64 {
     INTERRUPTED.load(Ordering::Relaxed)
@@ -322,7 +338,8 @@ fn new_cell() -> Option<Current> {
 
 /// The pthread key whose destructor gives a thread's blocks back.
 mod exit_key {
-    use super::{ThreadCell, wanted};
+    use super::ThreadCell;
+    use crate::process::table::wanted;
     use std::ffi::c_void;
     use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,26 +1,8 @@
-//! The configurations that an agent offers, and requests for one of them.
+//! Requests for one of the configurations that an agent offers.
 
-use super::SamplingError;
+use super::{Possible, SamplingError};
 use gputrail_interface::sampling::{Configuration, PeriodLevel, Request, SamplingPeriod};
 use gputrail_record::{SamplingMethod, SamplingUnit};
-use std::fmt;
-
-/// The configurations that an agent offers, as text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Possible(pub Vec<Configuration>);
-
-impl fmt::Display for Possible {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return f.write_str("nothing");
-        }
-        for (place, one) in self.0.iter().enumerate() {
-            let before = if place == 0 { "" } else { "; " };
-            write!(f, "{before}{one}")?;
-        }
-        Ok(())
-    }
-}
 
 /// Checks whether an agent that offers `possible` can do `request`; the error contains the possible configurations.
 pub(super) fn check(

@@ -9,13 +9,14 @@ mod configuration;
 mod debugger;
 mod error;
 pub mod lines;
+mod possible;
 #[cfg(target_os = "linux")]
 mod source;
 #[cfg(test)]
 mod tests;
 
-pub use configuration::Possible;
 pub use error::SamplingError;
+pub use possible::Possible;
 #[cfg(target_os = "linux")]
 pub use source::{SampleSource, shortest_timer};
 

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 /// How the memory shows in /proc/PID/maps.
-pub(super) const MAPS_NAME: &[u8] = b"/memfd:gputrail-pool";
+const MAPS_NAME: &[u8] = b"/memfd:gputrail-pool";
 
 /// The memory for a process: a pool, and behind it the queue of its metadata. No process has it yet.
 pub(super) struct Pool {
@@ -97,6 +97,15 @@ pub(super) fn save(
     capture::recover(mapping, writer, &Cause { kind, text });
     // A process that still runs may have named what was found last.
     lock_std(metadata).drain(writer);
+}
+
+/// Whether a process still has a pool of ours in its memory. One that cannot be looked at has, and so has one with no
+/// memory at all: it has not become another program, it is ending.
+pub(super) fn still_mapped(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/maps")).map_or(true, |maps| {
+        let mut windows = maps.windows(MAPS_NAME.len());
+        maps.is_empty() || windows.any(|window| window == MAPS_NAME)
+    })
 }
 
 /// Appends a note to the capture at `path`, which nobody writes any more.

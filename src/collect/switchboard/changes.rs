@@ -1,6 +1,5 @@
 //! Changes of the table: sources that enable callbacks in their runtime learn what is wanted now.
 
-use super::Switchboard;
 use gputrail_buffer::platform::sync::lock_std;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,6 +16,12 @@ pub(super) struct Changes {
 }
 
 impl Changes {
+    /// Registers a hook.
+    pub fn add(&self, hook: impl Fn() + Send + Sync + 'static) {
+        lock_std(&self.hooks).push(Arc::new(hook));
+        self.are_there.store(true, Ordering::Relaxed);
+    }
+
     /// The table has changed. The caller holds the lock of the switchboard.
     pub fn note(&self) {
         if self.are_there.load(Ordering::Relaxed) {
@@ -31,14 +36,5 @@ impl Changes {
             let hooks = lock_std(&self.hooks).clone();
             hooks.iter().for_each(|hook| hook());
         }
-    }
-}
-
-impl Switchboard {
-    /// Registers a hook, which is called after each change of the table on the thread that made it. Several threads may
-    /// call it at a time.
-    pub fn on_change(&self, hook: impl Fn() + Send + Sync + 'static) {
-        lock_std(&self.changes.hooks).push(Arc::new(hook));
-        self.changes.are_there.store(true, Ordering::Relaxed);
     }
 }

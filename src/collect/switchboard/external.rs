@@ -9,9 +9,9 @@
 //!
 //! Contexts without ids of their own cost nothing: their consumers have an empty [`ContextSet`].
 
-use super::interest::Buffers;
-use super::services::{CONTEXTS, ContextKey};
-use super::{BUFFERS, Interest, SUBSCRIBERS, Within};
+use super::interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS};
+use super::keys::{CONTEXTS, ContextKey};
+use super::user_data::Within;
 use gputrail_record::{ExternalId, ExternalKind};
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -1,6 +1,6 @@
 //! Flushing of sources before records are delivered.
 
-use super::{Buffers, Switchboard};
+use super::interest::Buffers;
 use gputrail_buffer::QueuePlace;
 use gputrail_buffer::platform::sync::lock_std;
 use std::sync::{Arc, Mutex};
@@ -23,20 +23,16 @@ type Hook = Arc<dyn Fn(Flush) + Send + Sync>;
 #[derive(Default)]
 pub(super) struct FlushHooks(Mutex<Vec<Hook>>);
 
-impl Switchboard {
-    /// Registers a hook, which is called on the flushing thread. It must not wait for
-    /// work, unless for [`Flush::Synchronized`].
-    pub fn on_flush(&self, hook: impl Fn(Flush) + Send + Sync + 'static) {
-        lock_std(&self.flush_hooks.0).push(Arc::new(hook));
+impl FlushHooks {
+    /// Registers a hook.
+    pub fn add(&self, hook: impl Fn(Flush) + Send + Sync + 'static) {
+        lock_std(&self.0).push(Arc::new(hook));
     }
 
     /// Calls the hooks of all sources.
-    pub(crate) fn flush_sources(&self, flush: Flush) {
+    pub fn call(&self, flush: Flush) {
         // Hooks may take time and locks.
-        let hooks = lock_std(&self.flush_hooks.0).clone();
+        let hooks = lock_std(&self.0).clone();
         hooks.iter().for_each(|hook| hook(flush));
-        self.serve_pending();
-        self.sampling().flush();
-        self.counting().flush();
     }
 }

@@ -13,6 +13,18 @@ pub(crate) const DOMAINS: usize = 16;
 /// source observes are never touched.
 pub(crate) const OPERATIONS: usize = 1024;
 
+/// The work of a source for an operation, regardless of consumers.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Observed {
+    /// Nothing.
+    #[default]
+    No,
+    /// It tracks state in the call.
+    Books,
+    /// The call enqueues device work, or makes records of other kinds than its own.
+    Work,
+}
+
 /// The consumers of an operation, and what follows from their configuration for its calls.
 ///
 /// ```text

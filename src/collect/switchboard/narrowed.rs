@@ -1,8 +1,7 @@
 //! Kinds per runtime context: what a buffer wants in one context, regardless of others (CUPTI:
 //! `cuptiActivityEnableContext`, which overrides `cuptiActivityEnable`).
 
-use super::Interest;
-use super::{Buffers, Switchboard};
+use super::interest::Buffers;
 use gputrail_buffer::platform::sync::QuietMutex;
 use gputrail_record::{ContextId, KINDS, Kind};
 use std::collections::HashMap;
@@ -46,40 +45,31 @@ impl Narrowed {
         *self.table.lock() = table;
         self.any.store(any, Ordering::Release);
     }
-}
 
-const _: () = assert!(KINDS >= OF_CONTEXTS.len());
-
-impl Switchboard {
-    /// The buffers that currently want records of `kind` in `context`.
+    /// Whether there is a setting for any context.
     #[inline]
-    pub fn buffers_in(&self, kind: Kind, context: ContextId) -> Buffers {
-        let wanted = self.buffers_for(kind);
-        if wanted.is_none() || !self.narrowed.any.load(Ordering::Acquire) {
-            wanted
-        } else {
-            self.buffers_narrowed(kind, context)
-        }
+    pub fn is_there(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
     }
 
-    /// The buffers that want records of `kind` in `context` from a call with this interest. Buffers that wanted the call
-    /// get them even if their contexts were stopped in the middle of it.
+    /// The buffers that currently want records of `kind` in `context`. Without a setting for any, they are `wanted`.
     #[inline]
-    pub fn buffers_of(&self, interest: Interest, kind: Kind, context: ContextId) -> Buffers {
-        let now = self.buffers_in(kind, context);
-        if self.narrowed.any.load(Ordering::Relaxed) {
-            now
+    pub fn buffers_in(&self, wanted: Buffers, kind: Kind, context: ContextId) -> Buffers {
+        if wanted.is_none() || !self.any.load(Ordering::Acquire) {
+            wanted
         } else {
-            now.or(interest.buffers().and(self.wanted().selected(kind)))
+            self.of_table(wanted, kind, context)
         }
     }
 
     #[cold]
-    fn buffers_narrowed(&self, kind: Kind, context: ContextId) -> Buffers {
-        let table = self.narrowed.table.lock();
+    fn of_table(&self, wanted: Buffers, kind: Kind, context: ContextId) -> Buffers {
+        let table = self.table.lock();
         let word = table.contexts.get(&(context, kind));
         word.or_else(|| table.others.get(&kind))
             .copied()
-            .unwrap_or_else(|| self.buffers_for(kind))
+            .unwrap_or(wanted)
     }
 }
+
+const _: () = assert!(KINDS >= OF_CONTEXTS.len());

@@ -1,7 +1,7 @@
 //! Retirement of correlation ids (rocprofiler-sdk: correlation-id retirement). Enabled on demand, as the work of each
 //! call must be counted.
 
-use super::{Buffers, Switchboard};
+use super::interest::Buffers;
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_record::{CorrelationId, Retirement};
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ const MAX_CALLS: usize = 1 << 20;
 
 /// Calls that wait for their work, or whose work began before their exit.
 #[derive(Default)]
-pub(super) struct Retirements {
+pub(crate) struct Retirements {
     calls: Mutex<HashMap<CorrelationId, Open>>,
     /// The number of calls.
     open: AtomicUsize,
@@ -34,29 +34,29 @@ struct Open {
     exited: bool,
 }
 
-impl Switchboard {
+impl Retirements {
     /// Counts work enqueued by `call`. `is_heard_of` is whether the exit of the call is reported, which it is not if
     /// the call was entered before retirements were enabled. Then the call retires after its work.
     #[cold]
-    pub(crate) fn work_begins(&self, call: CorrelationId, is_heard_of: bool) {
-        let mut calls = lock_std(&self.retirements.calls);
+    pub fn work_begins(&self, call: CorrelationId, is_heard_of: bool) {
+        let mut calls = lock_std(&self.calls);
         if calls.len() < MAX_CALLS || calls.contains_key(&call) {
             let open = calls.entry(call).or_default();
             open.work += 1;
             open.exited |= !is_heard_of;
-            self.retirements.open.store(calls.len(), Ordering::Relaxed);
+            self.open.store(calls.len(), Ordering::Relaxed);
         }
     }
 
     /// Counts work as completed or untracked. Returns whether it was the last of `call`.
     #[inline]
-    pub(crate) fn work_ends(&self, call: CorrelationId) -> bool {
-        self.retirements.open.load(Ordering::Relaxed) > 0 && self.counted_work_ends(call)
+    pub fn work_ends(&self, call: CorrelationId) -> bool {
+        self.open.load(Ordering::Relaxed) > 0 && self.counted_work_ends(call)
     }
 
     #[cold]
     fn counted_work_ends(&self, call: CorrelationId) -> bool {
-        let mut calls = lock_std(&self.retirements.calls);
+        let mut calls = lock_std(&self.calls);
         let Some(open) = calls.get_mut(&call) else {
             return false;
         };
@@ -65,39 +65,37 @@ impl Switchboard {
         // A call that has not exited may enqueue more work, and then waits again.
         if open.work == 0 {
             calls.remove(&call);
-            self.retirements.open.store(calls.len(), Ordering::Relaxed);
+            self.open.store(calls.len(), Ordering::Relaxed);
         }
         retires
     }
 
     /// Keeps a retirement that a completion callback could not write to `buffers`. Returns `false` if there are too many.
     #[cold]
-    pub(crate) fn leave_retirement(&self, buffers: Buffers, record: Retirement) -> bool {
-        let mut left = lock_std(&self.retirements.left);
+    pub fn leave(&self, buffers: Buffers, record: Retirement) -> bool {
+        let mut left = lock_std(&self.left);
         let has_room = left.len() < MAX_LEFT;
         if has_room {
             left.push((buffers, record));
-            self.retirements
-                .left_count
-                .store(left.len(), Ordering::Relaxed);
+            self.left_count.store(left.len(), Ordering::Relaxed);
         }
         has_room
     }
 
     /// Takes the retirements that completion callbacks could not write.
-    pub(crate) fn take_left_retirements(&self) -> Vec<(Buffers, Retirement)> {
-        if self.retirements.left_count.load(Ordering::Relaxed) == 0 {
+    pub fn take_left(&self) -> Vec<(Buffers, Retirement)> {
+        if self.left_count.load(Ordering::Relaxed) == 0 {
             return Vec::new();
         }
-        let mut left = lock_std(&self.retirements.left);
-        self.retirements.left_count.store(0, Ordering::Relaxed);
+        let mut left = lock_std(&self.left);
+        self.left_count.store(0, Ordering::Relaxed);
         std::mem::take(&mut left)
     }
 
     /// Forgets the retirements that were left for the buffer of `buffers`, and returns their number.
-    pub(super) fn forget_left_retirements(&self, buffers: Buffers) -> usize {
+    pub fn forget_left(&self, buffers: Buffers) -> usize {
         let mut forgotten = 0;
-        lock_std(&self.retirements.left).retain_mut(|(lacking, _)| {
+        lock_std(&self.left).retain_mut(|(lacking, _)| {
             forgotten += usize::from(!lacking.and(buffers).is_none());
             *lacking = lacking.without(buffers);
             !lacking.is_none()
@@ -107,12 +105,12 @@ impl Switchboard {
 
     /// Marks `call` as exited. Returns whether it retires.
     #[cold]
-    pub(crate) fn call_exits(&self, call: CorrelationId) -> bool {
+    pub fn call_exits(&self, call: CorrelationId) -> bool {
         // The work of `call` was counted by this thread: a later 0 says that it has completed.
-        if self.retirements.open.load(Ordering::Relaxed) == 0 {
+        if self.open.load(Ordering::Relaxed) == 0 {
             return true;
         }
-        match lock_std(&self.retirements.calls).get_mut(&call) {
+        match lock_std(&self.calls).get_mut(&call) {
             Some(open) => {
                 open.exited = true;
                 false
@@ -128,24 +126,24 @@ mod tests {
 
     #[test]
     fn a_call_retires_with_its_exit_or_the_last_of_its_work_whatever_comes_later() {
-        let board = Switchboard::new();
+        let retirements = Retirements::default();
         let [plain, early, late] = [1, 2, 3].map(CorrelationId);
-        assert!(board.call_exits(plain));
+        assert!(retirements.call_exits(plain));
 
-        board.work_begins(early, true);
-        assert!(!board.work_ends(early));
-        assert!(board.call_exits(early));
+        retirements.work_begins(early, true);
+        assert!(!retirements.work_ends(early));
+        assert!(retirements.call_exits(early));
 
-        board.work_begins(late, true);
-        board.work_begins(late, true);
-        assert!(!board.call_exits(late));
-        assert!(!board.work_ends(late));
-        assert!(board.work_ends(late));
-        assert!(!board.work_ends(late), "it has retired");
+        retirements.work_begins(late, true);
+        retirements.work_begins(late, true);
+        assert!(!retirements.call_exits(late));
+        assert!(!retirements.work_ends(late));
+        assert!(retirements.work_ends(late));
+        assert!(!retirements.work_ends(late), "it has retired");
 
         // Entered before retirements were enabled.
         let unheard = CorrelationId(4);
-        board.work_begins(unheard, false);
-        assert!(board.work_ends(unheard));
+        retirements.work_begins(unheard, false);
+        assert!(retirements.work_ends(unheard));
     }
 }

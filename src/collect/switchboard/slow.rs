@@ -1,6 +1,5 @@
 //! Watches for slow calls.
 
-use super::Switchboard;
 use gputrail_buffer::platform::sync::QuietMutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -21,7 +20,7 @@ struct Watched {
 }
 
 /// All watches.
-pub(super) struct SlowCallWatches {
+pub(crate) struct SlowCallWatches {
     watches: QuietMutex<Vec<Weak<Watched>>>,
     /// The lowest threshold in ticks, or `u64::MAX`.
     from: AtomicU64,
@@ -62,39 +61,30 @@ impl SlowCallWatches {
         self.from.store(from, Ordering::Relaxed);
         !watches.is_empty()
     }
-}
 
-impl Switchboard {
     /// Counts calls that take at least this long, and calls `then` after each, on its thread.
-    pub(crate) fn watch_slow_calls(
-        &self,
-        from: Duration,
-        then: impl Fn() + Send + Sync + 'static,
-    ) -> SlowCalls {
+    pub fn watch(&self, from: Duration, then: impl Fn() + Send + Sync + 'static) -> SlowCalls {
         let watched = Arc::new(Watched {
             from: gputrail_buffer::clock::ticks_of(from).max(1),
             count: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             then: Box::new(then),
         });
-        let watches = &self.slow_calls.watches;
-        watches.lock().push(Arc::downgrade(&watched));
-        let state = self.state();
-        self.publish(&state);
+        self.watches.lock().push(Arc::downgrade(&watched));
         SlowCalls(watched)
     }
 
     /// Reports the duration of a call.
     #[inline]
-    pub(crate) fn call_took(&self, ticks: u64) {
-        if ticks >= self.slow_calls.from.load(Ordering::Relaxed) {
+    pub fn call_took(&self, ticks: u64) {
+        if ticks >= self.from.load(Ordering::Relaxed) {
             self.slow_call(ticks);
         }
     }
 
     #[cold]
     fn slow_call(&self, ticks: u64) {
-        for watched in self.slow_calls.watches.lock().iter() {
+        for watched in self.watches.lock().iter() {
             if let Some(watched) = watched.upgrade()
                 && ticks >= watched.from
                 && !watched.ended.load(Ordering::Acquire)
@@ -112,16 +102,17 @@ mod tests {
 
     #[test]
     fn a_watch_reports_slow_calls_until_it_has_ended() {
-        let board = Switchboard::new();
-        assert!(!board.slow_calls.are_there());
-        let slow = board.watch_slow_calls(Duration::from_secs(1), || {});
-        board.call_took(1);
-        board.call_took(u64::MAX);
+        let watches = SlowCallWatches::default();
+        assert!(!watches.are_there());
+        let slow = watches.watch(Duration::from_secs(1), || {});
+        assert!(watches.are_there());
+        watches.call_took(1);
+        watches.call_took(u64::MAX);
         assert_eq!(slow.count(), 1);
         slow.end();
-        board.call_took(u64::MAX);
-        assert!(!board.slow_calls.are_there());
-        board.call_took(u64::MAX);
+        watches.call_took(u64::MAX);
+        assert!(!watches.are_there());
+        watches.call_took(u64::MAX);
         assert_eq!(slow.count(), 1);
     }
 }

@@ -4,100 +4,22 @@
 //! table, makes every thread see that ([`fence_heavy`]), and waits for the threads that are still calling it. The hot
 //! path costs two plain stores.
 
+use super::board::Switchboard;
 use super::callback::{Callback, Payload};
-use super::interest::{Slots, SubscriberSet};
-use super::thread::here;
-use super::{Consumer, SUBSCRIBERS, Switchboard, ThreadState, TooMany, Within};
+use super::interest::{SUBSCRIBERS, Slots, SubscriberSet};
+use super::keys::{Consumer, TooMany};
+use super::subscription::{CallBack, SubscriberKey, Subscription};
+use super::thread::{ThreadState, here};
+use super::user_data::{UserData, Within};
 use crate::delivering::Notifying;
 use bytemuck::Zeroable as _;
 use gputrail_buffer::platform::inside::Uncancelled;
 use gputrail_buffer::platform::sync::{fence_heavy, fence_light};
 use gputrail_interface::operations::Phase;
-use gputrail_record::{Domain, ExternalId, Operation, RecordCopy, WorkId};
+use gputrail_record::{ExternalId, RecordCopy, WorkId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// The function of a subscriber. It may run on several threads at once.
-pub(crate) type CallBack = Box<dyn Fn(&mut Callback<'_>) + Send + Sync>;
-
-/// A subscription.
-pub(crate) struct Subscription {
-    call_back: CallBack,
-    /// Its number among all subscriptions, from 1.
-    number: u64,
-    /// Whether its callback has panicked or called exit(3), which ends the calls.
-    is_over: AtomicBool,
-}
-
-/// The user data of subscribers: kept from the enter of a call to its exit, and from an enqueue to its completion.
-#[derive(Copy, Clone)]
-pub struct UserData {
-    /// The newest subscription at the enter. Later ones do not see the rest: they may reuse the slot of an earlier one.
-    newest: u64,
-    /// The subscribers that have seen the enter but not the exit.
-    notified: SubscriberSet,
-    /// The subscribers that have set their word; the others' are 0.
-    left: SubscriberSet,
-    /// The operation that was entered.
-    operation: Operation,
-    /// The id of the work, if any.
-    work: WorkId,
-    /// By slot.
-    words: [u64; SUBSCRIBERS],
-}
-
-impl UserData {
-    /// Empty user data.
-    pub const NONE: UserData = UserData {
-        newest: 0,
-        notified: SubscriberSet::NONE,
-        left: SubscriberSet::NONE,
-        operation: Operation {
-            domain: Domain(0),
-            number: 0,
-        },
-        work: WorkId::NONE,
-        words: [0; SUBSCRIBERS],
-    };
-
-    /// Resets the user data at the enter.
-    #[inline]
-    fn begin(&mut self, newest: u64, work: WorkId) {
-        (self.newest, self.work) = (newest, work);
-        (self.notified, self.left) = (SubscriberSet::NONE, SubscriberSet::NONE);
-    }
-
-    /// The word of the subscriber in `slot`.
-    #[inline]
-    fn word(&self, slot: usize) -> u64 {
-        match self.left.0 >> slot & 1 {
-            0 => 0,
-            _ => self.words[slot],
-        }
-    }
-
-    #[inline]
-    fn leave(&mut self, slot: usize, word: u64) {
-        self.words[slot] = word;
-        self.left.0 |= 1 << slot;
-    }
-
-    /// The id of the work.
-    pub fn work(&self) -> WorkId {
-        self.work
-    }
-
-    /// The operation that was entered.
-    pub fn operation(&self) -> Operation {
-        self.operation
-    }
-
-    /// Whether a subscriber has seen the enter but not the exit.
-    pub fn is_open(&self) -> bool {
-        !self.notified.is_none()
-    }
-}
 
 /// The external ids of an activity that subscribers are notified of.
 #[derive(Copy, Clone)]
@@ -111,22 +33,6 @@ pub(crate) enum ExternalIds<'a> {
 impl ExternalIds<'_> {
     /// The ids of the calling thread, for the call in progress.
     pub const OF_CALL: ExternalIds<'static> = ExternalIds::OfThread((u32::MAX, Within::Call));
-}
-
-/// The key of a subscriber.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct SubscriberKey {
-    pub slot: usize,
-    number: u64,
-}
-
-/// The slots of subscribers.
-#[derive(Default)]
-pub(super) struct Subscribers {
-    /// The subscription number in each slot, or 0.
-    numbers: [u64; SUBSCRIBERS],
-    /// Ended subscriptions that a thread may still be calling.
-    leaving: Vec<(usize, Box<Subscription>)>,
 }
 
 impl Switchboard {
@@ -329,10 +235,9 @@ impl Switchboard {
 
     /// User data for a new activity.
     pub(crate) fn new_user_data(&self) -> UserData {
-        UserData {
-            newest: self.newest_subscription.load(Ordering::Acquire),
-            ..UserData::NONE
-        }
+        let mut user_data = UserData::NONE;
+        user_data.newest = self.newest_subscription.load(Ordering::Acquire);
+        user_data
     }
 
     /// The external ids that `subscribers` get with the work in `place`, for its completion.
@@ -346,7 +251,7 @@ impl Switchboard {
         for slot in Slots(subscribers.0) {
             let contexts = self.external().of_subscriber(slot);
             // SAFETY: `thread` is the calling one.
-            ids[slot] = unsafe { thread.external(self, contexts, place) };
+            ids[slot] = unsafe { thread.external(self.external(), contexts, place) };
         }
         ids
     }
@@ -395,7 +300,7 @@ impl Switchboard {
                 callback.external = match ids {
                     // SAFETY: `thread` is the calling one.
                     ExternalIds::OfThread(place) => unsafe {
-                        thread.external(self, contexts, place)
+                        thread.external(self.external(), contexts, place)
                     },
                     ExternalIds::OfWork(ids) => ids[slot],
                 };

@@ -4,11 +4,11 @@ use super::*;
 use crate::context::{Context, OperationSet, Subscriber};
 use crate::correlation::{Extra, HostThread};
 use gputrail_buffer::platform::sync::lock_std;
-use gputrail_buffer::{Collector, CollectorOptions, Layout, Mapping, Policy};
+use gputrail_buffer::{Buffer, Collector, CollectorOptions, Layout, Mapping, Policy};
 use gputrail_interface::operations::Phase;
-use gputrail_record::{Domain, Ticks};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Barrier, mpsc};
+use gputrail_record::{Domain, Kind, Operation, ThreadId, Ticks};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::time::Duration;
 
 const fn operation(number: u16) -> Operation {

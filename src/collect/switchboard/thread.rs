@@ -1,41 +1,16 @@
 //! The state of a thread that other threads may access: its lanes, and whether it is in a callback.
 
-use super::external::{ContextSet, ExternalStacks};
-use super::subscriber::UserData;
-use super::{BUFFERS, SUBSCRIBERS, Switchboard};
+use super::external::{ContextSet, ExternalContexts, ExternalStacks};
+use super::interest::{BUFFERS, SUBSCRIBERS};
+use super::user_data::{UserData, Within};
 use gputrail_buffer::lanes::{Lanes, OwnLanes};
-use gputrail_record::{ExternalId, Kind, ThreadId};
+use gputrail_record::{ExternalId, ThreadId};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
 
 /// Nested calls whose user data is kept apart; deeper ones share theirs.
 const DEPTHS: usize = 256;
-
-/// The parts of a call that are reported to subscribers; each has user data of its own.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Within {
-    /// The call itself.
-    Call = 0,
-    /// The work that it enqueues, or the memory that it allocates or frees.
-    Work = 1,
-    /// The wait of the host in it.
-    Wait = 2,
-}
-
-impl Within {
-    /// The part of a call that a record of `kind` is about, as request services for external ids distinguish them.
-    #[inline(always)]
-    pub const fn of(kind: Kind) -> Within {
-        match kind {
-            Kind::KERNEL_DISPATCH
-            | Kind::MEMORY_COPY
-            | Kind::MEMORY_SET
-            | Kind::MEMORY_ALLOCATION => Within::Work,
-            _ => Within::Call,
-        }
-    }
-}
 
 /// The value of [`ThreadState::calling`] in a tool's function that is no subscriber.
 const IN_TOOL: u32 = u32::MAX;
@@ -76,13 +51,9 @@ pub(super) fn here() -> u32 {
 }
 
 impl ThreadState {
-    /// The state of a new thread, which `board` gets to know.
-    pub fn new(
-        board: &Switchboard,
-        (thread, number): (ThreadId, u32),
-        lanes: &OwnLanes<BUFFERS>,
-    ) -> Arc<ThreadState> {
-        let state = Arc::new(ThreadState {
+    /// The state of a new thread.
+    pub fn new(thread: ThreadId, number: u32, lanes: &OwnLanes<BUFFERS>) -> Arc<ThreadState> {
+        Arc::new(ThreadState {
             lanes: lanes.shared(),
             calling: AtomicU32::new(0),
             has_external: AtomicBool::new(false),
@@ -93,9 +64,7 @@ impl ThreadState {
             user_data: UnsafeCell::new(Vec::new()),
             user_data_is_used: Cell::new(false),
             external: UnsafeCell::default(),
-        });
-        board.register(&state);
-        state
+        })
     }
 
     /// The lanes of the thread, one for each buffer.
@@ -251,11 +220,10 @@ impl ThreadState {
     #[inline(always)]
     pub unsafe fn external(
         &self,
-        board: &Switchboard,
+        all: &ExternalContexts,
         contexts: ContextSet,
         place: (u32, Within),
     ) -> ExternalId {
-        let all = board.external();
         if contexts.is_none() && !self.has_external() {
             return all.main();
         }

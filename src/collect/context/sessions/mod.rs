@@ -12,6 +12,7 @@ mod error;
 mod samples;
 
 pub use error::SessionError;
+pub use samples::KEPT_SESSIONS;
 
 use super::{BufferOptions, Context, RecordBuffer, Selection, ToolError};
 use crate::counting::values::{Subject, ValueRecords};
@@ -32,9 +33,6 @@ use std::fmt::Write;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The number of ended sessions whose results are kept; older ones are forgotten.
-pub const KEPT_SESSIONS: usize = 8;
 
 /// How long a thread waits for a kernel before it looks again.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

@@ -1,10 +1,13 @@
 //! Sessions, passes and samples, and what their kernels counted.
 
-use super::{KEPT_SESSIONS, SessionError};
+use super::SessionError;
 use crate::counting::{CounterSet, DispatchReadings, Reading, Sum};
 use gputrail_record::CorrelationId;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+
+/// The number of ended sessions whose results are kept; older ones are forgotten.
+pub const KEPT_SESSIONS: usize = 8;
 
 /// The sessions of one opened agent.
 #[derive(Default)]

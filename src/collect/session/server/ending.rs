@@ -1,11 +1,25 @@
 //! How a recorded process ended, as the system says it.
 
-use super::{End, Live};
-use crate::session::memory;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{WaitId, WaitIdOptions};
 use std::os::unix::process::ExitStatusExt;
+
+/// How the part of a process in the session ended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The process flushed everything and ended its recording itself.
+    Finished,
+    /// The process is gone without having done so; with the signal that killed it, or `None` where its parent had
+    /// waited for it before anybody could look.
+    Died(Option<i32>),
+    /// The process ended with this exit code and without exit handlers, by `_exit` or `quick_exit`.
+    Exited(i32),
+    /// The process became another program by exec.
+    Replaced,
+    /// The process was still running when the session ended.
+    Running,
+}
 
 /// Whether the process has ended.
 pub(super) fn has_ended(pidfd: &OwnedFd) -> bool {
@@ -15,8 +29,8 @@ pub(super) fn has_ended(pidfd: &OwnedFd) -> bool {
 }
 
 /// How a process ended. The system tells the parent of a process, and everybody as long as nobody has waited for it.
-pub(super) fn how_it_ended(live: &Live) -> End {
-    let status = live.pidfd.as_ref().and_then(|pidfd| {
+pub(super) fn how_it_ended(pid: u32, pidfd: Option<&OwnedFd>) -> End {
+    let status = pidfd.and_then(|pidfd| {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), options)
             .ok()
@@ -26,7 +40,7 @@ pub(super) fn how_it_ended(live: &Live) -> End {
         Some(status) => status
             .exit_status()
             .map_or(End::Died(status.terminating_signal()), End::Exited),
-        None => zombie_status(live.capture.pid).unwrap_or(End::Died(None)),
+        None => zombie_status(pid).unwrap_or(End::Died(None)),
     }
 }
 
@@ -41,13 +55,4 @@ fn zombie_status(pid: u32) -> Option<End> {
         .code()
         .map_or(End::Died(status.signal()), End::Exited);
     fields.starts_with('Z').then_some(end)
-}
-
-/// Whether a process still has a pool of ours in its memory. One that cannot be looked at has, and so has one with no
-/// memory at all: it has not become another program, it is ending.
-pub(super) fn still_mapped(pid: u32) -> bool {
-    std::fs::read(format!("/proc/{pid}/maps")).map_or(true, |maps| {
-        let mut windows = maps.windows(memory::MAPS_NAME.len());
-        maps.is_empty() || windows.any(|window| window == memory::MAPS_NAME)
-    })
 }

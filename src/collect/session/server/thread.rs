@@ -1,10 +1,9 @@
 //! The session's thread: it admits processes, takes what they record, and does what is requested of the session.
 
-use super::ending::{has_ended, how_it_ended, still_mapped};
-use super::{
-    DUMP, End, FINISH, Finished, KILL, Live, ProcessCapture, ServerOptions, SessionSink, Shared,
-    raise,
-};
+use super::ending::{End, has_ended, how_it_ended};
+use super::options::ServerOptions;
+use super::processes::{Finished, Live, ProcessCapture};
+use super::shared::{DUMP, FINISH, KILL, SessionSink, Shared, raise};
 use crate::recorder::Recorder;
 use crate::session::control::{Action, ProcessStatus, Status};
 use crate::session::handshake::{self, Listener, Pending};
@@ -172,11 +171,11 @@ impl Session {
         let mut gone = Vec::new();
         for (index, (live, signs)) in self.live.iter_mut().zip(signs).enumerate() {
             if signs.ended || (signs.hung_up && live.pidfd.is_none()) {
-                gone.push((index, how_it_ended(live)));
+                gone.push((index, how_it_ended(live.capture.pid, live.pidfd.as_ref())));
             } else if signs.hung_up {
                 live.connection = None;
                 // A program may close files that it does not know; its memory tells that from exec.
-                if !still_mapped(live.capture.pid) {
+                if !memory::still_mapped(live.capture.pid) {
                     gone.push((index, End::Replaced));
                 }
             }
@@ -214,7 +213,7 @@ impl Session {
         let pid = pending.peer.pid;
         // The process has become another program, and its old memory is ours alone.
         if let Some(index) = self.live.iter().position(|live| live.capture.pid == pid)
-            && !still_mapped(pid)
+            && !memory::still_mapped(pid)
         {
             let live = self.live.remove(index);
             self.take(live, End::Replaced);
@@ -513,7 +512,7 @@ impl Session {
         for live in std::mem::take(&mut self.live) {
             let end = match &live.pidfd {
                 _ if live.buffer.mapping().state() == SessionState::Ended => End::Finished,
-                Some(pidfd) if has_ended(pidfd) => how_it_ended(&live),
+                Some(pidfd) if has_ended(pidfd) => how_it_ended(live.capture.pid, Some(pidfd)),
                 _ => End::Running,
             };
             // One that is gone keeps the state in which it went: that tells `take` how it went.
