@@ -12,6 +12,7 @@
 
 mod activity;
 mod callbacks;
+mod calls;
 mod counting;
 mod counts;
 mod cupti;
@@ -22,6 +23,7 @@ mod ffi;
 mod functions;
 mod graphs;
 mod inner;
+mod inside;
 mod library;
 pub mod metrics;
 mod objects;

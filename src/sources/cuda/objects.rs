@@ -1,7 +1,6 @@
 //! The objects that activity records name by number: devices, contexts, streams and kernels, each with its id in the
 //! names store.
 
-use super::callbacks::Inside;
 use super::counting;
 use super::cupti;
 use super::devices::{self, Device};
@@ -9,6 +8,7 @@ use super::ffi::{
     CONTEXT_CREATED, CONTEXT_DESTROYED, CallbackData, Cuda, STREAM_CREATED, STREAM_DESTROYED,
     SUCCESS, call,
 };
+use super::inside::Inside;
 use super::sampling;
 use super::sampling::ffi::Resource;
 use super::session::{Reading, Session, current_session};

@@ -9,13 +9,14 @@
 //! and a note, a warning a note.
 
 use super::activity;
-use super::callbacks::{self, Inside};
+use super::callbacks;
 use super::counting;
 use super::counts;
 use super::cupti;
 use super::ffi::{self, Cupti, call};
 use super::functions::{self, callback_domain};
 use super::inner;
+use super::inside::Inside;
 use super::library::CUPTI_VARIABLE;
 use super::objects;
 use super::records::Strides;

@@ -6,12 +6,12 @@ use super::{
     COUNTS_EVENTS, CountedAgent, CountedBy, IS_ACTIVE, RangeValues, STATE, acquire,
     enable_callbacks, ffi, flush_times, release, report,
 };
-use crate::cuda::callbacks::Inside;
 use crate::cuda::cupti;
 use crate::cuda::devices::{Device, WHERE_USED};
 use crate::cuda::events::ffi::EventApi;
 use crate::cuda::events::{self, DeviceEvents};
 use crate::cuda::ffi::{Cupti, SUCCESS, call};
+use crate::cuda::inside::Inside;
 use crate::cuda::objects::OBJECTS;
 use crate::cuda::session::current_session;
 use core::ffi::CStr;

@@ -26,15 +26,15 @@ mod tests;
 
 pub(super) use device::offer;
 
-use super::activity::RECENT;
-use super::callbacks::{self, Inside};
 use super::cupti;
 use super::events::groups::{EventGroups, EventValues};
 use super::events::{Counted, DeviceEvents};
 use super::ffi::{CONTEXT_DESTROYED, CallbackData, Cuda, SUCCESS, call};
-use super::functions::Function;
-use super::inner::{self, Effect};
+use super::functions::{Effect, Function};
+use super::inner;
+use super::inside::Inside;
 use super::objects::OBJECTS;
+use super::recent::{RECENT, note_unrecorded};
 use super::sampling::ffi::Resource;
 use super::session::{Session, current_session};
 use core::ffi::{CStr, c_void};
@@ -233,7 +233,7 @@ pub(super) fn before(function: &Function, data: &CallbackData) {
     if effect != Effect::LaunchGraph && is_captured(function, data) {
         return;
     }
-    callbacks::note_unrecorded(data.correlation_id);
+    note_unrecorded(data.correlation_id);
     if !acquire() {
         // The owner has left its call by an exception or a longjmp, or waits.
         OWNER.store(thread_id(), Ordering::Relaxed);

@@ -20,9 +20,9 @@ pub(super) mod ffi;
 mod output;
 mod reasons;
 
-use super::callbacks::Inside;
 use super::devices::Device;
 use super::ffi::{CONTEXT_CREATED, CONTEXT_DESTROYED, Cupti, MODULE_LOADED, MODULE_UNLOADED};
+use super::inside::Inside;
 use super::objects::OBJECTS;
 use super::session::{self, Session, current_session};
 use context::{Handle, How, Sampled};

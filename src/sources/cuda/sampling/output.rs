@@ -3,10 +3,9 @@
 use super::code::{self, Code};
 use super::context::{Fetched, OfAddress, Refused, Sampled};
 use super::report;
-use crate::cuda::activity::RECENT;
 use crate::cuda::ffi::Cupti;
 use crate::cuda::objects::OBJECTS;
-use crate::cuda::recent::RecentCall;
+use crate::cuda::recent::{RECENT, RecentCall};
 use crate::cuda::session::why;
 use core::ffi::{CStr, c_char};
 use gputrail_capture::names::Names;
