@@ -5,7 +5,8 @@ use super::ffi::{self, CallbackData};
 use super::functions::{self, Effect, Function, MAX_ARGUMENTS};
 use super::inside::Inside;
 use super::recent::{self, RECENT};
-use super::{counting, graphs, inner, objects, resources, sampling, session};
+use super::session::current_session;
+use super::{agents, counting, enabling, graphs, inner, notes, objects, resources, sampling};
 use core::ffi::c_void;
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::inside::contain;
@@ -51,7 +52,7 @@ pub(super) unsafe extern "C" fn callback(
             }
             None if domain == ffi::RESOURCE => {
                 if matches!(number, ffi::INITIALIZED | ffi::CONTEXT_CREATED) {
-                    session::driver_changed();
+                    agents::driver_changed();
                 }
                 // SAFETY: CUPTI's description of an object, which is valid during the callback.
                 unsafe {
@@ -67,7 +68,7 @@ pub(super) unsafe extern "C" fn callback(
             }
             None if domain == ffi::STATE => {
                 // SAFETY: CUPTI's description of an error, which is valid during the callback.
-                unsafe { session::state(number, data) };
+                unsafe { notes::state(number, data) };
             }
             _ => {}
         }
@@ -77,9 +78,9 @@ pub(super) unsafe extern "C" fn callback(
 /// Tells the counters of kernels of a call's enter or exit.
 #[inline(always)]
 fn count(operation: Operation, data: &CallbackData, tell: fn(&Function, &CallbackData)) {
-    if counting::is_active()
+    if enabling::is_counting()
         && let Some(function) = functions::get(operation)
-        && counting::needs(function.effect)
+        && function.effect.is_launch()
     {
         tell(function, data);
     }
@@ -191,9 +192,7 @@ fn exit(operation: Operation, data: &CallbackData) {
         // SAFETY: CUPTI's description of this call, which has returned.
         unsafe { inner::end(thread, function, &call, data, status) };
     }
-    if let (Effect::LaunchGraph, 0, Some(session)) =
-        (function.effect, status, session::current_session())
-    {
+    if let (Effect::LaunchGraph, 0, Some(session)) = (function.effect, status, current_session()) {
         // SAFETY: CUPTI's structure with the arguments of this function.
         unsafe { graphs::launched(session, thread, function, data.parameters) };
     }

@@ -71,6 +71,14 @@ impl Effect {
             _ => Effect::None,
         }
     }
+
+    /// Whether the function launches a kernel or a graph.
+    pub fn is_launch(self) -> bool {
+        matches!(
+            self,
+            Effect::Launch | Effect::LaunchByConfiguration | Effect::LaunchGraph
+        )
+    }
 }
 
 /// The names of arguments that say how much is copied or filled.

@@ -1,4 +1,5 @@
-//! Whether the calling thread is in a callback of CUPTI or in a call of our own: calls that CUPTI tells of then are not the program's.
+//! Whether the calling thread is in a callback of CUPTI or in a call of our own. What CUPTI tells of meanwhile is
+//! not the program's.
 
 use std::cell::Cell;
 

@@ -23,8 +23,9 @@ mod reasons;
 use super::devices::Device;
 use super::ffi::{CONTEXT_CREATED, CONTEXT_DESTROYED, Cupti, MODULE_LOADED, MODULE_UNLOADED};
 use super::inside::Inside;
+use super::notes::note;
 use super::objects::OBJECTS;
-use super::session::{self, Session, current_session};
+use super::session::{Session, current_session};
 use context::{Handle, How, Sampled};
 use core::ffi::c_void;
 use ffi::{Module, Resource, Sizes};
@@ -197,7 +198,7 @@ impl SamplingState {
         if self.agents.is_empty() {
             return;
         }
-        let sizes = Sizes::of(session.version());
+        let sizes = Sizes::of(session.cupti.version());
         let serialized = variable(SERIALIZE_VARIABLE).is_some_and(|value| value == "1");
         for context in &mut self.contexts {
             let Some(names) = process::names() else {
@@ -297,7 +298,7 @@ pub(super) fn end(session: &Session) {
         return;
     };
     for (text, is_loss) in state.output.describe() {
-        session::note(names, &text, is_loss);
+        note(names, &text, is_loss);
     }
 }
 
@@ -330,7 +331,7 @@ impl Provider<Request> for SampledDevice {
             return Err(ConfigureError::System(format!(
                 "libcupti (API version {}) lacks the functions for PC sampling (cuptiPCSampling...), which CUDA 11.3 and \
                  later have",
-                session.version()
+                session.cupti.version()
             )));
         }
         let mut state = STATE.lock();
