@@ -1,4 +1,5 @@
-//! Callbacks of CUPTI about calls: each enter and exit of a function that is wanted, on the calling thread.
+//! The function that CUPTI calls back. It records each enter and exit of a function that is wanted, on the calling thread, and
+//! passes on what CUPTI tells of objects, waits and errors.
 
 use super::calls::{Open, stack};
 use super::ffi::{self, CallbackData};

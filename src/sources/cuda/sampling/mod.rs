@@ -17,6 +17,7 @@ mod context;
 #[cfg(test)]
 mod cubins;
 pub(super) mod ffi;
+mod losses;
 mod output;
 mod reasons;
 
@@ -30,14 +31,14 @@ use context::{Handle, How, Sampled};
 use core::ffi::c_void;
 use ffi::{Module, Resource, Sizes};
 use gputrail_buffer::platform::environment::variable;
-use gputrail_buffer::platform::inside::message;
 use gputrail_buffer::platform::sync::{PerProcess, QuietGuard};
 use gputrail_collect::agents::{ConfigureError, Provider};
 use gputrail_collect::loading::cuda::SERIALIZE_VARIABLE;
 use gputrail_collect::process;
 use gputrail_collect::sampling::Delivery;
 use gputrail_interface::sampling::{Configuration, Request};
-use gputrail_record::{AgentId, NoteKind};
+use gputrail_record::AgentId;
+use losses::report;
 use output::{Batch, Output};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -94,14 +95,6 @@ pub(super) fn offer(agent: AgentId, device: &Device) {
         && let Err(error) = recorder.sample(agent, name)
     {
         report(&format!("{error}"));
-    }
-}
-
-/// Says in a message and in a note what the matter is.
-fn report(text: &str) {
-    message(format_args!("{text}"));
-    if let Some(names) = process::names() {
-        names.note(NoteKind::MISSING, &format!("PC sampling: {text}"));
     }
 }
 
@@ -220,7 +213,7 @@ impl SamplingState {
                     self.output.begin(&sampled, request, delivery);
                     context.sampled = Some(sampled);
                 }
-                Err(refused) => self.output.refused(refused),
+                Err(refused) => self.output.losses.refused(refused),
             }
         }
     }
@@ -297,7 +290,7 @@ pub(super) fn end(session: &Session) {
     let Some(names) = process::names() else {
         return;
     };
-    for (text, is_loss) in state.output.describe() {
+    for (text, is_loss) in state.output.losses.describe() {
         note(names, &text, is_loss);
     }
 }
