@@ -7,13 +7,13 @@
 //!
 //! CUPTI is never called with a lock of ours held: it may wait for a thread that waits for that lock.
 
-use super::callbacks::Inside;
 use super::counts;
 use super::ffi::{self, call};
 use super::inner::{self, TOLD};
+use super::inside::Inside;
 use super::objects::{OBJECTS, Objects};
-use super::pool::{self, Pool};
-use super::recent::RecentCalls;
+use super::pool::{self, POOL};
+use super::recent::RECENT;
 use super::records::{self, READ};
 use super::resources;
 use super::session::{Reading, Session, current_session};
@@ -25,10 +25,6 @@ use gputrail_capture::names::Names;
 use gputrail_collect::process;
 use gputrail_record::Kind;
 use std::io;
-
-/// The calls that CUPTI's records may belong to.
-pub static RECENT: RecentCalls = RecentCalls::new();
-pub(super) static POOL: Pool = Pool::new();
 
 /// The number of records that are translated under one lock of the objects.
 const BATCH: usize = 256;

@@ -1,97 +1,28 @@
-//! Callbacks of CUPTI about calls: each enter and exit of a function that is wanted, on the calling thread.
+//! The function that CUPTI calls back. It records each enter and exit of a function that is wanted, on the calling thread, and
+//! passes on what CUPTI tells of objects, waits and errors.
 //!
 //! What tools see otherwise than from other sources: copies of two and three dimensions, copies between devices, and functions
 //! whose arguments are not read are reported as calls only. A kernel has a module only if the tool subscribes to `kernel symbol
 //! registered`. There are no retirement records. Callbacks about completed work may come on a thread of CUPTI's, where CUDA must
 //! not be called.
 
-pub use super::activity::RECENT;
+use super::calls::{Open, stack};
 use super::ffi::{self, CallbackData};
-use super::functions::{self, Function, MAX_ARGUMENTS};
-use super::inner::Effect;
-use super::recent::{KINDS, RecentCall};
-use super::{counting, graphs, inner, objects, resources, sampling, session};
+use super::functions::{self, Effect, Function, MAX_ARGUMENTS};
+use super::inside::Inside;
+use super::recent::{self, RECENT};
+use super::session::current_session;
+use super::{agents, counting, enabling, graphs, inner, notes, objects, resources, sampling};
 use core::ffi::c_void;
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::inside::contain;
-use gputrail_collect::correlation::{CallInProgress, Extra, HostThread};
+use gputrail_collect::correlation::{CallInProgress, Extra};
 use gputrail_collect::process::{self, Current};
 use gputrail_collect::switchboard::{CallArguments, Callback, Observed, Payload, Within};
 use gputrail_interface::operations::Phase;
 use gputrail_interface::return_codes::CUDA_NOT_READY;
-use gputrail_record::{CorrelationId, Dependency, KernelId, Operation, Ticks, WorkId, flags};
+use gputrail_record::{Dependency, KernelId, Operation, Ticks, WorkId, flags};
 use std::cell::Cell;
-
-/// Calls in progress on a thread that are recorded: a function of the runtime calls some of the driver.
-const MAX_DEPTH: usize = 16;
-/// Threads with calls in progress: as many as the switchboard numbers.
-const THREADS: usize = 1024;
-/// How far the frames of two of CUPTI's callbacks, of a call and of one inside of it, may lie the other way round.
-const FRAMES: usize = 16 << 10;
-
-/// A call in progress.
-#[derive(Copy, Clone)]
-struct Open {
-    call: CallInProgress,
-    work: WorkId,
-    /// CUPTI's correlation id.
-    id: u32,
-}
-
-/// The calls in progress of one thread. They are no thread-local variables: the library's are part of the static ones,
-/// for which a process has little room left when the driver loads it.
-struct Stack {
-    /// By depth.
-    calls: [Cell<Open>; MAX_DEPTH],
-    /// The stack addresses of the innermost call: of its callback, and as it was entered; or 0.
-    innermost: Cell<(usize, usize)>,
-}
-
-// SAFETY: `stack` gives each thread its own. The number of a thread is one thread's at a time, and the next one to get
-// it sees what the one before did.
-unsafe impl Sync for Stack {}
-
-static STACKS: [Stack; THREADS] = {
-    const NONE: Open = Open {
-        call: CallInProgress::NONE,
-        work: WorkId::NONE,
-        id: 0,
-    };
-    [const {
-        Stack {
-            calls: [const { Cell::new(NONE) }; MAX_DEPTH],
-            innermost: Cell::new((0, 0)),
-        }
-    }; THREADS]
-};
-
-/// The calls in progress of the calling thread.
-fn stack(thread: Current) -> &'static Stack {
-    &STACKS[thread.state().number() as usize % THREADS]
-}
-
-thread_local! {
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Marks the calling thread as in a callback of CUPTI, or in a call of our own, while it lives.
-pub(super) struct Inside(bool);
-
-impl Inside {
-    pub fn begin() -> Inside {
-        Inside(INSIDE.replace(true))
-    }
-
-    pub fn is_set() -> bool {
-        INSIDE.get()
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        INSIDE.set(self.0);
-    }
-}
 
 /// The function with which we subscribe.
 pub(super) unsafe extern "C" fn callback(
@@ -127,7 +58,7 @@ pub(super) unsafe extern "C" fn callback(
             }
             None if domain == ffi::RESOURCE => {
                 if matches!(number, ffi::INITIALIZED | ffi::CONTEXT_CREATED) {
-                    session::driver_changed();
+                    agents::driver_changed();
                 }
                 // SAFETY: CUPTI's description of an object, which is valid during the callback.
                 unsafe {
@@ -143,7 +74,7 @@ pub(super) unsafe extern "C" fn callback(
             }
             None if domain == ffi::STATE => {
                 // SAFETY: CUPTI's description of an error, which is valid during the callback.
-                unsafe { session::state(number, data) };
+                unsafe { notes::state(number, data) };
             }
             _ => {}
         }
@@ -153,9 +84,9 @@ pub(super) unsafe extern "C" fn callback(
 /// Tells the counters of kernels of a call's enter or exit.
 #[inline(always)]
 fn count(operation: Operation, data: &CallbackData, tell: fn(&Function, &CallbackData)) {
-    if counting::is_active()
+    if enabling::is_counting()
         && let Some(function) = functions::get(operation)
-        && counting::needs(function.effect)
+        && function.effect.is_launch()
     {
         tell(function, data);
     }
@@ -202,7 +133,12 @@ fn enter(operation: Operation, data: &CallbackData) {
     let stack = stack(thread);
     let call = host.enter_wanted(operation, interest, stack.pointer(), now);
     let work = match function.info.observed {
-        Observed::Work => note_work(&mut host, &call, data.correlation_id),
+        // CUPTI reports its work later.
+        Observed::Work => recent::note(
+            &mut host,
+            data.correlation_id,
+            (call.correlation, call.start),
+        ),
         _ => WorkId::NONE,
     };
     drop(host);
@@ -227,75 +163,6 @@ fn enter(operation: Operation, data: &CallbackData) {
     if let Some(to) = stack.calls.get(place) {
         to.set(open);
         word.set(place as u64 + 1);
-    }
-}
-
-/// A node of a graph was created on `thread`: what its calls in progress would have enqueued is that node now.
-pub(super) fn captured(thread: Current) {
-    for open in &stack(thread).calls {
-        open.set(Open {
-            work: WorkId::NONE,
-            ..open.get()
-        });
-    }
-}
-
-/// Notes a call whose work CUPTI reports later. Returns the id of its first piece of work.
-fn note_work(host: &mut HostThread, call: &CallInProgress, id: u32) -> WorkId {
-    note_recent(host, id, (call.correlation, call.start))
-}
-
-/// Notes a call that nobody records, if it is one, so that its counters have ids of their own.
-#[cold]
-pub(super) fn note_unrecorded(id: u32) {
-    if RECENT.get(id).is_some() {
-        return;
-    }
-    let Some(thread) = process::current() else {
-        return;
-    };
-    if let Some(mut host) = thread.borrow() {
-        let correlation = host.new_correlation();
-        note_recent(&mut host, id, (correlation, Ticks::NONE));
-    }
-}
-
-fn note_recent(
-    host: &mut HostThread,
-    id: u32,
-    (correlation, start): (CorrelationId, Ticks),
-) -> WorkId {
-    let work = host.new_work();
-    RECENT.put(
-        id,
-        &RecentCall {
-            correlation,
-            external: host.external(),
-            start,
-            thread: host.thread(),
-            work,
-            wanted: KINDS.map(|kind| host.buffers_for(kind)),
-        },
-    );
-    work
-}
-
-impl Stack {
-    /// An address that is below that of the call around this one. CUPTI's callbacks have returned when the call goes on,
-    /// so that their frames say little about which call is the inner one.
-    #[inline(always)]
-    fn pointer(&self) -> usize {
-        let here = 0_u8;
-        let here = (&raw const here) as usize;
-        let (around, entered) = self.innermost.get();
-        let is_inside = around != 0 && here < around + FRAMES;
-        let entered = if is_inside {
-            here.min(entered - 16)
-        } else {
-            here
-        };
-        self.innermost.set((here, entered));
-        entered
     }
 }
 
@@ -331,9 +198,7 @@ fn exit(operation: Operation, data: &CallbackData) {
         // SAFETY: CUPTI's description of this call, which has returned.
         unsafe { inner::end(thread, function, &call, data, status) };
     }
-    if let (Effect::LaunchGraph, 0, Some(session)) =
-        (function.effect, status, session::current_session())
-    {
+    if let (Effect::LaunchGraph, 0, Some(session)) = (function.effect, status, current_session()) {
         // SAFETY: CUPTI's structure with the arguments of this function.
         unsafe { graphs::launched(session, thread, function, data.parameters) };
     }

@@ -1,6 +1,6 @@
 //! Counts of activity records that are missing from the recording, or that lack something.
 
-use super::activity::POOL;
+use super::pool::POOL;
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_record::count;
 use std::collections::BTreeMap;

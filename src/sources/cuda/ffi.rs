@@ -261,6 +261,14 @@ macro_rules! call {
 pub(super) use call;
 
 impl Cupti {
+    /// The version of the library's API; 0 if it does not tell.
+    pub fn version(&self) -> u32 {
+        let mut version = 0;
+        // SAFETY: CUPTI writes to a local.
+        unsafe { call!(self, cuptiGetVersion(&raw mut version)) };
+        version
+    }
+
     /// The number of the device of a context, or of the thread's current context if `context` is null; `None` if CUPTI tells
     /// none.
     ///

@@ -2,12 +2,11 @@
 //! arguments of frequent functions are listed here.
 
 use super::ffi::{self, Cupti, call};
-use super::inner::Effect;
 use core::ffi::{CStr, c_void};
 use gputrail_buffer::platform::sync::OnceBox;
 use gputrail_collect::operations::OperationInfo;
 use gputrail_collect::switchboard::{ArgumentInfo, Observed};
-use gputrail_record::{ArgumentType, Domain, Operation, OperationGroup};
+use gputrail_record::{ArgumentType, Domain, MemoryKind, Operation, OperationGroup, TransferKind};
 
 /// The largest callback number that is looked up, and that the switchboard has room for.
 const MAX_NUMBER: u32 = 1023;
@@ -25,6 +24,61 @@ pub(super) struct Function {
     size: Option<usize>,
     /// Where the values of its arguments lie in CUPTI's structure: offset and type.
     pub places: Vec<(usize, Type)>,
+}
+
+/// What a function of the driver does, as far as its arguments say.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Effect {
+    /// Nothing that subscribers are told.
+    None,
+    /// Launches a kernel, whose grid is among the arguments.
+    Launch,
+    /// Launches a kernel, whose grid is in the structure that the first argument leads to.
+    LaunchByConfiguration,
+    Copy(TransferKind),
+    /// Fills elements of so many bytes.
+    Fill(u16),
+    Allocate(MemoryKind),
+    Free(MemoryKind),
+    /// Launches the graph that is the first argument.
+    LaunchGraph,
+}
+
+impl Effect {
+    /// The effect of the function with this name, without the suffix of its variants.
+    pub fn of(name: &str) -> Effect {
+        match name {
+            "cuLaunchKernel" | "cuLaunchCooperativeKernel" => Effect::Launch,
+            "cuLaunchKernelEx" => Effect::LaunchByConfiguration,
+            "cuMemcpy" | "cuMemcpyAsync" => Effect::Copy(TransferKind::UNKNOWN),
+            "cuMemcpyHtoD_v2" | "cuMemcpyHtoDAsync_v2" => {
+                Effect::Copy(TransferKind::HOST_TO_DEVICE)
+            }
+            "cuMemcpyDtoH_v2" | "cuMemcpyDtoHAsync_v2" => {
+                Effect::Copy(TransferKind::DEVICE_TO_HOST)
+            }
+            "cuMemcpyDtoD_v2" | "cuMemcpyDtoDAsync_v2" => {
+                Effect::Copy(TransferKind::DEVICE_TO_DEVICE)
+            }
+            "cuMemsetD8_v2" | "cuMemsetD8Async" => Effect::Fill(1),
+            "cuMemsetD32_v2" | "cuMemsetD32Async" => Effect::Fill(4),
+            "cuMemAlloc_v2" | "cuMemAllocAsync" => Effect::Allocate(MemoryKind::DEVICE),
+            "cuMemAllocManaged" => Effect::Allocate(MemoryKind::MANAGED),
+            "cuMemAllocHost_v2" => Effect::Allocate(MemoryKind::PINNED),
+            "cuMemFree_v2" | "cuMemFreeAsync" => Effect::Free(MemoryKind::DEVICE),
+            "cuMemFreeHost" => Effect::Free(MemoryKind::PINNED),
+            "cuGraphLaunch" => Effect::LaunchGraph,
+            _ => Effect::None,
+        }
+    }
+
+    /// Whether the function launches a kernel or a graph.
+    pub fn is_launch(self) -> bool {
+        matches!(
+            self,
+            Effect::Launch | Effect::LaunchByConfiguration | Effect::LaunchGraph
+        )
+    }
 }
 
 /// The names of arguments that say how much is copied or filled.
@@ -177,7 +231,7 @@ fn describe(domain: Domain, number: u16, name: &'static str) -> Function {
     }
 }
 
-/// The effect of a function, by its name.
+/// The group of a function, by its name.
 fn group(name: &str) -> OperationGroup {
     let rest = name.strip_prefix("cuda").or(name.strip_prefix("cu"));
     let rest = rest.unwrap_or(name);

@@ -1,6 +1,6 @@
 //! Graphs that are made, changed, launched and destroyed: CUPTI's callbacks about them, as records and for subscribers.
 
-use super::callbacks;
+use super::calls;
 use super::ffi::{self, call};
 use super::functions::{self, Function, MAX_ARGUMENTS};
 use super::sampling::ffi::Resource;
@@ -81,7 +81,7 @@ pub(super) unsafe fn changed(
         return;
     };
     if what == GraphOperation::NODE_CREATED {
-        callbacks::captured(thread);
+        calls::captured(thread);
     }
     if !thread.board().is_some_and(|board| is_wanted(board, what)) {
         return;

@@ -5,11 +5,11 @@
 //! ([`TOLD`]). Work whose record never arrives is told at the end of the recording as unfinished. A launch of a graph is
 //! told as a change of the graph: its arguments do not say what it executes.
 
-use super::activity::RECENT;
-use super::callbacks::Inside;
 use super::ffi::CallbackData;
-use super::functions::{Function, MAX_ARGUMENTS, arguments};
+use super::functions::{Effect, Function, MAX_ARGUMENTS, arguments};
+use super::inside::Inside;
 use super::objects::OBJECTS;
+use super::recent::RECENT;
 use super::session::current_session;
 use core::ffi::c_void;
 use gputrail_buffer::platform::sync::PerProcess;
@@ -27,53 +27,6 @@ use std::collections::HashMap;
 
 /// The most pieces of work that are followed at a time.
 const MAX_FOLLOWED: usize = 1 << 16;
-
-/// What a function of the driver does, as far as its arguments say.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Effect {
-    /// Nothing that subscribers are told.
-    None,
-    /// Launches a kernel, whose grid is among the arguments.
-    Launch,
-    /// Launches a kernel, whose grid is in the structure that the first argument leads to.
-    LaunchByConfiguration,
-    Copy(TransferKind),
-    /// Fills elements of so many bytes.
-    Fill(u16),
-    Allocate(MemoryKind),
-    Free(MemoryKind),
-    /// Launches the graph that is the first argument.
-    LaunchGraph,
-}
-
-impl Effect {
-    /// The effect of the function with this name, without the suffix of its variants.
-    pub fn of(name: &str) -> Effect {
-        match name {
-            "cuLaunchKernel" | "cuLaunchCooperativeKernel" => Effect::Launch,
-            "cuLaunchKernelEx" => Effect::LaunchByConfiguration,
-            "cuMemcpy" | "cuMemcpyAsync" => Effect::Copy(TransferKind::UNKNOWN),
-            "cuMemcpyHtoD_v2" | "cuMemcpyHtoDAsync_v2" => {
-                Effect::Copy(TransferKind::HOST_TO_DEVICE)
-            }
-            "cuMemcpyDtoH_v2" | "cuMemcpyDtoHAsync_v2" => {
-                Effect::Copy(TransferKind::DEVICE_TO_HOST)
-            }
-            "cuMemcpyDtoD_v2" | "cuMemcpyDtoDAsync_v2" => {
-                Effect::Copy(TransferKind::DEVICE_TO_DEVICE)
-            }
-            "cuMemsetD8_v2" | "cuMemsetD8Async" => Effect::Fill(1),
-            "cuMemsetD32_v2" | "cuMemsetD32Async" => Effect::Fill(4),
-            "cuMemAlloc_v2" | "cuMemAllocAsync" => Effect::Allocate(MemoryKind::DEVICE),
-            "cuMemAllocManaged" => Effect::Allocate(MemoryKind::MANAGED),
-            "cuMemAllocHost_v2" => Effect::Allocate(MemoryKind::PINNED),
-            "cuMemFree_v2" | "cuMemFreeAsync" => Effect::Free(MemoryKind::DEVICE),
-            "cuMemFreeHost" => Effect::Free(MemoryKind::PINNED),
-            "cuGraphLaunch" => Effect::LaunchGraph,
-            _ => Effect::None,
-        }
-    }
-}
 
 /// What a call does, as the record that subscribers get.
 enum Deed {

@@ -2,28 +2,34 @@
 //!
 //! The driver calls [`initialize_injection`] of the library that `CUDA_INJECTION64_PATH` names when a program
 //! initialises CUDA. `cupti` then finds libcupti in one of the `places`; it is never linked: a program without CUDA opens nothing.
-//! `session` subscribes to what is wanted, and `callbacks` records calls. `activity` takes the buffers of records that
-//! CUPTI delivers later, in `rounds` of ours at the latest, and `translation` makes our records of them, which find their
-//! calls in `recent`. `records` has the layouts, which only grow from version to version. `inner` and `resources` tell
-//! subscribers what happens in calls. `sampling` has the hardware sample the program counter.
-//! `counting` has it count for each kernel, and `metrics` tells what chips can count.
+//! `subscription` makes the `session`, `enabling` asks for what is wanted, and `callbacks` records calls. `activity` takes
+//! the buffers of records that CUPTI delivers later, in `rounds` of ours at the latest, and `translation` makes our records
+//! of them, which find their calls in `recent`. `records` has the layouts, which only grow from version to version. `inner`
+//! and `resources` tell subscribers what happens in calls. `agents` names the devices. `sampling` has the hardware sample the
+//! program counter, `counting` has it count for each kernel, and `metrics` tells what chips can count. `notes` says what
+//! CUPTI cannot do.
 //!
 //! CUPTI has one subscriber in a process. If that is somebody else, the program goes on and is not observed.
 
 mod activity;
+mod agents;
 mod callbacks;
+mod calls;
 mod counting;
 mod counts;
 mod cupti;
 mod devices;
+mod enabling;
 mod environment;
 mod events;
 mod ffi;
 mod functions;
 mod graphs;
 mod inner;
+mod inside;
 mod library;
 pub mod metrics;
+mod notes;
 mod objects;
 mod places;
 mod pool;
@@ -33,6 +39,7 @@ mod resources;
 mod rounds;
 mod sampling;
 mod session;
+mod subscription;
 mod translation;
 #[cfg(test)]
 mod wheels_tests;
@@ -72,7 +79,7 @@ impl Source for CudaDriver {
     }
 
     fn begin(&self, board: &Switchboard) -> std::io::Result<()> {
-        session::begin(board)
+        subscription::begin(board)
     }
 
     fn flush(&self, _: Flush) {
@@ -80,7 +87,7 @@ impl Source for CudaDriver {
     }
 
     fn end(&self, _: Current, _: Buffers) {
-        session::end();
+        subscription::end();
     }
 }
 

@@ -1,15 +1,12 @@
 //! The objects that activity records name by number: devices, contexts, streams and kernels, each with its id in the
 //! names store.
 
-use super::callbacks::Inside;
-use super::counting;
 use super::cupti;
-use super::devices::{self, Device};
 use super::ffi::{
     CONTEXT_CREATED, CONTEXT_DESTROYED, CallbackData, Cuda, STREAM_CREATED, STREAM_DESTROYED,
     SUCCESS, call,
 };
-use super::sampling;
+use super::inside::Inside;
 use super::sampling::ffi::Resource;
 use super::session::{Reading, Session, current_session};
 use core::ffi::{CStr, c_char, c_void};
@@ -36,7 +33,7 @@ pub(super) static OBJECTS: PerProcess<Objects> = PerProcess::new();
 pub(super) struct Objects {
     /// The latest reading of CUPTI's clock.
     pub latest_reading: Option<Reading>,
-    agents: HashMap<u32, AgentId>,
+    pub agents: HashMap<u32, AgentId>,
     contexts: HashMap<u32, ContextId>,
     streams: Vec<StreamState>,
     /// By context and stream: the index in `streams`.
@@ -94,56 +91,6 @@ pub(super) struct StreamIds {
     pub stream: StreamId,
 }
 
-/// Names all devices of the driver, which has been initialised. The driver and CUPTI are called without the lock.
-pub(super) fn find_agents() {
-    let Some(names) = process::names() else {
-        return;
-    };
-    if !OBJECTS.lock().agents.is_empty() {
-        return;
-    }
-    let _inside = Inside::begin();
-    let Some(library) = cupti::driver() else {
-        return;
-    };
-    let devices = devices::all(&Cuda::of(&library));
-    let reading = current_session().and_then(Session::reading);
-    let mut objects = OBJECTS.lock();
-    objects.latest_reading = reading.or(objects.latest_reading);
-    let mut added = Vec::new();
-    for (number, device) in (0..).zip(&devices) {
-        // Another thread may have named it in the meantime.
-        if !objects.agents.contains_key(&number) {
-            let agent = attributes(names, device);
-            added.push((objects.add_agent(names, number, agent), device));
-        }
-    }
-    drop(objects);
-    for (agent, device) in added {
-        crate::links::name(names, agent, &device.bus);
-        sampling::offer(agent, device);
-        counting::offer(agent, device);
-        if let Some(board) = process::board() {
-            board.agent_offered(agent);
-        }
-    }
-}
-
-/// The record of a device.
-fn attributes(names: &Names, device: &Device) -> Agent {
-    let mut agent = Agent::blank();
-    agent.name = names.string(&device.name);
-    agent.bus = names.string(&device.bus);
-    agent.driver = names.string(&device.driver);
-    agent.version = agent.driver;
-    agent.architecture = names.string(&device.architecture);
-    (agent.memory, agent.local_memory) = (device.memory, device.local_memory);
-    agent.compute_units = device.compute_units;
-    agent.clock_mhz = device.clock_mhz;
-    agent.max_workgroup = device.max_workgroup;
-    agent
-}
-
 /// The context of a call.
 pub(super) fn context_of(names: &Names, call: &CallbackData) -> ContextId {
     if call.context.is_null() {
@@ -177,7 +124,8 @@ impl Objects {
         }
     }
 
-    fn add_agent(&mut self, names: &Names, device: u32, mut agent: Agent) -> AgentId {
+    /// Names a device that has no agent.
+    pub fn add_agent(&mut self, names: &Names, device: u32, mut agent: Agent) -> AgentId {
         if !agent.name.is_some() {
             agent.name = names.string(&format!("CUDA device {device}"));
         }

@@ -27,6 +27,9 @@ pub(super) struct Pool {
     refused: AtomicU64,
 }
 
+/// The buffers of this process.
+pub(super) static POOL: Pool = Pool::new();
+
 impl Pool {
     pub const fn new() -> Pool {
         Pool {

@@ -8,6 +8,8 @@
 //! The table is a ring: a call takes the place of the one whose id is [`CALLS`] smaller. Work of calls that were
 //! overwritten is recorded without a call, and counted.
 
+use gputrail_collect::correlation::HostThread;
+use gputrail_collect::process;
 use gputrail_collect::switchboard::Buffers;
 use gputrail_record::{CorrelationId, ExternalId, Kind, ThreadId, Ticks, WorkId};
 use std::io;
@@ -158,6 +160,45 @@ impl RecentCalls {
                 );
                 taken.is_ok()
             })
+    }
+}
+
+/// The calls that CUPTI's records may belong to.
+pub(super) static RECENT: RecentCalls = RecentCalls::new();
+
+/// Notes a call whose work CUPTI reports later, and to which it has given `id`. Returns the id of its first piece of work.
+pub(super) fn note(
+    host: &mut HostThread,
+    id: u32,
+    (correlation, start): (CorrelationId, Ticks),
+) -> WorkId {
+    let work = host.new_work();
+    RECENT.put(
+        id,
+        &RecentCall {
+            correlation,
+            external: host.external(),
+            start,
+            thread: host.thread(),
+            work,
+            wanted: KINDS.map(|kind| host.buffers_for(kind)),
+        },
+    );
+    work
+}
+
+/// Notes a call that nobody records, if it is one, so that its counters have ids of their own.
+#[cold]
+pub(super) fn note_unrecorded(id: u32) {
+    if RECENT.get(id).is_some() {
+        return;
+    }
+    let Some(thread) = process::current() else {
+        return;
+    };
+    if let Some(mut host) = thread.borrow() {
+        let correlation = host.new_correlation();
+        note(&mut host, id, (correlation, Ticks::NONE));
     }
 }
 

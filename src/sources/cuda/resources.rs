@@ -6,9 +6,9 @@
 //! their records come. Callbacks of calls have CUPTI's correlation id, the context (whose number in CUPTI is the handle in its record)
 //! and the whole value that the call returned.
 
-use super::callbacks::Inside;
 use super::ffi;
 use super::graphs;
+use super::inside::Inside;
 use super::objects::OBJECTS;
 use super::sampling::ffi::{Module, Resource};
 use super::session::{Session, current_session};

@@ -1,11 +1,10 @@
 //! The translation of CUPTI's activity records into ours.
 
-use super::activity::RECENT;
 use super::counts;
 use super::ffi;
 use super::inner::Told;
 use super::objects::{Objects, StreamIds, UNIFIED_MEMORY};
-use super::recent::RecentCall;
+use super::recent::{RECENT, RecentCall};
 use super::records::{
     self, Copy, CreatedStream, CudaEvent, Environment, External, FunctionOf, Jit, Kernel, Memory,
     MemoryPool, Overhead, PeerCopy, Set, Synchronization, UnifiedMemory,

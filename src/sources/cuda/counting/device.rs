@@ -3,15 +3,16 @@
 use super::host::{self, ChipMetrics, Host, Unavailable, step};
 use super::range::Ranges;
 use super::{
-    COUNTS_EVENTS, CountedAgent, CountedBy, IS_ACTIVE, RangeValues, STATE, acquire,
-    enable_callbacks, ffi, flush_times, release, report,
+    COUNTS_EVENTS, CountedAgent, CountedBy, RangeValues, STATE, acquire, ffi, flush_times, release,
+    report,
 };
-use crate::cuda::callbacks::Inside;
 use crate::cuda::cupti;
 use crate::cuda::devices::{Device, WHERE_USED};
+use crate::cuda::enabling::{self, IS_COUNTING};
 use crate::cuda::events::ffi::EventApi;
 use crate::cuda::events::{self, DeviceEvents};
 use crate::cuda::ffi::{Cupti, SUCCESS, call};
+use crate::cuda::inside::Inside;
 use crate::cuda::objects::OBJECTS;
 use crate::cuda::session::current_session;
 use core::ffi::CStr;
@@ -120,7 +121,7 @@ impl CountedDevice {
             return Err(format!(
                 "libcupti (API version {}) lacks the range profiler (cuptiRangeProfiler...), which CUDA 12.6 and later have; \
                  name a later one with GPUTRAIL_CUPTI. {WHERE_USED}",
-                session.version()
+                cupti.version()
             ));
         }
         let _inside = Inside::begin();
@@ -302,9 +303,9 @@ impl Provider<CountingRequest> for CountedDevice {
     fn start(&self, to: CountingDelivery) {
         if let Some(counted) = STATE.lock().agents.get_mut(&self.agent) {
             counted.started = Some(to);
-            IS_ACTIVE.store(true, Ordering::Relaxed);
+            IS_COUNTING.store(true, Ordering::Relaxed);
         }
-        enable_callbacks();
+        enabling::enable();
     }
 
     fn stop(&self) {
@@ -323,10 +324,10 @@ impl Provider<CountingRequest> for CountedDevice {
             counted.ended.clear();
         }
         let any = state.agents.values().any(|one| one.started.is_some());
-        IS_ACTIVE.store(any, Ordering::Relaxed);
+        IS_COUNTING.store(any, Ordering::Relaxed);
         drop(state);
         release();
-        enable_callbacks();
+        enabling::enable();
     }
 
     fn flush(&self) {

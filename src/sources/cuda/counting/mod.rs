@@ -26,15 +26,16 @@ mod tests;
 
 pub(super) use device::offer;
 
-use super::activity::RECENT;
-use super::callbacks::{self, Inside};
 use super::cupti;
+use super::enabling::is_counting;
 use super::events::groups::{EventGroups, EventValues};
 use super::events::{Counted, DeviceEvents};
 use super::ffi::{CONTEXT_DESTROYED, CallbackData, Cuda, SUCCESS, call};
-use super::functions::Function;
-use super::inner::{self, Effect};
+use super::functions::{Effect, Function};
+use super::inner;
+use super::inside::Inside;
 use super::objects::OBJECTS;
+use super::recent::{RECENT, note_unrecorded};
 use super::sampling::ffi::Resource;
 use super::session::{Session, current_session};
 use core::ffi::{CStr, c_void};
@@ -66,8 +67,6 @@ const MOST_READ: usize = 4096;
 static TIMES: PerProcess<HashMap<u32, u64>> = PerProcess::new();
 /// Whether a device is counted by events.
 static COUNTS_EVENTS: AtomicBool = AtomicBool::new(false);
-/// Whether an agent of this process is counted.
-static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
 /// The thread whose launch is in progress; 0 if there is none.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
@@ -146,27 +145,6 @@ struct CountedContext {
 /// The values of a range, or why there are none.
 type RangeValues = Result<Vec<f64>, CounterInvalid>;
 
-/// Whether an agent of this process is counted.
-#[inline(always)]
-pub(super) fn is_active() -> bool {
-    IS_ACTIVE.load(Ordering::Relaxed)
-}
-
-/// Whether calls with this effect are to be told while an agent is counted.
-pub(super) fn needs(effect: Effect) -> bool {
-    matches!(
-        effect,
-        Effect::Launch | Effect::LaunchByConfiguration | Effect::LaunchGraph
-    )
-}
-
-/// Has CUPTI tell the calls that are needed now.
-fn enable_callbacks() {
-    if let (Some(session), Some(board)) = (current_session(), process::board()) {
-        session.enable(board);
-    }
-}
-
 /// Takes the turn to launch or to read values. `false`: another thread has not given it back in time.
 fn acquire() -> bool {
     let (me, begin) = (thread_id(), Instant::now());
@@ -233,7 +211,7 @@ pub(super) fn before(function: &Function, data: &CallbackData) {
     if effect != Effect::LaunchGraph && is_captured(function, data) {
         return;
     }
-    callbacks::note_unrecorded(data.correlation_id);
+    note_unrecorded(data.correlation_id);
     if !acquire() {
         // The owner has left its call by an exception or a longjmp, or waits.
         OWNER.store(thread_id(), Ordering::Relaxed);
@@ -322,7 +300,7 @@ pub(super) fn after(function: &Function, data: &CallbackData) {
 ///
 /// `data` is null or what CUPTI passes with this number, valid during the call.
 pub(super) unsafe fn resource(number: u32, data: *const c_void) {
-    if number != CONTEXT_DESTROYED || !is_active() {
+    if number != CONTEXT_DESTROYED || !is_counting() {
         return;
     }
     // SAFETY: `data` is null or a `CUpti_ResourceData`, as CUPTI passes when a context is destroyed; it is valid during the

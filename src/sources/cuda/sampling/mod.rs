@@ -17,26 +17,28 @@ mod context;
 #[cfg(test)]
 mod cubins;
 pub(super) mod ffi;
+mod losses;
 mod output;
 mod reasons;
 
-use super::callbacks::Inside;
 use super::devices::Device;
 use super::ffi::{CONTEXT_CREATED, CONTEXT_DESTROYED, Cupti, MODULE_LOADED, MODULE_UNLOADED};
+use super::inside::Inside;
+use super::notes::note;
 use super::objects::OBJECTS;
-use super::session::{self, Session, current_session};
+use super::session::{Session, current_session};
 use context::{Handle, How, Sampled};
 use core::ffi::c_void;
 use ffi::{Module, Resource, Sizes};
 use gputrail_buffer::platform::environment::variable;
-use gputrail_buffer::platform::inside::message;
 use gputrail_buffer::platform::sync::{PerProcess, QuietGuard};
 use gputrail_collect::agents::{ConfigureError, Provider};
 use gputrail_collect::loading::cuda::SERIALIZE_VARIABLE;
 use gputrail_collect::process;
 use gputrail_collect::sampling::Delivery;
 use gputrail_interface::sampling::{Configuration, Request};
-use gputrail_record::{AgentId, NoteKind};
+use gputrail_record::AgentId;
+use losses::report;
 use output::{Batch, Output};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -93,14 +95,6 @@ pub(super) fn offer(agent: AgentId, device: &Device) {
         && let Err(error) = recorder.sample(agent, name)
     {
         report(&format!("{error}"));
-    }
-}
-
-/// Says in a message and in a note what the matter is.
-fn report(text: &str) {
-    message(format_args!("{text}"));
-    if let Some(names) = process::names() {
-        names.note(NoteKind::MISSING, &format!("PC sampling: {text}"));
     }
 }
 
@@ -197,7 +191,7 @@ impl SamplingState {
         if self.agents.is_empty() {
             return;
         }
-        let sizes = Sizes::of(session.version());
+        let sizes = Sizes::of(session.cupti.version());
         let serialized = variable(SERIALIZE_VARIABLE).is_some_and(|value| value == "1");
         for context in &mut self.contexts {
             let Some(names) = process::names() else {
@@ -219,7 +213,7 @@ impl SamplingState {
                     self.output.begin(&sampled, request, delivery);
                     context.sampled = Some(sampled);
                 }
-                Err(refused) => self.output.refused(refused),
+                Err(refused) => self.output.losses.refused(refused),
             }
         }
     }
@@ -296,8 +290,8 @@ pub(super) fn end(session: &Session) {
     let Some(names) = process::names() else {
         return;
     };
-    for (text, is_loss) in state.output.describe() {
-        session::note(names, &text, is_loss);
+    for (text, is_loss) in state.output.losses.describe() {
+        note(names, &text, is_loss);
     }
 }
 
@@ -330,7 +324,7 @@ impl Provider<Request> for SampledDevice {
             return Err(ConfigureError::System(format!(
                 "libcupti (API version {}) lacks the functions for PC sampling (cuptiPCSampling...), which CUDA 11.3 and \
                  later have",
-                session.version()
+                session.cupti.version()
             )));
         }
         let mut state = STATE.lock();

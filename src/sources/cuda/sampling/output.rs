@@ -1,13 +1,11 @@
 //! The records that fetched samples become.
 
-use super::code::{self, Code};
+use super::code::Code;
 use super::context::{Fetched, OfAddress, Refused, Sampled};
-use super::report;
-use crate::cuda::activity::RECENT;
+use super::losses::Losses;
 use crate::cuda::ffi::Cupti;
 use crate::cuda::objects::OBJECTS;
-use crate::cuda::recent::RecentCall;
-use crate::cuda::session::why;
+use crate::cuda::recent::{RECENT, RecentCall};
 use core::ffi::{CStr, c_char};
 use gputrail_capture::names::Names;
 use gputrail_collect::correlation::HostThread;
@@ -16,37 +14,19 @@ use gputrail_collect::sampling::Delivery;
 use gputrail_collect::sampling::lines::Lines;
 use gputrail_interface::sampling::Request;
 use gputrail_record::{
-    AgentId, KernelId, NotIssued, SampleAggregate, SamplingMethod, SamplingTotals, WorkId, count,
+    AgentId, KernelId, NotIssued, SampleAggregate, SamplingMethod, SamplingTotals, WorkId,
 };
 use std::collections::{BTreeMap, HashSet};
 
 /// The status of CUPTI if the hardware's buffer is full.
 const OUT_OF_MEMORY: i32 = 8;
-/// Names of unknown stall reasons that are noted.
-const MAX_UNKNOWN: usize = 16;
 
 /// What becomes of samples.
 #[derive(Default)]
 pub(super) struct Output {
     code: Code,
     lines: Lines,
-    losses: Losses,
-    /// Names of stall reasons that are not known here.
-    unknown_reasons: Vec<String>,
-    reported: Vec<Refused>,
-}
-
-/// Samples that are missing.
-#[derive(Default)]
-struct Losses {
-    /// By the hardware.
-    dropped: u64,
-    /// Times that the hardware's buffer was full.
-    full: u64,
-    /// Samples for which there was no room.
-    unwritten: u64,
-    /// Samples of kernels that are not the program's.
-    foreign: u64,
+    pub losses: Losses,
 }
 
 /// Samples of one context that are fetched together.
@@ -109,11 +89,7 @@ impl Output {
 
     /// Sampling of a context begins: says so to those who read the records.
     pub fn begin(&mut self, sampled: &Sampled, request: Request, delivery: Delivery) {
-        for name in &sampled.reasons.unknown {
-            if self.unknown_reasons.len() < MAX_UNKNOWN && !self.unknown_reasons.contains(name) {
-                self.unknown_reasons.push(name.clone());
-            }
-        }
+        self.losses.unknown(&sampled.reasons.unknown);
         let batch = Batch::of(sampled.agent, Some((delivery, request)));
         let totals = batch.totals(request, &RecentCall::default(), (0, 0));
         with_host(|host| {
@@ -129,7 +105,7 @@ impl Output {
         batch.total = batch.total.saturating_add(totals.total);
         batch.dropped = batch.dropped.saturating_add(totals.dropped);
         if totals.is_full != 0 {
-            self.full();
+            self.losses.full();
         }
         let (Some(names), Some((delivery, _))) = (process::names(), batch.wanted) else {
             return;
@@ -207,8 +183,8 @@ impl Output {
     pub fn end(&mut self, batch: Batch, result: Result<(), Refused>) {
         match result {
             Ok(()) => {}
-            Err(refused) if refused.status == OUT_OF_MEMORY => self.full(),
-            Err(refused) => self.refused(refused),
+            Err(refused) if refused.status == OUT_OF_MEMORY => self.losses.full(),
+            Err(refused) => self.losses.refused(refused),
         }
         let Some((delivery, request)) = batch.wanted else {
             return;
@@ -231,85 +207,6 @@ impl Output {
                 host.write_to(delivery.buffers, totals);
             }
         });
-    }
-
-    fn full(&mut self) {
-        self.losses.full += 1;
-        if self.losses.full == 1 {
-            report(
-                "CUDA: the buffer of the hardware is full, and samples are missing: a longer --interval makes fewer",
-            );
-        }
-    }
-
-    /// The library refuses a step of sampling: says so once.
-    pub fn refused(&mut self, refused: Refused) {
-        if !self.reported.contains(&refused) {
-            self.reported.push(refused);
-            let Refused { step, status } = refused;
-            report(&format!(
-                "CUDA: PC sampling fails in {step}: {}",
-                why(status)
-            ));
-        }
-    }
-
-    /// A sentence about each loss, and whether it is one of samples.
-    pub fn describe(&self) -> Vec<(String, bool)> {
-        let Losses {
-            dropped,
-            full,
-            unwritten,
-            foreign,
-        } = self.losses;
-        let left_out = code::left_out();
-        let unknown = self.unknown_reasons.join(", ");
-        let samples = |number| count(number, "sample");
-        let all = [
-            (
-                dropped,
-                true,
-                format!(
-                    "{} dropped by the hardware: a longer --interval makes fewer",
-                    samples(dropped)
-                ),
-            ),
-            (
-                full,
-                // Said when it happened first.
-                false,
-                format!(
-                    "the buffer of the hardware was full {}, and samples are missing",
-                    count(full, "time")
-                ),
-            ),
-            (
-                unwritten,
-                true,
-                format!("{} could not be written", samples(unwritten)),
-            ),
-            (
-                foreign,
-                false,
-                format!("{} in kernels that are not the program's", samples(foreign)),
-            ),
-            (
-                left_out,
-                false,
-                format!(
-                    "{} too large to be kept: samples there have no lines",
-                    count(left_out, "module")
-                ),
-            ),
-            (
-                unknown.len() as u64,
-                false,
-                format!("stall reasons that are not known count as \"other\": {unknown}"),
-            ),
-        ];
-        let said = all.into_iter().filter(|(count, ..)| *count > 0);
-        said.map(|(_, is_loss, text)| (format!("CUDA: PC sampling: {text}"), is_loss))
-            .collect()
     }
 }
 
