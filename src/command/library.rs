@@ -1,4 +1,4 @@
-//! Places for the carried libraries: for `libgputrail.so`, which programs load, and for `libgputrail-symbols.so`, which
+//! The carried libraries in files: `libgputrail.so`, which programs load, and `libgputrail-symbols.so`, which
 //! that one opens from its own directory when a tool requests source lines. Programs load them from the user's cache,
 //! or from a directory where they are written for one recording.
 

@@ -1,5 +1,5 @@
 //! Makes a trace of captures on the output's disk, where it gets its name when it is complete; on another disk if that
-//! one is full; cut if no disk has enough space.
+//! one is full; cut if no disk has enough space. Makes traces of inputs of any format, too, for commands that read them.
 
 use crate::cli::contents::Contents;
 use crate::messages::say;

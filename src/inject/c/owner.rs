@@ -1,5 +1,5 @@
-//! The users of the library in a process, the program and its tools: who owns an object and is called back, and under which
-//! name messages tell of it.
+//! The users of the library in a process, the program and its tools: who owns an object and is called back, with which data,
+//! and under which name messages tell of it.
 
 use core::ffi::c_void;
 use gputrail_buffer::platform::inside::message;
