@@ -215,6 +215,19 @@ fn a_loader_that_does_not_take_the_layer_is_the_reason_however_short_the_program
 }
 
 #[test]
+fn a_program_with_process_ids_of_its_own_is_recorded_and_nothing_else_is_said() {
+    needs!(a_program_with_process_ids_of_its_own_is_recorded_and_nothing_else_is_said:
+        Need::Root, Need::Pocl, Need::OpenClToolchain, Need::Program("unshare"));
+    let dir = TestDir::new();
+    let program = dir.program("waits");
+    let program = program.to_str().expect("UTF-8");
+    let arguments = ["--pid", "--fork", "--mount-proc", program];
+    let ended = run(&mut dir.record(Driver::Threaded, "unshare", &arguments)).well();
+    assert!(ended.stderr.contains("kernel"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("was not traced"), "{}", ended.stderr);
+}
+
+#[test]
 fn a_process_that_cannot_attach_is_told_so_and_so_is_the_user() {
     needs!(a_process_that_cannot_attach_is_told_so_and_so_is_the_user: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();

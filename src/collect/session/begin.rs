@@ -87,6 +87,7 @@ fn in_session(
         Err(AttachError::Over(_)) => return Ok(None),
         attached => attached.inspect_err(|_| progress::note_in(directory, Progress::Failed))?,
     };
+    progress::forget_in(directory, Progress::Offered);
     let (ticks, policy) = (clock::init(), attached.config.policy);
     let buffer = Buffer::new(attached.mapping, policy);
     let session = directory.to_owned();

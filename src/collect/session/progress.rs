@@ -27,6 +27,11 @@ impl Progress {
         }
     }
 
+    /// The name of the step's directory for this process.
+    fn name(self) -> String {
+        format!("{}{}", self.prefix(), std::process::id())
+    }
+
     /// The step that a directory with this name stands for, and the process.
     fn parse(name: &str) -> Option<(u32, Progress)> {
         [Progress::Offered, Progress::Failed]
@@ -46,8 +51,16 @@ pub fn note(step: Progress) {
 /// belong to another user.
 pub(super) fn note_in(directory: &Path, step: Progress) {
     let _uncancelled = Uncancelled::begin();
-    let name = format!("{}{}", step.prefix(), std::process::id());
-    let _ = DirBuilder::new().mode(0o700).create(directory.join(name));
+    let _ = DirBuilder::new()
+        .mode(0o700)
+        .create(directory.join(step.name()));
+}
+
+/// Takes back what was noted: this process has attached. Whoever reads the notes may know it by another id, outside of its
+/// namespace.
+pub(super) fn forget_in(directory: &Path, step: Progress) {
+    let _uncancelled = Uncancelled::begin();
+    let _ = std::fs::remove_dir(directory.join(step.name()));
 }
 
 /// The last step of each process that came near the session of `directory`.
@@ -80,5 +93,9 @@ mod tests {
         let all = BTreeMap::from([own, (7, Progress::Offered)]);
         assert_eq!(progress(directory.path()), all);
         note_in(&directory.path().join("gone"), Progress::Offered);
+        forget_in(directory.path(), Progress::Failed);
+        assert_eq!(progress(directory.path())[&own.0], Progress::Offered);
+        forget_in(directory.path(), Progress::Offered);
+        assert_eq!(progress(directory.path()).len(), 1);
     }
 }
