@@ -4,7 +4,7 @@
 //! while the program's memory is torn down, and adds the last records when the program has ended. If a trace cannot be
 //! made this way ([`Following`] decides that), nothing is lost: it is made from the captures afterwards.
 
-use crate::cli::Contents;
+use crate::cli::contents::Contents;
 use crate::trace::{Order, Parts};
 use gputrail_analysis::summary::Summary;
 use gputrail_collect::session::{Arrivals, End, Finished};

@@ -5,7 +5,8 @@
 //! fixed modification time, which every later write changes. If these conditions do not hold, or there is no cache
 //! directory, the library is written for one recording.
 
-use crate::{CarriedLibrary, private_dir};
+use crate::carried::CarriedLibrary;
+use crate::private_dir;
 use gputrail_collect::loading::opencl;
 use rustix::fs::{FlockOperation, Mode, OFlags, StatVfsMountFlags, Timespec, Timestamps};
 use rustix::io::Errno;

@@ -1,9 +1,10 @@
 //! `gputrail check`: prints the defects of a trace.
 
 use crate::cli::Check;
+use crate::failure::Failure;
 use crate::figures::{bytes, count};
 use crate::input::{Input, unpacked};
-use crate::{Failure, stdout};
+use crate::stdout;
 use anyhow::{Context, anyhow};
 use gputrail_convert::import::{OpenError, Source};
 use gputrail_record::printable;

@@ -1,8 +1,8 @@
 //! The contents of files of any format, as lines: `gputrail convert --dry-run` and `gputrail info` print them.
 
-use crate::convert::{counts, remarks};
 use crate::figures::{bytes, count, grouped};
-use crate::info::{Lines, span};
+use crate::lines::{Lines, span};
+use crate::report::{counts, remarks};
 use gputrail_convert::import::Report;
 use gputrail_record::{Nanos, ThreadId};
 use gputrail_trace::model::{

@@ -7,8 +7,9 @@
 //! recording is of the user whose process it was given: a process says itself which recording it belongs to.
 
 use crate::cli::{AnswerFormat, Control};
+use crate::failure::Failure;
 use crate::figures::{bytes, count, time};
-use crate::{Failure, stdout};
+use crate::stdout;
 use anyhow::{Context, Result, anyhow, bail};
 use gputrail_collect::session::{
     Action, Controls, ProcessStatus, SESSION_VARIABLE, Status, peer_user,

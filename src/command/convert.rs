@@ -1,33 +1,31 @@
 //! `gputrail convert`: makes a trace from captures and from files of other programs.
 
-use crate::cli::{self, Contents, Convert};
-use crate::figures::{bytes, count, grouped, time};
-use crate::output::{Output, WORKSHOP_PREFIX, folder_of, free_name, refuse_inputs, refuse_older};
+use crate::cli::contents::Contents;
+use crate::cli::convert::Convert;
+use crate::failure::{DAMAGED, Failure};
+use crate::figures::{bytes, count, grouped};
+use crate::input::files_of;
+use crate::messages::{say, say_lines};
+use crate::output::{
+    Output, WORKSHOP_PREFIX, beside, folder_of, free_name, refuse_inputs, refuse_older,
+};
 use crate::progress::Progress;
+use crate::report::{problems, summary};
 use crate::signals::Signals;
 use crate::summary::tables_of as summary_tables;
-use crate::summary_text::Known;
+use crate::summary_text::{self, Known};
 use crate::trace::Order;
-use crate::{Failure, contents, links, private_dir, say, say_lines, stdout, summary_text, tables};
+use crate::{contents, links, private_dir, stdout, tables};
 use anyhow::{Context, anyhow, bail};
 use gputrail_analysis::summary::Summary;
 use gputrail_capture::Reader;
-use gputrail_convert::import::{
-    Aligned, Format, Inputs, LocalFile, Recording, Report, Source, Unrepresented,
-};
+use gputrail_convert::import::{Format, Inputs, LocalFile, Recording, Source};
 use gputrail_convert::{
     Conversion, Outcome, OutputFormat, Part, Selection, TimeBound, deliver_tables,
 };
-use gputrail_record::{Nanos, NoteKind, printable};
-use gputrail_trace::model::Producer;
-use gputrail_trace::perfetto::Exporter;
+use gputrail_record::{NoteKind, printable};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-
-/// Lines of each list of findings.
-const MAX_LINES: usize = 10;
-/// Exit code when input was damaged, and everything else was read.
-pub const DAMAGED: u8 = 1;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: Convert) -> Result<u8, Failure> {
@@ -237,12 +235,6 @@ fn to_parts(
     Ok((parts.whole, text))
 }
 
-/// The names of all files that inputs consist of, also those in folders.
-pub fn files_of(inputs: &Inputs) -> impl Iterator<Item = &Path> {
-    let sources = inputs.recordings().iter().flat_map(Recording::sources);
-    sources.map(Source::name)
-}
-
 /// The output of files of limited size, which are made beside it.
 fn file_output(arguments: &Convert, format: OutputFormat) -> anyhow::Result<Output> {
     let output = output(arguments, &arguments.inputs[0], extension(format))?;
@@ -317,10 +309,7 @@ fn to_folder(
     let path = match &arguments.output {
         Some(name) => links::followed(Path::new(name))
             .with_context(|| format!("output {}", name.display()))?,
-        None => free_name(&crate::output::beside(
-            &arguments.inputs[0],
-            extension(format),
-        )),
+        None => free_name(&beside(&arguments.inputs[0], extension(format))),
     };
     if path == Path::new("-") {
         bail!("output -: tables are a folder, which standard output cannot take");
@@ -404,16 +393,8 @@ fn extension(format: OutputFormat) -> &'static str {
     }
 }
 
-/// Makes a trace of inputs in `file`.
-pub fn to_trace(inputs: Inputs, file: &Path) -> anyhow::Result<Report> {
-    let inputs = inputs.with_options(Order::options(Contents::default()));
-    let mut progress = Progress::of(inputs.progress());
-    let out = progress.through(File::create_new(file)?);
-    Ok(inputs.produce(&mut Exporter::new(out))?)
-}
-
 /// The selection of the command line.
-fn selection(given: &cli::Selection) -> Selection {
+fn selection(given: &crate::cli::convert::Selection) -> Selection {
     let bound = |text: &Option<String>| text.as_deref().map(TimeBound::from);
     Selection {
         from: bound(&given.from),
@@ -425,111 +406,6 @@ fn selection(given: &cli::Selection) -> Selection {
         categories: given.category.clone(),
         drop_arguments: given.drop_args,
     }
-}
-
-/// Counts of what went in.
-pub fn summary(report: &Report) -> String {
-    let mut text = String::new();
-    for (file, format, length) in report.files.iter().take(MAX_LINES) {
-        let line = format!("{}: {format}, {}", file.display(), bytes(*length));
-        text += &format!("{}\n", printable(&line));
-    }
-    if report.files.len() > MAX_LINES {
-        let more = report.files.len() - MAX_LINES;
-        text += &format!("and {}\n", count(more as u64, "more file"));
-    }
-    text += &counts(report);
-    text += "\n";
-    text += &remarks(report);
-    text.truncate(text.trim_end().len());
-    text
-}
-
-/// The numbers of events of each family.
-pub fn counts(report: &Report) -> String {
-    let counts = report.counts;
-    let all = [
-        (counts.calls, "call", ""),
-        (counts.kernels, "kernel", ""),
-        (counts.copies, "copy", ""),
-        (counts.sets, "fill", ""),
-        (counts.other_work, "other operation", ""),
-        (counts.slices, "slice", ""),
-        (counts.instants, "instant", ""),
-        (counts.samples, "sample", ""),
-        (counts.values, "counter value", ""),
-        (report.arrows, "arrow end", ""),
-        (report.loose_arrows, "arrow end", " without device work"),
-    ];
-    let parts = all.into_iter().filter(|(number, ..)| *number > 0);
-    let parts: Vec<_> = parts
-        .map(|(number, one, which)| count(number, one) + which)
-        .collect();
-    if parts.is_empty() {
-        "no events".to_owned()
-    } else {
-        parts.join(", ")
-    }
-}
-
-/// Lines about what was changed, left out and not read.
-pub fn remarks(report: &Report) -> String {
-    let list = |before: &str, list: &[Unrepresented]| {
-        let lines = list.iter().take(MAX_LINES);
-        let mut text: String = lines.map(|one| format!("{before}{one}\n")).collect();
-        if list.len() > MAX_LINES {
-            let more = list.len() - MAX_LINES;
-            text += &format!("{before}{}\n", count(more as u64, "more kind"));
-        }
-        text
-    };
-    let mut text = aligned(report);
-    text += &list("", &report.remarks);
-    text += &list("not in the output: ", &report.unrepresented);
-    for (path, found) in report.unread.iter().take(MAX_LINES) {
-        let line = format!("not read: {} ({found})", path.display());
-        text += &format!("{}\n", printable(&line));
-    }
-    let unread = report.unread.len() as u64 + report.further_unread;
-    if unread > MAX_LINES as u64 {
-        let more = count(unread - MAX_LINES as u64, "more file");
-        text += &format!("not read: {more}\n");
-    }
-    text
-}
-
-/// A line about clocks that were aligned.
-fn aligned(report: &Report) -> String {
-    let list = &report.aligned;
-    let Some(error) = list.iter().map(|one| one.error).max() else {
-        return String::new();
-    };
-    let signed = |nanos: i64| {
-        let sign = if nanos < 0 { "-" } else { "+" };
-        format!("{sign}{}", time(Nanos(nanos.unsigned_abs())))
-    };
-    let moved = |one: &Aligned| one.moved;
-    let least = list.iter().map(moved).min().unwrap_or(0);
-    let most = list.iter().map(moved).max().unwrap_or(0);
-    format!(
-        "clocks of {} aligned with the first by collective operations: moved by {} to {}; half of the operations then end within {} of each other (--no-align leaves the clocks)\n",
-        count(list.len() as u64, "file"),
-        signed(least),
-        signed(most),
-        time(error)
-    )
-}
-
-/// Says what was damaged; the result is the exit code.
-pub fn problems(report: &Report) -> u8 {
-    for finding in report.findings.iter().take(MAX_LINES) {
-        say!("{finding}");
-    }
-    let more = report.findings.len().saturating_sub(MAX_LINES) as u64 + report.further_findings;
-    if more > 0 {
-        say!("and {more} more");
-    }
-    if report.is_sound() { 0 } else { DAMAGED }
 }
 
 fn output(arguments: &Convert, first: &Path, extension: &str) -> anyhow::Result<Output> {

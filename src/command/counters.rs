@@ -1,11 +1,13 @@
 //! `gputrail counters`: what agents can count, by the definitions of their vendors.
 
-use crate::Carried;
-use crate::cli::{CountersMode, Counting, Replay};
-use crate::tables::{Cell, Column, Format, Table};
-use crate::{Failure, questions, say, stdout};
+use crate::carried::Carried;
+use crate::cli::counters::{Counters, Of, Question};
+use crate::cli::kernels::{CountersMode, Counting, Replay};
+use crate::failure::Failure;
+use crate::messages::say;
+use crate::tables::{Cell, Column, Table};
+use crate::{questions, stdout};
 use anyhow::{Context, Error, anyhow, bail};
-use clap::{Args, Subcommand};
 use gputrail_collect::counting::CounterChoice;
 use gputrail_collect::question;
 use gputrail_collect::scope;
@@ -15,92 +17,8 @@ use gputrail_interface::counting::CountingMode;
 use gputrail_record::Nanos;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
-
-const TEMPLATE: &str =
-    "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}\n";
-
-const EXAMPLES: &str = "\
-Examples:
-  gputrail counters list                                   architectures
-  gputrail counters list -a gfx90a                         counters and metrics of one
-  gputrail counters info -a gfx90a OccupancyPercent        formula down to basic counters
-  gputrail counters check -a gfx90a MfmaUtil,L2CacheHit    passes of a kernel that they need
-  gputrail counters list --agent 0                         counters that an agent of this machine collects
-  gputrail counters list --agent sim                       those of the simulated GPU
-  gputrail counters list -d metrics.xml -a gfx906          by other definitions
-  gputrail counters list --chip gh100                      metrics of a chip of NVIDIA's
-  gputrail counters check --chip gh100 dram__bytes_read.sum,sm__throughput";
-
-const NOTES: &str = "\
-The definitions that are built in are rocprofiler-sdk's: they tell what the hardware can count, and in how many passes. `gputrail
-record --counters` and `gputrail demo --counters` collect the counters of agents.
-
---chip asks NVIDIA's libnvperf_host, which comes with CUPTI and needs no GPU; GPUTRAIL_CUPTI names a libcupti beside which it lies.
-`gputrail record --counters` has CUPTI count them for kernels of CUDA (docs/counters.md).
-
-Exit codes: 0 on success; 1 when definitions of a file were refused, each with its place; 125 when there is no such counter or
-architecture, or a file cannot be read.";
-
-/// Tell what the counters of GPUs are, and in how many passes they can be collected
-#[derive(Args)]
-#[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = NOTES)]
-pub struct Counters {
-    #[command(subcommand)]
-    question: Question,
-}
-
-#[derive(Subcommand)]
-enum Question {
-    /// List architectures, or the counters and metrics of one
-    List {
-        #[command(flatten)]
-        of: Of,
-
-        /// The format of the table
-        #[arg(long, value_enum, default_value = "table")]
-        format: Format,
-    },
-    /// Describe a counter or metric: its formula, and the basic counters that it needs
-    Info {
-        #[command(flatten)]
-        of: Of,
-
-        /// Its name; upper and lower case are alike
-        name: String,
-    },
-    /// Tell in how many passes of a kernel counters and metrics can be collected together
-    Check {
-        #[command(flatten)]
-        of: Of,
-
-        /// Their names
-        #[arg(required = true, value_delimiter = ',')]
-        names: Vec<String>,
-    },
-}
-
-#[derive(Args)]
-struct Of {
-    /// The architecture, such as gfx90a
-    #[arg(short, long, value_name = "NAME")]
-    architecture: Option<String>,
-
-    /// Read definitions from a file instead: metrics.xml of ROCProfiler v1, counter_defs.yaml of rocprofiler-sdk, or the public
-    /// counters of GPUPerfAPI. May be given several times
-    #[arg(short, long, value_name = "FILE")]
-    definitions: Vec<PathBuf>,
-
-    /// The counters that an agent collects: its number in `gputrail agents`, `cuda:0` for one of CUDA's, `sim` for the
-    /// simulated GPU, `sim:gfx11` as one of that architecture
-    #[arg(long, value_name = "AGENT", conflicts_with_all = ["architecture", "definitions"])]
-    agent: Option<String>,
-
-    /// The metrics of a chip of NVIDIA's, such as gh100, as NVIDIA's library knows them
-    #[arg(long, value_name = "CHIP", conflicts_with_all = ["architecture", "definitions", "agent"])]
-    chip: Option<String>,
-}
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Counters, carried: Carried) -> Result<u8, Failure> {

@@ -3,15 +3,19 @@
 //! Without tools the library simulates it in this process, in virtual time. With tools it runs in a process of its own that is
 //! recorded like any other program, in which the library serves the tools.
 
-use crate::cli::{Cli, Command, Demo, Replay, RunDemo};
+use crate::carried::{Carried, FILE_NAME};
+use crate::cli::demo::Demo;
+use crate::cli::kernels::Replay;
+use crate::cli::{Cli, Command, RunDemo};
+use crate::failure::Failure;
 use crate::figures::count;
-use crate::library::{Carried, FILE_NAME};
+use crate::messages::say;
 use crate::output::{Output, WORKSHOP_PREFIX, folder_of, refuse_older};
 use crate::ranks::Job;
 use crate::signals::Signals;
-use crate::summary_text::Known;
+use crate::summary_text::{self, Known};
 use crate::trace::{self, Order};
-use crate::{Failure, links, private_dir, questions, record, say, summary_text};
+use crate::{links, private_dir, questions, record};
 use anyhow::{Context, anyhow};
 use clap::Parser;
 use gputrail_collect::question;

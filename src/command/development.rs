@@ -1,7 +1,7 @@
 //! The folder from which tools are built: headers, the library under the name that linkers look for, and what pkg-config and
 //! CMake read. `gputrail library DIR` writes it.
 
-use crate::library::{Carried, FILE_NAME, HEADER_NAME};
+use crate::carried::{Carried, FILE_NAME, HEADER_NAME};
 use anyhow::{Context, Result};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

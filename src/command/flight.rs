@@ -1,59 +1,17 @@
 //! `gputrail record --flight-recorder`: how much is kept, the triggers that have it written out, and the traces that
 //! are made of these dumps while the program goes on.
 
-use crate::cli::{Contents, Record};
+use crate::cli::contents::Contents;
+use crate::cli::record::{Keep, Record};
 use crate::figures::{count, time};
+use crate::messages::say;
 use crate::output::Output;
-use crate::say;
 use crate::trace::{Made, Order};
-use gputrail_collect::scope;
-use gputrail_collect::session::{Flight, FlightDump, Size};
+use gputrail_collect::session::{Flight, FlightDump};
 use gputrail_record::Nanos;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-
-/// How much is kept.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Keep {
-    /// The latest records of each process, of this size.
-    Bytes(Size),
-    /// The records of this latest period, as far as the memory reaches.
-    Time(Duration),
-}
-
-impl FromStr for Keep {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Keep, String> {
-        // A minute is `min` here, since `64m` is a size.
-        let keep = if text.ends_with('s') || text.ends_with("min") {
-            scope::time(text).ok().map(Keep::Time)
-        } else {
-            text.parse().ok().map(Keep::Bytes)
-        };
-        keep.ok_or_else(|| {
-            format!("`{text}` is neither a size, such as 64M, nor a time, such as 30s or 5min")
-        })
-    }
-}
-
-/// The signal that triggers a dump.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Trigger(pub libc::c_int);
-
-impl FromStr for Trigger {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Trigger, String> {
-        match text.strip_prefix("SIG").unwrap_or(text) {
-            "USR1" => Ok(Trigger(libc::SIGUSR1)),
-            "USR2" => Ok(Trigger(libc::SIGUSR2)),
-            _ => Err(format!("`{text}` is neither USR1 nor USR2")),
-        }
-    }
-}
 
 /// The flight recorder that the command line requests.
 pub struct Asked<'a> {
@@ -159,29 +117,5 @@ impl Traces<'_> {
             is_growing: false,
         };
         order.make_from(dump.since)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn how_much_is_kept_is_a_size_or_a_time() {
-        let keep = |text: &str| text.parse::<Keep>();
-        assert_eq!(keep("64M"), Ok(Keep::Bytes(Size(64 << 20))));
-        assert_eq!(keep("64m"), Ok(Keep::Bytes(Size(64 << 20))));
-        assert_eq!(keep("30s"), Ok(Keep::Time(Duration::from_secs(30))));
-        assert_eq!(keep("500ms"), Ok(Keep::Time(Duration::from_millis(500))));
-        assert_eq!(keep("5min"), Ok(Keep::Time(Duration::from_secs(300))));
-        assert!(keep("five").unwrap_err().contains("such as 64M"));
-        assert!(keep("5 weeks").is_err());
-    }
-
-    #[test]
-    fn signals_have_their_names() {
-        assert_eq!("USR2".parse(), Ok(Trigger(libc::SIGUSR2)));
-        assert_eq!("SIGUSR1".parse(), Ok(Trigger(libc::SIGUSR1)));
-        assert!("KILL".parse::<Trigger>().is_err());
     }
 }

@@ -4,10 +4,12 @@ mod csv;
 mod json;
 mod table;
 
-use crate::cli::{Contents, Hotspots as Arguments, HotspotsFormat};
+use crate::cli::contents::Contents;
+use crate::cli::{Hotspots as Arguments, HotspotsFormat};
+use crate::failure::Failure;
 use crate::figures::count;
-use crate::input;
-use crate::{Failure, say, stdout};
+use crate::messages::say;
+use crate::{input, stdout};
 use anyhow::anyhow;
 use gputrail_analysis::hotspots::{Hotspots, Kernel, Report};
 use std::io::IsTerminal;

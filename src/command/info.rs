@@ -1,26 +1,23 @@
 //! `gputrail info`: prints the contents of a trace or a capture, and how complete it is.
 
-use crate::cli::{Contents, Info};
-use crate::convert;
+use crate::cli::Info;
+use crate::cli::contents::Contents;
+use crate::failure::{DAMAGED, Failure};
 use crate::figures::{bytes, count, grouped, time};
 use crate::input::{Input, refuse_without_packets, unpacked};
+use crate::lines::{Lines, span};
+use crate::report::problems;
 use crate::trace::Order;
-use crate::{Failure, contents, stdout};
+use crate::{contents, stdout};
 use anyhow::{Context, anyhow};
 use gputrail_analysis::summary::Summary;
 use gputrail_capture::{Metadata, Reader};
-use gputrail_record::{AgentId, Link, Nanos, NoteKind, printable};
+use gputrail_record::{AgentId, Link, Nanos, NoteKind};
 use gputrail_trace::capture::Captures;
-use gputrail_trace::model::{Producer, Work};
+use gputrail_trace::model::Producer;
 use gputrail_trace::perfetto::reader;
-use std::fmt::{Display, Write};
+use std::fmt::Write;
 use std::path::Path;
-use std::time::{Duration, UNIX_EPOCH};
-
-/// Width of the names before the lines.
-const NAMES: usize = 15;
-/// Maximum number of findings, processes, devices and notes in a list.
-const MAX_LINES: usize = 20;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Info) -> Result<u8, Failure> {
@@ -43,83 +40,11 @@ pub fn run(arguments: &Info) -> Result<u8, Failure> {
                 .produce(&mut contents)
                 .map_err(|error| anyhow!(error))?;
             stdout::print(&contents.text(&report))?;
-            return Ok(convert::problems(&report));
+            return Ok(problems(&report));
         }
     };
     stdout::print(&text)?;
-    Ok(if is_sound { 0 } else { convert::DAMAGED })
-}
-
-/// Lines of a name and a text each.
-pub struct Lines {
-    pub text: String,
-}
-
-impl Lines {
-    /// Lines that begin with the path of a file.
-    pub fn title(path: &Path, what: &str) -> Lines {
-        Lines {
-            text: format!("{}\n", printable(&format!("{}: {what}", path.display()))),
-        }
-    }
-
-    /// Writes a line.
-    pub fn line(&mut self, name: &str, text: impl Display) {
-        let text = text.to_string();
-        let _ = writeln!(self.text, "  {name:NAMES$}{}", printable(&text));
-    }
-
-    /// Writes how many instructions were executed, if they were counted.
-    fn executed(&mut self, instructions: u64) {
-        if instructions > 0 {
-            let number = count(instructions, "instruction");
-            self.line("executed", format!("{number} of waves, counted exactly"));
-        }
-    }
-
-    /// Writes of how much work the times are not known, and why.
-    fn without_times(&mut self, untimed: u64, unrecorded: u64) {
-        let reasons = [
-            (untimed, "the runtime gave none"),
-            (unrecorded, Work::UNRECORDED),
-        ];
-        let some = reasons.iter().filter(|(number, _)| *number > 0);
-        let lines = some.map(|(number, why)| format!("{}: {why}", count(*number, "operation")));
-        self.list("without times", lines);
-    }
-
-    /// Writes a list; the name is before its first line only.
-    pub fn list(&mut self, name: &str, list: impl IntoIterator<Item = impl Display>) {
-        let mut name = name;
-        let mut list = list.into_iter();
-        for text in list.by_ref().take(MAX_LINES) {
-            self.line(std::mem::take(&mut name), text);
-        }
-        match list.count() {
-            0 => {}
-            rest => self.line("", format!("and {} more", grouped(rest as u64))),
-        }
-    }
-}
-
-/// Times behind this one are times of day: no machine runs for 31 years.
-const TIMES_OF_DAY: Nanos = Nanos(1_000_000_000_000_000_000);
-
-/// The interval from `first` to `last`.
-pub fn span(first: Nanos, last: Nanos) -> String {
-    let length = time(Nanos(last.0.saturating_sub(first.0)));
-    if first >= TIMES_OF_DAY {
-        let first = UNIX_EPOCH + Duration::from_nanos(first.0);
-        return format!(
-            "{length} of recording, from {}",
-            httpdate::fmt_http_date(first)
-        );
-    }
-    format!(
-        "{length} of recording, from {} to {} after the machine was started",
-        time(first),
-        time(last)
-    )
+    Ok(if is_sound { 0 } else { DAMAGED })
 }
 
 /// The number of samples, of dropped and of invalid ones, and how many samples one sample of the flame graph stands

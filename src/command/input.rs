@@ -1,7 +1,7 @@
 //! The input files of commands: captures and traces.
 
-use crate::Failure;
-use crate::cli::Contents;
+use crate::cli::contents::Contents;
+use crate::failure::Failure;
 use crate::trace::Order;
 use anyhow::{Context, Result, anyhow};
 use gputrail_capture::Reader;
@@ -119,4 +119,10 @@ pub fn read(
         )
         .into()),
     }
+}
+
+/// The names of all files that inputs consist of, also those in folders.
+pub fn files_of(inputs: &Inputs) -> impl Iterator<Item = &Path> {
+    let sources = inputs.recordings().iter().flat_map(Recording::sources);
+    sources.map(Source::name)
 }

@@ -5,6 +5,7 @@
 
 mod ahead;
 mod cache;
+mod carried;
 mod check;
 mod cli;
 mod contents;
@@ -13,14 +14,19 @@ mod convert;
 mod counters;
 mod demo;
 mod development;
+mod early_trace;
+mod failure;
 mod figures;
 mod flight;
 mod hotspots;
 mod info;
 mod input;
 mod library;
+mod lines;
 mod links;
+mod markers;
 mod merge;
+mod messages;
 mod output;
 mod peer;
 mod private_dir;
@@ -30,6 +36,7 @@ mod questions;
 mod ranks;
 mod record;
 mod replay;
+mod report;
 mod sampling;
 mod signals;
 mod stdout;
@@ -41,61 +48,14 @@ mod trace;
 mod view;
 mod watch;
 
+pub use carried::{Carried, CarriedLibrary};
 use clap::Parser;
 use cli::Command;
+use failure::{FAILED, Failure, in_words};
 use gputrail_record::printable_lines;
-pub use library::{Carried, CarriedLibrary};
+use messages::say;
 use std::io::{self, Write};
 use std::process::ExitCode;
-
-/// Exit code of a failure of gputrail itself.
-const FAILED: u8 = 125;
-const NOT_EXECUTABLE: u8 = 126;
-const NOT_FOUND: u8 = 127;
-
-/// Prints a message of one line to standard error, after `gputrail: `.
-macro_rules! say {
-    ($($text:tt)*) => {
-        $crate::say_lines(&::gputrail_record::printable(&format!($($text)*)))
-    };
-}
-use say;
-
-/// The reason why a command ends without a result.
-#[derive(Debug)]
-struct Failure {
-    /// Our exit code.
-    code: u8,
-    /// The reason.
-    error: anyhow::Error,
-}
-
-impl Failure {
-    /// The program to record does not exist.
-    fn not_found(error: anyhow::Error) -> Failure {
-        Failure {
-            code: NOT_FOUND,
-            error,
-        }
-    }
-
-    /// The program to record cannot be executed.
-    fn not_executable(error: anyhow::Error) -> Failure {
-        Failure {
-            code: NOT_EXECUTABLE,
-            error,
-        }
-    }
-}
-
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Failure {
-        Failure {
-            code: FAILED,
-            error,
-        }
-    }
-}
 
 /// `gputrail agents`: prints the devices that each source finds.
 fn agents(carried: Carried) -> Result<u8, Failure> {
@@ -158,42 +118,5 @@ pub fn run(carried: Carried) -> ExitCode {
             say!("{}", in_words(&failure.error));
             failure.code.into()
         }
-    }
-}
-
-/// An error and its causes. Some errors include the text of their cause: then it is not repeated.
-fn in_words(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
-}
-
-/// Prints a message of several lines to standard error, each after `gputrail: `. Its parts that come from outside are
-/// [`printable`](gputrail_record::printable) texts: ends of lines in them would begin lines that look like ours.
-fn say_lines(text: &str) {
-    let lines: String = printable_lines(text)
-        .lines()
-        .map(|line| format!("gputrail: {line}\n"))
-        .collect();
-    // If standard error is closed, there is no place for the message.
-    let _ = io::stderr().write_all(lines.as_bytes());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cause_is_said_once() {
-        let error = anyhow::anyhow!("no space")
-            .context("run.pftrace: no space")
-            .context("cannot write");
-        assert_eq!(in_words(&error), "cannot write: run.pftrace: no space");
     }
 }

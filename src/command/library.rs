@@ -1,11 +1,11 @@
-//! The libraries that the command carries: `libgputrail.so`, which programs load, and `libgputrail-symbols.so`, which
+//! The carried libraries in files: `libgputrail.so`, which programs load, and `libgputrail-symbols.so`, which
 //! that one opens from its own directory when a tool requests source lines. Programs load them from the user's cache,
 //! or from a directory where they are written for one recording.
 
 use crate::cache::{self, Cached};
-use crate::development;
-use crate::links;
+use crate::carried::{Carried, FILE_NAME, HEADER_NAME, SYMBOLS_FILE_NAME};
 use crate::private_dir::{self, Lock};
+use crate::{development, links};
 use anyhow::{Context, Result, bail};
 use gputrail_collect::loading::{self, markers, opencl};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
@@ -17,38 +17,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Name of the injected library's file; messages of loaders and /proc/PID/maps show it.
-pub const FILE_NAME: &str = "libgputrail.so.0";
-/// Name under which the injected library opens the other one.
-const SYMBOLS_FILE_NAME: &str = "libgputrail-symbols.so.0";
 /// Begins the names of the private directories.
 const PREFIX: &str = "gputrail-";
-/// Name of the header of the C API of the injected library.
-pub const HEADER_NAME: &str = "gputrail.h";
 /// Maximum length of a parent directory's name: a socket's path has 107 bytes, and our part of it takes up to 48.
 const LONGEST_PARENT: usize = 107 - 48;
-
-/// The libraries that the command carries.
-#[derive(Copy, Clone)]
-pub struct Carried {
-    /// The library that recorded programs load.
-    pub library: CarriedLibrary,
-    /// The reader of symbols and source lines.
-    pub symbols: CarriedLibrary,
-    /// The header of the C API of the injected library.
-    pub header: &'static str,
-    /// The header for C++, which includes that one.
-    pub cpp_header: &'static str,
-}
-
-/// A library that the command carries.
-#[derive(Copy, Clone)]
-pub struct CarriedLibrary {
-    /// The bytes of its file; empty on systems where programs cannot be recorded.
-    pub bytes: &'static [u8],
-    /// A hash of the bytes.
-    pub id: &'static str,
-}
 
 /// A private directory with the libraries in it, or links to them, where programs can load them and find the session's
 /// socket.
@@ -286,6 +258,7 @@ fn quoted(text: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::carried::CarriedLibrary;
 
     #[test]
     fn the_libraries_are_unpacked_into_one_private_directory() {
@@ -325,7 +298,7 @@ mod tests {
             "GPUTRAIL_TOOLS",
         ];
         for name in printed.chain(read) {
-            let explained = crate::cli::LIBRARY_EXAMPLES.lines().any(|line| {
+            let explained = crate::cli::help::LIBRARY_EXAMPLES.lines().any(|line| {
                 line.contains(&format!("{name} ")) || line.contains(&format!("{name},"))
             });
             assert!(explained, "{name}");
@@ -342,7 +315,7 @@ mod tests {
             .filter(|key| !key.is_empty() && *key != "or");
         let mut number = 0;
         for key in keys {
-            assert!(crate::cli::LIBRARY_EXAMPLES.contains(key), "{key}");
+            assert!(crate::cli::help::LIBRARY_EXAMPLES.contains(key), "{key}");
             number += 1;
         }
         assert!(number > 20);

@@ -1,14 +1,16 @@
 //! `gputrail merge`: makes one trace of several traces and captures, of one machine or of several.
 
-use crate::cli::{Contents, Merge};
-use crate::convert::{DAMAGED, files_of, problems, to_trace};
+use crate::cli::contents::Contents;
+use crate::cli::merge::{Merge, Offset};
+use crate::failure::{DAMAGED, Failure};
 use crate::figures::{bytes, count, time};
-use crate::input::{Input, unpacked};
+use crate::input::{Input, files_of, unpacked};
+use crate::messages::say;
 use crate::output::{Output, refuse_inputs};
 use crate::progress::Progress;
+use crate::report::problems;
 use crate::signals::Signals;
-use crate::trace::Order;
-use crate::{Failure, say};
+use crate::trace::{Order, to_trace};
 use anyhow::{Context, Result, anyhow};
 use gputrail_capture::Reader;
 use gputrail_convert::import::Source;
@@ -20,33 +22,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 /// Maximum number of findings that are printed for each input.
 const MAX_FINDINGS: usize = 5;
-
-/// An offset from the user: `2=-1500000` is the number of the input, and nanoseconds.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Offset {
-    /// Number of the input, from 1.
-    input: usize,
-    nanos: i64,
-}
-
-impl FromStr for Offset {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Offset, String> {
-        let expected = || format!("{text}: expected INPUT=NANOSECONDS, as 2=-1500000");
-        let (input, nanos) = text.split_once('=').ok_or_else(expected)?;
-        let input: usize = input.parse().map_err(|_| expected())?;
-        let nanos = nanos.parse().map_err(|_| expected())?;
-        match input {
-            0 => Err(expected()),
-            input => Ok(Offset { input, nanos }),
-        }
-    }
-}
 
 /// A trace to be merged, and the inputs from which it was made.
 struct Piece {
@@ -227,22 +205,5 @@ fn in_words(piece: &Piece, placement: &Placement, is_first: bool) -> String {
         (Trust::RealTime, _) => format!(
             "{machine}, times {offset} by the real-time clocks: as exact as these agree (NTP: milliseconds; PTP: microseconds), which nothing in the files tells"
         ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_offset_names_an_input_and_nanoseconds() {
-        let offset = Offset {
-            input: 2,
-            nanos: -1500,
-        };
-        assert_eq!("2=-1500".parse(), Ok(offset));
-        for wrong in ["", "2", "0=1", "x=1", "2=1.5", "=3"] {
-            assert!(wrong.parse::<Offset>().is_err(), "{wrong}");
-        }
     }
 }

@@ -1,7 +1,8 @@
 //! The output files of traces: their names, checks before anything runs, and files that appear only when complete.
 
+use crate::messages::say;
 use crate::signals::{EndsAtOnce, Signals};
-use crate::{links, private_dir, say};
+use crate::{links, private_dir};
 use anyhow::{Context, Result, bail};
 use gputrail_collect::session::{Pattern, Values};
 use rustix::fs::{Access, AtFlags, CWD, RenameFlags};

@@ -1,6 +1,6 @@
 //! The recorded program: finding it, starting it, waiting for it.
 
-use crate::Failure;
+use crate::failure::{FAILED, Failure};
 use anyhow::{Context, anyhow};
 use gputrail_collect::session::signal_name;
 use rustix::fs::{Access, AtFlags, CWD};
@@ -167,7 +167,7 @@ pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status
         .code()
         .or_else(|| status.signal().map(|signal| 128 + signal));
-    code.unwrap_or(i32::from(crate::FAILED)) as u8
+    code.unwrap_or(i32::from(FAILED)) as u8
 }
 
 /// How the program died, as text; `None` if it ended by itself.

@@ -1,8 +1,7 @@
 //! Questions to the library that the command carries: the sources are in it, not here. It is loaded into this process from
 //! memory, and no file is written.
 
-use crate::Carried;
-use crate::library::FILE_NAME;
+use crate::carried::{Carried, FILE_NAME};
 use anyhow::{Context, Result, bail};
 use gputrail_collect::question::{Ask, FUNCTION};
 use libloading::os::unix::Library;

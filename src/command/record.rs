@@ -1,22 +1,26 @@
 //! `gputrail record`: runs a program with our OpenCL layer, and makes a trace of its recording.
 
 use crate::ahead::{Ahead, Running};
-use crate::cli::{Contents, Record, Replay, Sampling};
-use crate::control;
+use crate::carried::Carried;
+use crate::cli::kernels::{Replay, Sampling};
+use crate::cli::record::{Keep, Record};
+use crate::early_trace::EarlyTrace;
+use crate::failure::Failure;
 use crate::figures::count;
-use crate::flight::{Asked, Keep};
+use crate::flight::Asked;
 use crate::library::{self, Unpacked};
+use crate::markers::{Markers, mention_other_libraries};
+use crate::messages::say;
 use crate::output::Output;
-use crate::private_dir;
 use crate::program::{self, Program};
 use crate::signals::{self, Signals};
-use crate::summary_text::Known;
+use crate::summary_text::{self, Known};
 use crate::trace::{self, Order, Parts};
 use crate::watch::Watch;
-use crate::{Carried, Failure, replay, sampling, say, summary_text, tools, view};
+use crate::{control, private_dir, replay, sampling, tools, view};
 use anyhow::{Context, anyhow};
 use gputrail_buffer::{Layout, Policy};
-use gputrail_collect::loading::{self, cuda, markers};
+use gputrail_collect::loading::{self, cuda};
 use gputrail_collect::scope::{SCOPE_VARIABLE, Scope};
 use gputrail_collect::session::{
     End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size, signal_name,
@@ -30,7 +34,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -358,128 +362,6 @@ struct EndOnDrop<'a>(&'a control::Listener);
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.0.end();
-    }
-}
-
-/// Sources of markers that the program has to be asked for.
-struct Markers {
-    /// The name of CLPerfMarker's file.
-    file: Option<OsString>,
-    openmp: bool,
-    openacc: bool,
-}
-
-impl Markers {
-    fn of(arguments: &Record) -> Result<Markers, Failure> {
-        Ok(Markers {
-            file: markers_file(arguments.clperfmarker.as_deref())?,
-            openmp: arguments.openmp,
-            openacc: arguments.openacc,
-        })
-    }
-
-    /// Those of another run of the program, whose markers are not written to a file.
-    fn without_file(&self) -> Markers {
-        Markers {
-            file: None,
-            ..*self
-        }
-    }
-
-    /// The variables by which the program has them.
-    fn variables(self, library: &Path) -> impl Iterator<Item = (&'static str, OsString)> {
-        let libraries = |name, separator| {
-            let value = markers::libraries(library, std::env::var_os(name), separator);
-            (name, value)
-        };
-        let openmp = || libraries(markers::OPENMP_VARIABLE, ':');
-        let openacc = || libraries(markers::OPENACC_VARIABLE, ';');
-        let file = self.file.map(|base| (markers::CLPERFMARKER_VARIABLE, base));
-        let all = [file, self.openmp.then(openmp), self.openacc.then(openacc)];
-        all.into_iter().flatten()
-    }
-}
-
-/// The value of the variable that asks for a file of CLPerfMarker's markers. A file of an earlier run is removed.
-fn markers_file(base: Option<&Path>) -> Result<Option<OsString>, Failure> {
-    let Some(base) = base else {
-        return Ok(None);
-    };
-    let base = std::path::absolute(base).context("--clperfmarker")?;
-    let mut file = base.clone().into_os_string();
-    file.push(format!(".{}", markers::CLPERFMARKER_EXTENSION));
-    match std::fs::remove_file(&file) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            let context = format!("--clperfmarker: cannot replace {}", file.display());
-            Err(Failure::from(anyhow!(error).context(context)))
-        }
-        _ => Ok(Some(base.into_os_string())),
-    }
-}
-
-/// Prints which libraries of markers programs find before ours.
-fn mention_other_libraries() {
-    let folders = std::env::var_os(markers::LIBRARIES_VARIABLE);
-    // An empty value names no folder; an empty part of a value is the current directory.
-    let Some(folders) = folders.filter(|folders| !folders.is_empty()) else {
-        return;
-    };
-    for folder in std::env::split_paths(&folders) {
-        let is_ours = folder.file_name() == Some(markers::LIBRARIES_FOLDER.as_ref());
-        let there = markers::LIBRARIES.map(|name| folder.join(name));
-        let there = there.iter().find(|path| !is_ours && path.exists());
-        if let Some(path) = there {
-            say!(
-                "{} in {} goes before gputrail's library of that name: its markers are not recorded",
-                path.display(),
-                markers::LIBRARIES_VARIABLE,
-            );
-        }
-    }
-}
-
-/// The trace of what has been recorded so far, made while the program runs. The whole trace replaces it.
-struct EarlyTrace<'a> {
-    output: &'a Output,
-    /// A private directory on the output's disk.
-    workshop: &'a Path,
-    contents: Contents,
-    /// Where the trace is, if one was made.
-    path: Mutex<Option<PathBuf>>,
-}
-
-impl EarlyTrace<'_> {
-    /// Makes the trace of `captures`, which may still grow, for program `pid`.
-    fn make(&self, pid: u32, captures: &[PathBuf]) -> anyhow::Result<PathBuf> {
-        let workshop = private_dir::create_in(self.workshop, "early-")?;
-        let mut captures = captures.to_owned();
-        let own = format!("{pid}-");
-        captures.sort_by_key(|path| {
-            let name = path.file_name().unwrap_or_default();
-            !name.as_encoded_bytes().starts_with(own.as_bytes())
-        });
-        let (replaced, path) = self.destination(pid)?;
-        let order = Order {
-            captures: &captures,
-            output: replaced.as_ref().unwrap_or(self.output),
-            path: &path,
-            workshop: workshop.path(),
-            contents: self.contents,
-            captures_may_go: false,
-            is_growing: true,
-        };
-        let path = order.make()?.path;
-        *self.path.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.clone());
-        Ok(path)
-    }
-
-    /// The path of the next trace, and its output if it is to replace an earlier one.
-    fn destination(&self, pid: u32) -> anyhow::Result<(Option<Output>, PathBuf)> {
-        let made = self.path.lock().unwrap_or_else(PoisonError::into_inner);
-        match made.as_ref().filter(|_| self.output.is_file()) {
-            Some(path) => Ok((Some(Output::replacing(path)?), path.clone())),
-            None => Ok((None, self.output.path(pid)?)),
-        }
     }
 }
 

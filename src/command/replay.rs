@@ -1,7 +1,9 @@
 //! Application replay: a program that runs once for each set of counters, and is one recording.
 
+use crate::failure::Failure;
 use crate::figures::count;
-use crate::{Failure, program, say};
+use crate::messages::say;
+use crate::program;
 use anyhow::Context;
 use gputrail_capture::Reader;
 use gputrail_capture::joining::{Joining, Unmatched};

@@ -2,8 +2,11 @@
 //! impossible request is refused with the possible ones. The library asks the agents in a process of its own: a driver may
 //! crash there.
 
+use crate::carried::Carried;
 use crate::cli::ProbeSampling;
-use crate::{Carried, Failure, questions, say, stdout};
+use crate::failure::Failure;
+use crate::messages::say;
+use crate::{questions, stdout};
 use anyhow::{Context, anyhow};
 use gputrail_collect::question::SAMPLING;
 use gputrail_collect::sampling::SampleSource;

@@ -1,6 +1,7 @@
 //! Signals while a program runs. The program receives signals from the terminal itself; others are forwarded to it. A
 //! signal never interrupts the making of a trace.
 
+use crate::messages::say;
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::process::Signal;
@@ -92,7 +93,7 @@ impl Signals {
             let folder = shared.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(folder) = &*folder {
                 remove(folder);
-                crate::say!("interrupted");
+                say!("interrupted");
                 std::process::exit(128 + LATEST.load(Ordering::Acquire));
             }
         });

@@ -1,6 +1,6 @@
 //! Output of commands on standard output.
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::tables::{self, Table};
 use gputrail_record::{printable_json, printable_lines};
 use std::io::{self, ErrorKind, IsTerminal, Write};

@@ -1,10 +1,11 @@
 //! `gputrail summary`: prints where the time of a recording went, as tables.
 
-use crate::cli::{Contents, Summary as Arguments};
-use crate::convert::DAMAGED;
-use crate::input;
+use crate::cli::Summary as Arguments;
+use crate::cli::contents::Contents;
+use crate::failure::{DAMAGED, Failure};
+use crate::messages::say;
 use crate::tables::{Cell, Column, Table};
-use crate::{Failure, say, stdout};
+use crate::{input, stdout};
 use gputrail_analysis::summary::{
     CounterSummary, Distribution, InvalidCounter, PeriodSummary, RangeCounterSummary, Roofline,
     Summary, WorkSummary,

@@ -1,7 +1,7 @@
 //! The summary at the end of a recording: what was recorded, what failed, and what took the time.
 
 use crate::figures::{bytes, count, grouped, shortened_apart, time};
-use crate::say_lines;
+use crate::messages::say_lines;
 use crate::trace::Made;
 use gputrail_analysis::summary::{Distribution, FunctionSummary, GpuSummary, Summary};
 use gputrail_collect::counting::CounterChoice;

@@ -1,7 +1,7 @@
 //! `gputrail record --tool`: tools are checked before the program runs, each in a process of its own, since a library
 //! that is not a tool may do anything when it is opened.
 
-use crate::Failure;
+use crate::failure::Failure;
 use anyhow::{Context, Result, bail};
 use gputrail_collect::loading::opencl;
 use gputrail_collect::session::signal_name;

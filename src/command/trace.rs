@@ -1,17 +1,18 @@
 //! Makes a trace of captures on the output's disk, where it gets its name when it is complete; on another disk if that
-//! one is full; cut if no disk has enough space.
+//! one is full; cut if no disk has enough space. Makes traces of inputs of any format, too, for commands that read them.
 
-use crate::cli::Contents;
+use crate::cli::contents::Contents;
+use crate::messages::say;
 use crate::output::{Output, free_name};
 use crate::private_dir;
 use crate::progress::Progress;
-use crate::say;
 use anyhow::{Context, Result, anyhow};
 use gputrail_analysis::summary::Summary;
 use gputrail_capture::Reader;
+use gputrail_convert::import::{self, Inputs};
 use gputrail_record::Nanos;
 use gputrail_trace::capture::{Options, Report};
-use gputrail_trace::model::Machine;
+use gputrail_trace::model::{Machine, Producer};
 use gputrail_trace::perfetto::Exporter;
 use gputrail_trace::{MadeTrace, MakeTraceError, make_trace};
 use std::fs::File;
@@ -179,6 +180,14 @@ impl Order<'_> {
             ..parts.at(path)
         })
     }
+}
+
+/// Makes a trace of inputs in `file`.
+pub fn to_trace(inputs: Inputs, file: &Path) -> Result<import::Report> {
+    let inputs = inputs.with_options(Order::options(Contents::default()));
+    let mut progress = Progress::of(inputs.progress());
+    let out = progress.through(File::create_new(file)?);
+    Ok(inputs.produce(&mut Exporter::new(out))?)
 }
 
 /// The counts of a trace.

@@ -9,9 +9,13 @@
 //! the server answers to this user alone. The trace is opened once, so that what gets its name later is not served.
 
 use crate::cli::View;
+use crate::failure::Failure;
 use crate::input::{Input, unpacked};
+use crate::messages::say;
+use crate::report::problems;
 use crate::signals::{self, Signals};
-use crate::{Failure, convert, peer, private_dir, say};
+use crate::trace::to_trace;
+use crate::{peer, private_dir};
 use anyhow::{Context, Result, anyhow};
 use gputrail_convert::import::{Compression, Inputs};
 use std::ffi::OsStr;
@@ -57,8 +61,8 @@ pub fn run(arguments: &View) -> Result<u8, Failure> {
     let trace = folder.path().join(name).with_extension("pftrace");
     let mut code = 0;
     if let Some(inputs) = inputs {
-        let report = convert::to_trace(inputs, &trace).context("the trace could not be made")?;
-        code = convert::problems(&report);
+        let report = to_trace(inputs, &trace).context("the trace could not be made")?;
+        code = problems(&report);
     } else if let Input::Trace(packed) = &input {
         let copied = File::create_new(&trace)
             .map_err(anyhow::Error::from)

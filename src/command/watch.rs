@@ -2,7 +2,7 @@
 //! OpenCL library or a CUDA driver without our library. How far a process came with our library it says itself
 //! ([`Progress`]): a look may come while a library is being loaded.
 
-use crate::library::FILE_NAME;
+use crate::carried::FILE_NAME;
 use gputrail_collect::loading::{cuda, opencl};
 use gputrail_collect::session::{self, Progress};
 use std::collections::{BTreeMap, BTreeSet};

@@ -23,7 +23,7 @@ type Answer<T> = Result<T, Box<dyn Error>>;
 const RECORDS: &str = "lib ids kind api annotation work child graph memory synchronization overhead device_state loss marker sample instruction counter reason clock names agent_attribute link";
 const STRUCTURES: &str = "handles status log attributes buffer memory threads context callback arguments \
                           timeline tools markers external flight sampling source_line counting metric counter_group counter_set counter_pool counter_sessions simulation";
-const FUNCTIONS: &str = "objects library status log attributes time kinds names buffer memory threads context callback arguments \
+const FUNCTIONS: &str = "lifecycle status log attributes time kinds names buffer memory threads context callback arguments \
                    timeline tools markers external flight sampling source_line counting metric counter_group counter_set counter_pool counter_sessions unified_memory simulation";
 /// Further files with constants of the API.
 const CONSTANTS: &str =

@@ -1,9 +1,11 @@
 //! One row for each sample, in the columns and with the quotes of rocprofv3's PC sampling files.
 
-use crate::cli::{Contents, Hotspots as Arguments};
+use crate::cli::Hotspots as Arguments;
+use crate::cli::contents::Contents;
+use crate::failure::Failure;
 use crate::figures::count;
-use crate::input;
-use crate::{Failure, say, stdout};
+use crate::messages::say;
+use crate::{input, stdout};
 use anyhow::anyhow;
 use gputrail_analysis::hotspots::{Hotspots, Sample};
 use gputrail_record::{InstructionType, NotIssued, SamplingMethod, spreadsheet_text};

@@ -1,40 +1,24 @@
 //! Buffers, their batches, and the records in them.
 
-use super::callback::{Caller, refuse_inside};
-use super::library::board;
-use super::objects::{self, destroy};
+use super::caller::{Caller, refuse_inside};
+use super::library::{self, board};
+use super::objects::destroy;
+use super::owner::UserData;
 use super::sized;
 use super::status::Failure;
-use super::{Answer, answer, checked, done, library, place, timeline};
-use crate::joined::Joiner;
+use super::tool_buffer::{Buffer, Shown};
+use super::{Answer, answer, checked, done, place, timeline};
 use core::ffi::c_void;
-use gputrail_buffer::platform::sync::lock_std;
 use gputrail_buffer::{BlockView, Policy, QueuePlace};
-use gputrail_collect::context::{BufferOptions, Drops, KindSet, RecordBuffer, ToolError, WORK};
-use gputrail_collect::delivering::Delivering;
+use gputrail_collect::context::{BufferOptions, Drops, RecordBuffer};
 use gputrail_interface::c::{
     Batch, BatchFunction, BufferHandle, BufferSettings, CallbackThreadHandle, DropCounts,
     SizedStruct, Status,
 };
 use gputrail_interface::joined::{RecordFormat, WorkTimes};
-use gputrail_record::{ContextId, Header, Kind, QueueId, Records, StreamId, Unfinished};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use gputrail_record::{ContextId, Header, Kind, QueueId, Records, StreamId};
+use std::sync::Arc;
 use std::time::Duration;
-
-/// A tool's pointer, which it gets back on other threads.
-pub struct UserData(pub *mut c_void);
-
-// SAFETY: the library only hands it back; the data is the tool's, whose documentation names the threads.
-unsafe impl Send for UserData {}
-// SAFETY: as above.
-unsafe impl Sync for UserData {}
-
-impl UserData {
-    /// The pointer.
-    pub fn get(&self) -> *mut c_void {
-        self.0
-    }
-}
 
 /// Creates a buffer. `deliver` gets its records in batches until the buffer has been destroyed. A null `options` asks
 /// for the usual values.
@@ -70,222 +54,15 @@ pub unsafe extern "C" fn gputrail_buffer_create(
         };
         let created = match format {
             RecordFormat::Raw => Buffer::raw(RecordBuffer::create(options, show)?),
-            RecordFormat::Joined => Buffer::joined(Box::new(Shown(show)), |show| {
-                RecordBuffer::create(options, show)
-            })?,
+            RecordFormat::Joined => {
+                Buffer::joined(Box::new(Shown(show)), timeline::new()?, |show| {
+                    RecordBuffer::create(options, show)
+                })?
+            }
         };
         place.write(keep(id, created)?);
         Ok(())
     })
-}
-
-/// The receiver of a buffer's joined records.
-pub(super) trait Receiver: Send {
-    /// Gets records. Calls `lost` with the kind of each that it has no room for.
-    fn records(&mut self, view: &BlockView<'_>, lost: &mut dyn FnMut(Kind));
-
-    /// A flush has delivered everything.
-    fn flushed(&mut self) {}
-
-    /// Nothing more comes.
-    fn ended(&mut self) {}
-}
-
-/// A function that is shown records.
-pub(super) struct Shown<F>(pub F);
-
-impl<F: FnMut(&BlockView<'_>) + Send> Receiver for Shown<F> {
-    fn records(&mut self, view: &BlockView<'_>, _: &mut dyn FnMut(Kind)) {
-        (self.0)(view);
-    }
-}
-
-/// Joins the records of a buffer for a receiver.
-struct Joining {
-    /// Locked after `receiving`, and not while the receiver is called, which may never return.
-    joiner: Mutex<Joiner>,
-    receiving: Mutex<Receiving>,
-}
-
-/// The receiver of joined records.
-struct Receiving {
-    receiver: Box<dyn Receiver>,
-    /// The records that it is passed.
-    batch: Vec<u64>,
-    has_ended: bool,
-}
-
-impl Joining {
-    fn records(&self, view: &BlockView<'_>, lost: &mut dyn FnMut(Kind)) {
-        let Receiving {
-            receiver, batch, ..
-        } = &mut *lock_std(&self.receiving);
-        let joined = lock_std(&self.joiner).join(view, batch);
-        pass_on(&joined, &mut **receiver, lost);
-    }
-}
-
-fn pass_on(view: &BlockView<'_>, to: &mut dyn Receiver, lost: &mut dyn FnMut(Kind)) {
-    if !view.bytes.is_empty() {
-        to.records(view, lost);
-    }
-}
-
-/// A buffer of a tool.
-pub(super) struct Buffer {
-    buffer: Arc<RecordBuffer>,
-    /// If its records are joined.
-    joining: Option<Arc<Joining>>,
-    /// Held while joined records of a buffer that keeps its blocks are shown: each flush joins all of them anew.
-    showing: Mutex<()>,
-}
-
-impl std::ops::Deref for Buffer {
-    type Target = RecordBuffer;
-
-    fn deref(&self) -> &RecordBuffer {
-        &self.buffer
-    }
-}
-
-impl Buffer {
-    /// A buffer whose records are delivered as they were written.
-    pub fn raw(buffer: RecordBuffer) -> Buffer {
-        Buffer {
-            buffer: Arc::new(buffer),
-            joining: None,
-            showing: Mutex::default(),
-        }
-    }
-
-    /// A buffer whose joined records `receiver` gets. `create` creates it with the function that it delivers to.
-    pub fn joined(
-        receiver: Box<dyn Receiver>,
-        create: impl FnOnce(Deliver) -> Result<RecordBuffer, ToolError>,
-    ) -> Answer<Buffer> {
-        let joining = Arc::new(Joining {
-            joiner: Mutex::new(Joiner::new(timeline::new()?)),
-            receiving: Mutex::new(Receiving {
-                receiver,
-                batch: Vec::new(),
-                has_ended: false,
-            }),
-        });
-        let (joins, counts) = (
-            joining.clone(),
-            Arc::new(OnceLock::<Weak<RecordBuffer>>::new()),
-        );
-        let created = counts.clone();
-        let buffer = create(Box::new(move |view| {
-            let mut lost = |kind| count_drop(created.get(), kind);
-            joins.records(view, &mut lost);
-        }))?;
-        let buffer = Arc::new(buffer);
-        let _ = counts.set(Arc::downgrade(&buffer));
-        Ok(Buffer {
-            buffer,
-            joining: Some(joining),
-            showing: Mutex::default(),
-        })
-    }
-
-    /// Delivers everything; nothing is recorded to it any more.
-    pub fn end(&self) {
-        let Some(joining) = &self.joining else {
-            return self.buffer.end();
-        };
-        // In a callback, and in a forked child, the reason is not known of each piece of work.
-        let _ = self.buffer.write_unfinished();
-        self.buffer.end();
-        if self.buffer.is_left_delivering() {
-            // The callback of its joined records has called exit(3): it never returns, and nothing more can be delivered.
-            let mut left = Vec::new();
-            let none = Unfinished::AT_END;
-            let left = lock_std(&joining.joiner).finish(none, none, &mut left);
-            Records::new(left.bytes).for_each(|record| self.buffer.count_drop(record.kind()));
-            return;
-        }
-        let _delivering = Delivering::begin();
-        let Receiving {
-            receiver,
-            batch,
-            has_ended,
-        } = &mut *lock_std(&joining.receiving);
-        if std::mem::replace(has_ended, true) {
-            return;
-        }
-        let dropped = self.buffer.dropped_in_total().of(Kind::COMPLETION);
-        let others = match dropped {
-            0 => Unfinished::AT_END,
-            _ => Unfinished::NO_COMPLETION,
-        };
-        let left = lock_std(&joining.joiner).finish(Unfinished::AT_END, others, batch);
-        pass_on(&left, &mut **receiver, &mut |kind| {
-            self.buffer.count_drop(kind)
-        });
-        receiver.ended();
-    }
-
-    /// As [`RecordBuffer::flush`].
-    pub fn flush(&self) -> Result<(), ToolError> {
-        self.flush_by(false, RecordBuffer::flush)
-    }
-
-    /// As [`RecordBuffer::flush_forced`].
-    pub fn flush_forced(&self) -> Result<(), ToolError> {
-        self.flush_by(true, RecordBuffer::flush_forced)
-    }
-
-    /// As [`RecordBuffer::flush_synchronized`].
-    pub fn flush_synchronized(&self, queues: QueuePlace) -> Result<(), ToolError> {
-        self.flush_by(false, |buffer| buffer.flush_synchronized(queues))
-    }
-
-    fn flush_by(
-        &self,
-        is_forced: bool,
-        flush: impl FnOnce(&RecordBuffer) -> Result<(), ToolError>,
-    ) -> Result<(), ToolError> {
-        let Some(joining) = &self.joining else {
-            return flush(&self.buffer);
-        };
-        let keeps = self.buffer.policy() == Policy::Overwrite;
-        let _showing = keeps.then(|| lock_std(&self.showing));
-        flush(&self.buffer)?;
-        let _delivering = Delivering::begin();
-        let Receiving {
-            receiver, batch, ..
-        } = &mut *lock_std(&joining.receiving);
-        let left = if keeps {
-            lock_std(&joining.joiner).finish(Unfinished::AT_FLUSH, Unfinished::NO_COMPLETION, batch)
-        } else {
-            lock_std(&joining.joiner).flushed(is_forced, batch)
-        };
-        pass_on(&left, &mut **receiver, &mut |kind| {
-            self.buffer.count_drop(kind)
-        });
-        receiver.flushed();
-        Ok(())
-    }
-
-    /// The kinds that have to be recorded where `kinds` are wanted: joined work needs its completions.
-    pub fn needed(&self, kinds: KindSet) -> KindSet {
-        if self.joining.is_some() && WORK.iter().any(|kind| kinds.has(*kind)) {
-            kinds.or(KindSet::of(&[Kind::COMPLETION]))
-        } else {
-            kinds
-        }
-    }
-}
-
-/// The function that a buffer delivers to.
-pub(super) type Deliver = Box<dyn FnMut(&BlockView<'_>) + Send>;
-
-/// Counts a joined record that its receiver had no room for.
-fn count_drop(buffer: Option<&Weak<RecordBuffer>>, kind: Kind) {
-    if let Some(buffer) = buffer.and_then(Weak::upgrade) {
-        buffer.count_drop(kind);
-    }
 }
 
 /// Gives a buffer its handle.
@@ -348,7 +125,7 @@ pub(super) unsafe fn asked(options: *const BufferSettings) -> Answer<BufferOptio
         made.period = Duration::from_nanos(asked.period_nanos);
     }
     if asked.callback_thread != CallbackThreadHandle::default() {
-        made.callback_thread = Some((*objects::thread(asked.callback_thread)?).clone());
+        made.callback_thread = Some((*library::thread(asked.callback_thread)?).clone());
     }
     made.blocks_ahead = asked.blocks_ahead;
     made.policy = Policy::from_code(asked.policy).ok_or_else(|| {
@@ -385,7 +162,7 @@ pub(super) fn batch_of(buffer: BufferHandle, view: &BlockView<'_>) -> Batch {
 pub extern "C" fn gputrail_buffer_destroy(buffer: BufferHandle) -> Status {
     done(|| {
         refuse_inside()?;
-        objects::buffer(buffer)?.end();
+        library::buffer(buffer)?.end();
         let gone = library::state()?.buffers.remove(buffer.handle)?;
         destroy(gone);
         Ok(())
@@ -402,7 +179,7 @@ pub extern "C" fn gputrail_buffer_destroy(buffer: BufferHandle) -> Status {
 pub extern "C" fn gputrail_buffer_flush(buffer: BufferHandle) -> Status {
     done(|| {
         refuse_inside()?;
-        Ok(objects::buffer(buffer)?.flush()?)
+        Ok(library::buffer(buffer)?.flush()?)
     })
 }
 
@@ -416,7 +193,7 @@ pub extern "C" fn gputrail_buffer_flush(buffer: BufferHandle) -> Status {
 pub extern "C" fn gputrail_buffer_flush_forced(buffer: BufferHandle) -> Status {
     done(|| {
         refuse_inside()?;
-        Ok(objects::buffer(buffer)?.flush_forced()?)
+        Ok(library::buffer(buffer)?.flush_forced()?)
     })
 }
 
@@ -440,7 +217,7 @@ pub extern "C" fn gputrail_buffer_flush_synchronized(
             queue,
             stream: StreamId::NONE,
         };
-        let buffer = objects::buffer(buffer)?;
+        let buffer = library::buffer(buffer)?;
         check_place(queues)?;
         Ok(buffer.flush_synchronized(queues)?)
     })
@@ -483,7 +260,7 @@ pub unsafe extern "C" fn gputrail_buffer_dropped_at(
             queue,
             stream,
         };
-        let buffer = objects::buffer(buffer)?;
+        let buffer = library::buffer(buffer)?;
         check_place(selected)?;
         dropped.write(buffer.dropped_at(selected));
         Ok(())
@@ -503,7 +280,7 @@ pub unsafe extern "C" fn gputrail_buffer_dropped(
     drops: *mut DropCounts,
 ) -> Status {
     done(|| {
-        let buffer = objects::buffer(buffer)?;
+        let buffer = library::buffer(buffer)?;
         // Before what was counted is forgotten.
         // SAFETY: `drops` is null or leads to a structure of as many bytes as its size says (the caller's promise).
         unsafe { sized::write(drops, &DropCounts::blank()) }?;
@@ -523,7 +300,7 @@ pub unsafe extern "C" fn gputrail_buffer_dropped_in_total(
     drops: *mut DropCounts,
 ) -> Status {
     done(|| {
-        let dropped = objects::buffer(buffer)?.dropped_in_total();
+        let dropped = library::buffer(buffer)?.dropped_in_total();
         // SAFETY: `drops` is null or leads to a structure of as many bytes as its size says (the caller's promise).
         unsafe { sized::write(drops, &counts(dropped)) }
     })

@@ -1,12 +1,15 @@
 //! Callbacks: subscribers in C, and the data of their callbacks.
 
-use super::buffer::{self, UserData};
+use super::buffer::format_from;
+use super::caller::Caller;
 use super::context::these_operations;
 use super::kinds::list;
-use super::objects::{self, Owner, Subscribed, destroy};
+use super::library::{self, Subscribed};
+use super::objects::destroy;
+use super::owner::UserData;
 use super::status::Failure;
 use super::text::kept;
-use super::{Answer, done, library, place, time};
+use super::{Answer, done, place, time};
 use crate::nanos;
 use core::ffi::{c_char, c_void};
 use gputrail_collect::context::{CallArguments, Callback, Payload, Subscriber};
@@ -20,101 +23,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-/// Where a thread is: in a buffer's callback, in a subscriber's.
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum Within {
-    Nothing,
-    Batch,
-    Call,
-    /// In none any more: the thread ends the process in one, to which it never returns.
-    Left,
-}
-
 thread_local! {
-    static WITHIN: Cell<Within> = const { Cell::new(Within::Nothing) };
     /// The data of the callback that the thread is in, and the arguments of its call.
     static CURRENT: Cell<(*const CallbackData, *const c_void)> =
         const { Cell::new((std::ptr::null(), std::ptr::null())) };
-}
-
-/// Runs callbacks: as the owner of the object that they belong to, with calls refused that would wait for them.
-#[derive(Copy, Clone)]
-pub(super) struct Caller {
-    owner: Owner,
-    within: Within,
-}
-
-impl Caller {
-    /// For a buffer's callbacks; the calling user owns the buffer.
-    pub fn of_buffer() -> Caller {
-        Caller {
-            owner: Owner::current(),
-            within: Within::Batch,
-        }
-    }
-
-    /// For a subscriber's callbacks; the calling user owns the subscriber.
-    pub fn of_subscriber() -> Caller {
-        Caller {
-            within: Within::Call,
-            ..Caller::of_buffer()
-        }
-    }
-
-    /// Runs a callback.
-    pub fn run<R>(self, callback: impl FnOnce() -> R) -> R {
-        let before = WITHIN.try_with(|place| place.replace(self.within));
-        let result = self.owner.run(callback);
-        if let Ok(before) = before {
-            let _ = WITHIN.try_with(|place| place.set(before));
-        }
-        result
-    }
-}
-
-fn within() -> Within {
-    // A forked child and a thread that ends the process have left the callback.
-    match Owner::calling() {
-        Some(_) if !has_left() => WITHIN.try_with(Cell::get).unwrap_or(Within::Nothing),
-        _ => Within::Nothing,
-    }
-}
-
-/// The calling thread leaves the callbacks that it is in, to which it never returns: it ends the process.
-pub(super) fn leave() {
-    if is_inside() {
-        let _ = WITHIN.try_with(|within| within.set(Within::Left));
-    }
-    Owner::leave_callbacks();
-}
-
-/// Whether the calling thread has left a callback for ever: objects that are used further up its stack stay in use.
-pub(super) fn has_left() -> bool {
-    WITHIN.try_with(Cell::get) == Ok(Within::Left)
-}
-
-/// Whether the calling thread is in a callback of a tool's.
-pub(super) fn is_inside() -> bool {
-    within() != Within::Nothing
-}
-
-/// Refuses what a source may wait for within a buffer's callback.
-pub(super) fn refuse_inside_batch() -> Answer {
-    match within() {
-        Within::Batch => refuse_inside(),
-        Within::Nothing | Within::Call | Within::Left => Ok(()),
-    }
-}
-
-/// Refuses what would wait for callbacks within one.
-pub(super) fn refuse_inside() -> Answer {
-    let whose = match within() {
-        Within::Nothing | Within::Left => return Ok(()),
-        Within::Batch => "buffer's",
-        Within::Call => "subscriber's",
-    };
-    let text = format!("not allowed within a {whose} callback");
-    Err(Failure::new(Status::BUSY, text))
 }
 
 /// Configures callback tracing: `callback` is called for the operations while the context is started. A null
@@ -144,41 +56,19 @@ pub unsafe extern "C" fn gputrail_subscribe(
         // SAFETY: `operations` leads to `operation_count` of them, or is null (the caller's promise); `these_operations`
         // copies them.
         let operations = unsafe { these_operations(operations, operation_count) }?;
-        let of = objects::context(context)?;
+        let of = library::context(context)?;
         let (user_data, caller) = (UserData(user_data), Caller::of_subscriber());
-        let format = Arc::new(CallbackFormat::default());
-        let of_records = format.clone();
+        let is_raw = Arc::<AtomicBool>::default();
+        let is_raw_now = is_raw.clone();
         let subscriber = of.call_back(operations, move |callback| {
-            with_data(callback, &of_records, |data| {
+            with_data(callback, &is_raw_now, |data| {
                 // SAFETY: a function of the tool's, which the tool gave for this.
                 caller.run(|| unsafe { function(data, user_data.get()) });
             });
         })?;
-        place.write(keep(context, subscriber, format)?);
+        place.write(keep(context, subscriber, is_raw)?);
         Ok(())
     })
-}
-
-/// The format of the records in the callbacks of a subscriber.
-#[derive(Default)]
-pub(super) struct CallbackFormat {
-    is_raw: AtomicBool,
-}
-
-impl CallbackFormat {
-    /// Calls `show` with `record` in this format.
-    fn show(&self, record: RecordRef<'_>, show: impl FnOnce(*const Header)) {
-        let bytes = record.bytes();
-        let is_raw = self.is_raw.load(Ordering::Relaxed);
-        if is_raw || !nanos::has_times(record.kind()) || bytes.len() > nanos::MAX_BYTES {
-            return show(bytes.as_ptr().cast());
-        }
-        let mut words = [0u64; nanos::MAX_BYTES / 8];
-        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
-        // It fails in a process that ends, whose times are of no use any more.
-        let _ = time::with_times(|times| nanos::convert(&mut words[..bytes.len() / 8], times));
-        show(words.as_ptr().cast());
-    }
 }
 
 /// Sets the format of the records in the callbacks of a subscriber: `GPUTRAIL_RECORD_FORMAT_JOINED`, the usual one, whose
@@ -189,9 +79,9 @@ impl CallbackFormat {
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_subscriber_format(subscriber: SubscriberHandle, format: u32) -> Status {
     done(|| {
-        let is_raw = buffer::format_from(format)? == RecordFormat::Raw;
-        let subscribed = objects::subscriber(subscriber)?;
-        subscribed.format.is_raw.store(is_raw, Ordering::Relaxed);
+        let is_raw = format_from(format)? == RecordFormat::Raw;
+        let subscribed = library::subscriber(subscriber)?;
+        subscribed.is_raw.store(is_raw, Ordering::Relaxed);
         Ok(())
     })
 }
@@ -200,26 +90,40 @@ pub extern "C" fn gputrail_subscriber_format(subscriber: SubscriberHandle, forma
 pub(super) fn keep(
     context: ContextHandle,
     subscriber: Subscriber,
-    format: Arc<CallbackFormat>,
+    is_raw: Arc<AtomicBool>,
 ) -> Answer<SubscriberHandle> {
     let mut state = library::state()?;
     let id = state.subscribers.new_handle();
     let subscribed = Subscribed {
         context,
         subscriber,
-        format,
+        is_raw,
     };
     state.subscribers.insert(id, Arc::new(subscribed));
     Ok(SubscriberHandle { handle: id })
 }
 
+/// Calls `show` with `record`: as it is, or with its times in nanoseconds.
+fn in_format(record: RecordRef<'_>, is_raw: &AtomicBool, show: impl FnOnce(*const Header)) {
+    let bytes = record.bytes();
+    let is_raw = is_raw.load(Ordering::Relaxed);
+    if is_raw || !nanos::has_times(record.kind()) || bytes.len() > nanos::MAX_BYTES {
+        return show(bytes.as_ptr().cast());
+    }
+    let mut words = [0u64; nanos::MAX_BYTES / 8];
+    bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+    // It fails in a process that ends, whose times are of no use any more.
+    let _ = time::with_times(|times| nanos::convert(&mut words[..bytes.len() / 8], times));
+    show(words.as_ptr().cast());
+}
+
 fn with_data(
     callback: &mut Callback<'_>,
-    format: &CallbackFormat,
+    is_raw: &AtomicBool,
     call_back: impl FnOnce(&mut CallbackData),
 ) {
     match callback.payload {
-        Payload::Record(record) => format.show(record, |record| {
+        Payload::Record(record) => in_format(record, is_raw, |record| {
             with_record(callback, record, call_back);
         }),
         Payload::Code(object, _) => with_record(callback, (&raw const *object).cast(), call_back),
@@ -324,8 +228,8 @@ pub extern "C" fn gputrail_enable_callback(
     on: i32,
 ) -> Status {
     done(|| {
-        let subscribed = objects::subscriber(subscriber)?;
-        let context = objects::context(subscribed.context)?;
+        let subscribed = library::subscriber(subscriber)?;
+        let context = library::context(subscribed.context)?;
         Ok(context.enable_callback(&subscribed.subscriber, operation, on != 0)?)
     })
 }
@@ -340,8 +244,8 @@ pub extern "C" fn gputrail_enable_domain(
     on: i32,
 ) -> Status {
     done(|| {
-        let subscribed = objects::subscriber(subscriber)?;
-        let context = objects::context(subscribed.context)?;
+        let subscribed = library::subscriber(subscriber)?;
+        let context = library::context(subscribed.context)?;
         Ok(context.enable_domain(&subscribed.subscriber, domain, on != 0)?)
     })
 }
@@ -362,8 +266,8 @@ pub unsafe extern "C" fn gputrail_callback_is_enabled(
     done(|| {
         // SAFETY: `enabled` is null or a place for a number (the caller's promise).
         let enabled = unsafe { place(enabled, "enabled") }?;
-        let subscribed = objects::subscriber(subscriber)?;
-        let context = objects::context(subscribed.context)?;
+        let subscribed = library::subscriber(subscriber)?;
+        let context = library::context(subscribed.context)?;
         let is = context.callback_is_enabled(&subscribed.subscriber, operation)?;
         enabled.write(i32::from(is));
         Ok(())
@@ -377,8 +281,8 @@ pub unsafe extern "C" fn gputrail_callback_is_enabled(
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_enable_all_callbacks(subscriber: SubscriberHandle, on: i32) -> Status {
     done(|| {
-        let subscribed = objects::subscriber(subscriber)?;
-        let context = objects::context(subscribed.context)?;
+        let subscribed = library::subscriber(subscriber)?;
+        let context = library::context(subscribed.context)?;
         Ok(context.enable_all_callbacks(&subscribed.subscriber, on != 0)?)
     })
 }
@@ -399,8 +303,8 @@ pub unsafe extern "C" fn gputrail_enabled_callbacks(
     count: *mut usize,
 ) -> Status {
     done(|| {
-        let subscribed = objects::subscriber(subscriber)?;
-        let context = objects::context(subscribed.context)?;
+        let subscribed = library::subscriber(subscriber)?;
+        let context = library::context(subscribed.context)?;
         let enabled = context.enabled_callbacks(&subscribed.subscriber)?;
         let domains = operations::domains().iter();
         let all: Vec<Operation> = domains

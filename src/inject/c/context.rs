@@ -1,6 +1,6 @@
 //! Contexts and their services.
 
-use super::objects::{self, destroy};
+use super::objects::destroy;
 use super::sized;
 use super::status::Failure;
 use super::{Answer, done, library, place, values};
@@ -53,7 +53,7 @@ pub extern "C" fn gputrail_context_destroy(context: ContextHandle) -> Status {
 /// `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_context_start(context: ContextHandle) -> Status {
-    done(|| Ok(objects::context(context)?.start()?))
+    done(|| Ok(library::context(context)?.start()?))
 }
 
 /// Stops the services of a context. Calls in progress and work in flight are still recorded when they end.
@@ -62,7 +62,7 @@ pub extern "C" fn gputrail_context_start(context: ContextHandle) -> Status {
 /// `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_context_stop(context: ContextHandle) -> Status {
-    done(|| Ok(objects::context(context)?.stop()?))
+    done(|| Ok(library::context(context)?.stop()?))
 }
 
 /// Writes whether a context exists: 1 or 0.
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn gputrail_context_is_active(
     done(|| {
         // SAFETY: `active` is null or a place for a number (the caller's promise).
         let active = unsafe { place(active, "active") }?;
-        active.write(i32::from(objects::context(context)?.is_started()));
+        active.write(i32::from(library::context(context)?.is_started()));
         Ok(())
     })
 }
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn gputrail_context_trace_to(
     selection: *const SelectionOptions,
 ) -> Status {
     done(|| {
-        let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
+        let (context, buffer) = (library::context(context)?, library::buffer(buffer)?);
         // SAFETY: `selection` is null or leads to a selection whose arrays are null or as long as it says (the caller's
         // promise).
         let mut selection = unsafe { selected(selection) }?;
@@ -195,7 +195,7 @@ pub extern "C" fn gputrail_context_enable_kind(
     on: i32,
 ) -> Status {
     done(|| {
-        let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
+        let (context, buffer) = (library::context(context)?, library::buffer(buffer)?);
         let one = KindSet::of(&[kind]);
         if on != 0 && buffer.needed(one) != one {
             context.enable_kind(&buffer, Kind::COMPLETION, true)?;
@@ -220,7 +220,7 @@ pub extern "C" fn gputrail_context_enable_kind_in(
     on: i32,
 ) -> Status {
     done(|| {
-        let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
+        let (context, buffer) = (library::context(context)?, library::buffer(buffer)?);
         let on = match on {
             -1 => None,
             0 => Some(false),
@@ -247,7 +247,7 @@ pub extern "C" fn gputrail_context_enable_operation(
     on: i32,
 ) -> Status {
     done(|| {
-        let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
+        let (context, buffer) = (library::context(context)?, library::buffer(buffer)?);
         Ok(context.enable_operation(&buffer, operation, on != 0)?)
     })
 }

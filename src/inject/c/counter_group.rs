@@ -5,7 +5,7 @@ use super::objects::destroy;
 use super::sized;
 use super::status::Failure;
 use super::text::{given, kept};
-use super::{Answer, callback, checked, done, library, place};
+use super::{Answer, caller, checked, done, library, place};
 use core::num::NonZeroU32;
 use gputrail_collect::context::{CounterGroup, GroupError};
 use gputrail_interface::c::{CounterGroupHandle, CounterGroupOptions, CounterGroupValue, Status};
@@ -85,7 +85,7 @@ fn found(group: CounterGroupHandle) -> Answer<Arc<CounterGroup>> {
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_counter_group_start(group: CounterGroupHandle) -> Status {
     done(|| {
-        callback::refuse_inside_batch()?;
+        caller::refuse_inside_batch()?;
         Ok(found(group)?.start()?)
     })
 }
@@ -97,7 +97,7 @@ pub extern "C" fn gputrail_counter_group_start(group: CounterGroupHandle) -> Sta
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_counter_group_stop(group: CounterGroupHandle) -> Status {
     done(|| {
-        callback::refuse_inside()?;
+        caller::refuse_inside()?;
         Ok(found(group)?.stop()?)
     })
 }
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn gputrail_counter_group_read(
     count: *mut usize,
 ) -> Status {
     done(|| {
-        callback::refuse_inside()?;
+        caller::refuse_inside()?;
         let read = found(group)?.read()?;
         let all: Vec<CounterGroupValue> = read
             .iter()
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn gputrail_counter_group_read(
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_counter_group_reset(group: CounterGroupHandle) -> Status {
     done(|| {
-        callback::refuse_inside()?;
+        caller::refuse_inside()?;
         Ok(found(group)?.reset()?)
     })
 }
@@ -165,7 +165,7 @@ pub extern "C" fn gputrail_counter_group_reset(group: CounterGroupHandle) -> Sta
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_counter_group_destroy(group: CounterGroupHandle) -> Status {
     done(|| {
-        callback::refuse_inside()?;
+        caller::refuse_inside()?;
         let gone = library::state()?.groups.remove(group.handle)?;
         destroy(gone);
         Ok(())

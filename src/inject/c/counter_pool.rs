@@ -1,14 +1,15 @@
 //! Pools of entries that count one kernel each.
 
-use super::buffer::UserData;
-use super::callback::Caller;
+use super::caller::Caller;
 use super::kinds::list;
-use super::objects::ChosenSet;
+use super::library::{self, ChosenSet};
+use super::owner::UserData;
+use super::pool::{Payloads, Pool};
 use super::sized;
 use super::status::Failure;
 use super::text::given;
 use super::time::in_nanos;
-use super::{Answer, checked, done, library, place};
+use super::{Answer, checked, done, place};
 use core::ffi::c_void;
 use core::num::NonZeroU32;
 use gputrail_collect::context::{CounterPool, PoolEntry, PoolError};
@@ -18,11 +19,7 @@ use gputrail_interface::c::{
 };
 use gputrail_interface::counting::PoolOptions;
 use gputrail_record::{AgentId, CounterValue};
-use std::cell::UnsafeCell;
 use std::sync::{Arc, Weak};
-
-/// The most bytes of the payloads of a pool together.
-const MAX_PAYLOADS: usize = 1 << 30;
 
 impl From<PoolError> for Failure {
     fn from(error: PoolError) -> Failure {
@@ -35,78 +32,6 @@ impl From<PoolError> for Failure {
             PoolError::Tool(error) => return error.into(),
         };
         Failure::new(status, error.to_string())
-    }
-}
-
-/// A pool, and the memory of its entries for the tool.
-pub(super) struct Pool {
-    pub pool: Arc<CounterPool>,
-    handle: CounterPoolHandle,
-    payloads: Payloads,
-}
-
-/// A part of the payload of an entry, with its alignment.
-#[derive(Clone, Copy)]
-#[repr(C, align(16))]
-struct Unit([u8; 16]);
-
-/// The payloads of all entries.
-struct Payloads {
-    memory: Box<[UnsafeCell<Unit>]>,
-    /// The units of an entry.
-    units: usize,
-}
-
-// SAFETY: the memory of an entry is written when it is fetched, while nobody else has it; otherwise by the tool alone.
-unsafe impl Sync for Payloads {}
-
-impl Payloads {
-    fn new(entries: u32, bytes: u32) -> Answer<Payloads> {
-        let units = (bytes as usize).div_ceil(size_of::<Unit>());
-        let all = units.saturating_mul(entries as usize);
-        if all > MAX_PAYLOADS / size_of::<Unit>() {
-            let text = format!(
-                "{entries} entries with payloads of {bytes} bytes are more than {MAX_PAYLOADS} bytes"
-            );
-            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
-        }
-        let mut memory = Vec::new();
-        memory
-            .try_reserve_exact(all)
-            .map_err(|_| Status::OUT_OF_MEMORY)?;
-        memory.resize_with(all, || UnsafeCell::new(Unit([0; 16])));
-        Ok(Payloads {
-            memory: memory.into_boxed_slice(),
-            units,
-        })
-    }
-
-    fn of(&self, entry: PoolEntry) -> *mut c_void {
-        let from = entry.index() as usize * self.units;
-        match self.memory.get(from..from + self.units) {
-            // A pointer to all of the entry's units.
-            Some(units) if !units.is_empty() => units.as_ptr().cast_mut().cast(),
-            _ => std::ptr::null_mut(),
-        }
-    }
-
-    /// Clears the memory of an entry that nobody else has.
-    fn clear(&self, entry: PoolEntry) {
-        let payload = self.of(entry);
-        if !payload.is_null() {
-            // SAFETY: as many units lie there; the entry has just been fetched, so that the tool does not have it yet.
-            unsafe { payload.cast::<Unit>().write_bytes(0, self.units) };
-        }
-    }
-}
-
-impl Pool {
-    fn entry(&self, entry: PoolEntry, set: CounterSetHandle) -> CounterPoolEntry {
-        CounterPoolEntry {
-            pool: self.handle,
-            set,
-            payload: self.payloads.of(entry),
-        }
     }
 }
 

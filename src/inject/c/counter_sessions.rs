@@ -5,7 +5,7 @@ use super::objects::destroy;
 use super::sized;
 use super::status::Failure;
 use super::text::{copy, given, kept};
-use super::{Answer, callback, done, library, place};
+use super::{Answer, caller, done, library, place};
 use core::ffi::c_char;
 use core::num::NonZeroU32;
 use gputrail_collect::context::{CounterSessions, SessionError};
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn gputrail_counter_sessions_open(
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_counter_sessions_close(sessions: CounterSessionsHandle) -> Status {
     done(|| {
-        callback::refuse_inside()?;
+        caller::refuse_inside()?;
         found(sessions)?.check_idle()?;
         let gone = library::state()?.counter_sessions.remove(sessions.handle)?;
         destroy(gone);
@@ -278,7 +278,7 @@ pub unsafe extern "C" fn gputrail_counter_sessions_begin(
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_counter_sessions_end(sessions: CounterSessionsHandle) -> Status {
     done(|| {
-        callback::refuse_inside_batch()?;
+        caller::refuse_inside_batch()?;
         Ok(found(sessions)?.end()?)
     })
 }

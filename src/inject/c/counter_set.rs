@@ -1,13 +1,13 @@
 //! Counters that a tool chooses for each kernel.
 
-use super::buffer::UserData;
-use super::callback::Caller;
-use super::objects::{self, ChosenSet};
+use super::caller::Caller;
+use super::library::{self, ChosenSet};
+use super::owner::UserData;
 use super::sized;
 use super::status::Failure;
 use super::text::given;
 use super::time::in_nanos;
-use super::{Answer, done, library, place};
+use super::{Answer, done, place};
 use core::ffi::c_void;
 use core::num::NonZeroU32;
 use gputrail_collect::context::PooledKernels;
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn gputrail_context_count_chosen(
 ) -> Status {
     done(|| {
         let choose = choose.ok_or_else(|| Failure::new(Status::NULL_POINTER, "choose is null"))?;
-        let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
+        let (context, buffer) = (library::context(context)?, library::buffer(buffer)?);
         let tool = Functions {
             choose,
             counted,

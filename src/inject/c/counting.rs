@@ -1,8 +1,7 @@
 //! Counter collection.
 
 use super::kinds::list;
-use super::library::board;
-use super::objects;
+use super::library::{self, board};
 use super::sized;
 use super::status::Failure;
 use super::text::{given, kept};
@@ -141,7 +140,7 @@ pub unsafe extern "C" fn gputrail_context_count(
     options: *const CountingOptions,
 ) -> Status {
     done(|| {
-        let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
+        let (context, buffer) = (library::context(context)?, library::buffer(buffer)?);
         // SAFETY: `options` is null or leads to options of as many bytes as their size says (the caller's promise).
         let asked = unsafe { sized::read(options) }?;
         // SAFETY: the list of counters is null or ends with a 0 (the caller's promise); `names` is not used after this call.
@@ -198,5 +197,5 @@ pub unsafe extern "C" fn gputrail_context_count(
 /// samples; `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`. `gputrail_last_error` says which.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_context_reserve_counters(context: ContextHandle) -> Status {
-    done(|| Ok(objects::context(context)?.reserve_counters()?))
+    done(|| Ok(library::context(context)?.reserve_counters()?))
 }

@@ -1,10 +1,11 @@
 //! External ids: ids of a tool's own that the records of a thread carry.
 
-use super::buffer::UserData;
-use super::callback::{self, Caller};
+use super::callback;
+use super::caller::Caller;
 use super::context::these_operations;
+use super::library;
 use super::markers::{begin, begin_observed};
-use super::objects;
+use super::owner::UserData;
 use super::status::Failure;
 use super::{checked, done, place, text};
 use core::ffi::{c_char, c_void};
@@ -139,7 +140,7 @@ pub extern "C" fn gputrail_context_push_external(
 ) -> Status {
     done(|| {
         begin();
-        Ok(objects::context(context)?.push_external_id(kind, id)?)
+        Ok(library::context(context)?.push_external_id(kind, id)?)
     })
 }
 
@@ -158,7 +159,7 @@ pub unsafe extern "C" fn gputrail_context_pop_external(
     id: *mut ExternalId,
 ) -> Status {
     done(|| {
-        let popped = objects::context(context)?.pop_external_id(kind)?;
+        let popped = library::context(context)?.pop_external_id(kind)?;
         if !id.is_null() {
             // SAFETY: `id` is not null, and a place for an id (the caller's promise); `place` refuses a misaligned one.
             unsafe { place(id, "id")?.write(popped) };
@@ -182,7 +183,7 @@ pub unsafe extern "C" fn gputrail_context_current_external(
     done(|| {
         // SAFETY: `id` is null or a place for an id (the caller's promise).
         let place = unsafe { place(id, "id") }?;
-        place.write(objects::context(context)?.external_id());
+        place.write(library::context(context)?.external_id());
         Ok(())
     })
 }
@@ -245,7 +246,7 @@ pub unsafe extern "C" fn gputrail_external_supply(
         // SAFETY: `operations` leads to `operation_count` of them, or is null (the caller's promise); `these_operations`
         // copies them.
         let operations = unsafe { these_operations(operations, operation_count) }?;
-        let of = objects::context(context)?;
+        let of = library::context(context)?;
         let (user_data, caller) = (UserData(user_data), Caller::of_subscriber());
         let subscriber = of.supply_external_ids(operations, move |asked| {
             let request = ExternalRequest {

@@ -5,7 +5,7 @@ use super::objects::destroy;
 use super::sized;
 use super::status::Failure;
 use super::text::{self, given};
-use super::{callback, done, library, place};
+use super::{caller, done, library, place};
 use core::ffi::c_char;
 use gputrail_collect::context::{FlightOptions, FlightRecorder};
 use gputrail_interface::c::{FlightHandle, FlightSettings, Status};
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn gputrail_flight_dump(
     records: *mut u64,
 ) -> Status {
     done(|| {
-        callback::refuse_inside()?;
+        caller::refuse_inside()?;
         // SAFETY: `path` is null or a text that ends with a 0 (the caller's promise).
         let path = unsafe { given(path, "path") }?;
         let recorder = library::state()?.flights.get(flight.handle)?;
@@ -164,7 +164,7 @@ pub unsafe extern "C" fn gputrail_flight_path(
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_flight_stop(flight: FlightHandle) -> Status {
     done(|| {
-        callback::refuse_inside()?;
+        caller::refuse_inside()?;
         let gone = library::state()?.flights.remove(flight.handle)?;
         destroy(gone);
         Ok(())

@@ -1,10 +1,12 @@
 //! Buffers in memory that the tool supplies: blocks that it lends one by one, or a file that another process can look
 //! into when this one has died.
 
-use super::buffer::{Buffer, Receiver, Shown, UserData, asked, batch_of, format, keep};
-use super::callback::Caller;
+use super::buffer::{asked, batch_of, format, keep};
+use super::caller::Caller;
+use super::owner::UserData;
 use super::status::Failure;
-use super::{Answer, done, library, place};
+use super::tool_buffer::{Buffer, Receiver, Shown};
+use super::{Answer, done, library, place, timeline};
 use crate::latest::LatestRecords;
 use crate::packer::Packer;
 use core::ffi::c_void;
@@ -239,7 +241,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
                     pool_bytes,
                     ..options
                 };
-                Buffer::joined(Box::new(latest), |deliver| {
+                Buffer::joined(Box::new(latest), timeline::new()?, |deliver| {
                     RecordBuffer::create(options, deliver)
                 })?
             }
@@ -250,7 +252,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
                     watermark: 0,
                     ..options
                 };
-                Buffer::joined(Box::new(packer), |deliver| {
+                Buffer::joined(Box::new(packer), timeline::new()?, |deliver| {
                     RecordBuffer::create(options, deliver)
                 })?
             }
@@ -347,9 +349,11 @@ pub unsafe extern "C" fn gputrail_buffer_create_in_file(
         };
         let created = match format {
             RecordFormat::Raw => Buffer::raw(RecordBuffer::in_mapping(mapping, options, show)?),
-            RecordFormat::Joined => Buffer::joined(Box::new(Shown(show)), |show| {
-                RecordBuffer::in_mapping(mapping, options, show)
-            })?,
+            RecordFormat::Joined => {
+                Buffer::joined(Box::new(Shown(show)), timeline::new()?, |show| {
+                    RecordBuffer::in_mapping(mapping, options, show)
+                })?
+            }
         };
         place.write(keep(id, created)?);
         Ok(())

@@ -28,6 +28,7 @@ mod arguments;
 mod attributes;
 mod buffer;
 mod callback;
+mod caller;
 mod context;
 mod counter_group;
 mod counter_pool;
@@ -38,12 +39,16 @@ mod external;
 mod flight;
 mod kinds;
 mod library;
+mod lifecycle;
 mod log;
+mod logger;
 mod markers;
 mod memory;
 mod metric;
 mod names;
 mod objects;
+mod owner;
+mod pool;
 mod sampling;
 mod simulation;
 mod sized;
@@ -53,6 +58,7 @@ mod text;
 mod threads;
 mod time;
 mod timeline;
+mod tool_buffer;
 mod tools;
 mod unified_memory;
 
@@ -69,7 +75,7 @@ pub use counting::*;
 pub use external::*;
 pub use flight::*;
 pub use kinds::*;
-pub use library::*;
+pub use lifecycle::*;
 pub use log::gputrail_log_to;
 pub use markers::*;
 pub use memory::*;
@@ -108,11 +114,11 @@ fn answer<W: FnOnce() -> Answer<Status>>(work: W) -> Status {
     let _ = INSIDE.try_with(|inside| inside.set(inside.get() - 1));
     match result {
         Ok(Ok(status)) => {
-            log::returned::<W>(status, None);
+            logger::returned::<W>(status, None);
             status
         }
         Ok(Err(failure)) => {
-            log::returned::<W>(failure.status, Some(&failure));
+            logger::returned::<W>(failure.status, Some(&failure));
             status::keep(failure)
         }
         Err(panic) => {

@@ -1,18 +1,11 @@
 //! The objects that handles name. A handle is a number that no other object of the process has had, so that one of a
 //! destroyed object, or of an object of another class, is recognised.
 
-use super::buffer::Buffer;
-use super::callback::CallbackFormat;
+use super::owner::Owner;
 use super::status::Failure;
-use super::{Answer, callback, library, tools};
-use gputrail_collect::context::{CallbackThread, Context, CounterPool, PoolEntry, Subscriber};
-use gputrail_collect::counting::CounterSet;
-use gputrail_collect::process;
-use gputrail_interface::c::{
-    BufferHandle, CallbackThreadHandle, ContextHandle, Status, SubscriberHandle, ToolHandle,
-};
-use std::cell::Cell;
-use std::sync::{Arc, Weak};
+use super::{Answer, caller};
+use gputrail_interface::c::Status;
+use std::sync::Arc;
 
 /// Bits of a handle below its class.
 const NUMBER_BITS: u32 = 56;
@@ -156,94 +149,10 @@ impl<T> Objects<T> {
     }
 }
 
-/// The user of the library that an object belongs to: a tool, or the program. Callbacks run as the owner of the object
-/// that they belong to; threads of a tool's own count as the program's.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Owner(ToolHandle);
-
-thread_local! {
-    /// The owner of the callback that the thread is in, and the [generation](process::generation) of the process that
-    /// called back: a forked child has another one, and has left its parent's callbacks.
-    static OWNER: Cell<(Owner, u64)> = const { Cell::new((Owner::PROGRAM, NO_PROCESS)) };
-}
-
-/// The generation of no process.
-const NO_PROCESS: u64 = u64::MAX;
-
-impl Owner {
-    /// The program, which has called `gputrail_initialise` itself.
-    pub const PROGRAM: Owner = Owner(ToolHandle { handle: 0 });
-
-    pub fn tool(tool: ToolHandle) -> Owner {
-        Owner(tool)
-    }
-
-    /// The owner of the callback that the thread is in; else the program.
-    pub fn current() -> Owner {
-        Self::calling().unwrap_or_default()
-    }
-
-    /// The owner of the callback that the thread is in.
-    pub fn calling() -> Option<Owner> {
-        let (owner, of) = OWNER.try_with(Cell::get).ok()?;
-        (of == process::generation()).then_some(owner)
-    }
-
-    /// Calls a function of this owner's. An exception must not leave it: it would unwind our frames.
-    pub fn run<R>(self, function: impl FnOnce() -> R) -> R {
-        let now = (self, process::generation());
-        let before = OWNER.try_with(|owner| owner.replace(now));
-        let unwound = tools::Unwound(self.0);
-        let result = function();
-        std::mem::forget(unwound);
-        if let Ok(before) = before {
-            let _ = OWNER.try_with(|owner| owner.set(before));
-        }
-        result
-    }
-
-    /// The calling thread leaves the callbacks that it is in, to which it never returns: it ends the process.
-    pub fn leave_callbacks() {
-        let none = (Owner::PROGRAM, NO_PROCESS);
-        let _ = OWNER.try_with(|owner| owner.set(none));
-    }
-}
-
-/// A subscriber and the context that it belongs to.
-pub(super) struct Subscribed {
-    pub context: ContextHandle,
-    pub subscriber: Subscriber,
-    /// The format of the records in its callbacks.
-    pub format: Arc<CallbackFormat>,
-}
-
-/// A set of counters that can be chosen for a kernel.
-pub(super) struct ChosenSet {
-    pub set: Arc<CounterSet>,
-    /// The entry of a pool that the set is; `None` if the tool has created it.
-    pub entry: Option<(Weak<CounterPool>, PoolEntry)>,
-}
-
-pub(super) fn context(id: ContextHandle) -> Answer<Arc<Context>> {
-    library::state()?.contexts.get(id.handle)
-}
-
-pub(super) fn buffer(id: BufferHandle) -> Answer<Arc<Buffer>> {
-    library::state()?.buffers.get(id.handle)
-}
-
-pub(super) fn subscriber(id: SubscriberHandle) -> Answer<Arc<Subscribed>> {
-    library::state()?.subscribers.get(id.handle)
-}
-
-pub(super) fn thread(id: CallbackThreadHandle) -> Answer<Arc<CallbackThread>> {
-    library::state()?.threads.get(id.handle)
-}
-
 /// Waits until nobody else uses `object`, which has been taken off the list, and drops it. From within a callback it
 /// does not wait: whoever uses it last drops it.
 pub(super) fn destroy<T>(mut object: Arc<T>) {
-    while !(callback::is_inside() || callback::has_left()) {
+    while !(caller::is_inside() || caller::has_left()) {
         match Arc::try_unwrap(object) {
             Ok(last) => return drop(last),
             Err(used) => object = used,

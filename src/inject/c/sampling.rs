@@ -1,8 +1,7 @@
 //! PC sampling, and the words for what waves wait for.
 
 use super::kinds::list;
-use super::library::board;
-use super::objects;
+use super::library::{self, board};
 use super::sized;
 use super::status::Failure;
 use super::text::{given, kept};
@@ -104,7 +103,7 @@ pub unsafe extern "C" fn gputrail_context_sample(
     options: *const SamplingOptions,
 ) -> Status {
     done(|| {
-        let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
+        let (context, buffer) = (library::context(context)?, library::buffer(buffer)?);
         // SAFETY: `options` is null or leads to options of as many bytes as their size says (the caller's promise).
         let asked = unsafe { sized::read(options) }?;
         let request = Request {
@@ -133,7 +132,7 @@ pub unsafe extern "C" fn gputrail_context_sample_every(
     interval: *mut u64,
 ) -> Status {
     done(|| {
-        let (context, buffer) = (objects::context(context)?, objects::buffer(buffer)?);
+        let (context, buffer) = (library::context(context)?, library::buffer(buffer)?);
         // SAFETY: `period` is null or leads to a period of as many bytes as its size says (the caller's promise).
         let asked = unsafe { sized::read(period) }?;
         let period = SamplingPeriod {
@@ -158,7 +157,7 @@ pub unsafe extern "C" fn gputrail_context_sample_every(
 /// Errors: `GPUTRAIL_CONTEXT_CONFLICT` if it samples; `GPUTRAIL_NO_SUCH_CONTEXT`, `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_context_collects_counters(context: ContextHandle) -> Status {
-    done(|| Ok(objects::context(context)?.collects_counters()?))
+    done(|| Ok(library::context(context)?.collects_counters()?))
 }
 
 fn vendor(name: Option<&'static str>) -> *const c_char {

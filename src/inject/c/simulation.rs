@@ -1,6 +1,6 @@
 //! The simulated GPU: a tool's author tries everything without a GPU.
 
-use super::callback::refuse_inside;
+use super::caller::refuse_inside;
 use super::done;
 use super::sized;
 use super::status::Failure;

@@ -1,8 +1,7 @@
 //! Threads of the library: those that deliver records, and callbacks around their creation.
 
-use super::buffer::UserData;
-use super::callback::Caller;
-use super::objects;
+use super::caller::Caller;
+use super::owner::UserData;
 use super::status::Failure;
 use super::{done, library, place};
 use core::ffi::c_void;
@@ -64,7 +63,7 @@ pub extern "C" fn gputrail_buffer_assign(
     thread: CallbackThreadHandle,
 ) -> Status {
     done(|| {
-        objects::buffer(buffer)?.assign(&*objects::thread(thread)?);
+        library::buffer(buffer)?.assign(&*library::thread(thread)?);
         Ok(())
     })
 }

@@ -1,6 +1,6 @@
 //! Timelines: enqueue records and completions put together, in nanoseconds.
 
-use super::callback::Caller;
+use super::caller::Caller;
 use super::library;
 use super::sized;
 use super::status::Failure;

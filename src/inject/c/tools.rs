@@ -5,11 +5,10 @@
 //! the program's first call has gone through, and is finalised when the program ends or when it asks for that. A
 //! failure costs the tool, never the program.
 
-use super::library;
-use super::objects::Owner;
+use super::owner::{self, Owner};
 use super::sized;
-use super::status::Failure;
-use super::{Answer, callback, done, text};
+use super::status::{self, Failure};
+use super::{Answer, caller, done, library, lifecycle, text};
 use core::ffi::{CStr, c_char};
 use gputrail_buffer::platform::environment::variable;
 use gputrail_buffer::platform::inside::message;
@@ -62,37 +61,6 @@ struct Loaded {
 
 static LOADED: PerProcess<Loaded> = PerProcess::new();
 
-/// The names of the tools of a process in messages.
-static LABELS: PerProcess<Vec<(ToolHandle, String)>> = PerProcess::new();
-
-/// Calls `tool` by `label` in messages from now on.
-fn name(tool: ToolHandle, label: String) {
-    let mut labels = LABELS.lock();
-    labels.retain(|(of, _)| *of != tool);
-    labels.push((tool, label));
-}
-
-/// The name of `tool` in messages; the program has no handle.
-fn label(tool: ToolHandle) -> String {
-    let labels = LABELS.lock();
-    let found = labels.iter().find(|(of, _)| *of == tool);
-    found.map_or_else(|| "the program".into(), |(_, label)| label.clone())
-}
-
-/// Dropped when the stack is unwound through a function of this tool's, or of the program's: ends the process. No code of ours
-/// can catch an exception of C++, nor stop the end of a thread.
-pub(super) struct Unwound(pub ToolHandle);
-
-impl Drop for Unwound {
-    fn drop(&mut self) {
-        let label = label(self.0);
-        message(format_args!(
-            "{label}: an exception or pthread_exit left a function that gputrail had called, which ends the program"
-        ));
-        std::process::abort();
-    }
-}
-
 /// How long a program that ends waits for tools that are being finalised. One of them may never come to its end: what
 /// it waits for may be the very callback in which the program ended.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -127,7 +95,7 @@ fn load_tools() {
 }
 
 fn load(paths: &OsStr) {
-    if library::initialise_for_tools().is_err() {
+    if lifecycle::initialise_for_tools().is_err() {
         return message(format_args!(
             "tools are not loaded: gputrail is not available in this process"
         ));
@@ -170,10 +138,10 @@ fn load(paths: &OsStr) {
             let status = Owner::tool(tool.handle).run(call);
             if status != Status::OK {
                 // SAFETY: the text lasts for ever.
-                let status = unsafe { CStr::from_ptr(super::gputrail_status_name(status)) };
+                let status = unsafe { CStr::from_ptr(status::gputrail_status_name(status)) };
                 message(format_args!(
                     "{}: discarded: its initialisation returned {}",
-                    label(tool.handle),
+                    owner::label(tool.handle),
                     status.to_string_lossy()
                 ));
                 continue;
@@ -227,14 +195,14 @@ fn configure(
     let host = ToolHost {
         api_version: GPUTRAIL_API_VERSION,
         probing: u32::from(probing),
-        version: super::gputrail_version(),
+        version: lifecycle::gputrail_version(),
         path: library.path.as_ptr(),
         tool: handle,
         place: place as u32,
         count: count as u32,
         ..ToolHost::blank()
     };
-    name(handle, format!("tool {path}"));
+    owner::name(handle, format!("tool {path}"));
     // SAFETY: a tool's function of this name; the structure lives as long as the call.
     let said = Owner::tool(handle).run(|| unsafe { (library.entry)(&host) });
     if said.is_null() {
@@ -252,7 +220,7 @@ fn configure(
     if !description.name.is_null() {
         // SAFETY: not null, and a tool's name ends with a 0.
         let own = unsafe { CStr::from_ptr(description.name) }.to_string_lossy();
-        name(handle, format!("tool {own} ({path})"));
+        owner::name(handle, format!("tool {own} ({path})"));
     }
     Ok(Some(Tool {
         handle,
@@ -263,7 +231,7 @@ fn configure(
 /// Finalises the tools: the program ends.
 fn finalise_tools() {
     done(|| {
-        callback::leave();
+        caller::leave();
         let mut loaded = LOADED.lock();
         let tools = std::mem::take(&mut loaded.tools);
         let finishing = std::mem::take(&mut loaded.finishing);
@@ -274,7 +242,7 @@ fn finalise_tools() {
             return Ok(());
         }
         tools.into_iter().rev().for_each(finalise);
-        library::finalise(None);
+        lifecycle::finalise(None);
         Ok(())
     });
 }
@@ -291,7 +259,7 @@ fn wait_for(finishing: Vec<JoinHandle<()>>) {
 }
 
 fn finalise(tool: Tool) {
-    library::flush_all();
+    lifecycle::flush_all();
     if let Some(finalise) = tool.description.finalise {
         // SAFETY: the tool's function, which it gave for this.
         let call = || unsafe { finalise(tool.description.user_data) };
@@ -315,7 +283,7 @@ pub extern "C" fn gputrail_tool_finish(tool: ToolHandle) -> Status {
             .ok_or(Status::NO_SUCH_TOOL)?;
         let tool = loaded.tools.remove(place);
         loaded.any_finished = true;
-        if !callback::is_inside() {
+        if !caller::is_inside() {
             drop(loaded);
             finalise(tool);
             return Ok(());
