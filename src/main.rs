@@ -4,7 +4,14 @@
 use gputrail_command::{Carried, CarriedLibrary};
 use std::process::ExitCode;
 
-/// The libraries that `build.rs` finds, and the headers for tools.
+/// Pages of `docs/`, with their names.
+macro_rules! pages {
+    ($($name:literal)*) => {
+        [$(($name, include_str!(concat!("../docs/", $name, ".md")))),*]
+    };
+}
+
+/// The libraries that `build.rs` finds, the headers for tools, and pages of the documentation.
 const CARRIED: Carried = Carried {
     library: CarriedLibrary {
         bytes: include_bytes!(env!("GPUTRAIL_LIBRARY")),
@@ -16,6 +23,7 @@ const CARRIED: Carried = Carried {
     },
     header: include_str!("../include/gputrail.h"),
     cpp_header: include_str!("../include/gputrail.hpp"),
+    pages: &pages!("apis" "control" "convert" "counters" "cuda" "guide" "markers" "opencl" "operations" "parquet" "sampling" "scale" "trace"),
 };
 
 fn main() -> ExitCode {

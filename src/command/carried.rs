@@ -18,6 +18,8 @@ pub struct Carried {
     pub header: &'static str,
     /// The header for C++, which includes that one.
     pub cpp_header: &'static str,
+    /// The pages of the documentation, in Markdown, by their topics.
+    pub pages: &'static [(&'static str, &'static str)],
 }
 
 /// A library that the command carries.

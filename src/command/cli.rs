@@ -50,6 +50,12 @@ pub enum Command {
     Summary(Summary),
     Hotspots(Hotspots),
     Library(Library),
+    /// Show the help of a verb, or a page of the documentation; without a topic, the list of pages
+    Help(Help),
+    /// Print the script by which a shell completes the command line
+    Completions(Completions),
+    /// Write the pages of the manual, `gputrail.1` and one for each verb
+    Man(Man),
     /// Show what a running recording has recorded so far, and whether it is on
     Status(Control),
     /// Switch a running recording on
@@ -172,6 +178,40 @@ pub enum HotspotsFormat {
     Json,
     /// A row for each sample, as rocprofv3 writes them
     Csv,
+}
+
+/// What `gputrail help` shows
+#[derive(Args)]
+pub struct Help {
+    /// A verb, such as record, or a page, such as markers
+    #[arg(value_name = "TOPIC")]
+    pub topic: Option<String>,
+}
+
+/// Print the script by which a shell completes the command line
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = COMPLETIONS_EXAMPLES)]
+pub struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// Shells that complete command lines.
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// Write the pages of the manual
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = MAN_EXAMPLES)]
+pub struct Man {
+    /// The folder that gets them; it is made if it is not there
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
 }
 
 /// Checks, in this process, whether an agent can be sampled as requested

@@ -18,6 +18,7 @@ mod early_trace;
 mod failure;
 mod figures;
 mod flight;
+mod help;
 mod hotspots;
 mod info;
 mod input;
@@ -100,6 +101,9 @@ pub fn run(carried: Carried) -> ExitCode {
         Command::Stop(arguments) => control::run(control::Verb::Stop, &arguments),
         Command::Flush(arguments) => control::run(control::Verb::Flush, &arguments),
         Command::Dump(arguments) => control::run(control::Verb::Dump, &arguments),
+        Command::Help(arguments) => help::show(carried, arguments.topic.as_deref()),
+        Command::Completions(arguments) => help::completions(arguments.shell),
+        Command::Man(arguments) => help::man(&arguments.folder),
         Command::ProbeSampling(arguments) => sampling::answer(&arguments, carried),
         Command::ProbeTool(arguments) => tools::probe_here(&arguments.library, &arguments.tool),
         Command::RunDemo(arguments) => demo::run_here(&arguments),

@@ -23,7 +23,7 @@ Examples:
   gputrail record --delay 5s --duration 500ms --kernel 'gemm*' -- ./solver
   gputrail record --start-on 'step 10' --stop-on 'step 20' -- ./train
   gputrail record --capture --buffers 64M -- python train.py
-  gputrail record --pc-sampling stochastic --interval 65536cycles -- python train.py      CUDA: docs/cuda.md
+  gputrail record --pc-sampling stochastic --interval 65536cycles -- python train.py      CUDA: gputrail help cuda
   gputrail record --flight-recorder 30s --slower-than 5ms -- ./server      then: gputrail dump $(pidof gputrail)
   gputrail record --paused -- ./server      then: gputrail start $(pidof server); sleep 30; gputrail stop $(pidof server)";
 
@@ -39,9 +39,10 @@ If gputrail itself is killed, the program goes on, and what gputrail had written
 that was recorded up to about a second before, and of a flight recorder the dumps. The next `gputrail record` to the same folder
 names the command that makes a trace of it, and the trace says from when on records may be missing.
 
-The program's own marks by NVTX, ROCTx and CLPerfMarker are recorded: docs/markers.md.
+The program's own marks by NVTX, ROCTx and CLPerfMarker are recorded: `gputrail help markers`.
 
-CUDA programs are recorded through NVIDIA's libcupti: `gputrail agents` says whether it is found, docs/cuda.md what it takes.
+CUDA programs are recorded through NVIDIA's libcupti: `gputrail agents` says whether it is found, `gputrail help cuda` what
+it takes.
 
 Where gputrail cannot be the parent (containers, job launchers), see `gputrail library --help`.";
 
@@ -57,7 +58,7 @@ Examples:
 pub const CONVERT_NOTES: &str = "\
 Reads captures (.gputrail), Perfetto traces, Chrome trace events as PyTorch's profiler writes them (JSON), tables and databases
 of rocprofv3 (CSV, JSON, rocpd), and exports of Nsight Systems (SQLite); plain, or packed with gzip or zstd. The content decides, not
-the name. docs/convert.md lists what becomes of each field.
+the name. `gputrail help convert` lists what becomes of each field.
 
 Exit codes: 0 on success; 1 when an input was damaged, or one that was named has no known format, and all else was converted;
 125 when gputrail itself fails; 128+n when signal n ended it.";
@@ -69,7 +70,7 @@ Examples:
   gputrail demo --pc-sampling stochastic
   gputrail demo --pc-sampling host-trap --interval 20us
   gputrail demo --tool ./libcounter.so          try a tool of your own without a GPU
-  gputrail demo --ranks 64 -o job               profiles of 64 ranks, for docs/scale.md";
+  gputrail demo --ranks 64 -o job               profiles of 64 ranks: gputrail help scale";
 
 pub const MERGE_EXAMPLES: &str = "\
 Examples:
@@ -146,8 +147,8 @@ Examples:
 
 pub const CONTROL_NOTES: &str = "\
 PID is a `gputrail record`, or any process of the program that it records: all of them are switched, and those that begin
-later find the recording as it is then. Only the user who records can control the recording. docs/control.md says what becomes
-of calls and work that are in progress, and what the trace shows.
+later find the recording as it is then. Only the user who records can control the recording. `gputrail help control` says what
+becomes of calls and work that are in progress, and what the trace shows.
 
 Exit codes: 0 on success, also when the recording was in that state already; 125 when there is no such recording, when it
 belongs to another user, or when it cannot do what is asked for.";
@@ -156,7 +157,7 @@ pub const LIBRARY_EXAMPLES: &str = "\
 Examples:
   eval \"$(gputrail library /tmp/libgputrail.so)\" && ./program && gputrail convert gputrail-*.gputrail -o run.pftrace
   gputrail library ./libgputrail.so --capture '/results/%h-%p.gputrail'
-  gputrail library ./gputrail     for tools in C and C++, see docs/guide.md
+  gputrail library ./gputrail     for tools in C and C++, see gputrail help guide
 
 The library alone records, without a parent: the variables that are printed are all that a container or
 a job launcher has to pass on. Unlike under `gputrail record`, what a killed program had not yet
@@ -190,10 +191,20 @@ Variables that may be set besides:
   GPUTRAIL_SERIALIZE_KERNELS   1: kernels of CUDA that are sampled run one after the other (`record --serialize-kernels`)
   OMP_TOOL_LIBRARIES           libraries that an OpenMP runtime asks for a tool; this one observes OpenMP (`record --openmp`)
   ACC_PROFLIB                  libraries that an OpenACC runtime loads; this one observes OpenACC (`record --openacc`)
-  GPUTRAIL_CUPTI               path of libcupti, or of its folder; no other one is taken then (docs/cuda.md)
+  GPUTRAIL_CUPTI               path of libcupti, or of its folder; no other one is taken then
   GPUTRAIL_SAMPLING_SOURCE     timer: samples of kernels on processors are taken by timers instead of perf events
   GPUTRAIL_SYSFS               folder that has what /sys has elsewhere, such as the host's in a container
   GPUTRAIL_CLOCK               monotonic: times are read from CLOCK_MONOTONIC instead of the processor's counter";
+
+pub const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  source <(gputrail completions bash)
+  gputrail completions zsh > \"${fpath[1]}/_gputrail\"
+  gputrail completions fish > ~/.config/fish/completions/gputrail.fish";
+
+pub const MAN_EXAMPLES: &str = "\
+Examples:
+  gputrail man ~/.local/share/man/man1 && man gputrail-record";
 
 pub const COUNTERS_EXAMPLES: &str = "\
 Examples:
@@ -212,7 +223,7 @@ The definitions that are built in are rocprofiler-sdk's: they tell what the hard
 record --counters` and `gputrail demo --counters` collect the counters of agents.
 
 --chip asks NVIDIA's libnvperf_host, which comes with CUPTI and needs no GPU; GPUTRAIL_CUPTI names a libcupti beside which it lies.
-`gputrail record --counters` has CUPTI count them for kernels of CUDA (docs/counters.md).
+`gputrail record --counters` has CUPTI count them for kernels of CUDA (`gputrail help counters`).
 
 Exit codes: 0 on success; 1 when definitions of a file were refused, each with its place; 125 when there is no such counter or
 architecture, or a file cannot be read.";

@@ -92,7 +92,7 @@ fn describe_cuda(
         ("collected", collected.to_owned()),
         (
             "tested",
-            "on an NVIDIA H200 with CUDA 13.0; other GPUs and versions with stand-ins (docs/cuda.md)"
+            "on an NVIDIA H200 with CUDA 13.0; other GPUs and versions with stand-ins (`gputrail help cuda`)"
                 .to_owned(),
         ),
     ];
