@@ -269,6 +269,7 @@ mod tests {
             symbols: library(b"reader"),
             header: "",
             cpp_header: "",
+            pages: &[],
         };
         let directory = unpack_in(parent.path(), carried, &[None, None]).unwrap();
         let read = |name| std::fs::read(directory.path().join(name)).unwrap();
