@@ -4,15 +4,16 @@
 //!
 //! As in `functions`: the arguments are those of a program that keeps to NVTX's documentation.
 
-use super::abi::{Function, ascii};
-use super::functions::{
-    Domain, FunctionOf, Registered, answer, domain, functions_at, kept, register,
-};
+use super::domain::{Domain, domain};
 use super::payload::{PAYLOAD, sample};
-use super::schema::{LAYOUTS, Layout, Read, Source, Values};
+use super::registered::{Registered, register};
+use super::schema::{LAYOUTS, Layout, size_of_kind};
 use super::scope;
 use super::semantics::{Facts, Semantics};
+use super::tables::{Function, FunctionOf, answer, functions_at};
+use super::text::{ascii, kept};
 use super::time::{Reading, Timestamp};
+use super::values::{Read, Source, Values};
 use core::ffi::{c_char, c_void};
 use gputrail_collect::marker::Registry;
 use gputrail_collect::marker::{KeptText, MarkerDomain, Text};
@@ -184,7 +185,7 @@ pub(super) unsafe extern "C" fn batch_submit(handle: Domain, batch: *const Count
     with(handle, batch.counter, |domain, counter| {
         let (size, has_times) = match LAYOUTS.get(&(domain.number(), counter.schema)) {
             Some(Layout::Schema(schema)) => (schema.size, schema.has_timestamp()),
-            _ => (super::schema::size_of_kind(counter.schema), false),
+            _ => (size_of_kind(counter.schema), false),
         };
         if size == 0 {
             return;

@@ -7,236 +7,26 @@
 //! handle, the program gets ours only if the other library has no function that could take it, and otherwise what the
 //! function returns without a tool.
 
-use super::abi::{
-    EventAttributes, ExtensionModule, Function, GetExportTable, PayloadData, ResourceAttributes,
-    SyncAttributes,
-};
+use super::attributes::{EventAttributes, PayloadData, ResourceAttributes, SyncAttributes};
 use super::counters::{self, CounterAttributes, CounterBatch};
-use super::functions::{self, Domain, FunctionOf, Registered, SyncUser, functions_at, modules};
+use super::domain::Domain;
+use super::functions::{self, SyncUser};
+use super::handles::{DOMAINS, STRINGS, given_range, their_range};
 use super::memory::{self, Handle, Heap, RegionNames};
+use super::other_tool::{CORE, CORE2, SYNC, THEIR_EXTENSIONS, THEIR_MODULES, take_none};
 use super::payload::{self, EnumAttributes, EventBatch, SchemaAttributes};
+use super::registered::{Registered, register_as};
 use super::scope::ScopeAttributes;
+use super::tables::{Function, FunctionOf, functions_at, modules};
 use super::time::{self, SyncPoint, TimeDomainAttributes};
 use core::ffi::{c_char, c_int, c_void};
-use gputrail_buffer::platform::environment::variable;
-use gputrail_buffer::platform::inside::{Uncancelled, message};
-use gputrail_buffer::platform::sync::{OnceBox, PerProcess};
-use gputrail_buffer::platform::system::loader_reason;
-use gputrail_collect::loading::markers::OTHER_TOOL_VARIABLE;
-use gputrail_collect::marker::{KeptText, MarkerDomain, Registry};
-use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
+use gputrail_buffer::platform::sync::PerProcess;
+use gputrail_collect::marker::KeptText;
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-type Initialise = unsafe extern "C" fn(Option<GetExportTable>) -> i32;
-type InitialiseExtension = unsafe extern "C" fn(*mut ExtensionModule) -> i32;
-
-/// The library of another tool.
-pub(super) struct OtherTool {
-    pub initialise: Option<Initialise>,
-    pub initialise_extension: Option<InitialiseExtension>,
-}
-
-impl OtherTool {
-    /// The other tool's library, if there is one. It is loaded at the first call, and stays.
-    pub fn get() -> Option<&'static OtherTool> {
-        static OTHER: OnceBox<Option<OtherTool>> = OnceBox::new();
-        OTHER.get_or_init(OtherTool::load).as_ref()
-    }
-
-    fn load() -> Option<OtherTool> {
-        let path = variable(OTHER_TOOL_VARIABLE)?;
-        let _uncancelled = Uncancelled::begin();
-        // SAFETY: the library that NVTX would load without gputrail.
-        match unsafe { OtherTool::open(&path) } {
-            Ok(other) => Some(other),
-            Err(error) => {
-                let reason = loader_reason(&error);
-                let path = path.display();
-                message(format_args!("{path} gets no calls of NVTX: {reason}"));
-                None
-            }
-        }
-    }
-
-    /// Loads the library, which stays.
-    ///
-    /// # Safety
-    ///
-    /// The library at `path` is one that NVTX may load: its functions for NVTX have NVTX's types.
-    unsafe fn open(path: &OsString) -> Result<OtherTool, libloading::Error> {
-        // SAFETY: the library may be loaded: its initialisers do what NVTX would have them do. The functions of these names
-        // have these types.
-        unsafe {
-            let library = Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL)?;
-            let other = OtherTool {
-                initialise: library
-                    .get("InitializeInjectionNvtx2")
-                    .ok()
-                    .map(|found| *found),
-                initialise_extension: library
-                    .get("InitializeInjectionNvtxExtension")
-                    .ok()
-                    .map(|found| *found),
-            };
-            // NVTX keeps pointers to its functions.
-            let _ = library.into_raw();
-            Ok(other)
-        }
-    }
-}
-
-/// The functions of the other tool, of one module of NVTX or one extension.
-pub(super) struct Functions([AtomicPtr<c_void>; MAX_FUNCTIONS]);
-
-/// Maximum number of functions of a module or extension.
-const MAX_FUNCTIONS: usize = 20;
-
-impl Functions {
-    const fn new() -> Functions {
-        Functions([const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_FUNCTIONS])
-    }
-
-    /// Keeps the function in a place.
-    pub fn put(&self, place: usize, function: Function) {
-        if let Some(known) = self.0.get(place) {
-            known.store(function.cast_mut(), Ordering::Release);
-        }
-    }
-
-    /// Whether there is none.
-    fn is_empty(&self) -> bool {
-        let mut all = self.0.iter();
-        all.all(|function| function.load(Ordering::Acquire).is_null())
-    }
-
-    /// The function in a place.
-    ///
-    /// # Safety
-    ///
-    /// The function that was put there has the type `F`.
-    #[inline]
-    unsafe fn get<F: Copy>(&self, place: usize) -> Option<F> {
-        const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-        let function = self.0[place].load(Ordering::Acquire);
-        // SAFETY: the pointer is not null, and the function in this place has the type `F`, a pointer to a function.
-        (!function.is_null()).then(|| unsafe { core::mem::transmute_copy(&function) })
-    }
-}
-
-/// The other tool's functions of NVTX's modules, by number and id.
-pub(super) static THEIR_MODULES: [Functions; 7] = [const { Functions::new() }; 7];
-/// The other tool's functions of extensions, by number and place.
-pub(super) static THEIR_EXTENSIONS: [Functions; 5] = [const { Functions::new() }; 5];
-
-/// The numbers of modules.
-const CORE: usize = 1;
-const CORE2: usize = 5;
-const SYNC: usize = 6;
-
-/// Whether another tool gets the calls, so that the program has its handles.
-static IS_ON: AtomicBool = AtomicBool::new(false);
-
-/// Our domains, by the handles that the other tool gave to the program.
-pub(super) static DOMAINS: Handles<MarkerDomain> = Handles::taken_by(&[CORE2]);
-/// Our strings, likewise.
-pub(super) static STRINGS: Handles<KeptText> = Handles::taken_by(&[CORE, CORE2]);
 /// The addresses of our locks, by those of the other tool.
 static LOCKS: PerProcess<HashMap<u64, u64>> = PerProcess::new();
-/// Our ranges, with [`OURS`], by those of the other tool.
-static RANGES: PerProcess<HashMap<u64, u64>> = PerProcess::new();
-
-/// Marks ids of ranges that are ours, where another tool has ids of its own.
-const OURS: u64 = 1 << 63;
-/// No range.
-const UNKNOWN_RANGE: u64 = u64::MAX;
-
-/// Passes calls on from now on.
-pub(super) fn begin() {
-    IS_ON.store(true, Ordering::Release);
-}
-
-/// Our objects of one type, which live for ever, by the handles that the other tool gave to the program.
-pub(super) struct Handles<T: 'static> {
-    ours: Registry<usize, &'static T>,
-    /// The modules of NVTX whose functions take these handles.
-    taken_by: &'static [usize],
-}
-
-impl<T: Sync> Handles<T> {
-    const fn taken_by(taken_by: &'static [usize]) -> Handles<T> {
-        Handles {
-            ours: Registry::new(),
-            taken_by,
-        }
-    }
-
-    /// Our object for a handle that the program has.
-    #[inline]
-    pub fn ours(&self, handle: *const T) -> *const T {
-        if IS_ON.load(Ordering::Relaxed) {
-            self.ours.get(&handle.addr()).map_or(null(), |ours| *ours)
-        } else {
-            handle
-        }
-    }
-
-    /// The handle that the program gets: the other tool's, or ours if that tool has no function that could take it.
-    fn give(&self, theirs: Option<*const T>, ours: *const T) -> *const T {
-        let handle = theirs.unwrap_or(if take_none(self.taken_by) {
-            ours
-        } else {
-            null()
-        });
-        let known = self.ours.get(&handle.addr());
-        let is_known = known.is_some_and(|known| std::ptr::eq(*known, ours));
-        // SAFETY: null, or an object that lives for ever.
-        if let (Some(ours), false) = (unsafe { ours.as_ref() }, handle.is_null() || is_known) {
-            self.ours.put(handle.addr(), ours);
-        }
-        handle
-    }
-}
-
-/// Whether the other tool has no function of these modules.
-fn take_none(modules: &[usize]) -> bool {
-    modules
-        .iter()
-        .all(|module| THEIR_MODULES[*module].is_empty())
-}
-
-/// The id that the program gets for our range, unless it gets that of the other tool.
-#[inline]
-pub(super) fn own_range(ours: u64) -> u64 {
-    if IS_ON.load(Ordering::Relaxed) {
-        ours | OURS
-    } else {
-        ours
-    }
-}
-
-/// Our range for an id that the program has. The range ends.
-#[inline]
-pub(super) fn ended_range(id: u64) -> u64 {
-    if id == 0 || !IS_ON.load(Ordering::Relaxed) {
-        return id;
-    }
-    match RANGES.lock().remove(&id).unwrap_or(id) {
-        ours if ours & OURS != 0 && ours != UNKNOWN_RANGE => ours & !OURS,
-        _ => UNKNOWN_RANGE,
-    }
-}
-
-/// The other tool's range for an id that the program has; 0 if it has none.
-fn their_range(id: u64) -> u64 {
-    if id & OURS != 0 && !RANGES.lock().contains_key(&id) {
-        0
-    } else {
-        id
-    }
-}
 
 /// Our lock for a handle that the program has.
 fn lock(handle: *mut SyncUser) -> *mut SyncUser {
@@ -274,13 +64,7 @@ mod result {
     }
 
     pub fn range(theirs: Option<u64>, ours: u64) -> u64 {
-        match theirs.unwrap_or(0) {
-            0 => ours,
-            theirs => {
-                RANGES.lock().insert(theirs, ours);
-                theirs
-            }
-        }
+        given_range(theirs.unwrap_or(0), ours)
     }
 
     pub fn timestamp(theirs: Option<i64>, ours: i64) -> i64 {
@@ -464,7 +248,7 @@ unsafe extern "C" fn register<R: Registered, const EXTENSION: u16, const PLACE: 
     unsafe {
         let theirs = THEIR_EXTENSIONS[usize::from(EXTENSION)].get::<Theirs<R>>(PLACE);
         let theirs = theirs.map_or(0, |theirs| theirs(handle, given));
-        let ours = functions::register_as(handle, given, theirs);
+        let ours = register_as(handle, given, theirs);
         if theirs == 0 { ours } else { theirs }
     }
 }

@@ -8,52 +8,25 @@
 // The contract of all functions stands above, once.
 #![allow(clippy::missing_safety_doc)]
 
-use super::abi::{
-    EventAttributes, Function, ResourceAttributes, SyncAttributes, ascii, text, wide,
+use super::attributes::{EventAttributes, ResourceAttributes, SyncAttributes};
+use super::domain::{
+    DEFAULT, Domain, NO_PUSH_POP_TRACKING, category, create, domain, ended, name_category, named,
+    popped, pushed, started,
 };
-use super::{forwarding, functions, payload};
+use super::tables::{Function, FunctionOf, answer, modules};
+use super::text::{ascii, kept, text, wide};
+use super::{functions, payload};
 use crate::handles::{name_context, name_stream};
 use core::ffi::{c_char, c_int, c_void};
-use gputrail_buffer::platform::inside::contain;
 use gputrail_buffer::platform::system;
 use gputrail_collect::marker::{
-    self, Event, KeptText, MarkerDomain, NoLevel, Registry, Text, end_event, name_agent_of,
-    name_queue, name_thread, name_thread_of, start_event,
+    self, Event, KeptText, MarkerDomain, Text, name_agent_of, name_queue, name_thread,
+    name_thread_of,
 };
 use gputrail_interface::marker::RangeId;
 use gputrail_record::{Domain as Runtime, MarkerKind};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// A push or pop whose level is not counted.
-const NO_PUSH_POP_TRACKING: c_int = -2;
-/// A pop without a push.
-const NOTHING_PUSHED: c_int = -1;
-
-/// The domain of calls that name none.
-static DEFAULT: MarkerDomain = MarkerDomain::built_in("NVTX", 0);
-static DOMAINS: Registry<Box<str>, MarkerDomain> = Registry::new();
-static STRINGS: Registry<Box<str>, KeptText> = Registry::new();
-/// Names of categories, by the number of the domain and the id.
-static CATEGORIES: Registry<(u32, u32), KeptText> = Registry::new();
-
-/// The handle of a domain.
-pub(super) type Domain = *const MarkerDomain;
-
-/// The domain with this handle.
-#[inline]
-pub(super) fn domain(handle: Domain) -> &'static MarkerDomain {
-    // SAFETY: null, or a domain that was created, which lives for ever.
-    unsafe { forwarding::DOMAINS.ours(handle).as_ref() }.unwrap_or(&DEFAULT)
-}
-
-/// Runs `work`, and returns `default` if it panics.
-#[inline]
-pub(super) fn answer<R>(default: R, work: impl FnOnce() -> R) -> R {
-    let mut result = default;
-    contain(|| result = work());
-    result
-}
 
 /// Runs `work` with the marker that `attributes` describe.
 #[inline]
@@ -76,103 +49,6 @@ unsafe fn with_event<R>(
         // SAFETY: the payloads are an array of this length.
         Some((data, count)) => unsafe { payload::with(domain, data, count, event, work) },
     }
-}
-
-/// The name of a category, or its number.
-#[inline]
-pub(super) fn category(domain: &MarkerDomain, id: u32) -> Text<'static> {
-    let unnamed = || KeptText::new(Cow::Owned(id.to_string()));
-    let name = CATEGORIES.get_or_put((domain.number(), id), unnamed);
-    name.map_or(Text::None, Text::Kept)
-}
-
-/// A new id, unless one was chosen.
-pub(super) fn id(chosen: u64) -> u64 {
-    /// Ids up to this are the program's.
-    const DYNAMIC: u64 = 1 << 32;
-    static LAST_ID: AtomicU64 = AtomicU64::new(DYNAMIC);
-    match chosen {
-        0 => LAST_ID.fetch_add(1, Ordering::Relaxed) + 1,
-        chosen => chosen,
-    }
-}
-
-/// Attributes by which the program registers what it then names by an id: layouts, enumerations, scopes, time domains and
-/// counters.
-pub(super) trait Registered {
-    /// The id that the program has chosen, or 0; `None` if the attributes are incomplete.
-    fn chosen(&self) -> Option<u64>;
-
-    /// Registers it in a domain, by its number; `None` if there are too many.
-    ///
-    /// # Safety
-    ///
-    /// The attributes are those of a program that keeps to NVTX's documentation.
-    unsafe fn put(&self, domain: u32, id: u64) -> Option<()>;
-}
-
-/// Every function of NVTX that registers something.
-pub(super) unsafe extern "C" fn register<R: Registered>(handle: Domain, given: *const R) -> u64 {
-    // SAFETY: see the module's page.
-    unsafe { register_as(handle, given, 0) }
-}
-
-/// [`register`] by the id that another tool has given, unless that is 0.
-pub(super) unsafe fn register_as<R: Registered>(
-    handle: Domain,
-    given: *const R,
-    theirs: u64,
-) -> u64 {
-    let registered = || {
-        // SAFETY: see the module's page.
-        let given = unsafe { given.as_ref() }?;
-        let chosen = given.chosen()?;
-        let id = id(if theirs == 0 { chosen } else { theirs });
-        // SAFETY: as above.
-        unsafe { given.put(domain(handle).number(), id) }.map(|()| id)
-    };
-    answer(0, || registered().unwrap_or(0))
-}
-
-/// The text, kept for ever; `None` if there are too many.
-pub(super) fn kept(text: &str) -> Option<&'static KeptText> {
-    STRINGS.get_or_put(text.into(), || KeptText::new(Cow::Owned(text.to_owned())))
-}
-
-fn level(level: Result<u32, NoLevel>) -> c_int {
-    match level {
-        Ok(level) => c_int::try_from(level).unwrap_or(c_int::MAX),
-        Err(NoLevel::Uncounted) => NO_PUSH_POP_TRACKING,
-        Err(NoLevel::Empty) => NOTHING_PUSHED,
-    }
-}
-
-/// A marker that has only a name.
-pub(super) fn named(name: Text<'_>) -> Event<'_> {
-    Event {
-        name,
-        ..Event::default()
-    }
-}
-
-pub(super) fn pushed(domain: &MarkerDomain, event: &Event<'_>) -> c_int {
-    level(domain.push(event))
-}
-
-pub(super) fn popped(domain: &MarkerDomain, event: &Event<'_>) -> c_int {
-    level(domain.pop(event))
-}
-
-pub(super) fn started(domain: &MarkerDomain, event: &Event<'_>) -> u64 {
-    let domain = Text::Kept(domain.name());
-    forwarding::own_range(start_event(&Event { domain, ..*event }).number())
-}
-
-pub(super) fn ended(domain: &MarkerDomain, range: u64, event: &Event<'_>) {
-    let domain = Text::Kept(domain.name());
-    let range = RangeId::from_number(forwarding::ended_range(range));
-    // NVTX has no status for an unknown range; the record is counted where it is read.
-    let _ = end_event(range, &Event { domain, ..*event });
 }
 
 // CORE
@@ -344,14 +220,6 @@ pub(super) unsafe extern "C" fn domain_name_category_w(handle: Domain, id: u32, 
     });
 }
 
-fn name_category(domain: &MarkerDomain, id: u32, name: Text<'_>) {
-    let (key, name) = ((domain.number(), id), name.read());
-    let known = CATEGORIES.get(&key);
-    if !name.is_empty() && known.is_none_or(|known| known.text() != name) {
-        CATEGORIES.put(key, KeptText::new(Cow::Owned(name.into_owned())));
-    }
-}
-
 pub(super) unsafe extern "C" fn domain_register_string_a(
     _: Domain,
     text: *const c_char,
@@ -384,17 +252,6 @@ pub(super) unsafe extern "C" fn domain_create_a(name: *const c_char) -> Domain {
 pub(super) unsafe extern "C" fn domain_create_w(name: *const u32) -> Domain {
     // SAFETY: see the module's page.
     answer(std::ptr::null(), || unsafe { create(wide(name)) })
-}
-
-/// The domain with this name: domains with equal names are one.
-fn create(name: Text<'_>) -> Domain {
-    let name = name.read();
-    if name == DEFAULT.name().text() {
-        return &DEFAULT;
-    }
-    let new = || MarkerDomain::new(name.clone().into_owned());
-    let domain = DOMAINS.get_or_put((*name).into(), new);
-    domain.map_or(std::ptr::null(), std::ptr::from_ref)
 }
 
 /// A domain that is created again after its destruction is the same one.
@@ -621,48 +478,6 @@ pub(super) unsafe extern "C" fn sync_releasing(user: *const SyncUser) {
 }
 
 // Tables
-
-/// A function, shared by threads.
-#[repr(transparent)]
-pub(super) struct FunctionOf(pub Function);
-// SAFETY: the address of a function.
-unsafe impl Sync for FunctionOf {}
-
-/// The functions of an extension by their places; `_` stands for a place without one, and a function with a type is in
-/// parentheses.
-macro_rules! functions_at {
-    (@place _) => { None };
-    (@place ($function:expr)) => { Some(FunctionOf($function as Function)) };
-    (@place $function:ident) => { Some(FunctionOf($function as Function)) };
-    [$($function:tt),* $(,)?] => { [$(functions_at!(@place $function)),*] };
-}
-pub(super) use functions_at;
-
-/// The functions of a Rust module for each module of NVTX, from id 1 on.
-macro_rules! modules {
-    ($functions:ident) => {
-        modules! { $functions:
-            1: mark_ex, mark_a, mark_w, range_start_ex, range_start_a, range_start_w, range_end,
-                range_push_ex, range_push_a, range_push_w, range_pop, name_category_a, name_category_w,
-                name_os_thread_a, name_os_thread_w;
-            2: cu_device_a, cu_device_w, cu_context_a, cu_context_w, cu_stream_a, cu_stream_w, cu_event_a,
-                cu_event_w;
-            3: cl_device_a, cl_device_w, cl_context_a, cl_context_w, cl_queue_a, cl_queue_w, cl_memory_a,
-                cl_memory_w, cl_sampler_a, cl_sampler_w, cl_program_a, cl_program_w, cl_event_a, cl_event_w;
-            4: cuda_device_a, cuda_device_w, cuda_stream_a, cuda_stream_w, cuda_event_a, cuda_event_w;
-            5: domain_mark_ex, domain_range_start_ex, domain_range_end, domain_range_push_ex,
-                domain_range_pop, domain_resource_create, domain_resource_destroy, domain_name_category_a,
-                domain_name_category_w, domain_register_string_a, domain_register_string_w,
-                domain_create_a, domain_create_w, domain_destroy, initialize;
-            6: sync_create, sync_destroy, sync_acquire_start, sync_acquire_failed, sync_acquire_success,
-                sync_releasing;
-        }
-    };
-    ($functions:ident: $($module:literal: $($function:ident),*;)*) => {
-        [$(($module, &[$(FunctionOf($functions::$function as Function)),*]),)*]
-    };
-}
-pub(super) use modules;
 
 /// The functions of each module where no other tool gets the calls.
 pub(super) static MODULES: [(c_int, &[FunctionOf]); 6] = modules!(functions);

@@ -1,8 +1,10 @@
 //! The extension for memory: heaps and regions of allocators, with their names and sizes. They are shown as named objects.
 //! Permissions are for tools that check accesses; they get handles, and have no effect.
 
-use super::abi::{Function, text};
-use super::functions::{Domain, FunctionOf, answer, domain, functions_at, id, named};
+use super::domain::{Domain, domain, named};
+use super::registered::id;
+use super::tables::{Function, FunctionOf, answer, functions_at};
+use super::text::text;
 use core::ffi::{c_int, c_void};
 use gputrail_collect::marker::{Event, EventValue, MarkerDomain, Text};
 use gputrail_record::{MarkerKind, PayloadKind};

@@ -3,7 +3,8 @@
 //! NVTX is code of its headers, compiled into each binary that uses it. Its first call loads the library that
 //! [`NVTX_VARIABLE`](gputrail_collect::loading::markers::NVTX_VARIABLE) names and calls [`initialise`], once for each binary, with that
 //! binary's tables of functions. `functions` has what is put there. Extensions call [`initialise_extension`]: `payload`
-//! reads structured payloads, `counters` samples of counters, `memory` names of heaps and regions.
+//! records structured payloads, whose layouts are in `schema` and whose values `values` reads, `counters` samples of counters,
+//! `memory` names of heaps and regions.
 //!
 //! In a process that is not recorded, the tables are left alone, and NVTX's calls do nothing. Another tool that the program
 //! was to load gets the calls, too: `forwarding` passes them on.
@@ -20,25 +21,31 @@
 //! | correlations (`nvtxSemanticsCorrelation_t`) | an argument like any other |
 //! | semantics of counters besides their unit | values as submitted; samples "unchanged" and "unavailable" are left out, "zero" is 0 |
 
-mod abi;
+mod attributes;
 mod counters;
+mod domain;
 mod forwarding;
 mod functions;
+mod handles;
 mod memory;
+mod other_tool;
 mod payload;
+mod registered;
 mod schema;
 mod scope;
 mod semantics;
+mod tables;
+mod text;
 mod time;
+mod values;
 
-pub use abi::{ExtensionModule, GetExportTable};
+pub use tables::{ExtensionModule, GetExportTable};
 
 use super::markers;
-use abi::{CALLBACKS, ExportCallbacks, Function};
 use core::ffi::c_int;
-use forwarding::OtherTool;
-use functions::{FunctionOf, answer};
 use gputrail_buffer::platform::inside::Uncancelled;
+use other_tool::{OtherTool, THEIR_EXTENSIONS, THEIR_MODULES};
+use tables::{CALLBACKS, ExportCallbacks, Function, FunctionOf, answer};
 
 /// Puts our functions into the tables of the calling binary. Returns 1, or 0 if the process is not recorded and there is no
 /// other tool: NVTX does nothing then.
@@ -62,10 +69,10 @@ pub unsafe fn initialise(export: Option<GetExportTable>) -> i32 {
             return is_taken.into();
         }
         if is_taken {
-            forwarding::begin();
+            handles::begin();
         }
         for (module, places) in &before {
-            let theirs = &forwarding::THEIR_MODULES[*module];
+            let theirs = &THEIR_MODULES[*module];
             for (id, place, initial) in places {
                 // SAFETY: a place of NVTX's table, which is written during its initialisation.
                 let there = unsafe { **place };
@@ -180,7 +187,7 @@ pub unsafe fn initialise_extension(module: *mut ExtensionModule) -> i32 {
             let theirs = Some(*slot).filter(|theirs| is_taken && !theirs.is_null());
             let function = match (theirs, forwarding.next().flatten()) {
                 (Some(theirs), Some(forwarding)) => {
-                    forwarding::THEIR_EXTENSIONS[usize::from(given.module)].put(place, theirs);
+                    THEIR_EXTENSIONS[usize::from(given.module)].put(place, theirs);
                     Some(forwarding)
                 }
                 (Some(_), None) => None,

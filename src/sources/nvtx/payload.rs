@@ -5,18 +5,21 @@
 //!
 //! As in `functions`: the arguments are those of a program that keeps to NVTX's documentation.
 
-use super::abi::{Function, PayloadData, ascii};
-use super::functions::{
-    Domain, FunctionOf, Registered, answer, category, domain, ended, functions_at, popped, pushed,
-    register, started,
+use super::attributes::PayloadData;
+use super::domain::{
+    Domain, NO_PUSH_POP_TRACKING, category, domain, ended, popped, pushed, started,
 };
-use super::schema::{Enumeration, LAYOUTS, Layout, Read, Schema, SchemaEntry, Source, Values};
+use super::registered::{Registered, register};
+use super::schema::{Enumeration, LAYOUTS, Layout, Schema, SchemaEntry};
 use super::scope::{self, ScopeAttributes};
 use super::semantics::{Facts, Semantics};
+use super::tables::{Function, FunctionOf, answer, functions_at};
+use super::text::ascii;
 use super::time::{
     Reading, TimeDomainAttributes, time_sync_point, time_sync_point_table,
     timestamp_conversion_factor, timestamp_get,
 };
+use super::values::{Read, Source, Values};
 use core::ffi::{c_char, c_int, c_void};
 use gputrail_collect::marker::{Event, EventValue, MarkerDomain, Text};
 use gputrail_record::{MarkerKind, PayloadKind, Ticks};
@@ -29,8 +32,6 @@ const MAX_PAYLOADS: usize = 32;
 const MAX_ENTRIES: usize = 4096;
 /// The name of a payload that has none.
 pub(super) const PAYLOAD: &str = "payload";
-/// A push or pop whose level is not counted.
-const NO_PUSH_POP_TRACKING: c_int = -2;
 /// A payload that ends with a zero.
 const UNKNOWN_SIZE: usize = usize::MAX;
 

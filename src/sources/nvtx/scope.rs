@@ -1,7 +1,7 @@
 //! Scopes: where an event or a counter comes from, as a path such as `node/GPU[CUDAID:0]`.
 
-use super::abi::ascii;
-use super::functions::{Registered, kept};
+use super::registered::Registered;
+use super::text::{ascii, kept};
 use core::ffi::c_char;
 use gputrail_collect::marker::{KeptText, Registry};
 

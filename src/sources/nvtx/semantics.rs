@@ -1,7 +1,6 @@
 //! Further facts about entries of a layout and about counters, which programs pass as a linked list.
 
-use super::abi::ascii;
-use super::functions::kept;
+use super::text::{ascii, kept};
 use core::ffi::c_char;
 use gputrail_collect::marker::KeptText;
 

@@ -3,7 +3,9 @@
 //! A time domain is a type of timestamps, such as CLOCK_REALTIME, or one that the program registers. The program ties a
 //! clock of unknown type, such as that of a network card, to another time domain by a factor or by two readings of both.
 
-use super::functions::{Domain, Registered, answer, domain};
+use super::domain::{Domain, domain};
+use super::registered::Registered;
+use super::tables::answer;
 use gputrail_buffer::clock::{self, SystemClock, TickSource};
 use gputrail_buffer::platform::inside::message;
 use gputrail_buffer::platform::sync::PerProcess;

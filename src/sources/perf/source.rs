@@ -2,7 +2,6 @@
 
 use super::event::{self, ThreadEvent};
 use super::ring::{RingRecord, RingRecords};
-use super::threads::ThreadData;
 use super::timer::ThreadTimer;
 use gputrail_collect::agents::ConfigureError;
 use gputrail_collect::sampling::SampleSource;
@@ -61,6 +60,22 @@ impl ThreadSampler {
             }
         }
     }
+}
+
+/// Data from a sampled thread.
+#[derive(Clone, Copy)]
+pub enum ThreadData<'a> {
+    /// A record.
+    Record(RingRecord<'a>),
+    /// An interval in which samples were lost.
+    Gap {
+        /// Start, by the samples' clock.
+        from: u64,
+        /// End.
+        to: u64,
+        /// The number of lost samples.
+        lost: u64,
+    },
 }
 
 /// Checks whether a mechanism works. The error names the remedy.

@@ -3,7 +3,7 @@
 
 use super::event::sample_time;
 use super::ring::RingRecord;
-use super::source::{self, ThreadSampler};
+use super::source::{self, ThreadData, ThreadSampler};
 use super::timer;
 use gputrail_collect::sampling::SampleSource;
 use std::collections::HashMap;
@@ -46,22 +46,6 @@ struct Sampled {
     last: u64,
     has_ended: bool,
     scan: u64,
-}
-
-/// Data from a sampled thread.
-#[derive(Clone, Copy)]
-pub enum ThreadData<'a> {
-    /// A record.
-    Record(RingRecord<'a>),
-    /// An interval in which samples were lost.
-    Gap {
-        /// Start, by the samples' clock.
-        from: u64,
-        /// End.
-        to: u64,
-        /// The number of lost samples.
-        lost: u64,
-    },
 }
 
 impl Threads {

@@ -16,6 +16,9 @@ use gputrail_record::{
 };
 use std::sync::Arc;
 
+#[cfg(test)]
+mod tests;
+
 /// A thread of the simulation, from which subscribers are called back.
 pub struct Site {
     pub board: Arc<Switchboard>,

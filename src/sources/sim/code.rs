@@ -1,6 +1,5 @@
 //! The code of a loaded module: the offset and the source line of each instruction.
 
-use super::enqueue::KernelSource;
 use super::random::{Purpose, Random};
 use super::waves::{Operation, Program, Window};
 use gputrail_capture::code::CodeOffset;
@@ -17,6 +16,31 @@ pub(super) struct Code {
     pub(super) source: &'static str,
     /// The disassembly in the format of `waves::program`.
     pub(super) text: &'static str,
+}
+
+/// A kernel in the source of a module.
+#[derive(Debug)]
+pub(super) struct KernelSource {
+    /// The mangled name.
+    pub(super) name: &'static str,
+    /// The demangled name.
+    pub(super) demangled: &'static str,
+    /// Work-items of a workgroup in x, y, z.
+    pub(super) workgroup: [u32; 3],
+    /// Registers per work-item.
+    pub(super) registers: u32,
+    /// Local memory per workgroup, in bytes.
+    pub(super) local_memory: u32,
+    /// Private memory per work-item for registers that were spilled, in bytes.
+    pub(super) private_memory: u32,
+    /// Workgroups that fit on a compute unit at once.
+    pub(super) resident: u64,
+    /// The time that a compute unit takes for `resident` workgroups, in nanoseconds.
+    pub(super) group_time: u64,
+    /// The code.
+    pub(super) code: &'static Code,
+    /// The kernel that each of its workgroups launches, by a part of its demangled name.
+    pub(super) child: Option<&'static str>,
 }
 
 /// The name of the source file.

@@ -1,7 +1,7 @@
 //! A collective library on top of the runtime: all-reduce over a ring of devices, with peer copies and summing kernels
 //! inside one call.
 
-use super::enqueue::{Launch, Module};
+use super::kernels::{Launch, Module};
 use super::memory::Pointer;
 use super::operations::Function;
 use super::runtime::{Event, Stream};

@@ -5,10 +5,11 @@
 //! At a period: the counts of a kernel are spread over the time in which it ran by its progress.
 
 use super::code::LoadedKernel;
-use super::device::COMPUTE_UNITS;
+use super::compute_units::COMPUTE_UNITS;
 use super::events::{self, Counts, Event};
-use super::machine::{Finished, Span, WorkIndex};
-use super::runtime::keep_room;
+use super::host::keep_room;
+use super::machine::{Finished, Span};
+use super::recent::WorkIndex;
 use super::time::{DeviceClock, Moment};
 use super::waves::SIMDS;
 use gputrail_buffer::platform::sync::lock_std;

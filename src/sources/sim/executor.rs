@@ -4,22 +4,18 @@
 //! thread yields only where it waits: for time to pass, or for a [`Gate`]. One thread of the system polls all of them, or
 //! each has one of its own ([`Polling`]).
 
-use super::system_thread::SystemThread;
+use super::system_thread::{Body, SystemThread, poll};
 use super::time::Moment;
 use gputrail_record::Nanos;
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
 /// A thread of the executor.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct TaskId(usize);
-
-/// The future of a thread.
-pub(super) type Body = Pin<Box<dyn Future<Output = ()>>>;
 
 /// The threads of the system that poll the futures.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -90,12 +86,6 @@ impl Task {
             Polled::There(thread) => thread.poll().ok_or(Halted::Forked),
         }
     }
-}
-
-/// Polls a future, and returns whether it has ended.
-pub(super) fn poll(body: &mut Body) -> bool {
-    let mut context = Context::from_waker(Waker::noop());
-    body.as_mut().poll(&mut context).is_ready()
 }
 
 impl std::fmt::Debug for Spawned {

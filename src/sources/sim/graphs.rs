@@ -1,13 +1,12 @@
 //! Graphs: kernels that are put together once, each after the one before it, and launched together by one call.
 
 use super::callbacks;
-use super::enqueue::{Launch, Module};
+use super::kernels::{Launch, Module};
 use super::operations::Function;
 use super::runtime::Stream;
 use super::thread::{Status, Thread};
 use gputrail_collect::correlation::CallInProgress;
 use gputrail_record::{Domain, GraphChange, GraphNode, GraphNodeType, GraphOperation};
-use std::cell::Cell;
 
 /// A graph, or an executable graph: its number, and its nodes in order.
 #[derive(Debug)]
@@ -22,25 +21,6 @@ struct Node {
     id: u64,
     kernel: usize,
     launch: Launch,
-}
-
-/// The latest numbers of graphs and nodes.
-#[derive(Debug, Default)]
-pub(super) struct Numbers {
-    graphs: Cell<u32>,
-    nodes: Cell<u64>,
-}
-
-impl Numbers {
-    fn graph(&self) -> u32 {
-        self.graphs.set(self.graphs.get() + 1);
-        self.graphs.get()
-    }
-
-    fn node(&self) -> u64 {
-        self.nodes.set(self.nodes.get() + 1);
-        self.nodes.get()
-    }
 }
 
 /// The handles of graphs and nodes.

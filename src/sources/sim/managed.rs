@@ -5,18 +5,11 @@
 //! device, and from then on maps the pages into devices instead of moving them there.
 
 use super::memory::Pointer;
-use super::runtime::{Runtime, completion_buffers, count};
-use super::thread::Thread;
-use super::time::Moment;
-use gputrail_collect::correlation::HostThread;
-use gputrail_collect::unified_memory;
-use gputrail_record::*;
+use gputrail_record::Nanos;
 use std::collections::BTreeMap;
 
-/// Bytes of a page.
-const PAGE: u64 = 64 << 10;
 /// The time to handle a batch of faults.
-const FAULT: Nanos = Nanos(22_000);
+pub(super) const FAULT: Nanos = Nanos(22_000);
 /// The delay of a throttled access.
 const THROTTLED: Nanos = Nanos(60_000);
 /// Bandwidth of migrations, in bytes per nanosecond.
@@ -44,17 +37,17 @@ struct Pages {
 /// An access that found pages elsewhere.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
-    address: Pointer,
-    bytes: u64,
-    by: Place,
+    pub(super) address: Pointer,
+    pub(super) bytes: u64,
+    pub(super) by: Place,
     /// Where the pages were.
-    at: Place,
-    response: Response,
+    pub(super) at: Place,
+    pub(super) response: Response,
 }
 
 /// The driver's response to a fault.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Response {
+pub(super) enum Response {
     Move,
     /// Moves the pages, which did so before.
     Thrash,
@@ -121,7 +114,7 @@ impl Fault {
     }
 
     /// The delay before the fault is handled.
-    fn delay(&self) -> Nanos {
+    pub(super) fn delay(&self) -> Nanos {
         match self.response {
             Response::Throttle => THROTTLED,
             _ => Nanos(0),
@@ -131,103 +124,6 @@ impl Fault {
     /// The time that the access waits.
     pub(super) fn stall(&self) -> Nanos {
         Nanos(self.delay().0 + FAULT.0 + self.move_time().0)
-    }
-}
-
-impl Thread {
-    /// Reads managed memory on the host.
-    pub(super) async fn read_managed(&mut self, address: Pointer) {
-        let fault = self.runtime.managed.borrow_mut().access(address, None);
-        if let Some(fault) = fault {
-            let (runtime, start) = (self.runtime.clone(), self.runtime.now());
-            runtime.executor.sleep(fault.stall()).await;
-            runtime.keep_room();
-            runtime.record_fault(&mut self.host(), &fault, start);
-        }
-    }
-}
-
-impl Runtime {
-    /// Writes the records of a fault that occurred at `start`: its counters, and the migration as a copy.
-    pub(super) fn record_fault(&self, host: &mut HostThread, fault: &Fault, start: Moment) {
-        let agent = |place: Place| place.map_or(AgentId::NONE, |device| self.devices[device].agent);
-        let (handled, end) = (start + fault.delay(), start + fault.stall());
-        let pages = fault.bytes.div_ceil(PAGE);
-        let faults = match fault.by {
-            None => UnifiedMemoryCounterKind::HOST_PAGE_FAULT,
-            Some(_) => UnifiedMemoryCounterKind::DEVICE_PAGE_FAULT,
-        };
-        let response = match fault.response {
-            Response::Move => None,
-            Response::Thrash => Some(UnifiedMemoryCounterKind::THRASHING),
-            Response::Throttle => Some(UnifiedMemoryCounterKind::THROTTLING),
-            Response::Map => Some(UnifiedMemoryCounterKind::REMOTE_MAP),
-        };
-        let place = (agent(fault.by), agent(fault.at));
-        let enabled = |what: &UnifiedMemoryCounterKind| unified_memory::is_enabled(place, *what);
-        let counters = [Some(faults), response].into_iter().flatten();
-        for what in counters.filter(enabled) {
-            let mut counter = UnifiedMemoryCounter::blank();
-            let until = match what {
-                UnifiedMemoryCounterKind::THROTTLING => handled,
-                _ => end,
-            };
-            (counter.start, counter.end) = (self.ticks_at(start), self.ticks_at(until));
-            (counter.value, counter.address) = (pages, fault.address.0);
-            (counter.source_agent, counter.what) = (agent(fault.by), what);
-            // The pages are mapped where they are.
-            if what == UnifiedMemoryCounterKind::REMOTE_MAP {
-                counter.destination_agent = agent(fault.at);
-            }
-            host.write(counter);
-        }
-        if fault.response != Response::Map {
-            self.record_migration(host, fault, (handled + FAULT, end));
-        }
-    }
-
-    fn record_migration(
-        &self,
-        host: &mut HostThread,
-        fault: &Fault,
-        (start, end): (Moment, Moment),
-    ) {
-        let Some(number) = fault.by.or(fault.at) else {
-            return;
-        };
-        let device = &self.devices[number];
-        let agent = |place: Place| place.map_or(AgentId::NONE, |device| self.devices[device].agent);
-        let mut copy = MemoryCopy::blank();
-        copy.header = copy.header.with(flags::ASYNCHRONOUS);
-        copy.work = WorkHeader {
-            id: host.new_work(),
-            enqueued: self.ticks_at(start),
-            agent: device.agent,
-            context: device.context,
-            queue: device.migrations,
-            thread: host.thread(),
-            ..WorkHeader::default()
-        };
-        copy.bytes = fault.bytes;
-        (copy.source_address, copy.destination_address) = (fault.address.0, fault.address.0);
-        (copy.source_agent, copy.destination_agent) = (agent(fault.at), agent(fault.by));
-        (copy.source_memory, copy.destination_memory) = (MemoryKind::MANAGED, MemoryKind::MANAGED);
-        copy.transfer = match (fault.at, fault.by) {
-            (None, _) => TransferKind::HOST_TO_DEVICE,
-            (_, None) => TransferKind::DEVICE_TO_HOST,
-            _ => TransferKind::PEER_TO_PEER,
-        };
-        let buffers = completion_buffers(host, Kind::MEMORY_COPY);
-        host.write(copy);
-        count(&self.counts.copies);
-        let mut clock = device.clock.borrow_mut();
-        let mut completion = Completion::blank();
-        (completion.work, completion.agent) = (copy.work.id, device.agent);
-        completion.start = clock.read(start);
-        (completion.queued, completion.submitted) = (completion.start, completion.start);
-        completion.end = clock.read(end);
-        completion.completed = self.ticks_at(end);
-        host.write_to(buffers, completion);
     }
 }
 

@@ -9,9 +9,11 @@
 //!   their `events`.
 //! * `instructions` tells how often each instruction was executed.
 //! * `environment` has the heat, power and clocks of the devices.
-//! * `graphs` launches several kernels by one call, `children` kernels by kernels, `managed` has memory that moves by page faults.
-//! * `runtime`, `device`, `thread` and `enqueue` are the runtime and its calls; `collective` is a library on
-//!   top of it, `callbacks` reports to subscribers.
+//! * `runtime` is the runtime, with its devices (`device`, `compute_units`), and runs the threads of the program; `host` has the
+//!   threads that record. `callbacks` reports to subscribers.
+//! * `thread` and `enqueue` are the runtime's calls, `kernels` what is launched: by a call, several by one call (`graphs`), or by
+//!   kernels (`children`, each of a `family`). `managed` has memory that moves by page faults, which `migrations` records.
+//! * `collective` is a library on top of the runtime.
 //! * `training` is the program of the [`Demo`].
 //!
 //! Threads and records come from a [`Recorder`] whose ticks are
@@ -22,17 +24,22 @@ mod callbacks;
 mod children;
 mod code;
 mod collective;
+mod compute_units;
 mod counters;
 mod device;
 mod enqueue;
 mod environment;
 mod events;
 mod executor;
+mod family;
 mod graphs;
+mod host;
 mod instructions;
+mod kernels;
 mod machine;
 mod managed;
 mod memory;
+mod migrations;
 mod operations;
 mod random;
 mod recent;
@@ -47,8 +54,9 @@ mod waves;
 #[cfg(test)]
 mod tests;
 
+pub use compute_units::COMPUTE_UNITS;
 pub use counters::ARCHITECTURE;
-pub use device::{COMPUTE_UNITS, DEVICE_MEMORY, links_in_words};
+pub use device::{DEVICE_MEMORY, links_in_words};
 pub use runtime::SimulationError;
 
 /// The sampling configurations that the simulated devices support.
@@ -96,8 +104,7 @@ impl Source for Simulated {
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
-        let all = operations::Function::ALL.iter();
-        all.map(|function| function.info()).collect()
+        operations::Function::infos()
     }
 }
 

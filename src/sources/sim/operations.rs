@@ -126,6 +126,12 @@ impl Function {
         }
     }
 
+    /// The descriptions of all functions for subscribers.
+    pub(super) fn infos() -> Vec<OperationInfo> {
+        let all = Function::ALL.iter();
+        all.map(|function| function.info()).collect()
+    }
+
     /// The description of the function for subscribers.
     pub(super) fn info(self) -> OperationInfo {
         let (name, group, _, arguments) = self.entry();

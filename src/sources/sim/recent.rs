@@ -3,11 +3,14 @@
 
 use std::collections::VecDeque;
 
-use super::machine::WorkIndex;
+/// Work, numbered in the order of submission.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct WorkIndex(pub(super) usize);
 
 /// The number of entries to keep: far more than streams and events still refer to.
 const MAX_ENTRIES: usize = 1 << 14;
-/// The state of recent work. The state of recent work.
+
+/// The state of recent work.
 #[derive(Debug)]
 pub(super) struct Recent<T> {
     /// Index of the first that is remembered.

@@ -1,47 +1,38 @@
-//! The simulated runtime: devices, streams and events shared by the threads of the program, and the records of
-//! completions.
+//! The simulated runtime: devices, streams and events shared by the threads of the program. `run` is its course.
 //!
 //! A stream is an order of work. Its hardware queue depends on the kind of work: kernels go to the compute queue of the
 //! stream, copies to the copy engine of their direction. A thread of the runtime per device receives completions and
 //! writes their records.
 
-use super::Simulated;
-use super::callbacks;
-use super::children::Family;
-use super::code::Loaded;
-use super::device::{self, COMPUTE_QUEUES, COMPUTE_UNITS, Device, QueueChoice};
-use super::enqueue::KernelSource;
+use super::code::{KernelSource, Loaded};
+use super::device::{self, COMPUTE_QUEUES, Device, QueueChoice};
 use super::environment::Readings;
-use super::executor::{Executor, Gate, Halted, Polling, World};
-use super::graphs::Numbers;
+use super::executor::{Executor, Gate, Halted, Polling};
+use super::family::Family;
+use super::host::{completion_buffers, keep_room};
 use super::instructions::CountedInstructions;
-use super::machine::{Command, Demand, Machine, WorkIndex};
+use super::machine::{Command, Demand, Machine};
 use super::managed::{Fault, Managed};
 use super::memory::Memory;
 use super::operations::Function;
 use super::random::{Purpose, Random};
-use super::recent::Recent;
-use super::thread::{Host, Status, Thread};
+use super::recent::{Recent, WorkIndex};
 use super::time::{HostTime, Moment, us};
-use gputrail_buffer::platform::sync::lock_std;
-use gputrail_buffer::platform::system;
 use gputrail_capture::names::Names;
-use gputrail_collect::attributes;
 use gputrail_collect::correlation::{CallInProgress, HostThread};
 use gputrail_collect::counting::CountingError;
 use gputrail_collect::notify::Followers;
-use gputrail_collect::process;
 use gputrail_collect::recorder::Recorder;
 use gputrail_collect::sampling::SamplingError;
 use gputrail_collect::sampling::lines::Lines;
-use gputrail_collect::source::Source;
 use gputrail_collect::switchboard::{Buffers, Switchboard};
 use gputrail_record::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+
+mod run;
 
 /// Host memory that can be page-locked.
 pub(super) const HOST_MEMORY: u64 = 64 << 30;
@@ -49,15 +40,10 @@ pub(super) const HOST_MEMORY: u64 = 64 << 30;
 const HOST_BANDWIDTH: u64 = 36_000;
 /// The interval of clock pairs.
 const CLOCK_PERIOD: Nanos = us(10_000);
-/// The shortest period at which the environment of devices is read.
-const SHORTEST_PERIOD: Nanos = us(10);
 /// The id of the first virtual thread.
 pub(super) const FIRST_THREAD: u32 = 4_001;
 /// The id of the first writer of samples and values of counters in a real process: the system gives such ids to no thread.
 const FIRST_THREAD_HERE: u32 = 1 << 23;
-/// How far simulated time may run ahead of real time.
-const AHEAD: Duration = Duration::from_millis(1);
-
 /// A stream of the program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stream(pub(super) usize);
@@ -126,7 +112,7 @@ pub(super) struct Runtime {
     pub(super) events: RefCell<Vec<EventState>>,
     pub(super) memory: RefCell<Memory>,
     pub(super) managed: RefCell<Managed>,
-    pub(super) graphs: Numbers,
+    pub(super) graphs: GraphNumbers,
     pub(super) counts: Counts,
     /// The source lines that have been written.
     lines: Arc<Mutex<Lines>>,
@@ -157,6 +143,25 @@ pub(super) struct Counts {
 /// Increments a count.
 pub(super) fn count(one: &Cell<u64>) {
     one.set(one.get() + 1);
+}
+
+/// The latest numbers of graphs and nodes.
+#[derive(Debug, Default)]
+pub(super) struct GraphNumbers {
+    graphs: Cell<u32>,
+    nodes: Cell<u64>,
+}
+
+impl GraphNumbers {
+    pub(super) fn graph(&self) -> u32 {
+        self.graphs.set(self.graphs.get() + 1);
+        self.graphs.get()
+    }
+
+    pub(super) fn node(&self) -> u64 {
+        self.nodes.set(self.nodes.get() + 1);
+        self.nodes.get()
+    }
 }
 
 /// A stream's state.
@@ -226,21 +231,6 @@ pub(super) struct EnqueuedWork {
     pub(super) index: WorkIndex,
 }
 
-/// The buffers that get the completion of work whose record, of this kind, is written now.
-pub(super) fn completion_buffers(host: &HostThread, kind: Kind) -> Buffers {
-    host.buffers_for(kind)
-        .and(host.buffers_for(Kind::COMPLETION))
-}
-
-/// Flushes if few blocks are empty: in a simulation the collector does not run in time.
-pub(super) fn keep_room(recorder: Option<&Recorder>) {
-    if let Some(recorder) = recorder
-        && recorder.buffer().empty_blocks() < 2
-    {
-        recorder.flush();
-    }
-}
-
 impl Runtime {
     /// Creates a machine that `board` and `recorder` observe, with the ticks of `time`. In real time its first thread is
     /// the one that calls [`Runtime::run`], and each of the others is a thread of this process.
@@ -260,7 +250,7 @@ impl Runtime {
         let host_link = machine.engine(HOST_BANDWIDTH);
         let devices: Vec<Device> = board.names().batch(devices, |names| {
             Function::name_all(board.names());
-            board.observe(&Simulated.operations());
+            board.observe(&Function::infos());
             let numbers = 0..devices;
             let devices = numbers
                 .map(|number| Device::new(board, &mut machine, host_link, seed, number, &lines));
@@ -280,7 +270,7 @@ impl Runtime {
             events: RefCell::default(),
             memory: RefCell::default(),
             managed: RefCell::default(),
-            graphs: Numbers::default(),
+            graphs: GraphNumbers::default(),
             counts: Counts::default(),
             lines,
             loaded: RefCell::default(),
@@ -302,11 +292,6 @@ impl Runtime {
         self.time.set(time);
     }
 
-    /// Reads the clocks at the beginning.
-    pub(super) fn read_first_clocks(&self) {
-        self.read_clocks(Moment::BEGIN);
-    }
-
     /// The current time.
     pub(super) fn now(&self) -> Moment {
         self.executor.now()
@@ -320,28 +305,6 @@ impl Runtime {
     /// The ticks at `moment`.
     pub(super) fn ticks_at(&self, moment: Moment) -> Ticks {
         self.time.get().ticks(moment)
-    }
-
-    /// Starts a thread of the program.
-    pub(super) fn spawn<F: Future<Output = Result<(), Status>> + 'static>(
-        self: &Rc<Self>,
-        name: &str,
-        body: impl FnOnce(Thread) -> F,
-    ) {
-        let Some((host, random)) = self.new_host(name) else {
-            return;
-        };
-        let body = body(Thread::new(self.clone(), host, random));
-        let (runtime, thread) = (self.clone(), name.to_owned());
-        self.executor.spawn(name, async move {
-            if !runtime.begin_thread(&thread) {
-                return;
-            }
-            if let Err(Status(status)) = body.await {
-                let ended = SimulationError::Ended { thread, status };
-                runtime.failure.borrow_mut().get_or_insert(ended);
-            }
-        });
     }
 
     /// Has a device's samples and the values of its counters written, from when they are first configured.
@@ -362,66 +325,11 @@ impl Runtime {
         }
     }
 
-    /// Runs the program to its end.
-    pub(super) fn run(self: &Rc<Self>) -> Result<(), SimulationError> {
-        for number in 0..self.devices.len() {
-            self.serve(number);
-        }
-        self.start_readings();
-        for number in 0..self.devices.len() {
-            let name = format!("sim completions {number}");
-            if let Some((host, random)) = self.new_host(&name) {
-                let (runtime, thread) = (self.clone(), name.clone());
-                self.executor.spawn_service(&name, async move {
-                    if runtime.begin_thread(&thread) {
-                        runtime.complete(number, host, random).await;
-                    }
-                });
-            }
-        }
-        let result = self.executor.run(&**self);
-        self.time.get().wait(self.now(), Duration::ZERO);
-        self.read_due_clocks(self.now());
-        self.read_clocks(self.now());
-        match self.failure.take() {
-            Some(failure) => Err(failure),
-            None => result.map_err(SimulationError::from),
-        }
-    }
-
     /// The code of a module's kernels, loaded once.
     pub(super) fn load(&self, sources: &'static [KernelSource]) -> Rc<Loaded> {
         let mut loaded = self.loaded.borrow_mut();
         let of = loaded.entry(sources.as_ptr());
         of.or_insert_with(|| Rc::new(Loaded::new(sources))).clone()
-    }
-
-    /// The state of a new thread of the program.
-    fn new_host(&self, name: &str) -> Option<(Host, Random)> {
-        match self.time.get() {
-            HostTime::Real { .. } => Some((Host::Calling, self.count_thread())),
-            HostTime::Virtual => {
-                let (host, random) = self.new_thread(name)?;
-                Some((Host::Simulated(Box::new(host)), random))
-            }
-        }
-    }
-
-    /// Begins a thread of the program, on the thread that polls it. `false`, and a failure, if it cannot record.
-    fn begin_thread(&self, name: &str) -> bool {
-        if let HostTime::Virtual = self.time.get() {
-            return true;
-        }
-        let id = system::thread_id();
-        if id != std::process::id() {
-            process::give_thread_name(ThreadId(attributes::thread_id(id)), name);
-        }
-        let records = process::current().is_some();
-        if !records {
-            let failure = SimulationError::NoLane(name.into());
-            self.failure.borrow_mut().get_or_insert(failure);
-        }
-        records
     }
 
     fn new_thread(&self, name: &str) -> Option<(HostThread, Random)> {
@@ -693,162 +601,5 @@ impl Runtime {
         let works = self.works.borrow();
         let work = index.and_then(|index| works.get(index));
         work.map_or(WorkId::NONE, |work| work.id)
-    }
-
-    /// The thread of the runtime that receives the completions of one device.
-    async fn complete(&self, number: usize, mut host: Host, mut random: Random) {
-        let device = &self.devices[number];
-        for one in 1.. {
-            device.finished_gate.wait(&self.executor, one).await;
-            self.executor.sleep(Nanos(random.host(380))).await;
-            let next = device.finished.borrow_mut().pop_front();
-            let finished = next.expect("the gate counts what is in the queue");
-            let mut works = self.works.borrow_mut();
-            let work = works.live_mut(finished.work);
-            let (followers, replay) = (work.followers.take(), work.replay.take());
-            work.completed = true;
-            let (queued, submitted, stream) = (work.queued, work.submitted, work.stream);
-            let (id, correlation, fault) = (work.id, work.correlation, work.fault);
-            let buffers = work.buffers;
-            let (family, instructions) = (work.family.take(), work.instructions.take());
-            drop(works);
-            self.keep_room();
-            let mut writer = host.borrow();
-            if let Some(fault) = fault {
-                self.record_fault(&mut writer, &fault, finished.start);
-            }
-            if let Some(instructions) = instructions {
-                let mut lines = lock_std(&self.lines);
-                let place = (device.agent, id, correlation);
-                instructions.record(&mut writer, self.names(), &mut lines, place);
-            }
-            let mut clock = device.clock.borrow_mut();
-            if let Some(family) = family {
-                family.record(&mut writer, &mut clock, (device.agent, id));
-            }
-            let mut record = Completion::blank();
-            (record.work, record.correlation) = (id, correlation);
-            record.queued = clock.read(queued);
-            record.submitted = clock.read(submitted);
-            record.start = clock.read(finished.start);
-            record.end = clock.read(finished.end);
-            record.completed = self.ticks();
-            record.agent = device.agent;
-            writer.write_to(buffers, record);
-            writer.work_ends(record.correlation, record.completed);
-            drop(writer);
-            drop(clock);
-            if let Some(replay) = replay {
-                callbacks::replayed(&host.site(), &replay.0, (correlation, replay.1));
-            }
-            if let Some(mut followers) = followers {
-                callbacks::completed(&host.site(), &mut followers, &record);
-            }
-            let streams = self.streams.borrow();
-            streams[stream.0]
-                .completed
-                .open(&self.executor, Nanos(random.host(2_600)));
-        }
-    }
-
-    /// Reads the clocks for each period up to `now`.
-    fn read_due_clocks(&self, now: Moment) {
-        while self.next_clocks.get() <= now {
-            self.read_clocks(self.next_clocks.get());
-            self.next_clocks.set(self.next_clocks.get() + CLOCK_PERIOD);
-        }
-    }
-
-    /// Starts to read the environment of the devices, if the recording or a tool asks for it.
-    fn start_readings(&self) {
-        let scope = self
-            .recorder
-            .as_ref()
-            .map(|recorder| recorder.gate().scope());
-        let Some(period) = attributes::environment_period(scope) else {
-            return;
-        };
-        let Some((host, _)) = self.new_thread("sim environment") else {
-            return;
-        };
-        for device in &self.devices {
-            self.machine.borrow_mut().watch(device.compute);
-        }
-        *self.readings.borrow_mut() = Some(Readings {
-            host,
-            period: period.max(SHORTEST_PERIOD),
-            next: Moment::BEGIN,
-        });
-    }
-
-    /// Reads the environment of the devices for each period up to `now`.
-    fn read_due_environment(&self, now: Moment) {
-        let mut readings = self.readings.borrow_mut();
-        let Some(readings) = &mut *readings else {
-            return;
-        };
-        while readings.next <= now {
-            self.keep_room();
-            for device in &self.devices {
-                let mut environment = device.environment.borrow_mut();
-                environment.advance(readings.next, COMPUTE_UNITS * 1_000);
-                let time = self.ticks_at(readings.next);
-                environment.record(&mut readings.host, device.agent, time);
-            }
-            readings.next = readings.next + readings.period;
-        }
-    }
-
-    fn read_clocks(&self, now: Moment) {
-        let names = self.names();
-        if let HostTime::Virtual = self.time.get() {
-            names.clock_snapshot(gputrail_buffer::clock::virtual_snapshot(self.ticks_at(now)));
-        }
-        for device in &self.devices {
-            names.clock_pair(
-                device
-                    .clock
-                    .borrow_mut()
-                    .pair(device.agent, now, self.time.get()),
-            );
-        }
-    }
-}
-
-impl World for Runtime {
-    fn next(&self) -> Option<Moment> {
-        self.machine.borrow().next()
-    }
-
-    fn reach(&self, now: Moment) {
-        self.time.get().wait(now, AHEAD);
-    }
-
-    fn advance(&self, now: Moment) {
-        self.read_due_clocks(now);
-        self.read_due_environment(now);
-        let mut finished = Vec::new();
-        let (spans, preempted) = {
-            let mut machine = self.machine.borrow_mut();
-            machine.advance(now, &mut finished);
-            (machine.take_spans(), machine.take_preempted())
-        };
-        preempted.iter().for_each(|one| self.note_preempted(one));
-        for span in spans {
-            let mut devices = self.devices.iter();
-            if let Some(device) = devices.find(|device| device.compute == span.engine) {
-                device.sampler.ran(&span, &mut device.clock.borrow_mut());
-                device.counters.ran(&span, &mut device.clock.borrow_mut());
-                device.environment.borrow_mut().ran(&span);
-            }
-        }
-        for one in finished {
-            let device = &self.devices[self.works.borrow().live(one.work).device];
-            device.sampler.ended(one.work);
-            device.counters.ended(&one);
-            device.finished.borrow_mut().push_back(one);
-            // The delay of the device's interrupt.
-            device.finished_gate.open(&self.executor, us(2));
-        }
     }
 }

@@ -13,10 +13,11 @@
 //! dispatch ends.
 
 use super::code::LoadedKernel;
-use super::device::{self, COMPUTE_UNITS};
-use super::machine::{Span, WorkIndex};
+use super::compute_units::{COMPUTE_UNITS, hardware};
+use super::host::keep_room;
+use super::machine::Span;
 use super::random::{Purpose, Random};
-use super::runtime::keep_room;
+use super::recent::WorkIndex;
 use super::time::{DeviceClock, Moment};
 use super::waves::{Did, SIMDS, Seen, Visit, Window};
 use gputrail_buffer::platform::sync::lock_std;
@@ -506,7 +507,7 @@ impl Dispatch {
         }
         let waves = (self.launched.waves_per_group as usize).max(1);
         let (slot, group) = (seen.slot as u64, (seen.slot / waves) as u64);
-        let hardware = device::hardware(unit, self.launched.queue)
+        let hardware = hardware(unit, self.launched.queue)
             .with_simd(slot % SIMDS as u64)
             .with_wave(slot / SIMDS as u64)
             .with_workgroup_slot(group);

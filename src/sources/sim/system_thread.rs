@@ -3,10 +3,20 @@
 //!
 //! The turn goes round: a thread runs while the executor waits for it, and waits while the executor or another thread runs.
 
-use super::executor::{Body, poll};
 use std::io;
+use std::pin::Pin;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::task::{Context, Waker};
 use std::thread::{Builder, JoinHandle};
+
+/// The future of a thread.
+pub(super) type Body = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Polls a future, and returns whether it has ended.
+pub(super) fn poll(body: &mut Body) -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    body.as_mut().poll(&mut context).is_ready()
+}
 
 /// A thread that polls one future, when it has the turn.
 pub(super) struct SystemThread {

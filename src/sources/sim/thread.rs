@@ -1,19 +1,18 @@
 //! A thread of the program, and the calls it can make. Each call takes virtual time, is recorded, and returns a status.
 //!
-//! This module has the common part of all calls and those that do not enqueue work; see `enqueue` for the others.
+//! This module has the common part of all calls and those that do not enqueue work; see `kernels` and `enqueue` for the others.
 
 use super::callbacks::{self, Site};
 use super::device::DEVICE_MEMORY;
+use super::host::{Host, HostRef};
 use super::memory::{MemoryLocation, Pointer};
 use super::operations::Function;
 use super::random::Random;
 use super::runtime::{Awaited, Event, HOST_MEMORY, Runtime, Stream, count};
-use gputrail_collect::correlation::{CallInProgress, Extra, HostThread};
-pub use gputrail_collect::process::{self, Borrowed};
+use gputrail_collect::correlation::{CallInProgress, Extra};
 use gputrail_collect::switchboard::Within;
 use gputrail_interface::operations::{memory_allocation, resource, synchronization};
 use gputrail_record::*;
-use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
 /// The status that a call returns.
@@ -37,65 +36,6 @@ pub(super) struct Thread {
     last_error: Status,
     /// Calls in progress: their functions and arguments.
     open: Vec<(Function, Vec<u64>)>,
-}
-
-/// The state of a thread that records.
-pub(super) enum Host {
-    /// A thread of the simulation, in virtual time.
-    Simulated(Box<HostThread>),
-    /// The thread of the process that calls.
-    Calling,
-}
-
-impl Host {
-    /// The thread's state, while the result lives.
-    pub(super) fn borrow(&mut self) -> HostRef<'_> {
-        match self {
-            Host::Simulated(host) => HostRef::Simulated(host),
-            Host::Calling => {
-                let current = process::current().expect(
-                    "a thread records to its end, unless its process was forked in a callback",
-                );
-                // The thread is in the simulation, and in no call of another source.
-                HostRef::Calling(current.borrow().expect("not in use"))
-            }
-        }
-    }
-
-    /// The thread as callbacks see it. The thread's state is not in use meanwhile: subscribers may push external ids.
-    pub(super) fn site(&mut self) -> Site {
-        let host = self.borrow();
-        Site {
-            board: host.board().clone(),
-            state: host.state().clone(),
-        }
-    }
-}
-
-/// A [`Host`] in use.
-pub(super) enum HostRef<'a> {
-    Simulated(&'a mut HostThread),
-    Calling(Borrowed),
-}
-
-impl Deref for HostRef<'_> {
-    type Target = HostThread;
-
-    fn deref(&self) -> &HostThread {
-        match self {
-            HostRef::Simulated(host) => host,
-            HostRef::Calling(host) => host,
-        }
-    }
-}
-
-impl DerefMut for HostRef<'_> {
-    fn deref_mut(&mut self) -> &mut HostThread {
-        match self {
-            HostRef::Simulated(host) => host,
-            HostRef::Calling(host) => host,
-        }
-    }
 }
 
 /// The operation under which subscribers see a wait.

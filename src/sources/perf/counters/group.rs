@@ -222,7 +222,8 @@ fn moved_up(file: OwnedFd) -> io::Result<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::host_event::{HostEvent, TASK_CLOCK, architecture};
+    use super::super::architecture::architecture;
+    use super::super::host_event::{HostEvent, TASK_CLOCK};
     use super::*;
     use std::os::fd::IntoRawFd;
 

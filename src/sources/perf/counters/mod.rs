@@ -14,12 +14,17 @@
 //! PoCL's driver `basic` is recognised by the fact that no thread has begun until counting starts: the values of a dispatch are those
 //! of the thread that enqueues it; those of a period are of all threads that begin later and of the one that started counting.
 
+mod architecture;
+mod counted;
 mod group;
 mod host_event;
 mod machine;
 mod threads;
 
-use super::event::{explain, sample_time};
+pub(crate) use counted::CountedKernel;
+
+use super::event::sample_time;
+use counted::{CountedAgent, invalid};
 use gputrail_buffer::platform::inside::message;
 use gputrail_buffer::platform::internal_thread;
 use gputrail_buffer::platform::sync::{QuietGuard, Signal, lock_std};
@@ -28,26 +33,24 @@ use gputrail_buffer::platform::system::thread_id;
 use gputrail_capture::names::Names;
 use gputrail_collect::agents::{ConfigureError, Provider};
 use gputrail_collect::correlation::HostThread;
-use gputrail_collect::counting::values::{Subject, ValueRecords};
+use gputrail_collect::counting::values::Subject;
 use gputrail_collect::counting::{
-    Choice, Countable, CounterSet, CountingDelivery, CountingRequest, DispatchReadings, Reading,
+    Countable, CountingDelivery, CountingRequest, DispatchReadings, Reading,
 };
 use gputrail_collect::process;
 use gputrail_collect::switchboard::Buffers;
 use gputrail_counters::Counted;
 use gputrail_interface::counting::CountingMode;
 use gputrail_record::{
-    AgentId, CorrelationId, CounterInvalid, CounterValue, DeviceTime, KernelDispatch, Nanos, WorkId,
+    AgentId, CorrelationId, CounterInvalid, DeviceTime, KernelDispatch, Nanos, WorkId,
 };
-use machine::{Machine, MachineEvents};
+use machine::Machine;
 use std::collections::HashMap;
 use std::fmt;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use threads::{CountedThreads, Events};
 
 /// The shortest period at which events are read.
 const SHORTEST_PERIOD: Nanos = Nanos(100_000);
@@ -93,34 +96,6 @@ struct MeasuredKernel {
     readings: Vec<(Counted, Reading)>,
 }
 
-struct CountedAgent {
-    agent: AgentId,
-    names: Names,
-    mode: CountingMode,
-    /// The tool that chooses the counters of each dispatch, if one does.
-    choice: Option<Choice>,
-    /// Its kernels that have no values yet, by their calls.
-    chosen: HashMap<CorrelationId, Arc<ValueRecords>>,
-    /// The counters that the threads count now.
-    records: Arc<ValueRecords>,
-    threads: CountedThreads,
-    /// The counters of the whole machine, at a period.
-    machine: MachineEvents,
-    /// Set while counting is started.
-    delivery: Option<CountingDelivery>,
-    /// The number of the start from which it counts; 0 if it is stopped.
-    start: u64,
-    /// The number of the start whose thread reads at a period; 0 if there is none. The thread ends when that is not the
-    /// number from which the agent counts.
-    reader: u64,
-    /// The begin of the period in progress.
-    span_begin: u64,
-    /// The number of periods.
-    spans: u64,
-    /// The number of dispatches.
-    dispatches: u64,
-}
-
 /// One agent of the counters.
 struct HostAgent {
     counters: Arc<HostCounters>,
@@ -163,7 +138,7 @@ impl HostCounters {
     /// What all such agents count, and how.
     pub fn countable() -> Countable {
         Countable {
-            architecture: host_event::architecture(),
+            architecture: architecture::architecture(),
             dispatches: true,
             shortest_period: Some(SHORTEST_PERIOD),
             passes: MAX_PASSES,
@@ -641,130 +616,21 @@ impl HostCountersState {
     }
 }
 
-impl CountedAgent {
-    /// Counts `set` from now on.
-    fn count_set(&mut self, set: Arc<CounterSet>, of_program: &[u32]) {
-        if *self.records.set() == set {
-            return;
-        }
-        let mut events = Events::new(set.architecture(), set.passes());
-        // Values of events that the system does not allow are invalid.
-        let _ = events.check();
-        self.threads = CountedThreads::new(events, of_program.to_vec());
-        self.threads.scan();
-        self.records = self.records_of(set);
-    }
-
-    fn records_of(&self, set: Arc<CounterSet>) -> Arc<ValueRecords> {
-        let properties = HashMap::new();
-        Arc::new(ValueRecords::new(set, self.agent, properties, &self.names))
-    }
-}
-
-/// Readings without values, for this reason.
-fn invalid(records: &ValueRecords, reason: CounterInvalid) -> Vec<(Counted, Reading)> {
-    let counted = records.set().counted();
-    counted
-        .map(|counted| (counted, Reading::invalid(reason)))
-        .collect()
-}
-
-/// The values of a kernel, and the tool that has chosen its counters.
-#[derive(Default)]
-pub(crate) struct CountedKernel {
-    choice: Option<Choice>,
-    values: Vec<CounterValue>,
-    readings: DispatchReadings,
-    /// Set if there are no values.
-    abandoned: Option<CorrelationId>,
-}
-
-impl CountedKernel {
-    /// Passes the values to the tool. The calling thread's state is not in use, since the tool may use it.
-    pub(crate) fn tell(&self) {
-        let Some(choice) = &self.choice else {
-            return;
-        };
-        if let Some(call) = self.abandoned {
-            choice.abandoned(call, WorkId::NONE);
-        } else {
-            if !self.values.is_empty() {
-                choice.counted(&self.values);
-            }
-            choice.measured(&self.readings);
-        }
-        let ready = choice.take_ready();
-        if ready.is_empty() {
-            return;
-        }
-        if let Some(thread) = process::current() {
-            thread.with(|host| {
-                for (buffers, value) in ready {
-                    host.write_to(buffers, value);
-                }
-            });
-        }
-    }
-}
-
-/// Why `kind` events cannot be counted, and the remedy.
-fn explain_counting(error: &io::Error, kind: &str) -> String {
-    match error.raw_os_error() {
-        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL) => format!(
-            "this machine has no {kind} events, as virtual machines often have none; TASK_CLOCK, PAGE_FAULTS, \
-             CONTEXT_SWITCHES and CPU_MIGRATIONS work without"
-        ),
-        _ => format!("{}; TASK_CLOCK works without", explain(error)),
-    }
-}
-
-/// The events of `request`, which this machine can count.
-fn events(request: &CountingRequest) -> Result<Events, ConfigureError> {
-    let mut events = Events::new(request.set.architecture(), request.set.passes());
-    events
-        .check()
-        .map_err(|(error, kind)| ConfigureError::System(explain_counting(&error, kind)))?;
-    Ok(events)
-}
-
 impl Provider<CountingRequest> for HostAgent {
     fn configurations(&self) -> Vec<Countable> {
         vec![HostCounters::countable()]
     }
 
     fn check(&self, request: &CountingRequest) -> Result<(), ConfigureError> {
-        MachineEvents::of(request).map_err(ConfigureError::System)?;
-        events(request).map(drop)
+        counted::opened(request).map(drop)
     }
 
     fn configure(&self, request: &CountingRequest) -> Result<(), ConfigureError> {
-        let machine = MachineEvents::of(request).map_err(ConfigureError::System)?;
-        let events = events(request)?;
-        let records = Arc::new(ValueRecords::new(
-            request.set.clone(),
-            self.agent,
-            HashMap::new(),
-            &self.names,
-        ));
-        let threads = CountedThreads::new(events, self.counters.of_program.clone());
+        let of_program = &self.counters.of_program;
+        let counted = CountedAgent::new(self.agent, &self.names, request, of_program)?;
         let mut state = self.counters.state();
         state.agents.retain(|counted| counted.agent != self.agent);
-        state.agents.push(CountedAgent {
-            agent: self.agent,
-            names: self.names.clone(),
-            mode: request.mode,
-            choice: request.choice.clone(),
-            chosen: HashMap::new(),
-            records,
-            threads,
-            machine,
-            delivery: None,
-            start: 0,
-            reader: 0,
-            span_begin: 0,
-            spans: 0,
-            dispatches: 0,
-        });
+        state.agents.push(counted);
         state.note_passes();
         Ok(())
     }

@@ -332,7 +332,7 @@ fn thread_clock(thread: u32) -> Option<GroupReading> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::perf::counters::host_event::architecture;
+    use crate::perf::counters::architecture::architecture;
 
     fn events(names: &[&str]) -> Events {
         let architecture = architecture();

@@ -1,7 +1,7 @@
 //! Samples of the demo, as its capture and tools get them.
 
 use super::*;
-use crate::sim::device::unit_of;
+use crate::sim::compute_units::unit_of;
 use crate::sim::{Demo, Simulation};
 use gputrail_buffer::clock::TickSource;
 use gputrail_capture::{Reader, Writer};

@@ -1,7 +1,6 @@
 //! The kernels of the training, as a compiler would name them.
 
-use super::super::code::Code;
-use super::super::enqueue::KernelSource;
+use super::super::code::{Code, KernelSource};
 use super::programs::*;
 
 const fn kernel(

@@ -10,9 +10,9 @@ mod programs;
 mod setup;
 
 use super::collective::Participant;
-use super::enqueue::Module;
 use super::executor::Gate;
 use super::graphs::Graph;
+use super::kernels::Module;
 use super::memory::Pointer;
 use super::runtime::{Event, Runtime, Stream};
 use super::thread::{Status, Thread};

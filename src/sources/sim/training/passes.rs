@@ -1,6 +1,6 @@
 //! The passes of a step, as sequences of kernels.
 
-use super::super::enqueue::Launch;
+use super::super::kernels::Launch;
 use super::super::runtime::Stream;
 use super::super::thread::{Status, Thread};
 use super::super::time::us;

@@ -1,6 +1,6 @@
 //! The resources of the training, allocated before its first step and freed after its last.
 
-use super::super::enqueue::Launch;
+use super::super::kernels::Launch;
 use super::super::memory::Pointer;
 use super::super::thread::{Status, Thread};
 use super::super::time::us;

@@ -1,7 +1,7 @@
 //! Units from a folder that has what `/sys` has, and events of the kernel that stand for those of units.
 
 use super::*;
-use crate::perf::counters::host_event::define;
+use crate::perf::counters::architecture::define;
 use gputrail_counters::{Architecture, Counted, Resolution};
 use gputrail_record::{ALWAYS_SCHEDULED, CounterInvalid};
 use std::io;

@@ -1,62 +1,9 @@
-//! The binary interface of NVTX version 3, as its public documentation describes it: structures that programs pass, and
-//! the tables through which functions are exchanged.
+//! Structures that programs pass to NVTX version 3, as its public documentation describes them.
 
-use super::forwarding;
-use core::ffi::{c_char, c_int, c_uint, c_void};
-use gputrail_collect::marker::{CText, Event, EventValue, Text, WideText};
+use super::text::text;
+use core::ffi::c_void;
+use gputrail_collect::marker::{Event, EventValue};
 use gputrail_record::PayloadKind;
-use std::ptr::NonNull;
-
-/// A function of any type.
-pub(super) type Function = *const c_void;
-/// Returns the export table with an id.
-pub type GetExportTable = unsafe extern "C" fn(id: u32) -> *const c_void;
-
-/// Id of the export table with the function tables.
-pub(super) const CALLBACKS: u32 = 1;
-
-/// The export table with the function tables.
-#[repr(C)]
-pub(super) struct ExportCallbacks {
-    pub size: usize,
-    pub get_module_function_table: Option<
-        unsafe extern "C" fn(
-            module: c_int,
-            table: *mut *const *mut Function,
-            size: *mut c_uint,
-        ) -> c_int,
-    >,
-}
-
-/// What `InitializeInjectionNvtxExtension` gets: the functions of an extension.
-#[repr(C)]
-pub struct ExtensionModule {
-    pub(super) nvtx_version: u16,
-    pub(super) size: u16,
-    pub(super) module: u16,
-    pub(super) compatibility: u16,
-    pub(super) segments_count: usize,
-    pub(super) segments: *const ExtensionSegment,
-    get_export_function: Function,
-    extension: *const c_void,
-}
-
-/// A part of the functions of an extension.
-#[repr(C)]
-pub(super) struct ExtensionSegment {
-    id: usize,
-    pub slots_count: usize,
-    pub slots: *mut Function,
-}
-
-const _: () = assert!(size_of::<ExtensionModule>() == 40 && size_of::<ExtensionSegment>() == 24);
-
-/// A message: its type decides which pointer it is.
-pub(super) mod message {
-    pub const ASCII: i32 = 1;
-    pub const UNICODE: i32 = 2;
-    pub const REGISTERED: i32 = 3;
-}
 
 /// Types of payloads of [`EventAttributes`].
 mod payload {
@@ -158,49 +105,6 @@ impl EventAttributes {
             let count = usize::try_from(self.reserved).unwrap_or(0);
             (self.payload as usize as *const PayloadData, count)
         })
-    }
-}
-
-/// The text of a message.
-///
-/// # Safety
-///
-/// `message` is null or what `kind` says, and lives for `'a`.
-#[inline]
-pub(super) unsafe fn text<'a>(kind: i32, message: *const c_void) -> Text<'a> {
-    // SAFETY: `message` is null or what `kind` says, and lives for `'a`. The handle of a registered text leads to ours,
-    // which lives for ever, or is unknown and becomes null.
-    unsafe {
-        match kind {
-            message::REGISTERED => {
-                let registered = forwarding::STRINGS.ours(message.cast());
-                registered.as_ref().map_or(Text::None, Text::Kept)
-            }
-            message::ASCII => ascii(message.cast()),
-            message::UNICODE => wide(message.cast()),
-            _ => Text::None,
-        }
-    }
-}
-
-/// # Safety
-///
-/// `text` is null, or a text that ends with a zero, and lives and stays as it is for `'a`.
-#[inline]
-pub(super) unsafe fn ascii<'a>(text: *const c_char) -> Text<'a> {
-    let text = NonNull::new(text.cast_mut());
-    // SAFETY: a `text` that is not null ends with a zero, and lives and stays as it is for `'a` (`# Safety`).
-    text.map_or(Text::None, |text| Text::C(unsafe { CText::new(text) }))
-}
-
-/// # Safety
-///
-/// As for [`ascii`], with wide characters.
-pub(super) unsafe fn wide<'a>(text: *const u32) -> Text<'a> {
-    match NonNull::new(text.cast_mut()) {
-        // SAFETY: `text` is not null, so that it ends with a zero, and lives and stays as it is for `'a`.
-        Some(text) => Text::Wide(unsafe { WideText::new(text) }),
-        None => Text::None,
     }
 }
 

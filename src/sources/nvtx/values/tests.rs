@@ -1,3 +1,4 @@
+use super::super::semantics::Facts;
 use super::*;
 
 const DOMAIN: u32 = u32::MAX;
