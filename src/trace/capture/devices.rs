@@ -17,7 +17,7 @@ use crate::directory::Directory;
 use crate::model::gauges::{Gauges, Running};
 use crate::model::{
     AgentIndex, Argument, Consumer, EventId, Launch, ProcessIndex, Queue, QueueIndex, Resources,
-    Stage, Stream, Value, Work, WorkKind, WorkSamples,
+    Stage, Stream, UNKNOWN_DEVICE, Value, Work, WorkKind, WorkSamples,
 };
 use gputrail_buffer::clock::{self, HostClock};
 use gputrail_capture::Metadata;
@@ -250,7 +250,7 @@ impl Devices {
     pub fn queue_title(&self, metadata: &Metadata, id: QueueId) -> String {
         let record = metadata.queues.get(&id);
         let title = record.and_then(|queue| self.title(queue.agent));
-        let title = title.unwrap_or("unknown device");
+        let title = title.unwrap_or(UNKNOWN_DEVICE);
         format!("{title} · {}", queue_name(metadata, record))
     }
 

@@ -8,7 +8,6 @@ use std::io::{self, Write};
 
 use super::events::{Annotation, Event, Label};
 use super::names::Name;
-use super::reader::UNKNOWN_DEVICE;
 use super::samples;
 use super::schema::trace_packet::Data;
 use super::stacks::StackTrack;
@@ -19,7 +18,7 @@ use crate::model::{
     Agent, AgentIndex, Argument, Call, Consumer, CounterBlock, CounterDescription, CounterIndex,
     CounterValue, FlowPoint, Instant, Loss, Note, Parent, Process, ProcessIndex, Queue, QueueIndex,
     SamplerIndex, Samples, Slice, SliceEnd, StackFrame, StackIndex, StackSamples, SystemClocks,
-    TraceHeader, TrackIndex, TrackKind, Value, Work, category,
+    TraceHeader, TrackIndex, TrackKind, UNKNOWN_DEVICE, Value, Work, category,
 };
 use calls::KnownFunction;
 use gputrail_record::{ContextId, CorrelationId, Nanos, ProcessId};

@@ -1,6 +1,6 @@
 //! Copies messages field by field and replaces ids that are valid in one trace only.
 
-use super::super::reader::{Field, FieldValue, Fields};
+use super::super::reader::{Field, FieldValue, Fields, number_of};
 use super::super::schema::field::clock_snapshot::clock;
 use super::super::schema::field::{self, interned_gpu_render_stage_specification as queue};
 use super::super::wire::Encoder;
@@ -62,8 +62,7 @@ pub(super) fn shift_snapshot(offset: i64, snapshot: &[u8], out: &mut Encoder) {
         else {
             return false;
         };
-        let id = Fields::new(clock).find(|field| field.number == clock::CLOCK_ID);
-        let is_boottime = id.and_then(|field| field.number()) == Some(BOOTTIME.into());
+        let is_boottime = number_of(clock, clock::CLOCK_ID) == Some(BOOTTIME.into());
         let incremental = Fields::new(clock)
             .any(|field| field.number == clock::IS_INCREMENTAL && field.number() == Some(1));
         let open = out.open(field::clock_snapshot::CLOCKS);
@@ -88,13 +87,9 @@ pub(super) fn of_machine(snapshot: &[u8]) -> Option<u64> {
         else {
             continue;
         };
-        let number = |wanted| {
-            let field = Fields::new(clock).find(|field| field.number == wanted);
-            field.and_then(|field| field.number())
-        };
-        match number(clock::CLOCK_ID) {
+        match number_of(clock, clock::CLOCK_ID) {
             Some(64..128) => return None,
-            Some(id) if id == u64::from(BOOTTIME) => boottime = number(clock::TIMESTAMP),
+            Some(id) if id == u64::from(BOOTTIME) => boottime = number_of(clock, clock::TIMESTAMP),
             _ => {}
         }
     }
