@@ -7,9 +7,9 @@ use super::held::Enqueuing;
 use super::limits::{MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_IDS, TOO_MANY_ARGUMENTS};
 use super::order::{Moment, What};
 use super::replaying::Replaying;
-use super::slices::{Content, Details, Form, OWN, RECORDS_LOST, Span, end, pass_on};
+use super::slices::{Content, Details, Form, RECORDS_LOST, Span, end, pass_on};
 use crate::arguments::Arguments;
-use crate::model::{EventId, Value};
+use crate::model::{EventId, Value, category};
 use crate::perfetto::reader::tracks::{TrackId, TrackOf};
 use crate::perfetto::reader::{AnnotationValue, EventKind, HostEvent, Known, Text, TextId};
 use gputrail_record::{CorrelationId, ExternalId, Nanos};
@@ -364,7 +364,7 @@ impl Replaying<'_> {
             return;
         };
         let label = self.labels.get(label);
-        if &*label.category != OWN || &*label.name != RECORDS_LOST {
+        if &*label.category != category::RECORDING || &*label.name != RECORDS_LOST {
             return;
         }
         let details = span.details.as_ref();
