@@ -13,11 +13,10 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
 
-use super::Output;
 use super::devices::Devices;
 use super::join::{EnqueueFields, Found, What};
-use super::process::read;
 use super::stages::short_name;
+use super::{Output, read};
 use crate::model::flame::{Flame, SampledQueue, Stack};
 use crate::model::hold::Hold;
 use crate::model::stalls::Stalls;
