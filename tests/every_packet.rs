@@ -1,4 +1,4 @@
-//! A trace with every kind of packet that the writer knows, queried with SQL: Perfetto must report no error and show
+//! A trace with every kind of packet that the exporter writes, queried with SQL: Perfetto must report no error and show
 //! its contents.
 
 use std::path::PathBuf;
@@ -6,38 +6,55 @@ use std::path::PathBuf;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::trace::{Trace, packet_kinds};
+use gputrail_record::{ArgumentType, CorrelationId, Domain, Nanos, ProcessId, ThreadId};
 use gputrail_trace::model::{
-    Agent, AgentIndex, CounterBlock, CounterDescription, CounterIndex, CounterUnit, CounterValue,
-    EventId, Launch, Machine, ProcessIndex, Resources, Stage, StageId, SystemClocks, Value,
-    WorkKind,
+    Agent, AgentIndex, Argument, Call, CounterBlock, CounterDescription, CounterUnit, CounterValue,
+    EventId, Function, FunctionIndex, Instant, Launch, Loss, Machine, Parameter, Parent, Process,
+    ProcessIndex, Queue, Slice, Stage, StageId, Stream, SystemClocks, TraceHeader, Track,
+    TrackIndex, TrackKind, Value, Work, WorkKind,
 };
-use gputrail_trace::perfetto::schema::GpuApi;
-use gputrail_trace::perfetto::{
-    Annotation, ContextApi, Detail, DetailValue, Event, Label, QueueDescription, RenderStageEvent,
-    TraceWriter,
-};
+use gputrail_trace::perfetto::Exporter;
 
 const START: u64 = 5_000_000_000;
 
-/// Writes the trace, with `losses` lost records.
+const VALUES: [(&str, Value<'_>); 6] = [
+    ("flag", Value::Bool(true)),
+    ("count", Value::Uint(u64::MAX)),
+    ("signed", Value::Int(-1)),
+    ("share", Value::Double(0.25)),
+    ("text", Value::Text("words")),
+    ("handle", Value::Pointer(0xdead_beef)),
+];
+
+/// The trace, with `losses` lost records.
 fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
-    let clocks = SystemClocks {
-        boottime: START,
-        monotonic: START - 500,
-        monotonic_raw: START - 900,
-        realtime: 1_700_000_000_000_000_000,
-    };
-    let machine = Machine {
-        host: "build-host".into(),
-        system: "Linux".into(),
-        release: "6.1.0".into(),
-        version: "#1 SMP".into(),
-        architecture: "x86_64".into(),
-        processors: 2,
-    };
-    let mut trace = TraceWriter::new(Vec::new(), 1, &clocks, &machine)?;
-    trace.attributes(&[("gputrail.policy".into(), "lossless".into())])?;
-    trace.gpus(&[
+    let mut bytes = Vec::new();
+    write(&mut Stream::new(&mut Exporter::new(&mut bytes)), losses)?;
+    Ok(bytes)
+}
+
+fn write(stream: &mut Stream<'_>, losses: u64) -> std::io::Result<()> {
+    stream.consumer.begin(&TraceHeader {
+        identity: 1,
+        clocks: SystemClocks {
+            boottime: START,
+            monotonic: START - 500,
+            monotonic_raw: START - 900,
+            realtime: 1_700_000_000_000_000_000,
+        },
+        machine: Machine {
+            host: "build-host".into(),
+            system: "Linux".into(),
+            release: "6.1.0".into(),
+            version: "#1 SMP".into(),
+            architecture: "x86_64".into(),
+            processors: 2,
+        },
+        ..TraceHeader::default()
+    })?;
+    let attributes = [("gputrail.policy".into(), "lossless".into())];
+    stream.consumer.attributes(&attributes)?;
+    let agents = [
         Agent {
             title: "GPU 0".into(),
             name: "Simulated GPU".into(),
@@ -51,185 +68,200 @@ fn every_packet(losses: u64) -> std::io::Result<Vec<u8>> {
             name: "Other".into(),
             ..Agent::default()
         },
-    ])?;
-    let category = trace.name("opencl").unwrap();
-    let overhead = trace.name("overhead").unwrap();
-    let enqueue = trace.name("clEnqueueNDRangeKernel").unwrap();
-    let finish = trace.name("clFinish").unwrap();
-    let error = trace.name("error").unwrap();
-    let kinds = ["flag", "count", "signed", "share", "text", "handle"];
-    let kinds = kinds.map(|kind| trace.name(kind).unwrap());
-    let notes = trace.global("gputrail")?;
-    let values = [
-        Value::Bool(true),
-        Value::Uint(u64::MAX),
-        Value::Int(-1),
-        Value::Double(0.25),
-        Value::Text("words"),
-        Value::Pointer(0xdead_beef),
     ];
-    let annotations: Vec<_> = kinds
-        .into_iter()
-        .zip(values)
-        .map(|(name, value)| Annotation { name, value })
-        .collect();
-    let plain = Event {
-        label: Label::Text("trace"),
-        category,
-        correlation: None,
-        submitted: &[],
-        waited: &[],
-        api: None,
-        annotations: &annotations,
+    stream.consumer.agents(AgentIndex(0), &agents)?;
+    let notes = track(stream, Parent::Trace, "gputrail", TrackKind::Slices)?;
+    let arguments = VALUES.map(|(name, value)| Argument { name, value });
+    stream.consumer.instant(&Instant {
+        track: notes,
+        name: "trace",
+        category: "opencl",
+        time: Nanos(START),
+        arguments: &arguments,
         flows: &[],
-    };
-    trace.instant(notes, START, &plain)?;
-
+    })?;
     // Two processes that use the same numbers.
-    for (index, pid) in [(1_u64, 4242), (2, 4243)] {
-        let process = trace.process(pid, "app", &["app", "--fast"], None)?;
-        let main = trace.thread(process, pid, "main", None)?;
-        let helper = trace.thread(process, pid + 10, "helper", None)?;
-        let child = trace.child(main, "overhead")?;
-        let notes = trace.process_child(process, "losses")?;
-        let memory = trace.process_counter(process, "memory in use", CounterUnit::Bytes)?;
-        for (time, bytes) in [(START + 10, 1 << 40), (START + 20, 0)] {
-            trace.value(memory, time, CounterValue::Int(bytes))?;
-        }
-        let block = CounterIndex(index as u32 - 1);
-        let counter = |what: &str, unit| CounterDescription {
-            name: format!("GPU 0 . app {pid} . {what}"),
-            description: "how much".into(),
-            unit,
-        };
-        let block_of_kernels = CounterBlock {
-            name: "kernels".into(),
-            process: ProcessIndex(index as u32 - 1),
-            agent: AgentIndex(0),
-            memory: false,
-            over_time: false,
-            counters: vec![
-                counter("kernels in flight", CounterUnit::Count),
-                counter("compute units filled", CounterUnit::Percent),
-                counter("copy bandwidth", CounterUnit::BytesPerSecond),
-            ],
-        };
-        trace.describe_counters(block, &block_of_kernels)?;
-        for time in [START + 30, START + 40] {
-            let values = [
-                CounterValue::Double(0.5),
-                CounterValue::Int(100),
-                CounterValue::Int(1 << 40),
-            ];
-            trace.counter_values(block, time, &values)?;
-        }
-        let device = trace.device();
-        let context = trace.context(pid, ContextApi::OpenCl);
-        let queues = [0, 1].map(|number| {
-            trace.queue(QueueDescription {
-                name: format!("GPU {number} . app {pid} . queue {number}"),
-                description: "in order".into(),
-                gpu: number,
-                context,
-                device: number,
-            })
-        });
-        for call in 0..1000_u64 {
-            let time = START + 1_000 + call * 10_000;
-            let event = EventId(index << 40 | (call + 1));
-            let submit = Event {
-                label: Label::Name(enqueue),
-                correlation: Some(call * 2 + 1),
-                submitted: &[event],
-                api: Some(GpuApi::OpenCl),
-                annotations: &[],
-                ..plain
-            };
-            trace.begin(main, time, &submit)?;
-            let compile = Event {
-                label: Label::Text("compilation"),
-                category: overhead,
-                annotations: &[],
-                ..plain
-            };
-            trace.begin(child, time, &compile)?;
-            trace.end(child, time + 500)?;
-            trace.end(main, time + 1_000)?;
-            let failure = [Annotation {
-                name: error,
-                value: Value::Int(-54),
-            }];
-            let wait = Event {
-                label: Label::Name(finish),
-                correlation: Some(call * 2 + 2),
-                waited: &[event],
-                annotations: if call == 7 { &failure } else { &[] },
-                ..plain
-            };
-            trace.begin(helper, time + 1_000, &wait)?;
-            trace.end(helper, time + 9_000)?;
-            let name = ["saxpy", "sgemm", "copy buffer"][call as usize % 3];
-            let first = [EventId(index << 40 | 1)];
-            let is_kernel = name != "copy buffer";
-            trace.work(
-                device,
-                &RenderStageEvent {
-                    event,
-                    start: time + 2_000,
-                    duration: Some(4_000),
-                    queue: queues[call as usize % 2],
-                    stream: call as u32 % 2,
-                    stage: Stage {
-                        id: StageId(call % 3),
-                        kind: if is_kernel {
-                            WorkKind::Kernel
-                        } else {
-                            WorkKind::Copy
-                        },
-                        name,
-                        demangled: "",
-                        architecture: "sim1",
-                    },
-                    launch: is_kernel.then_some(Launch {
-                        grid: [4096, 1, 1],
-                        workgroup: [64, 1, 1],
-                    }),
-                    resources: Resources::default(),
-                    correlation: call * 2 + 1,
-                    waits: &first[..usize::from(call > 0)],
-                    details: &[Detail {
-                        name: "queued",
-                        value: DetailValue::Number(-1_500),
-                    }],
-                    arguments: &[],
-                },
-            )?;
-            if call == 500 {
-                trace.reset();
-            }
-        }
-        let lost = Event {
-            label: Label::Text("records lost"),
-            category,
-            ..plain
-        };
-        trace.instant(notes, START + 20_000, &lost)?;
-        trace.begin(
-            main,
-            START + 100_000_000,
-            &Event {
-                annotations: &[],
-                ..plain
-            },
-        )?;
+    for (index, pid) in [(0, 4242), (1, 4243)] {
+        one_process(stream, ProcessIndex(index), pid)?;
     }
-    trace.clocks(&SystemClocks {
+    stream.consumer.clocks(&SystemClocks {
         boottime: START + 200_000_000,
         monotonic: START + 200_000_000 - 500,
         ..SystemClocks::default()
     })?;
-    trace.lost(losses);
-    trace.finish()
+    let at = Nanos(START + 20_000);
+    stream.consumer.loss(&Loss {
+        process: None,
+        thread: ThreadId::NONE,
+        track: (losses > 0).then_some(notes),
+        kind: Default::default(),
+        count: losses,
+        first: at,
+        last: at,
+        time: at,
+    })?;
+    stream.consumer.finish()
+}
+
+fn track(
+    stream: &mut Stream<'_>,
+    parent: Parent,
+    name: &str,
+    kind: TrackKind,
+) -> std::io::Result<TrackIndex> {
+    stream.new_track(&Track {
+        parent,
+        name,
+        kind,
+        order: None,
+    })
+}
+
+fn one_process(stream: &mut Stream<'_>, index: ProcessIndex, pid: u32) -> std::io::Result<()> {
+    let process = Process {
+        pid: ProcessId(pid),
+        name: "app",
+        rank: "",
+        command: &["app", "--fast"],
+        order: None,
+    };
+    stream.consumer.process(index, &process)?;
+    let own = Parent::Process(index);
+    let thread = |tid| TrackKind::Thread(index, ThreadId(tid));
+    let main = track(stream, own, "main", thread(pid))?;
+    let helper = track(stream, own, "helper", thread(pid + 10))?;
+    let child = track(stream, Parent::Track(main), "overhead", TrackKind::Slices)?;
+    let bytes = TrackKind::Counter(CounterUnit::Bytes);
+    let memory = track(stream, own, "memory in use", bytes)?;
+    for (time, bytes) in [(START + 10, 1 << 40), (START + 20, 0)] {
+        let value = CounterValue::Int(bytes);
+        stream.consumer.value(memory, Nanos(time), value)?;
+    }
+    let block = stream.new_counters();
+    let counter = |name: &str, unit| CounterDescription {
+        name: name.into(),
+        description: "how much".into(),
+        unit,
+    };
+    let block_of_kernels = CounterBlock {
+        name: "kernels".into(),
+        process: index,
+        agent: AgentIndex(0),
+        memory: false,
+        over_time: false,
+        counters: vec![
+            counter("kernels in flight", CounterUnit::Count),
+            counter("compute units filled", CounterUnit::Percent),
+            counter("copy bandwidth", CounterUnit::BytesPerSecond),
+        ],
+    };
+    stream.consumer.counters(block, &block_of_kernels)?;
+    for time in [START + 30, START + 40] {
+        let values = [
+            CounterValue::Double(0.5),
+            CounterValue::Int(100),
+            CounterValue::Int(1 << 40),
+        ];
+        let time = Nanos(time);
+        stream.consumer.counter_values(block, time, &values)?;
+    }
+    let mut queues = Vec::new();
+    for number in 0..2 {
+        queues.push(stream.new_queue(&Queue {
+            process: index,
+            agent: AgentIndex(number),
+            context: Default::default(),
+            domain: Domain::OPENCL,
+            name: &format!("queue {number}"),
+            out_of_order: false,
+        })?);
+    }
+    let function = |index, name: &str, parameters| Function {
+        index: FunctionIndex(index),
+        name: name.into(),
+        domain: Domain::OPENCL,
+        parameters,
+        ..Function::default()
+    };
+    let parameters = VALUES.map(|(name, _)| Parameter {
+        name: name.into(),
+        kind: ArgumentType::UNSIGNED,
+    });
+    let enqueue = function(0, "clEnqueueNDRangeKernel", parameters.into());
+    let finish = function(1, "clFinish", Vec::new());
+    let consumer = &mut *stream.consumer;
+    for number in 0..1000_u64 {
+        let time = START + 1_000 + number * 10_000;
+        let event = EventId(u64::from(index.0 + 1) << 40 | (number + 1));
+        let id = CorrelationId(number * 2 + 1);
+        consumer.call(&Call {
+            process: index,
+            track: main,
+            start: Nanos(time),
+            end: Some(Nanos(time + 1_000)),
+            correlation: id,
+            submitted: &[event],
+            ..Call::blank(&enqueue)
+        })?;
+        consumer.slice(&Slice {
+            track: child,
+            name: "compilation",
+            category: "overhead",
+            start: Nanos(time),
+            end: Some(Nanos(time + 500)),
+            ..Slice::default()
+        })?;
+        consumer.call(&Call {
+            process: index,
+            track: helper,
+            start: Nanos(time + 1_000),
+            end: Some(Nanos(time + 9_000)),
+            correlation: CorrelationId(number * 2 + 2),
+            error: (number == 7).then_some(-54),
+            waited: &[event],
+            ..Call::blank(&finish)
+        })?;
+        let name = ["saxpy", "sgemm", "copy buffer"][number as usize % 3];
+        let first = [EventId(u64::from(index.0 + 1) << 40 | 1)];
+        let is_kernel = name != "copy buffer";
+        consumer.work(&Work {
+            process: index,
+            event: Some(event),
+            queue: queues[number as usize % 2],
+            stream: number as u32 % 2,
+            stage: Stage {
+                id: StageId(number % 3),
+                kind: if is_kernel {
+                    WorkKind::Kernel
+                } else {
+                    WorkKind::Copy
+                },
+                name,
+                demangled: "",
+                architecture: "sim1",
+            },
+            queued: Some(Nanos(time + 500)),
+            start: Some(Nanos(time + 2_000)),
+            duration: Some(4_000),
+            launch: is_kernel.then_some(Launch {
+                grid: [4096, 1, 1],
+                workgroup: [64, 1, 1],
+            }),
+            correlation: id,
+            waits: &first[..usize::from(number > 0)],
+            ..Work::default()
+        })?;
+    }
+    // A call that did not return.
+    let values = VALUES.map(|(_, value)| value);
+    consumer.call(&Call {
+        process: index,
+        track: main,
+        start: Nanos(START + 100_000_000),
+        correlation: CorrelationId(9_999),
+        arguments: &values,
+        ..Call::blank(&enqueue)
+    })
 }
 
 /// The trace in a file, and opened.

@@ -464,7 +464,9 @@ impl Source {
     }
 
     fn agent(&self, id: AgentId) -> &str {
-        self.agents.get(&id).map_or("unknown device", |name| name)
+        self.agents
+            .get(&id)
+            .map_or(model::UNKNOWN_DEVICE, |name| name)
     }
 
     fn kernel(&self, id: KernelId) -> &str {

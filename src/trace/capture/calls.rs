@@ -4,68 +4,17 @@ use std::io;
 
 use super::Output;
 use super::links::LinksOfCall;
-use super::process::ProcessStream;
-use crate::model::nesting::{Nested, Step};
+use super::process::{ProcessStream, TimedCall};
+use crate::model::nesting::Step;
 use crate::model::{Call, EventId, Parameter, Value};
 use gputrail_capture::Metadata;
 use gputrail_record::{
-    Api, ArgumentType, Arguments, CorrelationId, ExternalId, Nanos, Operation, OperationGroup,
-    StringId, ThreadId, flags,
+    Api, ArgumentType, Arguments, CorrelationId, ExternalId, OperationGroup, StringId, ThreadId,
+    flags,
 };
 
 /// Maximum number of calls whose arguments one thread keeps until the calls come.
 const MAX_ARGUMENTS: usize = 1 << 16;
-
-/// A call with its times in nanoseconds.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) struct TimedCall {
-    correlation: CorrelationId,
-    ancestor: CorrelationId,
-    external: ExternalId,
-    operation: Operation,
-    /// The return code, if the source flagged the call as failed: a code alone may be an ordinary answer, such as "not
-    /// ready".
-    error: Option<i32>,
-    start: Nanos,
-    /// `None` if the call did not end.
-    end: Option<Nanos>,
-}
-
-impl TimedCall {
-    #[inline]
-    fn new(record: &Api, start: Nanos, end: Option<Nanos>) -> TimedCall {
-        TimedCall {
-            correlation: record.correlation,
-            ancestor: record.ancestor,
-            external: record.external,
-            operation: record.operation,
-            error: record
-                .header
-                .has(flags::FAILED)
-                .then_some(record.return_code),
-            start,
-            end,
-        }
-    }
-}
-
-impl Nested for TimedCall {
-    fn id(&self) -> u64 {
-        self.correlation.0
-    }
-
-    fn parent(&self) -> u64 {
-        self.ancestor.0
-    }
-
-    fn start(&self) -> Nanos {
-        self.start
-    }
-
-    fn end(&self) -> Option<Nanos> {
-        self.end
-    }
-}
 
 impl ProcessStream<'_> {
     #[inline(never)]

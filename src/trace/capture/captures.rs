@@ -12,7 +12,7 @@ use crate::model::{
 };
 use gputrail_buffer::clock::{HostClock, TickSource};
 use gputrail_capture::{FileHeader, Finding, Metadata, Reader};
-use gputrail_record::{AgentId, ClockSnapshot, ProcessId};
+use gputrail_record::{AgentId, ClockSnapshot};
 
 /// Clock snapshots that follow another one within this time are left out, ns.
 const SNAPSHOT_SPACING: u64 = 500_000_000;
@@ -57,29 +57,12 @@ impl Producer for Captures<'_> {
             options,
             report: Report::default(),
         };
-        let snapshots = all_snapshots(captures);
-        let consumer = &mut *output.stream.consumer;
-        consumer.begin(&TraceHeader {
-            identity: captures
-                .iter()
-                .fold(0, |all, capture| all ^ identity(capture.header())),
-            clocks: snapshots.first().copied().unwrap_or_default(),
-            machine: machine(captures.iter().map(Reader::metadata), options),
-            ..TraceHeader::default()
-        })?;
-        let mut agents = Agents::default();
-        let indices: Vec<_> = captures
+        let processes: Vec<_> = captures
             .iter()
-            .map(|capture| agents.add(capture.metadata()))
+            .map(|capture| (capture.header(), capture.metadata()))
             .collect();
-        consumer.agents(AgentIndex(0), agents.list())?;
-        for snapshot in snapshots.get(1..).unwrap_or_default() {
-            consumer.clocks(snapshot)?;
-        }
-        let processes = captures
-            .iter()
-            .map(|capture| (capture.header().process, capture.metadata()));
-        consumer.attributes(&attributes(processes))?;
+        let clocks = all_snapshots(captures);
+        let indices = begin(&processes, &clocks, options, output.stream.consumer)?;
         for (place, (capture, agents)) in (0..).zip(captures.iter().zip(indices)) {
             let findings = one(capture, ProcessIndex(place), agents, &mut output)?;
             let path = capture.path();
@@ -94,6 +77,35 @@ impl Producer for Captures<'_> {
     }
 }
 
+/// Begins the stream of a recording with what describes all of it: header, agents, clocks and attributes. Returns the indices
+/// of the agents of each process.
+pub(super) fn begin(
+    processes: &[(&FileHeader, &Metadata)],
+    clocks: &[SystemClocks],
+    options: &Options,
+    consumer: &mut dyn Consumer,
+) -> io::Result<Vec<HashMap<AgentId, AgentIndex>>> {
+    consumer.begin(&TraceHeader {
+        identity: processes
+            .iter()
+            .fold(0, |all, (header, _)| all ^ identity(header)),
+        clocks: clocks.first().copied().unwrap_or_default(),
+        machine: machine(processes, options),
+        ..TraceHeader::default()
+    })?;
+    let mut agents = Agents::default();
+    let indices = processes
+        .iter()
+        .map(|(_, metadata)| agents.add(metadata))
+        .collect();
+    consumer.agents(AgentIndex(0), agents.list())?;
+    for clocks in clocks.get(1..).unwrap_or_default() {
+        consumer.clocks(clocks)?;
+    }
+    consumer.attributes(&attributes(processes))?;
+    Ok(indices)
+}
+
 /// Passes on one capture. Returns the parts of it that could not be read.
 fn one(
     capture: &Reader,
@@ -102,7 +114,7 @@ fn one(
     output: &mut Output<'_>,
 ) -> io::Result<Vec<Finding>> {
     let mut findings = capture.findings().to_vec();
-    let (ticks, host) = match host_clock(capture) {
+    let (ticks, host) = match host_clock(capture.header(), &capture.metadata().snapshots) {
         Ok(clock) => clock,
         Err(what) => {
             let what = format!("{what}; its records are left out");
@@ -130,25 +142,26 @@ fn one(
     Ok(findings)
 }
 
-fn host_clock(capture: &Reader) -> Result<(TickSource, HostClock), String> {
-    let header = capture.header();
+/// The clock of the host's ticks, by these snapshots.
+pub(super) fn host_clock(
+    header: &FileHeader,
+    snapshots: &[ClockSnapshot],
+) -> Result<(TickSource, HostClock), String> {
     let source = TickSource::from_code(header.tick_source)
         .ok_or_else(|| format!("unknown tick source {}", header.tick_source))?;
-    let snapshots = &capture.metadata().snapshots;
     let host = HostClock::new(source, header.tick_frequency, snapshots);
     host.map(|host| (source, host))
         .map_err(|error| error.to_string())
 }
 
 /// Facts about the recording: its version, and how each process was recorded.
-pub(super) fn attributes<'m>(
-    processes: impl Iterator<Item = (ProcessId, &'m Metadata)>,
-) -> Vec<(String, String)> {
+fn attributes(processes: &[(&FileHeader, &Metadata)]) -> Vec<(String, String)> {
     let mut attributes = vec![(
         "gputrail.version".to_owned(),
         env!("CARGO_PKG_VERSION").to_owned(),
     )];
-    for (pid, metadata) in processes {
+    for (header, metadata) in processes {
+        let pid = header.process;
         let Some(process) = metadata.process else {
             continue;
         };
@@ -168,11 +181,8 @@ pub(super) fn attributes<'m>(
 }
 
 /// The machine, from the captures and from the options.
-pub(super) fn machine<'m>(
-    mut processes: impl Iterator<Item = &'m Metadata>,
-    options: &Options,
-) -> Machine {
-    let host = processes.find_map(|metadata| {
+fn machine(processes: &[(&FileHeader, &Metadata)], options: &Options) -> Machine {
+    let host = processes.iter().find_map(|(_, metadata)| {
         let host = metadata.string(metadata.process?.host);
         (!host.is_empty()).then(|| host.to_owned())
     });
@@ -187,7 +197,7 @@ pub(super) fn machine<'m>(
 }
 
 /// The number of a recording, from the identity of a capture.
-pub(super) fn identity(header: &FileHeader) -> u64 {
+fn identity(header: &FileHeader) -> u64 {
     let (identity, _) = header.identity.split_at(8);
     u64::from_le_bytes(identity.try_into().expect("8 bytes"))
 }

@@ -9,6 +9,7 @@ use super::counters::{self, CounterTracks};
 use super::functions;
 use super::graphs::{Graphs, NodeRun};
 use super::join::{EnqueueFields, Found, What};
+use super::lane::{CommandTimes, Lane};
 use super::report::End;
 use super::stages::Stages;
 use super::times::{AgentView, Times};
@@ -16,8 +17,8 @@ use super::waits::Waits;
 use crate::directory::Directory;
 use crate::model::gauges::{Gauges, Running};
 use crate::model::{
-    AgentIndex, Argument, Consumer, EventId, Launch, ProcessIndex, Queue, QueueIndex, Resources,
-    Stage, Stream, Value, Work, WorkKind, WorkSamples,
+    AgentIndex, Argument, Consumer, EventId, Launch, ProcessIndex, Queue, Resources, Stage, Stream,
+    UNKNOWN_DEVICE, Value, Work, WorkKind, WorkSamples,
 };
 use gputrail_buffer::clock::{self, HostClock};
 use gputrail_capture::Metadata;
@@ -31,82 +32,6 @@ use gputrail_record::{
 
 /// The bit of an event id that is set for parts of a command buffer, which share their work id.
 const SHARED: u64 = 1 << 39;
-
-/// A queue on an agent.
-struct Lane {
-    index: QueueIndex,
-    id: QueueId,
-    /// The context of the queue, and the name that the program has given to it.
-    context: (ContextId, StringId),
-    /// The stream of work that names none.
-    stream: u32,
-    /// The end of its latest work.
-    latest: Nanos,
-    /// When the latest work that is known to have ended was enqueued.
-    last_enqueued: Nanos,
-    out_of_order: bool,
-    /// The latest command buffer, its start and its end.
-    command_buffer: (WorkId, Nanos, Nanos),
-}
-
-/// The times of a command of a command buffer.
-struct CommandTimes {
-    interval: (Nanos, Nanos),
-    /// "2 of 3".
-    number: String,
-    /// The duration of the whole buffer, ns.
-    buffer: u64,
-}
-
-impl CommandTimes {
-    fn arguments(&self) -> [Argument<'_>; 3] {
-        let argument = |name, value| Argument { name, value };
-        [
-            argument("command_of_buffer", Value::Text(&self.number)),
-            argument("command_buffer_duration_ns", Value::Uint(self.buffer)),
-            argument(
-                "times",
-                Value::Text("estimated: an equal share of the time of the whole command buffer"),
-            ),
-        ]
-    }
-}
-
-impl Lane {
-    /// The times of `work`, which is a command of a command buffer: an equal share of the time of the whole buffer,
-    /// since the runtime measures no command of its own.
-    ///
-    /// The buffer begins when it could: when the runtime took it, or when the work before it in the queue ended. Some
-    /// runtimes measure only the end of a buffer, and say that it was submitted and began shortly before.
-    #[cold]
-    fn command(&mut self, work: &EnqueueFields, times: &Times) -> Option<CommandTimes> {
-        let (start, end) = times.interval()?;
-        let (id, begin, before) = self.command_buffer;
-        let begin = if id == work.work.id {
-            begin
-        } else {
-            // Completions of other threads come early: a later end is that of work behind the buffer.
-            let ends = [before, self.latest].into_iter();
-            let ends = ends.filter(|end| !self.out_of_order && *end <= start);
-            let queued = times.queued.or(times.enqueued).unwrap_or(start);
-            ends.fold(queued, Nanos::max)
-        };
-        let begin = begin.min(start);
-        self.command_buffer = (work.work.id, begin, end);
-        let buffer = end.0 - begin.0;
-        let commands = u64::from(work.work.commands).max(1);
-        let command = u64::from(work.work.command).min(commands - 1);
-        let at = |number: u64| {
-            let share = u128::from(buffer) * u128::from(number) / u128::from(commands);
-            Nanos(begin.0 + share as u64)
-        };
-        Some(CommandTimes {
-            interval: (at(command), at(command + 1)),
-            number: format!("{} of {commands}", command + 1),
-            buffer,
-        })
-    }
-}
 
 /// The state of a process with which its records are read: its names, and the clock of its host.
 #[derive(Copy, Clone)]
@@ -250,7 +175,7 @@ impl Devices {
     pub fn queue_title(&self, metadata: &Metadata, id: QueueId) -> String {
         let record = metadata.queues.get(&id);
         let title = record.and_then(|queue| self.title(queue.agent));
-        let title = title.unwrap_or("unknown device");
+        let title = title.unwrap_or(UNKNOWN_DEVICE);
         format!("{title} · {}", queue_name(metadata, record))
     }
 
@@ -709,12 +634,6 @@ fn event(process: ProcessIndex, work: WorkId, serial: u32) -> EventId {
 /// The id in the trace of work that no call enqueued.
 fn event_of_runtime(process: ProcessIndex, work: WorkId) -> EventId {
     let own = EventId::OF_RUNTIME | work.0 & u64::from(u32::MAX);
-    EventId(u64::from(process.0) << EventId::OWN_BITS | own)
-}
-
-/// The id of the launch of a graph in the trace, by its number in the process from 0.
-pub(super) fn event_of_launch(process: ProcessIndex, number: u64) -> EventId {
-    let own = EventId::GRAPH_LAUNCH | number & u64::from(u32::MAX);
     EventId(u64::from(process.0) << EventId::OWN_BITS | own)
 }
 

@@ -10,11 +10,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::agents::Agents;
-use super::captures::{Options, Snapshots, attributes, identity, machine};
+use super::captures::{Options, Snapshots, begin, host_clock};
 use super::process::ProcessStream;
 use super::{Output, Report};
-use crate::model::{AgentIndex, Consumer, Indices, ProcessIndex, Stream, TraceHeader};
+use crate::model::{Consumer, Indices, ProcessIndex, Stream};
 use gputrail_buffer::clock::{self, Domain, HostClock};
 use gputrail_capture::{FileHeader, Follower, Metadata, Step};
 use gputrail_record::{AgentId, ClockSnapshot, Kind, RecordRef, Records, ThreadId};
@@ -247,26 +246,14 @@ impl Running {
             .iter()
             .filter_map(|snapshot| snapshots.next(snapshot))
             .collect();
-        let Some((first, others)) = clocks.split_first() else {
+        if clocks.is_empty() {
             return Ok(None);
-        };
+        }
         let own = vec![clock::snapshot()];
         let Some(host) = host(header, &metadata, &own) else {
             return Ok(None);
         };
-        consumer.begin(&TraceHeader {
-            identity: identity(header),
-            clocks: *first,
-            machine: machine(std::iter::once(&metadata), options),
-            ..TraceHeader::default()
-        })?;
-        let mut agents = Agents::default();
-        let indices = agents.add(&metadata);
-        consumer.agents(AgentIndex(0), agents.list())?;
-        for clocks in others {
-            consumer.clocks(clocks)?;
-        }
-        consumer.attributes(&attributes(std::iter::once((header.process, &metadata))))?;
+        let agents = begin(&[(header, &metadata)], &clocks, options, consumer)?.remove(0);
         let mut output = Output {
             stream: Stream::new(consumer),
             options,
@@ -276,7 +263,7 @@ impl Running {
             },
         };
         let (names, pid) = (Cow::Owned(metadata), header.process);
-        let process = ProcessStream::new(names, pid, ProcessIndex(0), host, indices, &mut output)?;
+        let process = ProcessStream::new(names, pid, ProcessIndex(0), host, agents, &mut output)?;
         Ok(Some(Running {
             domains: process.domains(),
             process,
@@ -408,9 +395,8 @@ impl Running {
 }
 
 fn host(header: &FileHeader, metadata: &Metadata, own: &[ClockSnapshot]) -> Option<HostClock> {
-    let source = clock::TickSource::from_code(header.tick_source)?;
     let snapshots = [&metadata.snapshots, own].concat();
-    HostClock::new(source, header.tick_frequency, &snapshots).ok()
+    host_clock(header, &snapshots).ok().map(|(_, host)| host)
 }
 
 #[cfg(test)]

@@ -4,10 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use super::devices::event_of_launch;
 use crate::model::{
-    AgentIndex, Argument, Instant, Parent, ProcessIndex, Queue, QueueIndex, Resources, Stage,
-    StageId, Stream, Track, TrackIndex, TrackKind, Value, Work, WorkKind,
+    AgentIndex, Argument, EventId, Instant, Parent, ProcessIndex, Queue, QueueIndex, Resources,
+    Stage, StageId, Stream, Track, TrackIndex, TrackKind, Value, Work, WorkKind,
 };
 use gputrail_record::{
     AgentId, ContextId, CorrelationId, Domain, GraphChange, GraphNodeType, Nanos, ThreadId,
@@ -229,4 +228,10 @@ impl Graphs {
             flows: &[],
         })
     }
+}
+
+/// The id of the launch of a graph in the trace, by its number in the process from 0.
+fn event_of_launch(process: ProcessIndex, number: u64) -> EventId {
+    let own = EventId::GRAPH_LAUNCH | number & u64::from(u32::MAX);
+    EventId(u64::from(process.0) << EventId::OWN_BITS | own)
 }

@@ -5,7 +5,7 @@
 //! that the records can be streamed: memory is bounded by the number of names, threads and queues and by the work in
 //! flight, not by the length of the recording.
 //!
-//! A record takes this way: `process` takes it in and converts its times; calls are brought into the order of their
+//! A record takes this way: `records` takes it in and converts its times; calls are brought into the order of their
 //! begins (`Nesting`) with the work that they submitted or waited for (`links`); enqueues and completions are joined (`join`) and passed
 //! on as work (`devices`), after their samples (`sampling`).
 
@@ -21,15 +21,19 @@ mod following;
 mod functions;
 mod graphs;
 mod join;
+mod lane;
 mod links;
 mod markers;
 mod memory;
 mod notes;
 mod off;
 mod process;
+mod ranges;
+mod records;
 mod report;
 mod sampling;
 mod stages;
+mod thread_markers;
 mod times;
 mod waits;
 
@@ -39,11 +43,20 @@ pub use report::Report;
 pub use sampling::MAX_SHOWN as MAX_SAMPLES_SHOWN;
 pub use stages::short_name;
 
+use std::borrow::Cow;
+
 use super::model::Stream;
+use gputrail_record::{Record, RecordRef};
 
 /// The stream that captures become, and the counts of its contents.
 struct Output<'a> {
     stream: Stream<'a>,
     options: &'a Options,
     report: Report,
+}
+
+/// A record whose kind has been looked at.
+#[inline]
+fn read<'r, R: Record>(record: &RecordRef<'r>) -> Cow<'r, R> {
+    record.view().expect("the kind was looked at")
 }

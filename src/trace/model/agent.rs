@@ -39,6 +39,8 @@ pub fn title(kind: &str, index: AgentIndex) -> String {
     format!("{short} {}", index.0)
 }
 
+/// The short name of an agent that a recording does not describe.
+pub const UNKNOWN_DEVICE: &str = "unknown device";
 /// The attribute that holds the short name of an agent in a trace, where it differs from [`title`] of its kind and index.
 pub const TITLE: &str = "title";
 /// The attribute that holds the kind of an agent.

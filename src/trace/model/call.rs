@@ -5,7 +5,7 @@ use gputrail_record::ThreadId;
 use gputrail_record::{ArgumentType, CorrelationId, Domain, ExternalId, Nanos, OperationGroup};
 
 /// A function of an API.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
     /// Its index, by which a consumer may find again what it derived from the other fields.
     pub index: FunctionIndex,
@@ -64,4 +64,27 @@ pub struct Call<'a> {
     pub arguments: &'a [Value<'a>],
     /// The flows that pass through it.
     pub flows: &'a [FlowPoint],
+}
+
+impl<'a> Call<'a> {
+    /// A call of `function` that has nothing else yet.
+    pub fn blank(function: &'a Function) -> Call<'a> {
+        Call {
+            process: ProcessIndex::default(),
+            thread: ThreadId::NONE,
+            track: TrackIndex::default(),
+            function,
+            start: Nanos::default(),
+            end: None,
+            open: false,
+            nested: false,
+            correlation: CorrelationId::NONE,
+            external: ExternalId::NONE,
+            error: None,
+            submitted: &[],
+            waited: &[],
+            arguments: &[],
+            flows: &[],
+        }
+    }
 }

@@ -75,7 +75,7 @@ mod work;
 use std::io;
 
 pub use agent::{Agent, LINK, Queue};
-pub use agent::{KIND, TITLE, TITLES as AGENT_TITLES, title as agent_title};
+pub use agent::{KIND, TITLE, TITLES as AGENT_TITLES, UNKNOWN_DEVICE, title as agent_title};
 pub use call::{Call, Function, Parameter};
 pub use counter::{CounterBlock, CounterDescription, CounterUnit, CounterValue};
 pub use header::{Machine, SharedEvent, SystemClocks, TraceHeader};

@@ -53,7 +53,7 @@ pub struct FlowPoint {
 }
 
 /// A slice of a track.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, Default)]
 pub struct Slice<'a> {
     /// The track.
     pub track: TrackIndex,
@@ -100,7 +100,7 @@ pub struct SliceEnd<'a> {
 }
 
 /// A marker.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, Default)]
 pub struct Instant<'a> {
     /// The track.
     pub track: TrackIndex,

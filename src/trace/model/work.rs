@@ -4,7 +4,7 @@ use super::{AgentIndex, Argument, EventId, ProcessIndex, QueueIndex, StageId};
 use gputrail_record::{CorrelationId, Nanos, ThreadId, Unfinished};
 
 /// The kind of a piece of work.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WorkKind {
     /// A kernel.
     Kernel,
@@ -17,6 +17,7 @@ pub enum WorkKind {
     /// A launch of a graph or command buffer, from its first node to its last one. The nodes are work of their own.
     Graph,
     /// Work whose enqueue was not recorded.
+    #[default]
     Unknown,
 }
 
@@ -52,7 +53,7 @@ impl WorkKind {
 }
 
 /// A kernel, or a kind of copy, fill or barrier.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, Default)]
 pub struct Stage<'a> {
     /// Its id, by which a consumer may find again what it derived from the other fields for this process.
     pub id: StageId,
@@ -103,7 +104,7 @@ pub struct Resources {
 }
 
 /// A piece of work. Times are in CLOCK_BOOTTIME.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, Default)]
 pub struct Work<'a> {
     /// The process that enqueued it.
     pub process: ProcessIndex,

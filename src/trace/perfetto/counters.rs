@@ -71,11 +71,6 @@ impl CounterTrack {
         })
     }
 
-    /// Forgets the state that readers have of the sequence. Descriptions of counters are not part of it.
-    pub fn clear(&mut self) {
-        self.sequence.clear();
-    }
-
     /// Writes the values of all counters of the block for the time up to `time`.
     pub fn values<W: Write>(
         &mut self,
@@ -83,10 +78,6 @@ impl CounterTrack {
         time: u64,
         values: &[CounterValue],
     ) -> io::Result<()> {
-        if self.sequence.is_cleared() {
-            self.sequence
-                .restart(packets, TracePacketDefaults::default())?;
-        }
         let (begun, ()) = packets.begin(&mut self.sequence, time, |fields| {
             fields.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE);
         });

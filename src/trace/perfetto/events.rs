@@ -13,7 +13,7 @@ use crate::model::{CounterValue, EventId, FlowPoint, Value};
 
 /// The name of an event.
 #[derive(Copy, Clone, Debug)]
-pub enum Label<'a> {
+pub(super) enum Label<'a> {
     /// An interned name.
     Name(Name),
     /// A text, written in full.
@@ -22,7 +22,7 @@ pub enum Label<'a> {
 
 /// A named value of an event.
 #[derive(Copy, Clone, Debug)]
-pub struct Annotation<'a> {
+pub(super) struct Annotation<'a> {
     /// Its name.
     pub name: Name,
     /// Its value.
@@ -31,7 +31,7 @@ pub struct Annotation<'a> {
 
 /// The fields of a slice or an instant.
 #[derive(Copy, Clone, Debug)]
-pub struct Event<'a> {
+pub(super) struct Event<'a> {
     /// Its name.
     pub label: Label<'a>,
     /// The category, by which viewers filter.
@@ -165,14 +165,6 @@ impl EventTrack {
 
     pub fn uuid(&self) -> u64 {
         self.uuid
-    }
-
-    /// Forgets the state that readers have of the sequence.
-    pub fn clear(&mut self) {
-        self.sequence.clear();
-        self.categories.clear();
-        self.names.clear();
-        self.annotations.clear();
     }
 
     /// Writes a begin or an instant.
@@ -505,12 +497,20 @@ mod tests {
 
     /// Writes many more calls than fit into the buffer, with `write`.
     fn many(
-        write: impl Fn(&mut EventTrack, &mut Packets<Vec<u8>>, (u64, u64), &Heading, u64, Option<Link>),
+        write: impl Fn(
+            &mut EventTrack,
+            &mut Packets<&mut Vec<u8>>,
+            (u64, u64),
+            &Heading,
+            u64,
+            Option<Link>,
+        ),
     ) -> Vec<u8> {
         let mut names = Names::default();
         let mut name = |text| names.intern(text).unwrap();
         let heading = Heading::new(name("opencl"), name("clFinish")).unwrap();
-        let (mut packets, mut track) = (Packets::new(Vec::new()), EventTrack::new(2, 3));
+        let mut bytes = Vec::new();
+        let (mut packets, mut track) = (Packets::new(&mut bytes), EventTrack::new(2, 3));
         track.end(&mut packets, 10).unwrap();
         for number in 0..20_000 {
             let link = Link {
@@ -523,7 +523,8 @@ mod tests {
             let times = (number * 1_000, number * 1_000 + 1_400);
             write(&mut track, &mut packets, times, &heading, number, link);
         }
-        packets.into_inner().unwrap()
+        packets.flush().unwrap();
+        bytes
     }
 
     #[test]

@@ -1,36 +1,33 @@
 //! The exporter of the model to a Perfetto trace: it decides which track shows an event, and under which name.
 
-mod calls;
-mod work;
-
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use super::events::{Annotation, Event, Label};
-use super::names::Name;
-use super::reader::UNKNOWN_DEVICE;
+use super::calls::{self, Functions};
+use super::counters::CounterTrack;
+use super::events::{Annotation, Event, EventTrack, Label};
+use super::names::{Names, Words};
+use super::packets::Sequence;
 use super::samples;
 use super::schema::trace_packet::Data;
+use super::schema::track_event::Type;
 use super::stacks::StackTrack;
-use super::work::{GpuContext, HardwareQueue, QueueDescription};
-use super::writer::{Device, ProcessTrack, SampleSequence, TraceWriter, Track};
+use super::trace_file::{ProcessTrack, SampleSequence, TraceFile};
+use super::work::{GpuContext, HardwareQueue, WorkTrack};
 use crate::model;
 use crate::model::{
     Agent, AgentIndex, Argument, Call, Consumer, CounterBlock, CounterDescription, CounterIndex,
     CounterValue, FlowPoint, Instant, Loss, Note, Parent, Process, ProcessIndex, Queue, QueueIndex,
     SamplerIndex, Samples, Slice, SliceEnd, StackFrame, StackIndex, StackSamples, SystemClocks,
-    TraceHeader, TrackIndex, TrackKind, Value, Work, category,
+    TraceHeader, TrackIndex, TrackKind, UNKNOWN_DEVICE, Value, Work, category,
 };
-use calls::KnownFunction;
-use gputrail_record::{ContextId, CorrelationId, Nanos, ProcessId};
-
-/// The output of a trace. A trait object, so that the code that makes traces is compiled once, with the library.
-type Out<'a> = Box<dyn Write + Send + 'a>;
+use gputrail_record::{ContextId, CorrelationId, Nanos};
 
 /// Writes the stream of the [model] as a Perfetto trace.
 pub struct Exporter<'a> {
-    writer: TraceWriter<Out<'a>>,
+    file: TraceFile<'a>,
     compress: bool,
+    names: Names,
     words: Option<Words>,
     /// The agents by their indices: a trace has one list of them.
     agents: Vec<Agent>,
@@ -40,24 +37,26 @@ pub struct Exporter<'a> {
     /// The number of queues with each name.
     queue_names: HashMap<String, u32>,
     contexts: HashMap<(ProcessIndex, ContextId), GpuContext>,
-    /// The functions, by index.
-    functions: Vec<Option<KnownFunction>>,
+    /// Blocks of counters; `None` until they are described.
+    counters: Vec<Option<CounterTrack>>,
+    /// The number of counters of all blocks.
+    last_counter: u32,
+    functions: Functions,
     samplers: BTreeMap<SamplerIndex, SampleSequence>,
 }
 
 /// The tracks of a process in the trace.
 struct ProcessPlace {
-    pid: ProcessId,
     name: String,
     track: ProcessTrack,
     /// The track of notes about its recording.
-    notes: Track,
-    device: Device,
+    notes: EventTrack,
+    work: WorkTrack,
 }
 
 /// A track of the model in the trace.
 enum TrackPlace {
-    Events(Track),
+    Events(EventTrack),
     Samples(Box<StackTrack>),
 }
 
@@ -66,12 +65,30 @@ fn declared<T>(entry: Option<T>) -> io::Result<T> {
     entry.ok_or_else(|| io::Error::other("an event refers to an index that was not declared"))
 }
 
+/// The track of events with an index.
+#[inline]
+fn events(tracks: &mut [TrackPlace], track: TrackIndex) -> io::Result<&mut EventTrack> {
+    match tracks.get_mut(track.0 as usize) {
+        Some(TrackPlace::Events(track)) => Ok(track),
+        _ => declared(None),
+    }
+}
+
+/// The place of an event that has no links to device work.
+#[derive(Copy, Clone)]
+enum Place {
+    Track(TrackIndex),
+    /// The track of notes of a process.
+    Notes(ProcessIndex),
+}
+
 impl<'a> Exporter<'a> {
     /// A trace that is written to `out`.
     pub fn new(out: impl Write + Send + 'a) -> Exporter<'a> {
         Exporter {
-            writer: TraceWriter::blank(Box::new(out)),
+            file: TraceFile::new(Box::new(out)),
             compress: false,
+            names: Names::default(),
             words: None,
             agents: Vec::new(),
             processes: Vec::new(),
@@ -79,7 +96,9 @@ impl<'a> Exporter<'a> {
             queues: Vec::new(),
             queue_names: HashMap::new(),
             contexts: HashMap::new(),
-            functions: Vec::new(),
+            counters: Vec::new(),
+            last_counter: 0,
+            functions: Functions::default(),
             samplers: BTreeMap::new(),
         }
     }
@@ -91,28 +110,16 @@ impl<'a> Exporter<'a> {
 
     /// The size of the trace so far, in bytes.
     pub fn bytes(&self) -> u64 {
-        self.writer.bytes()
+        self.file.packets.total()
     }
 
     /// The number of bytes of complete packets in the file: the length to cut it to after an error.
     pub fn written(&self) -> u64 {
-        self.writer.written()
-    }
-
-    fn words(&self) -> io::Result<&Words> {
-        declared(self.words.as_ref())
+        self.file.packets.written()
     }
 
     fn place(&self, process: ProcessIndex) -> io::Result<&ProcessPlace> {
         declared(self.processes.get(process.0 as usize))
-    }
-
-    #[inline]
-    fn events(&self, track: TrackIndex) -> io::Result<Track> {
-        match self.tracks.get(track.0 as usize) {
-            Some(TrackPlace::Events(track)) => Ok(*track),
-            _ => declared(None),
-        }
     }
 
     fn title(&self, agent: AgentIndex) -> &str {
@@ -124,29 +131,30 @@ impl<'a> Exporter<'a> {
     fn annotations<'v>(&mut self, arguments: &[Argument<'v>]) -> Vec<Annotation<'v>> {
         let annotation = |argument: &Argument<'v>| {
             Some(Annotation {
-                name: self.writer.name(argument.name)?,
+                name: self.names.intern(argument.name)?,
                 value: argument.value,
             })
         };
         arguments.iter().filter_map(annotation).collect()
     }
 
-    /// Calls `write` with an event that has no links to device work.
+    /// Writes an event that has no links to device work.
     fn event(
         &mut self,
+        place: Place,
+        (kind, time): (Type, Nanos),
         (name, category): (&str, &str),
         correlation: CorrelationId,
         (arguments, flows): (&[Argument<'_>], &[FlowPoint]),
-        write: impl FnOnce(&mut TraceWriter<Out<'a>>, &Event<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        let label = match self.writer.name(name) {
+        let label = match self.names.intern(name) {
             Some(name) => Label::Name(name),
             None => Label::Text(name),
         };
         let annotations = self.annotations(arguments);
-        let category = match self.writer.name(category) {
+        let category = match self.names.intern(category) {
             Some(category) => category,
-            None => self.words()?.marker,
+            None => declared(self.words.as_ref())?.marker,
         };
         let event = Event {
             label,
@@ -158,33 +166,39 @@ impl<'a> Exporter<'a> {
             annotations: &annotations,
             flows,
         };
-        write(&mut self.writer, &event)
+        let track = match place {
+            Place::Track(track) => events(&mut self.tracks, track)?,
+            Place::Notes(process) => {
+                &mut declared(self.processes.get_mut(process.0 as usize))?.notes
+            }
+        };
+        let packets = &mut self.file.packets;
+        track.event(packets, &self.names, kind, time.0, &event)
     }
 }
 
 impl Consumer for Exporter<'_> {
     fn begin(&mut self, header: &TraceHeader) -> io::Result<()> {
-        self.writer
-            .begin_trace(header.identity, &header.clocks, &header.machine)?;
+        self.file.begin(header)?;
         if self.compress {
-            self.writer.compress();
+            self.file.packets.compress();
         }
-        self.words = Some(Words::new(&mut self.writer));
+        self.words = Some(Words::new(&mut self.names));
         Ok(())
     }
 
     fn clocks(&mut self, clocks: &SystemClocks) -> io::Result<()> {
-        self.writer.clocks(clocks)
+        self.file.clocks(clocks)
     }
 
     fn attributes(&mut self, attributes: &[(String, String)]) -> io::Result<()> {
-        self.writer.attributes(attributes)
+        self.file.attributes(attributes)
     }
 
     fn agents(&mut self, first: AgentIndex, agents: &[Agent]) -> io::Result<()> {
         self.agents.truncate(first.0 as usize);
         self.agents.extend_from_slice(agents);
-        self.writer.gpus(&self.agents)
+        self.file.agents(&self.agents)
     }
 
     fn process(&mut self, _: ProcessIndex, process: &Process<'_>) -> io::Result<()> {
@@ -193,58 +207,48 @@ impl Consumer for Exporter<'_> {
             // Behind the name, where it does not come between what people look for.
             name += &format!(" ({})", process.rank);
         }
-        let track = self
-            .writer
-            .process(process.pid.0, &name, process.command, process.order)?;
+        let track = self.file.process(process, &name)?;
         self.processes.push(ProcessPlace {
-            pid: process.pid,
             name: process.name.to_owned(),
             track,
-            notes: self.writer.process_child(track, "gputrail")?,
-            device: self.writer.device(),
+            notes: self.file.track(Some(track.uuid), "gputrail", None)?,
+            work: WorkTrack::new(self.file.next_sequence()),
         });
         Ok(())
     }
 
     fn track(&mut self, _: TrackIndex, track: &model::Track<'_>) -> io::Result<()> {
-        let parent = match track.parent {
-            Parent::Track(parent) => Some(self.events(parent)?),
-            _ => None,
-        };
         let process = match track.parent {
             Parent::Process(process) => Some(self.place(process)?.track),
             _ => None,
         };
-        let (writer, name) = (&mut self.writer, track.name);
-        let place = match (track.kind, process, parent) {
-            (TrackKind::Thread(process, thread), ..) => {
-                let process = declared(self.processes.get(process.0 as usize))?;
-                writer.thread(process.track, thread.0, name, track.order)?
-            }
-            (TrackKind::Samples, process, _) => {
-                let samples = StackTrack::new(declared(process)?, name);
-                self.tracks.push(TrackPlace::Samples(Box::new(samples)));
-                return Ok(());
-            }
-            (TrackKind::Counter(unit), Some(process), _) => {
-                writer.process_counter(process, name, unit)?
-            }
-            (TrackKind::Counter(unit), _, Some(parent)) => {
-                writer.child_counter(parent, name, unit)?
-            }
-            (TrackKind::Counter(unit), None, None) => writer.global_counter(name, unit)?,
-            (_, Some(process), _) => writer.process_child(process, name)?,
-            (_, _, Some(parent)) => writer.child(parent, name)?,
-            (_, None, None) => writer.global(name)?,
+        let parent = match track.parent {
+            Parent::Track(parent) => Some(events(&mut self.tracks, parent)?.uuid()),
+            _ => process.map(|process| process.uuid),
         };
-        self.tracks.push(TrackPlace::Events(place));
+        let name = track.name;
+        let place = match track.kind {
+            TrackKind::Thread(process, thread) => {
+                let process = self.place(process)?.track;
+                TrackPlace::Events(self.file.thread(process, thread, name, track.order)?)
+            }
+            TrackKind::Samples => {
+                let samples = StackTrack::new(declared(process)?.pid, name);
+                TrackPlace::Samples(Box::new(samples))
+            }
+            TrackKind::Counter(unit) => {
+                TrackPlace::Events(self.file.track(parent, name, Some(unit))?)
+            }
+            _ => TrackPlace::Events(self.file.track(parent, name, None)?),
+        };
+        self.tracks.push(place);
         Ok(())
     }
 
     fn queue(&mut self, _: QueueIndex, queue: &Queue<'_>) -> io::Result<()> {
-        let process = declared(self.processes.get(queue.process.0 as usize))?;
+        let process = self.place(queue.process)?.track.pid;
         let title = self.title(queue.agent);
-        let mut name = format!("{title} · {} · {}", process.pid.0, queue.name);
+        let mut name = format!("{title} · {} · {}", process.0, queue.name);
         // Perfetto takes queues of one name for one queue.
         let uses = self.queue_names.entry(name.clone()).or_default();
         *uses += 1;
@@ -255,31 +259,33 @@ impl Consumer for Exporter<'_> {
             AgentIndex::UNKNOWN => 0,
             agent => agent.0,
         };
-        let (pid, api) = (process.pid.0, work::context_api(queue.domain));
+        let number = self.contexts.len() as u32;
         let context = *self
             .contexts
             .entry((queue.process, queue.context))
-            .or_insert_with(|| self.writer.context(pid, api));
-        let order = if queue.out_of_order {
-            "out of order"
-        } else {
-            "in order"
-        };
-        self.queues.push(self.writer.queue(QueueDescription {
+            .or_insert_with(|| GpuContext {
+                number,
+                process,
+                api: calls::context_api(queue.domain),
+            });
+        self.queues.push(HardwareQueue {
             name,
-            description: order.to_owned(),
+            description: if queue.out_of_order {
+                "out of order"
+            } else {
+                "in order"
+            },
             gpu,
             context,
-            device: gpu,
-        }));
+        });
         Ok(())
     }
 
     fn counters(&mut self, index: CounterIndex, block: &CounterBlock) -> io::Result<()> {
-        let process = self.place(block.process)?;
+        let process = self.place(block.process)?.track.pid;
         let title = self.title(block.agent);
         let named = |counter: &CounterDescription| CounterDescription {
-            name: format!("{title} {} · {}", counter.name, process.pid.0),
+            name: format!("{title} {} · {}", counter.name, process.0),
             ..counter.clone()
         };
         let counters = block.counters.iter().map(named).collect();
@@ -287,62 +293,77 @@ impl Consumer for Exporter<'_> {
             counters,
             ..block.clone()
         };
-        self.writer.describe_counters(index, &block)
+        let sequence = Sequence::new(self.file.next_sequence());
+        let (number, first) = (index.0 + 1, self.last_counter + 1);
+        self.last_counter += block.counters.len() as u32;
+        let packets = &mut self.file.packets;
+        let track = CounterTrack::new(packets, sequence, number, first, &block)?;
+        let place = index.0 as usize;
+        if place >= self.counters.len() {
+            self.counters.resize_with(place + 1, || None);
+        }
+        self.counters[place] = Some(track);
+        Ok(())
     }
 
     #[inline]
     fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
-        self.write_call(call)
+        let track = events(&mut self.tracks, call.track)?;
+        let names = (&mut self.names, declared(self.words.as_ref())?);
+        self.functions
+            .write(&mut self.file.packets, names, track, call)
     }
 
     fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
-        let track = self.events(slice.track)?;
         let named = (slice.name, slice.category);
+        let values = (slice.arguments, slice.flows);
+        let begin = (Type::SliceBegin, slice.start);
         self.event(
+            Place::Track(slice.track),
+            begin,
             named,
             slice.correlation,
-            (slice.arguments, slice.flows),
-            |writer, event| {
-                writer.begin(track, slice.start.0, event)?;
-                match slice.end {
-                    Some(end) if !slice.open => writer.end(track, end.0),
-                    _ => Ok(()),
-                }
-            },
-        )
+            values,
+        )?;
+        match slice.end {
+            Some(end) if !slice.open => self.end(slice.track, end),
+            _ => Ok(()),
+        }
     }
 
     #[inline]
     fn end(&mut self, track: TrackIndex, end: Nanos) -> io::Result<()> {
-        let track = self.events(track)?;
-        self.writer.end(track, end.0)
+        events(&mut self.tracks, track)?.end(&mut self.file.packets, end.0)
     }
 
     fn instant(&mut self, instant: &Instant<'_>) -> io::Result<()> {
-        let track = self.events(instant.track)?;
         let named = (instant.name, instant.category);
-        let none = CorrelationId::NONE;
         let values = (instant.arguments, instant.flows);
-        self.event(named, none, values, |writer, event| {
-            writer.instant(track, instant.time.0, event)
-        })
+        let at = (Type::Instant, instant.time);
+        let none = CorrelationId::NONE;
+        self.event(Place::Track(instant.track), at, named, none, values)
     }
 
     fn end_slice(&mut self, end: &SliceEnd<'_>) -> io::Result<()> {
-        let track = self.events(end.track)?;
         let annotations = self.annotations(end.arguments);
-        self.writer
-            .end_with(track, end.time.0, &annotations, end.flows)
+        let track = events(&mut self.tracks, end.track)?;
+        let packets = &mut self.file.packets;
+        track.end_with(packets, &self.names, end.time.0, &annotations, end.flows)
     }
 
     #[inline]
     fn work(&mut self, work: &Work<'_>) -> io::Result<()> {
-        self.write_work(work)
+        let (Some(start), Some(event)) = (work.start, work.event) else {
+            return Ok(());
+        };
+        let process = declared(self.processes.get_mut(work.process.0 as usize))?;
+        let queue = declared(self.queues.get(work.queue.0 as usize))?;
+        let packets = &mut self.file.packets;
+        process.work.work(packets, queue, (event, start), work)
     }
 
     fn value(&mut self, track: TrackIndex, time: Nanos, value: CounterValue) -> io::Result<()> {
-        let track = self.events(track)?;
-        self.writer.value(track, time.0, value)
+        events(&mut self.tracks, track)?.value(&mut self.file.packets, time.0, value)
     }
 
     fn counter_values(
@@ -351,7 +372,11 @@ impl Consumer for Exporter<'_> {
         time: Nanos,
         values: &[CounterValue],
     ) -> io::Result<()> {
-        self.writer.counter_values(block, time.0, values)
+        match self.counters.get_mut(block.0 as usize) {
+            Some(Some(track)) => track.values(&mut self.file.packets, time.0, values),
+            // A block that has not been described has no values.
+            _ => Ok(()),
+        }
     }
 
     fn samples(&mut self, samples: &Samples) -> io::Result<()> {
@@ -361,15 +386,15 @@ impl Consumer for Exporter<'_> {
             None => {
                 let process = samples.process.map(|process| process.0 as usize);
                 if let Some(process) = process.and_then(|place| self.processes.get(place)) {
-                    message.pid = Some(process.pid.0 as i32);
+                    message.pid = Some(process.track.pid.0 as i32);
                     message.process = Some(process.name.clone());
                 }
-                let sequence = self.writer.sample_sequence();
+                let sequence = self.file.sample_sequence();
                 self.samplers.entry(samples.sampler).or_insert(sequence)
             }
         };
         let data = Data::PcSamples(Box::new(message));
-        self.writer.sample_packet(sequence, None, data)
+        self.file.sample_packet(sequence, None, data)
     }
 
     fn stack(
@@ -387,16 +412,16 @@ impl Consumer for Exporter<'_> {
 
     fn stack_samples(&mut self, samples: &StackSamples<'_>) -> io::Result<()> {
         match self.tracks.get_mut(samples.track.0 as usize) {
-            Some(TrackPlace::Samples(track)) => track.write(&mut self.writer, samples.samples),
+            Some(TrackPlace::Samples(track)) => track.write(&mut self.file, samples.samples),
             _ => declared(None),
         }
     }
 
     fn loss(&mut self, loss: &Loss) -> io::Result<()> {
-        self.writer.lost(loss.count);
-        let track = match (loss.track, loss.process) {
-            (Some(track), _) => self.events(track)?,
-            (None, Some(process)) => self.place(process)?.notes,
+        self.file.lost = self.file.lost.saturating_add(loss.count);
+        let place = match (loss.track, loss.process) {
+            (Some(track), _) => Place::Track(track),
+            (None, Some(process)) => Place::Notes(process),
             (None, None) => return Ok(()),
         };
         let arguments = [
@@ -406,78 +431,23 @@ impl Consumer for Exporter<'_> {
             ("to", Value::Uint(loss.last.0)),
         ];
         let arguments = arguments.map(|(name, value)| Argument { name, value });
-        let named = ("records lost", OWN);
-        let none = CorrelationId::NONE;
-        self.event(named, none, (&arguments, &[]), |writer, event| {
-            writer.instant(track, loss.time.0, event)
-        })
+        let (named, none) = (("records lost", category::RECORDING), CorrelationId::NONE);
+        let at = (Type::Instant, loss.time);
+        self.event(place, at, named, none, (&arguments, &[]))
     }
 
     fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
-        let track = self.place(note.process)?.notes;
-        if note.reports_loss() {
-            self.writer.ended_early();
-        }
-        let (named, none) = ((note.name, OWN), CorrelationId::NONE);
-        self.event(named, none, (note.arguments, &[]), |writer, event| {
-            writer.instant(track, note.time.0, event)
-        })
+        self.file.ended_early |= note.reports_loss();
+        let (named, none) = ((note.name, category::RECORDING), CorrelationId::NONE);
+        let (place, at) = (Place::Notes(note.process), (Type::Instant, note.time));
+        self.event(place, at, named, none, (note.arguments, &[]))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush()
+        self.file.packets.flush()
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.writer.end_trace()
-    }
-}
-
-/// The category of events about the recording.
-const OWN: &str = "gputrail";
-
-/// Names that always have a number, since they are the first to get one.
-struct Words {
-    other: Name,
-    error: Name,
-    external: Name,
-    marker: Name,
-}
-
-impl Words {
-    fn new(writer: &mut TraceWriter<Out<'_>>) -> Words {
-        let mut name = |text| writer.name(text).expect("the first names fit");
-        let other = name("other");
-        name(OWN);
-        name(category::OVERHEAD);
-        let error = name("error");
-        let external = name("external_id");
-        let marker = name(category::MARKER);
-        for text in [
-            "domain",
-            "payload",
-            "color",
-            "records lost",
-            "not readable",
-            "kind",
-            "count",
-            "from",
-            "to",
-            "detail",
-            "recording",
-            "version",
-            "host",
-            "command",
-            "configuration",
-            "clock",
-        ] {
-            name(text);
-        }
-        Words {
-            other,
-            error,
-            external,
-            marker,
-        }
+        self.file.end()
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::schema::field::event_name;
 use super::wire::Encoder;
+use crate::model::category;
 
 /// Maximum number of interned names. Later ones are written in full each time.
 const MAX_NAMES: usize = 1 << 16;
@@ -13,7 +14,7 @@ pub(super) const CORRELATION: &str = "correlation_id";
 
 /// A name that can be sent as a number.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Name(u32);
+pub(super) struct Name(u32);
 
 impl Name {
     /// The name of the annotation that holds correlation ids. TrackEvent's own `correlation_id` is not used: viewers
@@ -69,6 +70,53 @@ impl Names {
         encoder.uint(event_name::IID, name.iid());
         encoder.string(event_name::NAME, self.text(name));
         encoder.close(entry);
+    }
+}
+
+/// Names that always have a number, since they are the first to get one.
+#[derive(Debug)]
+pub(super) struct Words {
+    pub other: Name,
+    pub error: Name,
+    pub external: Name,
+    pub marker: Name,
+}
+
+impl Words {
+    pub fn new(names: &mut Names) -> Words {
+        let mut name = |text| names.intern(text).expect("the first names fit");
+        let other = name("other");
+        name(category::RECORDING);
+        name(category::OVERHEAD);
+        let error = name("error");
+        let external = name("external_id");
+        let marker = name(category::MARKER);
+        for text in [
+            "domain",
+            "payload",
+            "color",
+            "records lost",
+            "not readable",
+            "kind",
+            "count",
+            "from",
+            "to",
+            "detail",
+            "recording",
+            "version",
+            "host",
+            "command",
+            "configuration",
+            "clock",
+        ] {
+            name(text);
+        }
+        Words {
+            other,
+            error,
+            external,
+            marker,
+        }
     }
 }
 

@@ -248,12 +248,6 @@ impl<W: Write> Packets<W> {
         self.encoder.clear();
         Ok(())
     }
-
-    /// Writes all packets to the file and returns it.
-    pub fn into_inner(mut self) -> io::Result<W> {
-        self.flush()?;
-        Ok(self.out)
-    }
 }
 
 /// A packet sequence: the scope of interned ids and defaults, with a clock that counts from packet to packet.

@@ -4,24 +4,24 @@
 //! by itself, and so shows all of them. No version of Perfetto weighs samples, so each sample is written.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io;
 
 use super::schema::trace_packet::Data;
 use super::schema::{
     Callstack, Frame, InternedData, InternedString, Mapping, StreamingProfilePacket,
     ThreadDescriptor,
 };
-use super::writer::{ProcessTrack, SampleSequence, TraceWriter};
+use super::trace_file::{SampleSequence, TraceFile};
 use crate::model::{StackFrame, StackIndex};
-use gputrail_record::Nanos;
 use gputrail_record::number_map::NumberMap;
+use gputrail_record::{Nanos, ProcessId};
 
 /// Ids of real threads are below this one.
 pub(super) const INVENTED: u32 = 0x4000_0000;
 
 /// A track of samples, and its packet sequence.
 pub(super) struct StackTrack {
-    process: ProcessTrack,
+    process: ProcessId,
     name: String,
     /// The sequence, and the time of its latest sample in CLOCK_MONOTONIC us; `None` before the first sample.
     sequence: Option<(SampleSequence, i64)>,
@@ -34,7 +34,7 @@ pub(super) struct StackTrack {
 }
 
 impl StackTrack {
-    pub fn new(process: ProcessTrack, name: &str) -> StackTrack {
+    pub fn new(process: ProcessId, name: &str) -> StackTrack {
         StackTrack {
             process,
             name: name.to_owned(),
@@ -103,19 +103,19 @@ impl StackTrack {
     }
 
     /// Writes samples as one packet.
-    pub fn write<W: Write>(
+    pub fn write(
         &mut self,
-        writer: &mut TraceWriter<W>,
+        file: &mut TraceFile<'_>,
         samples: &[(Nanos, StackIndex)],
     ) -> io::Result<()> {
         let first = samples.first().map(|(time, _)| time.0);
         // Perfetto cannot place samples in time if no snapshot contains their clock.
-        let Some(first) = first.and_then(|first| writer.monotonic(first)) else {
+        let Some(first) = first.and_then(|first| file.monotonic(first)) else {
             return Ok(());
         };
         let (mut sequence, mut before) = match self.sequence.take() {
             Some(begun) => begun,
-            None => self.begin(writer, (first / 1000) as i64)?,
+            None => self.begin(file, (first / 1000) as i64)?,
         };
         let mut packet = StreamingProfilePacket::default();
         for (time, stack) in samples {
@@ -123,7 +123,7 @@ impl StackTrack {
                 continue;
             };
             packet.callstack_iid.push(*iid);
-            let now = writer.monotonic(time.0).unwrap_or(first);
+            let now = file.monotonic(time.0).unwrap_or(first);
             let now = (now / 1000) as i64;
             packet.timestamp_delta_us.push(now - before);
             before = now;
@@ -131,18 +131,14 @@ impl StackTrack {
         let interned = std::mem::take(&mut self.interned);
         let interned = (interned != InternedData::default()).then_some(interned);
         let data = Data::StreamingProfilePacket(packet);
-        writer.sample_packet(&mut sequence, interned, data)?;
+        file.sample_packet(&mut sequence, interned, data)?;
         self.sequence = Some((sequence, before));
         Ok(())
     }
 
-    fn begin<W: Write>(
-        &self,
-        writer: &mut TraceWriter<W>,
-        first: i64,
-    ) -> io::Result<(SampleSequence, i64)> {
-        let mut sequence = writer.sample_sequence();
-        let pid = self.process.pid();
+    fn begin(&self, file: &mut TraceFile<'_>, first: i64) -> io::Result<(SampleSequence, i64)> {
+        let mut sequence = file.sample_sequence();
+        let pid = self.process.0;
         let thread = ThreadDescriptor {
             pid: Some(pid as i32),
             tid: Some(i64::from(INVENTED | pid)),
@@ -150,7 +146,7 @@ impl StackTrack {
             reference_timestamp_us: Some(first),
             legacy_sort_index: None,
         };
-        writer.sample_packet(&mut sequence, None, Data::ThreadDescriptor(thread))?;
+        file.sample_packet(&mut sequence, None, Data::ThreadDescriptor(thread))?;
         Ok((sequence, first))
     }
 }

@@ -5,6 +5,7 @@
 //! queue always has (device, stream, resources) are interned as its kernel description. The tables are bounded: a full
 //! table is dropped, and entries still in use are sent again.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use prost::Message;
@@ -19,71 +20,36 @@ use super::schema::{
     TracePacketDefaults, field, interned_graphics_context,
 };
 use super::wire::{Encoder, Fields, ShortFields};
-use crate::model::{Argument, EventId, Launch, Resources, Stage, StageId, Value, WorkKind};
+use crate::model::{EventId, Launch, QueueIndex, Resources, StageId, Value, Work, WorkKind};
 use gputrail_record::number_map::NumberMap;
+use gputrail_record::{Nanos, ProcessId};
 
 /// Maximum number of stages and kernels in the tables of one sequence.
 const MAX_TABLE_ENTRIES: usize = 4096;
 
-pub use interned_graphics_context::Api as ContextApi;
+pub(super) use interned_graphics_context::Api as ContextApi;
 
 /// A context of a compute API in one process.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct GpuContext(u32);
+#[derive(Copy, Clone, Debug)]
+pub(super) struct GpuContext {
+    /// Its number in the trace.
+    pub number: u32,
+    pub process: ProcessId,
+    pub api: ContextApi,
+}
 
 /// A queue of a device, in one process.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct HardwareQueue(u32);
-
-/// The description of a queue.
 #[derive(Clone, Debug)]
-pub struct QueueDescription {
+pub(super) struct HardwareQueue {
     /// Its name, unique among the queues of the trace.
     pub name: String,
     /// Further properties, as text.
-    pub description: String,
-    /// Its device, as an index into the devices of the trace.
+    pub description: &'static str,
+    /// Its device, as an index into the devices of the trace. By its number in its process new versions of Perfetto group
+    /// work; the number is the same.
     pub gpu: u32,
     /// Its context.
     pub context: GpuContext,
-    /// The number of the device in its process, by which new versions of Perfetto group work.
-    pub device: u32,
-}
-
-/// The queues and contexts of the whole trace.
-#[derive(Debug, Default)]
-pub(super) struct Queues {
-    queues: Vec<QueueDescription>,
-    contexts: Vec<(u32, ContextApi)>,
-}
-
-impl Queues {
-    pub fn add_context(&mut self, pid: u32, api: ContextApi) -> GpuContext {
-        self.contexts.push((pid, api));
-        GpuContext(self.contexts.len() as u32 - 1)
-    }
-
-    pub fn add_queue(&mut self, queue: QueueDescription) -> HardwareQueue {
-        self.queues.push(queue);
-        HardwareQueue(self.queues.len() as u32 - 1)
-    }
-}
-
-/// When work was queued and submitted, in nanoseconds from its start: negative before it. Shown before its details,
-/// with the names of OpenCL's profiling.
-#[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Submission {
-    pub queued: Option<i64>,
-    pub submitted: Option<i64>,
-}
-
-impl Submission {
-    #[inline(always)]
-    fn write(&self, packet: &mut ShortFields<'_>) {
-        // A name is field 1 and takes six bytes.
-        write_detail(packet, *b"\x0a\x06queued", self.queued);
-        write_detail(packet, *b"\x0a\x06submit", self.submitted);
-    }
 }
 
 #[inline(always)]
@@ -96,11 +62,49 @@ fn write_detail(packet: &mut ShortFields<'_>, name: [u8; 8], value: Option<i64>)
     }
 }
 
-/// An argument as a detail, whose value is a text.
-fn write_argument(packet: &mut Encoder, argument: &Argument<'_>) {
+/// Writes the properties of work that have no fields of their own.
+fn write_properties(packet: &mut Encoder, work: &Work<'_>) {
+    if work.bytes > 0 {
+        write_property(packet, "bytes", Value::Int(work.bytes as i64));
+    }
+    if work.status != 0 {
+        write_property(packet, "status", Value::Int(work.status.into()));
+    }
+    if let Some(samples) = work.samples {
+        write_property(packet, "samples", Value::Int(samples.samples as i64));
+        if samples.dropped as i64 > 0 {
+            write_property(
+                packet,
+                "samples dropped",
+                Value::Int(samples.dropped as i64),
+            );
+        }
+        if !samples.leading.is_empty() {
+            write_property(packet, "waves", Value::Text(&samples.leading));
+        }
+    }
+    // Older versions of Perfetto show no arrows, and event ids only beside calls.
+    let mut waits_for = String::new();
+    for event in work.waits {
+        let comma = if waits_for.is_empty() { "" } else { ", " };
+        write!(waits_for, "{comma}{}", event.0).expect("a string can be written to");
+    }
+    if !work.waits.is_empty() {
+        write_property(packet, "waits_for", Value::Text(&waits_for));
+    }
+    if let Some(why) = work.unfinished {
+        write_property(packet, "unfinished", Value::Text(why));
+    }
+    for argument in work.arguments {
+        write_property(packet, argument.name, argument.value);
+    }
+}
+
+/// Writes a property that every version shows: its value is a text.
+fn write_property(packet: &mut Encoder, name: &str, value: Value<'_>) {
     let message = packet.open(field::gpu_render_stage_event::EXTRA_DATA);
-    packet.string(extra_data::NAME, argument.name);
-    match argument.value {
+    packet.string(extra_data::NAME, name);
+    match value {
         Value::Text(value) | Value::Json(value) => packet.string(extra_data::VALUE, value),
         Value::Bool(value) => {
             packet.string(extra_data::VALUE, if value { "true" } else { "false" })
@@ -113,73 +117,26 @@ fn write_argument(packet: &mut Encoder, argument: &Argument<'_>) {
     packet.close(message);
 }
 
-/// A property that every version of Perfetto shows.
-#[derive(Copy, Clone, Debug)]
-pub struct Detail<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// Its value.
-    pub value: DetailValue<'a>,
-}
-
-/// Value of a [`Detail`].
-#[derive(Copy, Clone, Debug)]
-pub enum DetailValue<'a> {
-    /// A number, shown in decimal.
-    Number(i64),
-    /// A text.
-    Text(&'a str),
-}
-
-/// A piece of work of a device.
-#[derive(Copy, Clone, Debug)]
-pub struct RenderStageEvent<'a> {
-    /// Its event id, unique in the trace.
-    pub event: EventId,
-    /// When it began.
-    pub start: u64,
-    /// How long it ran, ns; `None` if unknown.
-    pub duration: Option<u64>,
-    /// The queue on which it ran.
-    pub queue: HardwareQueue,
-    /// The number of its stream in its process, by which new versions of Perfetto group work.
-    pub stream: u32,
-    /// Its kernel, or its kind.
-    pub stage: Stage<'a>,
-    /// The size of the launch, for kernels.
-    pub launch: Option<Launch>,
-    /// The resources of the device that it used.
-    pub resources: Resources,
-    /// Correlation id of the call that submitted it; the lower half is shown as the submission id.
-    pub correlation: u64,
-    /// Event ids of the work that it waited for.
-    pub waits: &'a [EventId],
-    /// Further properties.
-    pub details: &'a [Detail<'a>],
-    /// Further values, written behind the details.
-    pub arguments: &'a [Argument<'a>],
-}
-
 /// The entries of one interning table: keys, and the numbers that were sent.
 type Table<K> = NumberMap<K, u64>;
 
 /// The key of a stage's specification.
 type StageKey = (StageId, Launch);
 /// The key of a kernel's description.
-type KernelKey = (StageId, HardwareQueue, u32, Resources);
+type KernelKey = (StageId, QueueIndex, u32, Resources);
 
 /// The properties of work that do not differ from one run of a kernel to the next.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     stage: StageId,
-    queue: HardwareQueue,
+    queue: QueueIndex,
     stream: u32,
     resources: Resources,
     launch: Launch,
 }
 
 impl Key {
-    fn of(work: &RenderStageEvent<'_>) -> Key {
+    fn of(work: &Work<'_>) -> Key {
         Key {
             stage: work.stage.id,
             queue: work.queue,
@@ -208,7 +165,7 @@ struct Same {
 }
 
 impl Same {
-    fn new(queue: &QueueDescription, work: &RenderStageEvent<'_>, stage: u64, kernel: u64) -> Same {
+    fn new(queue: &HardwareQueue, work: &Work<'_>, stage: u64, kernel: u64) -> Same {
         let numbers = Fields::new(|fields| {
             fields.uint(field::gpu_render_stage_event::GPU_ID, u64::from(queue.gpu));
             fields.uint(
@@ -248,12 +205,12 @@ pub(super) struct WorkTrack {
 
 /// Stages have even numbers and queues odd ones: they share a table of the trace, and queues keep their numbers for the
 /// whole trace.
-fn queue_iid(queue: HardwareQueue) -> u64 {
+fn queue_iid(queue: QueueIndex) -> u64 {
     u64::from(queue.0) * 2 + 1
 }
 
 fn context_iid(context: GpuContext) -> u64 {
-    u64::from(context.0) + 1
+    u64::from(context.number) + 1
 }
 
 impl WorkTrack {
@@ -280,14 +237,14 @@ impl WorkTrack {
         self.latest = None;
     }
 
-    /// Writes a piece of work.
+    /// Writes a piece of work with an event id, which is unique in the trace, and a begin.
     #[inline(always)]
     pub fn work<W: Write>(
         &mut self,
         packets: &mut Packets<W>,
-        queues: &Queues,
-        work: &RenderStageEvent<'_>,
-        submission: Submission,
+        queue: &HardwareQueue,
+        (event, start): (EventId, Nanos),
+        work: &Work<'_>,
     ) -> io::Result<()> {
         if self.stages.len() + self.kernels.len() >= MAX_TABLE_ENTRIES {
             self.clear();
@@ -296,20 +253,19 @@ impl WorkTrack {
             let defaults = TracePacketDefaults::default();
             self.sequence.restart(packets, defaults)?;
         }
-        let queue = &queues.queues[work.queue.0 as usize];
         let (begun, ()) = packets.begin(
             &mut self.sequence,
-            work.start,
+            start.0,
             #[inline(always)]
             |fields| fields.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE),
         );
         let packet = packets.encoder();
-        let same = self.same(packet, queues, queue, work);
+        let same = self.same(packet, queue, work);
         let body = packet.short_fields(
             #[inline(always)]
             |fields| {
                 let body = fields.open(field::trace_packet::GPU_RENDER_STAGE_EVENT);
-                fields.uint(field::gpu_render_stage_event::EVENT_ID, work.event.0);
+                fields.uint(field::gpu_render_stage_event::EVENT_ID, event.0);
                 if let Some(duration) = work.duration {
                     fields.uint(field::gpu_render_stage_event::DURATION, duration);
                 }
@@ -317,10 +273,10 @@ impl WorkTrack {
                     field::gpu_render_stage_event::CONTEXT,
                     context_iid(queue.context),
                 );
-                if work.correlation != 0 {
+                if work.correlation.is_some() {
                     fields.uint(
                         field::gpu_render_stage_event::SUBMISSION_ID,
-                        work.correlation & 0xffff_ffff,
+                        work.correlation.0 & 0xffff_ffff,
                     );
                 }
                 body
@@ -333,22 +289,14 @@ impl WorkTrack {
         packet.fields(&same.launch);
         packet.short_fields(
             #[inline(always)]
-            |fields| submission.write(fields),
+            |fields| {
+                // Negative before the start, with the names of OpenCL's profiling. A name is field 1 and takes six bytes.
+                let since_start = |time: Nanos| time.0.wrapping_sub(start.0) as i64;
+                write_detail(fields, *b"\x0a\x06queued", work.queued.map(since_start));
+                write_detail(fields, *b"\x0a\x06submit", work.submitted.map(since_start));
+            },
         );
-        for detail in work.details {
-            let message = packet.open(field::gpu_render_stage_event::EXTRA_DATA);
-            packet.string(extra_data::NAME, detail.name);
-            match detail.value {
-                DetailValue::Number(value) => {
-                    packet.short_fields(|fields| fields.decimal(extra_data::VALUE, value))
-                }
-                DetailValue::Text(value) => packet.string(extra_data::VALUE, value),
-            }
-            packet.close(message);
-        }
-        for argument in work.arguments {
-            write_argument(packet, argument);
-        }
+        write_properties(packet, work);
         packet.close(body);
         packets.end(begun)
     }
@@ -356,13 +304,7 @@ impl WorkTrack {
     /// The encoded fields that the work shares with other work of its key. Entries of tables that have not been sent
     /// yet are written as interned data of the packet.
     #[inline(always)]
-    fn same(
-        &mut self,
-        packet: &mut Encoder,
-        queues: &Queues,
-        queue: &QueueDescription,
-        work: &RenderStageEvent<'_>,
-    ) -> &Same {
+    fn same(&mut self, packet: &mut Encoder, queue: &HardwareQueue, work: &Work<'_>) -> &Same {
         let key = Key::of(work);
         if self
             .latest
@@ -371,7 +313,7 @@ impl WorkTrack {
         {
             let same = match self.same.get(&key) {
                 Some(same) => *same,
-                None => self.introduce(packet, queues, queue, work),
+                None => self.introduce(packet, queue, work),
             };
             self.latest = Some((key, same));
         }
@@ -380,13 +322,7 @@ impl WorkTrack {
     }
 
     #[cold]
-    fn introduce(
-        &mut self,
-        packet: &mut Encoder,
-        queues: &Queues,
-        queue: &QueueDescription,
-        work: &RenderStageEvent<'_>,
-    ) -> Same {
+    fn introduce(&mut self, packet: &mut Encoder, queue: &HardwareQueue, work: &Work<'_>) -> Same {
         let key = Key::of(work);
         let (stage, kernel) = (key.stage(), key.kernel());
         if self.same.len() >= MAX_TABLE_ENTRIES {
@@ -398,13 +334,12 @@ impl WorkTrack {
             return same;
         }
         let interned = packet.open(field::trace_packet::INTERNED_DATA);
-        if !self.contexts.has(queue.context.0) {
-            self.contexts.mark(queue.context.0);
-            let (pid, api) = queues.contexts[queue.context.0 as usize];
+        if !self.contexts.has(queue.context.number) {
+            self.contexts.mark(queue.context.number);
             let context = InternedGraphicsContext {
                 iid: Some(context_iid(queue.context)),
-                pid: Some(pid as i32),
-                api: Some(api as i32),
+                pid: Some(queue.context.process.0 as i32),
+                api: Some(queue.context.api as i32),
             };
             packet.raw(
                 field::interned_data::GRAPHICS_CONTEXTS,
@@ -416,7 +351,7 @@ impl WorkTrack {
             let specification = InternedGpuRenderStageSpecification {
                 iid: Some(queue_iid(work.queue)),
                 name: Some(named(&queue.name)),
-                description: Some(queue.description.clone()),
+                description: Some(queue.description.to_owned()),
                 category: None,
             };
             packet.raw(
@@ -470,10 +405,7 @@ fn named(name: &str) -> String {
     }
 }
 
-fn stage_specification(
-    iid: u64,
-    work: &RenderStageEvent<'_>,
-) -> InternedGpuRenderStageSpecification {
+fn stage_specification(iid: u64, work: &Work<'_>) -> InternedGpuRenderStageSpecification {
     let category = if work.stage.kind == WorkKind::Kernel {
         RenderStageCategory::Compute
     } else {
@@ -487,15 +419,11 @@ fn stage_specification(
     }
 }
 
-fn kernel_description(
-    iid: u64,
-    queue: &QueueDescription,
-    work: &RenderStageEvent<'_>,
-) -> InternedComputeKernel {
+fn kernel_description(iid: u64, queue: &HardwareQueue, work: &Work<'_>) -> InternedComputeKernel {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let resources = work.resources;
     let args = [
-        ("device", queue.device, true),
+        ("device", queue.gpu, true),
         ("stream", work.stream, true),
         ("registers_per_thread", resources.registers, false),
         ("shared_mem_static", resources.static_local, false),

@@ -1,15 +1,15 @@
-//! Tests of captures and of the writer: traces are written, and read back with the schema's messages.
+//! Tests of captures and of the exporter: traces are written, and read back with the schema's messages.
 
 mod asked;
 mod calls;
 mod counters;
+mod exporter;
 mod foreign;
 mod losses;
 mod making;
 mod round_trip;
 mod sampling;
 mod work;
-mod writer;
 
 use std::collections::HashMap;
 

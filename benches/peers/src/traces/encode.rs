@@ -3,9 +3,13 @@
 
 use std::hint::black_box;
 
+use gputrail_record::{CorrelationId, Domain, Nanos, ProcessId, ThreadId};
 use gputrail_trace::model::{
-    EventId, Launch, Machine, Resources, Stage, StageId, SystemClocks, WorkKind,
+    AgentIndex, Call, Consumer, EventId, Function, FunctionIndex, Launch, Parent, Process,
+    ProcessIndex, Queue, QueueIndex, Stage, StageId, SystemClocks, TraceHeader, Track, TrackIndex,
+    TrackKind, Work, WorkKind,
 };
+use gputrail_trace::perfetto::Exporter;
 use gputrail_trace::perfetto::schema::gpu_render_stage_event::{
     ComputeKernelLaunch, Dim3, ExtraData,
 };
@@ -14,9 +18,6 @@ use gputrail_trace::perfetto::schema::track_event::NameField;
 use gputrail_trace::perfetto::schema::{
     DebugAnnotation, GpuApi, GpuCorrelation, GpuRenderStageEvent, TracePacket, TrackEvent,
     debug_annotation,
-};
-use gputrail_trace::perfetto::{
-    ContextApi, Detail, DetailValue, Event, Label, QueueDescription, RenderStageEvent, TraceWriter,
 };
 use prost::Message;
 
@@ -28,81 +29,90 @@ pub const PACKETS: u64 = 11 * ENQUEUES;
 const FLUSH_AT: usize = 128 << 10;
 
 pub fn by_hand() {
-    let clocks = SystemClocks {
-        boottime: 1 << 40,
-        ..SystemClocks::default()
+    let mut trace = Exporter::new(std::io::sink());
+    encode(&mut trace).expect("a sink");
+    black_box(trace.bytes());
+}
+
+fn encode(trace: &mut Exporter<'_>) -> std::io::Result<()> {
+    let mut time = 1 << 40;
+    trace.begin(&TraceHeader {
+        clocks: SystemClocks {
+            boottime: time,
+            ..SystemClocks::default()
+        },
+        ..TraceHeader::default()
+    })?;
+    let process = ProcessIndex(0);
+    trace.process(
+        process,
+        &Process {
+            pid: ProcessId(4242),
+            name: "app",
+            rank: "",
+            command: &[],
+            order: None,
+        },
+    )?;
+    let thread = Track {
+        parent: Parent::Process(process),
+        name: "",
+        kind: TrackKind::Thread(process, ThreadId(4242)),
+        order: None,
     };
-    let mut trace =
-        TraceWriter::new(std::io::sink(), 1, &clocks, &Machine::default()).expect("a sink");
-    let category = trace.name("opencl").expect("a first name");
-    let names =
-        ["clSetKernelArg", "clEnqueueNDRangeKernel"].map(|name| trace.name(name).expect("few"));
-    let process = trace.process(4242, "app", &[], None).expect("a sink");
-    let thread = trace.thread(process, 4242, "", None).expect("a sink");
-    let device = trace.device();
-    let context = trace.context(4242, ContextApi::OpenCl);
-    let queue = trace.queue(QueueDescription {
-        name: "GPU 0 . app 4242 . queue 0".into(),
-        description: "in order".into(),
-        gpu: 0,
-        context,
-        device: 0,
+    trace.track(TrackIndex(0), &thread)?;
+    let queue = Queue {
+        process,
+        agent: AgentIndex(0),
+        context: Default::default(),
+        domain: Domain::OPENCL,
+        name: "queue 0",
+        out_of_order: false,
+    };
+    trace.queue(QueueIndex(0), &queue)?;
+    let functions = [(0, "clSetKernelArg"), (1, "clEnqueueNDRangeKernel")];
+    let functions = functions.map(|(index, name)| Function {
+        index: FunctionIndex(index),
+        name: name.into(),
+        domain: Domain::OPENCL,
+        ..Function::default()
     });
-    let mut time = clocks.boottime;
     for number in 0..ENQUEUES {
         let event = EventId(number + 1);
         for call in 0..5 {
             time += 700;
             let submitted = [event];
             let enqueues = call == 4;
-            let call = Event {
-                label: Label::Name(names[usize::from(enqueues)]),
-                category,
-                correlation: Some(number * 5 + call),
+            trace.call(&Call {
+                start: Nanos(time),
+                end: Some(Nanos(time + 300)),
+                correlation: CorrelationId(number * 5 + call),
                 submitted: &submitted[..usize::from(enqueues)],
-                waited: &[],
-                api: enqueues.then_some(GpuApi::OpenCl),
-                annotations: &[],
-                flows: &[],
-            };
-            trace.begin(thread, time, &call).expect("a sink");
-            trace.end(thread, time + 300).expect("a sink");
+                ..Call::blank(&functions[usize::from(enqueues)])
+            })?;
         }
-        let work = RenderStageEvent {
-            event,
-            start: time + 5_000,
+        let start = time + 5_000;
+        trace.work(&Work {
+            event: Some(event),
+            queued: Some(Nanos(start - 4_700)),
+            submitted: Some(Nanos(start - 900)),
+            start: Some(Nanos(start)),
             duration: Some(1_400),
-            queue,
-            stream: 0,
             stage: Stage {
                 id: StageId(1),
                 name: "saxpy",
-                demangled: "",
-                architecture: "",
                 kind: WorkKind::Kernel,
+                ..Stage::default()
             },
             launch: Some(Launch {
                 grid: [1 << 20, 1, 1],
                 workgroup: [256, 1, 1],
             }),
-            resources: Resources::default(),
-            correlation: number,
-            waits: &[],
-            details: &[
-                Detail {
-                    name: "queued",
-                    value: DetailValue::Number(-4_700),
-                },
-                Detail {
-                    name: "submit",
-                    value: DetailValue::Number(-900),
-                },
-            ],
-            arguments: &[],
-        };
-        trace.work(device, &work).expect("a sink");
+            correlation: CorrelationId(number),
+            ..Work::default()
+        })?;
     }
-    black_box(trace.bytes());
+    Ok(())
 }
 
 /// Encodes the same packets as [`by_hand`].

@@ -20,7 +20,7 @@ use gputrail_trace::model::flame::{Flame, SampledQueue, Stack};
 use gputrail_trace::model::stalls::Stalls;
 use gputrail_trace::model::{
     CodeAddress, CodeFrame, Consumer, OutcomeCount, RawSample, SampleCount, SampleTotals,
-    SamplerIndex, Samples, StackFrame, Stream,
+    SamplerIndex, Samples, StackFrame, Stream, UNKNOWN_DEVICE,
 };
 use gputrail_trace::sorter::Sorter;
 
@@ -222,7 +222,7 @@ impl<'r> OfProcess<'r> {
 fn title(tables: &Tables, agent: AgentId) -> String {
     let agent = agent.0.checked_sub(1);
     let row = agent.and_then(|place| tables.agents.get(place as usize));
-    row.map_or("unknown device", |row| &row.agent.title)
+    row.map_or(UNKNOWN_DEVICE, |row| &row.agent.title)
         .to_owned()
 }
 

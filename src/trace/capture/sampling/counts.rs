@@ -9,7 +9,7 @@ use super::places::{Places, kernel_name};
 use crate::capture::devices::Devices;
 use crate::model::{
     CodeAddress, CodeFrame, Configuration, ExecutionCount, Executions, OutcomeCount, ProcessIndex,
-    RawSample, SampleCount, SampleTotals, SamplerIndex, Samples, SourceText,
+    RawSample, SampleCount, SampleTotals, SamplerIndex, Samples, SourceText, UNKNOWN_DEVICE,
 };
 use gputrail_capture::Metadata;
 use gputrail_code::aggregate::{Address, KernelSamples};
@@ -204,7 +204,7 @@ impl Counts {
             let name = match (names.devices.title(agent), model) {
                 (Some(title), "") => title.to_owned(),
                 (Some(title), model) => format!("{title} ({model})"),
-                (None, _) => "unknown device".to_owned(),
+                (None, _) => UNKNOWN_DEVICE.to_owned(),
             };
             self.next().agents.push((agent, name));
         }

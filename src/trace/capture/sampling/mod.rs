@@ -13,15 +13,14 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
 
-use super::Output;
 use super::devices::Devices;
 use super::join::{EnqueueFields, Found, What};
-use super::process::read;
 use super::stages::short_name;
+use super::{Output, read};
 use crate::model::flame::{Flame, SampledQueue, Stack};
 use crate::model::hold::Hold;
 use crate::model::stalls::Stalls;
-use crate::model::{ProcessIndex, RawSample, Samples, StackFrame, WorkSamples};
+use crate::model::{ProcessIndex, RawSample, Samples, StackFrame, UNKNOWN_DEVICE, WorkSamples};
 use counts::{Counts, Names};
 use executions::ExecutionSums;
 use gputrail_capture::Metadata;
@@ -556,7 +555,7 @@ impl Sampling {
         }
         self.show_counted(devices);
         let stream = &mut output.stream;
-        let title = |agent| devices.title(agent).unwrap_or("unknown device").to_owned();
+        let title = |agent| devices.title(agent).unwrap_or(UNKNOWN_DEVICE).to_owned();
         self.stalls.finish(stream, self.process, title)?;
         let Sampling {
             flame,

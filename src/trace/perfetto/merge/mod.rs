@@ -16,21 +16,21 @@ use prost::Message;
 pub use place::{Placement, Trust, place};
 pub use survey::{Survey, survey};
 
+use super::packets::BOOTTIME;
 use super::reader::{Field, FieldValue, Fields, Finding, Findings, Input, packets_of};
 use super::schema::field::gpu_counter_descriptor::{
     self as descriptor, gpu_counter_block as block, gpu_counter_spec as spec,
 };
 use super::schema::field::{gpu_counter_event as counter, gpu_render_stage_event as stage};
-use super::schema::{BuiltinClock, GpuInfo, TracePacket, field, gpu_info, trace_packet};
+use super::schema::{GpuInfo, TracePacket, field, gpu_info, trace_packet};
+use super::trace_file::loss_statistics;
 use super::wire::Encoder;
-use super::writer::loss_statistics;
 use gputrail_record::number_map::NumberMap;
 use rewrite::{
-    interned, is_sound, of_machine, raw_fields, renamed, rewrite, shift_snapshot, shifted, track_of,
+    Part, interned, is_sound, of_machine, raw_fields, renamed, rewrite, shift_snapshot, shifted,
+    track_of,
 };
 
-/// BOOTTIME among Perfetto's clocks.
-const BOOTTIME: u32 = BuiltinClock::Boottime as u32;
 /// Bits of an event id below the process's own number.
 const OWN_BITS: u32 = 40;
 /// Maximum number of processes: the upper bits of event ids.
@@ -155,34 +155,6 @@ fn map_gpus(known: &mut Vec<(u32, gpu_info::Gpu)>, survey: &Survey, machine: u32
         taken.push(index);
     }
     taken
-}
-
-/// One of the traces.
-struct Part {
-    index: u32,
-    /// The number of traces.
-    of: u32,
-    placement: Placement,
-    gpus: Vec<u32>,
-    /// The default clock of each sequence's packets.
-    clocks: NumberMap<u32, u32>,
-}
-
-impl Part {
-    /// The number in the merged trace of the name of a queue or a stage: old versions of Perfetto identify queues by
-    /// it, on all sequences.
-    fn specification(&self, iid: u64) -> u64 {
-        let before = iid.checked_sub(1);
-        let shared = before.and_then(|before| before.checked_mul(self.of.into()));
-        let own = shared.and_then(|shared| shared.checked_add(u64::from(self.index) + 1));
-        own.unwrap_or(iid)
-    }
-
-    /// The number in the merged trace of one of this trace's devices.
-    fn gpu(&self, gpu: u64) -> u64 {
-        let new = usize::try_from(gpu).ok().and_then(|gpu| self.gpus.get(gpu));
-        new.map_or(gpu, |new| u64::from(*new))
-    }
 }
 
 /// Maximum number of counters, and of blocks of counters, that are renumbered.

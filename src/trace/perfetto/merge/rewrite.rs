@@ -1,11 +1,41 @@
 //! Copies messages field by field and replaces ids that are valid in one trace only.
 
-use super::super::reader::{Field, FieldValue, Fields};
+use super::super::packets::BOOTTIME;
+use super::super::reader::{Field, FieldValue, Fields, number_of};
 use super::super::schema::field::clock_snapshot::clock;
 use super::super::schema::field::{self, interned_gpu_render_stage_specification as queue};
 use super::super::wire::Encoder;
-use super::{BOOTTIME, Part};
+use super::place::Placement;
 use crate::model::AGENT_TITLES;
+use gputrail_record::number_map::NumberMap;
+
+/// One of the traces.
+pub(super) struct Part {
+    pub index: u32,
+    /// The number of traces.
+    pub of: u32,
+    pub placement: Placement,
+    pub gpus: Vec<u32>,
+    /// The default clock of each sequence's packets.
+    pub clocks: NumberMap<u32, u32>,
+}
+
+impl Part {
+    /// The number in the merged trace of the name of a queue or a stage: old versions of Perfetto identify queues by
+    /// it, on all sequences.
+    pub fn specification(&self, iid: u64) -> u64 {
+        let before = iid.checked_sub(1);
+        let shared = before.and_then(|before| before.checked_mul(self.of.into()));
+        let own = shared.and_then(|shared| shared.checked_add(u64::from(self.index) + 1));
+        own.unwrap_or(iid)
+    }
+
+    /// The number in the merged trace of one of this trace's devices.
+    pub fn gpu(&self, gpu: u64) -> u64 {
+        let new = usize::try_from(gpu).ok().and_then(|gpu| self.gpus.get(gpu));
+        new.map_or(gpu, |new| u64::from(*new))
+    }
+}
 
 /// The fields of a message, each with all of its bytes.
 pub(super) fn raw_fields(message: &[u8]) -> impl Iterator<Item = (Field<'_>, &[u8])> {
@@ -22,6 +52,7 @@ pub(super) fn is_sound(message: &[u8]) -> bool {
     fields.by_ref().for_each(drop);
     fields.malformed().is_none()
 }
+
 /// Copies a message except for the fields that `change` writes itself. Damaged bytes are copied unchanged.
 pub(super) fn rewrite(
     message: &[u8],
@@ -62,8 +93,7 @@ pub(super) fn shift_snapshot(offset: i64, snapshot: &[u8], out: &mut Encoder) {
         else {
             return false;
         };
-        let id = Fields::new(clock).find(|field| field.number == clock::CLOCK_ID);
-        let is_boottime = id.and_then(|field| field.number()) == Some(BOOTTIME.into());
+        let is_boottime = number_of(clock, clock::CLOCK_ID) == Some(BOOTTIME.into());
         let incremental = Fields::new(clock)
             .any(|field| field.number == clock::IS_INCREMENTAL && field.number() == Some(1));
         let open = out.open(field::clock_snapshot::CLOCKS);
@@ -88,13 +118,9 @@ pub(super) fn of_machine(snapshot: &[u8]) -> Option<u64> {
         else {
             continue;
         };
-        let number = |wanted| {
-            let field = Fields::new(clock).find(|field| field.number == wanted);
-            field.and_then(|field| field.number())
-        };
-        match number(clock::CLOCK_ID) {
+        match number_of(clock, clock::CLOCK_ID) {
             Some(64..128) => return None,
-            Some(id) if id == u64::from(BOOTTIME) => boottime = number(clock::TIMESTAMP),
+            Some(id) if id == u64::from(BOOTTIME) => boottime = number_of(clock, clock::TIMESTAMP),
             _ => {}
         }
     }
@@ -158,9 +184,8 @@ fn rename(part: &Part, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Placement, Trust};
+    use super::super::Trust;
     use super::*;
-    use gputrail_record::number_map::NumberMap;
 
     #[test]
     fn queues_and_counters_are_named_after_their_devices_new_number() {

@@ -1,8 +1,8 @@
 use std::io::Cursor;
 
 use super::*;
-use crate::model::{Machine, SystemClocks};
-use crate::perfetto::TraceWriter;
+use crate::model::{Consumer, Machine, SystemClocks, TraceHeader};
+use crate::perfetto::Exporter;
 use crate::perfetto::reader::{Known, Packet, Visitor, read};
 
 /// A trace with clock snapshots only, one a second from `first` to `last`.
@@ -13,16 +13,24 @@ fn readings(first: u64, last: u64) -> Vec<u8> {
         realtime: (1 << 60) | (second * 1_000_000_000),
         ..SystemClocks::default()
     };
-    let machine = Machine {
-        host: "one".into(),
-        ..Machine::default()
+    let mut bytes = Vec::new();
+    let mut trace = Exporter::new(&mut bytes);
+    let mut write = || {
+        trace.begin(&TraceHeader {
+            identity: first,
+            clocks: clocks(first),
+            machine: Machine {
+                host: "one".into(),
+                ..Machine::default()
+            },
+            ..TraceHeader::default()
+        })?;
+        (first + 1..=last).try_for_each(|second| trace.clocks(&clocks(second)))?;
+        trace.finish()
     };
-    let mut trace =
-        TraceWriter::new(Vec::new(), first, &clocks(first), &machine).expect("memory takes all");
-    for second in first + 1..=last {
-        trace.clocks(&clocks(second)).expect("memory takes all");
-    }
-    trace.finish().expect("memory takes all")
+    write().expect("memory takes all");
+    drop(trace);
+    bytes
 }
 
 /// BOOTTIME of all clock snapshots of a machine in a trace, in their order.

@@ -1,7 +1,7 @@
 //! Debug annotations: the named values of an event of the host.
 
-use super::events::{AnnotationValue, Resolving, Text};
 use super::fields::{FieldValue, Fields};
+use super::resolving::{Resolving, Text};
 use crate::json::{quote, write_value};
 use crate::model::Value;
 use crate::perfetto::schema::field::{debug_annotation, interned_data as table};
@@ -10,6 +10,29 @@ use crate::perfetto::schema::field::{debug_annotation, interned_data as table};
 const DEEPEST: u32 = 32;
 /// Maximum number of bytes of the tables and lists of a packet as JSON: a few bytes of it may refer to a long text.
 const MAX_JSON_BYTES: usize = if cfg!(test) { 1 << 20 } else { 16 << 20 };
+
+/// The value of an annotation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AnnotationValue<'a> {
+    /// A bool.
+    Bool(bool),
+    /// An unsigned number.
+    Number(u64),
+    /// A signed number.
+    Signed(i64),
+    /// A number with a fraction.
+    Double(f64),
+    /// A text.
+    Text(&'a str),
+    /// An address or a handle.
+    Pointer(u64),
+    /// JSON, as it is in the trace.
+    Json(&'a str),
+    /// A list or a table of values, as JSON.
+    Nested(String),
+    /// A message of a type of its own, a list or a table that is too long, or no value.
+    Unread,
+}
 
 impl<'a> Resolving<'a, '_> {
     /// The name and the value of an annotation.

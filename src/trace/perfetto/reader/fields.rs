@@ -156,6 +156,21 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
+/// The number in a field of a message.
+#[inline]
+pub fn number_of(message: &[u8], number: u32) -> Option<u64> {
+    Fields::new(message)
+        .find(|field| field.number == number)
+        .and_then(|field| field.number())
+}
+
+/// The numbers of a repeated field of a message.
+#[inline]
+pub fn numbers_of(message: &[u8], number: u32) -> impl Iterator<Item = u64> {
+    let fields = Fields::new(message).filter(move |field| field.number == number);
+    fields.flat_map(|field| field.numbers())
+}
+
 /// The single byte with which a field with a number below 16 begins. Readers of frequent fields compare it first, which
 /// is much faster than reading any field and then comparing its number.
 pub(super) mod key {

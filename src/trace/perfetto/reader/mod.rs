@@ -9,39 +9,44 @@
 
 mod annotations;
 mod check;
-mod events;
 mod fields;
 mod findings;
+mod host_event;
 mod id_set;
 mod info;
 mod packets;
 mod replay;
+mod resolving;
 mod samples;
 mod sequences;
 mod texts;
 mod tracks;
 mod window;
+mod work_event;
 
 use std::io::Read;
 
+pub use annotations::AnnotationValue;
 pub use check::check;
 pub(super) use check::rare;
-pub use events::{AnnotationValue, EventKind, HostEvent, Text, WorkEvent};
+pub(super) use fields::number_of;
 pub use fields::{Field, FieldValue, Fields};
 pub use findings::{Finding, Findings, PacketPosition};
+pub use host_event::{EventKind, HostEvent};
 pub use info::{ClockInfo, DeviceInfo, Info, ProcessInfo, info};
-pub(super) use replay::UNKNOWN_DEVICE;
 pub use replay::{Replay, Replayed, Tally};
+pub use resolving::Text;
 pub use texts::{TextId, Texts};
-pub use tracks::{CounterProperties, Track, TrackId, TrackOf, Tracks};
+pub use tracks::{CounterProperties, Known, Track, TrackId, TrackOf, Tracks};
+pub use work_event::WorkEvent;
 
 use super::schema::field;
 use super::schema::trace_packet::SequenceFlags;
 use crate::model::StackFrame;
-use events::Resolving;
 use fields::key;
 use gputrail_record::Nanos;
 use packets::Packets;
+use resolving::Resolving;
 use sequences::Sequences;
 
 /// Whether a field of a packet accompanies its data rather than being the data.
@@ -74,15 +79,6 @@ pub struct Packet<'a> {
     pub first: bool,
     /// The machine that it comes from; 0 is the machine on which the trace was written.
     pub machine: u32,
-}
-
-/// The names and tracks of the whole trace, as far as it has been read.
-#[derive(Debug, Default)]
-pub struct Known {
-    /// Names.
-    pub texts: Texts,
-    /// Tracks.
-    pub tracks: Tracks,
 }
 
 /// Receives the contents of a trace.
@@ -338,9 +334,7 @@ impl Reading {
                         sequence.default_clock = Some(clock as u32);
                     }
                     (field::trace_packet::TRACK_EVENT, FieldValue::Bytes(event)) => {
-                        let track = Fields::new(event).find(|field| field.number == 11);
-                        let track = track.and_then(|field| field.number());
-                        sequence.default_track = track.unwrap_or(0);
+                        sequence.default_track = number_of(event, 11).unwrap_or(0);
                     }
                     _ => {}
                 }
@@ -387,7 +381,7 @@ impl Reading {
                 let mut event = HostEvent::at(time, TrackId(default_track), &self.known);
                 resolving.host(data, &mut event);
                 if !event.further_values.is_empty() {
-                    events::read_further_values(data, &mut event);
+                    host_event::read_further_values(data, &mut event);
                 }
                 event.described = self.known.tracks.get(event.track);
                 visitor.host(packet.position, &event, findings);

@@ -3,7 +3,7 @@
 use super::fields::{FieldValue, Fields};
 use super::findings::{Findings, PacketPosition};
 use super::texts::{TextId, Texts};
-use crate::perfetto::schema::BuiltinClock;
+use crate::perfetto::packets::BOOTTIME;
 use crate::perfetto::schema::field::clock_snapshot::{self, clock};
 use crate::perfetto::schema::field::{
     event_name, interned_data as table, interned_gpu_render_stage_specification as specification,
@@ -19,8 +19,6 @@ const ENTRY_BYTES: usize = 192;
 /// Maximum number of clocks of one sequence, and of those that all sequences share.
 const MAX_CLOCKS: usize = 256;
 
-/// Perfetto's number of CLOCK_BOOTTIME.
-const BOOTTIME: u32 = BuiltinClock::Boottime as u32;
 /// Clocks from this number on, and below [`GLOBAL_CLOCKS`], belong to one sequence.
 const OWN_CLOCKS: u32 = 64;
 const GLOBAL_CLOCKS: u32 = 128;

@@ -10,14 +10,14 @@ use super::{
 };
 use crate::model;
 use crate::model::{
-    Agent, Call, Consumer, EventId, Launch, Machine, Producer, Resources, Stage, StageId,
-    SystemClocks, Value, WorkKind,
+    Agent, AgentIndex, Argument, Call, Consumer, EventId, Function, Launch, Parent, Process,
+    ProcessIndex, Producer, Queue, QueueIndex, Slice, Stage, StageId, SystemClocks, TraceHeader,
+    Track, TrackIndex, TrackKind, Value, Work, WorkKind,
 };
+use crate::perfetto::Exporter;
 use crate::perfetto::schema::trace_packet::Data;
 use crate::perfetto::schema::{Trace, TracePacket, TraceStats, TrackDescriptor, trace_stats};
-use crate::perfetto::{
-    Annotation, ContextApi, Event, Label, QueueDescription, RenderStageEvent, TraceWriter,
-};
+use gputrail_record::{CorrelationId, Domain, Nanos, ProcessId, ThreadId};
 
 const CLOCKS: SystemClocks = SystemClocks {
     boottime: 1_000_000,
@@ -29,70 +29,99 @@ const CLOCKS: SystemClocks = SystemClocks {
 /// Calls that submit a kernel each, as (begin, end of the call, start of the kernel, how long it ran).
 type Calls = [(u64, u64, u64, u64)];
 
+const PROCESS: ProcessIndex = ProcessIndex(0);
+const THREAD: TrackIndex = TrackIndex(0);
+
 /// The trace of a thread that makes `calls`.
 fn trace_of(calls: &Calls) -> Vec<u8> {
-    let writer = TraceWriter::new(Vec::new(), 7, &CLOCKS, &Machine::default()).unwrap();
-    written(writer, calls)
+    trace(false, |exporter| write_calls(exporter, calls))
 }
 
-fn written(mut writer: TraceWriter<Vec<u8>>, calls: &Calls) -> Vec<u8> {
+/// The trace of a process with a thread and a queue, and of what `write` writes.
+fn trace(
+    compressed: bool,
+    write: impl FnOnce(&mut Exporter<'_>) -> std::io::Result<()>,
+) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut exporter = Exporter::new(&mut bytes).compressed(compressed);
+    declare(&mut exporter).unwrap();
+    write(&mut exporter).unwrap();
+    exporter.finish().unwrap();
+    drop(exporter);
+    bytes
+}
+
+fn declare(exporter: &mut Exporter<'_>) -> std::io::Result<()> {
+    exporter.begin(&TraceHeader {
+        identity: 7,
+        clocks: CLOCKS,
+        ..TraceHeader::default()
+    })?;
     let gpu = Agent {
+        title: "GPU 0".into(),
         name: "a device".into(),
         ..Agent::default()
     };
-    writer.gpus(&[gpu]).unwrap();
-    let process = writer.process(42, "program", &[], None).unwrap();
-    let thread = writer.thread(process, 43, "main", None).unwrap();
-    let device = writer.device();
-    let context = writer.context(42, ContextApi::OpenCl);
-    let queue = writer.queue(QueueDescription {
-        name: "GPU 0 . program 42 . queue 0".into(),
-        description: String::new(),
-        gpu: 0,
-        context,
-        device: 0,
-    });
-    let name = writer.name("clEnqueueNDRangeKernel").unwrap();
-    let category = writer.name("opencl").unwrap();
+    exporter.agents(AgentIndex(0), &[gpu])?;
+    let process = Process {
+        pid: ProcessId(42),
+        name: "program",
+        rank: "",
+        command: &[],
+        order: None,
+    };
+    exporter.process(PROCESS, &process)?;
+    let thread = Track {
+        parent: Parent::Process(PROCESS),
+        name: "main",
+        kind: TrackKind::Thread(PROCESS, ThreadId(43)),
+        order: None,
+    };
+    exporter.track(THREAD, &thread)?;
+    let queue = Queue {
+        process: PROCESS,
+        agent: AgentIndex(0),
+        context: Default::default(),
+        domain: Domain::OPENCL,
+        name: "queue 0",
+        out_of_order: false,
+    };
+    exporter.queue(QueueIndex(0), &queue)
+}
+
+fn write_calls(exporter: &mut Exporter<'_>, calls: &Calls) -> std::io::Result<()> {
+    let function = Function {
+        name: "clEnqueueNDRangeKernel".into(),
+        domain: Domain::OPENCL,
+        ..Function::default()
+    };
     for (number, (begin, end, start, duration)) in (1..).zip(calls) {
-        let event = Event {
-            label: Label::Name(name),
-            category,
-            correlation: Some(number),
+        exporter.call(&Call {
+            start: Nanos(*begin),
+            end: Some(Nanos(*end)),
+            correlation: CorrelationId(number),
             submitted: &[EventId(number)],
-            waited: &[],
-            api: None,
-            annotations: &[],
-            flows: &[],
-        };
-        writer.begin(thread, *begin, &event).unwrap();
-        writer.end(thread, *end).unwrap();
-        let work = RenderStageEvent {
-            event: EventId(number),
-            start: *start,
+            ..Call::blank(&function)
+        })?;
+        exporter.work(&Work {
+            event: Some(EventId(number)),
+            start: Some(Nanos(*start)),
             duration: Some(*duration),
-            queue,
-            stream: 0,
             stage: Stage {
                 id: StageId(1),
                 name: "saxpy",
-                demangled: "",
-                architecture: "",
                 kind: WorkKind::Kernel,
+                ..Stage::default()
             },
             launch: Some(Launch {
                 grid: [64, 1, 1],
                 workgroup: [8, 1, 1],
             }),
-            resources: Resources::default(),
-            correlation: number,
-            waits: &[],
-            details: &[],
-            arguments: &[],
-        };
-        writer.work(device, &work).unwrap();
+            correlation: CorrelationId(number),
+            ..Work::default()
+        })?;
     }
-    writer.finish().unwrap()
+    Ok(())
 }
 
 const TWO: &Calls = &[
@@ -220,31 +249,27 @@ fn a_call_has_its_correlation_id_beside_any_other_annotations() {
             }
         }
     }
-    let mut writer =
-        TraceWriter::new(Vec::new(), 7, &CLOCKS, &Machine::default()).expect("a vector");
-    let process = writer.process(42, "program", &[], None).unwrap();
-    let thread = writer.thread(process, 43, "main", None).unwrap();
-    let [label, size] = ["clEnqueue", "size"].map(|name| writer.name(name).unwrap());
-    let sizes = [Annotation {
-        name: size,
+    let sizes = [Argument {
+        name: "size",
         value: Value::Uint(1 << 40),
     }];
-    for (correlation, annotations) in [(Some(1 << 40), &sizes[..]), (Some(2), &[]), (None, &sizes)]
-    {
-        let event = Event {
-            label: Label::Name(label),
-            category: label,
-            correlation,
-            submitted: &[],
-            waited: &[],
-            api: None,
-            annotations,
-            flows: &[],
-        };
-        writer.begin(thread, 2_000_000, &event).unwrap();
-    }
+    let trace = trace(false, |exporter| {
+        let ids = [(1 << 40, &sizes[..]), (2, &[]), (0, &sizes)];
+        ids.into_iter().try_for_each(|(correlation, arguments)| {
+            exporter.slice(&Slice {
+                track: THREAD,
+                name: "clEnqueue",
+                category: "opencl",
+                start: Nanos(2_000_000),
+                open: true,
+                correlation: CorrelationId(correlation),
+                arguments,
+                ..Slice::default()
+            })
+        })
+    });
     let mut begins = Begins::default();
-    let outcome = read(&writer.finish().unwrap()[..], &mut begins);
+    let outcome = read(&trace[..], &mut begins);
     assert_eq!(outcome.findings.list(), []);
     let size = || vec!["size".to_owned()];
     let expected = [(Some(1 << 40), size()), (Some(2), vec![]), (None, size())];
@@ -392,7 +417,7 @@ fn names_that_were_never_sent_are_found() {
             .event_names
             .clear();
     });
-    one_finding(&trace, "event name 2 was never interned");
+    one_finding(&trace, "event name 25 was never interned");
 }
 
 #[test]
@@ -404,7 +429,7 @@ fn a_number_that_stands_for_two_names_is_found() {
         let last = packets.iter().rposition(is_slice).unwrap();
         packets[last].interned_data = Some(data);
     });
-    one_finding(&trace, "event name 2 is interned again as something else");
+    one_finding(&trace, "event name 25 is interned again as something else");
 }
 
 #[test]
@@ -496,9 +521,7 @@ fn compressed_groups_are_whole_packets_and_a_cut_costs_the_last_one() {
         })
         .collect();
     let plain = trace_of(&calls);
-    let mut writer = TraceWriter::new(Vec::new(), 7, &CLOCKS, &Machine::default()).unwrap();
-    writer.compress();
-    let packed = written(writer, &calls);
+    let packed = trace(true, |exporter| write_calls(exporter, &calls));
     assert!(
         packed.len() * 2 < plain.len(),
         "{} of {}",

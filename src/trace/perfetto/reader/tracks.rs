@@ -1,4 +1,4 @@
-//! The tracks of a trace, from their descriptors.
+//! The tracks of a trace, from their descriptors, and the names beside them.
 
 use super::fields::{FieldValue, Fields};
 use super::findings::{Findings, PacketPosition};
@@ -170,6 +170,15 @@ impl Tracks {
             None => self.left_out += 1,
         }
     }
+}
+
+/// The names and tracks of the whole trace, as far as it has been read.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// Names.
+    pub texts: Texts,
+    /// Tracks.
+    pub tracks: Tracks,
 }
 
 /// A process or a thread, from its descriptor.

@@ -2,65 +2,26 @@
 
 use std::io;
 
+use super::processes::Description;
+use super::replaying::Replaying;
 use super::slices::{Content, Lane};
-use super::{MAX_NAME_BYTES, MAX_PROCESSES, Replaying};
-use crate::model::{Parent, Process, ProcessIndex, Track, TrackIndex, TrackKind};
+use crate::model::{Parent, ProcessIndex, Track, TrackIndex, TrackKind};
 use crate::perfetto::reader::check::rare;
-use crate::perfetto::reader::tracks::{self, TrackId, TrackOf};
-use crate::perfetto::reader::{Fields, Known, field};
-use crate::perfetto::schema::{ProcessTree, TrackDescriptor};
-use gputrail_record::number_map::NumberMap;
+use crate::perfetto::reader::fields::{Fields, number_of};
+use crate::perfetto::reader::tracks::{self, Known, TrackId, TrackOf};
+use crate::perfetto::schema::{ProcessTree, TrackDescriptor, field};
 use gputrail_record::{ProcessId, ThreadId};
 
 /// Maximum number of tracks.
 const MAX_LANES: usize = 1 << 18;
 /// Maximum number of ancestors of a track that are followed.
 const MAX_DEPTH: u32 = 32;
-/// Ids for processes of other machines that have the id of another process count from here.
-const FIRST_PID: u32 = 0x7000_0000;
-
-/// The description of a process.
-#[derive(Debug, Default)]
-struct Description {
-    name: String,
-    command: Vec<String>,
-    order: Option<i32>,
-}
-
-impl Description {
-    /// Bytes of its texts.
-    fn bytes(&self) -> usize {
-        let command = self
-            .command
-            .iter()
-            .map(|word| word.len() + size_of::<String>());
-        self.name.len() + command.sum::<usize>()
-    }
-}
-
-/// The processes of a trace.
-#[derive(Debug, Default)]
-pub(super) struct Processes {
-    /// By machine and id.
-    descriptions: NumberMap<(u32, u32), Description>,
-    /// Bytes of all descriptions.
-    bytes: usize,
-    declared: NumberMap<(u32, u32), ProcessIndex>,
-    /// The ids that have been declared.
-    pids: NumberMap<u32, ()>,
-    /// The machines of tracks that are not those of the first machine.
-    machines: NumberMap<TrackId, u32>,
-    /// The process that was used last.
-    latest: Option<((u32, u32), ProcessIndex)>,
-}
-
 impl Replaying<'_> {
     /// Reads what the description of a track says of a process.
     pub(super) fn describe(&mut self, descriptor: &[u8], known: &Known) {
         if self.machine != 0 {
-            let uuid = field::track_descriptor::UUID;
-            let id = Fields::new(descriptor).find(|field| field.number == uuid);
-            if let Some(id) = id.and_then(|field| field.number())
+            let id = number_of(descriptor, field::track_descriptor::UUID);
+            if let Some(id) = id
                 && known.tracks.get(TrackId(id)).is_some()
             {
                 self.processes.machines.insert(TrackId(id), self.machine);
@@ -100,24 +61,7 @@ impl Replaying<'_> {
 
     /// Changes the description of a process, if there is room for it.
     fn describe_process(&mut self, key: (u32, u32), change: impl FnOnce(&mut Description)) {
-        let Processes {
-            descriptions,
-            bytes,
-            ..
-        } = &mut self.processes;
-        let mut has_room = descriptions.len() < MAX_PROCESSES || descriptions.contains_key(&key);
-        if has_room {
-            let known = descriptions.entry(key).or_default();
-            *bytes -= known.bytes();
-            change(known);
-            has_room = *bytes + known.bytes() <= MAX_NAME_BYTES;
-            if has_room {
-                *bytes += known.bytes()
-            } else {
-                *known = Description::default()
-            }
-        }
-        if !has_room {
+        if !self.processes.describe(key, change) {
             let reason =
                 "name and command line of a process: there are too many, or they are too long";
             self.leave_out(reason, 1);
@@ -128,49 +72,7 @@ impl Replaying<'_> {
     #[inline]
     pub(super) fn process(&mut self, pid: ProcessId) -> io::Result<ProcessIndex> {
         let key = (self.machine, pid.0);
-        match self.processes.latest {
-            Some((latest, process)) if latest == key => Ok(process),
-            _ => self.find_process(key),
-        }
-    }
-
-    fn find_process(&mut self, key: (u32, u32)) -> io::Result<ProcessIndex> {
-        let processes = &mut self.processes;
-        if let Some(process) = processes.declared.get(&key) {
-            processes.latest = Some((key, *process));
-            return Ok(*process);
-        }
-        let count = processes.declared.len();
-        if count >= MAX_PROCESSES {
-            return Ok(ProcessIndex(0));
-        }
-        let process = ProcessIndex(count as u32);
-        processes.declared.insert(key, process);
-        processes.latest = Some((key, process));
-        let mut pid = key.1;
-        if processes.pids.contains_key(&pid) {
-            let free = |pid: &u32| !processes.pids.contains_key(pid);
-            pid = (FIRST_PID..).find(free).unwrap_or(pid);
-        }
-        processes.pids.insert(pid, ());
-        let none = Description::default();
-        let description = processes.descriptions.get(&key).unwrap_or(&none);
-        let command: Vec<&str> = description.command.iter().map(String::as_str).collect();
-        let (mut name, rank) = split_rank(&description.name);
-        if name.is_empty() {
-            name = command.first().map_or("", |name| name);
-        }
-        self.stream.consumer.process(
-            process,
-            &Process {
-                pid: ProcessId(pid),
-                name,
-                rank,
-                command: &command,
-                order: description.order,
-            },
-        )?;
-        Ok(process)
+        self.processes.get(key, self.stream.consumer)
     }
 
     /// The place of a track among the lanes; `None` if there are too many.
@@ -323,17 +225,6 @@ pub(in crate::perfetto::reader) fn is_own_track(name: &str, of: &str) -> bool {
 fn is_row_of(name: &str, of: &str) -> bool {
     let rest = name.strip_prefix(of);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" row "))
-}
-
-/// The name of a process, and its rank, which gputrail writes behind it in parentheses.
-fn split_rank(name: &str) -> (&str, &str) {
-    let split = name
-        .strip_suffix(')')
-        .and_then(|name| name.rsplit_once(" ("));
-    match split {
-        Some((name, rank)) if rank.starts_with("rank ") => (name, rank),
-        _ => (name, ""),
-    }
 }
 
 /// The thread of a track, if it is that of a thread.

@@ -3,50 +3,21 @@
 use std::io;
 
 use super::declare::thread_of;
-use super::slices::{Content, Details, Form, OWN, Span, end, pass_on};
-use super::work::Enqueuing;
-use super::{MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_IDS, MAX_OPEN, Replaying, TOO_MANY_ARGUMENTS};
+use super::held::Enqueuing;
+use super::limits::{MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_IDS, TOO_MANY_ARGUMENTS};
+use super::order::{Moment, What};
+use super::replaying::Replaying;
+use super::slices::{Content, Details, Form, RECORDS_LOST, Span, end, pass_on};
 use crate::arguments::Arguments;
-use crate::model::{CounterValue, EventId, Value};
+use crate::model::{EventId, Value, category};
 use crate::perfetto::reader::tracks::{TrackId, TrackOf};
-use crate::perfetto::reader::{
-    AnnotationValue, EventKind, HostEvent, Known, PacketPosition, Text, TextId,
-};
+use crate::perfetto::reader::{AnnotationValue, EventKind, HostEvent, Known, Text, TextId};
 use gputrail_record::{CorrelationId, ExternalId, Nanos};
 
+/// Maximum number of slices that are open, and of slices that wait for the end of their outermost one, on all tracks.
+const MAX_OPEN: usize = 1 << 20;
 /// The category of slices whose times are impossible: they are no calls, which sums would count.
 const IMPOSSIBLE: &str = "impossible times";
-
-/// An event of the host that outlives its packet.
-#[derive(Debug)]
-pub(super) struct Moment {
-    pub time: Nanos,
-    position: PacketPosition,
-    track: TrackId,
-    machine: u32,
-    what: What,
-    details: Option<Box<Details>>,
-}
-
-#[derive(Debug)]
-enum What {
-    Begin {
-        label: Option<u32>,
-        correlation: Option<u64>,
-        api: u64,
-    },
-    End,
-    Instant(Option<u32>),
-    Value(CounterValue),
-}
-
-impl Moment {
-    /// Bytes of memory that it takes.
-    pub fn bytes(&self) -> usize {
-        let details = self.details.as_ref();
-        size_of::<Moment>() + details.map_or(0, |details| details.bytes())
-    }
-}
 
 impl Replaying<'_> {
     pub(super) fn read_event(&mut self, event: &HostEvent<'_>) -> io::Result<()> {
@@ -393,7 +364,7 @@ impl Replaying<'_> {
             return;
         };
         let label = self.labels.get(label);
-        if &*label.category != OWN || &*label.name != super::slices::RECORDS_LOST {
+        if &*label.category != category::RECORDING || &*label.name != RECORDS_LOST {
             return;
         }
         let details = span.details.as_ref();

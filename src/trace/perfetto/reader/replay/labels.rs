@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::MAX_NAME_BYTES;
+use super::limits::MAX_NAME_BYTES;
 use crate::arguments::Arguments;
 use crate::model::{Function, FunctionIndex, Parameter, Value};
 use crate::perfetto::reader::{Text, TextId};

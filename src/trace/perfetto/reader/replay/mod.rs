@@ -2,7 +2,7 @@
 //!
 //! This works for all traces. Traces of gputrail come back as they were before they were written. In traces of other
 //! programs, slices of threads are calls, and render stages are work; their events are brought into the order of their
-//! times in a window of [`WINDOW_BYTES`], since each sequence of packets is written by itself. What the model cannot hold
+//! times in a [`Window`](order::Window), since each sequence of packets is written by itself. What the model cannot hold
 //! is counted in [`Replayed::left_out`].
 //!
 //! Work is joined with its call by the ids that the call names. All that waits takes bounded memory, whatever the trace: texts
@@ -37,9 +37,13 @@
 
 mod counters;
 mod declare;
+mod held;
 mod host;
 mod labels;
+mod limits;
 mod order;
+mod processes;
+mod replaying;
 mod slices;
 mod stacks;
 mod stages;
@@ -48,19 +52,16 @@ mod tally;
 mod tests;
 mod work;
 
-use std::collections::HashMap;
 use std::io::{self, Read};
 
 pub use tally::Tally;
 
 use super::check::{our_version, rare};
 use super::findings::{Findings, PacketPosition};
-use super::texts::TextId;
-use super::tracks::TrackId;
 use super::{HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
 use crate::model::{
-    self, Agent, AgentIndex, Consumer, Loss, ProcessIndex, Producer, QueueIndex, SamplerIndex,
-    StackFrame, Stream, SystemClocks, TraceHeader,
+    self, Agent, AgentIndex, Consumer, Loss, Producer, SamplerIndex, StackFrame, SystemClocks,
+    TraceHeader, UNKNOWN_DEVICE,
 };
 use crate::perfetto::samples;
 use crate::perfetto::schema::gpu_counter_event::GpuCounter;
@@ -68,42 +69,12 @@ use crate::perfetto::schema::{
     BuiltinClock, ClockSnapshot, GpuCounterEvent, GpuInfo, PcSamples, SystemInfo, ThreadDescriptor,
     TraceAttributes, TraceStats, TraceUuid, gpu_info, trace_attributes,
 };
-use counters::{Counters, OwnBlock};
-use declare::Processes;
+use counters::OwnBlock;
 pub(super) use declare::is_own_track;
-use gputrail_record::number_map::NumberMap;
 use gputrail_record::{Kind, Nanos, ProcessId, ThreadId};
-use labels::Labels;
-use order::Window;
-use slices::Lane;
+use limits::{MAX_GPUS, MAX_PROCESSES};
+use replaying::Replaying;
 use stacks::Stacks;
-use stages::Stages;
-use tally::Tallies;
-use work::{Enqueuing, Held, MAX_GPUS};
-
-/// Maximum number of slices that are open, and of slices that wait for the end of their outermost one, on all tracks.
-const MAX_OPEN: usize = 1 << 20;
-/// Maximum number of bytes that the details of either take, and those of work whose call has not come.
-const MAX_DETAIL_BYTES: usize = if cfg!(test) { 4 << 20 } else { 128 << 20 };
-/// Maximum number of bytes of the arguments of one event.
-const MAX_EVENT_BYTES: usize = if cfg!(test) { 1 << 20 } else { 16 << 20 };
-const TOO_MANY_ARGUMENTS: &str = "argument of an event beyond 16 MiB of them";
-/// Maximum number of ids of an event that are read.
-const MAX_IDS: usize = 1 << 20;
-/// Maximum number of bytes of the names and categories of slices, of the names of functions and their parameters, of stages and
-/// kernels, and of the names and command lines of processes.
-const MAX_NAME_BYTES: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
-/// Maximum number of calls whose work has not come, and of pieces of work whose call has not come.
-const MAX_WAITING: usize = 1 << 20;
-/// Maximum number of processes.
-const MAX_PROCESSES: usize = 1 << 16;
-/// Bytes of events of other programs that wait for earlier ones.
-const WINDOW_BYTES: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
-/// The title of a device that a recording does not describe.
-pub(in crate::perfetto) const UNKNOWN_DEVICE: &str = "unknown device";
-
-/// A queue: its process, its agent and its name in the trace.
-type QueueKey = (ProcessIndex, AgentIndex, TextId);
 
 /// The outcome of reading a trace.
 #[derive(Debug, Default)]
@@ -138,39 +109,7 @@ impl Producer for Replay<'_> {
     type Outcome = Replayed;
 
     fn produce(self, consumer: &mut dyn Consumer) -> io::Result<Replayed> {
-        let mut replaying = Replaying {
-            wants_calls: consumer.wants_calls(),
-            stream: Stream::new(consumer),
-            failed: None,
-            header: Some(Box::default()),
-            machine: 0,
-            position: PacketPosition::default(),
-            version: None,
-            processes: Processes::default(),
-            labels: Labels::default(),
-            lanes: Vec::new(),
-            places: NumberMap::default(),
-            latest_lane: None,
-            window: Window::default(),
-            open: 0,
-            waiting: 0,
-            detail_bytes: 0,
-            waiting_bytes: 0,
-            begun: 0,
-            calls: NumberMap::default(),
-            held: NumberMap::default(),
-            held_bytes: 0,
-            queues: HashMap::new(),
-            latest_queue: None,
-            stages: Stages::default(),
-            titles: Vec::new(),
-            counters: Counters::default(),
-            stacks: Stacks::default(),
-            lost: 0,
-            untied: 0,
-            left_out: Tallies::default(),
-            late: Tallies::default(),
-        };
+        let mut replaying = Replaying::new(consumer);
         let outcome = read(self.source, &mut replaying);
         replaying.guard(|replaying| replaying.finish(&outcome.known));
         match replaying.failed {
@@ -184,51 +123,6 @@ impl Producer for Replay<'_> {
             }),
         }
     }
-}
-
-struct Replaying<'a> {
-    stream: Stream<'a>,
-    wants_calls: bool,
-    /// The error of the consumer: nothing more is passed on after it.
-    failed: Option<io::Error>,
-    /// The beginning of the stream, until it has been passed on, and further clock snapshots.
-    header: Option<Box<(TraceHeader, Vec<SystemClocks>)>>,
-    /// The machine and the position of the current packet.
-    machine: u32,
-    position: PacketPosition,
-    version: Option<String>,
-    processes: Processes,
-    labels: Labels,
-    lanes: Vec<Lane>,
-    places: NumberMap<TrackId, usize>,
-    latest_lane: Option<(TrackId, usize)>,
-    window: Window,
-    /// Number of open slices of all tracks.
-    open: usize,
-    /// Number of slices of all tracks that wait for the end of their outermost one.
-    waiting: usize,
-    /// Bytes of the details of both.
-    detail_bytes: usize,
-    waiting_bytes: usize,
-    /// Number of slices and instants that have begun.
-    begun: u64,
-    /// Calls whose work has not come, by the id of the work.
-    calls: NumberMap<u64, Enqueuing>,
-    held: NumberMap<u64, Held>,
-    /// Bytes of the details of held work.
-    held_bytes: usize,
-    queues: HashMap<QueueKey, QueueIndex>,
-    latest_queue: Option<(QueueKey, QueueIndex)>,
-    stages: Stages,
-    /// Titles of the declared agents.
-    titles: Vec<String>,
-    counters: Counters,
-    stacks: Stacks,
-    /// Number of lost records that instants have reported.
-    lost: u64,
-    untied: u64,
-    left_out: Tallies,
-    late: Tallies,
 }
 
 impl Visitor for Replaying<'_> {
@@ -259,39 +153,6 @@ impl Replaying<'_> {
         {
             self.failed = Some(error);
         }
-    }
-
-    /// Whether gputrail has made the trace.
-    #[inline]
-    fn is_own(&self) -> bool {
-        self.version.is_some()
-    }
-
-    fn leave_out(&mut self, reason: &'static str, count: u64) {
-        self.left_out.add(reason, self.position, count);
-    }
-
-    /// Begins the stream, if it has not begun, at the latest with an event at `time`.
-    #[inline]
-    fn begin(&mut self, time: Nanos) -> io::Result<()> {
-        match self.header.take() {
-            None => Ok(()),
-            Some(header) => self.begin_stream(*header, time),
-        }
-    }
-
-    #[cold]
-    fn begin_stream(
-        &mut self,
-        (mut header, clocks): (TraceHeader, Vec<SystemClocks>),
-        time: Nanos,
-    ) -> io::Result<()> {
-        if header.clocks == SystemClocks::default() {
-            header.clocks.boottime = time.0;
-        }
-        self.stream.consumer.begin(&header)?;
-        let mut clocks = clocks.iter();
-        clocks.try_for_each(|clocks| self.stream.consumer.clocks(clocks))
     }
 
     fn read_packet(&mut self, packet: &Packet<'_>, known: &Known) -> io::Result<()> {
@@ -332,7 +193,7 @@ impl Replaying<'_> {
                 self.begin(time)?;
                 return self.read_counters(data, packet.time);
             }
-            stacks::THREAD => {
+            field::trace_packet::THREAD_DESCRIPTOR => {
                 let thread = rare::<ThreadDescriptor>(data).unwrap_or_default();
                 if let Some(pid) = Stacks::process_of(&thread) {
                     self.begin(time)?;

@@ -3,9 +3,46 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::WINDOW_BYTES;
-use super::host::Moment;
+use super::slices::Details;
+use crate::model::CounterValue;
+use crate::perfetto::reader::PacketPosition;
+use crate::perfetto::reader::tracks::TrackId;
 use gputrail_record::Nanos;
+
+/// Bytes of events of other programs that wait for earlier ones.
+const WINDOW_BYTES: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
+
+/// An event of the host that outlives its packet.
+#[derive(Debug)]
+pub(super) struct Moment {
+    pub time: Nanos,
+    pub position: PacketPosition,
+    pub track: TrackId,
+    pub machine: u32,
+    pub what: What,
+    pub details: Option<Box<Details>>,
+}
+
+/// What an event of the host does.
+#[derive(Debug)]
+pub(super) enum What {
+    Begin {
+        label: Option<u32>,
+        correlation: Option<u64>,
+        api: u64,
+    },
+    End,
+    Instant(Option<u32>),
+    Value(CounterValue),
+}
+
+impl Moment {
+    /// Bytes of memory that it takes.
+    pub fn bytes(&self) -> usize {
+        let details = self.details.as_ref();
+        size_of::<Moment>() + details.map_or(0, |details| details.bytes())
+    }
+}
 
 /// Events that wait for earlier ones. Events with equal times keep their order.
 #[derive(Debug, Default)]

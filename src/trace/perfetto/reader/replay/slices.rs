@@ -7,14 +7,12 @@ use crate::arguments::Arguments;
 use crate::model::nesting::{Nested, Nesting, Step};
 use crate::model::{
     Argument, Call, Consumer, CounterValue, EventId, FlowPoint, Instant, Loss, Note, ProcessIndex,
-    Slice, SliceEnd, TrackIndex, Value,
+    Slice, SliceEnd, TrackIndex, Value, category,
 };
 use crate::perfetto::reader::tracks::CounterProperties;
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{CorrelationId, ExternalId, Kind, Nanos, ThreadId};
 
-/// The category of instants about the recording.
-pub(super) const OWN: &str = "gputrail";
 /// The name of instants about lost records.
 pub(super) const RECORDS_LOST: &str = "records lost";
 
@@ -306,7 +304,7 @@ pub(super) fn pass_on(
                 flows,
             })
         }
-        (Form::Instant(_), Content::Notes(process)) if category == OWN => {
+        (Form::Instant(_), Content::Notes(process)) if category == category::RECORDING => {
             if name == RECORDS_LOST {
                 consumer.loss(&loss(Some(process), None, span.start, &arguments))
             } else {
@@ -318,7 +316,7 @@ pub(super) fn pass_on(
                 })
             }
         }
-        (Form::Instant(_), _) if name == RECORDS_LOST && category == OWN => {
+        (Form::Instant(_), _) if name == RECORDS_LOST && category == category::RECORDING => {
             consumer.loss(&loss(None, Some(track), span.start, &arguments))
         }
         (Form::Instant(_), _) => consumer.instant(&Instant {

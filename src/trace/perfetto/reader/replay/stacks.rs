@@ -6,7 +6,7 @@ use crate::model::{
     Parent, ProcessIndex, StackFrame, StackIndex, StackSamples, Stream, Track, TrackIndex,
     TrackKind,
 };
-use crate::perfetto::reader::{Fields, field};
+use crate::perfetto::reader::fields::numbers_of;
 use crate::perfetto::schema::ThreadDescriptor;
 use crate::perfetto::schema::field::streaming_profile_packet as profile;
 use crate::perfetto::stacks::INVENTED;
@@ -94,9 +94,9 @@ impl Stacks {
         frames: &mut dyn FnMut(u64) -> Vec<StackFrame>,
     ) -> io::Result<LeftOutSamples> {
         let mut left_out = LeftOutSamples::default();
-        let mut deltas = numbers(data, profile::TIMESTAMP_DELTA_US);
+        let mut deltas = numbers_of(data, profile::TIMESTAMP_DELTA_US);
         let Some(lane) = self.lanes.get_mut(&sequence) else {
-            left_out.of_threads = numbers(data, profile::CALLSTACK_IID).count() as u64;
+            left_out.of_threads = numbers_of(data, profile::CALLSTACK_IID).count() as u64;
             return Ok(left_out);
         };
         let track = match lane.track {
@@ -109,7 +109,7 @@ impl Stacks {
             })?),
         };
         let mut samples = Vec::new();
-        for stack in numbers(data, profile::CALLSTACK_IID) {
+        for stack in numbers_of(data, profile::CALLSTACK_IID) {
             let Some(delta) = deltas.next() else {
                 left_out.untimed += 1;
                 continue;
@@ -154,12 +154,6 @@ fn pass_on_samples(
     Ok(())
 }
 
-/// The numbers of a repeated field of a packet's samples: of their callstacks, or of the times between them, us.
-fn numbers(data: &[u8], wanted: u32) -> impl Iterator<Item = u64> {
-    let fields = Fields::new(data).filter(move |field| field.number == wanted);
-    fields.flat_map(|field| field.numbers())
-}
-
 /// The time in BOOTTIME of a time in MONOTONIC: by the last snapshot before it.
 fn boottime(snapshots: &[(u64, u64)], monotonic: u64) -> Nanos {
     let after = snapshots.partition_point(|(_, own)| *own <= monotonic);
@@ -167,6 +161,3 @@ fn boottime(snapshots: &[(u64, u64)], monotonic: u64) -> Nanos {
     let (boottime, own) = snapshot.copied().unwrap_or_default();
     Nanos(monotonic.wrapping_sub(own).wrapping_add(boottime))
 }
-
-/// The message of a packet with the thread of a sequence.
-pub(super) const THREAD: u32 = field::trace_packet::THREAD_DESCRIPTOR;

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::MAX_NAME_BYTES;
+use super::limits::MAX_NAME_BYTES;
 use crate::arguments::Arguments;
 use crate::model::{Launch, Resources, StageId, Value, WorkKind};
 use crate::perfetto::reader::{FieldValue, Fields, Text, WorkEvent};
 use crate::perfetto::schema::field::gpu_render_stage_event::{
-    self as stage, compute_kernel_launch, dim3, extra_compute_arg,
+    compute_kernel_launch, dim3, extra_compute_arg,
 };
 use crate::perfetto::schema::field::{
     interned_compute_kernel as kernel, interned_gpu_render_stage_specification as specification,
@@ -240,9 +240,6 @@ fn kind_of(category: Option<u64>, name: Text<'_>) -> WorkKind {
         None => WorkKind::Kernel,
     }
 }
-
-/// Number of the launch in a render stage event.
-pub(super) const LAUNCH: u32 = stage::LAUNCH;
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,8 @@ use std::io;
 
 use prost::Message;
 
-use super::{MAX_NAME_BYTES, Replay, Replayed};
+use super::limits::MAX_NAME_BYTES;
+use super::{Replay, Replayed};
 use crate::model::{
     Consumer, CounterValue, Instant, Process, ProcessIndex, Producer, Slice, StackFrame,
     StackIndex, StackSamples, Track, TrackIndex, Work,

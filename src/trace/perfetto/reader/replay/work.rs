@@ -1,167 +1,27 @@
 //! Work of devices, joined with the calls that submitted it.
 
 use std::io;
-use std::rc::Rc;
 
-use super::stages::{LAUNCH, StageOfWork, launch_in};
-use super::{
-    MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_IDS, MAX_WAITING, Replaying, TOO_MANY_ARGUMENTS,
-    UNKNOWN_DEVICE,
-};
-use crate::arguments::Arguments;
-use crate::model;
+use super::held::{Enqueuing, Held, WorkDetails};
+use super::limits::{MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_GPUS, TOO_MANY_ARGUMENTS};
+use super::replaying::Replaying;
 use crate::model::{
-    Agent, AgentIndex, Argument, EventId, Launch, ProcessIndex, Queue, QueueIndex, Stage, Value,
-    Work, WorkSamples,
+    self, Agent, AgentIndex, Argument, EventId, ProcessIndex, Queue, QueueIndex, Stage,
+    UNKNOWN_DEVICE, Work,
 };
-use crate::perfetto::reader::{FieldValue, Fields, WorkEvent};
-use crate::perfetto::schema::field::gpu_render_stage_event::{self as stage, extra_data};
+use crate::perfetto::reader::WorkEvent;
+use crate::perfetto::reader::fields::{Fields, number_of};
 use crate::perfetto::schema::field::{
     interned_gpu_render_stage_specification as specification, interned_graphics_context as context,
 };
 use gputrail_record::{ContextId, CorrelationId, Domain, Nanos, ProcessId, ThreadId};
 
-/// Maximum number of devices.
-pub(super) const MAX_GPUS: u32 = 1 << 12;
+/// Maximum number of calls whose work has not come, and of pieces of work whose call has not come.
+const MAX_WAITING: usize = 1 << 20;
 /// Maximum number of queues.
 const MAX_QUEUES: usize = 1 << 16;
 /// Event ids for work without one count from here.
 const FIRST_OWN_EVENT: u64 = 1 << 62;
-
-/// The call that enqueued a piece of work.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Enqueuing {
-    pub thread: ThreadId,
-    pub start: Nanos,
-    pub correlation: CorrelationId,
-}
-
-/// Properties that only some work has.
-#[derive(Debug, Default)]
-struct WorkDetails {
-    unfinished: Option<Box<str>>,
-    samples: Option<WorkSamples>,
-    waits: Vec<EventId>,
-    arguments: Arguments,
-    launch: Option<Launch>,
-}
-
-/// Work whose call has not come.
-#[derive(Debug)]
-pub(super) struct Held {
-    event: EventId,
-    process: ProcessIndex,
-    agent: AgentIndex,
-    queue: QueueIndex,
-    stage: Rc<StageOfWork>,
-    submission: u64,
-    start: Nanos,
-    duration: Option<u64>,
-    queued: Option<i64>,
-    submitted: Option<i64>,
-    bytes: u64,
-    status: i32,
-    details: Option<Box<WorkDetails>>,
-}
-
-impl WorkDetails {
-    /// Bytes of memory that they take, approximately.
-    fn bytes(&self) -> usize {
-        let unfinished = self.unfinished.as_ref().map_or(0, |text| text.len());
-        let leading = self.samples.as_ref().map_or(0, |one| one.leading.len());
-        let texts = unfinished + leading + self.arguments.bytes();
-        size_of::<WorkDetails>() + texts + size_of_val(&self.waits[..])
-    }
-}
-
-impl Held {
-    /// Bytes of memory that its details take.
-    fn bytes(&self) -> usize {
-        self.details.as_ref().map_or(0, |details| details.bytes())
-    }
-
-    fn is_unfinished(&self) -> bool {
-        let details = self.details.as_ref();
-        self.duration.is_none() || details.is_some_and(|details| details.unfinished.is_some())
-    }
-
-    fn interval(&self) -> Option<(Nanos, Nanos)> {
-        let duration = self.duration.filter(|_| !self.is_unfinished())?;
-        Some((self.start, Nanos(self.start.0.saturating_add(duration))))
-    }
-
-    /// Reads the fields that [`WorkEvent`] does not have. Returns the number of ids for which there is no room.
-    fn read(&mut self, event: &[u8]) -> u64 {
-        let mut leading = (None, 0, String::new());
-        let mut left_out = 0;
-        for field in Fields::new(event) {
-            match (field.number, field.value) {
-                (stage::EXTRA_DATA, FieldValue::Bytes(message)) => {
-                    let (name, value) = extra(message);
-                    let whole = value.parse::<i64>();
-                    match (name, whole) {
-                        ("queued", Ok(time)) => self.queued = Some(time),
-                        ("submit", Ok(time)) => self.submitted = Some(time),
-                        ("bytes", Ok(bytes)) if bytes > 0 => self.bytes = bytes as u64,
-                        ("status", Ok(code)) if i32::try_from(code).is_ok() => {
-                            self.status = code as i32
-                        }
-                        ("samples", Ok(count)) => leading.0 = Some(count as u64),
-                        ("samples dropped", Ok(count)) => leading.1 = count as u64,
-                        ("waves", _) => leading.2 = value.to_owned(),
-                        ("unfinished", _) => self.details().unfinished = Some(value.into()),
-                        // The ids are a field of their own, too.
-                        ("waits_for", _) => {}
-                        _ => self.details().arguments.push(name, Value::Text(value)),
-                    }
-                }
-                (stage::EVENT_WAIT_IDS, _) => {
-                    let waits = &mut self.details().waits;
-                    for wait in field.numbers() {
-                        if waits.len() < MAX_IDS {
-                            waits.push(EventId(wait))
-                        } else {
-                            left_out += 1
-                        }
-                    }
-                }
-                (LAUNCH, FieldValue::Bytes(launch)) if self.stage.launch.is_none() => {
-                    self.details().launch = launch_in(launch)
-                }
-                _ => {}
-            }
-        }
-        if let (Some(samples), dropped, leading) = leading {
-            self.details().samples = Some(WorkSamples {
-                samples,
-                dropped,
-                leading,
-            });
-        }
-        left_out
-    }
-
-    fn details(&mut self) -> &mut WorkDetails {
-        self.details.get_or_insert_default()
-    }
-}
-
-/// Name and value of a detail. A text that is not UTF-8 has been reported.
-fn extra(message: &[u8]) -> (&str, &str) {
-    let (mut name, mut value) = ("", "");
-    for field in Fields::new(message) {
-        match (field.number, field.value) {
-            (extra_data::NAME, FieldValue::Bytes(text)) => {
-                name = std::str::from_utf8(text).unwrap_or("")
-            }
-            (extra_data::VALUE, FieldValue::Bytes(text)) => {
-                value = std::str::from_utf8(text).unwrap_or("")
-            }
-            _ => {}
-        }
-    }
-    (name, value)
-}
 
 impl Replaying<'_> {
     pub(super) fn read_work(&mut self, event: &WorkEvent<'_>) -> io::Result<()> {
@@ -274,10 +134,7 @@ impl Replaying<'_> {
             Some(queue) => *queue,
             None if self.queues.len() >= MAX_QUEUES => return Ok(QueueIndex(0)),
             None => {
-                let number = |entry, wanted| {
-                    let field = Fields::new(entry).find(|field| field.number == wanted);
-                    field.and_then(|field| field.number()).unwrap_or(0)
-                };
+                let number = |entry, wanted| number_of(entry, wanted).unwrap_or(0);
                 let mut described = Fields::new(event.queue_entry);
                 let described = described.find(|field| field.number == specification::DESCRIPTION);
                 let queue = self.stream.new_queue(&Queue {

@@ -1,17 +1,18 @@
 //! Calls in the trace.
 
-use std::io;
+use std::io::{self, Write};
 
-use super::{Exporter, declared};
-use crate::model::Value;
-use crate::model::{Call, EventId, Function};
-use crate::perfetto::events::{Annotation, Event, Heading, Label, Link, LinkedCall};
-use crate::perfetto::names::Name;
-use crate::perfetto::schema::GpuApi;
+use super::events::{Annotation, Event, EventTrack, Heading, Label, Link, LinkedCall};
+use super::names::{Name, Names, Words};
+use super::packets::Packets;
+use super::schema::GpuApi;
+use super::schema::track_event::Type;
+use super::work::ContextApi;
+use crate::model::{Call, EventId, Function, Value};
 use gputrail_record::Domain;
 
 /// The API of a domain, as Perfetto names it.
-pub(super) fn gpu_api(domain: Domain) -> Option<GpuApi> {
+fn gpu_api(domain: Domain) -> Option<GpuApi> {
     match domain {
         Domain::OPENCL => Some(GpuApi::OpenCl),
         Domain::CUDA_DRIVER | Domain::CUDA_RUNTIME => Some(GpuApi::Cuda),
@@ -20,8 +21,19 @@ pub(super) fn gpu_api(domain: Domain) -> Option<GpuApi> {
     }
 }
 
+/// The API of a context, as Perfetto names it.
+pub(super) fn context_api(domain: Domain) -> ContextApi {
+    match gpu_api(domain) {
+        Some(GpuApi::OpenCl) => ContextApi::OpenCl,
+        Some(GpuApi::Cuda) => ContextApi::Cuda,
+        Some(GpuApi::Hip) => ContextApi::Hip,
+        _ => ContextApi::Undefined,
+    }
+}
+
 /// A function whose names have been interned.
-pub(super) struct KnownFunction {
+#[derive(Debug)]
+struct KnownFunction {
     /// `None` if there are too many names: then its name is written in full.
     name: Option<Name>,
     category: Name,
@@ -32,15 +44,27 @@ pub(super) struct KnownFunction {
     parameters: Vec<Option<Name>>,
 }
 
-impl Exporter<'_> {
+/// The functions that have been called, by index.
+#[derive(Debug, Default)]
+pub(super) struct Functions {
+    known: Vec<Option<KnownFunction>>,
+}
+
+impl Functions {
+    /// Writes a call.
     #[inline]
-    pub(super) fn write_call(&mut self, call: &Call<'_>) -> io::Result<()> {
-        let track = self.events(call.track)?;
+    pub fn write<W: Write>(
+        &mut self,
+        packets: &mut Packets<W>,
+        (names, words): (&mut Names, &Words),
+        track: &mut EventTrack,
+        call: &Call<'_>,
+    ) -> io::Result<()> {
         let place = call.function.index.0 as usize;
-        if !matches!(self.functions.get(place), Some(Some(_))) {
-            self.add_function(call.function)?;
+        if !matches!(self.known.get(place), Some(Some(_))) {
+            self.add(names, words, call.function);
         }
-        let function = declared(self.functions[place].as_ref())?;
+        let function = self.known[place].as_ref().expect("it has been added");
         let bare = is_identified(call)
             && call.error.is_none()
             && !call.external.is_some()
@@ -49,9 +73,9 @@ impl Exporter<'_> {
         let heading = function
             .heading
             .as_ref()
-            .filter(|heading| bare && self.writer.knows_heading(track, heading));
+            .filter(|heading| bare && track.knows_heading(heading));
         let Some(heading) = heading else {
-            return self.write_any_call(call);
+            return function.write(packets, (names, words), track, call);
         };
         let api = function.api;
         let (start, correlation) = (call.start.0, call.correlation.0);
@@ -59,8 +83,7 @@ impl Exporter<'_> {
             && let Some(link) = only_link(call, api)
         {
             // Most calls have nothing else.
-            let times = (start, end.0);
-            return self.writer.call(track, times, heading, correlation, link);
+            return track.call(packets, (start, end.0), heading, correlation, link);
         }
         let linked = LinkedCall {
             correlation,
@@ -68,26 +91,44 @@ impl Exporter<'_> {
             waited: call.waited,
             api: api.filter(|_| is_tied(call)),
         };
-        self.writer.begin_call(track, start, heading, &linked)?;
-        self.end_call(call)
+        track.begin_call(packets, start, heading, &linked)?;
+        end_call(packets, track, call)
     }
 
-    fn end_call(&mut self, call: &Call<'_>) -> io::Result<()> {
-        match call.end {
-            Some(end) if !call.open => {
-                let track = self.events(call.track)?;
-                self.writer.end(track, end.0)
-            }
-            _ => Ok(()),
+    #[cold]
+    fn add(&mut self, names: &mut Names, words: &Words, function: &Function) {
+        let parameters = function.parameters.iter();
+        let parameters = parameters
+            .map(|parameter| names.intern(&parameter.name))
+            .collect();
+        let category = function.category.as_deref().or(function.domain.name());
+        let category = category.and_then(|name| names.intern(name));
+        let category = category.unwrap_or(words.other);
+        let name = names.intern(&function.name);
+        let place = function.index.0 as usize;
+        if place >= self.known.len() {
+            self.known.resize_with(place + 1, || None);
         }
+        self.known[place] = Some(KnownFunction {
+            name,
+            category,
+            heading: name.and_then(|name| Heading::new(category, name)),
+            api: gpu_api(function.domain),
+            parameters,
+        });
     }
+}
 
+impl KnownFunction {
     /// Writes a call with annotations, or of a function whose names have not been sent on its track.
     #[inline(never)]
-    fn write_any_call(&mut self, call: &Call<'_>) -> io::Result<()> {
-        let track = self.events(call.track)?;
-        let words = declared(self.words.as_ref())?;
-        let function = declared(self.functions[call.function.index.0 as usize].as_ref())?;
+    fn write<W: Write>(
+        &self,
+        packets: &mut Packets<W>,
+        (names, words): (&Names, &Words),
+        track: &mut EventTrack,
+        call: &Call<'_>,
+    ) -> io::Result<()> {
         let error = call
             .error
             .map(|code| (words.error, Value::Int(code.into())));
@@ -95,53 +136,38 @@ impl Exporter<'_> {
         let external = external
             .is_some()
             .then_some((words.external, Value::Uint(external.0)));
-        let arguments = function.parameters.iter().zip(call.arguments);
+        let arguments = self.parameters.iter().zip(call.arguments);
         let arguments = arguments.filter_map(|(name, value)| Some(((*name)?, *value)));
         let all = error.into_iter().chain(external).chain(arguments);
         let annotations: Vec<_> = all
             .map(|(name, value)| Annotation { name, value })
             .collect();
         let event = Event {
-            label: match function.name {
+            label: match self.name {
                 Some(name) => Label::Name(name),
                 None => Label::Text(&call.function.name),
             },
-            category: function.category,
+            category: self.category,
             correlation: is_identified(call).then_some(call.correlation.0),
             submitted: call.submitted,
             waited: call.waited,
-            api: function.api.filter(|_| is_tied(call)),
+            api: self.api.filter(|_| is_tied(call)),
             annotations: &annotations,
             flows: call.flows,
         };
-        self.writer.begin(track, call.start.0, &event)?;
-        self.end_call(call)
+        track.event(packets, names, Type::SliceBegin, call.start.0, &event)?;
+        end_call(packets, track, call)
     }
+}
 
-    #[cold]
-    fn add_function(&mut self, function: &Function) -> io::Result<()> {
-        let words = declared(self.words.as_ref())?;
-        let writer = &mut self.writer;
-        let parameters = function.parameters.iter();
-        let parameters = parameters
-            .map(|parameter| writer.name(&parameter.name))
-            .collect();
-        let category = function.category.as_deref().or(function.domain.name());
-        let category = category.and_then(|name| writer.name(name));
-        let category = category.unwrap_or(words.other);
-        let name = writer.name(&function.name);
-        let place = function.index.0 as usize;
-        if place >= self.functions.len() {
-            self.functions.resize_with(place + 1, || None);
-        }
-        self.functions[place] = Some(KnownFunction {
-            name,
-            category,
-            heading: name.and_then(|name| Heading::new(category, name)),
-            api: gpu_api(function.domain),
-            parameters,
-        });
-        Ok(())
+fn end_call<W: Write>(
+    packets: &mut Packets<W>,
+    track: &mut EventTrack,
+    call: &Call<'_>,
+) -> io::Result<()> {
+    match call.end {
+        Some(end) if !call.open => track.end(packets, end.0),
+        _ => Ok(()),
     }
 }
 
