@@ -1,13 +1,12 @@
 //! `gputrail counters --chip`: what NVIDIA's chips can count, as NVIDIA's library tells it.
 
-use super::Answer;
 use gputrail_collect::question::of_rows;
 use gputrail_counters::describe::{passes_of_a_kernel, together};
 use gputrail_sources::cuda::metrics::{Chip, Metric, MetricError, MetricLibrary};
 use std::fmt::Write;
 
 /// Answers `list`, `info` or `check` of a chip.
-pub fn answer(words: &[String]) -> Answer {
+pub fn answer(words: &[String]) -> Result<String, String> {
     let [question, chip, names @ ..] = words else {
         return Err("the chip is missing".to_owned());
     };

@@ -1,12 +1,11 @@
 //! `gputrail counters --agent`: what an agent of this machine counts.
 
-use super::Answer;
 use gputrail_collect::question::of_rows;
 use gputrail_counters::{Architecture, describe};
 use gputrail_sources::{cuda, opencl, sim};
 
 /// Answers `list`, `notes`, `info` or `check` of an agent.
-pub fn answer(words: &[String]) -> Answer {
+pub fn answer(words: &[String]) -> Result<String, String> {
     let [question, agent, names @ ..] = words else {
         return Err("the agent is missing".to_owned());
     };

@@ -1,12 +1,12 @@
 //! `gputrail demo`: the workload of the simulated GPU, recorded into a file.
 
-use super::{Answer, Words};
 use gputrail_buffer::clock::TickSource;
 use gputrail_capture::Writer;
 use gputrail_collect::recorder::{Recorder, RecorderOptions};
 use gputrail_collect::scope::{self, Scope};
 use gputrail_record::count;
 use gputrail_sources::sim;
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
@@ -24,7 +24,7 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn of(words: Words<'a>) -> Option<Wanted<'a>> {
+    fn of(words: &'a [&'a OsStr]) -> Option<Wanted<'a>> {
         let mut wanted = Wanted::default();
         for word in words {
             let word = word.to_str()?;
@@ -44,7 +44,7 @@ impl<'a> Wanted<'a> {
 }
 
 /// Runs the workload in virtual time. The words are the capture to write, the scope, and how to run it.
-pub fn answer(words: Words<'_>) -> Answer {
+pub fn answer(words: &[&OsStr]) -> Result<String, String> {
     let [capture, scope, how @ ..] = words else {
         return Err("the capture and the scope are missing".to_owned());
     };

@@ -12,11 +12,6 @@ use gputrail_collect::question::{self, Tell};
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 
-/// A question: what it is about, and its subject.
-type Words<'a> = &'a [&'a OsStr];
-/// A text, or the reason why there is none.
-type Answer = Result<String, String>;
-
 /// Answers a question of the command that carries this library: calls `tell` with the answer and returns 0, or with the reason
 /// why there is none and returns 1.
 ///
@@ -46,7 +41,8 @@ pub unsafe extern "C" fn gputrail_answer(
     i32::from(result.is_err())
 }
 
-fn answer(words: Words<'_>) -> Answer {
+/// The answer to a question, what it is about and its subject, or the reason why there is none.
+fn answer(words: &[&OsStr]) -> Result<String, String> {
     let [what, subject @ ..] = words else {
         return Err("an empty question".to_owned());
     };
@@ -60,7 +56,7 @@ fn answer(words: Words<'_>) -> Answer {
     }
 }
 
-fn in_text(words: Words<'_>) -> Result<Vec<String>, String> {
+fn in_text(words: &[&OsStr]) -> Result<Vec<String>, String> {
     let text = |word: &&OsStr| word.to_str().map(str::to_owned);
     let words: Option<_> = words.iter().map(text).collect();
     words.ok_or_else(|| "the question is no UTF-8".to_owned())

@@ -1,6 +1,5 @@
 //! `record --pc-sampling`: whether an agent of this machine can be sampled as requested.
 
-use super::Answer;
 use gputrail_collect::sampling::{Possible, SampleSource};
 use gputrail_collect::scope;
 use gputrail_sources::cuda::{self, CuptiError};
@@ -9,7 +8,7 @@ use gputrail_sources::{opencl, perf};
 /// Answers whether the request can be met. The sampling of host processors needs only permission from the system: whether there
 /// is such a device, the program will see. For other requests the drivers are loaded, which costs more than sampling a short
 /// program. Without agents all is accepted. The answer says what may hinder the sampling.
-pub fn answer(words: &[String]) -> Answer {
+pub fn answer(words: &[String]) -> Result<String, String> {
     let [request] = words else {
         return Err("the request is missing".to_owned());
     };
