@@ -24,7 +24,7 @@ fn command() -> Command {
 pub fn show(carried: Carried, topic: Option<&str>) -> Result<u8, Failure> {
     let mut command = command();
     let Some(topic) = topic else {
-        let topics: Vec<String> = carried.pages.iter().map(|page| line(page)).collect();
+        let topics: Vec<String> = carried.pages.iter().map(line).collect();
         let help = command.render_long_help();
         stdout::print(&format!(
             "{help}\nPages, for `gputrail help TOPIC`:\n{}",
