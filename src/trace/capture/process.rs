@@ -237,6 +237,7 @@ impl<'a> ProcessStream<'a> {
         self.devices.domains()
     }
 
+    #[inline]
     pub(super) fn time_or_latest(&self, time: Nanos) -> Nanos {
         if time.is_some() { time } else { self.latest }
     }

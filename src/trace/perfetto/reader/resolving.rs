@@ -68,6 +68,7 @@ impl<'a> Resolving<'a, '_> {
         })
     }
 
+    #[inline]
     pub(super) fn own_text(&mut self, bytes: &'a [u8]) -> Text<'a> {
         Text {
             id: TextId::OTHER,

@@ -58,6 +58,7 @@ impl WorkDetails {
 
 impl Held {
     /// Bytes of memory that its details take.
+    #[inline]
     pub fn bytes(&self) -> usize {
         self.details.as_ref().map_or(0, |details| details.bytes())
     }
@@ -67,6 +68,7 @@ impl Held {
         self.duration.is_none() || details.is_some_and(|details| details.unfinished.is_some())
     }
 
+    #[inline]
     pub fn interval(&self) -> Option<(Nanos, Nanos)> {
         let duration = self.duration.filter(|_| !self.is_unfinished())?;
         Some((self.start, Nanos(self.start.0.saturating_add(duration))))
@@ -123,6 +125,7 @@ impl Held {
         left_out
     }
 
+    #[inline]
     pub fn details(&mut self) -> &mut WorkDetails {
         self.details.get_or_insert_default()
     }
