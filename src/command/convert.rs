@@ -10,7 +10,7 @@ use crate::output::{
     Output, WORKSHOP_PREFIX, beside, folder_of, free_name, refuse_inputs, refuse_older,
 };
 use crate::progress::Progress;
-use crate::report::{problems, summary};
+use crate::report::{problems, summary, trace_line};
 use crate::signals::Signals;
 use crate::summary::tables_of as summary_tables;
 use crate::summary_text::{self, Known};
@@ -165,12 +165,7 @@ fn to_file(
     let path = output
         .deliver(&file, &path)
         .with_context(|| format!("cannot write {}", path.display()))?;
-    let text = format!(
-        "trace: {} ({}); open it in https://ui.perfetto.dev (\"Open trace file\")",
-        path.display(),
-        bytes(length)
-    );
-    Ok((outcome, printable(&text).into_owned()))
+    Ok((outcome, trace_line(&path, length)))
 }
 
 /// Makes one file of limited size, the beginning of the output; the result says which.

@@ -124,7 +124,14 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
     lines.list("devices", devices);
     let links = info.devices.iter().flat_map(|device| {
         let links = device.links.iter();
-        links.map(|(to, link)| format!("{} to {to}: {link}", device.title))
+        links.map(|(to, link)| {
+            let peer = info
+                .devices
+                .iter()
+                .find(|peer| !to.is_empty() && peer.address == *to);
+            let to = peer.map_or(to, |peer| &peer.title);
+            format!("{} to {to}: {link}", device.title)
+        })
     });
     lines.list("links", links);
     lines.line(
@@ -138,6 +145,12 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
             count(info.other_work, "other operation"),
         ),
     );
+    if info.version.is_some() && info.kernels + info.other_work > 0 {
+        lines.line(
+            "arrows",
+            "from calls to their work in Perfetto v58; v52 draws none",
+        );
+    }
     if let Some(text) = samples(
         [info.samples, info.dropped_samples, info.invalid_samples],
         info.samples_shown_one_of,

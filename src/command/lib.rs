@@ -17,6 +17,7 @@ mod development;
 mod early_trace;
 mod failure;
 mod figures;
+mod first_view;
 mod flight;
 mod help;
 mod hotspots;

@@ -5,6 +5,7 @@ use crate::figures::{bytes, count, time};
 use crate::messages::say;
 use gputrail_convert::import::{Aligned, Report, Unrepresented};
 use gputrail_record::{Nanos, printable};
+use std::path::Path;
 
 /// Lines of each list of findings.
 const MAX_LINES: usize = 10;
@@ -112,4 +113,14 @@ pub fn problems(report: &Report) -> u8 {
         say!("and {more} more");
     }
     if report.is_sound() { 0 } else { DAMAGED }
+}
+
+/// The line that names a trace, and what opens it.
+pub fn trace_line(path: &Path, length: u64) -> String {
+    let path = path.display();
+    let text = format!(
+        "trace: {path} ({}); `gputrail view {path}` opens it, or https://ui.perfetto.dev (\"Open trace file\")",
+        bytes(length)
+    );
+    printable(&text).into_owned()
 }

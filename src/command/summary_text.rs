@@ -1,7 +1,8 @@
 //! The summary at the end of a recording: what was recorded, what failed, and what took the time.
 
-use crate::figures::{bytes, count, grouped, shortened_apart, time};
+use crate::figures::{count, grouped, shortened_apart, time};
 use crate::messages::say_lines;
+use crate::report::trace_line;
 use crate::trace::Made;
 use gputrail_analysis::summary::{Distribution, FunctionSummary, GpuSummary, Summary};
 use gputrail_collect::counting::CounterChoice;
@@ -42,9 +43,7 @@ pub fn print(made: &Made, known: &Known<'_>) {
         missing(&mut text, report);
     }
     let length = std::fs::metadata(&made.path).map_or(0, |data| data.len());
-    let line = format!("trace: {} ({})", made.path.display(), bytes(length));
-    text += &printable(&line);
-    text += "; open it in https://ui.perfetto.dev (\"Open trace file\")";
+    text += &trace_line(&made.path, length);
     say_lines(&text);
 }
 

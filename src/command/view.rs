@@ -10,6 +10,7 @@
 
 use crate::cli::View;
 use crate::failure::Failure;
+use crate::first_view;
 use crate::input::{Input, unpacked};
 use crate::messages::say;
 use crate::report::problems;
@@ -17,7 +18,7 @@ use crate::signals::{self, Signals};
 use crate::trace::to_trace;
 use crate::{peer, private_dir};
 use anyhow::{Context, Result, anyhow};
-use gputrail_convert::import::{Compression, Inputs};
+use gputrail_convert::import::{Compression, Inputs, Source};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
@@ -47,7 +48,7 @@ pub fn run(arguments: &View) -> Result<u8, Failure> {
     let inputs = match &input {
         // The UI unpacks gzip itself.
         Input::Trace(trace) if trace.compression() != Compression::Zstd => {
-            serve(&arguments.trace, trace.file(), ui, port, &signals)?;
+            serve(&arguments.trace, trace, ui, port, &signals)?;
             return Ok(0);
         }
         Input::Trace(_) => None,
@@ -69,16 +70,16 @@ pub fn run(arguments: &View) -> Result<u8, Failure> {
             .and_then(|mut file| Ok(io::copy(&mut unpacked(packed)?, &mut file)?));
         copied.context("cannot unpack the trace")?;
     }
-    let file = File::open(&trace).context("cannot read the trace")?;
-    serve(&trace, &file, ui, port, &signals)?;
+    let made = Source::open(&trace).context("cannot read the trace")?;
+    serve(&trace, &made, ui, port, &signals)?;
     Ok(code)
 }
 
 /// Serves the trace in the file `path` on the usual port.
 pub fn serve_file(path: &Path, signals: &Signals) -> Result<()> {
     let cannot = || format!("cannot read {}", path.display());
-    let file = File::open(path).with_context(cannot)?;
-    serve(path, &file, None, PORT, signals)
+    let trace = Source::open(path).with_context(cannot)?;
+    serve(path, &trace, None, PORT, signals)
 }
 
 /// The files that are served, and the state of the requests for them.
@@ -86,6 +87,8 @@ struct Site<'a> {
     trace: &'a File,
     /// Path of the trace in links, with a secret.
     trace_path: String,
+    /// What the UI does first, for its URL.
+    commands: String,
     /// Path that leads this user's browser to the link.
     start_path: String,
     ui: Option<PathBuf>,
@@ -96,9 +99,15 @@ struct Site<'a> {
     fetched: AtomicBool,
 }
 
-/// Serves `file`, the trace `name`, and opens a browser, until a signal arrives, or the UI at ui.perfetto.dev has fetched the
+/// Serves `trace` as `name`, and opens a browser, until a signal arrives, or the UI at ui.perfetto.dev has fetched the
 /// trace. A local UI fetches files of its own at any time, and has them as long as its user wants.
-fn serve(name: &Path, file: &File, ui: Option<&Path>, port: u16, _signals: &Signals) -> Result<()> {
+fn serve(
+    name: &Path,
+    trace: &Source,
+    ui: Option<&Path>,
+    port: u16,
+    _signals: &Signals,
+) -> Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
         anyhow!(
             "cannot listen on 127.0.0.1:{port}: {error}; end the program that uses the port (another `gputrail view`, trace_processor), or open {} in {UI} by hand",
@@ -107,7 +116,10 @@ fn serve(name: &Path, file: &File, ui: Option<&Path>, port: u16, _signals: &Sign
     })?;
     let port = listener.local_addr()?.port();
     let site = Site {
-        trace: file,
+        trace: trace.file(),
+        // The UI says itself what is wrong with a trace that cannot be read.
+        commands: first_view::commands(trace)
+            .map_or_else(|_| String::new(), |text| first_view::in_url(&text)),
         trace_path: format!("/{}/{}", secret()?, link_name(name)),
         start_path: format!("/{}", secret()?),
         ui: ui.map(local_ui).transpose()?,
@@ -166,7 +178,14 @@ impl Site<'_> {
             Some(_) => &own,
             None => UI,
         };
-        format!("{site}/#!/?url={own}{}&referrer=gputrail", self.trace_path)
+        let commands = match &*self.commands {
+            "" => String::new(),
+            commands => format!("&startupCommands={commands}"),
+        };
+        format!(
+            "{site}/#!/?url={own}{}&referrer=gputrail{commands}",
+            self.trace_path
+        )
     }
 
     fn answer(&self, request: Request) {

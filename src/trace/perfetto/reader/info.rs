@@ -43,6 +43,8 @@ pub struct DeviceInfo {
     pub vendor: String,
     /// The number of pieces of work that ran on it.
     pub work: u64,
+    /// Its address on the PCI bus; empty if unknown.
+    pub address: String,
     /// Its links: the other end, and the link in words.
     pub links: Vec<(String, String)>,
 }
@@ -159,6 +161,7 @@ fn info_of(source: Input<'_>) -> Info {
                     name: String::new(),
                     vendor: String::new(),
                     work: 0,
+                    address: String::new(),
                     links: Vec::new(),
                 });
             }
@@ -220,6 +223,7 @@ impl Visitor for Reading {
                     .map(|(index, gpu)| DeviceInfo {
                         title: replay::title(&gpu, index),
                         links: links(&gpu),
+                        address: gpu.pci_bdf.unwrap_or_default(),
                         name: gpu.name.unwrap_or_default(),
                         vendor: gpu.vendor.unwrap_or_default(),
                         work: 0,
