@@ -21,6 +21,8 @@ pub const AGENT: &str = "agent";
 pub const CHIP: &str = "chip";
 /// Whether agents can be sampled as a request says.
 pub const SAMPLING: &str = "sampling";
+/// Whether agents count what is named: names of counters and metrics.
+pub const COUNTING: &str = "counting";
 /// Runs the demo: the capture, the scope, how to run it.
 pub const DEMO: &str = "demo";
 

@@ -28,7 +28,8 @@ use std::path::PathBuf;
 #[command(
     subcommand_required = true,
     arg_required_else_help = true,
-    disable_help_subcommand = true
+    disable_help_subcommand = true,
+    max_term_width = 100
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -66,9 +67,9 @@ pub enum Command {
     Flush(Control),
     /// Have a flight recorder write out what it keeps
     Dump(Control),
-    /// Internal: checks whether agents can be sampled as requested
+    /// Internal: checks whether agents can do what is requested
     #[command(hide = true)]
-    ProbeSampling(ProbeSampling),
+    Probe(Probe),
     /// Internal: checks whether a library is a tool before a program loads it
     #[command(hide = true)]
     ProbeTool(ProbeTool),
@@ -214,11 +215,11 @@ pub struct Man {
     pub folder: PathBuf,
 }
 
-/// Checks, in this process, whether an agent can be sampled as requested
+/// Checks, in this process, whether agents can do what is requested
 #[derive(Args)]
-pub struct ProbeSampling {
-    /// Method and interval, in the syntax of a scope
-    pub request: String,
+pub struct Probe {
+    /// The words of a question to the library
+    pub words: Vec<String>,
 }
 
 /// Checks, in this process, whether a library is a tool

@@ -32,6 +32,7 @@ mod messages;
 mod output;
 mod peer;
 mod private_dir;
+mod probe;
 mod program;
 mod progress;
 mod questions;
@@ -39,7 +40,6 @@ mod ranks;
 mod record;
 mod replay;
 mod report;
-mod sampling;
 mod signals;
 mod stdout;
 mod summary;
@@ -105,7 +105,7 @@ pub fn run(carried: Carried) -> ExitCode {
         Command::Help(arguments) => help::show(carried, arguments.topic.as_deref()),
         Command::Completions(arguments) => help::completions(arguments.shell),
         Command::Man(arguments) => help::man(&arguments.folder),
-        Command::ProbeSampling(arguments) => sampling::answer(&arguments, carried),
+        Command::Probe(arguments) => probe::answer(&arguments, carried),
         Command::ProbeTool(arguments) => tools::probe_here(&arguments.library, &arguments.tool),
         Command::RunDemo(arguments) => demo::run_here(&arguments),
         Command::Library(arguments) => library::write_out(

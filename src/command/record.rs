@@ -17,7 +17,7 @@ use crate::signals::{self, Signals};
 use crate::summary_text::{self, Known};
 use crate::trace::{self, Order, Parts};
 use crate::watch::Watch;
-use crate::{control, private_dir, replay, sampling, tools, view};
+use crate::{control, private_dir, probe, replay, tools, view};
 use anyhow::{Context, anyhow};
 use gputrail_buffer::{Layout, Policy};
 use gputrail_collect::loading::{self, cuda};
@@ -248,7 +248,7 @@ impl Settings<'_> {
         tools::probe(tools, &unpacked.library)?;
         let (flight, traces) = flight.map(|asked| (asked.flight, asked.traces)).unzip();
         if !self.is_demo {
-            sampling::probe(scope, self.sampled.sampling_source.into())?;
+            probe::probe(scope, self.sampled.sampling_source.into())?;
         }
         let server = Server::start(ServerOptions {
             directory: unpacked.directory.path().to_owned(),
@@ -378,7 +378,7 @@ fn variables(
         (SESSION_VARIABLE, unpacked.directory.path().into()),
         (SCOPE_VARIABLE, scope.to_text().into()),
     ]);
-    let source = sampling::variable(sampled.sampling_source.into());
+    let source = probe::variable(sampled.sampling_source.into());
     let serialize = sampled
         .serialize_kernels
         .then_some((cuda::SERIALIZE_VARIABLE, "1"));

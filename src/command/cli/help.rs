@@ -11,7 +11,7 @@ Examples:
 Then open the .pftrace file in https://ui.perfetto.dev (\"Open trace file\").";
 
 pub const EXIT_CODES: &str = "\
-Exit codes: 0 on success; 125 when gputrail itself fails. `record` passes on the code of the
+Exit codes: 0 on success; 125 when gputrail itself fails. `record` passes on the code of the \
 program, or 128+n when signal n ended it; 126 when it cannot be executed, 127 when it is not found.";
 
 pub const RECORD_EXAMPLES: &str = "\
@@ -28,20 +28,20 @@ Examples:
   gputrail record --paused -- ./server      then: gputrail start $(pidof server); sleep 30; gputrail stop $(pidof server)";
 
 pub const RECORD_NOTES: &str = "\
-The program runs as it would without us: same output, same results, same exit code. Its children are
-traced into the same file. Ctrl-C ends the program and still leaves a whole trace; a second Ctrl-C
+The program runs as it would without us: same output, same results, same exit code. Its children are \
+traced into the same file. Ctrl-C ends the program and still leaves a whole trace; a second Ctrl-C \
 kills it.
 
-Exit codes: that of the program, 128+n when signal n ended it; 125 when gputrail itself fails, 126 when
+Exit codes: that of the program, 128+n when signal n ended it; 125 when gputrail itself fails, 126 when \
 the program cannot be executed, 127 when it is not found.
 
-If gputrail itself is killed, the program goes on, and what gputrail had written stays in a hidden folder beside the trace: all
-that was recorded up to about a second before, and of a flight recorder the dumps. The next `gputrail record` to the same folder
+If gputrail itself is killed, the program goes on, and what gputrail had written stays in a hidden folder beside the trace: all \
+that was recorded up to about a second before, and of a flight recorder the dumps. The next `gputrail record` to the same folder \
 names the command that makes a trace of it, and the trace says from when on records may be missing.
 
 The program's own marks by NVTX, ROCTx and CLPerfMarker are recorded: `gputrail help markers`.
 
-CUDA programs are recorded through NVIDIA's libcupti: `gputrail agents` says whether it is found, `gputrail help cuda` what
+CUDA programs are recorded through NVIDIA's libcupti: `gputrail agents` says whether it is found, `gputrail help cuda` what \
 it takes.
 
 Where gputrail cannot be the parent (containers, job launchers), see `gputrail library --help`.";
@@ -56,11 +56,11 @@ Examples:
   gputrail convert rank3.json.gz -o /shared/job/      Parquet tables of each rank, for DuckDB, Polars and Spark";
 
 pub const CONVERT_NOTES: &str = "\
-Reads captures (.gputrail), Perfetto traces, Chrome trace events as PyTorch's profiler writes them (JSON), tables and databases
-of rocprofv3 (CSV, JSON, rocpd), and exports of Nsight Systems (SQLite); plain, or packed with gzip or zstd. The content decides, not
+Reads captures (.gputrail), Perfetto traces, Chrome trace events as PyTorch's profiler writes them (JSON), tables and databases \
+of rocprofv3 (CSV, JSON, rocpd), and exports of Nsight Systems (SQLite); plain, or packed with gzip or zstd. The content decides, not \
 the name. `gputrail help convert` lists what becomes of each field.
 
-Exit codes: 0 on success; 1 when an input was damaged, or one that was named has no known format, and all else was converted;
+Exit codes: 0 on success; 1 when an input was damaged, or one that was named has no known format, and all else was converted; \
 125 when gputrail itself fails; 128+n when signal n ended it.";
 
 pub const DEMO_EXAMPLES: &str = "\
@@ -80,8 +80,8 @@ Examples:
   gputrail merge a.pftrace b.pftrace --offset 2=-1500000 -o both.pftrace";
 
 pub const MERGE_NOTES: &str = "\
-Traces of one machine (the same name, and started at the same time) share its clock and need nothing else. The times
-of another machine are shifted so that the real-time clocks meet, or by --offset; the summary
+Traces of one machine (the same name, and started at the same time) share its clock and need nothing else. The times \
+of another machine are shifted so that the real-time clocks meet, or by --offset; the summary \
 says which of the two it was, and how exact the result is.";
 
 pub const VIEW_EXAMPLES: &str = "\
@@ -91,9 +91,9 @@ Examples:
   ssh -L 9001:127.0.0.1:9001 server gputrail view run.pftrace";
 
 pub const VIEW_NOTES: &str = "\
-Serves the trace on 127.0.0.1:9001, to this machine and to Perfetto's UI only, opens the browser ($BROWSER or
-xdg-open; the link is printed in any case), and ends when the UI has loaded the trace, or with Ctrl-C.
-The link has a secret: other users of this machine cannot fetch the trace without it.
+Serves the trace on 127.0.0.1:9001, to this machine and to Perfetto's UI only, opens the browser ($BROWSER or \
+xdg-open; the link is printed in any case), and ends when the UI has loaded the trace, or with Ctrl-C. \
+The link has a secret: other users of this machine cannot fetch the trace without it. \
 The trace does not leave the machine: the UI reads it in the browser.";
 
 pub const INFO_EXAMPLES: &str = "\
@@ -107,8 +107,8 @@ Examples:
   gputrail check run.pftrace && cp run.pftrace /results";
 
 pub const CHECK_NOTES: &str = "\
-Of anybody's trace: the wire format, what is interned and referred to. Of a trace of ours also that every
-id of work is resolved, that no interval is impossible, and that nothing was lost. Each finding names
+Of anybody's trace: the wire format, what is interned and referred to. Of a trace of ours also that every \
+id of work is resolved, that no interval is impossible, and that nothing was lost. Each finding names \
 the packet by its offset in the file.
 
 Exit codes: 0 when nothing is wrong, 1 when there are findings, 125 when the file cannot be read.";
@@ -120,8 +120,8 @@ Examples:
   gputrail summary run-*.gputrail --format csv | grep ^gaps";
 
 pub const SUMMARY_NOTES: &str = "\
-Medians come from a sketch of the values and are off by at most the share that the first table names; all
-else is exact. Times of calls include the calls they make. A gap is a time in which a device had no
+Medians come from a sketch of the values and are off by at most the share that the first table names; all \
+else is exact. Times of calls include the calls they make. A gap is a time in which a device had no \
 work between two pieces of it; before the work that ends it was enqueued, the host let the device wait.";
 
 pub const HOTSPOTS_EXAMPLES: &str = "\
@@ -132,9 +132,9 @@ Examples:
   gputrail hotspots run.gputrail --format csv > pc_sampling.csv";
 
 pub const HOTSPOTS_NOTES: &str = "\
-Samples come from `gputrail record --pc-sampling`. Counts are exact, also where the flame graph shows only some of the
-samples. `issued` is the share of samples at which the wave issued an instruction; stochastic sampling alone tells that,
-and why the others did not. CSV has a row for each sample, in the columns of rocprofv3's PC sampling files: it
+Samples come from `gputrail record --pc-sampling`. Counts are exact, also where the flame graph shows only some of the \
+samples. `issued` is the share of samples at which the wave issued an instruction; stochastic sampling alone tells that, \
+and why the others did not. CSV has a row for each sample, in the columns of rocprofv3's PC sampling files: it \
 takes a capture, or a trace that was made with --raw-samples.";
 
 pub const CONTROL_EXAMPLES: &str = "\
@@ -146,11 +146,11 @@ Examples:
   gputrail dump 4711       what a flight recorder keeps";
 
 pub const CONTROL_NOTES: &str = "\
-PID is a `gputrail record`, or any process of the program that it records: all of them are switched, and those that begin
-later find the recording as it is then. Only the user who records can control the recording. `gputrail help control` says what
+PID is a `gputrail record`, or any process of the program that it records: all of them are switched, and those that begin \
+later find the recording as it is then. Only the user who records can control the recording. `gputrail help control` says what \
 becomes of calls and work that are in progress, and what the trace shows.
 
-Exit codes: 0 on success, also when the recording was in that state already; 125 when there is no such recording, when it
+Exit codes: 0 on success, also when the recording was in that state already; 125 when there is no such recording, when it \
 belongs to another user, or when it cannot do what is asked for.";
 
 pub const LIBRARY_EXAMPLES: &str = "\
@@ -159,10 +159,10 @@ Examples:
   gputrail library ./libgputrail.so --capture '/results/%h-%p.gputrail'
   gputrail library ./gputrail     for tools in C and C++, see gputrail help guide
 
-The library alone records, without a parent: the variables that are printed are all that a container or
-a job launcher has to pass on. Unlike under `gputrail record`, what a killed program had not yet
-written is lost, about its last second, and the trace says so. Tools that request source lines of sampled code get them
-from libgputrail-symbols.so.0, which is written into the same folder. That folder is one in which nobody else can replace
+The library alone records, without a parent: the variables that are printed are all that a container or \
+a job launcher has to pass on. Unlike under `gputrail record`, what a killed program had not yet \
+written is lost, about its last second, and the trace says so. Tools that request source lines of sampled code get them \
+from libgputrail-symbols.so.0, which is written into the same folder. That folder is one in which nobody else can replace \
 files, as your own or /tmp; the libraries of markers go into gputrail-markers beside the library, to which only you can write.
 
 The variables that are printed. Where one is set already, what it names is kept:
@@ -219,11 +219,11 @@ Examples:
   gputrail counters check --chip gh100 dram__bytes_read.sum,sm__throughput";
 
 pub const COUNTERS_NOTES: &str = "\
-The definitions that are built in are rocprofiler-sdk's: they tell what the hardware can count, and in how many passes. `gputrail
+The definitions that are built in are rocprofiler-sdk's: they tell what the hardware can count, and in how many passes. `gputrail \
 record --counters` and `gputrail demo --counters` collect the counters of agents.
 
---chip asks NVIDIA's libnvperf_host, which comes with CUPTI and needs no GPU; GPUTRAIL_CUPTI names a libcupti beside which it lies.
+--chip asks NVIDIA's libnvperf_host, which comes with CUPTI and needs no GPU; GPUTRAIL_CUPTI names a libcupti beside which it lies. \
 `gputrail record --counters` has CUPTI count them for kernels of CUDA (`gputrail help counters`).
 
-Exit codes: 0 on success; 1 when definitions of a file were refused, each with its place; 125 when there is no such counter or
+Exit codes: 0 on success; 1 when definitions of a file were refused, each with its place; 125 when there is no such counter or \
 architecture, or a file cannot be read.";

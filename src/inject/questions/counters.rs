@@ -1,7 +1,7 @@
 //! `gputrail counters --agent`: what an agent of this machine counts.
 
 use gputrail_collect::question::of_rows;
-use gputrail_counters::{Architecture, describe};
+use gputrail_counters::{Architecture, describe, the_nearest};
 use gputrail_sources::{cuda, opencl, sim};
 
 /// Answers `list`, `notes`, `info` or `check` of an agent.
@@ -78,4 +78,44 @@ fn counters_of_agent(agent: &str) -> Result<Architecture, String> {
             device.name
         )),
     }
+}
+
+/// Answers whether an agent of this machine counts anything of what is named; the reason why not has the nearest names. What is
+/// unknown beside that is told when the program runs. Without agents all is accepted, and of devices of CUDA only their CUPTI knows, in the program. The simulated GPU, which a program may run, is an
+/// agent whose names are never suggested.
+pub fn are_known(names: &[String]) -> Answer {
+    if cuda::enumerate().is_ok_and(|devices| !devices.is_empty()) {
+        return Ok(String::new());
+    }
+    let devices = opencl::all_devices().unwrap_or_default();
+    let Some(countable) = devices.iter().find_map(|device| device.countable()) else {
+        return Ok(String::new());
+    };
+    let simulated: Vec<_> = sim::all_countable()
+        .map(|countable| countable.architecture)
+        .collect();
+    let has = |architecture: &Architecture, name: &str| {
+        let found = architecture.find(name);
+        found
+            .or_else(|| architecture.find_ignoring_case(name))
+            .is_some()
+    };
+    let of_host = &countable.architecture;
+    let is_unknown =
+        |name: &&String| !has(of_host, name) && !simulated.iter().any(|sim| has(sim, name));
+    let unknown: Vec<String> = names
+        .iter()
+        .filter(is_unknown)
+        .map(|name| {
+            let nearest = the_nearest(&of_host.nearest(name));
+            format!("no agent of this machine counts {name:?}{nearest}")
+        })
+        .collect();
+    if unknown.len() < names.len() {
+        return Ok(String::new());
+    }
+    Err(format!(
+        "{} (`gputrail agents` lists the agents, `gputrail counters list --agent N` what one counts)",
+        unknown.join("; ")
+    ))
 }

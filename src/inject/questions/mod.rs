@@ -51,6 +51,7 @@ fn answer(words: &[&OsStr]) -> Result<String, String> {
         Some(question::AGENT) => counters::answer(&in_text(subject)?),
         Some(question::CHIP) => chips::answer(&in_text(subject)?),
         Some(question::SAMPLING) => sampling::answer(&in_text(subject)?),
+        Some(question::COUNTING) => counters::are_known(&in_text(subject)?),
         Some(question::DEMO) => demo::answer(subject),
         _ => Err(format!("{what:?} is no question")),
     }

@@ -69,6 +69,11 @@ pub fn countable() -> Countable {
     counters::countable(counters::ARCHITECTURE)
 }
 
+/// Those of the simulated devices of each architecture.
+pub fn all_countable() -> impl Iterator<Item = Countable> {
+    counters::ARCHITECTURES.into_iter().map(counters::countable)
+}
+
 /// The counters of simulated devices of the architecture called `name`, gfx9 or gfx11; `None` for others.
 pub fn countable_as(name: &str) -> Option<Countable> {
     let known = counters::ARCHITECTURES.contains(&name);
