@@ -129,12 +129,12 @@ fn another_machine_keeps_its_processes_and_devices_apart() {
     assert_eq!(devices, 4);
     // Counters are named after their devices.
     let counters: Vec<(String,)> =
-        both.rows("select name from gpu_counter_track where name glob '* kernels · *' order by 1");
+        both.rows("select name from gpu_counter_track where name glob '* kernels (*) · *' order by 1");
     let expected = [
-        "GPU 0 kernels · 4000",
-        "GPU 1 kernels · 4000",
-        "GPU 2 kernels · 4000",
-        "GPU 3 kernels · 4000",
+        "GPU 0 kernels (100 us mean) · 4000",
+        "GPU 1 kernels (100 us mean) · 4000",
+        "GPU 2 kernels (100 us mean) · 4000",
+        "GPU 3 kernels (100 us mean) · 4000",
     ];
     assert_eq!(counters, expected.map(|name| (name.to_owned(),)));
 }
