@@ -560,6 +560,24 @@ fn each_kernel_on_pocl_has_the_events_of_the_threads_that_ran_it() {
     }
 }
 
+#[test]
+fn counters_that_no_agent_counts_are_refused_before_the_program_runs() {
+    needs!(counters_that_no_agent_counts_are_refused_before_the_program_runs: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = dir.program("hot_loop");
+    let record = |names: &str| {
+        run(&mut dir.record_with(&["--counters", names], Driver::Basic, &program, &["", "1"]))
+    };
+    let refused = record("TASK_CLOK");
+    assert_eq!(refused.code(), 125, "{}", refused.stderr);
+    let said = "no agent of this machine counts \"TASK_CLOK\"; the nearest is TASK_CLOCK";
+    assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    assert_eq!(refused.text(), "");
+    // What is there is counted.
+    let counted = record("TASK_CLOK,TASK_CLOCK").well();
+    assert!(counted.text().contains("result "), "{}", counted.text());
+}
+
 /// The count that `perf stat` has of `event` in a run of hot_loop with this number of kernels. `None` where this machine does
 /// not count it.
 fn perf_stat(dir: &TestDir, program: &OsStr, event: &str, launches: &str) -> Option<f64> {

@@ -31,6 +31,7 @@ mod flight;
 mod gate;
 mod guide;
 mod hangs;
+mod help;
 mod hostile;
 mod hotspots;
 mod importing;

@@ -126,6 +126,23 @@ fn the_ui_of_perfettos_site_loads_the_trace_and_shows_a_kernel() {
         viewing.link
     );
     let report = open(&viewing.link);
+    let names = |what: &str| -> Vec<String> {
+        let names = report[what].as_array().expect("a list").iter();
+        names
+            .map(|name| name.as_str().expect("a name").to_owned())
+            .collect()
+    };
+    for group in ["GPU", "Render Stage", "train 4000"] {
+        assert!(names("open").iter().any(|name| name == group), "{report}");
+    }
+    let pinned = names("pinned");
+    assert!(
+        pinned.iter().any(|name| name.starts_with("steps ")),
+        "{pinned:?}"
+    );
+    for queue in ["GPU 0 · 4000 · queue 00", "GPU 1 · 4000 · queue 00"] {
+        assert!(pinned.iter().any(|name| name == queue), "{pinned:?}");
+    }
     assert!(
         report["title"]
             .as_str()

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 // Opens a link to Perfetto's UI in headless Chromium, as `gputrail view` prints it, and tells what loaded.
 //
-//   open_link.mjs LINK [--select 'select id ...' [--table TABLE]]
+//   open_link.mjs LINK [--select 'select id ...' [--table TABLE]] [--picture OUT.png]
 //
 // Links to ui.perfetto.dev get the installed UI under that name: the browser takes it for that site, with all that follows for
-// what it may fetch. --select shows the details of the row of TABLE (default: slice) that its query names. Prints one line of
+// what it may fetch. Tells which rows are pinned and which groups are open, too. --select shows the details of the row of TABLE (default: slice) that its query names. Prints one line of
 // JSON; exit status 1 when the trace did not load, or the UI shows errors. Nothing but 127.0.0.1 is contacted.
 
 import fs from 'node:fs';
@@ -41,7 +41,10 @@ try {
   Object.assign(report, await page.evaluate(() => ({
     title: self.app.trace.traceInfo.traceTitle,
     importErrors: self.app.trace.traceInfo.importErrors,
+    pinned: self.app.trace.workspace.pinnedTracks.map((track) => track.name),
+    open: self.app.trace.workspace.flatTracks.filter((track) => track.hasChildren && track.expanded).map((track) => track.name),
   })));
+  if (options.picture) await page.screenshot({path: options.picture});
 } catch (error) {
   report.error = error.message;
 } finally {
