@@ -6,8 +6,8 @@ use anyhow::Result;
 use gputrail_convert::import::Source;
 use gputrail_record::Nanos;
 use gputrail_trace::model::{
-    Agent, AgentIndex, Consumer, Process, ProcessIndex, Queue, QueueIndex, Slice, Track,
-    TrackIndex, TrackKind, Work,
+    Agent, AgentIndex, Consumer, Process, ProcessIndex, Producer as _, Queue, QueueIndex, Slice,
+    Track, TrackIndex, TrackKind, Work,
 };
 use gputrail_trace::perfetto::reader::Replay;
 use serde_json::json;
