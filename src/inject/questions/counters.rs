@@ -83,7 +83,7 @@ fn counters_of_agent(agent: &str) -> Result<Architecture, String> {
 /// Answers whether an agent of this machine counts anything of what is named; the reason why not has the nearest names. What is
 /// unknown beside that is told when the program runs. Without agents all is accepted, and of devices of CUDA only their CUPTI knows, in the program. The simulated GPU, which a program may run, is an
 /// agent whose names are never suggested.
-pub fn are_known(names: &[String]) -> Answer {
+pub fn are_known(names: &[String]) -> Result<String, String> {
     if cuda::enumerate().is_ok_and(|devices| !devices.is_empty()) {
         return Ok(String::new());
     }
