@@ -4,10 +4,10 @@
 use crate::input::unpacked;
 use anyhow::Result;
 use gputrail_convert::import::Source;
-use gputrail_record::Nanos;
+use gputrail_record::{Nanos, ThreadId};
 use gputrail_trace::model::{
-    Agent, AgentIndex, Consumer, Process, ProcessIndex, Producer as _, Queue, QueueIndex, Slice,
-    Track, TrackIndex, TrackKind, Work,
+    Agent, AgentIndex, Consumer, Parent, Process, ProcessIndex, Producer as _, Queue, QueueIndex,
+    Slice, Track, TrackIndex, TrackKind, Work,
 };
 use gputrail_trace::perfetto::reader::Replay;
 use serde_json::json;
@@ -43,8 +43,8 @@ struct FirstView {
     agents: Vec<String>,
     /// Device and name of each queue, and the time of its work, ns.
     queues: Vec<(String, u64)>,
-    /// A pattern for the name of each track.
-    tracks: Vec<String>,
+    /// A pattern for the name of each track, and its thread, if it is of one.
+    tracks: Vec<(String, Option<ThreadId>)>,
     series: HashMap<(TrackIndex, String), Series>,
     /// The slices that others stand in: when each began, and the series that it belongs to.
     open: HashMap<TrackIndex, Vec<(Nanos, Option<String>)>>,
@@ -96,7 +96,8 @@ impl FirstView {
         let steps = self.series.iter().filter(|(_, series)| series.rises > 0);
         let ((track, _), _) =
             steps.max_by_key(|((track, _), series)| (series.nanos, std::cmp::Reverse(*track)))?;
-        self.tracks.get(track.0 as usize).cloned()
+        let (row, _) = self.tracks.get(track.0 as usize)?;
+        Some(row.clone())
     }
 }
 
@@ -123,14 +124,18 @@ impl Consumer for FirstView {
     }
 
     fn track(&mut self, _: TrackIndex, track: &Track<'_>) -> io::Result<()> {
-        let name = escaped(track.name);
-        self.tracks.push(match track.kind {
-            // The UI adds the number of the thread, in brackets or without.
-            TrackKind::Thread(_, thread) | TrackKind::ThreadRanges(_, thread) => {
-                format!("{name} *\\(?{}\\)?", thread.0)
-            }
-            _ => name,
-        });
+        let parent = match track.parent {
+            Parent::Track(parent) => self.tracks.get(parent.0 as usize),
+            _ => None,
+        };
+        let thread = match track.kind {
+            TrackKind::Thread(_, thread) | TrackKind::ThreadRanges(_, thread) => Some(thread),
+            _ => parent.and_then(|(_, thread)| *thread),
+        };
+        // The UI adds the number of the thread, in brackets or without.
+        let number = thread.map(|thread| format!(" *\\(?{}\\)?", thread.0));
+        let name = escaped(track.name) + &number.unwrap_or_default();
+        self.tracks.push((name, thread));
         Ok(())
     }
 
