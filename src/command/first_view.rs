@@ -73,12 +73,20 @@ impl FirstView {
             .into_iter()
             .take(MAX_QUEUES)
             .map(|(row, _)| row.clone());
-        let pinned = self.steps().into_iter().chain(queues);
-        let pinned: Vec<String> = pinned.filter(|row| row.len() <= MAX_PATTERN).collect();
         let command = |id: &str, rows: &[String]| json!({"id": id, "args": [format!("^({})$", rows.join("|"))]});
         let mut commands = vec![command("dev.perfetto.ExpandTracksByRegex", &groups)];
-        if !pinned.is_empty() {
-            commands.push(command("dev.perfetto.PinTracksByRegex", &pinned));
+        // Rows are pinned in the order of the commands: the steps stand above.
+        for rows in [
+            self.steps().into_iter().collect(),
+            queues.collect::<Vec<_>>(),
+        ] {
+            let rows: Vec<String> = rows
+                .into_iter()
+                .filter(|row| row.len() <= MAX_PATTERN)
+                .collect();
+            if !rows.is_empty() {
+                commands.push(command("dev.perfetto.PinTracksByRegex", &rows));
+            }
         }
         json!(commands).to_string()
     }
