@@ -4,7 +4,7 @@ use gputrail_analysis::summary::Summary;
 use gputrail_buffer::clock;
 use gputrail_capture::{Reader, Writer};
 use gputrail_collect::context::{
-    BufferOptions, Context, OperationSet, Payload, RecordBuffer, Selection,
+    BufferOptions, Context, OperationSet, Payload, RecordBuffer, RecordSelection,
 };
 use gputrail_collect::correlation::Extra;
 use gputrail_collect::external::{self, ExternalError};
@@ -197,7 +197,7 @@ fn tool(
         into.lock().unwrap().extend(kinds);
     })
     .unwrap();
-    let selection = Selection::kinds(&[Kind::API, Kind::EXTERNAL_CORRELATION]);
+    let selection = RecordSelection::kinds(&[Kind::API, Kind::EXTERNAL_CORRELATION]);
     context.trace_to(&buffer, selection).unwrap();
     let mut operations = OperationSet::default();
     operations.set_domain(Domain::MARKER, true);

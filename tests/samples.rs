@@ -9,7 +9,7 @@ use gputrail_buffer::clock::{TickSource, virtual_snapshot};
 use gputrail_capture::code::{CodeOffset, pieces};
 use gputrail_capture::names::Names;
 use gputrail_capture::{FileHeader, Reader, Writer};
-use gputrail_code::symbols::{Line, listing};
+use gputrail_code::symbols::{ListingLine, listing};
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::trace::{Trace, packet_kinds};
@@ -24,7 +24,7 @@ const OTHER: u64 = 0x18;
 
 /// The kernel's code, with its lines.
 fn code() -> Vec<u8> {
-    let line = |offset, line, instruction| Line {
+    let line = |offset, line, instruction| ListingLine {
         offset: CodeOffset(offset),
         function: "saxpy",
         file: "saxpy.cl",

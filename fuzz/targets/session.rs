@@ -4,7 +4,7 @@
 use gputrail_buffer::Policy;
 use gputrail_collect::session::{
     BLOCK_VARIABLE, BUFFERS_VARIABLE, CAPTURE_VARIABLE, POLICY_VARIABLE, Pattern, SESSION_VARIABLE,
-    Size, Start, Values, decode_messages,
+    Size, Start, PatternValues, decode_messages,
 };
 use libfuzzer_sys::fuzz_target;
 use std::ffi::{OsStr, OsString};
@@ -33,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(!error.to_string().is_empty());
     }
     if let Ok(pattern) = Pattern::parse(text) {
-        let values = Values {
+        let values = PatternValues {
             pid: 7,
             host: OsStr::new("host"),
             variable: &variable,

@@ -63,11 +63,11 @@ pub(super) fn wake_of(number: u32) -> &'static Wake {
 /// the last one is dropped and no buffer is assigned to it.
 #[derive(Clone)]
 pub struct CallbackThread {
-    handle: Arc<Handle>,
+    handle: Arc<ThreadHandle>,
 }
 
 /// A handle, which keeps the thread alive.
-struct Handle {
+struct ThreadHandle {
     service: Arc<Service>,
 }
 
@@ -102,7 +102,7 @@ impl CallbackThread {
         });
         let runs = service.clone();
         // If the thread cannot be created, the drop releases the number.
-        let handle = Arc::new(Handle { service });
+        let handle = Arc::new(ThreadHandle { service });
         crate::platform::internal_thread::spawn(move || runs.run())?;
         Ok(CallbackThread { handle })
     }
@@ -140,7 +140,7 @@ impl std::fmt::Debug for CallbackThread {
 
 /// The thread for buffers without one of their own, while there are any.
 #[derive(Default)]
-pub struct SharedThread(Weak<Handle>);
+pub struct SharedThread(Weak<ThreadHandle>);
 
 impl Service {
     fn run(&self) {
@@ -168,7 +168,7 @@ impl Service {
     }
 }
 
-impl Drop for Handle {
+impl Drop for ThreadHandle {
     fn drop(&mut self) {
         self.service.ended.store(true, Ordering::Release);
         wake_of(self.service.number).wake();

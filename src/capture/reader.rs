@@ -1,6 +1,6 @@
 //! Reading a capture that may be damaged.
 //!
-//! The reader reports damage as a [`Finding`] with its offset and continues at the next valid chunk.
+//! The reader reports damage as a [`CaptureFinding`] with its offset and continues at the next valid chunk.
 
 use super::format::{CHUNK_MAGIC, ChunkHeader, ChunkKind, FILE_MAGIC, FileHeader};
 use super::metadata::Metadata;
@@ -49,14 +49,14 @@ pub enum ReadError {
 
 /// A part of a capture that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct CaptureFinding {
     /// Its offset in the file.
     pub offset: u64,
     /// The contents found, and those expected.
     pub what: String,
 }
 
-impl std::fmt::Display for Finding {
+impl std::fmt::Display for CaptureFinding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "at byte {}: {}", self.offset, self.what)
     }
@@ -70,7 +70,7 @@ pub struct Reader {
     bytes: u64,
     header: FileHeader,
     metadata: Metadata,
-    findings: Vec<Finding>,
+    findings: Vec<CaptureFinding>,
     ended: bool,
     record_bytes: u64,
 }
@@ -180,7 +180,7 @@ impl Reader {
     }
 
     /// The damage found while reading the names.
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[CaptureFinding] {
         &self.findings
     }
 
@@ -394,7 +394,7 @@ impl Chunks<'_> {
     }
 
     /// The damage found so far.
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[CaptureFinding] {
         &self.walk.findings.list
     }
 
@@ -406,17 +406,17 @@ impl Chunks<'_> {
 
 #[derive(Default)]
 struct Findings {
-    list: Vec<Finding>,
+    list: Vec<CaptureFinding>,
 }
 
 impl Findings {
     fn add(&mut self, offset: u64, what: String) {
         match self.list.len() {
-            MAX_FINDINGS => self.list.push(Finding {
+            MAX_FINDINGS => self.list.push(CaptureFinding {
                 offset,
                 what: "further findings are not listed".into(),
             }),
-            fewer if fewer < MAX_FINDINGS => self.list.push(Finding { offset, what }),
+            fewer if fewer < MAX_FINDINGS => self.list.push(CaptureFinding { offset, what }),
             _ => {}
         }
     }

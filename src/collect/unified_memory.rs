@@ -4,7 +4,7 @@
 //! [`UNIFIED_MEMORY_COUNTER`](gputrail_record::Kind::UNIFIED_MEMORY_COUNTER) go to buffers that want them; this narrows what
 //! they hold. Migrations are copies, which a selection of kinds leaves out.
 
-use super::context::{Attributes, ToolError};
+use super::context::{ProcessAttributes, ToolError};
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_record::{AgentId, UnifiedMemoryCounterKind};
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ pub fn configure(
     counter: UnifiedMemoryCounterKind,
     enable: bool,
 ) -> Result<(), ToolError> {
-    if Attributes::are_locked() {
+    if ProcessAttributes::are_locked() {
         return Err(ToolError::AttributesLocked);
     }
     lock_std(&ENABLED).configure(agent, 1 << (counter.0 & 31), enable);

@@ -13,13 +13,13 @@ use crate::progress::Progress;
 use crate::report::{problems, summary, trace_line};
 use crate::signals::Signals;
 use crate::summary::tables_of as summary_tables;
-use crate::summary_text::{self, Known};
+use crate::summary_text::{self, TraceFacts};
 use crate::trace::Order;
 use crate::{contents, links, private_dir, stdout, tables};
 use anyhow::{Context, anyhow, bail};
 use gputrail_analysis::summary::Summary;
 use gputrail_capture::Reader;
-use gputrail_convert::import::{Format, Inputs, LocalFile, Recording, Source};
+use gputrail_convert::import::{InputFile, InputFormat, Inputs, LocalFile, Recording};
 use gputrail_convert::{
     Conversion, Outcome, OutputFormat, Part, Selection, TimeBound, deliver_tables,
 };
@@ -52,7 +52,7 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
         && format == OutputFormat::Perfetto
         && inputs.are_known()
         && let [captures] = inputs.recordings()
-        && captures.format() == Format::Capture
+        && captures.format() == InputFormat::Capture
         && let Some(files) = plain_files(captures)
     {
         return convert_captures(&arguments, &files);
@@ -412,7 +412,7 @@ fn output(arguments: &Convert, first: &Path, extension: &str) -> anyhow::Result<
 
 /// The paths of a recording's files, if they can be read as they are.
 fn plain_files(recording: &Recording) -> Option<Vec<PathBuf>> {
-    let path = |source: &Source| match source.local_file() {
+    let path = |source: &InputFile| match source.local_file() {
         Ok(LocalFile::Own(path)) => Some(path),
         _ => None,
     };
@@ -456,9 +456,9 @@ fn convert_captures(arguments: &Convert, captures: &[PathBuf]) -> Result<u8, Fai
     if !arguments.quiet {
         summary_text::print(
             &made,
-            &Known {
+            &TraceFacts {
                 incomplete,
-                ..Known::default()
+                ..TraceFacts::default()
             },
         );
     }

@@ -13,7 +13,7 @@ use crate::messages::say;
 use crate::output::{Output, WORKSHOP_PREFIX, folder_of, refuse_older};
 use crate::ranks::Job;
 use crate::signals::Signals;
-use crate::summary_text::{self, Known};
+use crate::summary_text::{self, TraceFacts};
 use crate::trace::{self, Order};
 use crate::{links, private_dir, questions, record};
 use anyhow::{Context, anyhow};
@@ -73,9 +73,9 @@ pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
     }
     if !arguments.quiet {
         let choice = arguments.counting.choice()?;
-        let known = Known {
+        let known = TraceFacts {
             counters: choice.as_ref(),
-            ..Known::default()
+            ..TraceFacts::default()
         };
         summary_text::print(&made, &known);
     }
@@ -158,7 +158,7 @@ fn run_with_tools(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
     record::run(*record, carried)
 }
 
-type Run = unsafe extern "C" fn(*const Options, *mut c_void) -> i32;
+type RunFunction = unsafe extern "C" fn(*const Options, *mut c_void) -> i32;
 type LastError = unsafe extern "C" fn(*mut c_char, usize) -> i32;
 
 /// `gputrail_simulation_options`.
@@ -178,7 +178,7 @@ pub fn run_here(arguments: &RunDemo) -> Result<u8, Failure> {
     let library = library.with_context(|| format!("cannot open {}", path.display()))?;
     // SAFETY: the library's functions of these names have these types.
     let functions = unsafe {
-        let run = library.get::<Run>("gputrail_simulation_run");
+        let run = library.get::<RunFunction>("gputrail_simulation_run");
         run.and_then(|run| Ok((run, library.get::<LastError>("gputrail_last_error")?)))
     };
     let (run, last_error) = functions.context("the library is of another version")?;

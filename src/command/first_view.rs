@@ -3,7 +3,7 @@
 
 use crate::input::unpacked;
 use anyhow::Result;
-use gputrail_convert::import::Source;
+use gputrail_convert::import::InputFile;
 use gputrail_record::{Nanos, ThreadId};
 use gputrail_trace::model::{
     Agent, AgentIndex, Consumer, Parent, Process, ProcessIndex, Producer as _, Queue, QueueIndex,
@@ -51,7 +51,7 @@ struct FirstView {
 }
 
 /// The commands for the UI, as JSON: its URL has them in `startupCommands`.
-pub fn commands(trace: &Source) -> Result<String> {
+pub fn commands(trace: &InputFile) -> Result<String> {
     let mut view = FirstView::default();
     if trace.file().metadata()?.len() <= MAX_BYTES {
         Replay::new(unpacked(trace)?).produce(&mut view)?;

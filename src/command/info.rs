@@ -186,7 +186,7 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
         lines.line("", format!("{} findings in all", grouped(findings.count())));
     }
     let complete = findings.count() == 0 && info.lost == 0 && info.missing.is_empty();
-    let end = End {
+    let end = RecordingEnd {
         early: &info.ended_early,
         causes: &info.ends,
         in_progress: &unfinished,
@@ -319,7 +319,7 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), 
     let causes: Vec<_> = causes
         .map(|note| metadata.string(note.text).to_owned())
         .collect();
-    let end = End {
+    let end = RecordingEnd {
         early: &early,
         causes: &causes,
         in_progress: &unfinished,
@@ -350,7 +350,7 @@ fn listed(counts: &[(u64, &str)]) -> String {
 }
 
 /// The end of the recordings in a file.
-struct End<'a> {
+struct RecordingEnd<'a> {
     /// When recordings ended before their processes, and why.
     early: &'a [(Nanos, String)],
     /// How processes ended that did not end their recordings themselves.
@@ -359,7 +359,7 @@ struct End<'a> {
     in_progress: &'a [(u64, &'a str)],
 }
 
-fn verdict(complete: bool, end: &End<'_>) -> String {
+fn verdict(complete: bool, end: &RecordingEnd<'_>) -> String {
     let in_progress: u64 = end.in_progress.iter().map(|(number, _)| number).sum();
     match (complete, end.early, end.causes) {
         (_, [(since, reason), ..], _) => {
@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn a_file_of_a_killed_program_says_what_was_in_progress() {
         let killed = ["killed by signal 9 (SIGKILL)".to_owned()];
-        let end = |in_progress| End {
+        let end = |in_progress| RecordingEnd {
             early: &[],
             causes: &killed,
             in_progress,

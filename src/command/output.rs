@@ -4,7 +4,7 @@ use crate::messages::say;
 use crate::signals::{EndsAtOnce, Signals};
 use crate::{links, private_dir};
 use anyhow::{Context, Result, bail};
-use gputrail_collect::session::{Pattern, Values};
+use gputrail_collect::session::{Pattern, PatternValues};
 use rustix::fs::{Access, AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -398,7 +398,7 @@ pub fn free_name(path: &Path) -> PathBuf {
 
 fn expand(pattern: &Pattern, pid: u32) -> Result<PathBuf, gputrail_collect::session::PatternError> {
     let system = rustix::system::uname();
-    pattern.expand(&Values {
+    pattern.expand(&PatternValues {
         pid,
         host: OsStr::from_bytes(system.nodename().to_bytes()),
         variable: &|name| std::env::var_os(name),

@@ -13,9 +13,9 @@ use gputrail_record::{
     ContextId, CorrelationId, Domain, ExternalId, Nanos, OperationGroup, ProcessId, ThreadId,
 };
 use gputrail_trace::model::{
-    Agent, AgentIndex, Argument, Call, Consumer, EventId, Function, FunctionIndex, Parent, Process,
-    ProcessIndex, Queue, QueueIndex, Resources, Slice, Stage, StageId, SystemClocks, TraceHeader,
-    Track, TrackIndex, TrackKind, Value, Work, WorkKind,
+    Agent, AgentIndex, Call, Consumer, EventArgument, EventId, Function, FunctionIndex, Parent,
+    Process, ProcessIndex, Queue, QueueIndex, Resources, Slice, Stage, StageId, SystemClocks,
+    TraceHeader, Track, TrackIndex, TrackKind, Value, Work, WorkKind,
 };
 use std::fmt;
 use std::fs::File;
@@ -383,11 +383,11 @@ impl<'a> Rank<'a> {
         let event = EventId(correlation);
         let launch = self.launch.clone();
         self.call(&launch, correlation, (host, host + 4 * US), &[event])?;
-        let text = |name, text| Argument {
+        let text = |name, text| EventArgument {
             name,
             value: Value::Text(text),
         };
-        let number = |name, number| Argument {
+        let number = |name, number| EventArgument {
             name,
             value: Value::Uint(number),
         };

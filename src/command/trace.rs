@@ -83,7 +83,7 @@ impl Order<'_> {
     }
 
     /// Gives its name to a trace in `file` that has been made already.
-    pub fn deliver(&self, file: &Path, parts: Parts) -> Result<Made> {
+    pub fn deliver(&self, file: &Path, parts: TraceCounts) -> Result<Made> {
         let path = self.output.deliver(file, self.path);
         let path = path.with_context(|| format!("cannot write {}", self.path.display()))?;
         Ok(parts.at(path))
@@ -133,9 +133,9 @@ impl Order<'_> {
         readers: &[Reader],
         from: Option<Nanos>,
         path: &Path,
-    ) -> Result<Parts, Box<Failed>> {
+    ) -> Result<TraceCounts, Box<Failed>> {
         let mut progress = Progress::new();
-        let mut parts = Parts {
+        let mut parts = TraceCounts {
             report: Report::default(),
             summary: Summary::default(),
             left_out: 0,
@@ -156,7 +156,7 @@ impl Order<'_> {
         match result {
             Ok(MadeTrace {
                 report, left_out, ..
-            }) => Ok(Parts {
+            }) => Ok(TraceCounts {
                 report,
                 left_out,
                 ..parts
@@ -191,16 +191,16 @@ pub fn to_trace(inputs: Inputs, file: &Path) -> Result<import::Report> {
 }
 
 /// The counts of a trace.
-pub struct Parts {
+pub struct TraceCounts {
     pub report: Report,
     pub summary: Summary,
     /// See [`Made::left_out`].
     pub left_out: u64,
 }
 
-impl Parts {
+impl TraceCounts {
     fn at(self, path: PathBuf) -> Made {
-        let Parts {
+        let TraceCounts {
             report,
             summary,
             left_out,
@@ -217,7 +217,7 @@ impl Parts {
 
 struct Failed {
     error: MakeTraceError,
-    parts: Parts,
+    parts: TraceCounts,
 }
 
 /// Whether the disk was full, or a quota or limit was reached.

@@ -148,22 +148,22 @@ pub enum Resolution {
 
 /// The error of an expression that cannot be used, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Malformed {
+pub struct MalformedExpression {
     /// The offset in the text, in bytes.
     pub at: usize,
     /// The problem there: the expected part, or the reason.
     pub problem: String,
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for MalformedExpression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "column {}: {}", self.at + 1, self.problem)
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for MalformedExpression {}
 
-type Parsed<T> = Result<T, Malformed>;
+type Parsed<T> = Result<T, MalformedExpression>;
 
 impl Expression {
     /// Parses the infix notation.
@@ -220,8 +220,8 @@ impl Expression {
     }
 }
 
-fn malformed(at: usize, problem: impl Into<String>) -> Malformed {
-    Malformed {
+fn malformed(at: usize, problem: impl Into<String>) -> MalformedExpression {
+    MalformedExpression {
         at,
         problem: problem.into(),
     }
@@ -457,7 +457,7 @@ impl<'a> Parser<'a> {
         self.next.map_or(self.text.len(), |(at, _)| at)
     }
 
-    fn expected(&self, what: &str) -> Malformed {
+    fn expected(&self, what: &str) -> MalformedExpression {
         let found = match self.next {
             None => "the end".to_owned(),
             Some((at, _)) => format!("{:?}", &self.text[at..self.end]),

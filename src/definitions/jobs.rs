@@ -8,23 +8,23 @@ use saphyr_parser::{Event, Parser};
 const MAX_DEPTH: usize = 16;
 
 /// A value and its line.
-struct Value(usize, Content);
+struct YamlValue(usize, Content);
 
 enum Content {
     Scalar(String),
-    List(Vec<Value>),
+    List(Vec<YamlValue>),
     /// Keys with their values.
-    Mapping(Vec<(String, Value)>),
+    Mapping(Vec<(String, YamlValue)>),
 }
 
 /// A list or mapping that is open, at its line. The key is that of the value that comes next.
 enum Level {
-    List(usize, Vec<Value>),
-    Mapping(usize, Vec<(String, Value)>, Option<String>),
+    List(usize, Vec<YamlValue>),
+    Mapping(usize, Vec<(String, YamlValue)>, Option<String>),
 }
 
 pub fn read(text: &str) -> Result<CounterInput, InputError> {
-    let Some(Value(line, top)) = tree(text)? else {
+    let Some(YamlValue(line, top)) = tree(text)? else {
         return Err(wrong(1, "expected jobs, found nothing"));
     };
     let Content::Mapping(top) = top else {
@@ -33,16 +33,16 @@ pub fn read(text: &str) -> Result<CounterInput, InputError> {
     let mut jobs = Vec::new();
     for (key, value) in top {
         match (key.as_str(), value) {
-            ("jobs", Value(_, Content::List(list))) => jobs.extend(list),
-            ("jobs", Value(line, _)) => return Err(wrong(line, "jobs: expected a list")),
-            (_, Value(line, _)) => {
+            ("jobs", YamlValue(_, Content::List(list))) => jobs.extend(list),
+            ("jobs", YamlValue(line, _)) => return Err(wrong(line, "jobs: expected a list")),
+            (_, YamlValue(line, _)) => {
                 return Err(wrong(line, format!("expected `jobs`, found {key:?}")));
             }
         }
     }
     let mut input = CounterInput::default();
     let mut before: Option<KernelSelection> = None;
-    for Value(line, job) in jobs {
+    for YamlValue(line, job) in jobs {
         let Content::Mapping(job) = job else {
             return Err(wrong(line, "expected a job with `pmc`"));
         };
@@ -64,14 +64,14 @@ pub fn read(text: &str) -> Result<CounterInput, InputError> {
 /// Sets a key of a job.
 fn set(
     key: &str,
-    Value(line, value): Value,
+    YamlValue(line, value): YamlValue,
     names: &mut Vec<String>,
     kernels: &mut KernelSelection,
 ) -> Result<(), InputError> {
     let scalars = |value: Content| -> Result<Vec<String>, InputError> {
-        let one = |value: Value| match value {
-            Value(_, Content::Scalar(text)) => Ok(text),
-            Value(line, _) => Err(wrong(line, format!("{key}: expected text"))),
+        let one = |value: YamlValue| match value {
+            YamlValue(_, Content::Scalar(text)) => Ok(text),
+            YamlValue(line, _) => Err(wrong(line, format!("{key}: expected text"))),
         };
         match value {
             Content::Scalar(text) => Ok(vec![text]),
@@ -123,7 +123,7 @@ fn set(
 }
 
 /// The value of the first document; none in an empty file.
-fn tree(text: &str) -> Result<Option<Value>, InputError> {
+fn tree(text: &str) -> Result<Option<YamlValue>, InputError> {
     let mut open: Vec<Level> = Vec::new();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
@@ -145,10 +145,10 @@ fn tree(text: &str) -> Result<Option<Value>, InputError> {
                 open.push(Level::List(line, Vec::new()));
                 continue;
             }
-            Event::Scalar(text, ..) => Value(line, Content::Scalar(text.into_owned())),
+            Event::Scalar(text, ..) => YamlValue(line, Content::Scalar(text.into_owned())),
             Event::MappingEnd | Event::SequenceEnd => match open.pop() {
-                Some(Level::List(line, list)) => Value(line, Content::List(list)),
-                Some(Level::Mapping(line, all, _)) => Value(line, Content::Mapping(all)),
+                Some(Level::List(line, list)) => YamlValue(line, Content::List(list)),
+                Some(Level::Mapping(line, all, _)) => YamlValue(line, Content::Mapping(all)),
                 None => continue,
             },
             Event::Alias(..) => return Err(wrong(line, "an alias: write the value itself")),
@@ -159,8 +159,8 @@ fn tree(text: &str) -> Result<Option<Value>, InputError> {
             Some(Level::List(_, list)) => list.push(ended),
             Some(Level::Mapping(_, all, key)) => match (key.take(), ended) {
                 (Some(key), value) => all.push((key, value)),
-                (None, Value(_, Content::Scalar(text))) => *key = Some(text),
-                (None, Value(line, _)) => {
+                (None, YamlValue(_, Content::Scalar(text))) => *key = Some(text),
+                (None, YamlValue(line, _)) => {
                     return Err(wrong(line, "expected a key, found a list"));
                 }
             },

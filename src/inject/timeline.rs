@@ -7,7 +7,7 @@
 use gputrail_buffer::clock::NoSnapshot;
 use gputrail_capture::join::{Enqueue, Found, Join};
 use gputrail_capture::names::Names;
-use gputrail_collect::times::Times;
+use gputrail_collect::times::TimeConverter;
 use gputrail_interface::joined::WorkTimes;
 use gputrail_record::*;
 
@@ -90,7 +90,7 @@ impl TimedWork {
 
 /// See the module.
 pub struct Timeline {
-    times: Times,
+    times: TimeConverter,
     join: Join<Joined>,
     found: Vec<Found<Joined>>,
 }
@@ -99,7 +99,7 @@ impl Timeline {
     /// The timeline of the process whose agents `names` names.
     pub fn new(names: Names) -> Result<Timeline, NoSnapshot> {
         Ok(Timeline {
-            times: Times::new(names)?,
+            times: TimeConverter::new(names)?,
             join: Join::default(),
             found: Vec::new(),
         })
@@ -158,7 +158,7 @@ impl Timeline {
     }
 
     /// The clocks of the process.
-    pub(super) fn clocks(&mut self) -> &mut Times {
+    pub(super) fn clocks(&mut self) -> &mut TimeConverter {
         &mut self.times
     }
 

@@ -1,13 +1,13 @@
 //! The C functions of the reader. A panic in them, which only a defect can cause, is an answer without lines.
 
 use crate::elf::{self, Elf};
-use gputrail_code::reader::{File, Frame, Functions, LineStatus, Location, Text, VERSION};
+use gputrail_code::reader::{File, Frame, LineStatus, Location, ReaderFunctions, Text, VERSION};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The table of this library's functions.
 #[unsafe(no_mangle)]
-pub static GPUTRAIL_SYMBOLS: Functions = Functions {
+pub static GPUTRAIL_SYMBOLS: ReaderFunctions = ReaderFunctions {
     version: VERSION,
     open,
     close,
@@ -18,7 +18,7 @@ pub static GPUTRAIL_SYMBOLS: Functions = Functions {
 /// An opened ELF file, with the latest results of its functions; what a pointer to a [`File`] points to.
 struct OpenFile {
     elf: Elf,
-    texts: Texts,
+    texts: LocationTexts,
     frames: Vec<Frame>,
     location: Location,
     instructions: Vec<u64>,
@@ -26,8 +26,8 @@ struct OpenFile {
 
 /// The texts that `location` and `frames` point to.
 #[derive(Default)]
-struct Texts {
-    frames: Vec<elf::Frame>,
+struct LocationTexts {
+    frames: Vec<elf::ElfFrame>,
     instruction: Option<String>,
     error: Option<String>,
 }
@@ -58,7 +58,7 @@ unsafe extern "C" fn open(bytes: *const u8, length: usize, error: *mut Text) -> 
     match parsed.unwrap_or_else(|_| Err("the reader of ELF files failed".into())) {
         Ok(elf) => Box::into_raw(Box::new(OpenFile {
             elf,
-            texts: Texts::default(),
+            texts: LocationTexts::default(),
             frames: Vec::new(),
             location: NOWHERE,
             instructions: Vec::new(),
@@ -129,7 +129,7 @@ impl OpenFile {
             symbol_offset.unwrap_or(0),
         );
         let lines = found.lines;
-        self.texts = Texts {
+        self.texts = LocationTexts {
             frames: found.frames,
             instruction: found.instruction,
             error: found.error,

@@ -5,7 +5,7 @@ use gputrail_record::{Absent, CorrelationId, ExternalId, HardwareId, WorkId};
 use gputrail_trace::model::{CodeFrame, OutcomeCount, SampleCount, SampleTotals, SourceText};
 
 fn not_issued(reason: NotIssued, samples: u64, latency: u64) -> OutcomeCount {
-    let outcome = Outcome {
+    let outcome = WaveOutcome {
         method: SamplingMethod::STOCHASTIC,
         instruction: InstructionType::NONE,
         reason,
@@ -19,7 +19,7 @@ fn not_issued(reason: NotIssued, samples: u64, latency: u64) -> OutcomeCount {
 }
 
 fn issued(samples: u64) -> OutcomeCount {
-    let outcome = Outcome {
+    let outcome = WaveOutcome {
         method: SamplingMethod::STOCHASTIC,
         instruction: InstructionType::VALU,
         reason: NotIssued::NONE,
@@ -131,7 +131,7 @@ fn kernels_of_several_processes_with_one_name_are_one() {
 fn ids_that_stand_for_nothing_are_counted_all_the_same() {
     let mut hotspots = Hotspots::default();
     let unknown = OutcomeCount {
-        outcome: Outcome::from_code(u32::MAX),
+        outcome: WaveOutcome::from_code(u32::MAX),
         samples: u64::MAX,
         latency: 0,
     };
@@ -165,7 +165,7 @@ fn samples_come_one_by_one_where_they_are_kept() {
         let raw = |time, address, wave_count| RawSample {
             time: Nanos(time),
             address,
-            outcome: Outcome::HOST_TRAP,
+            outcome: WaveOutcome::HOST_TRAP,
             agent: AgentId(0),
             kernel: KernelId(1),
             work: WorkId(1),

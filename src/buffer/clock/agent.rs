@@ -4,8 +4,8 @@
 //! instead: the agent's clock was read at some moment between two ticks. It is a system clock if exactly that clock
 //! showed the device's times within these windows.
 
-use super::line::Line;
-use super::own::{self, Window};
+use super::line::ClockLine;
+use super::own::{self, ClockWindow};
 use super::{HostClock, SystemClock};
 use gputrail_record::{ClockPair, DeviceTime, Nanos, count};
 use std::fmt;
@@ -29,7 +29,7 @@ const SHARE: usize = 95;
 pub struct AgentClock {
     domain: Domain,
     /// From device times to CLOCK_BOOTTIME; `None` only in an unknown domain.
-    line: Option<Line>,
+    line: Option<ClockLine>,
     bound: Nanos,
     /// Usable pairs, and how many of them agree with the line.
     pairs: usize,
@@ -101,7 +101,7 @@ impl fmt::Display for AgentClock {
             Domain::System(clock) => write!(f, "{}", clock.name())?,
             Domain::Own => {
                 write!(f, "a clock of its own")?;
-                if let Some(rate) = self.line.as_ref().and_then(Line::mean_rate) {
+                if let Some(rate) = self.line.as_ref().and_then(ClockLine::mean_rate) {
                     // The rate is host nanoseconds per device unit.
                     let drift = (1.0 / rate - 1.0) * 1e6;
                     match drift.abs() {
@@ -119,15 +119,15 @@ impl fmt::Display for AgentClock {
             f,
             " ({agreeing} of {} agree, within {})",
             count(*pairs as u64, "reading"),
-            Span(self.bound)
+            ReadableSpan(self.bound)
         )
     }
 }
 
 /// A time span, shown in a suitable unit.
-struct Span(Nanos);
+struct ReadableSpan(Nanos);
 
-impl fmt::Display for Span {
+impl fmt::Display for ReadableSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.0 {
             nanos @ ..1_000 => write!(f, "{nanos} ns"),
@@ -200,7 +200,7 @@ fn system(host: &HostClock, pairs: &[&ClockPair], resolution: u64) -> Option<Age
 
 /// Fits a clock of the agent's own to the pairs. `None` if most of them do not agree on one.
 fn fitted(host: &HostClock, pairs: &[&ClockPair], resolution: u64) -> Option<AgentClock> {
-    let windows = pairs.iter().map(|pair| Window {
+    let windows = pairs.iter().map(|pair| ClockWindow {
         device: pair.device.0,
         earliest: host.to_boottime(pair.before).0,
         latest: host.to_boottime(pair.after).0,

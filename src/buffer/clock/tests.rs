@@ -308,7 +308,7 @@ fn a_clock_whose_rate_wanders_is_followed() {
     };
     let reading = |number: u64| {
         let time = SECOND + number * 20_000_000;
-        own::Window {
+        own::ClockWindow {
             device: device(time),
             earliest: time - 300 - number * 37 % 400,
             latest: time + 300 + number * 53 % 400,
@@ -373,7 +373,7 @@ fn readings_that_miss_the_line_by_less_than_their_width_agree_with_it() {
     // The clock jitters by 120 ns, and is read within 100 ns.
     let reading = |number: u64| {
         let time = SECOND + number * 20_000_000;
-        own::Window {
+        own::ClockWindow {
             device: time,
             earliest: time - 50 + number % 2 * 120,
             latest: time + 50 + number % 2 * 120,

@@ -1,7 +1,7 @@
 //! Code objects that are ELF files, read by the [`reader`](crate::reader).
 
-use super::{Frame, Missing, Resolved, Symbol, function_name};
-use crate::reader::{self, File, Functions, LineStatus, Text};
+use super::{Missing, Resolved, Symbol, SymbolFrame, function_name};
+use crate::reader::{self, File, LineStatus, ReaderFunctions, Text};
 use gputrail_capture::code::CodeOffset;
 use gputrail_record::CodeObjectId;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// An opened ELF file.
 pub(super) struct ElfCode {
-    functions: &'static Functions,
+    functions: &'static ReaderFunctions,
     file: NonNull<File>,
     /// The names of functions and files, each stored once.
     names: HashMap<Box<str>, Arc<str>>,
@@ -66,9 +66,9 @@ impl ElfCode {
             offset: location.symbol_offset,
         });
         let number = |number: u32| (number != 0).then_some(number);
-        let mut frames: Vec<Frame> = frames
+        let mut frames: Vec<SymbolFrame> = frames
             .iter()
-            .map(|frame| Frame {
+            .map(|frame| SymbolFrame {
                 function: self.intern(function_name(text(frame.function).unwrap_or("?"))),
                 file: text(frame.file).map(|file| self.intern(file)),
                 line: number(frame.line),
@@ -78,7 +78,7 @@ impl ElfCode {
         if frames.is_empty()
             && let Some(symbol) = &symbol
         {
-            frames.push(Frame {
+            frames.push(SymbolFrame {
                 function: self.intern(function_name(&symbol.name)),
                 file: None,
                 line: None,

@@ -1,6 +1,6 @@
 //! Record buffers: memory, delivery, and counts of dropped records.
 
-use super::{Attributes, ToolError};
+use super::{ProcessAttributes, ToolError};
 use crate::counting::is_choosing;
 use crate::delivering::{Delivering, is_delivering};
 use crate::process;
@@ -44,9 +44,9 @@ pub struct BufferOptions {
 }
 
 impl Default for BufferOptions {
-    /// The sizes of [`Attributes`].
+    /// The sizes of [`ProcessAttributes`].
     fn default() -> Self {
-        let attributes = Attributes::get();
+        let attributes = ProcessAttributes::get();
         BufferOptions {
             pool_bytes: attributes.pool_bytes,
             block_bytes: attributes.block_bytes,

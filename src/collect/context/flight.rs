@@ -8,7 +8,7 @@
 use super::{Context, ToolError, check_kinds};
 use crate::process;
 use crate::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES, Recorder};
-use crate::switchboard::{BufferKey, Consumer, Selection, SlowCalls, Switchboard};
+use crate::switchboard::{BufferKey, Consumer, RecordSelection, SlowCalls, Switchboard};
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_buffer::platform::system::{self, sleep_on, wake};
@@ -37,7 +37,7 @@ pub struct FlightOptions {
     /// The number of threads that may record at a time.
     pub threads: u32,
     /// The records to keep.
-    pub selection: Selection,
+    pub selection: RecordSelection,
     /// The folder for triggered dumps, `flight-PROCESS-NUMBER.gputrail`.
     pub folder: PathBuf,
     /// The most triggered dumps.
@@ -55,7 +55,7 @@ impl Default for FlightOptions {
             keep_time: None,
             block_bytes: DEFAULT_BLOCK_BYTES,
             threads: DEFAULT_LANES,
-            selection: Selection::all(),
+            selection: RecordSelection::all(),
             folder: PathBuf::from("."),
             max_dumps: 10,
             slow_call: None,

@@ -2,7 +2,7 @@
 //!
 //! A tool makes a [`Context`], configures services in it, and starts and stops it:
 //!
-//! * buffer tracing ([`Context::trace_to`]): records of the kinds and operations that a [`Selection`] names go to
+//! * buffer tracing ([`Context::trace_to`]): records of the kinds and operations that a [`RecordSelection`] names go to
 //!   a [`RecordBuffer`], whose callback gets them in batches, on a thread of ours;
 //! * callback tracing ([`Context::call_back`]): a function is called on the thread that makes a call, at its enter
 //!   and its exit, and where work is enqueued and completes, objects come and go, the host waits
@@ -67,9 +67,10 @@ mod tests;
 
 use crate::delivering::is_delivering;
 pub use crate::switchboard::{
-    Argument, ArgumentInfo, CallArguments, Callback, KindSet, OperationSet, Payload, Selection,
+    ArgumentInfo, CallArgument, CallArguments, CallbackArguments, KindSet, OperationSet, Payload,
+    RecordSelection,
 };
-pub use attributes::{Attributes, LIMITS};
+pub use attributes::{LIMITS, ProcessAttributes};
 pub use buffer::{BufferOptions, Drops, RecordBuffer};
 pub use error::ToolError;
 pub use external::ExternalRequest;
@@ -134,7 +135,11 @@ impl Context {
     ///
     /// [`ToolError::Locked`] after the first start; [`ToolError::Conflict`] if the buffer has a service here
     /// already; [`ToolError::NoSuchBuffer`]; [`ToolError::NotAlone`] for kinds that need others.
-    pub fn trace_to(&self, buffer: &RecordBuffer, selection: Selection) -> Result<(), ToolError> {
+    pub fn trace_to(
+        &self,
+        buffer: &RecordBuffer,
+        selection: RecordSelection,
+    ) -> Result<(), ToolError> {
         let slot = buffer.slot_on(&self.board)?;
         check_kinds(selection.kinds)?;
         let mut of_work = [Kind::COMPLETION, Kind::GRAPH_NODE, Kind::CHILD_KERNEL].into_iter();
@@ -158,16 +163,16 @@ impl Context {
     pub fn call_back(
         &self,
         operations: OperationSet,
-        call_back: impl Fn(&mut Callback<'_>) + Send + Sync + 'static,
+        call_back: impl Fn(&mut CallbackArguments<'_>) + Send + Sync + 'static,
     ) -> Result<Subscriber, ToolError> {
         let key = self.board.subscribe(Box::new(call_back))?;
         let subscriber = Subscriber {
             board: self.board.clone(),
             key,
         };
-        let selection = Selection {
+        let selection = RecordSelection {
             operations,
-            ..Selection::none()
+            ..RecordSelection::none()
         };
         self.board
             .add_service(self.key, Consumer::Subscriber(key.slot), selection)?;
@@ -190,7 +195,7 @@ impl Context {
         if kind.producer().is_none() {
             return Err(ToolError::UnknownKind(kind));
         }
-        let change = |selection: &mut Selection| {
+        let change = |selection: &mut RecordSelection| {
             let one = KindSet::of(&[kind]);
             let kinds = if on {
                 selection.kinds.or(one)
@@ -267,7 +272,7 @@ impl Context {
         on: bool,
     ) -> Result<(), ToolError> {
         let consumer = Consumer::Subscriber(subscriber.key.slot);
-        let change = |selection: &mut Selection| selection.operations.set_domain(domain, on);
+        let change = |selection: &mut RecordSelection| selection.operations.set_domain(domain, on);
         if self.board.change_service(self.key, consumer, change)? {
             Ok(())
         } else {
@@ -283,7 +288,7 @@ impl Context {
     /// [`ToolError::NoSuchService`] if the subscriber is not of this context.
     pub fn enable_all_callbacks(&self, subscriber: &Subscriber, on: bool) -> Result<(), ToolError> {
         let consumer = Consumer::Subscriber(subscriber.key.slot);
-        let change = |selection: &mut Selection| {
+        let change = |selection: &mut RecordSelection| {
             selection.operations = if on {
                 OperationSet::all()
             } else {
@@ -301,7 +306,7 @@ impl Context {
     /// [`ToolError::NoSuchService`] if the subscriber is not of this context.
     pub fn enabled_callbacks(&self, subscriber: &Subscriber) -> Result<OperationSet, ToolError> {
         let consumer = Consumer::Subscriber(subscriber.key.slot);
-        let ask = |selection: &mut Selection| selection.operations.clone();
+        let ask = |selection: &mut RecordSelection| selection.operations.clone();
         Ok(self.board.change_service(self.key, consumer, ask)?)
     }
 
@@ -316,7 +321,7 @@ impl Context {
         operation: Operation,
     ) -> Result<bool, ToolError> {
         let consumer = Consumer::Subscriber(subscriber.key.slot);
-        let ask = |selection: &mut Selection| selection.operations.has(operation);
+        let ask = |selection: &mut RecordSelection| selection.operations.has(operation);
         Ok(self.board.change_service(self.key, consumer, ask)?)
     }
 
@@ -326,7 +331,7 @@ impl Context {
         operation: Operation,
         on: bool,
     ) -> Result<(), ToolError> {
-        let change = |selection: &mut Selection| selection.operations.set(operation, on);
+        let change = |selection: &mut RecordSelection| selection.operations.set(operation, on);
         if self.board.change_service(self.key, consumer, change)? {
             Ok(())
         } else {

@@ -9,7 +9,7 @@ use super::thread::overhead;
 use crate::exit;
 use crate::recorder::Recorder;
 use crate::source::{self, Source, SourceSet};
-use crate::switchboard::{Switchboard, Wanted};
+use crate::switchboard::{Switchboard, WantedTable};
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::inside::{Uncancelled, message};
 use gputrail_buffer::platform::sync::QuietMutex;
@@ -286,12 +286,12 @@ fn observe_locked(process: &ObservedProcess) {
 }
 
 /// The memory of the table: the inherited one, wiped, or new.
-fn process_table() -> Option<&'static Wanted> {
+fn process_table() -> Option<&'static WantedTable> {
     if !std::ptr::eq(wanted(), &OFF) {
         return Some(wanted());
     }
-    let bytes = size_of::<Wanted>();
+    let bytes = size_of::<WantedTable>();
     let start = system::wiped_in_children(bytes)?;
-    // SAFETY: mapped for ever, page aligned, and all zeros are a valid `Wanted`.
+    // SAFETY: mapped for ever, page aligned, and all zeros are a valid `WantedTable`.
     Some(unsafe { &*start.cast() })
 }

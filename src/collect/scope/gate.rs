@@ -8,7 +8,7 @@ use super::Scope;
 use crate::session_switch;
 use crate::switchboard::ServiceError;
 use crate::switchboard::{
-    Buffers, Consumer, ContextKey, Interest, KindSet, OperationSet, Selection, Switchboard,
+    Buffers, Consumer, ContextKey, Interest, KindSet, OperationSet, RecordSelection, Switchboard,
 };
 use gputrail_buffer::clock::{self, SystemClock};
 use gputrail_buffer::platform::sync::{QuietMutex, lock_std};
@@ -52,16 +52,16 @@ pub struct Gate {
     /// Ticks at which the scope is over, or 0 before it has begun.
     until: AtomicU64,
     /// The names that open and close it.
-    names: Names,
+    names: ScopeNames,
     /// The operations that open and close it, of the sources that have attached so far; null before the first. Earlier
     /// lists stay: a thread may be reading one.
-    named: AtomicPtr<Named>,
+    named: AtomicPtr<NamedOperations>,
     /// External ids whose name is one of those that open or close it.
     externals: Mutex<Vec<(ExternalKind, ExternalId, Box<str>)>>,
 }
 
 /// The names of a scope, prepared for comparisons.
-struct Names {
+struct ScopeNames {
     start: Option<NamePattern>,
     stop: Option<NamePattern>,
     dump: Option<NamePattern>,
@@ -90,7 +90,7 @@ impl NamePattern {
 
 /// Operations whose names are those that the scope waits for.
 #[derive(Default)]
-struct Named {
+struct NamedOperations {
     start: OperationSet,
     stop: OperationSet,
     dump: OperationSet,
@@ -137,7 +137,7 @@ impl Gate {
         });
         let pattern = |text: &Option<String>| text.as_deref().map(NamePattern::new);
         let gate = Gate {
-            names: Names {
+            names: ScopeNames {
                 start: pattern(&scope.start_on),
                 stop: pattern(&scope.stop_on),
                 dump: pattern(&scope.dump_on),
@@ -165,7 +165,7 @@ impl Gate {
             return;
         }
         let names = self.board.names();
-        let select = |selection: &mut Selection| {
+        let select = |selection: &mut RecordSelection| {
             if !scope.kinds.is_empty() {
                 // Kinds that a scope cannot name (completions, losses, samples, counters) go with those that it names.
                 let not_named = selection.kinds.without(KindSet::of(&super::KINDS));
@@ -210,7 +210,7 @@ impl Gate {
         }
     }
 
-    fn named(&self) -> Option<&Named> {
+    fn named(&self) -> Option<&NamedOperations> {
         // SAFETY: null or a leaked box.
         unsafe { self.named.load(Ordering::Acquire).as_ref() }
     }
@@ -218,7 +218,7 @@ impl Gate {
     /// Looks up which operations have the names that the scope waits for.
     fn look_up(&self) {
         let names = self.board.names();
-        let mut named = Named::default();
+        let mut named = NamedOperations::default();
         for operation in names.all::<OperationName>() {
             let name = names.text(operation.name).unwrap_or_default();
             for (pattern, set) in [

@@ -3,7 +3,7 @@
 use super::attach::{AttachError, attach, has_ended};
 use super::environment::{CaptureOptions, EnvironmentError, Start};
 use super::message::Reason;
-use super::pattern::{PatternError, Values, numbered};
+use super::pattern::{PatternError, PatternValues, numbered};
 use super::progress::{self, Progress};
 use crate::recorder::{Recorder, RecorderError, RecorderOptions};
 use crate::scope::{self, Scope};
@@ -120,7 +120,7 @@ fn alone(board: &Arc<Switchboard>, asked: &CaptureOptions) -> Result<Recorder, B
         ..RecorderOptions::default()
     };
     let system = rustix::system::uname();
-    let path = asked.path.expand(&Values {
+    let path = asked.path.expand(&PatternValues {
         pid: std::process::id(),
         host: OsStr::from_bytes(system.nodename().to_bytes()),
         variable: &|name| std::env::var_os(name),

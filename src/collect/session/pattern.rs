@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 /// A name that is checked, whose variables are still to be filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    parts: Vec<Part>,
+    parts: Vec<PatternPart>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum PatternPart {
     Text(OsString),
     Pid,
     Host,
@@ -20,7 +20,7 @@ enum Part {
 }
 
 /// The values that fill a pattern.
-pub struct Values<'a> {
+pub struct PatternValues<'a> {
     /// For `%p`.
     pub pid: u32,
     /// For `%h`.
@@ -62,25 +62,27 @@ impl Pattern {
                     literal.push(b'%');
                     None
                 }
-                Some(b'p') => Some(Part::Pid),
-                Some(b'h') => Some(Part::Host),
+                Some(b'p') => Some(PatternPart::Pid),
+                Some(b'h') => Some(PatternPart::Host),
                 Some(b'q') => {
                     let name = variable_name(&rest[1..]).ok_or_else(|| unknown(rest, text))?;
                     rest = &rest[2 + name.len()..];
-                    Some(Part::Variable(name.to_owned()))
+                    Some(PatternPart::Variable(name.to_owned()))
                 }
                 _ => return Err(unknown(rest, text)),
             };
             rest = &rest[1..];
             if let Some(part) = part {
                 if !literal.is_empty() {
-                    parts.push(Part::Text(OsString::from_vec(std::mem::take(&mut literal))));
+                    parts.push(PatternPart::Text(OsString::from_vec(std::mem::take(
+                        &mut literal,
+                    ))));
                 }
                 parts.push(part);
             }
         }
         if !literal.is_empty() {
-            parts.push(Part::Text(OsString::from_vec(literal)));
+            parts.push(PatternPart::Text(OsString::from_vec(literal)));
         }
         if parts.is_empty() {
             return Err(PatternError::Empty);
@@ -91,40 +93,39 @@ impl Pattern {
     /// A pattern that stands for `text` as it is.
     pub fn literal(text: &OsStr) -> Pattern {
         Pattern {
-            parts: vec![Part::Text(text.to_owned())],
+            parts: vec![PatternPart::Text(text.to_owned())],
         }
     }
 
     /// Adds text at the end.
     pub fn with_suffix(mut self, text: &str) -> Pattern {
-        self.parts.push(Part::Text(text.into()));
+        self.parts.push(PatternPart::Text(text.into()));
         self
     }
 
     /// Adds `%p` at the end.
     pub fn with_pid(mut self) -> Pattern {
-        self.parts.push(Part::Pid);
+        self.parts.push(PatternPart::Pid);
         self
     }
 
     /// Whether the directory that it names depends on the process id.
     pub fn directory_needs_pid(&self) -> bool {
-        let last_separator = self
-            .parts
-            .iter()
-            .rposition(|part| matches!(part, Part::Text(text) if text.as_bytes().contains(&b'/')));
-        last_separator.is_some_and(|last| self.parts[..last].contains(&Part::Pid))
+        let last_separator = self.parts.iter().rposition(
+            |part| matches!(part, PatternPart::Text(text) if text.as_bytes().contains(&b'/')),
+        );
+        last_separator.is_some_and(|last| self.parts[..last].contains(&PatternPart::Pid))
     }
 
     /// The name.
-    pub fn expand(&self, values: &Values<'_>) -> Result<PathBuf, PatternError> {
+    pub fn expand(&self, values: &PatternValues<'_>) -> Result<PathBuf, PatternError> {
         let mut name = OsString::new();
         for part in &self.parts {
             match part {
-                Part::Text(text) => name.push(text),
-                Part::Pid => name.push(values.pid.to_string()),
-                Part::Host => name.push(values.host),
-                Part::Variable(variable) => name.push(
+                PatternPart::Text(text) => name.push(text),
+                PatternPart::Pid => name.push(values.pid.to_string()),
+                PatternPart::Host => name.push(values.host),
+                PatternPart::Variable(variable) => name.push(
                     (values.variable)(variable)
                         .ok_or_else(|| PatternError::NotSet(variable.clone()))?,
                 ),
@@ -181,7 +182,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn expand(text: &str) -> Result<String, PatternError> {
-        let values = Values {
+        let values = PatternValues {
             pid: 4242,
             host: "tower".as_ref(),
             variable: &|name| (name == "RANK").then(|| "7".into()),

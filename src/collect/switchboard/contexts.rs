@@ -3,7 +3,7 @@
 use super::board::Switchboard;
 use super::interest::{OPERATIONS, Observed};
 use super::keys::{Consumer, ContextKey};
-use super::selection::{OperationSet, Selection};
+use super::selection::{OperationSet, RecordSelection};
 use super::services::ServiceError;
 use crate::counting::is_choosing;
 use crate::delivering::is_delivering;
@@ -38,7 +38,7 @@ impl Switchboard {
         &self,
         key: ContextKey,
         consumer: Consumer,
-        selection: Selection,
+        selection: RecordSelection,
     ) -> Result<(), ServiceError> {
         let mut state = self.state();
         let context = state.services.context(key)?;
@@ -68,7 +68,7 @@ impl Switchboard {
         &self,
         key: ContextKey,
         consumer: Consumer,
-        change: impl FnOnce(&mut Selection) -> R,
+        change: impl FnOnce(&mut RecordSelection) -> R,
     ) -> Result<R, ServiceError> {
         let mut state = self.state();
         let context = state.services.context(key)?;
@@ -94,7 +94,8 @@ impl Switchboard {
     ) -> Result<(), ServiceError> {
         let mut state = self.state();
         let context = state.services.context(key)?;
-        let serves = |(consumer, _): &(Consumer, Selection)| *consumer == Consumer::Buffer(slot);
+        let serves =
+            |(consumer, _): &(Consumer, RecordSelection)| *consumer == Consumer::Buffer(slot);
         if !context.services.iter().any(serves) {
             return Err(ServiceError::NoSuchService);
         }

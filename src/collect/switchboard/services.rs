@@ -2,11 +2,11 @@
 
 use super::external::{Consumers, ExternalContexts};
 use super::interest::{
-    BUFFERS, Buffers, DOMAINS, Interest, OPERATIONS, Observed, SUBSCRIBERS, Wanted,
+    BUFFERS, Buffers, DOMAINS, Interest, OPERATIONS, Observed, SUBSCRIBERS, WantedTable,
 };
 use super::keys::{CONTEXTS, Consumer, ContextKey};
-use super::narrowed::Table;
-use super::selection::{KindSet, OperationSet, Selection};
+use super::narrowed::BufferTable;
+use super::selection::{KindSet, OperationSet, RecordSelection};
 use crate::agents::Claim;
 use gputrail_record::{ContextId, Domain, Kind};
 
@@ -49,7 +49,7 @@ pub(super) struct ContextState {
     incarnation: u32,
     pub(super) running: bool,
     pub(super) locked: bool,
-    pub(super) services: Vec<(Consumer, Selection)>,
+    pub(super) services: Vec<(Consumer, RecordSelection)>,
     /// Whether external ids were pushed for it, or one of its services supplies them.
     pub(super) own_ids: bool,
     /// Whether it has the sampling service.
@@ -107,8 +107,8 @@ impl Services {
     }
 
     /// The buffers by runtime context.
-    pub fn narrowed(&self) -> Table {
-        let mut table = Table::default();
+    pub fn narrowed(&self) -> BufferTable {
+        let mut table = BufferTable::default();
         let running = || {
             let contexts = self.contexts.iter().flatten();
             contexts.filter(|context| context.running && !self.ended)
@@ -173,13 +173,13 @@ impl Services {
     /// without records of them. The contexts of the buffers in `own_ids` have external ids of their own.
     pub fn publish(
         &self,
-        wanted: &Wanted,
-        narrowed: &Table,
+        wanted: &WantedTable,
+        narrowed: &BufferTable,
         recovered: Buffers,
         hears: bool,
         own_ids: Buffers,
     ) {
-        let services = |runs: bool| -> Vec<(Consumer, &Selection)> {
+        let services = |runs: bool| -> Vec<(Consumer, &RecordSelection)> {
             let contexts = self.contexts.iter().flatten();
             contexts
                 .filter(|context| context.running == runs && !self.ended)
@@ -191,7 +191,8 @@ impl Services {
         let mut inside = Interest::NONE;
         for (kind, _) in Kind::ALL {
             let select =
-                |all: Buffers, (consumer, selection): &(Consumer, &Selection)| match consumer {
+                |all: Buffers, (consumer, selection): &(Consumer, &RecordSelection)| match consumer
+                {
                     Consumer::Buffer(slot) if selection.kinds.has(*kind) => {
                         all.or(Interest::buffer(*slot).buffers())
                     }
@@ -206,7 +207,7 @@ impl Services {
             wanted.set_kind(*kind, buffers, selected);
         }
         let retires = !wanted.kind(Kind::RETIREMENT).is_none();
-        let has_callbacks = |(consumer, selection): &(Consumer, &Selection)| {
+        let has_callbacks = |(consumer, selection): &(Consumer, &RecordSelection)| {
             let any = |domain: &Domain| selection.operations.has_any(*domain);
             matches!(consumer, Consumer::Subscriber(_)) && INSIDE_CALLS.iter().any(any)
         };
@@ -223,7 +224,7 @@ impl Services {
             inside = inside.with(exits);
         }
         // The interest of each consumer in its selected operations, and in those among them that enqueue work.
-        let wants = |(consumer, selection): &(Consumer, &Selection)| match consumer {
+        let wants = |(consumer, selection): &(Consumer, &RecordSelection)| match consumer {
             Consumer::Buffer(_) if !selection.kinds.has(Kind::API) => {
                 (Interest::NONE, Interest::NONE)
             }

@@ -1,11 +1,11 @@
 //! Subscriptions, and the slots that they have.
 
-use super::callback::Callback;
+use super::callback::CallbackArguments;
 use super::interest::SUBSCRIBERS;
 use std::sync::atomic::AtomicBool;
 
 /// The function of a subscriber. It may run on several threads at once.
-pub(crate) type CallBack = Box<dyn Fn(&mut Callback<'_>) + Send + Sync>;
+pub(crate) type CallBack = Box<dyn Fn(&mut CallbackArguments<'_>) + Send + Sync>;
 
 /// A subscription.
 pub(crate) struct Subscription {

@@ -18,8 +18,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
-use super::rows::Rows;
-use super::schema::{Cell, ColumnType, Table};
+use super::rows::RowSink;
+use super::schema::{Cell, ColumnType, TableSchema};
 
 /// Bytes of rows in memory, over all tables.
 const BUDGET: usize = 48 << 20;
@@ -33,7 +33,7 @@ const CELL: usize = 10;
 /// Writes rows into a folder of Parquet files.
 pub struct ParquetFolder {
     root: PathBuf,
-    parts: HashMap<(&'static str, i64), Part>,
+    parts: HashMap<(&'static str, i64), RankTable>,
     /// Bytes of all rows in memory.
     bytes: usize,
     /// Counts row groups, to find the file that was written to longest ago.
@@ -41,10 +41,10 @@ pub struct ParquetFolder {
 }
 
 /// One table of one rank.
-struct Part {
-    table: &'static Table,
+struct RankTable {
+    table: &'static TableSchema,
     rank: i64,
-    columns: Vec<Values>,
+    columns: Vec<ColumnValues>,
     rows: usize,
     bytes: usize,
     file: Option<OpenFile>,
@@ -59,7 +59,7 @@ struct OpenFile {
 }
 
 /// The values of one column. For optional columns, levels say which rows have one.
-struct Values {
+struct ColumnValues {
     levels: Vec<i16>,
     data: Data,
 }
@@ -69,17 +69,17 @@ enum Data {
     Double(Vec<f64>),
     Bool(Vec<bool>),
     /// Places of the rows' texts in the list of distinct texts.
-    Text(Vec<u32>, Texts),
+    Text(Vec<u32>, DistinctTexts),
 }
 
 /// The distinct texts of a column in this row group.
 #[derive(Default)]
-struct Texts {
+struct DistinctTexts {
     list: Vec<ByteArray>,
     places: HashMap<Box<str>, u32>,
 }
 
-impl Texts {
+impl DistinctTexts {
     /// The place of a text, and the bytes that it takes if it is new.
     fn place(&mut self, text: &str) -> (u32, usize) {
         if let Some(place) = self.places.get(text) {
@@ -102,15 +102,15 @@ fn failed(error: ParquetError) -> io::Error {
     }
 }
 
-impl Values {
-    fn of(kind: ColumnType) -> Values {
+impl ColumnValues {
+    fn of(kind: ColumnType) -> ColumnValues {
         let data = match kind {
             ColumnType::Int => Data::Int(Vec::new()),
             ColumnType::Double => Data::Double(Vec::new()),
             ColumnType::Bool => Data::Bool(Vec::new()),
-            ColumnType::Text => Data::Text(Vec::new(), Texts::default()),
+            ColumnType::Text => Data::Text(Vec::new(), DistinctTexts::default()),
         };
-        Values {
+        ColumnValues {
             levels: Vec::new(),
             data,
         }
@@ -157,7 +157,7 @@ impl Data {
 }
 
 /// The schema of a table.
-fn schema(table: &Table) -> ParquetResult<TypePtr> {
+fn schema(table: &TableSchema) -> ParquetResult<TypePtr> {
     let mut fields = Vec::new();
     for column in table.columns {
         let (physical, logical) = match column.kind {
@@ -180,9 +180,9 @@ fn schema(table: &Table) -> ParquetResult<TypePtr> {
     Ok(Arc::new(table.build()?))
 }
 
-impl Part {
-    fn new(table: &'static Table, rank: i64) -> Part {
-        let mut part = Part {
+impl RankTable {
+    fn new(table: &'static TableSchema, rank: i64) -> RankTable {
+        let mut part = RankTable {
             table,
             rank,
             columns: Vec::new(),
@@ -198,7 +198,9 @@ impl Part {
     /// Empties the rows; the result is the number of bytes that they took.
     fn clear(&mut self) -> usize {
         let columns = self.table.columns.iter();
-        self.columns = columns.map(|column| Values::of(column.kind)).collect();
+        self.columns = columns
+            .map(|column| ColumnValues::of(column.kind))
+            .collect();
         self.rows = 0;
         std::mem::take(&mut self.bytes)
     }
@@ -306,23 +308,28 @@ impl ParquetFolder {
     /// Closes the file that was written to longest ago, if there are as many as may be open.
     fn close_oldest(&mut self) -> io::Result<()> {
         let open = self.parts.values_mut().filter(|part| part.file.is_some());
-        let open: Vec<&mut Part> = open.collect();
+        let open: Vec<&mut RankTable> = open.collect();
         if open.len() < MAX_FILES {
             return Ok(());
         }
-        let used = |part: &Part| part.file.as_ref().map_or(0, |file| file.used);
+        let used = |part: &RankTable| part.file.as_ref().map_or(0, |file| file.used);
         let oldest = open.into_iter().min_by_key(|part| used(part));
-        oldest.map_or(Ok(()), Part::close)
+        oldest.map_or(Ok(()), RankTable::close)
     }
 }
 
-impl Rows for ParquetFolder {
-    fn row(&mut self, table: &'static Table, rank: i64, cells: &[Cell<'_>]) -> io::Result<()> {
+impl RowSink for ParquetFolder {
+    fn row(
+        &mut self,
+        table: &'static TableSchema,
+        rank: i64,
+        cells: &[Cell<'_>],
+    ) -> io::Result<()> {
         let key = (table.name, rank);
         let part = self
             .parts
             .entry(key)
-            .or_insert_with(|| Part::new(table, rank));
+            .or_insert_with(|| RankTable::new(table, rank));
         self.bytes += part.add(cells);
         if part.rows >= MAX_ROWS {
             self.write(key)?;

@@ -4,22 +4,23 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 
 use super::ranks::{NO_RANK, collective, rank_of};
-use super::schema::{self, Cell, Table};
+use super::schema::{self, Cell, TableSchema};
 use super::spans::{OpenSpans, Span};
-use gputrail_code::aggregate::Outcome;
+use gputrail_code::aggregate::WaveOutcome;
 use gputrail_record::{AgentId, CodeObjectId, KernelId, Nanos, SamplingMethod, ThreadId};
 use gputrail_trace::json;
 use gputrail_trace::model::{
-    Agent, AgentIndex, Argument, Call, CodeAddress, Consumer, CounterBlock, CounterIndex,
-    CounterUnit, CounterValue, EventId, FlowPoint, Instant, Loss, Note, Parent, Process,
+    Agent, AgentIndex, Call, CodeAddress, Consumer, CounterBlock, CounterIndex, CounterUnit,
+    CounterValue, EventArgument, EventId, FlowPoint, Instant, Loss, Note, Parent, Process,
     ProcessIndex, Queue, QueueIndex, SamplerIndex, Samples, Slice, SliceEnd, StackSamples, Track,
     TrackIndex, TrackKind, Work, WorkKind,
 };
 
 /// Takes rows.
-pub trait Rows: Send {
+pub trait RowSink: Send {
     /// A row of `table` about a process of rank `rank`.
-    fn row(&mut self, table: &'static Table, rank: i64, cells: &[Cell<'_>]) -> io::Result<()>;
+    fn row(&mut self, table: &'static TableSchema, rank: i64, cells: &[Cell<'_>])
+    -> io::Result<()>;
 
     /// There are no more rows.
     fn finish(&mut self) -> io::Result<()>;
@@ -29,8 +30,8 @@ pub trait Rows: Send {
 #[derive(Copy, Clone, Debug)]
 pub struct NoRows;
 
-impl Rows for NoRows {
-    fn row(&mut self, _: &'static Table, _: i64, _: &[Cell<'_>]) -> io::Result<()> {
+impl RowSink for NoRows {
+    fn row(&mut self, _: &'static TableSchema, _: i64, _: &[Cell<'_>]) -> io::Result<()> {
         Ok(())
     }
 
@@ -110,7 +111,7 @@ impl Sampler {
 }
 
 /// A name for the state of a sampled wave.
-fn state(outcome: Outcome) -> &'static str {
+fn state(outcome: WaveOutcome) -> &'static str {
     match outcome {
         outcome if outcome.method != SamplingMethod::STOCHASTIC => "unknown",
         outcome if outcome.issued() => "issued",
@@ -163,11 +164,11 @@ fn value_cells(value: CounterValue) -> [Cell<'static>; 2] {
     }
 }
 
-fn object(arguments: &[Argument<'_>]) -> String {
+fn object(arguments: &[EventArgument<'_>]) -> String {
     json::object(arguments.iter().copied())
 }
 
-impl<R: Rows> RowWriter<R> {
+impl<R: RowSink> RowWriter<R> {
     /// Passes rows on to `rows`.
     pub fn new(rows: R) -> RowWriter<R> {
         RowWriter {
@@ -373,7 +374,7 @@ impl<R: Rows> RowWriter<R> {
     }
 }
 
-impl<R: Rows> Consumer for RowWriter<R> {
+impl<R: RowSink> Consumer for RowWriter<R> {
     gputrail_trace::leave_out!(clocks stack);
 
     fn attributes(&mut self, attributes: &[(String, String)]) -> io::Result<()> {

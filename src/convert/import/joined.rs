@@ -66,7 +66,7 @@ pub(super) struct Joined<'a> {
 }
 
 /// The outcome of all recordings.
-pub(super) struct Finished {
+pub(super) struct JoinedOutcome {
     pub counts: Counts,
     /// The numbers of recordings that have no clock in common with the first one. Their times were passed on as they are.
     pub without_common_clock: Vec<u32>,
@@ -114,12 +114,12 @@ impl<'a> Joined<'a> {
     }
 
     /// All recordings have been passed on.
-    pub fn finish_all(self) -> io::Result<Finished> {
+    pub fn finish_all(self) -> io::Result<JoinedOutcome> {
         if self.first.is_none() {
             self.consumer.begin(&TraceHeader::default())?;
         }
         self.consumer.finish()?;
-        Ok(Finished {
+        Ok(JoinedOutcome {
             counts: self.counts,
             without_common_clock: self.without_common_clock,
             aligned: self.aligned,

@@ -2,8 +2,8 @@
 
 use super::Answer;
 use super::objects::{Class, Objects};
-use super::pool::Pool;
-use super::tool_buffer::Buffer;
+use super::pool::ToolPool;
+use super::tool_buffer::ToolBuffer;
 use crate::timeline::Timeline;
 use gputrail_buffer::platform::sync::QuietGuard;
 use gputrail_collect::context::{
@@ -47,14 +47,14 @@ pub(super) struct LibraryState {
     /// Whether tools have been loaded.
     pub tools_loaded: bool,
     pub contexts: Objects<Context>,
-    pub buffers: Objects<Buffer>,
+    pub buffers: Objects<ToolBuffer>,
     pub subscribers: Objects<Subscribed>,
     pub tools: Objects<()>,
     pub timelines: Objects<Mutex<Timeline>>,
     pub flights: Objects<FlightRecorder>,
     pub groups: Objects<CounterGroup>,
     pub counter_sets: Objects<ChosenSet>,
-    pub counter_pools: Objects<Pool>,
+    pub counter_pools: Objects<ToolPool>,
     pub counter_sessions: Objects<CounterSessions>,
     pub threads: Objects<CallbackThread>,
     pub watches: Objects<InternalThreadWatch>,
@@ -136,7 +136,7 @@ pub(super) fn context(id: ContextHandle) -> Answer<Arc<Context>> {
     state()?.contexts.get(id.handle)
 }
 
-pub(super) fn buffer(id: BufferHandle) -> Answer<Arc<Buffer>> {
+pub(super) fn buffer(id: BufferHandle) -> Answer<Arc<ToolBuffer>> {
     state()?.buffers.get(id.handle)
 }
 

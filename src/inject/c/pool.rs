@@ -1,7 +1,7 @@
 //! A pool of entries that count one kernel each, and the memory of its entries for the tool.
 
 use super::Answer;
-use super::status::Failure;
+use super::status::FailedCall;
 use core::ffi::c_void;
 use gputrail_collect::context::{CounterPool, PoolEntry};
 use gputrail_interface::c::{CounterPoolEntry, CounterPoolHandle, CounterSetHandle, Status};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 const MAX_PAYLOADS: usize = 1 << 30;
 
 /// A pool, and the memory of its entries for the tool.
-pub(super) struct Pool {
+pub(super) struct ToolPool {
     pub pool: Arc<CounterPool>,
     pub handle: CounterPoolHandle,
     pub payloads: Payloads,
@@ -41,7 +41,7 @@ impl Payloads {
             let text = format!(
                 "{entries} entries with payloads of {bytes} bytes are more than {MAX_PAYLOADS} bytes"
             );
-            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+            return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
         }
         let mut memory = Vec::new();
         memory
@@ -73,7 +73,7 @@ impl Payloads {
     }
 }
 
-impl Pool {
+impl ToolPool {
     pub fn entry(&self, entry: PoolEntry, set: CounterSetHandle) -> CounterPoolEntry {
         CounterPoolEntry {
             pool: self.handle,

@@ -3,7 +3,7 @@
 use super::caller::refuse_inside;
 use super::done;
 use super::sized;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::tools::serve_tools;
 use gputrail_interface::c::{SimulationOptions, SimulationReport, SizedStruct, Status};
 use gputrail_sources::sim::{Demo, SimulationError};
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn gputrail_simulation_run(
                 SimulationError::Sampling(_) => Status::SAMPLING_NOT_AVAILABLE,
                 _ => Status::INTERNAL,
             };
-            Failure::new(status, error.to_string())
+            FailedCall::new(status, error.to_string())
         })?;
         if report.is_null() {
             return Ok(());

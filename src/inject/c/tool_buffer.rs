@@ -22,9 +22,9 @@ pub(super) trait Receiver: Send {
 }
 
 /// A function that is shown records.
-pub(super) struct Shown<F>(pub F);
+pub(super) struct RecordViewer<F>(pub F);
 
-impl<F: FnMut(&BlockView<'_>) + Send> Receiver for Shown<F> {
+impl<F: FnMut(&BlockView<'_>) + Send> Receiver for RecordViewer<F> {
     fn records(&mut self, view: &BlockView<'_>, _: &mut dyn FnMut(Kind)) {
         (self.0)(view);
     }
@@ -62,7 +62,7 @@ fn pass_on(view: &BlockView<'_>, to: &mut dyn Receiver, lost: &mut dyn FnMut(Kin
 }
 
 /// A buffer of a tool.
-pub(super) struct Buffer {
+pub(super) struct ToolBuffer {
     buffer: Arc<RecordBuffer>,
     /// If its records are joined.
     joining: Option<Arc<Joining>>,
@@ -70,7 +70,7 @@ pub(super) struct Buffer {
     showing: Mutex<()>,
 }
 
-impl std::ops::Deref for Buffer {
+impl std::ops::Deref for ToolBuffer {
     type Target = RecordBuffer;
 
     fn deref(&self) -> &RecordBuffer {
@@ -78,10 +78,10 @@ impl std::ops::Deref for Buffer {
     }
 }
 
-impl Buffer {
+impl ToolBuffer {
     /// A buffer whose records are delivered as they were written.
-    pub fn raw(buffer: RecordBuffer) -> Buffer {
-        Buffer {
+    pub fn raw(buffer: RecordBuffer) -> ToolBuffer {
+        ToolBuffer {
             buffer: Arc::new(buffer),
             joining: None,
             showing: Mutex::default(),
@@ -92,8 +92,8 @@ impl Buffer {
     pub fn joined(
         receiver: Box<dyn Receiver>,
         timeline: Timeline,
-        create: impl FnOnce(Deliver) -> Result<RecordBuffer, ToolError>,
-    ) -> Result<Buffer, ToolError> {
+        create: impl FnOnce(DeliverFunction) -> Result<RecordBuffer, ToolError>,
+    ) -> Result<ToolBuffer, ToolError> {
         let joining = Arc::new(Joining {
             joiner: Mutex::new(Joiner::new(timeline)),
             receiving: Mutex::new(Receiving {
@@ -113,7 +113,7 @@ impl Buffer {
         }))?;
         let buffer = Arc::new(buffer);
         let _ = counts.set(Arc::downgrade(&buffer));
-        Ok(Buffer {
+        Ok(ToolBuffer {
             buffer,
             joining: Some(joining),
             showing: Mutex::default(),
@@ -210,7 +210,7 @@ impl Buffer {
 }
 
 /// The function that a buffer delivers to.
-pub(super) type Deliver = Box<dyn FnMut(&BlockView<'_>) + Send>;
+pub(super) type DeliverFunction = Box<dyn FnMut(&BlockView<'_>) + Send>;
 
 /// Counts a joined record that its receiver had no room for.
 fn count_drop(buffer: Option<&Weak<RecordBuffer>>, kind: Kind) {

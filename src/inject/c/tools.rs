@@ -7,7 +7,7 @@
 
 use super::owner::{self, Owner};
 use super::sized;
-use super::status::{self, Failure};
+use super::status::{self, FailedCall};
 use super::{Answer, caller, done, library, lifecycle, text};
 use core::ffi::{CStr, c_char};
 use gputrail_buffer::platform::environment::variable;
@@ -50,7 +50,7 @@ unsafe impl Send for Tool {}
 
 /// The tools of a process.
 #[derive(Default)]
-struct Loaded {
+struct LoadedTools {
     /// The initialised tools, in the order of their initialisation.
     tools: Vec<Tool>,
     /// Threads that finalise those which asked for it from within a callback.
@@ -59,7 +59,7 @@ struct Loaded {
     any_finished: bool,
 }
 
-static LOADED: PerProcess<Loaded> = PerProcess::new();
+static LOADED: PerProcess<LoadedTools> = PerProcess::new();
 
 /// How long a program that ends waits for tools that are being finalised. One of them may never come to its end: what
 /// it waits for may be the very callback in which the program ended.
@@ -159,14 +159,14 @@ impl ToolLibrary {
 
 /// Opens a library and looks for the entry point of a tool.
 fn open(path: &[u8]) -> Answer<ToolLibrary> {
-    let failure = |status, text: String| Err(Failure::new(status, text));
+    let failure = |status, text: String| Err(FailedCall::new(status, text));
     let Ok(path) = CString::new(path) else {
         return failure(Status::INVALID_ARGUMENT, "its path contains a 0".into());
     };
     let flags = libc::RTLD_NOW | libc::RTLD_LOCAL;
     // SAFETY: opens a library, whose constructors run; the user requests it.
     let library = unsafe { Library::open(Some(OsStr::from_bytes(path.to_bytes())), flags) }
-        .map_err(|error| Failure::new(Status::NOT_FOUND, loader_reason(&error)))?;
+        .map_err(|error| FailedCall::new(Status::NOT_FOUND, loader_reason(&error)))?;
     // SAFETY: a function of this name has this type in every tool.
     let entry = unsafe { library.get::<Configure>(ENTRY) }.map(|found| *found);
     // Threads of the library may run, and the host structure names it: it is never closed.
@@ -215,7 +215,7 @@ fn configure(
         let text = format!(
             "it is built for version {built} of the tool API, and this is version {GPUTRAIL_API_VERSION}"
         );
-        return Err(Failure::new(Status::NOT_AVAILABLE, text));
+        return Err(FailedCall::new(Status::NOT_AVAILABLE, text));
     }
     if !description.name.is_null() {
         // SAFETY: not null, and a tool's name ends with a 0.

@@ -16,16 +16,16 @@ const ELSEWHERE: &str = "GPUTRAIL_DEMO_SAMPLED_ELSEWHERE";
 
 /// The run that the words ask for.
 #[derive(Default)]
-struct Wanted<'a> {
+struct WantedDemo<'a> {
     demo: sim::Demo,
     second_device: Option<&'a str>,
     time_slice: Option<Duration>,
     aggregate_samples: bool,
 }
 
-impl<'a> Wanted<'a> {
-    fn of(words: &'a [&'a OsStr]) -> Option<Wanted<'a>> {
-        let mut wanted = Wanted::default();
+impl<'a> WantedDemo<'a> {
+    fn of(words: &'a [&'a OsStr]) -> Option<WantedDemo<'a>> {
+        let mut wanted = WantedDemo::default();
         for word in words {
             let word = word.to_str()?;
             match word.split_once('=').unwrap_or((word, "")) {
@@ -49,7 +49,8 @@ pub fn answer(words: &[&OsStr]) -> Result<String, String> {
         return Err("the capture and the scope are missing".to_owned());
     };
     let scope = Scope::parse(&scope.to_string_lossy()).map_err(text)?;
-    let wanted = Wanted::of(how).ok_or_else(|| format!("{how:?} is not how to run the demo"))?;
+    let wanted =
+        WantedDemo::of(how).ok_or_else(|| format!("{how:?} is not how to run the demo"))?;
     let options = RecorderOptions {
         ticks: TickSource::Virtual,
         scope,

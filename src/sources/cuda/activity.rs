@@ -16,7 +16,7 @@ use super::pool::{self, POOL};
 use super::recent::RECENT;
 use super::records::{self, READ};
 use super::resources;
-use super::session::{Reading, Session, current_session};
+use super::session::{CuptiReading, CuptiSession, current_session};
 use super::translation::Translation;
 use core::ffi::c_void;
 use gputrail_buffer::clock;
@@ -96,20 +96,20 @@ fn count_dropped(dropped: usize) {
 
 /// Reads the clock for all agents.
 pub(super) fn read_clocks() {
-    let reading = current_session().and_then(Session::reading);
+    let reading = current_session().and_then(CuptiSession::reading);
     if let (Some(reading), Some(names)) = (reading, process::names()) {
         note_reading(names, &OBJECTS.lock(), reading);
     }
 }
 
-fn note_reading(names: &Names, objects: &Objects, reading: Reading) {
+fn note_reading(names: &Names, objects: &Objects, reading: CuptiReading) {
     for agent in objects.agents() {
         names.clock_pair(reading.of_agent(agent));
     }
 }
 
 /// Translates the records of a buffer.
-fn translate(session: &Session, buffer: *mut u8, valid: usize) {
+fn translate(session: &CuptiSession, buffer: *mut u8, valid: usize) {
     let (Some(thread), Some(names)) = (process::current(), process::names()) else {
         return counts::AFTER_END.add(1);
     };
@@ -154,7 +154,7 @@ fn translate(session: &Session, buffer: *mut u8, valid: usize) {
 
 /// A walk through the records of a buffer. The library does it: it knows the size of each kind.
 struct Walk<'a> {
-    session: &'a Session,
+    session: &'a CuptiSession,
     buffer: *mut u8,
     valid: usize,
     latest: *mut u8,

@@ -14,7 +14,7 @@ const FRAMES: usize = 16 << 10;
 
 /// A call in progress.
 #[derive(Copy, Clone)]
-pub(super) struct Open {
+pub(super) struct CurrentCall {
     pub call: CallInProgress,
     pub work: WorkId,
     /// CUPTI's correlation id.
@@ -25,7 +25,7 @@ pub(super) struct Open {
 /// for which a process has little room left when the driver loads it.
 pub(super) struct Stack {
     /// By depth.
-    pub calls: [Cell<Open>; MAX_DEPTH],
+    pub calls: [Cell<CurrentCall>; MAX_DEPTH],
     /// The stack addresses of the innermost call: of its callback, and as it was entered; or 0.
     pub innermost: Cell<(usize, usize)>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Stack {
 unsafe impl Sync for Stack {}
 
 static STACKS: [Stack; THREADS] = {
-    const NONE: Open = Open {
+    const NONE: CurrentCall = CurrentCall {
         call: CallInProgress::NONE,
         work: WorkId::NONE,
         id: 0,
@@ -75,7 +75,7 @@ impl Stack {
 /// A node of a graph was created on `thread`: what its calls in progress would have enqueued is that node now.
 pub(super) fn captured(thread: Current) {
     for open in &stack(thread).calls {
-        open.set(Open {
+        open.set(CurrentCall {
             work: WorkId::NONE,
             ..open.get()
         });

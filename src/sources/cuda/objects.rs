@@ -8,7 +8,7 @@ use super::ffi::{
 };
 use super::inside::Inside;
 use super::sampling::ffi::Resource;
-use super::session::{Reading, Session, current_session};
+use super::session::{CuptiReading, CuptiSession, current_session};
 use core::ffi::{CStr, c_char, c_void};
 use foldhash::HashMap;
 use gputrail_buffer::platform::function_names;
@@ -32,7 +32,7 @@ pub(super) static OBJECTS: PerProcess<Objects> = PerProcess::new();
 #[derive(Default)]
 pub(super) struct Objects {
     /// The latest reading of CUPTI's clock.
-    pub latest_reading: Option<Reading>,
+    pub latest_reading: Option<CuptiReading>,
     pub agents: HashMap<u32, AgentId>,
     contexts: HashMap<u32, ContextId>,
     streams: Vec<StreamState>,
@@ -73,11 +73,11 @@ struct StreamState {
     number: u32,
     name: String,
     /// The queues that stand for it: more than one if its work overlaps, as dependent launches and nodes of graphs do.
-    rows: Vec<Row>,
+    rows: Vec<LatestWork>,
 }
 
 /// A queue, with the start and the end of its latest work.
-struct Row {
+struct LatestWork {
     queue: QueueId,
     start: u64,
     end: u64,
@@ -137,7 +137,7 @@ impl Objects {
         self.agents.insert(device, id);
         let first = current_session().and_then(|session| session.first_reading);
         for reading in [first, self.latest_reading].into_iter().flatten() {
-            names.clock_pair(Reading::of_agent(reading, id));
+            names.clock_pair(CuptiReading::of_agent(reading, id));
         }
         id
     }
@@ -393,7 +393,7 @@ impl StreamState {
     #[inline]
     fn row(&mut self, names: &Names, (start, end): (u64, u64)) -> QueueId {
         // Records of several threads come in any order: earlier work need not overlap.
-        let is_free = |row: &Row| end == 0 || row.end <= start || end <= row.start;
+        let is_free = |row: &LatestWork| end == 0 || row.end <= start || end <= row.start;
         match self.rows.iter().position(is_free) {
             Some(row) => {
                 let row = &mut self.rows[row];
@@ -415,7 +415,7 @@ impl StreamState {
         (queue.name, queue.handle) = (name, self.number.into());
         queue.number = self.number;
         let queue = names.queue(queue);
-        self.rows.push(Row { queue, start, end });
+        self.rows.push(LatestWork { queue, start, end });
         queue
     }
 }
@@ -478,7 +478,7 @@ pub(super) unsafe fn resource(number: u32, data: *const c_void) {
 }
 
 /// CUPTI's number of a context that the program knows by `handle`. CUPTI is called: hold no lock.
-fn context_number(session: &Session, handle: u64) -> Option<u32> {
+fn context_number(session: &CuptiSession, handle: u64) -> Option<u32> {
     if !LIVE.lock().contains(&handle) {
         return None;
     }
@@ -489,7 +489,7 @@ fn context_number(session: &Session, handle: u64) -> Option<u32> {
 
 /// CUPTI's numbers of a stream that the program knows by `handle`, and of its context. The driver and CUPTI are called: hold
 /// no lock.
-fn stream_numbers(session: &Session, handle: u64) -> Option<(u32, u32)> {
+fn stream_numbers(session: &CuptiSession, handle: u64) -> Option<(u32, u32)> {
     if !DEFAULT_STREAMS.contains(&handle) && !LIVE.lock().contains(&handle) {
         return None;
     }

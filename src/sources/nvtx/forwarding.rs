@@ -12,12 +12,12 @@ use super::counters::{self, CounterAttributes, CounterBatch};
 use super::domain::Domain;
 use super::functions::{self, SyncUser};
 use super::handles::{DOMAINS, STRINGS, given_range, their_range};
-use super::memory::{self, Handle, Heap, RegionNames};
+use super::memory::{self, Heap, NvtxHandle, RegionNames};
 use super::other_tool::{CORE, CORE2, SYNC, THEIR_EXTENSIONS, THEIR_MODULES, take_none};
 use super::payload::{self, EnumAttributes, EventBatch, SchemaAttributes};
 use super::registered::{Registered, register_as};
 use super::scope::ScopeAttributes;
-use super::tables::{Function, FunctionOf, functions_at, modules};
+use super::tables::{FunctionOf, FunctionPointer, functions_at, modules};
 use super::time::{self, SyncPoint, TimeDomainAttributes};
 use core::ffi::{c_char, c_int, c_void};
 use gputrail_buffer::platform::sync::PerProcess;
@@ -233,7 +233,7 @@ forwarded! { THEIR_EXTENSIONS[counters::MODULE as usize], counters:
 }
 
 forwarded! { THEIR_EXTENSIONS[memory::MODULE as usize], memory:
-    0 heap_register(handle: Domain, given: *const Heap) => handle Handle;
+    0 heap_register(handle: Domain, given: *const Heap) => handle NvtxHandle;
     6 regions_name(handle: Domain, given: *const RegionNames);
 }
 

@@ -13,14 +13,14 @@ use super::domain::{
     DEFAULT, Domain, NO_PUSH_POP_TRACKING, category, create, domain, ended, name_category, named,
     popped, pushed, started,
 };
-use super::tables::{Function, FunctionOf, answer, modules};
+use super::tables::{FunctionOf, FunctionPointer, answer, modules};
 use super::text::{ascii, kept, text, wide};
 use super::{functions, payload};
 use crate::handles::{name_context, name_stream};
 use core::ffi::{c_char, c_int, c_void};
 use gputrail_buffer::platform::system;
 use gputrail_collect::marker::{
-    self, Event, KeptText, MarkerDomain, Text, name_agent_of, name_queue, name_thread,
+    self, KeptText, MarkerDomain, MarkerEvent, MarkerText, name_agent_of, name_queue, name_thread,
     name_thread_of,
 };
 use gputrail_interface::marker::RangeId;
@@ -33,11 +33,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 unsafe fn with_event<R>(
     domain: &MarkerDomain,
     attributes: *const EventAttributes,
-    work: impl FnOnce(&Event<'_>) -> R,
+    work: impl FnOnce(&MarkerEvent<'_>) -> R,
 ) -> R {
     // SAFETY: the program's attributes.
     let Some(attributes) = (unsafe { EventAttributes::read(attributes) }) else {
-        return work(&Event::default());
+        return work(&MarkerEvent::default());
     };
     // SAFETY: as above.
     let mut event = unsafe { attributes.event() };
@@ -84,7 +84,7 @@ pub(super) unsafe extern "C" fn range_start_w(message: *const u32) -> u64 {
 }
 
 pub(super) unsafe extern "C" fn range_end(range: u64) {
-    answer((), || ended(&DEFAULT, range, &Event::default()));
+    answer((), || ended(&DEFAULT, range, &MarkerEvent::default()));
 }
 
 pub(super) unsafe extern "C" fn range_push_ex(attributes: *const EventAttributes) -> c_int {
@@ -107,7 +107,9 @@ pub(super) unsafe extern "C" fn range_push_w(message: *const u32) -> c_int {
 }
 
 pub(super) unsafe extern "C" fn range_pop() -> c_int {
-    answer(NO_PUSH_POP_TRACKING, || popped(&DEFAULT, &Event::default()))
+    answer(NO_PUSH_POP_TRACKING, || {
+        popped(&DEFAULT, &MarkerEvent::default())
+    })
 }
 
 pub(super) unsafe extern "C" fn name_category_a(id: u32, name: *const c_char) {
@@ -154,7 +156,7 @@ pub(super) unsafe extern "C" fn domain_range_start_ex(
 }
 
 pub(super) unsafe extern "C" fn domain_range_end(handle: Domain, range: u64) {
-    answer((), || ended(domain(handle), range, &Event::default()));
+    answer((), || ended(domain(handle), range, &MarkerEvent::default()));
 }
 
 pub(super) unsafe extern "C" fn domain_range_push_ex(
@@ -170,7 +172,7 @@ pub(super) unsafe extern "C" fn domain_range_push_ex(
 
 pub(super) unsafe extern "C" fn domain_range_pop(handle: Domain) -> c_int {
     answer(NO_PUSH_POP_TRACKING, || {
-        popped(domain(handle), &Event::default())
+        popped(domain(handle), &MarkerEvent::default())
     })
 }
 
@@ -240,7 +242,7 @@ pub(super) unsafe extern "C" fn domain_register_string_w(
     })
 }
 
-fn registered_string(text: Text<'_>) -> *const KeptText {
+fn registered_string(text: MarkerText<'_>) -> *const KeptText {
     kept(&text.read()).map_or(std::ptr::null(), std::ptr::from_ref)
 }
 
@@ -273,7 +275,7 @@ mod class {
 
 /// Names an object: threads, devices, contexts, OpenCL queues and CUDA streams in the names store, and all but threads by a
 /// marker, which shows when it got its name.
-fn resource(domain: &MarkerDomain, kind: (u32, u32), handle: u64, name: Text<'_>) {
+fn resource(domain: &MarkerDomain, kind: (u32, u32), handle: u64, name: MarkerText<'_>) {
     let text = name.read();
     let kind = match kind {
         (class::GENERIC, 1) => "pointer",
@@ -325,8 +327,8 @@ fn resource(domain: &MarkerDomain, kind: (u32, u32), handle: u64, name: Text<'_>
         (class::OPENCL, 7) => "OpenCL event",
         _ => "resource",
     };
-    let event = Event {
-        category: Text::Plain(kind),
+    let event = MarkerEvent {
+        category: MarkerText::Plain(kind),
         ..named(name)
     };
     domain.report(MarkerKind::RESOURCE, handle, &event);
@@ -398,7 +400,7 @@ impl SyncUser {
             taken.is_ok()
         });
         if let Some(holder) = free {
-            let range = started(self.domain, &named(Text::Plain(&self.holds)));
+            let range = started(self.domain, &named(MarkerText::Plain(&self.holds)));
             holder.store(own | range, Ordering::Relaxed);
         }
     }
@@ -456,19 +458,19 @@ fn sync(user: *const SyncUser, work: impl FnOnce(&SyncUser)) {
 
 pub(super) unsafe extern "C" fn sync_acquire_start(user: *const SyncUser) {
     sync(user, |user| {
-        let _ = user.domain.push(&named(Text::Plain(&user.waits)));
+        let _ = user.domain.push(&named(MarkerText::Plain(&user.waits)));
     });
 }
 
 pub(super) unsafe extern "C" fn sync_acquire_failed(user: *const SyncUser) {
     sync(user, |user| {
-        let _ = user.domain.pop(&Event::default());
+        let _ = user.domain.pop(&MarkerEvent::default());
     });
 }
 
 pub(super) unsafe extern "C" fn sync_acquire_success(user: *const SyncUser) {
     sync(user, |user| {
-        let _ = user.domain.pop(&Event::default());
+        let _ = user.domain.pop(&MarkerEvent::default());
         user.hold();
     });
 }

@@ -102,9 +102,9 @@ struct Conversion {
 /// One reading of the clocks of the system, taken when the first timestamp needs it. Timestamps that are converted by the
 /// same reading keep their order and their distances.
 #[derive(Default)]
-pub(super) struct Reading(OnceCell<ClockSnapshot>);
+pub(super) struct SystemReading(OnceCell<ClockSnapshot>);
 
-impl Reading {
+impl SystemReading {
     fn get(&self) -> &ClockSnapshot {
         self.0.get_or_init(clock::snapshot)
     }
@@ -112,7 +112,7 @@ impl Reading {
 
 impl Timestamp {
     /// The ticks of this timestamp of the NVTX domain with this number; `None` if its clock is not known.
-    pub fn ticks(self, domain: u32, reading: &Reading) -> Option<Ticks> {
+    pub fn ticks(self, domain: u32, reading: &SystemReading) -> Option<Ticks> {
         let mut timestamp = self;
         for _ in 0..MAX_CONVERSIONS {
             let kind = match TIME_DOMAINS.get(&(domain, timestamp.time_domain)) {
@@ -144,7 +144,7 @@ impl Conversion {
 }
 
 /// The ticks of a timestamp of a predefined type.
-fn ticks_of(kind: u64, timestamp: i64, reading: &Reading) -> Option<Ticks> {
+fn ticks_of(kind: u64, timestamp: i64, reading: &SystemReading) -> Option<Ticks> {
     let system = |clock: SystemClock| {
         let now = reading.get();
         let ticks = Ticks(now.before.0.midpoint(now.after.0));
@@ -330,12 +330,12 @@ mod tests {
     use super::*;
 
     fn at(time_domain: u64, value: i64) -> Option<Ticks> {
-        Timestamp { time_domain, value }.ticks(7, &Reading::default())
+        Timestamp { time_domain, value }.ticks(7, &SystemReading::default())
     }
 
     #[test]
     fn timestamps_of_one_reading_keep_their_distance() {
-        let reading = Reading::default();
+        let reading = SystemReading::default();
         let now = SystemClock::Monotonic.read().0 as i64;
         let at = |value| {
             let time_domain = kind::MONOTONIC;

@@ -55,7 +55,8 @@ pub(super) type ParallelBegin =
     unsafe extern "C" fn(*mut Data, *const c_void, *mut Data, u32, c_int, *const c_void);
 pub(super) type ParallelEnd = unsafe extern "C" fn(*mut Data, *mut Data, c_int, *const c_void);
 pub(super) type ImplicitTask = unsafe extern "C" fn(c_int, *mut Data, *mut Data, u32, u32, c_int);
-pub(super) type Work = unsafe extern "C" fn(c_int, c_int, *mut Data, *mut Data, u64, *const c_void);
+pub(super) type WorkCallback =
+    unsafe extern "C" fn(c_int, c_int, *mut Data, *mut Data, u64, *const c_void);
 pub(super) type SyncRegion =
     unsafe extern "C" fn(c_int, c_int, *mut Data, *mut Data, *const c_void);
 pub(super) type Target = unsafe extern "C" fn(c_int, c_int, c_int, *mut Data, u64, *const c_void);

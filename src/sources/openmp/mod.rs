@@ -23,7 +23,7 @@ use gputrail_buffer::platform::function_names;
 use gputrail_buffer::platform::inside::{Uncancelled, contain};
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_collect::loading::markers::OPENMP_VARIABLE;
-use gputrail_collect::marker::{Event, EventValue, KeptText, MarkerDomain, Text};
+use gputrail_collect::marker::{EventValue, KeptText, MarkerDomain, MarkerEvent, MarkerText};
 use gputrail_record::{PayloadKind, Ticks};
 use regions::Region;
 use std::borrow::Cow;
@@ -125,7 +125,7 @@ unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int
         let _ = set(PARALLEL_BEGIN, parallel_begin as ParallelBegin as _)
             && set(PARALLEL_END, parallel_end as ParallelEnd as _)
             && set(IMPLICIT_TASK, implicit_task as ImplicitTask as _);
-        set(WORK, work as Work as _);
+        set(WORK, work as WorkCallback as _);
         set(SYNC_REGION, sync_region as SyncRegion as _);
         let _ = set(TARGET_EMI, target_emi as TargetEmi as _) || set(TARGET, target as Target as _);
         let _ = set(
@@ -143,14 +143,14 @@ unsafe extern "C" fn finalize(_: *mut Data) {}
 
 /// What a range is, and the code that it belongs to.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
-struct Named {
+struct NamedRange {
     what: &'static str,
     code: usize,
 }
 
 /// A name that is kept for ever.
 struct Kept {
-    of: Named,
+    of: NamedRange,
     text: KeptText,
 }
 
@@ -158,14 +158,14 @@ struct Kept {
 static LATEST: [AtomicPtr<Kept>; 512] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 512];
 
 /// All names.
-static NAMES: PerProcess<HashMap<Named, &'static Kept>> = PerProcess::new();
+static NAMES: PerProcess<HashMap<NamedRange, &'static Kept>> = PerProcess::new();
 
 /// The most names: code beyond them has none.
 const MAX_NAMES: usize = 1 << 14;
 
 /// The name of a range: what it is, and the function around it, if that can be found.
 fn name(what: &'static str, code: *const c_void) -> &'static KeptText {
-    let of = Named {
+    let of = NamedRange {
         what,
         code: code as usize,
     };
@@ -182,12 +182,12 @@ fn name(what: &'static str, code: *const c_void) -> &'static KeptText {
 }
 
 #[cold]
-fn find_name(of: Named) -> &'static Kept {
+fn find_name(of: NamedRange) -> &'static Kept {
     let mut names = NAMES.lock();
     let of = if names.len() < MAX_NAMES {
         of
     } else {
-        Named { code: 0, ..of }
+        NamedRange { code: 0, ..of }
     };
     if let Some(known) = names.get(&of) {
         return known;
@@ -211,19 +211,19 @@ fn number(value: u64) -> EventValue<'static> {
 
 /// Begins a range. Returns its level.
 fn push(name: &KeptText, payload: EventValue<'_>) -> u32 {
-    let pushed = DOMAIN.push(&Event {
-        name: Text::Kept(name),
+    let pushed = DOMAIN.push(&MarkerEvent {
+        name: MarkerText::Kept(name),
         payload,
-        ..Event::default()
+        ..MarkerEvent::default()
     });
     pushed.unwrap_or(0)
 }
 
 /// Ends the innermost range at `time`, or now. Returns its level, if there was one.
 fn pop(time: Option<Ticks>) -> Option<u32> {
-    let popped = DOMAIN.pop(&Event {
+    let popped = DOMAIN.pop(&MarkerEvent {
         time: time.unwrap_or(Ticks::NONE),
-        ..Event::default()
+        ..MarkerEvent::default()
     });
     popped.ok()
 }
@@ -452,10 +452,10 @@ unsafe extern "C" fn target_submit(_: u64, _: u64, teams: u32) {
 
 /// A moment: the runtime does not report how long something takes.
 fn mark(name: &KeptText, payload: EventValue<'_>) {
-    DOMAIN.mark(&Event {
-        name: Text::Kept(name),
+    DOMAIN.mark(&MarkerEvent {
+        name: MarkerText::Kept(name),
         payload,
-        ..Event::default()
+        ..MarkerEvent::default()
     });
 }
 

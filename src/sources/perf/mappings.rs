@@ -54,7 +54,7 @@ impl KernelCode {
 }
 
 #[derive(Clone)]
-enum Owner {
+enum CodeOwner {
     Kernel(Arc<KernelCode>),
     Elsewhere(Arc<str>),
 }
@@ -65,7 +65,7 @@ struct Mapping {
     /// The time of the mapping, by the samples' clock.
     since: u64,
     path: Box<[u8]>,
-    owner: Owner,
+    owner: CodeOwner,
 }
 
 /// The executable mappings of the process.
@@ -117,8 +117,8 @@ impl Mappings {
         let name = path;
         let path = String::from_utf8_lossy(path);
         let owner = match self.kernel(&path, start, offset, agent, names) {
-            Some(code) => Owner::Kernel(code),
-            None => Owner::Elsewhere(self.name(&path)),
+            Some(code) => CodeOwner::Kernel(code),
+            None => CodeOwner::Elsewhere(self.name(&path)),
         };
         if self.all.len() >= MAX_MAPPINGS {
             // The oldest mappings are the limit likely to be unmapped.
@@ -136,11 +136,11 @@ impl Mappings {
     /// The location of `address` at `time`, or `None` if it was not mapped then.
     pub fn find(&self, address: u64, time: u64) -> Option<CodeLocation> {
         Some(match &self.newest(address, time)?.owner {
-            Owner::Kernel(code) => CodeLocation::Kernel(
+            CodeOwner::Kernel(code) => CodeLocation::Kernel(
                 code.clone(),
                 CodeOffset(address.wrapping_sub(code.load_base)),
             ),
-            Owner::Elsewhere(name) => CodeLocation::Elsewhere(name.clone()),
+            CodeOwner::Elsewhere(name) => CodeLocation::Elsewhere(name.clone()),
         })
     }
 

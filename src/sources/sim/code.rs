@@ -1,10 +1,10 @@
 //! The code of a loaded module: the offset and the source line of each instruction.
 
 use super::random::{Purpose, Random};
-use super::waves::{Operation, Program, Window};
+use super::waves::{Program, WaveOperation, WaveWindow};
 use gputrail_capture::code::CodeOffset;
 use gputrail_capture::names::Names;
-use gputrail_code::symbols::{Line, listing};
+use gputrail_code::symbols::{ListingLine, listing};
 use gputrail_record::{CodeObjectId, InstructionType};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -50,7 +50,7 @@ const ALIGNMENT: u64 = 256;
 
 /// The loaded code of a module.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(super) struct LoadedModule {
     source: String,
     kernels: Vec<Arc<LoadedKernel>>,
 }
@@ -64,7 +64,7 @@ pub(super) struct LoadedKernel {
     /// The line of the file before its source.
     lines_before: u32,
     /// The simulated execution on a compute unit, by the number of workgroups there. Created on first use.
-    windows: Mutex<HashMap<u64, Arc<Window>>>,
+    windows: Mutex<HashMap<u64, Arc<WaveWindow>>>,
 }
 
 impl std::fmt::Debug for LoadedKernel {
@@ -75,13 +75,13 @@ impl std::fmt::Debug for LoadedKernel {
     }
 }
 
-impl Loaded {
+impl LoadedModule {
     /// Loads the code of `sources`.
     ///
     /// # Panics
     ///
     /// If the text of a kernel is malformed: it is part of the simulator.
-    pub(super) fn new(sources: &'static [KernelSource]) -> Loaded {
+    pub(super) fn new(sources: &'static [KernelSource]) -> LoadedModule {
         let mut source = String::new();
         let mut lines: HashMap<*const Code, u32> = HashMap::new();
         let mut begin = 0;
@@ -104,7 +104,7 @@ impl Loaded {
             }));
             begin = end.next_multiple_of(ALIGNMENT);
         }
-        Loaded { source, kernels }
+        LoadedModule { source, kernels }
     }
 
     pub(super) fn source(&self) -> &str {
@@ -119,7 +119,7 @@ impl Loaded {
     /// Stores the instructions as the bytes of `code`.
     pub(super) fn store_bytes(&self, names: &Names, code: CodeObjectId) {
         let lines = self.kernels.iter().flat_map(|kernel| {
-            kernel.program.lines.iter().map(|line| Line {
+            kernel.program.lines.iter().map(|line| ListingLine {
                 offset: CodeOffset(kernel.begin + line.offset),
                 function: kernel.name,
                 file: FILE,
@@ -163,7 +163,7 @@ impl LoadedKernel {
 
     /// The width of the banks of local memory for its accesses: 1 for 4 bytes, 2 for 8 bytes.
     pub(super) fn bank_configuration(&self) -> u8 {
-        let is_wide = |operation| matches!(operation, Operation::Local { bytes: 8.. });
+        let is_wide = |operation| matches!(operation, WaveOperation::Local { bytes: 8.. });
         match self
             .program
             .lines
@@ -176,12 +176,17 @@ impl LoadedKernel {
     }
 
     /// The execution of `resident` workgroups of `waves` waves each on a compute unit, deterministic for a seed.
-    pub(super) fn window(&self, waves: u32, resident: u64, seed: u64) -> Arc<Window> {
+    pub(super) fn window(&self, waves: u32, resident: u64, seed: u64) -> Arc<WaveWindow> {
         let mut windows = gputrail_buffer::platform::sync::lock_std(&self.windows);
         let window = windows.entry(resident).or_insert_with(|| {
             let random = Random::fork(seed, Purpose::Waves, self.begin as usize);
             let groups = resident as usize;
-            Arc::new(Window::of(&self.program, waves as usize, groups, random))
+            Arc::new(WaveWindow::of(
+                &self.program,
+                waves as usize,
+                groups,
+                random,
+            ))
         });
         window.clone()
     }

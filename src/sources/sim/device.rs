@@ -4,12 +4,12 @@ use super::compute_units::COMPUTE_UNITS;
 use super::counters::DeviceCounters;
 use super::environment::DeviceEnvironment;
 use super::executor::Gate;
-use super::machine::{EngineIndex, Finished, Machine, QueueIndex};
+use super::machine::{EngineIndex, FinishedCommand, QueueIndex, SimMachine};
 use super::random::{Purpose, Random};
 use super::sampler::DeviceSampler;
 use super::time::DeviceClock;
 use gputrail_capture::names::Names;
-use gputrail_collect::sampling::lines::Lines;
+use gputrail_collect::sampling::lines::WrittenLines;
 use gputrail_collect::switchboard::Switchboard;
 use gputrail_record::*;
 use std::cell::RefCell;
@@ -101,7 +101,7 @@ pub fn links_in_words(number: usize) -> Vec<(Option<usize>, String)> {
 }
 
 /// The links of device `number`: to the host, and to the devices before it.
-pub(super) fn name_links(names: &Names, devices: &[Device], number: usize) {
+pub(super) fn name_links(names: &Names, devices: &[SimDevice], number: usize) {
     let mut link = link_to_host();
     (link.agent, link.upstream) = (devices[number].agent, names.string(&bridge(number)));
     names.link(link);
@@ -113,7 +113,7 @@ pub(super) fn name_links(names: &Names, devices: &[Device], number: usize) {
 }
 
 /// A device.
-pub(super) struct Device {
+pub(super) struct SimDevice {
     pub(super) agent: AgentId,
     pub(super) name: String,
     pub(super) context: ContextId,
@@ -128,7 +128,7 @@ pub(super) struct Device {
     pub(super) random: RefCell<Random>,
     pub(super) environment: RefCell<DeviceEnvironment>,
     /// Work that has ended and whose completion has not been recorded.
-    pub(super) finished: RefCell<VecDeque<Finished>>,
+    pub(super) finished: RefCell<VecDeque<FinishedCommand>>,
     pub(super) finished_gate: Gate,
 }
 
@@ -140,7 +140,7 @@ pub(super) struct HardwareQueue {
     pub(super) number: u32,
 }
 
-impl Device {
+impl SimDevice {
     /// Its compute and copy queues.
     pub(super) fn queue_ids(&self) -> impl Iterator<Item = QueueId> {
         self.queues.iter().map(|queue| queue.id)
@@ -149,12 +149,12 @@ impl Device {
     /// Creates device `number`. `host_link` carries its copies from and to the host. `lines` are those of all devices.
     pub(super) fn new(
         board: &Switchboard,
-        machine: &mut Machine,
+        machine: &mut SimMachine,
         host_link: EngineIndex,
         seed: u64,
         number: usize,
-        lines: &Arc<Mutex<Lines>>,
-    ) -> Device {
+        lines: &Arc<Mutex<WrittenLines>>,
+    ) -> SimDevice {
         let names = board.names();
         let text = |text: &str| names.string(text);
         let mut agent = Agent::blank();
@@ -227,7 +227,7 @@ impl Device {
         board.sampling().offer(agent, &name, sampler.clone());
         let counters = Arc::new(DeviceCounters::new(agent, names.clone()));
         board.counting().offer(agent, &name, counters.clone());
-        Device {
+        SimDevice {
             agent,
             name,
             context,

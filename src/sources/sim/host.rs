@@ -1,6 +1,6 @@
 //! Threads that record: those of the simulation, and those of the process.
 
-use super::callbacks::Site;
+use super::callbacks::SimSite;
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::process::{self, Borrowed};
 use gputrail_collect::recorder::Recorder;
@@ -32,9 +32,9 @@ impl Host {
     }
 
     /// The thread as callbacks see it. The thread's state is not in use meanwhile: subscribers may push external ids.
-    pub(super) fn site(&mut self) -> Site {
+    pub(super) fn site(&mut self) -> SimSite {
         let host = self.borrow();
-        Site {
+        SimSite {
             board: host.board().clone(),
             state: host.state().clone(),
         }

@@ -1,16 +1,16 @@
 //! Modules and their kernels: what a launch demands of a device, its record, and what samples and counts of it.
 
 use super::callbacks;
-use super::code::{KernelSource, Loaded};
+use super::code::{KernelSource, LoadedModule};
 use super::compute_units::COMPUTE_UNITS;
 use super::counters::{CountedLaunch, DispatchCounters};
 use super::instructions::CountedInstructions;
 use super::machine::Demand;
 use super::memory::Pointer;
-use super::operations::Function;
-use super::runtime::{EnqueuedWork, Stream, count};
+use super::operations::SimFunction;
+use super::runtime::{EnqueuedWork, SimStream, count};
 use super::sampler::Launched;
-use super::thread::Thread;
+use super::thread::SimThread;
 use gputrail_collect::correlation::CallInProgress;
 use gputrail_interface::operations::resource;
 use gputrail_record::*;
@@ -23,9 +23,9 @@ pub(super) struct Module {
     id: ModuleId,
     code: CodeObjectId,
     pub(super) device: usize,
-    kernels: Vec<Kernel>,
+    kernels: Vec<SimKernel>,
     /// The code of the kernels.
-    executed: Rc<Loaded>,
+    executed: Rc<LoadedModule>,
     /// Whether its bytes have been stored, which samples and counts of instructions need for their lines.
     is_stored: Cell<bool>,
     /// Whether each kernel has been compiled for the device, which its first launch does.
@@ -33,24 +33,24 @@ pub(super) struct Module {
 }
 
 #[derive(Debug)]
-struct Kernel {
+struct SimKernel {
     id: KernelId,
     source: &'static KernelSource,
 }
 
 /// The size and the stream of a launch.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Launch {
+pub(super) struct SimLaunch {
     /// Workgroups in x, y, z.
     pub(super) groups: [u32; 3],
     /// Local memory per workgroup beyond the kernel's own, in bytes.
     pub(super) local_memory: u32,
-    pub(super) stream: Stream,
+    pub(super) stream: SimStream,
     /// Managed memory that the kernel accesses.
     pub(super) managed: Option<Pointer>,
 }
 
-impl Launch {
+impl SimLaunch {
     fn all_groups(&self) -> u64 {
         self.groups.iter().copied().map(u64::from).product()
     }
@@ -95,7 +95,7 @@ impl Module {
     }
 }
 
-impl Thread {
+impl SimThread {
     pub(super) async fn module_load(
         &mut self,
         path: &str,
@@ -103,7 +103,7 @@ impl Thread {
     ) -> Module {
         let names = self.runtime.names().clone();
         let path = names.string(path);
-        let call = self.enter(Function::ModuleLoad, &[path.0.into()]).await;
+        let call = self.enter(SimFunction::ModuleLoad, &[path.0.into()]).await;
         let is_counted = !self.host().buffers_for(Kind::INSTRUCTION_COUNT).is_none();
         let device = &self.runtime.devices[self.device];
         let executed = self.runtime.load(sources);
@@ -132,7 +132,7 @@ impl Thread {
         for (number, source) in sources.iter().enumerate() {
             let name = names.string(source.name);
             let arguments = [module.0.into(), name.0.into()];
-            let call = self.enter(Function::ModuleGetKernel, &arguments).await;
+            let call = self.enter(SimFunction::ModuleGetKernel, &arguments).await;
             let mut symbol = KernelSymbol::blank();
             (symbol.module, symbol.code_object, symbol.name) = (module, code, name);
             symbol.demangled = names.string(source.demangled);
@@ -143,7 +143,7 @@ impl Thread {
             let id = names.kernel(symbol);
             let registered = resource::KERNEL_SYMBOL_REGISTERED;
             callbacks::object::<KernelSymbol>(&self.site(), &call, registered, id.0);
-            kernels.push(Kernel { id, source });
+            kernels.push(SimKernel { id, source });
             let _ = self.exit(call, Ok(())).await;
         }
         Module {
@@ -159,7 +159,7 @@ impl Thread {
 
     pub(super) async fn module_unload(&mut self, module: &Module) {
         let call = self
-            .enter(Function::ModuleUnload, &[module.id.0.into()])
+            .enter(SimFunction::ModuleUnload, &[module.id.0.into()])
             .await;
         for kernel in &module.kernels {
             let unloaded = resource::KERNEL_SYMBOL_UNREGISTERED;
@@ -190,7 +190,7 @@ impl Thread {
         &mut self,
         module: &Module,
         index: usize,
-        launch: Launch,
+        launch: SimLaunch,
     ) -> Demand {
         let source = module.kernels[index].source;
         // The number of compute units that the launch fills.
@@ -207,9 +207,9 @@ impl Thread {
         &self,
         module: &Module,
         index: usize,
-        launch: Launch,
+        launch: SimLaunch,
     ) -> KernelDispatch {
-        let Kernel { id, source } = &module.kernels[index];
+        let SimKernel { id, source } = &module.kernels[index];
         let mut record = KernelDispatch::blank();
         record.header = record.header.with(flags::ASYNCHRONOUS);
         record.kernel = *id;
@@ -240,11 +240,11 @@ impl Thread {
         &mut self,
         module: &Module,
         index: usize,
-        launch: Launch,
+        launch: SimLaunch,
         (enqueued, demand): (&EnqueuedWork, Demand),
         chosen: DispatchCounters,
     ) {
-        let Kernel { id, source } = &module.kernels[index];
+        let SimKernel { id, source } = &module.kernels[index];
         let groups = launch.all_groups();
         let external = self.host().external_of_samples();
         let is_counted = !self.host().buffers_for(Kind::INSTRUCTION_COUNT).is_none();

@@ -63,7 +63,7 @@ pub(super) struct Allocated {
 
 /// All allocations.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct SimMemory {
     allocated: BTreeMap<Pointer, Allocated>,
     /// Bytes of addresses used per device; addresses are not reused.
     handed_out: BTreeMap<Option<usize>, u64>,
@@ -72,7 +72,7 @@ pub(super) struct Memory {
 /// The alignment of allocations.
 const GRANULARITY: u64 = 2 << 20;
 
-impl Memory {
+impl SimMemory {
     /// Allocates `bytes`, or returns `None` if they exceed the free part of `capacity`.
     pub(super) fn allocate(
         &mut self,
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_pointer_into_an_allocation_leads_to_its_location() {
-        let mut memory = Memory::default();
+        let mut memory = SimMemory::default();
         let pinned = memory.allocate(MemoryLocation::PINNED, 100, 1_000).unwrap();
         let device = memory
             .allocate(MemoryLocation::device(1), 100, 1_000)
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn memory_runs_out_and_comes_back() {
-        let mut memory = Memory::default();
+        let mut memory = SimMemory::default();
         let location = MemoryLocation::device(0);
         let first = memory.allocate(location, 600, 1_000).unwrap();
         assert_eq!(memory.allocate(location, 600, 1_000), None);

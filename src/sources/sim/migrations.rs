@@ -4,7 +4,7 @@ use super::host::completion_buffers;
 use super::managed::{FAULT, Fault, Place, Response};
 use super::memory::Pointer;
 use super::runtime::{Runtime, count};
-use super::thread::Thread;
+use super::thread::SimThread;
 use super::time::Moment;
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::unified_memory;
@@ -13,7 +13,7 @@ use gputrail_record::*;
 /// Bytes of a page.
 const PAGE: u64 = 64 << 10;
 
-impl Thread {
+impl SimThread {
     /// Reads managed memory on the host.
     pub(super) async fn read_managed(&mut self, address: Pointer) {
         let fault = self.runtime.managed.borrow_mut().access(address, None);

@@ -109,7 +109,7 @@ impl Source for Simulated {
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
-        operations::Function::infos()
+        operations::SimFunction::infos()
     }
 }
 

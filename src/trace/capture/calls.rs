@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::Output;
+use super::StreamOutput;
 use super::links::LinksOfCall;
 use super::process::{ProcessStream, TimedCall};
 use crate::model::nesting::Step;
@@ -18,7 +18,7 @@ const MAX_ARGUMENTS: usize = 1 << 16;
 
 impl ProcessStream<'_> {
     #[inline(never)]
-    pub(super) fn call(&mut self, output: &mut Output<'_>, record: &Api) -> io::Result<()> {
+    pub(super) fn call(&mut self, output: &mut StreamOutput<'_>, record: &Api) -> io::Result<()> {
         let [start, end] = self.host.all_to_boottime([record.start, record.end]);
         let start = self.time_or_latest(start);
         let ended = record.end.is_some() && !record.header.has(flags::UNFINISHED);
@@ -52,7 +52,7 @@ impl ProcessStream<'_> {
     #[inline(never)]
     pub(super) fn pass_on_calls(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         place: usize,
         call: Option<TimedCall>,
     ) -> io::Result<()> {
@@ -75,7 +75,7 @@ impl ProcessStream<'_> {
     #[inline(always)]
     fn pass_on_call(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         place: usize,
         call: &TimedCall,
         open: bool,
@@ -142,7 +142,7 @@ impl ProcessStream<'_> {
     /// Keeps the arguments of a call until the call comes.
     pub(super) fn arguments(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         thread: ThreadId,
         arguments: &Arguments,
     ) -> io::Result<()> {
@@ -170,7 +170,7 @@ impl ProcessStream<'_> {
     /// Notes that the call `call` of `thread` submitted the work of `event`, or `waited` for it.
     pub(super) fn link(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         thread: ThreadId,
         call: CorrelationId,
         event: EventId,

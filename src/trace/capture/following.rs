@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::captures::{Options, Snapshots, begin, host_clock};
 use super::process::ProcessStream;
-use super::{Output, Report};
+use super::{Report, StreamOutput};
 use crate::model::{Consumer, Indices, ProcessIndex, Stream};
 use gputrail_buffer::clock::{self, Domain, HostClock};
 use gputrail_capture::{FileHeader, Follower, Metadata, Step};
@@ -51,7 +51,7 @@ enum FollowedState {
     /// Names have come; records wait for an agent to be named.
     Waiting(Beginning),
     /// Records are being passed on.
-    Running(Running),
+    Running(RunningStream),
     /// The whole capture would have given another result, for this reason.
     Over(&'static str),
 }
@@ -192,8 +192,8 @@ impl Beginning {
         header: &FileHeader,
         consumer: &mut dyn Consumer,
         options: &Options,
-    ) -> Result<Running, Stop> {
-        let mut running = Running::begin(header, self.metadata, consumer, options)?
+    ) -> Result<RunningStream, Stop> {
+        let mut running = RunningStream::begin(header, self.metadata, consumer, options)?
             .ok_or(Stop::StartOver("the process has no clock yet"))?;
         let mut records = &self.records[..];
         for (thread, length) in self.threads {
@@ -218,7 +218,7 @@ impl From<io::Error> for Stop {
 }
 
 /// A stream that has begun.
-struct Running {
+struct RunningStream {
     process: ProcessStream<'static>,
     report: Report,
     indices: Indices,
@@ -232,14 +232,14 @@ struct Running {
     domains: Vec<(AgentId, Domain)>,
 }
 
-impl Running {
+impl RunningStream {
     /// Begins the stream of a process with `metadata`. `None` if its times cannot be converted yet.
     fn begin(
         header: &FileHeader,
         metadata: Metadata,
         consumer: &mut dyn Consumer,
         options: &Options,
-    ) -> Result<Option<Running>, Stop> {
+    ) -> Result<Option<RunningStream>, Stop> {
         let mut snapshots = Snapshots::default();
         let clocks: Vec<_> = metadata
             .snapshots
@@ -254,7 +254,7 @@ impl Running {
             return Ok(None);
         };
         let agents = begin(&[(header, &metadata)], &clocks, options, consumer)?.remove(0);
-        let mut output = Output {
+        let mut output = StreamOutput {
             stream: Stream::new(consumer),
             options,
             report: Report {
@@ -264,7 +264,7 @@ impl Running {
         };
         let (names, pid) = (Cow::Owned(metadata), header.process);
         let process = ProcessStream::new(names, pid, ProcessIndex(0), host, agents, &mut output)?;
-        Ok(Some(Running {
+        Ok(Some(RunningStream {
             domains: process.domains(),
             process,
             report: output.report,
@@ -282,9 +282,9 @@ impl Running {
         &mut self,
         consumer: &mut dyn Consumer,
         options: &Options,
-        pass_on: impl FnOnce(&mut ProcessStream<'static>, &mut Output<'_>) -> io::Result<()>,
+        pass_on: impl FnOnce(&mut ProcessStream<'static>, &mut StreamOutput<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut output = Output {
+        let mut output = StreamOutput {
             stream: Stream {
                 consumer,
                 indices: self.indices,

@@ -38,7 +38,7 @@ struct Change {
 
 /// The memory that a process has in use.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct UsedMemory {
     held: BinaryHeap<Reverse<Change>>,
     number: u64,
     counters: NumberMap<MemoryLocation, (TrackIndex, u64)>,
@@ -46,7 +46,7 @@ pub(super) struct Memory {
     live: NumberMap<u64, (MemoryLocation, u64)>,
 }
 
-impl Memory {
+impl UsedMemory {
     /// Adds the record of an allocation or a free at `time`.
     pub fn add(
         &mut self,

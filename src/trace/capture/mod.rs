@@ -49,7 +49,7 @@ use super::model::Stream;
 use gputrail_record::{Record, RecordRef};
 
 /// The stream that captures become, and the counts of its contents.
-struct Output<'a> {
+struct StreamOutput<'a> {
     stream: Stream<'a>,
     options: &'a Options,
     report: Report,

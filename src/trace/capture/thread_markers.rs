@@ -3,9 +3,9 @@
 
 use std::io;
 
-use super::ranges::{Described, Unbalanced, track_name};
+use super::ranges::{DescribedMarker, Unbalanced, track_name};
 use crate::model::{
-    Argument, Instant, Parent, Slice, SliceEnd, Stream, Track, TrackIndex, TrackKind, Value,
+    EventArgument, Instant, Parent, Slice, SliceEnd, Stream, Track, TrackIndex, TrackKind, Value,
     category,
 };
 use gputrail_capture::Metadata;
@@ -48,7 +48,7 @@ impl NestedRanges {
         stream.consumer.end_slice(&SliceEnd {
             track,
             time: self.latest,
-            arguments: &[Argument {
+            arguments: &[EventArgument {
                 name: "end",
                 value: Value::Text("not recorded: the last marker inside"),
             }],
@@ -72,7 +72,7 @@ impl ThreadMarkers {
         &mut self,
         stream: &mut Stream<'_>,
         (parent, kind): (TrackIndex, TrackKind),
-        described: &Described<'_>,
+        described: &DescribedMarker<'_>,
         time: Nanos,
         unbalanced: &mut Unbalanced,
     ) -> io::Result<()> {
@@ -206,7 +206,7 @@ impl ThreadMarkers {
             end: None,
             open: true,
             correlation: CorrelationId::NONE,
-            arguments: &[Argument {
+            arguments: &[EventArgument {
                 name: "external_id",
                 value: Value::Uint(marker.id),
             }],

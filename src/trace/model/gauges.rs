@@ -25,7 +25,7 @@ const MAX_EXACT: usize = 2;
 
 /// Work that the counters count.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Running {
+pub enum GaugedWork {
     /// A kernel and its number of workgroups, if known.
     Kernel(Option<u64>),
     /// A copy and its number of bytes.
@@ -50,7 +50,7 @@ enum Change {
 
 /// The quantity of a counter.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-enum Counted {
+enum Quantity {
     Kernels,
     ComputeUnits,
     CopyRate,
@@ -64,7 +64,7 @@ pub struct Gauges {
     /// The time up to which values have been passed on.
     now: u64,
     gauges: Vec<Gauge>,
-    places: Directory<(AgentIndex, Counted)>,
+    places: Directory<(AgentIndex, Quantity)>,
 }
 
 impl Gauges {
@@ -84,7 +84,7 @@ impl Gauges {
         &mut self,
         stream: &mut Stream<'_>,
         (agent, compute_units): (AgentIndex, u32),
-        running: Running,
+        running: GaugedWork,
         (start, end): (Nanos, Nanos),
     ) -> io::Result<()> {
         let duration = end.0.saturating_sub(start.0);
@@ -93,19 +93,19 @@ impl Gauges {
         }
         let agent = (agent, compute_units);
         match running {
-            Running::Kernel(groups) => {
+            GaugedWork::Kernel(groups) => {
                 let interval = (start, end);
-                self.add_counted(stream, agent, Counted::Kernels, Some(1), interval)?;
+                self.add_counted(stream, agent, Quantity::Kernels, Some(1), interval)?;
                 if compute_units != 0 {
                     let groups = groups.filter(|groups| *groups != 0);
                     let units = groups.map(|groups| groups.min(u64::from(compute_units)) as i64);
-                    self.add_counted(stream, agent, Counted::ComputeUnits, units, interval)?;
+                    self.add_counted(stream, agent, Quantity::ComputeUnits, units, interval)?;
                 }
             }
-            Running::Copy(bytes) => {
+            GaugedWork::Copy(bytes) => {
                 let rate = u128::from(bytes) * 1_000_000_000 / u128::from(duration);
                 let rate = rate.min(i64::MAX as u128 >> 20) as i64;
-                self.add_counted(stream, agent, Counted::CopyRate, Some(rate), (start, end))?;
+                self.add_counted(stream, agent, Quantity::CopyRate, Some(rate), (start, end))?;
             }
         }
         if self.edges.len() >= 2 * MAX_HELD {
@@ -119,7 +119,7 @@ impl Gauges {
         &mut self,
         stream: &mut Stream<'_>,
         (agent, compute_units): (AgentIndex, u32),
-        counted: Counted,
+        counted: Quantity,
         value: Option<i64>,
         (start, end): (Nanos, Nanos),
     ) -> io::Result<()> {
@@ -172,20 +172,20 @@ impl Gauges {
     }
 }
 
-fn describe(process: ProcessIndex, agent: AgentIndex, counted: Counted) -> CounterBlock {
+fn describe(process: ProcessIndex, agent: AgentIndex, counted: Quantity) -> CounterBlock {
     // The units stand in the names: viewers before v55 show the numbers of units.
     let (name, description, unit) = match counted {
-        Counted::Kernels => (
+        Quantity::Kernels => (
             "kernels (100 us mean)",
             "Kernels that run at the same time: their mean over 100 microseconds, exact where few begin and end",
             CounterUnit::Count,
         ),
-        Counted::ComputeUnits => (
+        Quantity::ComputeUnits => (
             "occupied % (100 us mean)",
             "Occupancy by launch: the share of compute units for which the running kernels have workgroups, where their number is known",
             CounterUnit::Percent,
         ),
-        Counted::CopyRate => (
+        Quantity::CopyRate => (
             "copy B/s (100 us mean)",
             "Bytes per second of copies and maps while they run",
             CounterUnit::BytesPerSecond,
@@ -195,7 +195,7 @@ fn describe(process: ProcessIndex, agent: AgentIndex, counted: Counted) -> Count
         name: name.to_owned(),
         process,
         agent,
-        memory: counted == Counted::CopyRate,
+        memory: counted == Quantity::CopyRate,
         over_time: false,
         counters: vec![CounterDescription {
             name: name.to_owned(),
@@ -411,7 +411,7 @@ mod tests {
     }
 
     /// The curves of works on one agent with 10 compute units.
-    fn curves(works: &[(Running, u64, u64)]) -> Curves {
+    fn curves(works: &[(GaugedWork, u64, u64)]) -> Curves {
         let mut curves = Curves::default();
         let mut gauges = Gauges::new(ProcessIndex(0));
         for (running, start, end) in works {
@@ -429,10 +429,10 @@ mod tests {
     #[test]
     fn few_changes_are_exact() {
         let curves = curves(&[
-            (Running::Kernel(Some(4)), 1_000, 401_000),
-            (Running::Kernel(Some(40)), 201_000, 301_000),
-            (Running::Kernel(None), 601_000, 601_000),
-            (Running::Copy(50_000), 701_000, 801_000),
+            (GaugedWork::Kernel(Some(4)), 1_000, 401_000),
+            (GaugedWork::Kernel(Some(40)), 201_000, 301_000),
+            (GaugedWork::Kernel(None), 601_000, 601_000),
+            (GaugedWork::Copy(50_000), 701_000, 801_000),
         ]);
         let kernels = [(1_000, 0.0), (201_000, 1.0), (301_000, 2.0), (401_000, 1.0)];
         assert_eq!(curves.of("kernels"), kernels);
@@ -450,7 +450,11 @@ mod tests {
     #[test]
     fn an_unknown_value_is_a_gap() {
         let kernel = |groups, start: u64, end: u64| {
-            (Running::Kernel(groups), start * 1_000_000, end * 1_000_000)
+            (
+                GaugedWork::Kernel(groups),
+                start * 1_000_000,
+                end * 1_000_000,
+            )
         };
         let curves = curves(&[
             kernel(None, 1, 2),
@@ -495,10 +499,10 @@ mod tests {
             (random >> 20) % below
         };
         // Bursts of short kernels and long ones, in the order in which they complete.
-        let mut works: Vec<(Running, u64, u64)> = (0..20_000)
+        let mut works: Vec<(GaugedWork, u64, u64)> = (0..20_000)
             .map(|number| {
                 let start = number / 100 * 1_000_000 + draw(300_000);
-                (Running::Kernel(None), start, start + 1 + draw(400_000))
+                (GaugedWork::Kernel(None), start, start + 1 + draw(400_000))
             })
             .collect();
         works.sort_by_key(|(_, _, end)| *end);

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::events::{Annotation, Event, EventTrack, Heading, Label, Link, LinkedCall};
-use super::names::{Name, Names, Words};
+use super::events::{Annotation, EventFields, EventTrack, Heading, Label, LinkedCall, WorkLink};
+use super::names::{Name, NumberedNames, Words};
 use super::packets::Packets;
 use super::schema::GpuApi;
 use super::schema::track_event::Type;
@@ -46,17 +46,17 @@ struct KnownFunction {
 
 /// The functions that have been called, by index.
 #[derive(Debug, Default)]
-pub(super) struct Functions {
+pub(super) struct SentFunctions {
     known: Vec<Option<KnownFunction>>,
 }
 
-impl Functions {
+impl SentFunctions {
     /// Writes a call.
     #[inline]
     pub fn write<W: Write>(
         &mut self,
         packets: &mut Packets<W>,
-        (names, words): (&mut Names, &Words),
+        (names, words): (&mut NumberedNames, &Words),
         track: &mut EventTrack,
         call: &Call<'_>,
     ) -> io::Result<()> {
@@ -96,7 +96,7 @@ impl Functions {
     }
 
     #[cold]
-    fn add(&mut self, names: &mut Names, words: &Words, function: &Function) {
+    fn add(&mut self, names: &mut NumberedNames, words: &Words, function: &Function) {
         let parameters = function.parameters.iter();
         let parameters = parameters
             .map(|parameter| names.intern(&parameter.name))
@@ -125,7 +125,7 @@ impl KnownFunction {
     fn write<W: Write>(
         &self,
         packets: &mut Packets<W>,
-        (names, words): (&Names, &Words),
+        (names, words): (&NumberedNames, &Words),
         track: &mut EventTrack,
         call: &Call<'_>,
     ) -> io::Result<()> {
@@ -142,7 +142,7 @@ impl KnownFunction {
         let annotations: Vec<_> = all
             .map(|(name, value)| Annotation { name, value })
             .collect();
-        let event = Event {
+        let event = EventFields {
             label: match self.name {
                 Some(name) => Label::Name(name),
                 None => Label::Text(&call.function.name),
@@ -184,8 +184,8 @@ fn is_tied(call: &Call<'_>) -> bool {
 
 /// The link of a call with at most one; `None` if it has more.
 #[inline(always)]
-fn only_link(call: &Call<'_>, api: Option<GpuApi>) -> Option<Option<Link>> {
-    let link = |event: EventId, waited| Link { event, waited, api };
+fn only_link(call: &Call<'_>, api: Option<GpuApi>) -> Option<Option<WorkLink>> {
+    let link = |event: EventId, waited| WorkLink { event, waited, api };
     match (call.submitted, call.waited) {
         ([], []) => Some(None),
         ([event], []) => Some(Some(link(*event, false))),

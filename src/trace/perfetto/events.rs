@@ -5,10 +5,10 @@
 
 use std::io::{self, Write};
 
-use super::names::{Name, Names, Sent};
+use super::names::{Name, NumberedNames, Sent};
 use super::packets::{NEEDS_STATE, Packets, Sequence};
 use super::schema::{TracePacketDefaults, TrackEventDefaults, field, track_event};
-use super::wire::{Encoder, Open, ShortFields, Start};
+use super::wire::{Encoder, OpenMessage, ShortFields, Start};
 use crate::model::{CounterValue, EventId, FlowPoint, Value};
 
 /// The name of an event.
@@ -31,7 +31,7 @@ pub(super) struct Annotation<'a> {
 
 /// The fields of a slice or an instant.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Event<'a> {
+pub(super) struct EventFields<'a> {
     /// Its name.
     pub label: Label<'a>,
     /// The category, by which viewers filter.
@@ -82,7 +82,7 @@ impl Heading {
 
     /// Begins a call after the time of its packet.
     #[inline(always)]
-    fn begin(&self, packet: &mut ShortFields<'_>, correlation: u64) -> Open {
+    fn begin(&self, packet: &mut ShortFields<'_>, correlation: u64) -> OpenMessage {
         let body = packet.start(&self.start);
         write_correlation(packet, correlation);
         body
@@ -93,7 +93,7 @@ impl Heading {
 #[derive(Copy, Clone, Debug)]
 pub(super) struct LinkedCall<'a> {
     pub correlation: u64,
-    /// As in [`Event`].
+    /// As in [`EventFields`].
     pub submitted: &'a [EventId],
     pub waited: &'a [EventId],
     /// The API of the call, if the call has links to device work.
@@ -102,16 +102,16 @@ pub(super) struct LinkedCall<'a> {
 
 /// The only piece of work that a call submitted or waited for.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Link {
+pub(super) struct WorkLink {
     /// Its event id.
     pub event: EventId,
     /// Whether the call waited for the work; otherwise it submitted it.
     pub waited: bool,
-    /// As in [`Event`].
+    /// As in [`EventFields`].
     pub api: Option<super::schema::GpuApi>,
 }
 
-impl Link {
+impl WorkLink {
     /// Writes the same fields as [`write_links`].
     #[inline(always)]
     fn write(&self, packet: &mut ShortFields<'_>) {
@@ -171,10 +171,10 @@ impl EventTrack {
     pub fn event<W: Write>(
         &mut self,
         packets: &mut Packets<W>,
-        names: &Names,
+        names: &NumberedNames,
         kind: track_event::Type,
         time: u64,
-        event: &Event<'_>,
+        event: &EventFields<'_>,
     ) -> io::Result<()> {
         self.ready(packets)?;
         let known = self.knows(event);
@@ -203,7 +203,7 @@ impl EventTrack {
     pub fn end_with<W: Write>(
         &mut self,
         packets: &mut Packets<W>,
-        names: &Names,
+        names: &NumberedNames,
         time: u64,
         annotations: &[Annotation<'_>],
         flows: &[FlowPoint],
@@ -250,7 +250,7 @@ impl EventTrack {
         (start, end): (u64, u64),
         heading: &Heading,
         correlation: u64,
-        link: Option<Link>,
+        link: Option<WorkLink>,
     ) -> io::Result<()> {
         if packets.nearly_full() {
             return self.call_by_packets(packets, (start, end), heading, correlation, link);
@@ -279,12 +279,12 @@ impl EventTrack {
         (start, end): (u64, u64),
         heading: &Heading,
         correlation: u64,
-        link: Option<Link>,
+        link: Option<WorkLink>,
     ) -> io::Result<()> {
         let all = link.as_ref().map(|link| &link.event);
         let all = all.map_or(&[][..], std::slice::from_ref);
         let (submitted, waited) = match link {
-            Some(Link { waited: true, .. }) => (&[][..], all),
+            Some(WorkLink { waited: true, .. }) => (&[][..], all),
             _ => (all, &[][..]),
         };
         let call = LinkedCall {
@@ -370,7 +370,7 @@ impl EventTrack {
 
     /// Whether all names of the event have been sent on this sequence.
     #[inline]
-    fn knows(&self, event: &Event<'_>) -> bool {
+    fn knows(&self, event: &EventFields<'_>) -> bool {
         self.categories.has_name(event.category)
             && match event.label {
                 Label::Name(name) => self.names.has_name(name),
@@ -384,7 +384,7 @@ impl EventTrack {
     }
 
     #[cold]
-    fn introduce(&mut self, packet: &mut Encoder, names: &Names, event: &Event<'_>) {
+    fn introduce(&mut self, packet: &mut Encoder, names: &NumberedNames, event: &EventFields<'_>) {
         let interned = packet.open(field::trace_packet::INTERNED_DATA);
         let mut send = |sent: &mut Sent, table, name| {
             if !sent.has_name(name) {
@@ -415,7 +415,11 @@ impl EventTrack {
 
 /// Begins an event with its numeric fields; the name is one of them if it has a number.
 #[inline(always)]
-fn begin(fields: &mut ShortFields<'_>, kind: track_event::Type, event: &Event<'_>) -> Open {
+fn begin(
+    fields: &mut ShortFields<'_>,
+    kind: track_event::Type,
+    event: &EventFields<'_>,
+) -> OpenMessage {
     let body = fields.open(field::trace_packet::TRACK_EVENT);
     fields.uint(field::track_event::TYPE, kind as u64);
     fields.uint(field::track_event::CATEGORY_IIDS, event.category.iid());
@@ -491,7 +495,7 @@ fn write_annotation(packet: &mut Encoder, annotation: &Annotation<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::names::Names;
+    use super::super::names::NumberedNames;
     use super::super::schema::GpuApi;
     use super::*;
 
@@ -503,17 +507,17 @@ mod tests {
             (u64, u64),
             &Heading,
             u64,
-            Option<Link>,
+            Option<WorkLink>,
         ),
     ) -> Vec<u8> {
-        let mut names = Names::default();
+        let mut names = NumberedNames::default();
         let mut name = |text| names.intern(text).unwrap();
         let heading = Heading::new(name("opencl"), name("clFinish")).unwrap();
         let mut bytes = Vec::new();
         let (mut packets, mut track) = (Packets::new(&mut bytes), EventTrack::new(2, 3));
         track.end(&mut packets, 10).unwrap();
         for number in 0..20_000 {
-            let link = Link {
+            let link = WorkLink {
                 event: EventId(number << 30),
                 waited: number % 2 == 0,
                 api: (number % 5 == 0).then_some(GpuApi::OpenCl),

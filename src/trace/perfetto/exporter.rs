@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use super::calls::{self, Functions};
+use super::calls::{self, SentFunctions};
 use super::counters::CounterTrack;
-use super::events::{Annotation, Event, EventTrack, Label};
-use super::names::{Names, Words};
+use super::events::{Annotation, EventFields, EventTrack, Label};
+use super::names::{NumberedNames, Words};
 use super::packets::Sequence;
 use super::samples;
 use super::schema::trace_packet::Data;
@@ -16,10 +16,11 @@ use super::trace_file::{ProcessTrack, SampleSequence, TraceFile};
 use super::work::{GpuContext, HardwareQueue, WorkTrack};
 use crate::model;
 use crate::model::{
-    Agent, AgentIndex, Argument, Call, Consumer, CounterBlock, CounterDescription, CounterIndex,
-    CounterValue, FlowPoint, Instant, Loss, Note, Parent, Process, ProcessIndex, Queue, QueueIndex,
-    SamplerIndex, Samples, Slice, SliceEnd, StackFrame, StackIndex, StackSamples, SystemClocks,
-    TraceHeader, TrackIndex, TrackKind, UNKNOWN_DEVICE, Value, Work, category,
+    Agent, AgentIndex, Call, Consumer, CounterBlock, CounterDescription, CounterIndex,
+    CounterValue, EventArgument, FlowPoint, Instant, Loss, Note, Parent, Process, ProcessIndex,
+    Queue, QueueIndex, SamplerIndex, Samples, Slice, SliceEnd, StackFrame, StackIndex,
+    StackSamples, SystemClocks, TraceHeader, TrackIndex, TrackKind, UNKNOWN_DEVICE, Value, Work,
+    category,
 };
 use gputrail_record::{ContextId, CorrelationId, Nanos};
 
@@ -27,7 +28,7 @@ use gputrail_record::{ContextId, CorrelationId, Nanos};
 pub struct Exporter<'a> {
     file: TraceFile<'a>,
     compress: bool,
-    names: Names,
+    names: NumberedNames,
     words: Option<Words>,
     /// The agents by their indices: a trace has one list of them.
     agents: Vec<Agent>,
@@ -41,7 +42,7 @@ pub struct Exporter<'a> {
     counters: Vec<Option<CounterTrack>>,
     /// The number of counters of all blocks.
     last_counter: u32,
-    functions: Functions,
+    functions: SentFunctions,
     samplers: BTreeMap<SamplerIndex, SampleSequence>,
 }
 
@@ -88,7 +89,7 @@ impl<'a> Exporter<'a> {
         Exporter {
             file: TraceFile::new(Box::new(out)),
             compress: false,
-            names: Names::default(),
+            names: NumberedNames::default(),
             words: None,
             agents: Vec::new(),
             processes: Vec::new(),
@@ -98,7 +99,7 @@ impl<'a> Exporter<'a> {
             contexts: HashMap::new(),
             counters: Vec::new(),
             last_counter: 0,
-            functions: Functions::default(),
+            functions: SentFunctions::default(),
             samplers: BTreeMap::new(),
         }
     }
@@ -128,8 +129,8 @@ impl<'a> Exporter<'a> {
     }
 
     /// The arguments of an event, with numbers for their names.
-    fn annotations<'v>(&mut self, arguments: &[Argument<'v>]) -> Vec<Annotation<'v>> {
-        let annotation = |argument: &Argument<'v>| {
+    fn annotations<'v>(&mut self, arguments: &[EventArgument<'v>]) -> Vec<Annotation<'v>> {
+        let annotation = |argument: &EventArgument<'v>| {
             Some(Annotation {
                 name: self.names.intern(argument.name)?,
                 value: argument.value,
@@ -145,7 +146,7 @@ impl<'a> Exporter<'a> {
         (kind, time): (Type, Nanos),
         (name, category): (&str, &str),
         correlation: CorrelationId,
-        (arguments, flows): (&[Argument<'_>], &[FlowPoint]),
+        (arguments, flows): (&[EventArgument<'_>], &[FlowPoint]),
     ) -> io::Result<()> {
         let label = match self.names.intern(name) {
             Some(name) => Label::Name(name),
@@ -156,7 +157,7 @@ impl<'a> Exporter<'a> {
             Some(category) => category,
             None => declared(self.words.as_ref())?.marker,
         };
-        let event = Event {
+        let event = EventFields {
             label,
             category,
             correlation: correlation.is_some().then_some(correlation.0),
@@ -430,7 +431,7 @@ impl Consumer for Exporter<'_> {
             ("from", Value::Uint(loss.first.0)),
             ("to", Value::Uint(loss.last.0)),
         ];
-        let arguments = arguments.map(|(name, value)| Argument { name, value });
+        let arguments = arguments.map(|(name, value)| EventArgument { name, value });
         let (named, none) = (("records lost", category::RECORDING), CorrelationId::NONE);
         let at = (Type::Instant, loss.time);
         self.event(place, at, named, none, (&arguments, &[]))

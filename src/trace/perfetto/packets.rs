@@ -9,7 +9,7 @@ use super::schema::trace_packet::SequenceFlags;
 use super::schema::{
     BuiltinClock, ClockSnapshot, TracePacket, TracePacketDefaults, field, trace_packet,
 };
-use super::wire::{Encoder, MAX_SMALL_BYTES, Open, ShortFields, Start};
+use super::wire::{Encoder, MAX_SMALL_BYTES, OpenMessage, ShortFields, Start};
 
 /// `sequence_flags`: everything interned before is invalid.
 pub(super) const CLEARED: u32 = SequenceFlags::SeqIncrementalStateCleared as u32;
@@ -149,7 +149,7 @@ impl<W: Write> Packets<W> {
         sequence: &mut Sequence,
         time: u64,
         fill: impl FnOnce(&mut ShortFields<'_>) -> T,
-    ) -> (Open, T) {
+    ) -> (OpenMessage, T) {
         self.encoder.short_fields(
             #[inline(always)]
             |fields| (sequence.begin(fields, time), fill(fields)),
@@ -164,7 +164,7 @@ impl<W: Write> Packets<W> {
 
     /// Ends the packet that has begun.
     #[inline]
-    pub fn end(&mut self, packet: Open) -> io::Result<()> {
+    pub fn end(&mut self, packet: OpenMessage) -> io::Result<()> {
         self.encoder.close(packet);
         self.flush_if_full()
     }
@@ -339,7 +339,7 @@ impl Sequence {
     /// Begins a packet with its sequence and time. A time before the latest one is written as an absolute time, and the
     /// incremental clock stays where it is.
     #[inline(always)]
-    fn begin(&mut self, fields: &mut ShortFields<'_>, time: u64) -> Open {
+    fn begin(&mut self, fields: &mut ShortFields<'_>, time: u64) -> OpenMessage {
         let packet = fields.start(&self.start);
         match self.now {
             Some(now) if time >= now => {

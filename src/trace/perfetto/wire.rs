@@ -7,7 +7,7 @@
 //! same as prost's.
 
 /// Number of a field in its message.
-pub type Field = u32;
+pub type FieldNumber = u32;
 
 const VARINT: u32 = 0;
 const FIXED64: u32 = 1;
@@ -16,7 +16,7 @@ const LENGTH_DELIMITED: u32 = 2;
 /// A message that has been opened but not closed.
 #[must_use = "an open message has no length yet"]
 #[derive(Debug)]
-pub struct Open {
+pub struct OpenMessage {
     /// Where the message's own bytes begin; its length is stored before them.
     start: usize,
 }
@@ -42,7 +42,7 @@ pub struct ShortFields<'a> {
 impl ShortFields<'_> {
     /// Writes an unsigned integer or an enum.
     #[inline(always)]
-    pub fn uint(&mut self, field: Field, value: u64) {
+    pub fn uint(&mut self, field: FieldNumber, value: u64) {
         self.varint(u64::from(field << 3 | VARINT));
         self.varint(value);
     }
@@ -57,28 +57,28 @@ impl ShortFields<'_> {
 
     /// Begins a message with the constant fields of `start`.
     #[inline(always)]
-    pub fn start(&mut self, start: &Start) -> Open {
+    pub fn start(&mut self, start: &Start) -> OpenMessage {
         let begun = self.base + self.at;
         *self.next() = start.bytes;
         self.at += usize::from(start.length);
-        Open {
+        OpenMessage {
             start: begun + usize::from(start.opened),
         }
     }
 
     /// Begins a message.
     #[inline(always)]
-    pub fn open(&mut self, field: Field) -> Open {
+    pub fn open(&mut self, field: FieldNumber) -> OpenMessage {
         self.varint(u64::from(field << 3 | LENGTH_DELIMITED));
         self.at += 1;
-        Open {
+        OpenMessage {
             start: self.base + self.at,
         }
     }
 
     /// Ends a message that was begun here.
     #[inline(always)]
-    pub fn close(&mut self, message: Open) {
+    pub fn close(&mut self, message: OpenMessage) {
         let start = message.start - self.base;
         self.room[(start - 1) % MAX_SMALL_BYTES] = (self.at - start) as u8;
     }
@@ -91,7 +91,7 @@ impl ShortFields<'_> {
 
     /// Writes a number as a string of decimal digits.
     #[inline(always)]
-    pub fn decimal(&mut self, field: Field, value: i64) {
+    pub fn decimal(&mut self, field: FieldNumber, value: i64) {
         let text = self.open(field);
         self.next()[0] = b'-';
         self.at += usize::from(value < 0);
@@ -166,7 +166,7 @@ pub struct Start {
 
 impl Start {
     /// Encodes the fields that `fill` writes and the message that it opens last; `None` if they are too long.
-    pub fn new(fill: impl FnOnce(&mut Encoder) -> Open) -> Option<Start> {
+    pub fn new(fill: impl FnOnce(&mut Encoder) -> OpenMessage) -> Option<Start> {
         let mut encoder = Encoder::default();
         let message = fill(&mut encoder);
         let mut bytes = [0; ROOM];
@@ -221,7 +221,7 @@ impl Encoder {
 
     /// Writes an unsigned integer or an enum.
     #[inline]
-    pub fn uint(&mut self, field: Field, value: u64) {
+    pub fn uint(&mut self, field: FieldNumber, value: u64) {
         let room = self.room();
         let key = put(room, 0, u64::from(field << 3 | VARINT));
         let length = put(room, key, value);
@@ -230,23 +230,23 @@ impl Encoder {
 
     /// Writes a signed integer of type `int32` or `int64`: negative values take ten bytes.
     #[inline]
-    pub fn int(&mut self, field: Field, value: i64) {
+    pub fn int(&mut self, field: FieldNumber, value: i64) {
         self.uint(field, value as u64);
     }
 
     /// Writes a bool.
     #[inline]
-    pub fn bool(&mut self, field: Field, value: bool) {
+    pub fn bool(&mut self, field: FieldNumber, value: bool) {
         self.uint(field, u64::from(value));
     }
 
     /// Writes the key of a number that is written next.
-    pub fn key(&mut self, field: Field) {
+    pub fn key(&mut self, field: FieldNumber) {
         self.varint(u64::from(field << 3 | VARINT));
     }
 
     /// Writes a double.
-    pub fn double(&mut self, field: Field, value: f64) {
+    pub fn double(&mut self, field: FieldNumber, value: f64) {
         let room = self.room();
         let key = put(room, 0, u64::from(field << 3 | FIXED64));
         *first(&mut room[key..]) = value.to_le_bytes();
@@ -254,7 +254,7 @@ impl Encoder {
     }
 
     /// An unsigned integer of the type `fixed64`.
-    pub fn fixed64(&mut self, field: Field, value: u64) {
+    pub fn fixed64(&mut self, field: FieldNumber, value: u64) {
         let room = self.room();
         let key = put(room, 0, u64::from(field << 3 | FIXED64));
         *first(&mut room[key..]) = value.to_le_bytes();
@@ -263,13 +263,13 @@ impl Encoder {
 
     /// Writes a string.
     #[inline]
-    pub fn string(&mut self, field: Field, value: &str) {
+    pub fn string(&mut self, field: FieldNumber, value: &str) {
         self.raw(field, value.as_bytes());
     }
 
     /// Writes bytes, or a message that is already encoded.
     #[inline]
-    pub fn raw(&mut self, field: Field, value: &[u8]) {
+    pub fn raw(&mut self, field: FieldNumber, value: &[u8]) {
         let room = self.room();
         let key = put(room, 0, u64::from(field << 3 | LENGTH_DELIMITED));
         let length = put(room, key, value.len() as u64);
@@ -331,16 +331,16 @@ impl Encoder {
 
     /// Begins a message.
     #[inline]
-    pub fn open(&mut self, field: Field) -> Open {
+    pub fn open(&mut self, field: FieldNumber) -> OpenMessage {
         let room = self.room();
         let key = put(room, 0, u64::from(field << 3 | LENGTH_DELIMITED));
         self.at += key + 1;
-        Open { start: self.at }
+        OpenMessage { start: self.at }
     }
 
     /// Ends a message: its length is stored before it.
     #[inline]
-    pub fn close(&mut self, message: Open) {
+    pub fn close(&mut self, message: OpenMessage) {
         let length = self.at - message.start;
         if length < 0x80 {
             self.buffer[message.start - 1] = length as u8;

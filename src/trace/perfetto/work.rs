@@ -118,7 +118,7 @@ fn write_property(packet: &mut Encoder, name: &str, value: Value<'_>) {
 }
 
 /// The entries of one interning table: keys, and the numbers that were sent.
-type Table<K> = NumberMap<K, u64>;
+type InternTable<K> = NumberMap<K, u64>;
 
 /// The key of a stage's specification.
 type StageKey = (StageId, Launch);
@@ -127,7 +127,7 @@ type KernelKey = (StageId, QueueIndex, u32, Resources);
 
 /// The properties of work that do not differ from one run of a kernel to the next.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct ConstantProperties {
     stage: StageId,
     queue: QueueIndex,
     stream: u32,
@@ -135,9 +135,9 @@ struct Key {
     launch: Launch,
 }
 
-impl Key {
-    fn of(work: &Work<'_>) -> Key {
-        Key {
+impl ConstantProperties {
+    fn of(work: &Work<'_>) -> ConstantProperties {
+        ConstantProperties {
             stage: work.stage.id,
             queue: work.queue,
             stream: work.stream,
@@ -193,14 +193,14 @@ impl Same {
 #[derive(Debug)]
 pub(super) struct WorkTrack {
     sequence: Sequence,
-    stages: Table<StageKey>,
-    kernels: Table<KernelKey>,
+    stages: InternTable<StageKey>,
+    kernels: InternTable<KernelKey>,
     queues: Sent,
     contexts: Sent,
     /// The encoded fields of keys that are in both tables.
-    same: NumberMap<Key, Same>,
+    same: NumberMap<ConstantProperties, Same>,
     /// The key and fields used last: work tends to repeat.
-    latest: Option<(Key, Same)>,
+    latest: Option<(ConstantProperties, Same)>,
 }
 
 /// Stages have even numbers and queues odd ones: they share a table of the trace, and queues keep their numbers for the
@@ -217,8 +217,8 @@ impl WorkTrack {
     pub fn new(sequence: u32) -> WorkTrack {
         WorkTrack {
             sequence: Sequence::new(sequence),
-            stages: Table::default(),
-            kernels: Table::default(),
+            stages: InternTable::default(),
+            kernels: InternTable::default(),
             queues: Sent::default(),
             contexts: Sent::default(),
             same: NumberMap::default(),
@@ -305,7 +305,7 @@ impl WorkTrack {
     /// yet are written as interned data of the packet.
     #[inline(always)]
     fn same(&mut self, packet: &mut Encoder, queue: &HardwareQueue, work: &Work<'_>) -> &Same {
-        let key = Key::of(work);
+        let key = ConstantProperties::of(work);
         if self
             .latest
             .as_ref()
@@ -323,7 +323,7 @@ impl WorkTrack {
 
     #[cold]
     fn introduce(&mut self, packet: &mut Encoder, queue: &HardwareQueue, work: &Work<'_>) -> Same {
-        let key = Key::of(work);
+        let key = ConstantProperties::of(work);
         let (stage, kernel) = (key.stage(), key.kernel());
         if self.same.len() >= MAX_TABLE_ENTRIES {
             self.same.clear();

@@ -10,16 +10,16 @@ use serde_json::value::RawValue;
 
 use super::arguments::SEPARATOR;
 use super::decimal::{self, Decimal};
-use super::event::{Event, text};
+use super::event::{ChromeEvent, text};
 use super::record::{Head, Kind, NONE, flag, name_length};
-use super::scan::Visitor;
+use super::scan::ScanVisitor;
 use super::strings::Strings;
 use crate::export::chrome::DERIVED;
 use crate::import::Report;
 use crate::import::shared::Operations;
 use gputrail_record::number_map::NumberMap;
 use gputrail_trace::model::LATEST;
-use gputrail_trace::sorter::{Key, Sorter};
+use gputrail_trace::sorter::{SortKey, Sorter};
 
 /// Most lanes; further ones are put together.
 const MAX_LANES: usize = 1 << 16;
@@ -52,7 +52,7 @@ pub(super) enum LaneKey {
 
 /// Names and order of a process or thread, from the file's metadata.
 #[derive(Debug, Default)]
-pub(super) struct Described {
+pub(super) struct MetadataNames {
     pub name: Option<String>,
     pub labels: Option<String>,
     pub order: Option<i32>,
@@ -121,8 +121,8 @@ pub(super) struct Collected<'a> {
     pub pairs: Sorter,
     lane_numbers: HashMap<LaneKey, u32>,
     pub lanes: Vec<LaneKey>,
-    pub processes: BTreeMap<Id, Described>,
-    pub threads: BTreeMap<(Id, Id), Described>,
+    pub processes: BTreeMap<Id, MetadataNames>,
+    pub threads: BTreeMap<(Id, Id), MetadataNames>,
     pub activity: BTreeMap<Id, Activity>,
     /// Of processes that have no entry in `activity`.
     rest: Activity,
@@ -336,7 +336,7 @@ impl<'a> Collected<'a> {
     fn add(
         &mut self,
         to_pairs: bool,
-        key: Key,
+        key: SortKey,
         mut head: Head,
         name: &str,
         args: &[&str],
@@ -372,7 +372,7 @@ impl<'a> Collected<'a> {
     }
 
     /// Fields that only some events have, as an object of arguments.
-    fn extra(&mut self, event: &Event<'_>, fields: &[(&str, Option<&str>)]) -> String {
+    fn extra(&mut self, event: &ChromeEvent<'_>, fields: &[(&str, Option<&str>)]) -> String {
         let mut extra = std::mem::take(&mut self.extra);
         extra.clear();
         let own = fields
@@ -392,7 +392,7 @@ impl<'a> Collected<'a> {
     }
 
     /// A slice with its begin and duration.
-    fn complete(&mut self, offset: u64, event: &Event<'_>) -> io::Result<()> {
+    fn complete(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()> {
         let Some(start) = self.time(event.ts, offset) else {
             return Ok(());
         };
@@ -529,7 +529,13 @@ impl<'a> Collected<'a> {
     }
 
     /// The begin or the end of a slice, or an instant of a slice that has an id.
-    fn part(&mut self, offset: u64, event: &Event<'_>, kind: Kind, has_id: bool) -> io::Result<()> {
+    fn part(
+        &mut self,
+        offset: u64,
+        event: &ChromeEvent<'_>,
+        kind: Kind,
+        has_id: bool,
+    ) -> io::Result<()> {
         let Some(time) = self.time(event.ts, offset) else {
             return Ok(());
         };
@@ -565,7 +571,7 @@ impl<'a> Collected<'a> {
         self.add(true, (time, 0), head, &name, &args)
     }
 
-    fn instant(&mut self, offset: u64, event: &Event<'_>) -> io::Result<()> {
+    fn instant(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()> {
         let Some(time) = self.time(event.ts, offset) else {
             return Ok(());
         };
@@ -585,7 +591,7 @@ impl<'a> Collected<'a> {
         self.add(false, (time, 1 << 62), head, &name, &args)
     }
 
-    fn counter(&mut self, offset: u64, event: &Event<'_>) -> io::Result<()> {
+    fn counter(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()> {
         let Some(time) = self.time(event.ts, offset) else {
             return Ok(());
         };
@@ -616,7 +622,7 @@ impl<'a> Collected<'a> {
         )
     }
 
-    fn flow(&mut self, offset: u64, event: &Event<'_>, last: bool) -> io::Result<()> {
+    fn flow(&mut self, offset: u64, event: &ChromeEvent<'_>, last: bool) -> io::Result<()> {
         let category = event.cat.map_or(Cow::Borrowed(""), text);
         let Some(time) = self.time(event.ts, offset) else {
             return Ok(());
@@ -650,7 +656,7 @@ impl<'a> Collected<'a> {
         self.add(false, (time, 3 << 62), head, &name, &[])
     }
 
-    fn metadata(&mut self, offset: u64, event: &Event<'_>) {
+    fn metadata(&mut self, offset: u64, event: &ChromeEvent<'_>) {
         let (pid, tid) = (self.id(event.pid), self.id(event.tid));
         let name = event.name.map_or(Cow::Borrowed(""), text);
         let args = event.args.unwrap_or("");
@@ -697,7 +703,7 @@ fn saturate(number: i64) -> i32 {
 }
 
 /// The id of a flow, or of slices with ids: ids count for one category, and flows for one name too.
-fn async_id(pid: Id, category: &str, name: &str, event: &Event<'_>) -> u64 {
+fn async_id(pid: Id, category: &str, name: &str, event: &ChromeEvent<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     category.hash(&mut hasher);
     event.scope.hash(&mut hasher);
@@ -714,8 +720,8 @@ fn async_id(pid: Id, category: &str, name: &str, event: &Event<'_>) -> u64 {
     hasher.finish()
 }
 
-impl Visitor for Collected<'_> {
-    fn event(&mut self, offset: u64, event: &Event<'_>) -> io::Result<()> {
+impl ScanVisitor for Collected<'_> {
+    fn event(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()> {
         let Some(ph) = event.ph.map(text) else {
             self.lost("object that is no event: it has no phase (ph)", offset);
             return Ok(());

@@ -5,14 +5,14 @@ use std::io;
 
 use super::arguments::SEPARATOR;
 use super::collect::Collected;
-use super::record::{Head, Kind, NONE, Record, flag};
-use gputrail_trace::sorter::{Key, Sorter};
+use super::record::{EventRecord, Head, Kind, NONE, flag};
+use gputrail_trace::sorter::{SortKey, Sorter};
 
 /// Most slices that are open at a time; further ones stay without an end.
 const MAX_OPEN: usize = 1 << 20;
 
 /// An open slice.
-struct Open {
+struct UnendedSlice {
     start: i64,
     head: Head,
     /// The record without its fixed fields.
@@ -20,7 +20,7 @@ struct Open {
 }
 
 /// The lane and the id within which begins and ends nest.
-type Scope = (u32, u64);
+type NestingScope = (u32, u64);
 
 /// Puts begins and ends together, and adds them to the events as whole slices.
 pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
@@ -28,10 +28,10 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
         return Ok(());
     }
     let pairs = std::mem::replace(&mut collected.pairs, Sorter::new(0));
-    let mut stacks: HashMap<Scope, Vec<Open>> = HashMap::new();
+    let mut stacks: HashMap<NestingScope, Vec<UnendedSlice>> = HashMap::new();
     let mut count = 0;
     pairs.drain(|(time, _), bytes| {
-        let record = Record::read(bytes);
+        let record = EventRecord::read(bytes);
         let rest = &bytes[size_of::<Head>()..];
         let head = record.head;
         // Ids count for all threads of a process; the lane is that of the outermost slice with the id.
@@ -42,7 +42,7 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
         match head.kind() {
             Kind::Begin => {
                 let stack = stacks.entry(scope).or_default();
-                let mut open = Open {
+                let mut open = UnendedSlice {
                     start: time,
                     head: head.with_kind(Kind::Slice),
                     rest: rest.into(),
@@ -87,7 +87,7 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
             }
         }
     })?;
-    let mut open: Vec<Open> = stacks.into_values().flatten().collect();
+    let mut open: Vec<UnendedSlice> = stacks.into_values().flatten().collect();
     open.sort_by_key(|open| (open.start, open.head.offset));
     for open in &open {
         let reason = "slice that begins and does not end: shown without an end";
@@ -109,7 +109,7 @@ fn lost(collected: &mut Collected<'_>, head: Head) -> io::Result<()> {
 
 fn add(
     collected: &mut Collected<'_>,
-    open: &Open,
+    open: &UnendedSlice,
     (duration, depth): (u64, usize),
     args: &[u8],
 ) -> io::Result<()> {
@@ -128,7 +128,7 @@ fn add(
 }
 
 /// Where a slice stands among others: longer ones first, and of equal ones the outer one, so that it comes before those in it.
-pub(super) fn key(start: i64, duration: u64, depth: usize) -> Key {
+pub(super) fn key(start: i64, duration: u64, depth: usize) -> SortKey {
     const LONGEST: u64 = (1 << 53) - 1;
     let longer_first = match duration {
         NONE => 0,

@@ -118,7 +118,7 @@ impl Head {
 
 /// A record as it is read back.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Record<'a> {
+pub(super) struct EventRecord<'a> {
     /// The fixed fields.
     pub head: Head,
     /// The name, if it has no number.
@@ -132,8 +132,8 @@ pub(super) fn name_length(name: &str) -> [u8; 4] {
     (name.len() as u32).to_le_bytes()
 }
 
-impl<'a> Record<'a> {
-    /// Appends what [`Record::read`] reads.
+impl<'a> EventRecord<'a> {
+    /// Appends what [`EventRecord::read`] reads.
     pub fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(bytemuck::bytes_of(&self.head));
         if self.head.has(flag::OWN_NAME) {
@@ -144,7 +144,7 @@ impl<'a> Record<'a> {
     }
 
     /// Reads what [`Head`] and the texts behind it were written as.
-    pub fn read(bytes: &'a [u8]) -> Record<'a> {
+    pub fn read(bytes: &'a [u8]) -> EventRecord<'a> {
         let (head, mut rest) = bytes.split_at(size_of::<Head>());
         let head: Head = bytemuck::pod_read_unaligned(head);
         let mut own_name: &[u8] = &[];
@@ -154,7 +154,7 @@ impl<'a> Record<'a> {
             (own_name, rest) = behind.split_at(length as usize);
         }
         let text = |bytes| std::str::from_utf8(bytes).expect("it was written from a text");
-        Record {
+        EventRecord {
             head,
             own_name: text(own_name),
             args: text(rest),

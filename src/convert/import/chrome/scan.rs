@@ -9,7 +9,7 @@ use std::io::{self, BufRead};
 use serde_core::Deserialize;
 use serde_json::value::RawValue;
 
-use super::event::{self, Event};
+use super::event::{self, ChromeEvent};
 use crate::import::json_window::{JsonWindow, error_offset, is_cut, reason};
 use gputrail_record::count;
 
@@ -21,9 +21,9 @@ const MAX_FIELD: usize = 1 << 20;
 const MAX_REPAIR: usize = 1 << 20;
 
 /// Takes what a file holds.
-pub(super) trait Visitor {
+pub(super) trait ScanVisitor {
     /// An event at `offset`.
-    fn event(&mut self, offset: u64, event: &Event<'_>) -> io::Result<()>;
+    fn event(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()>;
     /// A field beside the events: its name and its JSON.
     fn field(&mut self, name: &str, value: &str);
     /// A field beside the events that is too long to be passed on.
@@ -33,8 +33,8 @@ pub(super) trait Visitor {
 }
 
 /// Reads a whole file. Returns whether it ended where its content does: a file that was cut does not.
-pub(super) fn scan(file: impl BufRead, visitor: &mut impl Visitor) -> io::Result<bool> {
-    let mut scanner = Scanner {
+pub(super) fn scan(file: impl BufRead, visitor: &mut impl ScanVisitor) -> io::Result<bool> {
+    let mut scanner = ChromeScanner {
         window: JsonWindow::new(file),
     };
     match scanner.file(visitor) {
@@ -60,7 +60,7 @@ impl From<io::Error> for Stop {
 
 /// The value that contains an array of events.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Within {
+enum EnclosingValue {
     /// The file: nothing is around it, and its end may be missing.
     File,
     /// A field of the outermost object.
@@ -77,17 +77,17 @@ enum Parsed {
     Wrong(usize, String),
 }
 
-struct Scanner<R> {
+struct ChromeScanner<R> {
     window: JsonWindow<R>,
 }
 
-impl<R: BufRead> Scanner<R> {
+impl<R: BufRead> ChromeScanner<R> {
     fn position(&self) -> u64 {
         self.window.position()
     }
 
     /// Reads more; false at the end of the file.
-    fn fill(&mut self, visitor: &mut impl Visitor) -> bool {
+    fn fill(&mut self, visitor: &mut impl ScanVisitor) -> bool {
         let has_more = self.window.fill();
         if let Some((end, error)) = self.window.error.take() {
             visitor.damage(end, format!("an error: {error}"), "more of the file");
@@ -96,7 +96,7 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// The next byte that is not white space; none at the end of the file.
-    fn peek(&mut self, visitor: &mut impl Visitor) -> Option<u8> {
+    fn peek(&mut self, visitor: &mut impl ScanVisitor) -> Option<u8> {
         let next = self.window.peek();
         if let Some((end, error)) = self.window.error.take() {
             visitor.damage(end, format!("an error: {error}"), "more of the file");
@@ -105,7 +105,7 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// As [`peek`](Self::peek), where more has to come.
-    fn next(&mut self, visitor: &mut impl Visitor, expected: &'static str) -> Result<u8, Stop> {
+    fn next(&mut self, visitor: &mut impl ScanVisitor, expected: &'static str) -> Result<u8, Stop> {
         match self.peek(visitor) {
             Some(byte) => Ok(byte),
             None => {
@@ -132,7 +132,7 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// The length of the value at `at`, of at most `limit` bytes.
-    fn length(&mut self, limit: usize, visitor: &mut impl Visitor) -> Parsed {
+    fn length(&mut self, limit: usize, visitor: &mut impl ScanVisitor) -> Parsed {
         loop {
             let rest = self.window.rest();
             let is_all = self.window.ended || rest.len() > limit;
@@ -149,13 +149,13 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// The whole file.
-    fn file(&mut self, visitor: &mut impl Visitor) -> Result<(), Stop> {
+    fn file(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), Stop> {
         self.window.begin();
         match self.peek(visitor) {
             Some(b'[') => {
                 self.window.at += 1;
                 // The end of such an array may be missing: programs that die while they write leave it out.
-                self.events(visitor, Within::File)
+                self.events(visitor, EnclosingValue::File)
             }
             Some(b'{') => {
                 self.window.at += 1;
@@ -170,7 +170,7 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// The fields of the outermost object.
-    fn object(&mut self, visitor: &mut impl Visitor) -> Result<(), Stop> {
+    fn object(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), Stop> {
         let mut has_events = false;
         loop {
             match self.next(visitor, "a field, or `}`")? {
@@ -190,12 +190,12 @@ impl<R: BufRead> Scanner<R> {
                     let found = self.window.describe();
                     visitor.damage(self.position(), found, "a field, or `}`");
                     has_events = true;
-                    self.events(visitor, Within::Damage)?;
+                    self.events(visitor, EnclosingValue::Damage)?;
                     continue;
                 }
                 _ => {
                     self.resume(visitor, 0, self.window.describe(), "a field, or `}`")?;
-                    self.events(visitor, Within::Damage)?;
+                    self.events(visitor, EnclosingValue::Damage)?;
                     continue;
                 }
             }
@@ -208,7 +208,7 @@ impl<R: BufRead> Scanner<R> {
                 }
                 Parsed::Wrong(error, found) => {
                     self.resume(visitor, error, found, "the name of a field")?;
-                    self.events(visitor, Within::Damage)?;
+                    self.events(visitor, EnclosingValue::Damage)?;
                     continue;
                 }
             };
@@ -219,7 +219,7 @@ impl<R: BufRead> Scanner<R> {
             if name == "traceEvents" && first == b'[' {
                 self.window.at += 1;
                 has_events = true;
-                self.events(visitor, Within::Field)?;
+                self.events(visitor, EnclosingValue::Field)?;
                 continue;
             }
             match self.length(MAX_FIELD, visitor) {
@@ -234,15 +234,15 @@ impl<R: BufRead> Scanner<R> {
                 }
                 Parsed::Wrong(error, found) => {
                     self.resume(visitor, error, found, "a value")?;
-                    self.events(visitor, Within::Damage)?;
+                    self.events(visitor, EnclosingValue::Damage)?;
                 }
             }
         }
     }
 
     /// Skips a value of any length.
-    fn skip_value(&mut self, visitor: &mut impl Visitor) -> Result<(), Stop> {
-        let mut span = Span::default();
+    fn skip_value(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), Stop> {
+        let mut span = ValueScan::default();
         loop {
             if let Some(length) = span.end(self.window.rest()) {
                 self.window.at += length;
@@ -261,11 +261,15 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// Events up to the end of their array.
-    fn events(&mut self, visitor: &mut impl Visitor, within: Within) -> Result<(), Stop> {
+    fn events(
+        &mut self,
+        visitor: &mut impl ScanVisitor,
+        within: EnclosingValue,
+    ) -> Result<(), Stop> {
         loop {
             let byte = match self.peek(visitor) {
                 Some(byte) => byte,
-                None if within != Within::Field => return Err(Stop::End),
+                None if within != EnclosingValue::Field => return Err(Stop::End),
                 None => {
                     let found = "the end of the file".into();
                     visitor.damage(self.position(), found, "an event, or `]`");
@@ -279,7 +283,7 @@ impl<R: BufRead> Scanner<R> {
                     self.window.at += 1;
                     return Ok(());
                 }
-                b'"' | b'}' if within == Within::Damage => {
+                b'"' | b'}' if within == EnclosingValue::Damage => {
                     // Back in the fields of the outermost object.
                     return Ok(());
                 }
@@ -296,9 +300,9 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// The event at `at`.
-    fn event(&mut self, visitor: &mut impl Visitor) -> Result<(), Stop> {
+    fn event(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), Stop> {
         loop {
-            let mut event: Option<Event<'_>> = None;
+            let mut event: Option<ChromeEvent<'_>> = None;
             let rest = self.window.rest();
             match Self::parse(rest, &mut event) {
                 Ok(length) => {
@@ -324,17 +328,17 @@ impl<R: BufRead> Scanner<R> {
     /// Repairs the event at `at`, or skips it.
     fn repair(
         &mut self,
-        visitor: &mut impl Visitor,
+        visitor: &mut impl ScanVisitor,
         error: usize,
         found: String,
     ) -> Result<(), Stop> {
         const EXPECTED: &str = "an event in JSON";
         let rest = self.window.rest();
         let rest = &rest[..rest.len().min(MAX_REPAIR)];
-        if let Some(length) = Span::default().end(rest)
+        if let Some(length) = ValueScan::default().end(rest)
             && let Some(repaired) = repaired(&rest[..length])
         {
-            let mut event: Option<Event<'_>> = None;
+            let mut event: Option<ChromeEvent<'_>> = None;
             if Self::parse(repaired.as_bytes(), &mut event).is_ok()
                 && let Some(event) = event
                 && event.ph.is_some()
@@ -353,7 +357,7 @@ impl<R: BufRead> Scanner<R> {
     /// Reports damage `error` bytes behind `at`, and goes to the next event.
     fn resume(
         &mut self,
-        visitor: &mut impl Visitor,
+        visitor: &mut impl ScanVisitor,
         error: usize,
         found: String,
         expected: &'static str,
@@ -390,9 +394,9 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// Whether an event stands at `at`.
-    fn is_event(&mut self, visitor: &mut impl Visitor) -> bool {
+    fn is_event(&mut self, visitor: &mut impl ScanVisitor) -> bool {
         loop {
-            let mut event: Option<Event<'_>> = None;
+            let mut event: Option<ChromeEvent<'_>> = None;
             let rest = self.window.rest();
             let rest = &rest[..rest.len().min(MAX_REPAIR)];
             match Self::parse(rest, &mut event) {
@@ -419,14 +423,14 @@ impl<R: BufRead> Scanner<R> {
 
 /// Finds the end of a value by its brackets and quotes, over several windows.
 #[derive(Default)]
-struct Span {
+struct ValueScan {
     depth: u64,
     in_string: bool,
     escaped: bool,
     begun: bool,
 }
 
-impl Span {
+impl ValueScan {
     /// The number of bytes up to the end of the value, or none if it goes on.
     fn end(&mut self, bytes: &[u8]) -> Option<usize> {
         for (place, byte) in bytes.iter().enumerate() {

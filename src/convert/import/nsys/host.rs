@@ -1,8 +1,8 @@
 //! Calls, ranges, and the tables that are not known.
 
-use super::super::row::{Damage, Field, FieldType, Row, rows};
+use super::super::row::{Damage, FieldType, Row, RowField, rows};
 use super::super::sqlite::TableInfo;
-use super::super::tables::{ArgumentValue, HostKind, HostRow, Lane, NO_END, TextId};
+use super::super::tables::{ArgumentValue, HostKind, HostLane, HostRow, NO_END, TextId};
 use super::{Export, thread_of};
 use gputrail_record::Domain;
 
@@ -84,7 +84,7 @@ impl Export<'_> {
             let name = export.tables.text(&name);
             let function = export.tables.function(name, domain);
             export.tables.add_host_in(
-                Lane::Thread(process, thread),
+                HostLane::Thread(process, thread),
                 HostRow {
                     kind: HostKind::Call(function, error),
                     start,
@@ -114,7 +114,7 @@ impl Export<'_> {
             let arguments = tables.arguments(result);
             let category = tables.text("osrt");
             tables.add_host_in(
-                Lane::Thread(process, thread),
+                HostLane::Thread(process, thread),
                 HostRow {
                     kind: HostKind::Slice(name, category),
                     start,
@@ -222,9 +222,9 @@ impl Export<'_> {
             let arguments = tables.arguments(arguments);
             let category = tables.text("marker");
             let lane = if pushed {
-                Lane::ThreadRanges(process, thread)
+                HostLane::ThreadRanges(process, thread)
             } else {
-                Lane::Ranges(process)
+                HostLane::Ranges(process)
             };
             tables.add_host_in(
                 lane,
@@ -291,7 +291,7 @@ impl Export<'_> {
         let (process, thread) = thread_of(thread.or(process).unwrap_or(0));
         let process = self.process(process);
         let name = match row.field(4) {
-            Field::Int(id) => self.string(Some(id)),
+            RowField::Int(id) => self.string(Some(id)),
             _ => self.tables.text(FieldType::parse(row, 4)?),
         };
         let mut arguments = Vec::new();
@@ -299,17 +299,17 @@ impl Export<'_> {
             // Columns that name a text are called so.
             let is_name = column.ends_with("nameId") || column.ends_with("NameId");
             let value = match row.field(place) {
-                Field::Int(0) | Field::Null | Field::Bytes(_) => continue,
-                Field::Int(id) if is_name => ArgumentValue::Text(self.string(Some(id))),
-                Field::Int(value) => ArgumentValue::Int(value),
-                Field::Real(value) => ArgumentValue::Double(value),
-                Field::Text(text) => ArgumentValue::Text(self.tables.text(text)),
+                RowField::Int(0) | RowField::Null | RowField::Bytes(_) => continue,
+                RowField::Int(id) if is_name => ArgumentValue::Text(self.string(Some(id))),
+                RowField::Int(value) => ArgumentValue::Int(value),
+                RowField::Real(value) => ArgumentValue::Double(value),
+                RowField::Text(text) => ArgumentValue::Text(self.tables.text(text)),
             };
             arguments.push((self.tables.text(column), value));
         }
         let arguments = self.tables.arguments(arguments);
         let category = self.tables.text(&table.name);
-        let lane = Lane::other(process, thread, category);
+        let lane = HostLane::other(process, thread, category);
         self.tables.add_host_in(
             lane,
             HostRow {

@@ -17,7 +17,7 @@ use std::path::Path;
 use super::row::{Damage, Row, rows};
 use super::sqlite::{Database, TableInfo};
 use super::tables::{AgentHandle, AgentRow, ProcessHandle, ProcessRow, Tables, TextId};
-use super::{Report, Source};
+use super::{InputFile, Report};
 use gputrail_trace::model::{Agent, Consumer};
 
 /// The time of a session whose start is not told: events before it have times, too.
@@ -44,7 +44,7 @@ pub(super) fn is_export(database: &Database) -> bool {
 
 /// Passes a database on.
 pub(super) fn read(
-    source: &Source,
+    source: &InputFile,
     database: &Database,
     budget: usize,
     consumer: &mut dyn Consumer,

@@ -1,6 +1,6 @@
 //! The devices.
 
-use super::reader::{File, Reader};
+use super::reader::{File, RecordingReader};
 use crate::import::row::{Damage, Row, rows};
 use crate::import::tables::AgentRow;
 use gputrail_trace::model::Agent;
@@ -19,7 +19,7 @@ rows! {
 pub(super) const COLUMNS: &[&str] = AgentInfo::COLUMNS;
 
 pub(super) fn add<'r>(
-    reader: &mut Reader<'_>,
+    reader: &mut RecordingReader<'_>,
     file: &File<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {

@@ -6,7 +6,7 @@ use std::io;
 use tempfile::TempDir;
 
 use crate::import::log::Log;
-use crate::import::{Format, Inputs, Report};
+use crate::import::{InputFormat, Inputs, Report};
 use gputrail_analysis::hotspots::Hotspots;
 use gputrail_trace::model::{Consumer, Producer, Samples};
 
@@ -63,7 +63,7 @@ fn read(json: &str) -> (Log, Report, Hotspots<'static>) {
     let path = folder.path().join("42_results.json");
     fs::write(&path, json).unwrap();
     let inputs = Inputs::open(&[&path]).unwrap();
-    assert_eq!(inputs.recordings()[0].format(), Format::RocprofJson);
+    assert_eq!(inputs.recordings()[0].format(), InputFormat::RocprofJson);
     let mut consumers = (Log::default(), Hotspots::default());
     let report = inputs.produce(&mut consumers).unwrap();
     (consumers.0, report, consumers.1)

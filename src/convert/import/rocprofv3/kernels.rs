@@ -1,6 +1,6 @@
 //! Kernels, and counters of their dispatches.
 
-use super::reader::{File, Reader};
+use super::reader::{File, RecordingReader};
 use crate::import::row::{Damage, Row, rows};
 use crate::import::tables::{DispatchCounterRow, ProcessHandle, StageHandle, Tables, WorkRow};
 use gputrail_trace::capture::short_name;
@@ -45,7 +45,7 @@ impl Kernel<'_> {
     /// The work of the row.
     fn work(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut RecordingReader<'_>,
         process: ProcessHandle,
         file: &File<'_>,
         row: &dyn Row,
@@ -80,7 +80,7 @@ impl Kernel<'_> {
 }
 
 pub(super) fn add<'r>(
-    reader: &mut Reader<'_>,
+    reader: &mut RecordingReader<'_>,
     file: &File<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
@@ -93,7 +93,7 @@ pub(super) fn add<'r>(
 
 /// Adds the value of a counter during a dispatch, and the dispatch, unless the row before is one of it.
 pub(super) fn add_counter<'r>(
-    reader: &mut Reader<'_>,
+    reader: &mut RecordingReader<'_>,
     file: &File<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {

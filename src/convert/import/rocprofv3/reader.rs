@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::import::Report;
 use crate::import::row::{Row, whole_number};
 use crate::import::tables::{
-    AgentHandle, AgentRow, ArgumentValue, Arguments, ProcessHandle, ProcessRow, QueueHandle,
+    AgentHandle, AgentRow, ArgumentRange, ArgumentValue, ProcessHandle, ProcessRow, QueueHandle,
     QueueRow, Tables, TextId,
 };
 use gputrail_record::Domain;
@@ -22,38 +22,38 @@ const KINDS: [&str; 4] = [
 ];
 
 /// Files of one process: their folder, and what stands before the name of the table.
-pub(super) type Group = (PathBuf, String);
+pub(super) type ProcessFiles = (PathBuf, String);
 
 /// A file that is being read.
 pub(super) struct File<'s> {
     pub path: &'s Path,
-    pub group: Group,
+    pub group: ProcessFiles,
     /// The name of its table.
     pub table: &'s str,
 }
 
 /// A recording that is being read.
-pub(super) struct Reader<'r> {
+pub(super) struct RecordingReader<'r> {
     pub tables: Tables,
     pub report: &'r mut Report,
     /// Its file or folder.
     path: &'r Path,
     /// Processes by group and id.
-    processes: HashMap<(Group, u32), ProcessHandle>,
+    processes: HashMap<(ProcessFiles, u32), ProcessHandle>,
     /// Ids of the processes that the files of a group name.
-    named: HashMap<Group, HashSet<u32>>,
+    named: HashMap<ProcessFiles, HashSet<u32>>,
     /// Devices of a group, as its files call them.
-    pub agents: HashMap<(Group, String), AgentHandle>,
+    pub agents: HashMap<(ProcessFiles, String), AgentHandle>,
     /// The number of devices of each kind.
     pub kinds: HashMap<String, u32>,
     /// The latest dispatch that was made of a row of a counter: its rows follow each other.
     pub counted: Option<(ProcessHandle, u64)>,
 }
 
-impl<'r> Reader<'r> {
+impl<'r> RecordingReader<'r> {
     /// A reader whose rows are sorted in `budget` bytes.
-    pub fn new(path: &'r Path, budget: usize, report: &'r mut Report) -> Reader<'r> {
-        Reader {
+    pub fn new(path: &'r Path, budget: usize, report: &'r mut Report) -> RecordingReader<'r> {
+        RecordingReader {
             tables: Tables::new(budget),
             report,
             path,
@@ -155,7 +155,7 @@ impl<'r> Reader<'r> {
     }
 
     /// Arguments: `first`, and the fields of a row that its type does not have.
-    pub fn arguments(&mut self, first: &[(&str, u64)], row: &dyn Row) -> Arguments {
+    pub fn arguments(&mut self, first: &[(&str, u64)], row: &dyn Row) -> ArgumentRange {
         let known = first.iter().filter(|(_, value)| *value != 0);
         let mut arguments: Vec<_> = known
             .map(|(name, value)| (self.tables.text(name), ArgumentValue::Uint(*value)))

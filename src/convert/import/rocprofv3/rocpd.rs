@@ -13,10 +13,11 @@ use super::{calls, kernels, memory};
 use crate::import::row::{After, Damage, Row, rows};
 use crate::import::sqlite::{Database, TableInfo};
 use crate::import::tables::{
-    AgentHandle, AgentRow, AllocationRow, ArgumentValue, Arguments, DispatchCounterRow, HostKind,
-    HostRow, Lane, ProcessHandle, ProcessRow, QueueHandle, QueueRow, Tables, TextId, WorkRow,
+    AgentHandle, AgentRow, AllocationRow, ArgumentRange, ArgumentValue, DispatchCounterRow,
+    HostKind, HostLane, HostRow, ProcessHandle, ProcessRow, QueueHandle, QueueRow, Tables, TextId,
+    WorkRow,
 };
-use crate::import::{Report, Source};
+use crate::import::{InputFile, Report};
 use gputrail_record::Domain;
 use gputrail_trace::model::{Agent, Consumer, Launch, Resources};
 
@@ -211,7 +212,7 @@ fn is_id(rest: &str) -> bool {
 
 /// Passes the databases of a run on.
 pub(in crate::import) fn read(
-    sources: &[(&Source, Database)],
+    sources: &[(&InputFile, Database)],
     budget: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,
@@ -219,7 +220,7 @@ pub(in crate::import) fn read(
     let mut tables = Tables::new(budget);
     for (source, database) in sources {
         for run in runs(database).into_values() {
-            Run {
+            RocpdRun {
                 file: source.name(),
                 database,
                 of: run,
@@ -295,7 +296,7 @@ struct KernelSymbol {
 }
 
 /// A run that is being read. Maps are by the ids of its tables.
-struct Run<'r> {
+struct RocpdRun<'r> {
     file: &'r Path,
     database: &'r Database,
     of: HashMap<&'static str, &'r TableInfo>,
@@ -319,7 +320,7 @@ struct Run<'r> {
     dispatches: HashMap<i64, (ProcessHandle, u64)>,
 }
 
-impl Run<'_> {
+impl RocpdRun<'_> {
     fn read(mut self) {
         self.names();
         self.devices();
@@ -571,7 +572,11 @@ impl Run<'_> {
     }
 
     /// The arguments of an event, after `first`.
-    fn arguments(&mut self, event: Option<i64>, first: Vec<(TextId, ArgumentValue)>) -> Arguments {
+    fn arguments(
+        &mut self,
+        event: Option<i64>,
+        first: Vec<(TextId, ArgumentValue)>,
+    ) -> ArgumentRange {
         let of_event = event.and_then(|event| self.arguments.remove(&event));
         let all = first.into_iter().chain(of_event.into_iter().flatten());
         self.tables.arguments(all)
@@ -620,7 +625,7 @@ impl Run<'_> {
             };
             let arguments = run.arguments(at.event, Vec::new());
             run.tables.add_host_in(
-                Lane::Process(at.process, lane),
+                HostLane::Process(at.process, lane),
                 HostRow {
                     kind: HostKind::Instant(name, lane),
                     start: at.start,

@@ -1,7 +1,8 @@
 //! Allocations of memory: each is an event of its process, and changes the memory that a device has in use.
 
 use super::{
-    AgentHandle, ArgumentValue, HostKind, HostRow, Lane, MemoryRow, ProcessHandle, Tables, TextId,
+    AgentHandle, ArgumentValue, HostKind, HostLane, HostRow, MemoryRow, ProcessHandle, Tables,
+    TextId,
 };
 
 /// An operation on memory.
@@ -41,7 +42,7 @@ impl Tables {
         let (name, category) = (self.text(row.name), self.text("memory allocation"));
         let end = row.end.unwrap_or(row.start);
         self.add_host_in(
-            Lane::Process(process, category),
+            HostLane::Process(process, category),
             HostRow {
                 kind: match row.end {
                     Some(_) => HostKind::Slice(name, category),

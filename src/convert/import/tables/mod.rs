@@ -19,11 +19,11 @@ mod texts;
 use std::collections::HashMap;
 
 pub(crate) use allocation::AllocationRow;
-use gputrail_code::aggregate::Outcome;
+use gputrail_code::aggregate::WaveOutcome;
 use gputrail_record::{Domain, OperationGroup};
 use gputrail_trace::model::{Agent, CounterUnit, Launch, Resources, TraceHeader, WorkKind};
-use join::Rows;
-pub(crate) use texts::{TextId, Texts};
+use join::RecordingRows;
+pub(crate) use texts::{TableTexts, TextId};
 
 /// The time of an event that did not end.
 pub(crate) const NO_END: u64 = u64::MAX;
@@ -94,7 +94,7 @@ pub(crate) struct QueueRow {
 
 /// The events of a track of the host.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Lane {
+pub(crate) enum HostLane {
     /// The calls of a thread.
     Thread(ProcessHandle, u32),
     /// The markers and pushed ranges of a thread.
@@ -107,22 +107,22 @@ pub(crate) enum Lane {
     OfThread(ProcessHandle, u32, TextId),
 }
 
-impl Lane {
+impl HostLane {
     /// Other events of a thread, or of the process if the thread is 0.
-    pub fn other(process: ProcessHandle, thread: u32, name: TextId) -> Lane {
+    pub fn other(process: ProcessHandle, thread: u32, name: TextId) -> HostLane {
         match thread {
-            0 => Lane::Process(process, name),
-            thread => Lane::OfThread(process, thread, name),
+            0 => HostLane::Process(process, name),
+            thread => HostLane::OfThread(process, thread, name),
         }
     }
 
     /// The process and the thread; 0 for no thread.
     fn owner(&self) -> (ProcessHandle, u32) {
         match *self {
-            Lane::Thread(process, thread)
-            | Lane::ThreadRanges(process, thread)
-            | Lane::OfThread(process, thread, _) => (process, thread),
-            Lane::Ranges(process) | Lane::Process(process, _) => (process, 0),
+            HostLane::Thread(process, thread)
+            | HostLane::ThreadRanges(process, thread)
+            | HostLane::OfThread(process, thread, _) => (process, thread),
+            HostLane::Ranges(process) | HostLane::Process(process, _) => (process, 0),
         }
     }
 }
@@ -147,7 +147,7 @@ pub(crate) struct FunctionRow {
 
 /// Arguments of a row: a part of [`Tables::arguments`].
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Arguments {
+pub(crate) struct ArgumentRange {
     first: u32,
     count: u32,
 }
@@ -196,7 +196,7 @@ pub(crate) struct HostRow {
     pub end: u64,
     pub correlation: u64,
     pub external: u64,
-    pub arguments: Arguments,
+    pub arguments: ArgumentRange,
 }
 
 /// A kernel, copy or fill.
@@ -215,7 +215,7 @@ pub(crate) struct WorkRow {
     pub bytes: u64,
     pub launch: Option<Launch>,
     pub resources: Resources,
-    pub arguments: Arguments,
+    pub arguments: ArgumentRange,
 }
 
 /// A value of a counter that stands by itself.
@@ -287,7 +287,7 @@ pub(crate) struct SampleRow {
     pub exec_mask: u64,
     pub hardware: u64,
     pub place: PlaceHandle,
-    pub outcome: Outcome,
+    pub outcome: WaveOutcome,
     /// Whether the arbiter issued nothing at all.
     pub latency: bool,
     pub workgroup: [u32; 3],
@@ -328,7 +328,7 @@ impl<T: Copy + Eq + std::hash::Hash> Unique<T> {
 
 /// Counts of what was passed on, and of what could not be drawn as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct RowCounts {
     pub calls: u64,
     pub slices: u64,
     pub instants: u64,
@@ -359,7 +359,7 @@ pub(crate) struct Tables {
     pub header: TraceHeader,
     /// Facts about the recording: keys and values.
     pub attributes: Vec<(String, String)>,
-    pub texts: Texts,
+    pub texts: TableTexts,
     pub processes: Vec<ProcessRow>,
     pub agents: Vec<AgentRow>,
     /// Names of threads.
@@ -367,14 +367,14 @@ pub(crate) struct Tables {
     /// Paths of code objects, by their numbers in a process.
     pub code_objects: HashMap<(ProcessHandle, u32), String>,
     queues: Unique<QueueRow>,
-    lanes: Unique<Lane>,
+    lanes: Unique<HostLane>,
     stages: Unique<StageRow>,
     functions: Unique<FunctionRow>,
     counters: Unique<CounterRow>,
     places: Unique<PlaceRow>,
     /// The arguments of the row that is added next.
     arguments: Vec<ArgumentRow>,
-    rows: Rows,
+    rows: RecordingRows,
     /// Values of counters that name no dispatch.
     without_dispatch: u64,
 }
@@ -385,7 +385,7 @@ impl Tables {
         Tables {
             header: TraceHeader::default(),
             attributes: Vec::new(),
-            texts: Texts::default(),
+            texts: TableTexts::default(),
             processes: Vec::new(),
             agents: Vec::new(),
             threads: HashMap::new(),
@@ -397,7 +397,7 @@ impl Tables {
             counters: Unique::default(),
             places: Unique::default(),
             arguments: Vec::new(),
-            rows: Rows::new(budget),
+            rows: RecordingRows::new(budget),
             without_dispatch: 0,
         }
     }
@@ -429,10 +429,12 @@ impl Tables {
         QueueHandle(self.queues.place(queue))
     }
 
-    fn lane(&mut self, lane: Lane) -> LaneHandle {
-        if let Lane::ThreadRanges(process, thread) | Lane::OfThread(process, thread, _) = lane {
+    fn lane(&mut self, lane: HostLane) -> LaneHandle {
+        if let HostLane::ThreadRanges(process, thread) | HostLane::OfThread(process, thread, _) =
+            lane
+        {
             // Its track stands below that of the thread.
-            self.lanes.place(Lane::Thread(process, thread));
+            self.lanes.place(HostLane::Thread(process, thread));
         }
         LaneHandle(self.lanes.place(lane))
     }
@@ -486,19 +488,19 @@ impl Tables {
     pub fn arguments(
         &mut self,
         arguments: impl IntoIterator<Item = (TextId, ArgumentValue)>,
-    ) -> Arguments {
+    ) -> ArgumentRange {
         let first = self.arguments.len();
         let rows = arguments.into_iter();
         self.arguments
             .extend(rows.map(|(name, value)| ArgumentRow { name, value }));
-        Arguments {
+        ArgumentRange {
             first: first as u32,
             count: (self.arguments.len() - first) as u32,
         }
     }
 
     /// The names of arguments, one in a line.
-    pub fn names_of(&mut self, arguments: Arguments) -> TextId {
+    pub fn names_of(&mut self, arguments: ArgumentRange) -> TextId {
         let names = arguments_in(&self.arguments, arguments).iter();
         let names: Vec<_> = names.map(|row| self.texts.get(row.name)).collect();
         let names = names.join("\n");
@@ -506,7 +508,7 @@ impl Tables {
     }
 
     /// Adds a row of `lane`.
-    pub fn add_host_in(&mut self, lane: Lane, row: HostRow) {
+    pub fn add_host_in(&mut self, lane: HostLane, row: HostRow) {
         let row = HostRow {
             lane: self.lane(lane),
             ..row
@@ -562,7 +564,7 @@ impl Tables {
     }
 }
 
-fn arguments_in(all: &[ArgumentRow], arguments: Arguments) -> &[ArgumentRow] {
+fn arguments_in(all: &[ArgumentRow], arguments: ArgumentRange) -> &[ArgumentRow] {
     let first = arguments.first as usize;
     let own = all.get(first..first + arguments.count as usize);
     own.unwrap_or_default()

@@ -4,14 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use super::join::Entry;
+use super::join::SorterEntry;
 use super::pack::Pack;
 use super::pass_on::{process_index, time};
 use super::{
-    AgentHandle, Counts, ProcessHandle, QueueHandle, SampleRow, StageHandle, Tables, TextId,
+    AgentHandle, ProcessHandle, QueueHandle, RowCounts, SampleRow, StageHandle, Tables, TextId,
     WorkRow,
 };
-use gputrail_code::aggregate::{Address, Outcome};
+use gputrail_code::aggregate::{Address, WaveOutcome};
 use gputrail_record::{
     Absent, AgentId, CodeObjectId, CorrelationId, ExternalId, HardwareId, KernelId, QueueId,
     SamplingMethod, WorkId,
@@ -36,13 +36,13 @@ struct Ran {
 }
 
 /// An agent, a kernel, a place and an outcome.
-type CountKey = (AgentId, KernelId, u32, Outcome);
+type CountKey = (AgentId, KernelId, u32, WaveOutcome);
 /// Samples with a key, and latency samples among them.
-type Counted = (CountKey, (u64, u64));
+type KeyedCount = (CountKey, (u64, u64));
 
 /// The number of dispatches by process, agent and kernel.
 #[derive(Debug, Default)]
-pub(super) struct Sampled {
+pub(super) struct DispatchCounts {
     dispatches: HashMap<(ProcessHandle, AgentId, KernelId), u64>,
 }
 
@@ -66,7 +66,7 @@ impl Ran {
     }
 }
 
-impl Sampled {
+impl DispatchCounts {
     /// Counts a dispatch.
     pub fn ran(&mut self, tables: &Tables, row: &WorkRow) {
         let ran = Ran::new(tables, (row.queue, row.stage));
@@ -80,11 +80,11 @@ impl Sampled {
         tables: &Tables,
         samples: Sorter,
         stream: &mut Stream<'_>,
-        counts: &mut Counts,
+        counts: &mut RowCounts,
     ) -> io::Result<()> {
         let mut process: Option<OfProcess<'_>> = None;
         samples.drain(|_, mut bytes| {
-            let Entry::Sample(sample, ran) = Entry::unpack(&mut bytes) else {
+            let SorterEntry::Sample(sample, ran) = SorterEntry::unpack(&mut bytes) else {
                 return Ok(());
             };
             counts.samples += 1;
@@ -113,7 +113,7 @@ struct OfProcess<'r> {
     process: ProcessHandle,
     flame: Flame,
     stalls: Stalls,
-    parts: Parts<'r>,
+    parts: SampleParts<'r>,
     /// By agent, kernel, place and outcome: samples and latency samples.
     counts: HashMap<CountKey, (u64, u64)>,
     totals: HashMap<(AgentId, KernelId), SampleTotals>,
@@ -126,7 +126,7 @@ impl<'r> OfProcess<'r> {
             process,
             flame: Flame::default(),
             stalls: Stalls::default(),
-            parts: Parts::new(tables, process),
+            parts: SampleParts::new(tables, process),
             counts: HashMap::new(),
             totals: HashMap::new(),
         }
@@ -192,7 +192,7 @@ impl<'r> OfProcess<'r> {
         )
     }
 
-    fn end(mut self, sampled: &Sampled, stream: &mut Stream<'_>) -> io::Result<()> {
+    fn end(mut self, sampled: &DispatchCounts, stream: &mut Stream<'_>) -> io::Result<()> {
         let tables = self.tables;
         let index = process_index(self.process);
         self.stalls
@@ -201,7 +201,7 @@ impl<'r> OfProcess<'r> {
             .finish(stream, index, |stack| frames(tables, self.process, stack))?;
         let mut counts: Vec<_> = self.counts.into_iter().collect();
         counts.sort_unstable_by_key(|(key, _)| *key);
-        let place = |(key, _): &Counted| (key.0, key.1, key.2);
+        let place = |(key, _): &KeyedCount| (key.0, key.1, key.2);
         for counted in counts.chunk_by(|one, other| place(one) == place(other)) {
             let (agent, kernel, at) = place(&counted[0]);
             self.parts
@@ -279,7 +279,7 @@ fn frames(tables: &Tables, process: ProcessHandle, stack: &Stack) -> Vec<StackFr
 }
 
 /// Counts, in parts. Ids are declared with their first use.
-struct Parts<'r> {
+struct SampleParts<'r> {
     tables: &'r Tables,
     process: ProcessHandle,
     next: Samples,
@@ -290,9 +290,9 @@ struct Parts<'r> {
     places: HashSet<u32>,
 }
 
-impl<'r> Parts<'r> {
-    fn new(tables: &'r Tables, process: ProcessHandle) -> Parts<'r> {
-        Parts {
+impl<'r> SampleParts<'r> {
+    fn new(tables: &'r Tables, process: ProcessHandle) -> SampleParts<'r> {
+        SampleParts {
             tables,
             process,
             next: Samples {
@@ -380,7 +380,7 @@ impl<'r> Parts<'r> {
         agent: AgentId,
         kernel: KernelId,
         place: u32,
-        counted: &[Counted],
+        counted: &[KeyedCount],
     ) -> io::Result<()> {
         self.declare(agent, kernel, place);
         let outcomes = counted

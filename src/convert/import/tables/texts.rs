@@ -9,22 +9,22 @@ pub(crate) struct TextId(pub u32);
 
 /// The texts of a tables. Id 0 is the empty text.
 #[derive(Debug)]
-pub(crate) struct Texts {
+pub(crate) struct TableTexts {
     all: Vec<Arc<str>>,
     ids: HashMap<Arc<str>, TextId>,
 }
 
-impl Default for Texts {
-    fn default() -> Texts {
+impl Default for TableTexts {
+    fn default() -> TableTexts {
         let empty: Arc<str> = "".into();
-        Texts {
+        TableTexts {
             all: vec![empty.clone()],
             ids: HashMap::from([(empty, TextId::default())]),
         }
     }
 }
 
-impl Texts {
+impl TableTexts {
     /// The id of a text.
     pub fn id(&mut self, text: &str) -> TextId {
         if let Some(id) = self.ids.get(text) {

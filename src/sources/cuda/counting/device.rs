@@ -1,13 +1,13 @@
 //! What CUDA's devices count, as the counter collection service is told, and what it asks of them.
 
 use super::host::{self, ChipMetrics, Host, Unavailable, step};
-use super::range::Ranges;
+use super::range::ProfiledRanges;
 use super::{
     COUNTS_EVENTS, CountedAgent, CountedBy, RangeValues, STATE, acquire, ffi, flush_times, release,
     report,
 };
 use crate::cuda::cupti;
-use crate::cuda::devices::{Device, WHERE_USED};
+use crate::cuda::devices::{CudaDevice, WHERE_USED};
 use crate::cuda::enabling::{self, IS_COUNTING};
 use crate::cuda::events::ffi::EventApi;
 use crate::cuda::events::{self, DeviceEvents};
@@ -45,7 +45,7 @@ struct CountedDevice {
 }
 
 /// Offers a device to the counter collection service, and counts on it if the recording asks for that.
-pub(in crate::cuda) fn offer(agent: AgentId, device: &Device) {
+pub(in crate::cuda) fn offer(agent: AgentId, device: &CudaDevice) {
     let Some(board) = process::board() else {
         return;
     };
@@ -265,9 +265,9 @@ impl Provider<CountingRequest> for CountedDevice {
             .map(|index| name(*index).unwrap_or_default());
         let counted = CountedAgent {
             ranges: if is_range {
-                Ranges::Pushed
+                ProfiledRanges::Pushed
             } else {
-                Ranges::Kernels
+                ProfiledRanges::Kernels
             },
             range: None,
             ended: Vec::new(),

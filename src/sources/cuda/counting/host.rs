@@ -1,9 +1,9 @@
 //! Metrics of a chip by CUPTI's profiler host interface, which needs no device: names, units, passes, the configuration of
 //! the hardware, and values.
 
-use super::ffi::{self as profiler, Text};
+use super::ffi::{self as profiler, ProfilerText};
 use crate::cuda::events::Refusal;
-use crate::cuda::ffi::{Cupti, SUCCESS, Status, call};
+use crate::cuda::ffi::{Cupti, CuptiStatus, SUCCESS, call};
 use crate::cuda::library;
 use crate::cuda::metrics::{LIBRARY, MetricKind};
 use crate::cuda::notes::why;
@@ -20,7 +20,7 @@ use std::sync::Once;
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(in crate::cuda) struct Failed {
     pub step: &'static str,
-    pub status: Status,
+    pub status: CuptiStatus,
 }
 
 impl From<Refusal> for Failed {
@@ -58,7 +58,7 @@ pub(in crate::cuda) struct Host<'c> {
 }
 
 /// The names of a chip's metrics without their forms, and their kinds.
-pub(in crate::cuda) type Names = Vec<(String, MetricKind)>;
+pub(in crate::cuda) type MetricNames = Vec<(String, MetricKind)>;
 
 /// Opens the library that CUPTI's profiler host interface asks, where it lies beside libcupti. CUPTI looks for it where
 /// the loader does, and finds one that is in the process.
@@ -88,7 +88,7 @@ impl<'c> Host<'c> {
 
     /// The names of all metrics, sorted. Some are of one configuration of the hardware, which stands before the name
     /// (`CTC.TriageCompute.ctc__rx_bytes`); of those that are listed without it, too, only that name is returned.
-    pub fn names(&self) -> Result<Names, Failed> {
+    pub fn names(&self) -> Result<MetricNames, Failed> {
         let mut all = BTreeMap::new();
         for kind in MetricKind::ALL {
             let mut params = profiler::BaseMetrics::new();
@@ -135,7 +135,7 @@ impl<'c> Host<'c> {
     }
 
     /// Adds metrics, and returns the configuration of the hardware for all that were added.
-    pub fn configure(&self, names: &[Text]) -> Result<Vec<u8>, Failed> {
+    pub fn configure(&self, names: &[ProfilerText]) -> Result<Vec<u8>, Failed> {
         let mut params = profiler::AddMetrics::new();
         params.host = self.object;
         (params.names, params.count) = (names.as_ptr(), names.len());
@@ -165,7 +165,12 @@ impl<'c> Host<'c> {
     }
 
     /// The values of metrics in a range of what was counted.
-    pub fn evaluate(&self, data: &[u8], range: usize, names: &[Text]) -> Result<Vec<f64>, Failed> {
+    pub fn evaluate(
+        &self,
+        data: &[u8],
+        range: usize,
+        names: &[ProfilerText],
+    ) -> Result<Vec<f64>, Failed> {
         let mut values = vec![0.0; names.len()];
         let mut params = profiler::Evaluate::new();
         (params.host, params.range) = (self.object, range);
@@ -191,7 +196,7 @@ impl Drop for Host<'_> {
 /// # Safety
 ///
 /// `text` is null or a text with a terminating zero.
-unsafe fn text(text: Text) -> String {
+unsafe fn text(text: ProfilerText) -> String {
     match text.is_null() {
         true => String::new(),
         // SAFETY: `text` is not null, so that it ends with a 0; it is copied.
@@ -204,7 +209,7 @@ unsafe fn text(text: Text) -> String {
 /// # Safety
 ///
 /// `first` is null or leads to `count` texts.
-unsafe fn texts(first: *const Text, count: usize) -> Vec<String> {
+unsafe fn texts(first: *const ProfilerText, count: usize) -> Vec<String> {
     if first.is_null() {
         return Vec::new();
     }
@@ -219,7 +224,7 @@ pub(super) struct ChipMetrics {
     pub device: String,
     pub chip: CString,
     /// The names, once they have been asked for.
-    names: QuietMutex<Option<Names>>,
+    names: QuietMutex<Option<MetricNames>>,
 }
 
 impl ChipMetrics {
@@ -235,7 +240,7 @@ impl ChipMetrics {
     /// Calls `ask` with an object for the chip and the names of its metrics.
     fn with<R>(
         &self,
-        ask: impl FnOnce(&Host<'_>, &Names) -> Result<R, Failed>,
+        ask: impl FnOnce(&Host<'_>, &MetricNames) -> Result<R, Failed>,
     ) -> Result<R, String> {
         let session = current_session().ok_or("CUPTI is not in use in this process")?;
         let asked = Host::new(&session.cupti, &self.chip).and_then(|host| {
@@ -265,7 +270,7 @@ pub(in crate::cuda) fn bare(name: &str) -> &str {
 
 /// The metric that is called `name`, its kind, and the form behind it. `name` may have a configuration of the hardware before
 /// it, or lack it.
-fn split<'n>(names: &'n Names, name: &'n str) -> Option<(&'n str, MetricKind, &'n str)> {
+fn split<'n>(names: &'n MetricNames, name: &'n str) -> Option<(&'n str, MetricKind, &'n str)> {
     let (base, form) = base_and_form(name);
     let is_base = |known: &&(String, MetricKind)| bare(&known.0).eq_ignore_ascii_case(base);
     let (known, kind) = names.iter().find(is_base)?;
@@ -299,7 +304,7 @@ fn usage(name: &str, unit: &str) -> Usage {
 /// The metric that is called `name`, in a form of its own or the first one of its kind; else the nearest names.
 pub(super) fn define(
     host: &Host<'_>,
-    names: &Names,
+    names: &MetricNames,
     name: &str,
 ) -> Result<Result<LibraryCounter, Vec<String>>, Failed> {
     let Some((base, kind, form)) = split(names, name) else {
@@ -337,7 +342,7 @@ pub(super) fn passes(host: &Host<'_>, names: &[&str]) -> Result<usize, Failed> {
         .iter()
         .map(|name| CString::new(*name).unwrap_or_default())
         .collect();
-    let texts: Vec<Text> = names.iter().map(|name| name.as_ptr()).collect();
+    let texts: Vec<ProfilerText> = names.iter().map(|name| name.as_ptr()).collect();
     host.passes(&host.configure(&texts)?)
 }
 

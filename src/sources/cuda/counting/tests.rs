@@ -6,8 +6,8 @@ use crate::cuda::ffi::Cupti;
 use crate::cuda::metrics::{LIBRARY, MetricKind, MetricLibrary};
 use crate::cuda::wheels_tests::ask_headers_of;
 use gputrail_counters::{
-    Block, Catalogue, CounterIndex, Defined, DefinedFrom, Definitions, Dialect, Location, Sources,
-    Usage, plan,
+    Catalogue, CounterIndex, Defined, DefinedFrom, DefinitionPlace, Definitions, Dialect,
+    HardwareBlock, Sources, Usage, plan,
 };
 use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::needs;
@@ -375,7 +375,7 @@ fn passes_are_those_of_the_metric_library() {
 
 /// The passes that our planner needs for counters of a hardware unit that counts `capacity` of them at a time.
 fn planned(names: &[&str], capacity: u32) -> usize {
-    let at = Location {
+    let at = DefinitionPlace {
         file: "made".into(),
         line: 1,
         column: 1,
@@ -391,7 +391,7 @@ fn planned(names: &[&str], capacity: u32) -> usize {
         },
         at: at.clone(),
     };
-    let block = Block {
+    let block = HardwareBlock {
         name: "unit".to_owned(),
         instances: None,
         capacity: Some(capacity),

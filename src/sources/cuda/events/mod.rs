@@ -17,7 +17,7 @@ pub(super) mod groups;
 #[cfg(test)]
 mod tests;
 
-use super::ffi::{NOT_IMPLEMENTED, SUCCESS, Status, call};
+use super::ffi::{CuptiStatus, NOT_IMPLEMENTED, SUCCESS, call};
 use core::ffi::{c_char, c_void};
 use ffi::{EventApi, attribute, kind};
 use gputrail_counters::{CounterLibrary, LibraryCounter, LibraryError, Usage, nearest};
@@ -36,7 +36,7 @@ const TEXT: usize = 2048;
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub step: &'static str,
-    pub status: Status,
+    pub status: CuptiStatus,
 }
 
 impl fmt::Display for Refusal {
@@ -74,7 +74,7 @@ pub(super) struct EventDomain {
 
 /// A counter, as CUPTI knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Counted {
+pub(super) enum CuptiCounter {
     /// An event.
     Event(u32),
     /// A metric, the kind of its values, and its events.
@@ -89,7 +89,7 @@ pub(super) enum Counted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DeviceCounter {
     pub definition: LibraryCounter,
-    pub counted: Counted,
+    pub counted: CuptiCounter,
 }
 
 /// The events and metrics of a device.
@@ -239,7 +239,7 @@ impl DeviceEvents {
             };
             DeviceCounter {
                 definition,
-                counted: Counted::Event(event),
+                counted: CuptiCounter::Event(event),
             }
         };
         let events: Vec<DeviceCounter> = events.into_iter().map(event).collect();
@@ -277,7 +277,7 @@ impl DeviceEvents {
             usage: usage(kind),
             block: String::new(),
         };
-        let counted = Counted::Metric { id, kind, events };
+        let counted = CuptiCounter::Metric { id, kind, events };
         self.counters.push(DeviceCounter {
             definition,
             counted,

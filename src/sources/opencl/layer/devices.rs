@@ -7,7 +7,7 @@ use super::counters;
 use super::device::{describe, text};
 use super::environment;
 use super::ffi::*;
-use super::handles::Handles;
+use super::handles::ObjectTable;
 use super::sampling;
 use bytemuck::{Pod, Zeroable};
 use core::ptr;
@@ -27,7 +27,7 @@ pub(super) struct DeviceInfo {
 }
 
 /// The devices that are tracked.
-pub(super) static DEVICES: Handles<DeviceInfo> = Handles::new();
+pub(super) static DEVICES: ObjectTable<DeviceInfo> = ObjectTable::new();
 
 /// Agents whose runtime has no event callbacks, which came with OpenCL 1.1: one bit each, by id modulo 64.
 static WITHOUT_CALLBACKS: AtomicU64 = AtomicU64::new(0);

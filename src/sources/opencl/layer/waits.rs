@@ -5,7 +5,7 @@ use super::call::ObservedCall;
 use super::completion::OUTSTANDING;
 use super::contained::contained;
 use super::ffi::*;
-use super::functions::{Argument, bits};
+use super::functions::{ArgumentForm, bits};
 use super::queues::{self, QueueIds};
 use super::work::{self, synchronization};
 use gputrail_collect::correlation::HostThread;
@@ -89,7 +89,7 @@ impl WaitList {
 
     /// Takes the next of a call's arguments: a list of events follows its length.
     #[inline(always)]
-    pub fn after<T: Argument>(self, argument: T) -> WaitList {
+    pub fn after<T: ArgumentForm>(self, argument: T) -> WaitList {
         match T::LIST_OF_EVENTS {
             true => WaitList {
                 events: bits(argument) as *const cl_event,

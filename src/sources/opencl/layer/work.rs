@@ -252,7 +252,7 @@ impl Mapped for MemoryCopy {
 /// A launch of a kernel, with pointers to its sizes in the program: its record is written directly to the lane.
 #[derive(Copy, Clone)]
 pub(super) struct KernelLaunch {
-    launch: kernels::Launch,
+    launch: kernels::LaunchState,
     pub kernel: cl_kernel,
     /// The length of those of the lists that are not null.
     dimensions: cl_uint,

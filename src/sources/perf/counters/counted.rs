@@ -7,7 +7,7 @@ use gputrail_capture::names::Names;
 use gputrail_collect::agents::ConfigureError;
 use gputrail_collect::counting::values::ValueRecords;
 use gputrail_collect::counting::{
-    Choice, CounterSet, CountingDelivery, CountingRequest, DispatchReadings, Reading,
+    Choice, CounterReading, CounterSet, CountingDelivery, CountingRequest, DispatchReadings,
 };
 use gputrail_collect::process;
 use gputrail_counters::Counted;
@@ -115,10 +115,13 @@ pub(super) fn opened(request: &CountingRequest) -> Result<(MachineEvents, Events
 }
 
 /// Readings without values, for this reason.
-pub(super) fn invalid(records: &ValueRecords, reason: CounterInvalid) -> Vec<(Counted, Reading)> {
+pub(super) fn invalid(
+    records: &ValueRecords,
+    reason: CounterInvalid,
+) -> Vec<(Counted, CounterReading)> {
     let counted = records.set().counted();
     counted
-        .map(|counted| (counted, Reading::invalid(reason)))
+        .map(|counted| (counted, CounterReading::invalid(reason)))
         .collect()
 }
 

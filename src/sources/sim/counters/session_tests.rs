@@ -5,7 +5,7 @@ use crate::sim::Demo;
 use gputrail_buffer::clock::TickSource;
 use gputrail_capture::Writer;
 use gputrail_collect::context::{
-    BufferOptions, Context, CounterSessions, OperationSet, Payload, RecordBuffer, Selection,
+    BufferOptions, Context, CounterSessions, OperationSet, Payload, RecordBuffer, RecordSelection,
     Subscriber,
 };
 use gputrail_collect::recorder::{Recorder, RecorderOptions};
@@ -230,7 +230,7 @@ fn each_pass_of_a_kernel_is_reported_when_it_has_run() {
     let board = recorder.board();
     let buffer = RecordBuffer::on(board, BufferOptions::default(), |_| {}).unwrap();
     let context = Context::on(board).unwrap();
-    let kernels = Selection::kinds(&[Kind::KERNEL_DISPATCH, Kind::COMPLETION]);
+    let kernels = RecordSelection::kinds(&[Kind::KERNEL_DISPATCH, Kind::COMPLETION]);
     context.trace_to(&buffer, kernels).unwrap();
     // Both agents, by the request for all of them.
     let limit = NonZeroU32::new(2).unwrap();

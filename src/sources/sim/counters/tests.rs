@@ -280,22 +280,28 @@ fn all_metrics_of_both_architectures_have_values() {
          5 global_store_dword v[0:1], v8, off
          s_endpgm",
     );
-    let mut counts = Counts::of_launch(&program.unwrap(), 8, 4);
+    let mut counts = EventCounts::of_launch(&program.unwrap(), 8, 4);
     for event in [
-        Event::Cycle,
-        Event::ActiveCycle,
-        Event::UnitCycle,
-        Event::WaveCycle,
+        CountedEvent::Cycle,
+        CountedEvent::ActiveCycle,
+        CountedEvent::UnitCycle,
+        CountedEvent::WaveCycle,
     ] {
         counts.add(event, 3_000);
     }
     assert_eq!(
-        (counts.get(Event::Wave), counts.get(Event::Instruction)),
+        (
+            counts.get(CountedEvent::Wave),
+            counts.get(CountedEvent::Instruction)
+        ),
         (32, 32 * 8)
     );
     // 64 lanes of 16 bytes are 16 requests.
     assert_eq!(
-        (counts.get(Event::Read), counts.get(Event::Write)),
+        (
+            counts.get(CountedEvent::Read),
+            counts.get(CountedEvent::Write)
+        ),
         (32 * 16, 32 * 4)
     );
     for name in ["gfx9", "gfx11"] {

@@ -10,7 +10,7 @@ use crate::sim::host::Host;
 use crate::sim::machine::{Preempted, WaitsFor};
 use crate::sim::random::Random;
 use crate::sim::recent::WorkIndex;
-use crate::sim::thread::{Status, Thread};
+use crate::sim::thread::{CallStatus, SimThread};
 use crate::sim::time::{HostTime, Moment, us};
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_buffer::platform::system;
@@ -32,21 +32,21 @@ impl Runtime {
     }
 
     /// Starts a thread of the program.
-    pub fn spawn<F: Future<Output = Result<(), Status>> + 'static>(
+    pub fn spawn<F: Future<Output = Result<(), CallStatus>> + 'static>(
         self: &Rc<Self>,
         name: &str,
-        body: impl FnOnce(Thread) -> F,
+        body: impl FnOnce(SimThread) -> F,
     ) {
         let Some((host, random)) = self.new_host(name) else {
             return;
         };
-        let body = body(Thread::new(self.clone(), host, random));
+        let body = body(SimThread::new(self.clone(), host, random));
         let (runtime, thread) = (self.clone(), name.to_owned());
         self.executor.spawn(name, async move {
             if !runtime.begin_thread(&thread) {
                 return;
             }
-            if let Err(Status(status)) = body.await {
+            if let Err(CallStatus(status)) = body.await {
                 let ended = SimulationError::Ended { thread, status };
                 runtime.failure.borrow_mut().get_or_insert(ended);
             }

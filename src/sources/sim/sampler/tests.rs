@@ -9,7 +9,7 @@ use gputrail_collect::context::{BufferOptions, Context, RecordBuffer, ToolError}
 use gputrail_collect::recorder::RecorderOptions;
 use gputrail_collect::sampling::SamplingError;
 use gputrail_collect::scope::Scope;
-use gputrail_collect::switchboard::Selection;
+use gputrail_collect::switchboard::RecordSelection;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -409,7 +409,9 @@ fn lines_come_once_each_beside_counts_for_those_who_want_them() {
     let of = |kinds: &[Kind]| {
         let tool = Tool::new();
         let names = tool.simulation.runtime.names().clone();
-        let wanted = tool.context.trace_to(&tool.buffer, Selection::kinds(kinds));
+        let wanted = tool
+            .context
+            .trace_to(&tool.buffer, RecordSelection::kinds(kinds));
         wanted.unwrap();
         let counts = Deliver::Aggregates;
         let sampled = tool

@@ -1,8 +1,8 @@
 //! The resources of the training, allocated before its first step and freed after its last.
 
-use super::super::kernels::Launch;
+use super::super::kernels::SimLaunch;
 use super::super::memory::Pointer;
-use super::super::thread::{Status, Thread};
+use super::super::thread::{CallStatus, SimThread};
 use super::super::time::us;
 use super::kernels::KERNELS;
 use super::*;
@@ -17,7 +17,7 @@ const WORKSPACE: u64 = 1 << 30;
 
 impl Replica {
     /// Allocates the resources of the device.
-    pub(super) async fn equip(&self, thread: &mut Thread) -> Result<&Equipment, Status> {
+    pub(super) async fn equip(&self, thread: &mut SimThread) -> Result<&Equipment, CallStatus> {
         let module = thread
             .module_load("/opt/train/lib/kernels.sim1.co", KERNELS)
             .await;
@@ -58,7 +58,7 @@ impl Replica {
         thread
             .memset_async(memory.gradients, 0, bytes, streams.compute)
             .await?;
-        let launch = Launch {
+        let launch = SimLaunch {
             groups: [2, 1, 1],
             local_memory: 0,
             stream: streams.upload,
@@ -81,7 +81,7 @@ impl Replica {
     }
 
     /// Frees all resources.
-    pub(super) async fn tear_down(&self, thread: &mut Thread) -> Result<(), Status> {
+    pub(super) async fn tear_down(&self, thread: &mut SimThread) -> Result<(), CallStatus> {
         let equipment = self.equipment(thread).await;
         let (graph, executable) = &equipment.optimizer;
         thread.graph_exec_destroy(executable).await;
@@ -105,11 +105,11 @@ impl Replica {
 }
 
 /// The kernels of the optimizer as a graph, and the executable graph.
-async fn optimizer(thread: &mut Thread, module: &Module, stream: Stream) -> (Graph, Graph) {
+async fn optimizer(thread: &mut SimThread, module: &Module, stream: SimStream) -> (Graph, Graph) {
     let mut graph = thread.graph_create().await;
     let norm = ("gradient_norm", 640);
     for (name, groups) in std::iter::once(norm).chain([("adam_step", 3_461); BUCKETS]) {
-        let launch = Launch {
+        let launch = SimLaunch {
             groups: [groups, 1, 1],
             local_memory: 0,
             stream,
@@ -125,7 +125,7 @@ async fn optimizer(thread: &mut Thread, module: &Module, stream: Stream) -> (Gra
 }
 
 impl Buffers {
-    async fn allocate(thread: &mut Thread) -> Result<Buffers, Status> {
+    async fn allocate(thread: &mut SimThread) -> Result<Buffers, CallStatus> {
         let parameters = BUCKETS as u64 * BUCKET_BYTES;
         let mut all = Vec::new();
         let mut kept = |pointer| {
@@ -168,7 +168,7 @@ impl Buffers {
 }
 
 impl Events {
-    async fn create(thread: &mut Thread) -> Events {
+    async fn create(thread: &mut SimThread) -> Events {
         let mut events = Events {
             loaded: [thread.event_create().await, thread.event_create().await],
             used: [thread.event_create().await, thread.event_create().await],

@@ -17,7 +17,7 @@ const TRAP: u64 = 8;
 pub(in crate::sim) const SKID: u32 = 2;
 
 /// The execution of a kernel on one compute unit. It repeats while the kernel runs.
-pub(in crate::sim) struct Window {
+pub(in crate::sim) struct WaveWindow {
     slots: usize,
     /// By cycle and slot.
     waves: Vec<Option<WaveCycle>>,
@@ -62,14 +62,19 @@ fn did_issue(wave: &Option<WaveCycle>) -> bool {
     wave.is_some_and(|wave| matches!(wave.did, Did::Issued(_)))
 }
 
-impl Window {
+impl WaveWindow {
     /// Runs `program` on a unit with `groups` workgroups of `waves_per_group` waves.
-    pub fn of(program: &Program, waves_per_group: usize, groups: usize, random: Random) -> Window {
+    pub fn of(
+        program: &Program,
+        waves_per_group: usize,
+        groups: usize,
+        random: Random,
+    ) -> WaveWindow {
         let mut unit = Unit::new(program, waves_per_group, groups, random);
         let slots = unit.slots();
         let mut row = vec![None; slots];
         let mut arbiter = [Snapshot(0); SIMDS];
-        let mut window = Window {
+        let mut window = WaveWindow {
             slots,
             waves: Vec::with_capacity(slots * CYCLES),
             arbiter: Vec::with_capacity(CYCLES),
@@ -203,7 +208,7 @@ impl Window {
         row[slot].map(|wave| (wave.instruction.into(), wave.did))
     }
 
-    /// The exact shares of all outcomes of [`Window::look`] over a kernel of `cycles` cycles that starts at `phase`.
+    /// The exact shares of all outcomes of [`WaveWindow::look`] over a kernel of `cycles` cycles that starts at `phase`.
     /// Cycles have equal weight, and so have the active waves of a cycle.
     #[cfg(test)]
     pub fn occupancy<K: Ord>(
@@ -219,7 +224,7 @@ impl Window {
         })
     }
 
-    /// Like [`Window::occupancy`] for traps, with equal weight for each delay.
+    /// Like [`WaveWindow::occupancy`] for traps, with equal weight for each delay.
     #[cfg(test)]
     pub fn trapped<K: Ord>(
         &self,

@@ -1,6 +1,6 @@
 //! Rewrites the kernel's events, which Perfetto's `traced_probes` writes as bundles with times of their own.
 
-use super::super::reader::{Field, FieldValue, Fields};
+use super::super::reader::{FieldValue, Fields, MessageField};
 use super::super::schema::field::{self, ftrace_event_bundle as bundle};
 use super::super::wire::Encoder;
 use super::rewrite::{rewrite, shifted};
@@ -65,7 +65,7 @@ pub(super) fn shift_bundle(offset: i64, bundle: &[u8], out: &mut Encoder) {
 
 /// Copies numbers that are differences from the number before, the first one from 0. `begun` says whether the first
 /// number was in an earlier field.
-fn shift_first(offset: i64, field: Field<'_>, begun: &mut bool, out: &mut Encoder) -> bool {
+fn shift_first(offset: i64, field: MessageField<'_>, begun: &mut bool, out: &mut Encoder) -> bool {
     let mut packed = Encoder::default();
     for time in field.numbers() {
         let first = !std::mem::replace(begun, true);

@@ -5,7 +5,7 @@
 
 /// One field of a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Field<'a> {
+pub struct MessageField<'a> {
     /// Its number.
     pub number: u32,
     /// Its value.
@@ -25,7 +25,7 @@ pub enum FieldValue<'a> {
     Bytes(&'a [u8]),
 }
 
-impl<'a> Field<'a> {
+impl<'a> MessageField<'a> {
     /// The number, if the field has one.
     #[inline]
     pub fn number(&self) -> Option<u64> {
@@ -97,7 +97,7 @@ impl<'a> Fields<'a> {
 
     #[cold]
     #[inline(never)]
-    fn stop(&mut self, why: &'static str) -> Option<Field<'a>> {
+    fn stop(&mut self, why: &'static str) -> Option<MessageField<'a>> {
         self.malformed = Some((why, self.left.len()));
         self.left = &[];
         None
@@ -105,11 +105,11 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = Field<'a>;
+    type Item = MessageField<'a>;
 
     // Inlined, so that callers which expect certain fields leave out the rest.
     #[inline(always)]
-    fn next(&mut self) -> Option<Field<'a>> {
+    fn next(&mut self) -> Option<MessageField<'a>> {
         if self.left.is_empty() {
             return None;
         }
@@ -152,7 +152,7 @@ impl<'a> Iterator for Fields<'a> {
             _ => return self.stop("a field of a type that is not in use"),
         };
         self.left = left;
-        Some(Field { number, value })
+        Some(MessageField { number, value })
     }
 }
 
@@ -290,20 +290,20 @@ mod tests {
     fn fields_of_4_bytes_are_read() {
         let mut fields = Fields::new(&[13, 1, 2, 3, 4, 8, 7]);
         let value = FieldValue::Fixed32(0x0403_0201);
-        assert_eq!(fields.next(), Some(Field { number: 1, value }));
+        assert_eq!(fields.next(), Some(MessageField { number: 1, value }));
         let value = FieldValue::Number(7);
-        assert_eq!(fields.next(), Some(Field { number: 1, value }));
+        assert_eq!(fields.next(), Some(MessageField { number: 1, value }));
         assert_eq!((fields.next(), fields.malformed()), (None, None));
     }
 
     #[test]
     fn numbers_are_read_packed_or_not() {
-        let packed = Field {
+        let packed = MessageField {
             number: 1,
             value: FieldValue::Bytes(&[1, 0x80, 1, 3]),
         };
         assert_eq!(packed.numbers().collect::<Vec<_>>(), [1, 128, 3]);
-        let one = Field {
+        let one = MessageField {
             number: 1,
             value: FieldValue::Number(7),
         };
@@ -327,7 +327,7 @@ mod tests {
                     FieldValue::Fixed64((*value as f64).to_bits()),
                 ] {
                     let number = u32::from(*number) + 1;
-                    prop_assert_eq!(fields.next(), Some(Field { number, value: expected }));
+                    prop_assert_eq!(fields.next(), Some(MessageField { number, value: expected }));
                 }
             }
             prop_assert_eq!(fields.next(), None);

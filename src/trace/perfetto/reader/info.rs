@@ -7,7 +7,9 @@ use super::check::{RECORDING, our_version, rare};
 use super::findings::{Findings, PacketPosition};
 use super::replay;
 use super::tracks::{TrackId, TrackOf};
-use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
+use super::{
+    EventKind, HostEvent, Known, Packet, ReadOutcome, TraceInput, Visitor, WorkEvent, field, read,
+};
 use crate::model::{self, AgentIndex};
 use crate::perfetto::schema::{
     BuiltinClock, ClockSnapshot, GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats,
@@ -62,7 +64,7 @@ pub struct ClockInfo {
 #[derive(Debug, Default)]
 pub struct Info {
     /// The outcome of reading it.
-    pub outcome: Outcome,
+    pub outcome: ReadOutcome,
     /// The version of gputrail that made it; `None` for other traces.
     pub version: Option<String>,
     /// The program that wrote it; empty if unknown.
@@ -132,8 +134,8 @@ pub fn info(source: impl Read) -> Info {
     info_of(Box::new(source))
 }
 
-fn info_of(source: Input<'_>) -> Info {
-    let mut reading = Reading::default();
+fn info_of(source: TraceInput<'_>) -> Info {
+    let mut reading = InfoReader::default();
     let outcome = read(source, &mut reading);
     let mut info = reading.info;
     for (id, open) in reading.open {
@@ -185,7 +187,7 @@ fn links(gpu: &gpu_info::Gpu) -> Vec<(String, String)> {
 }
 
 #[derive(Debug, Default)]
-struct Reading {
+struct InfoReader {
     info: Info,
     /// The number of open slices of each track.
     open: NumberMap<TrackId, u64>,
@@ -194,7 +196,7 @@ struct Reading {
     snapshots: BTreeMap<u32, u64>,
 }
 
-impl Visitor for Reading {
+impl Visitor for InfoReader {
     fn packet(&mut self, packet: &Packet<'_>, _: &Known, _: &mut Findings) {
         let (kind, data) = packet.data;
         // A hostile trace may have any number of kinds.
@@ -324,7 +326,7 @@ impl Visitor for Reading {
     }
 }
 
-impl Reading {
+impl InfoReader {
     fn extend(&mut self, start: Nanos, end: Nanos) {
         let (first, last) = self.info.span.get_or_insert((start, end));
         *first = start.min(*first);

@@ -30,12 +30,12 @@ pub use annotations::AnnotationValue;
 pub use check::check;
 pub(super) use check::rare;
 pub(super) use fields::number_of;
-pub use fields::{Field, FieldValue, Fields};
+pub use fields::{FieldValue, Fields, MessageField};
 pub use findings::{Finding, Findings, PacketPosition};
 pub use host_event::{EventKind, HostEvent};
 pub use info::{ClockInfo, DeviceInfo, Info, ProcessInfo, info};
 pub use replay::{Replay, Replayed, Tally};
-pub use resolving::Text;
+pub use resolving::NumberedText;
 pub use texts::{TextId, Texts};
 pub use tracks::{CounterProperties, Known, Track, TrackId, TrackOf, Tracks};
 pub use work_event::WorkEvent;
@@ -106,7 +106,7 @@ pub trait Visitor {
 
 /// The outcome of reading a trace.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct ReadOutcome {
     /// Its defects.
     pub findings: Findings,
     /// Number of bytes read; after decompression, if the trace is gzipped as a whole.
@@ -126,7 +126,7 @@ pub struct Outcome {
 }
 
 /// The input of a trace. A trait object, so that the readers of traces are compiled once, with the library.
-pub(in crate::perfetto) type Input<'a> = Box<dyn Read + 'a>;
+pub(in crate::perfetto) type TraceInput<'a> = Box<dyn Read + 'a>;
 
 /// The packets of a trace as bytes.
 pub(super) fn packets_of<R: Read>(source: R) -> Packets<R> {
@@ -134,10 +134,10 @@ pub(super) fn packets_of<R: Read>(source: R) -> Packets<R> {
 }
 
 /// Reads a trace to its end.
-pub fn read<R: Read>(source: R, visitor: &mut impl Visitor) -> Outcome {
+pub fn read<R: Read>(source: R, visitor: &mut impl Visitor) -> ReadOutcome {
     let mut packets = Packets::new(source);
     let mut findings = Findings::default();
-    let mut reading = Reading::default();
+    let mut reading = ReadState::default();
     let mut count = 0;
     while let Some(packet) = packets.next(&mut findings) {
         count += 1;
@@ -150,7 +150,7 @@ pub fn read<R: Read>(source: R, visitor: &mut impl Visitor) -> Outcome {
             _ => format!("no packet in {bytes} bytes: this is not a Perfetto trace"),
         });
     }
-    Outcome {
+    ReadOutcome {
         findings,
         bytes: packets.position(),
         packets: count,
@@ -163,7 +163,7 @@ pub fn read<R: Read>(source: R, visitor: &mut impl Visitor) -> Outcome {
 }
 
 #[derive(Debug, Default)]
-struct Reading {
+struct ReadState {
     sequences: Sequences,
     known: Known,
 }
@@ -261,7 +261,7 @@ impl<'a> Head<'a> {
     }
 }
 
-impl Reading {
+impl ReadState {
     #[inline]
     fn packet(
         &mut self,

@@ -7,9 +7,9 @@ use std::io::{BufReader, Chain, Cursor, Read};
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 
-use super::fields::{Field, FieldValue, Fields, key, varint};
+use super::fields::{FieldValue, Fields, MessageField, key, varint};
 use super::findings::{Findings, PacketPosition};
-use super::window::Window;
+use super::window::StreamWindow;
 use crate::perfetto::schema::field::trace;
 use crate::perfetto::schema::field::trace_packet::{
     COMPRESSED_PACKETS as COMPRESSED, TRUSTED_PACKET_SEQUENCE_ID as SEQUENCE,
@@ -40,16 +40,16 @@ pub(in crate::perfetto) struct RawPacket<'a> {
 type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
 #[derive(Debug)]
-enum Source<R> {
+enum PacketSource<R> {
     Plain(Whole<R>),
     Gzip(Box<MultiGzDecoder<BufReader<Whole<R>>>>),
 }
 
-impl<R: Read> Read for Source<R> {
+impl<R: Read> Read for PacketSource<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         match self {
-            Source::Plain(source) => source.read(buffer),
-            Source::Gzip(source) => source.read(buffer),
+            PacketSource::Plain(source) => source.read(buffer),
+            PacketSource::Gzip(source) => source.read(buffer),
         }
     }
 }
@@ -57,7 +57,7 @@ impl<R: Read> Read for Source<R> {
 /// The packets of a trace.
 #[derive(Debug)]
 pub(in crate::perfetto) struct Packets<R> {
-    window: Window<Source<R>>,
+    window: StreamWindow<PacketSource<R>>,
     gzipped: bool,
     /// Size of the packet that was returned last.
     given: usize,
@@ -88,12 +88,12 @@ impl<R: Read> Packets<R> {
         let gzipped = first == [0x1f, 0x8b];
         let whole = Cursor::new(first).chain(source);
         let source = if gzipped {
-            Source::Gzip(Box::new(MultiGzDecoder::new(BufReader::new(whole))))
+            PacketSource::Gzip(Box::new(MultiGzDecoder::new(BufReader::new(whole))))
         } else {
-            Source::Plain(whole)
+            PacketSource::Plain(whole)
         };
         Packets {
-            window: Window::new(source),
+            window: StreamWindow::new(source),
             gzipped,
             given: 0,
             group: Vec::new(),
@@ -253,7 +253,7 @@ impl<R: Read> Packets<R> {
             let left = &self.group[self.group_at..];
             self.group_position.inner = self.group_position.inner.saturating_add(1);
             let mut fields = Fields::new(left);
-            let Some(Field {
+            let Some(MessageField {
                 number: trace::PACKET,
                 value: FieldValue::Bytes(packet),
             }) = fields.next()
@@ -299,7 +299,7 @@ const fn long_key(number: u32) -> [u8; 2] {
 fn packed_field(packet: &[u8]) -> Option<(u32, &[u8])> {
     // Such a packet has no other field.
     match Fields::new(packet).next() {
-        Some(Field {
+        Some(MessageField {
             number: number @ (COMPRESSED | ZSTD),
             value: FieldValue::Bytes(bytes),
         }) => Some((number, bytes)),
@@ -330,7 +330,8 @@ fn after_packet(bytes: &[u8]) -> Option<&[u8]> {
     }
     let (packet, rest) = left.split_at(length);
     let mut fields = Fields::new(packet);
-    let of_sequence = |field: Field<'_>| field.number == SEQUENCE && field.number().is_some();
+    let of_sequence =
+        |field: MessageField<'_>| field.number == SEQUENCE && field.number().is_some();
     let (mut count, mut sequence) = (0, false);
     for field in fields.by_ref() {
         count += 1;

@@ -46,7 +46,7 @@ pub(super) fn name_of_table(table: u32) -> String {
 
 /// An entry of an interning table.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct InternedEntry {
     /// Its name, if its second field is one, as in all tables of names.
     pub name: TextId,
     /// The process of a context, or the category of a stage; `None` in other tables.
@@ -114,13 +114,13 @@ const DENSE_AHEAD: usize = 4;
 /// The entries of all tables of a sequence. Most numbers count from 1.
 #[derive(Debug, Default)]
 struct Entries {
-    dense: Vec<Vec<Option<Entry>>>,
-    sparse: NumberMap<(u32, u64), Entry>,
+    dense: Vec<Vec<Option<InternedEntry>>>,
+    sparse: NumberMap<(u32, u64), InternedEntry>,
 }
 
 impl Entries {
     #[inline]
-    fn get(&self, table: u32, number: u64) -> Option<&Entry> {
+    fn get(&self, table: u32, number: u64) -> Option<&InternedEntry> {
         let dense = self.dense.get(table as usize);
         match dense.and_then(|dense| dense.get(number as usize)) {
             Some(Some(entry)) => Some(entry),
@@ -129,7 +129,7 @@ impl Entries {
         }
     }
 
-    fn insert(&mut self, table: u32, number: u64, entry: Entry) {
+    fn insert(&mut self, table: u32, number: u64, entry: InternedEntry) {
         let index = table as usize;
         if index < DENSE && self.dense.is_empty() {
             self.dense.resize_with(DENSE, Vec::new);
@@ -155,7 +155,7 @@ impl Entries {
 impl Sequence {
     /// The entry with `number` in a table.
     #[inline]
-    pub fn entry(&self, table: u32, number: u64) -> Option<&Entry> {
+    pub fn entry(&self, table: u32, number: u64) -> Option<&InternedEntry> {
         self.entries.get(table, number)
     }
 }
@@ -321,7 +321,7 @@ impl Sequences {
         };
         self.bytes += bytes;
         state.bytes += bytes;
-        let entry = Entry {
+        let entry = InternedEntry {
             name,
             number: own_number,
             bytes: entry.into(),

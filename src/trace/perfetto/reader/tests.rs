@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use prost::Message;
 
 use super::{
-    EventKind, Findings, HostEvent, Outcome, PacketPosition, Replay, Visitor, check, info, read,
+    EventKind, Findings, HostEvent, PacketPosition, ReadOutcome, Replay, Visitor, check, info, read,
 };
 use crate::model;
 use crate::model::{
-    Agent, AgentIndex, Argument, Call, Consumer, EventId, Function, Launch, Parent, Process,
+    Agent, AgentIndex, Call, Consumer, EventArgument, EventId, Function, Launch, Parent, Process,
     ProcessIndex, Producer, Queue, QueueIndex, Slice, Stage, StageId, SystemClocks, TraceHeader,
     Track, TrackIndex, TrackKind, Value, Work, WorkKind,
 };
@@ -136,7 +136,7 @@ fn changed(trace: &[u8], change: impl FnOnce(&mut Vec<TracePacket>)) -> Vec<u8> 
     trace.encode_to_vec()
 }
 
-fn whats(outcome: &Outcome) -> Vec<&str> {
+fn whats(outcome: &ReadOutcome) -> Vec<&str> {
     let findings = outcome.findings.list();
     findings.iter().map(|finding| &finding.what[..]).collect()
 }
@@ -249,7 +249,7 @@ fn a_call_has_its_correlation_id_beside_any_other_annotations() {
             }
         }
     }
-    let sizes = [Argument {
+    let sizes = [EventArgument {
         name: "size",
         value: Value::Uint(1 << 40),
     }];

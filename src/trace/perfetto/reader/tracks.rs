@@ -129,12 +129,12 @@ impl Tracks {
                     FieldValue::Bytes(name),
                 ) => track.name = text(name),
                 (track_descriptor::PROCESS, FieldValue::Bytes(process)) => {
-                    let owner = Owner::read(process, process_descriptor::PROCESS_NAME);
+                    let owner = TrackOwner::read(process, process_descriptor::PROCESS_NAME);
                     track.of = TrackOf::Process(owner.pid);
                     (track.name, track.order) = (text(owner.name), owner.order);
                 }
                 (track_descriptor::THREAD, FieldValue::Bytes(thread)) => {
-                    let owner = Owner::read(thread, thread_descriptor::THREAD_NAME);
+                    let owner = TrackOwner::read(thread, thread_descriptor::THREAD_NAME);
                     track.of = TrackOf::Thread(owner.pid, owner.tid);
                     (track.name, track.order) = (text(owner.name), owner.order);
                 }
@@ -182,18 +182,18 @@ pub struct Known {
 }
 
 /// A process or a thread, from its descriptor.
-struct Owner<'a> {
+struct TrackOwner<'a> {
     pid: ProcessId,
     tid: ThreadId,
     name: &'a [u8],
     order: Option<i32>,
 }
 
-impl<'a> Owner<'a> {
+impl<'a> TrackOwner<'a> {
     /// Reads a descriptor whose name is in field `name_field`. Both kinds have the same numbers for ids and order, which
     /// is field 3.
-    fn read(bytes: &'a [u8], name_field: u32) -> Owner<'a> {
-        let mut owner = Owner {
+    fn read(bytes: &'a [u8], name_field: u32) -> TrackOwner<'a> {
+        let mut owner = TrackOwner {
             pid: ProcessId(0),
             tid: ThreadId(0),
             name: &[],

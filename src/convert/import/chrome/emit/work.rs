@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::io;
 
 use super::Emitter;
-use crate::import::chrome::arguments::{self, Arguments, OwnedValue};
+use crate::import::chrome::arguments::{self, NamedValues, OwnedValue};
 use crate::import::chrome::collect::GRAPH;
-use crate::import::chrome::record::{NONE, Record, flag};
+use crate::import::chrome::record::{EventRecord, NONE, flag};
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{ContextId, CorrelationId, Domain, Nanos, ThreadId};
 use gputrail_trace::model::{
@@ -88,7 +88,7 @@ impl DeviceWork {
 
 /// Arguments of work that have a place in the model.
 #[derive(Debug, Default)]
-struct Known {
+struct ModelArguments {
     correlation: u64,
     device: Option<i64>,
     stream: Option<i64>,
@@ -129,10 +129,10 @@ fn sizes<T: TryFrom<u64> + Copy + Default>(value: &OwnedValue<'_>) -> Option<[T;
     Some(sizes)
 }
 
-impl Known {
+impl ModelArguments {
     /// Takes known values out of `list`. Those that another form does not hold exactly stay.
-    fn take(list: &mut Arguments<'_>) -> Known {
-        let mut known = Known::default();
+    fn take(list: &mut NamedValues<'_>) -> ModelArguments {
+        let mut known = ModelArguments::default();
         list.retain(|(name, value)| {
             let number = signed(value);
             let unsigned = number.and_then(|number| u64::try_from(number).ok());
@@ -184,11 +184,11 @@ impl Known {
 }
 
 impl Emitter<'_> {
-    pub(super) fn device_work(&mut self, start: i64, record: Record<'_>) -> io::Result<()> {
+    pub(super) fn device_work(&mut self, start: i64, record: EventRecord<'_>) -> io::Result<()> {
         let number = record.head.lane as usize;
         let mut list = Vec::new();
         arguments::parse(record.args, &mut list);
-        let known = Known::take(&mut list);
+        let known = ModelArguments::take(&mut list);
         let kind = match self.strings.text(record.head.category) {
             "gpu_memcpy" | "Memcpy" => WorkKind::Copy,
             "gpu_memset" | "Memset" => WorkKind::Set,

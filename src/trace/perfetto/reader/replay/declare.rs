@@ -2,9 +2,9 @@
 
 use std::io;
 
-use super::processes::Description;
+use super::processes::ProcessDescription;
 use super::replaying::Replaying;
-use super::slices::{Content, Lane};
+use super::slices::{Content, EventLane};
 use crate::model::{Parent, ProcessIndex, Track, TrackIndex, TrackKind};
 use crate::perfetto::reader::check::rare;
 use crate::perfetto::reader::fields::{Fields, number_of};
@@ -60,7 +60,7 @@ impl Replaying<'_> {
     }
 
     /// Changes the description of a process, if there is room for it.
-    fn describe_process(&mut self, key: (u32, u32), change: impl FnOnce(&mut Description)) {
+    fn describe_process(&mut self, key: (u32, u32), change: impl FnOnce(&mut ProcessDescription)) {
         if !self.processes.describe(key, change) {
             let reason =
                 "name and command line of a process: there are too many, or they are too long";
@@ -113,7 +113,7 @@ impl Replaying<'_> {
         track: Option<&tracks::Track>,
         known: &Known,
         depth: u32,
-    ) -> io::Result<Lane> {
+    ) -> io::Result<EventLane> {
         let slices = Content::Slices { thread: None };
         let Some(track) = track else {
             let track = self.stream.new_track(&Track {
@@ -122,7 +122,7 @@ impl Replaying<'_> {
                 kind: TrackKind::Slices,
                 order: None,
             })?;
-            return Ok(Lane::new(track, slices, false));
+            return Ok(EventLane::new(track, slices, false));
         };
         let name = known.texts.get(track.name);
         let parent = known.tracks.get(track.parent);
@@ -138,13 +138,13 @@ impl Replaying<'_> {
             declared.kind = TrackKind::Thread(process, tid);
             let track = self.stream.new_track(&declared)?;
             let thread = Some((process, tid));
-            return Ok(Lane::new(track, Content::Slices { thread }, true));
+            return Ok(EventLane::new(track, Content::Slices { thread }, true));
         }
         if let TrackOf::Process(pid) = track.of {
             // Events on the process itself.
             (declared.parent, declared.name) = (Parent::Process(self.process(pid)?), "");
             let track = self.stream.new_track(&declared)?;
-            return Ok(Lane::new(track, slices, false));
+            return Ok(EventLane::new(track, slices, false));
         }
         let mut content = slices;
         match parent.map(|parent| (parent.of, parent.id)) {
@@ -152,7 +152,7 @@ impl Replaying<'_> {
                 let process = self.process(pid)?;
                 declared.parent = Parent::Process(process);
                 if self.is_own() && name == NOTES {
-                    return Ok(Lane::new(
+                    return Ok(EventLane::new(
                         TrackIndex(u32::MAX),
                         Content::Notes(process),
                         false,
@@ -190,7 +190,7 @@ impl Replaying<'_> {
             content = Content::Counter(track.counter);
         }
         let track = self.stream.new_track(&declared)?;
-        Ok(Lane::new(track, content, false))
+        Ok(EventLane::new(track, content, false))
     }
 
     /// Declares the processes and tracks that have no events.

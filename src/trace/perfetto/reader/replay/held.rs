@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::limits::MAX_IDS;
 use super::stages::{StageOfWork, launch_in};
-use crate::arguments::Arguments;
+use crate::arguments::StoredArguments;
 use crate::model::{AgentIndex, EventId, Launch, ProcessIndex, QueueIndex, Value, WorkSamples};
 use crate::perfetto::reader::{FieldValue, Fields};
 use crate::perfetto::schema::field::gpu_render_stage_event::{self as stage, extra_data};
@@ -24,13 +24,13 @@ pub(super) struct WorkDetails {
     pub unfinished: Option<Box<str>>,
     pub samples: Option<WorkSamples>,
     pub waits: Vec<EventId>,
-    pub arguments: Arguments,
+    pub arguments: StoredArguments,
     pub launch: Option<Launch>,
 }
 
 /// Work whose call has not come.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldWork {
     pub event: EventId,
     pub process: ProcessIndex,
     pub agent: AgentIndex,
@@ -56,7 +56,7 @@ impl WorkDetails {
     }
 }
 
-impl Held {
+impl HeldWork {
     /// Bytes of memory that its details take.
     #[inline]
     pub fn bytes(&self) -> usize {

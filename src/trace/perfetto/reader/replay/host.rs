@@ -5,13 +5,13 @@ use std::io;
 use super::declare::thread_of;
 use super::held::Enqueuing;
 use super::limits::{MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_IDS, TOO_MANY_ARGUMENTS};
-use super::order::{Moment, What};
+use super::order::{HostAction, Moment};
 use super::replaying::Replaying;
-use super::slices::{Content, Details, Form, RECORDS_LOST, Span, end, pass_on};
-use crate::arguments::Arguments;
+use super::slices::{Content, Details, Form, RECORDS_LOST, ReplayedSpan, end, pass_on};
+use crate::arguments::StoredArguments;
 use crate::model::{EventId, Value, category};
 use crate::perfetto::reader::tracks::{TrackId, TrackOf};
-use crate::perfetto::reader::{AnnotationValue, EventKind, HostEvent, Known, Text, TextId};
+use crate::perfetto::reader::{AnnotationValue, EventKind, HostEvent, Known, NumberedText, TextId};
 use gputrail_record::{CorrelationId, ExternalId, Nanos};
 
 /// Maximum number of slices that are open, and of slices that wait for the end of their outermost one, on all tracks.
@@ -37,20 +37,20 @@ impl Replaying<'_> {
         self.count_unread(event);
         for (track, value) in &event.further_values {
             self.pass_on_moment(
-                self.moment(event, *track, What::Value(*value), None),
+                self.moment(event, *track, HostAction::Value(*value), None),
                 event.known,
             )?;
         }
         let what = match event.kind {
-            EventKind::Begin => What::Begin {
+            EventKind::Begin => HostAction::Begin {
                 label: self.label(event),
                 correlation: event.correlation,
                 api: event.api,
             },
-            EventKind::End => What::End,
-            EventKind::Instant => What::Instant(self.label(event)),
+            EventKind::End => HostAction::End,
+            EventKind::Instant => HostAction::Instant(self.label(event)),
             EventKind::Counter => match event.value {
-                Some(value) => What::Value(value),
+                Some(value) => HostAction::Value(value),
                 None => return Ok(()),
             },
             EventKind::Other => {
@@ -72,7 +72,7 @@ impl Replaying<'_> {
         &self,
         event: &HostEvent<'_>,
         track: TrackId,
-        what: What,
+        what: HostAction,
         details: Option<Box<Details>>,
     ) -> Moment {
         Moment {
@@ -122,7 +122,7 @@ impl Replaying<'_> {
             return self.labels.number(event.category, event.name);
         }
         let category = categories(event);
-        let category = Text {
+        let category = NumberedText {
             id: TextId::OTHER,
             text: &category,
         };
@@ -146,10 +146,10 @@ impl Replaying<'_> {
     }
 
     /// The parts of an event that few events have.
-    fn details(&mut self, event: &HostEvent<'_>, what: &What) -> Option<Box<Details>> {
+    fn details(&mut self, event: &HostEvent<'_>, what: &HostAction) -> Option<Box<Details>> {
         let label = match what {
-            What::Begin { label, .. } | What::Instant(label) => *label,
-            What::End | What::Value(_) => Some(0),
+            HostAction::Begin { label, .. } | HostAction::Instant(label) => *label,
+            HostAction::End | HostAction::Value(_) => Some(0),
         };
         let mut details = Details::default();
         let ids = event.submitted().map(EventId).take(MAX_IDS);
@@ -199,11 +199,11 @@ impl Replaying<'_> {
         let lane = &mut self.lanes[place];
         let is_counter = matches!(lane.content, Content::Counter(_));
         match moment.what {
-            What::Value(_) if !is_counter => {
+            HostAction::Value(_) if !is_counter => {
                 self.leave_out("value on a track that is no counter", 1);
                 Ok(())
             }
-            What::Value(value) => {
+            HostAction::Value(value) => {
                 let value = lane.value(value);
                 self.stream.consumer.value(lane.track, time, value)
             }
@@ -211,7 +211,7 @@ impl Replaying<'_> {
                 self.leave_out("slice or instant on the track of a counter", 1);
                 Ok(())
             }
-            What::Begin {
+            HostAction::Begin {
                 label,
                 correlation,
                 api,
@@ -224,12 +224,12 @@ impl Replaying<'_> {
                 let details = details.map(|details| self.own_fields(form, details));
                 self.open_slice(place, form, time, correlation, details)
             }
-            What::End => self.end_slice(place, time, details),
-            What::Instant(label) => {
+            HostAction::End => self.end_slice(place, time, details),
+            HostAction::Instant(label) => {
                 let (track, content) = (lane.track, lane.content);
                 let parent = lane.open.last().map_or(0, |outer| outer.number);
                 self.begun += 1;
-                let span = Span {
+                let span = ReplayedSpan {
                     number: 2 * self.begun + 1,
                     parent,
                     form: Form::Instant(label),
@@ -294,7 +294,7 @@ impl Replaying<'_> {
     ) -> io::Result<()> {
         self.begun += 1;
         let lane = &mut self.lanes[place];
-        let mut span = Span {
+        let mut span = ReplayedSpan {
             number: 2 * self.begun,
             parent: lane.open.last().map_or(0, |outer| outer.number),
             form,
@@ -342,7 +342,12 @@ impl Replaying<'_> {
         self.complete(place, span, details)
     }
 
-    fn complete(&mut self, place: usize, span: Span, end: Option<Box<Details>>) -> io::Result<()> {
+    fn complete(
+        &mut self,
+        place: usize,
+        span: ReplayedSpan,
+        end: Option<Box<Details>>,
+    ) -> io::Result<()> {
         let lane = &mut self.lanes[place];
         let (count, bytes) = lane.waiting();
         lane.complete(span, end, (&mut *self.stream.consumer, &self.labels))?;
@@ -359,7 +364,7 @@ impl Replaying<'_> {
     }
 
     /// Counts the lost records that an instant is about.
-    fn count_lost(&mut self, span: &Span) {
+    fn count_lost(&mut self, span: &ReplayedSpan) {
         let Form::Instant(Some(label)) = span.form else {
             return;
         };
@@ -386,9 +391,9 @@ fn categories(event: &HostEvent<'_>) -> String {
 }
 
 /// The error, the external id and the further arguments of a call.
-fn split(arguments: &Arguments) -> (Option<i32>, ExternalId, Arguments) {
+fn split(arguments: &StoredArguments) -> (Option<i32>, ExternalId, StoredArguments) {
     let (mut error, mut external) = (None, ExternalId::NONE);
-    let mut rest = Arguments::default();
+    let mut rest = StoredArguments::default();
     for argument in arguments.iter() {
         match (argument.name, argument.value) {
             ("error", Value::Int(code)) if i32::try_from(code).is_ok() => error = Some(code as i32),

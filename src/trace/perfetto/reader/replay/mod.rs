@@ -2,7 +2,7 @@
 //!
 //! This works for all traces. Traces of gputrail come back as they were before they were written. In traces of other
 //! programs, slices of threads are calls, and render stages are work; their events are brought into the order of their
-//! times in a [`Window`](order::Window), since each sequence of packets is written by itself. What the model cannot hold
+//! times in a [`Window`](order::ReorderWindow), since each sequence of packets is written by itself. What the model cannot hold
 //! is counted in [`Replayed::left_out`].
 //!
 //! Work is joined with its call by the ids that the call names. All that waits takes bounded memory, whatever the trace: texts
@@ -58,7 +58,7 @@ pub use tally::Tally;
 
 use super::check::{our_version, rare};
 use super::findings::{Findings, PacketPosition};
-use super::{HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
+use super::{HostEvent, Known, Packet, ReadOutcome, TraceInput, Visitor, WorkEvent, field, read};
 use crate::model::{
     self, Agent, AgentIndex, Consumer, Loss, Producer, SamplerIndex, StackFrame, SystemClocks,
     TraceHeader, UNKNOWN_DEVICE,
@@ -80,7 +80,7 @@ use stacks::Stacks;
 #[derive(Debug, Default)]
 pub struct Replayed {
     /// Its findings and sizes.
-    pub outcome: Outcome,
+    pub outcome: ReadOutcome,
     /// The version of gputrail that made it; `None` for other traces.
     pub version: Option<String>,
     /// Number of pieces of work that no call in the trace names: their enqueue time is unknown.
@@ -93,7 +93,7 @@ pub struct Replayed {
 
 /// A producer that reads a trace to its end.
 pub struct Replay<'a> {
-    source: Input<'a>,
+    source: TraceInput<'a>,
 }
 
 impl<'a> Replay<'a> {

@@ -3,11 +3,11 @@
 use std::io;
 
 use super::labels::Labels;
-use crate::arguments::Arguments;
+use crate::arguments::StoredArguments;
 use crate::model::nesting::{Nested, Nesting, Step};
 use crate::model::{
-    Argument, Call, Consumer, CounterValue, EventId, FlowPoint, Instant, Loss, Note, ProcessIndex,
-    Slice, SliceEnd, TrackIndex, Value, category,
+    Call, Consumer, CounterValue, EventArgument, EventId, FlowPoint, Instant, Loss, Note,
+    ProcessIndex, Slice, SliceEnd, TrackIndex, Value, category,
 };
 use crate::perfetto::reader::tracks::CounterProperties;
 use gputrail_record::number_map::NumberMap;
@@ -21,7 +21,7 @@ pub(super) const RECORDS_LOST: &str = "records lost";
 pub(super) struct Details {
     /// Name and category, if they have no number.
     pub own_label: Option<(Box<str>, Box<str>)>,
-    pub arguments: Arguments,
+    pub arguments: StoredArguments,
     pub flows: Vec<FlowPoint>,
     pub submitted: Vec<EventId>,
     pub waited: Vec<EventId>,
@@ -51,7 +51,7 @@ pub(super) enum Form {
 
 /// A slice or an instant.
 #[derive(Debug)]
-pub(super) struct Span {
+pub(super) struct ReplayedSpan {
     /// Its number in the order of the begins.
     pub number: u64,
     /// The number of the enclosing slice; 0 for an outermost one.
@@ -63,14 +63,14 @@ pub(super) struct Span {
     pub details: Option<Box<Details>>,
 }
 
-impl Span {
+impl ReplayedSpan {
     /// Bytes of memory that its details take.
     pub fn bytes(&self) -> usize {
         self.details.as_ref().map_or(0, |details| details.bytes())
     }
 }
 
-impl Nested for Span {
+impl Nested for ReplayedSpan {
     fn id(&self) -> u64 {
         self.number
     }
@@ -105,15 +105,15 @@ pub(super) enum Content {
 
 /// A track of events.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct EventLane {
     /// Its index in the stream; that of notes is not used.
     pub track: TrackIndex,
     pub content: Content,
     /// Whether it is the own track of its thread.
     pub is_thread: bool,
     /// Open slices, outermost first.
-    pub open: Vec<Span>,
-    nesting: Nesting<Span>,
+    pub open: Vec<ReplayedSpan>,
+    nesting: Nesting<ReplayedSpan>,
     /// Bytes that the details of waiting slices and of their ends take.
     waiting_bytes: usize,
     /// What became known at the ends of slices that wait, by their numbers.
@@ -123,9 +123,9 @@ pub(super) struct Lane {
     sum_of_fractions: f64,
 }
 
-impl Lane {
-    pub fn new(track: TrackIndex, content: Content, is_thread: bool) -> Lane {
-        Lane {
+impl EventLane {
+    pub fn new(track: TrackIndex, content: Content, is_thread: bool) -> EventLane {
+        EventLane {
             track,
             content,
             is_thread,
@@ -171,7 +171,7 @@ impl Lane {
     /// Adds a complete slice or an instant, and passes on what need not wait any more.
     pub fn complete(
         &mut self,
-        span: Span,
+        span: ReplayedSpan,
         end: Option<Box<Details>>,
         (consumer, labels): (&mut dyn Consumer, &Labels),
     ) -> io::Result<()> {
@@ -222,7 +222,7 @@ fn take(
     labels: &Labels,
     (track, content): (TrackIndex, Content),
     ends: &mut NumberMap<u64, Box<Details>>,
-    step: Step<'_, Span>,
+    step: Step<'_, ReplayedSpan>,
 ) -> io::Result<()> {
     match step {
         Step::Begin(span) => {
@@ -252,7 +252,7 @@ pub(super) fn end(
     let Some(details) = details else {
         return consumer.end(track, time);
     };
-    let arguments: Vec<Argument<'_>> = details.arguments.iter().collect();
+    let arguments: Vec<EventArgument<'_>> = details.arguments.iter().collect();
     consumer.end_slice(&SliceEnd {
         track,
         time,
@@ -266,7 +266,7 @@ pub(super) fn pass_on(
     consumer: &mut dyn Consumer,
     labels: &Labels,
     (track, content): (TrackIndex, Content),
-    span: &Span,
+    span: &ReplayedSpan,
     open: bool,
 ) -> io::Result<()> {
     let details = span.details.as_deref();
@@ -279,7 +279,7 @@ pub(super) fn pass_on(
         }
         _ => ("", ""),
     };
-    let arguments: Vec<Argument<'_>> =
+    let arguments: Vec<EventArgument<'_>> =
         details.map_or_else(Vec::new, |details| details.arguments.iter().collect());
     let flows = details.map_or(&[][..], |details| &details.flows);
     match (span.form, content) {
@@ -346,7 +346,7 @@ fn loss(
     process: Option<ProcessIndex>,
     track: Option<TrackIndex>,
     time: Nanos,
-    arguments: &[Argument<'_>],
+    arguments: &[EventArgument<'_>],
 ) -> Loss {
     let argument = |name: &str| {
         let found = arguments.iter().find(|argument| argument.name == name);

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::limits::MAX_NAME_BYTES;
-use crate::arguments::Arguments;
+use crate::arguments::StoredArguments;
 use crate::model::{Launch, Resources, StageId, Value, WorkKind};
-use crate::perfetto::reader::{FieldValue, Fields, Text, WorkEvent};
+use crate::perfetto::reader::{FieldValue, Fields, NumberedText, WorkEvent};
 use crate::perfetto::schema::field::gpu_render_stage_event::{
     compute_kernel_launch, dim3, extra_compute_arg,
 };
@@ -30,7 +30,7 @@ pub(super) struct StageOfWork {
     pub resources: Resources,
     pub stream: u32,
     /// Properties that the model has no field for.
-    pub arguments: Arguments,
+    pub arguments: StoredArguments,
 }
 
 /// All stages.
@@ -88,7 +88,7 @@ impl Stages {
             launch: None,
             resources: Resources::default(),
             stream: 0,
-            arguments: Arguments::default(),
+            arguments: StoredArguments::default(),
         };
         for field in Fields::new(event.stage_entry) {
             if let (specification::DESCRIPTION, FieldValue::Bytes(text)) =
@@ -213,7 +213,7 @@ pub(super) fn launch_in(message: &[u8]) -> Option<Launch> {
 }
 
 /// The kind of work, by its category and name: so our traces have it, and most others.
-fn kind_of(category: Option<u64>, name: Text<'_>) -> WorkKind {
+fn kind_of(category: Option<u64>, name: NumberedText<'_>) -> WorkKind {
     let name = name.text;
     if matches!(category, Some(1 | 2)) {
         return WorkKind::Kernel;
