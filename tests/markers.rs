@@ -23,7 +23,7 @@ use gputrail_trace::capture::Options;
 use gputrail_trace::make_trace;
 use gputrail_trace::model::Producer;
 use gputrail_trace::perfetto::Exporter;
-use gputrail_trace::perfetto::reader::Replay;
+use gputrail_trace::perfetto::reader::TraceReplay;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -67,7 +67,7 @@ fn record() {
         recorder.describe_process("test");
         Some(recorder)
     });
-    assert_eq!(attached, process::Attached::Now);
+    assert_eq!(attached, process::AttachOutcome::Now);
 }
 
 fn call() {
@@ -168,7 +168,7 @@ fn markers_and_external_ids_reach_the_trace_and_tools() {
     .unwrap();
     let mut read = Summary::default();
     let file = std::fs::File::open(&trace).unwrap();
-    Replay::new(file).produce(&mut read).unwrap();
+    TraceReplay::new(file).produce(&mut read).unwrap();
     for summary in [&heard, &read] {
         let ranges = summary.ranges();
         let told = |name: &str| {

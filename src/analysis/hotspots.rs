@@ -1,7 +1,7 @@
 //! Where kernels spend their time: samples by kernel, source line and instruction, and how often instructions were executed.
 //!
-//! [`Hotspots`] consumes the [model of a trace](gputrail_trace::model) and returns a [`HotspotReport`] at the end. Traces may be
-//! hostile: memory is bounded, and entries beyond the bound are counted.
+//! [`HotspotAnalysis`] consumes the [model of a trace](gputrail_trace::model) and returns a [`HotspotReport`] at the
+//! end. Traces may be hostile: memory is bounded, and entries beyond the bound are counted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -118,7 +118,7 @@ fn named<R: Copy>(
 
 /// An instruction of a kernel.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Instruction {
+pub struct SampledInstruction {
     /// The path of its code object, or its id as text.
     pub code_object: String,
     /// Offset in bytes from the load base of the code object; the address itself if there is no code object.
@@ -164,7 +164,7 @@ pub struct KernelHotspots {
     /// The sampled lines, by descending number of samples.
     pub lines: Vec<SampledLine>,
     /// The sampled instructions, by descending number of samples.
-    pub instructions: Vec<Instruction>,
+    pub instructions: Vec<SampledInstruction>,
     /// The reasons why instructions have no line, with the number of samples of these instructions, in descending
     /// order.
     pub missing: Vec<(String, u64)>,
@@ -257,7 +257,7 @@ type EachSample<'s> = Box<dyn FnMut(&Sample<'_>) + Send + 's>;
 
 /// Counts samples by kernel, line and instruction.
 #[derive(Default)]
-pub struct Hotspots<'s> {
+pub struct HotspotAnalysis<'s> {
     sources: BTreeMap<SamplerIndex, SamplerCounts>,
     processes: NumberMap<ProcessIndex, ProcessId>,
     each: Option<EachSample<'s>>,
@@ -267,7 +267,7 @@ pub struct Hotspots<'s> {
     missing: Vec<String>,
 }
 
-impl std::fmt::Debug for Hotspots<'_> {
+impl std::fmt::Debug for HotspotAnalysis<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hotspots")
             .field("sources", &self.sources.len())
@@ -276,7 +276,7 @@ impl std::fmt::Debug for Hotspots<'_> {
     }
 }
 
-impl Consumer for Hotspots<'_> {
+impl Consumer for HotspotAnalysis<'_> {
     gputrail_trace::leave_out!(
         clocks attributes agents track queue counters call slice end instant work value counter_values stack
         stack_samples loss
@@ -320,12 +320,12 @@ impl Consumer for Hotspots<'_> {
     }
 }
 
-impl<'s> Hotspots<'s> {
+impl<'s> HotspotAnalysis<'s> {
     /// Calls `each` with every single sample, if the trace keeps them.
-    pub fn with_each(each: impl FnMut(&Sample<'_>) + Send + 's) -> Hotspots<'s> {
-        Hotspots {
+    pub fn with_each(each: impl FnMut(&Sample<'_>) + Send + 's) -> HotspotAnalysis<'s> {
+        HotspotAnalysis {
             each: Some(Box::new(each)),
-            ..Hotspots::default()
+            ..HotspotAnalysis::default()
         }
     }
 
@@ -595,7 +595,7 @@ impl Building {
             return Some((*place, address));
         }
         let line = self.line(source, address);
-        self.kernel.instructions.push(Instruction {
+        self.kernel.instructions.push(SampledInstruction {
             code_object: key.0.clone(),
             offset: key.1,
             symbol: source.text(address.symbol).to_owned(),

@@ -1,8 +1,8 @@
 //! Batches: records on their way into a lane's block.
 //!
-//! [`Lane::reserve`] begins a batch, [`ReservedBatch::put`] builds each record at its final address, and [`ReservedBatch::publish`]
-//! makes all of them visible with one release store. No other code writes records, and the models of `models.rs` run it
-//! as it is.
+//! [`Lane::reserve`] begins a batch, [`ReservedBatch::put`] builds each record at its final address, and
+//! [`ReservedBatch::publish`] makes all of them visible with one release store. No other code writes records, and the
+//! models of `models.rs` run it as it is.
 
 use super::Lane;
 use super::block::BlockHeader;

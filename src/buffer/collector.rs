@@ -75,10 +75,10 @@ pub const FINAL_LOSSES: u32 = u32::MAX - 1;
 /// Delivers the committed records of one buffer's lanes to the sinks.
 #[derive(Clone)]
 pub struct Collector {
-    inner: Arc<Inner>,
+    inner: Arc<CollectorState>,
 }
 
-pub(super) struct Inner {
+pub(super) struct CollectorState {
     buffer: Buffer,
     options: CollectorOptions,
     /// Whether the recorded process is this one.
@@ -192,7 +192,7 @@ impl Collector {
             end_reported: false,
         };
         Collector {
-            inner: Arc::new(Inner {
+            inner: Arc::new(CollectorState {
                 buffer,
                 options,
                 is_own,
@@ -317,7 +317,7 @@ impl Collector {
     }
 }
 
-impl Inner {
+impl CollectorState {
     fn finish(&self) {
         if self.ended.swap(true, Ordering::SeqCst) {
             return;

@@ -1,8 +1,8 @@
 //! Lanes: one writer each.
 //!
 //! A lane owns the block that it fills. Writing a record is a bounds check, stores into the block and one release store
-//! ([`ReservedBatch`]); the cold half below changes blocks, reports drops and waits. One thread uses a lane at a time; a signal
-//! handler that interrupts a use must not write to the lane.
+//! ([`ReservedBatch`]); the cold half below changes blocks, reports drops and waits. One thread uses a lane at a time;
+//! a signal handler that interrupts a use must not write to the lane.
 
 use super::batch::ReservedBatch;
 use super::block::{BlockHeader, BlockOwner, BlockState};

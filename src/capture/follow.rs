@@ -5,7 +5,7 @@
 //! complete.
 
 use super::format::{ChunkHeader, ChunkKind, FileHeader};
-use super::reader::{CaptureFinding, Chunk, Delivered, ReadError, read_file_header};
+use super::reader::{CaptureFinding, Chunk, DeliveredParts, ReadError, read_file_header};
 use gputrail_record::Records;
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ pub struct Follower {
     header: FileHeader,
     at: u64,
     payload: Vec<u8>,
-    delivered: Delivered,
+    delivered: DeliveredParts,
 }
 
 /// The next part of a growing capture.
@@ -50,7 +50,7 @@ impl Follower {
             file,
             at: size_of::<FileHeader>() as u64,
             payload: Vec::new(),
-            delivered: Delivered::default(),
+            delivered: DeliveredParts::default(),
         }))
     }
 

@@ -1,8 +1,8 @@
 //! Samples counted by address.
 //!
 //! [`Aggregates`] reads samples in place, as they are streamed, and counts for each dispatch the samples at each
-//! address with each [`WaveOutcome`]. A complete dispatch is removed, and added to its kernel ([`SampledKernels`]) or written as
-//! records ([`DispatchSamples::records`]). Memory is bounded: the owner removes the oldest dispatches
+//! address with each [`WaveOutcome`]. A complete dispatch is removed, and added to its kernel ([`SampledKernels`]) or
+//! written as records ([`DispatchSamples::records`]). Memory is bounded: the owner removes the oldest dispatches
 //! ([`Aggregates::excess`]) if there are more entries than a maximum. Nothing is lost by that: later samples of such a
 //! dispatch are counted separately, and the sums are the same.
 

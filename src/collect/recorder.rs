@@ -14,8 +14,8 @@ use crate::rank;
 use crate::sampling::{SampleDelivery, SamplingError};
 use crate::scope::{Gate, Scope};
 use crate::switchboard::{
-    Buffers, Consumer, ContextKey, Interest, KindSet, RecordSelection, SlowCalls, Switchboard,
-    TooMany,
+    Buffers, ContextKey, Interest, KindSet, RecordSelection, ServiceConsumer, SlowCalls,
+    Switchboard, TooMany,
 };
 use gputrail_buffer::clock::{self, TickSource};
 use gputrail_buffer::platform::inside::message;
@@ -210,7 +210,7 @@ impl Recorder {
         }
         let context = board.add_context().map_err(|_| RecorderError::Contexts)?;
         board
-            .add_service(context, Consumer::Buffer(key.slot), recorded(scope))
+            .add_service(context, ServiceConsumer::Buffer(key.slot), recorded(scope))
             .map_err(|_| RecorderError::Contexts)?;
         board.set_recording(context);
         if scope.counters.is_some() {

@@ -63,8 +63,8 @@ impl TimeConverter {
         self.clock_of(agent)?.to_boottime(time)
     }
 
-    /// [`device`](TimeConverter::device) of the times of work that was enqueued at `enqueued`. None of them is before that by less than the
-    /// error of the two clocks.
+    /// [`device`](TimeConverter::device) of the times of work that was enqueued at `enqueued`. None of them is before
+    /// that by less than the error of the two clocks.
     pub fn of_work<const N: usize>(
         &mut self,
         agent: AgentId,
@@ -114,7 +114,7 @@ impl TimeConverter {
     /// How far times of `agent` may be off. `None`: the agent's clock is not known yet.
     pub fn device_error(&mut self, agent: AgentId) -> Option<Nanos> {
         let clock = self.clock_of(agent)?;
-        (clock.domain() != clock::Domain::Unknown).then(|| clock.error_bound())
+        (clock.domain() != clock::ClockDomain::Unknown).then(|| clock.error_bound())
     }
 
     /// Reads the host's clocks if the last reading is old enough.

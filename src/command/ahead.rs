@@ -5,10 +5,10 @@
 //! made this way ([`Following`] decides that), nothing is lost: it is made from the captures afterwards.
 
 use crate::cli::contents::Contents;
-use crate::trace::{Order, TraceCounts};
+use crate::trace::{TraceCounts, TraceOrder};
 use gputrail_analysis::summary::Summary;
 use gputrail_collect::session::{Arrivals, ProcessEnd, SessionResult};
-use gputrail_trace::capture::{Ahead as Outcome, Following, Options};
+use gputrail_trace::capture::{FollowOutcome as Outcome, Following, Options};
 use gputrail_trace::perfetto::Exporter;
 use rustix::fd::BorrowedFd;
 use rustix::process::setpriority_process;
@@ -152,7 +152,8 @@ impl<'a> Making<'a> {
 
     /// The options of the conversion, created once: reading the properties of the machine takes a while.
     fn options(&self) -> &'a Options {
-        self.options.get_or_init(|| Order::options(self.contents))
+        self.options
+            .get_or_init(|| TraceOrder::options(self.contents))
     }
 
     fn stage(&self) -> MutexGuard<'_, TraceProgress<'a>> {

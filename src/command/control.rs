@@ -96,7 +96,7 @@ pub struct ControlSocket {
 }
 
 /// The recording that is controlled.
-pub struct Recording<'a> {
+pub struct ControlledRecording<'a> {
     /// The program, as the user named it.
     pub program: String,
     /// Its process id.
@@ -123,7 +123,7 @@ impl ControlSocket {
     }
 
     /// Answers requests until [`end`](ControlSocket::end), each in a thread of its own.
-    pub fn serve(&self, recording: &Recording<'_>) {
+    pub fn serve(&self, recording: &ControlledRecording<'_>) {
         std::thread::scope(|scope| {
             for connection in self.socket.incoming() {
                 if self.ended.load(Ordering::Acquire) {
@@ -164,7 +164,11 @@ impl ControlSocket {
 
 impl ControlSocket {
     /// Reads a request and answers it.
-    fn answer(&self, connection: &UnixStream, recording: &Recording<'_>) -> std::io::Result<()> {
+    fn answer(
+        &self,
+        connection: &UnixStream,
+        recording: &ControlledRecording<'_>,
+    ) -> std::io::Result<()> {
         connection.set_write_timeout(Some(PATIENCE))?;
         // The directory is private, so the peer is the user, or root.
         let user = peer_user(connection.as_fd());
@@ -183,7 +187,7 @@ impl ControlSocket {
         &self,
         connection: &UnixStream,
         request: &str,
-        recording: &Recording<'_>,
+        recording: &ControlledRecording<'_>,
     ) -> Result<Value> {
         let verb = request
             .strip_prefix(GREETING)
@@ -273,7 +277,7 @@ fn with_signs_of_life<R>(
     })
 }
 
-fn describe(status: &SessionStatus, recording: &Recording<'_>) -> Value {
+fn describe(status: &SessionStatus, recording: &ControlledRecording<'_>) -> Value {
     let of = |process: &ProcessStatus| {
         json!({
             "pid": process.pid,

@@ -14,7 +14,7 @@ use crate::report::{problems, summary, trace_line};
 use crate::signals::Signals;
 use crate::summary::tables_of as summary_tables;
 use crate::summary_text::{self, TraceFacts};
-use crate::trace::Order;
+use crate::trace::TraceOrder;
 use crate::{contents, links, private_dir, stdout, tables};
 use anyhow::{Context, anyhow, bail};
 use gputrail_analysis::summary::Summary;
@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: Convert) -> Result<u8, Failure> {
     let inputs = Inputs::open(&arguments.inputs).map_err(|error| anyhow!(error))?;
-    let inputs = inputs.with_options(Order::options(arguments.contents));
+    let inputs = inputs.with_options(TraceOrder::options(arguments.contents));
     let inputs = match arguments.jobs {
         Some(jobs) => inputs.with_jobs(jobs as usize),
         None => inputs,
@@ -104,7 +104,7 @@ fn refuse_compression(contents: Contents, format: OutputFormat) -> anyhow::Resul
 
 /// Lists the contents of the inputs, as far as they are selected, and what the output would leave out.
 fn list_contents(conversion: &Conversion, format: OutputFormat) -> Result<u8, Failure> {
-    let mut contents = contents::Contents::default();
+    let mut contents = contents::StreamContents::default();
     let outcome = conversion
         .try_out(format, &mut contents)
         .map_err(|error| anyhow!(error))?;
@@ -442,7 +442,7 @@ fn convert_captures(arguments: &Convert, captures: &[PathBuf]) -> Result<u8, Fai
     let path = output.path(std::process::id())?;
     let read = captures.iter().map(PathBuf::as_path);
     refuse_inputs(std::slice::from_ref(&path), read)?;
-    let made = Order {
+    let made = TraceOrder {
         captures,
         output: &output,
         path: &path,

@@ -9,7 +9,7 @@ use gputrail_trace::model::{
     Agent, AgentIndex, Consumer, Parent, Process, ProcessIndex, Producer as _, Queue, QueueIndex,
     Slice, Track, TrackIndex, TrackKind, Work,
 };
-use gputrail_trace::perfetto::reader::Replay;
+use gputrail_trace::perfetto::reader::TraceReplay;
 use serde_json::json;
 use std::collections::HashMap;
 use std::io;
@@ -54,7 +54,7 @@ struct FirstView {
 pub fn commands(trace: &InputFile) -> Result<String> {
     let mut view = FirstView::default();
     if trace.file().metadata()?.len() <= MAX_BYTES {
-        Replay::new(unpacked(trace)?).produce(&mut view)?;
+        TraceReplay::new(unpacked(trace)?).produce(&mut view)?;
     }
     Ok(view.commands())
 }

@@ -11,7 +11,7 @@ use crate::figures::count;
 use crate::messages::say;
 use crate::{input, stdout};
 use anyhow::anyhow;
-use gputrail_analysis::hotspots::{HotspotReport, Hotspots, KernelHotspots};
+use gputrail_analysis::hotspots::{HotspotAnalysis, HotspotReport, KernelHotspots};
 use std::io::IsTerminal;
 use wildmatch::WildMatch;
 
@@ -24,7 +24,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     if arguments.format == HotspotsFormat::Csv {
         return csv::run(arguments);
     }
-    let mut hotspots = Hotspots::default();
+    let mut hotspots = HotspotAnalysis::default();
     let problems = input::read(&arguments.files, Contents::default(), &mut hotspots)?;
     for problem in &problems {
         say!("{problem}");

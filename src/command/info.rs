@@ -7,7 +7,7 @@ use crate::figures::{bytes, count, grouped, time};
 use crate::input::{Input, refuse_without_packets, unpacked};
 use crate::lines::{Lines, span};
 use crate::report::problems;
-use crate::trace::Order;
+use crate::trace::TraceOrder;
 use crate::{contents, stdout};
 use anyhow::{Context, anyhow};
 use gputrail_analysis::summary::Summary;
@@ -35,7 +35,7 @@ pub fn run(arguments: &Info) -> Result<u8, Failure> {
         }
         Input::Capture(reader) => capture(path, length()?, &reader)?,
         Input::Foreign(inputs) => {
-            let mut contents = contents::Contents::default();
+            let mut contents = contents::StreamContents::default();
             let report = inputs
                 .produce(&mut contents)
                 .map_err(|error| anyhow!(error))?;
@@ -67,7 +67,7 @@ fn samples([samples, dropped, invalid]: [u64; 3], shown_one_of: u64) -> Option<S
     Some(text)
 }
 
-fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
+fn trace(path: &Path, length: u64, info: &reader::TraceContents) -> String {
     let outcome = &info.outcome;
     let by = match (&info.version, &info.writer[..]) {
         (Some(version), _) => format!("a trace by gputrail {version}"),
@@ -199,7 +199,7 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
 fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), Failure> {
     let mut summary = Summary::default();
     let captures = std::slice::from_ref(reader);
-    let options = Order::options(Contents {
+    let options = TraceOrder::options(Contents {
         arguments: true,
         ..Contents::default()
     });

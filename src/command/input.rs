@@ -2,13 +2,13 @@
 
 use crate::cli::contents::Contents;
 use crate::failure::Failure;
-use crate::trace::Order;
+use crate::trace::TraceOrder;
 use anyhow::{Context, Result, anyhow};
 use gputrail_capture::Reader;
 use gputrail_convert::import::{Compression, InputFile, InputFormat, Inputs, Recording};
 use gputrail_trace::capture::Captures;
 use gputrail_trace::model::{Consumer, Producer};
-use gputrail_trace::perfetto::reader::{ReadOutcome, Replay};
+use gputrail_trace::perfetto::reader::{ReadOutcome, TraceReplay};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -74,7 +74,7 @@ fn read_all(
     consumer: &mut impl Consumer,
 ) -> Result<Vec<String>, Failure> {
     let inputs = Inputs::open(files).map_err(|error| anyhow!(error))?;
-    let inputs = inputs.with_options(Order::options(contents));
+    let inputs = inputs.with_options(TraceOrder::options(contents));
     let report = inputs.produce(consumer).map_err(|error| anyhow!(error))?;
     Ok(report.findings.iter().map(ToString::to_string).collect())
 }
@@ -96,7 +96,7 @@ pub fn read(
     }
     match (&captures[..], &traces[..]) {
         ([_, ..], []) => {
-            let options = Order::options(contents);
+            let options = TraceOrder::options(contents);
             let report = Captures::new(&captures, &options)
                 .produce(consumer)
                 .map_err(|error| anyhow!(error))?;
@@ -105,7 +105,7 @@ pub fn read(
             Ok(findings.collect())
         }
         ([], [(path, trace)]) => {
-            let replayed = Replay::new(unpacked(trace)?).produce(consumer);
+            let replayed = TraceReplay::new(unpacked(trace)?).produce(consumer);
             let replayed = replayed.map_err(|error| anyhow!(error))?;
             refuse_without_packets(path, &replayed.outcome)?;
             let findings = replayed.outcome.findings.list().iter();

@@ -10,7 +10,7 @@ use crate::output::{Output, refuse_inputs};
 use crate::progress::Progress;
 use crate::report::problems;
 use crate::signals::Signals;
-use crate::trace::{Order, to_trace};
+use crate::trace::{TraceOrder, to_trace};
 use anyhow::{Context, Result, anyhow};
 use gputrail_capture::Reader;
 use gputrail_convert::import::InputFile;
@@ -120,7 +120,7 @@ fn pieces(inputs: &[PathBuf], place: &Path, workshop: &Path) -> Result<Pieces> {
             File::create_new(&path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut progress = Progress::new();
         let trace = Exporter::new(progress.through(file));
-        let options = Order::options(Contents::default());
+        let options = TraceOrder::options(Contents::default());
         let MadeTrace { report, .. } = make_trace(&readers, trace, &options, &mut ())?;
         drop(progress);
         are_sound &= report.findings.is_empty();

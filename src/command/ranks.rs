@@ -184,7 +184,7 @@ impl Job {
             let file = BufWriter::new(File::create_new(folder.join(self.file_name(rank)))?);
             let packed = GzEncoder::new(file, Compression::fast());
             let mut writer = ChromeWriter::new(packed);
-            Rank::new(self, rank, &mut writer).produce(&sums)?;
+            RankProfile::new(self, rank, &mut writer).produce(&sums)?;
             writer.into_inner().finish()?.flush()?;
         }
         Ok(())
@@ -199,7 +199,7 @@ const COMPUTE: (QueueIndex, u32) = (QueueIndex(0), 7);
 const COMMUNICATION: (QueueIndex, u32) = (QueueIndex(1), 20);
 
 /// Passes on the profile of one rank.
-struct Rank<'a> {
+struct RankProfile<'a> {
     job: &'a Job,
     rank: u64,
     out: &'a mut dyn Consumer,
@@ -208,8 +208,8 @@ struct Rank<'a> {
     calls: u64,
 }
 
-impl<'a> Rank<'a> {
-    fn new(job: &'a Job, rank: u64, out: &'a mut dyn Consumer) -> Rank<'a> {
+impl<'a> RankProfile<'a> {
+    fn new(job: &'a Job, rank: u64, out: &'a mut dyn Consumer) -> RankProfile<'a> {
         let function = |index, name: &str, group| Function {
             index: FunctionIndex(index),
             name: name.into(),
@@ -218,7 +218,7 @@ impl<'a> Rank<'a> {
             group,
             parameters: Vec::new(),
         };
-        Rank {
+        RankProfile {
             job,
             rank,
             out,

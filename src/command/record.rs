@@ -15,7 +15,7 @@ use crate::output::Output;
 use crate::program::{self, Program};
 use crate::signals::{self, Signals};
 use crate::summary_text::{self, TraceFacts};
-use crate::trace::{self, Order, TraceCounts};
+use crate::trace::{self, TraceCounts, TraceOrder};
 use crate::watch::Watch;
 use crate::{control, private_dir, probe, replay, tools, view};
 use anyhow::{Context, anyhow};
@@ -49,7 +49,7 @@ const MAX_FINDINGS: usize = 5;
 const RESERVE: u64 = 256 << 10;
 
 /// The result of a recording.
-struct Recorded {
+struct RecordingResult {
     pid: u32,
     status: ExitStatus,
     /// The trace, if it was made while the program ran.
@@ -80,7 +80,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     let signals = Signals::take().context("cannot take signals")?;
     output.mention_abandoned();
     let workshop = output.workshop()?;
-    let _lock = private_dir::Lock::take(workshop.path());
+    let _lock = private_dir::DirectoryLock::take(workshop.path());
     let reserve = Reserve::new(workshop.path())?;
     let flight = Asked::of(&arguments, &output, workshop.path());
     if flight.is_some() {
@@ -164,7 +164,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
 
     let captures = recorded.captures();
     let (replaced, path) = early.destination(recorded.pid)?;
-    let order = Order {
+    let order = TraceOrder {
         captures: &captures,
         output: replaced.as_ref().unwrap_or(&output),
         path: &path,
@@ -234,7 +234,7 @@ struct ProgramRun<'a> {
 
 impl Settings<'_> {
     /// Runs the program, and records it and its children.
-    fn record(&self, run: ProgramRun<'_>) -> Result<Recorded, Failure> {
+    fn record(&self, run: ProgramRun<'_>) -> Result<RecordingResult, Failure> {
         let Settings { signals, early, .. } = *self;
         let ProgramRun {
             program,
@@ -286,7 +286,7 @@ impl Settings<'_> {
             let control = listener.0;
             start_thread(scope, "control", move || {
                 if let Ok((pid, output)) = controlled.recv() {
-                    control.serve(&control::Recording {
+                    control.serve(&control::ControlledRecording {
                         program: name,
                         pid,
                         output,
@@ -332,7 +332,7 @@ impl Settings<'_> {
             let findings = watch.findings(&known);
             Ok::<_, Failure>((pid, status, outcome, findings, finished))
         })?;
-        Ok(Recorded {
+        Ok(RecordingResult {
             pid,
             status,
             ahead: ahead.deliver(outcome, &finished),
@@ -454,7 +454,7 @@ fn wait(
     }
 }
 
-impl Recorded {
+impl RecordingResult {
     /// The captures; the program's own comes first.
     fn captures(&self) -> Vec<PathBuf> {
         let mut processes: Vec<_> = self.finished.processes.iter().collect();
@@ -473,7 +473,7 @@ impl Recorded {
     }
 
     fn say_what_went_wrong(&self) {
-        let Recorded {
+        let RecordingResult {
             pid,
             status,
             finished,

@@ -117,7 +117,7 @@ pub fn write(tables: &[Table], format: Format) -> String {
         Format::Markdown => filled.map(markdown).collect::<Vec<_>>().join("\n"),
         Format::Csv => tables.iter().map(csv).collect::<Vec<_>>().join("\n"),
         Format::Json => {
-            let text = serde_json::to_string_pretty(&Tables(tables));
+            let text = serde_json::to_string_pretty(&JsonTables(tables));
             text.expect("texts and numbers are JSON") + "\n"
         }
     }
@@ -207,9 +207,9 @@ fn csv(table: &Table) -> String {
 }
 
 /// Tables as one JSON object: the rows of each under its key.
-struct Tables<'a>(&'a [Table]);
+struct JsonTables<'a>(&'a [Table]);
 
-impl Serialize for Tables<'_> {
+impl Serialize for JsonTables<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(
             self.0

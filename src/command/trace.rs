@@ -31,12 +31,12 @@ pub struct Made {
     pub summary: Summary,
     /// Whether its end is missing, because no disk had space for it.
     pub cut: bool,
-    /// The number of events that it leaves out, see [`Order::make_from`].
+    /// The number of events that it leaves out, see [`TraceOrder::make_from`].
     pub left_out: u64,
 }
 
 /// The settings of a trace to be made.
-pub struct Order<'a> {
+pub struct TraceOrder<'a> {
     pub captures: &'a [PathBuf],
     pub output: &'a Output,
     /// The name that the trace gets.
@@ -51,13 +51,13 @@ pub struct Order<'a> {
     pub is_growing: bool,
 }
 
-impl Order<'_> {
+impl TraceOrder<'_> {
     /// Makes the trace. Captures that cannot be read at all are reported and left out.
     pub fn make(&self) -> Result<Made> {
         self.make_from(None)
     }
 
-    /// [`Order::make`] without what ended before a time on CLOCK_BOOTTIME.
+    /// [`TraceOrder::make`] without what ended before a time on CLOCK_BOOTTIME.
     pub fn make_from(&self, from: Option<Nanos>) -> Result<Made> {
         let open = |path: &PathBuf| Reader::open(path).map_err(|error| say!("{error}")).ok();
         let readers: Vec<Reader> = self.captures.iter().filter_map(open).collect();
@@ -133,7 +133,7 @@ impl Order<'_> {
         readers: &[Reader],
         from: Option<Nanos>,
         path: &Path,
-    ) -> Result<TraceCounts, Box<Failed>> {
+    ) -> Result<TraceCounts, Box<FailedTrace>> {
         let mut progress = Progress::new();
         let mut parts = TraceCounts {
             report: Report::default(),
@@ -143,7 +143,7 @@ impl Order<'_> {
         let options = Options {
             from,
             is_growing: self.is_growing,
-            ..Order::options(self.contents)
+            ..TraceOrder::options(self.contents)
         };
         let result = match File::create_new(path) {
             Ok(file) => {
@@ -161,13 +161,13 @@ impl Order<'_> {
                 left_out,
                 ..parts
             }),
-            Err(error) => Err(Box::new(Failed { error, parts })),
+            Err(error) => Err(Box::new(FailedTrace { error, parts })),
         }
     }
 
     /// Delivers the complete packets that there was space for.
-    fn cut(&self, failed: Box<Failed>, file: &Path) -> Result<Made> {
-        let Failed { error, parts } = *failed;
+    fn cut(&self, failed: Box<FailedTrace>, file: &Path) -> Result<Made> {
+        let FailedTrace { error, parts } = *failed;
         let written = error.written;
         if written == 0 || !file.exists() {
             return Err(anyhow!(error));
@@ -184,7 +184,7 @@ impl Order<'_> {
 
 /// Makes a trace of inputs in `file`.
 pub fn to_trace(inputs: Inputs, file: &Path) -> Result<import::Report> {
-    let inputs = inputs.with_options(Order::options(Contents::default()));
+    let inputs = inputs.with_options(TraceOrder::options(Contents::default()));
     let mut progress = Progress::of(inputs.progress());
     let out = progress.through(File::create_new(file)?);
     Ok(inputs.produce(&mut Exporter::new(out))?)
@@ -215,7 +215,7 @@ impl TraceCounts {
     }
 }
 
-struct Failed {
+struct FailedTrace {
     error: MakeTraceError,
     parts: TraceCounts,
 }

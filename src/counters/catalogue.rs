@@ -6,7 +6,7 @@ mod units;
 pub use library::{CounterLibrary, LibraryCounter, LibraryError};
 
 use super::expression::{
-    Expression, MalformedExpression, Name, Node, Operator, Reduction, Resolution,
+    CounterName, Expression, MalformedExpression, Node, Operator, Reduction, Resolution,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -679,7 +679,7 @@ impl Resolver {
         places: &HashMap<&str, usize>,
         states: &[LookUp],
     ) -> Result<(Formula, Shape), MalformedExpression> {
-        let of_name = |name: &Name| self.named(name, places, states);
+        let of_name = |name: &CounterName| self.named(name, places, states);
         let inner = |node: &Node| self.formula(node, places, states);
         Ok(match node {
             Node::Number(number) => (Formula::Number(*number), Shape::One),
@@ -770,7 +770,7 @@ impl Resolver {
 
     fn named(
         &self,
-        name: &Name,
+        name: &CounterName,
         places: &HashMap<&str, usize>,
         states: &[LookUp],
     ) -> Result<(Formula, Shape), MalformedExpression> {
@@ -830,7 +830,7 @@ fn malformed(at: usize, problem: impl Into<String>) -> MalformedExpression {
 }
 
 /// The names of an expression.
-fn name_list<'e>(node: &'e Node, names: &mut Vec<&'e Name>) {
+fn name_list<'e>(node: &'e Node, names: &mut Vec<&'e CounterName>) {
     match node {
         Node::Number(_) => {}
         Node::Name(name) | Node::Accumulate { of: name, .. } => names.push(name),

@@ -45,7 +45,7 @@ pub enum Node {
     /// A number.
     Number(f64),
     /// A counter, metric or property by name.
-    Name(Name),
+    Name(CounterName),
     /// An operation on two values.
     Binary {
         /// The operation.
@@ -76,7 +76,7 @@ pub enum Node {
     /// A counter that the hardware adds up over time.
     Accumulate {
         /// The counter.
-        of: Name,
+        of: CounterName,
         /// How often.
         resolution: Resolution,
     },
@@ -84,7 +84,7 @@ pub enum Node {
 
 /// A name in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Name {
+pub struct CounterName {
     /// The name.
     pub name: String,
     /// The instance, where one is named.
@@ -245,7 +245,7 @@ fn postfix_item(item: &str, at: usize, counters: &[String], stack: &mut Vec<Node
             .ok()
             .and_then(|place: usize| counters.get(place));
         match known {
-            Some(name) => Ok(Node::Name(Name {
+            Some(name) => Ok(Node::Name(CounterName {
                 name: name.clone(),
                 instance: None,
                 at,
@@ -334,7 +334,7 @@ fn postfix_item(item: &str, at: usize, counters: &[String], stack: &mut Vec<Node
                 let values = take(count)?;
                 reduce_values(reduction, values, at)
             }
-            _ if is_name(item) => Node::Name(Name {
+            _ if is_name(item) => Node::Name(CounterName {
                 name: item.to_owned(),
                 instance: None,
                 at,
@@ -568,13 +568,13 @@ impl<'a> Parser<'a> {
     }
 
     /// A name and the instance behind it, if one is named.
-    fn instance_of(&mut self, name: &str, at: usize) -> Parsed<Name> {
+    fn instance_of(&mut self, name: &str, at: usize) -> Parsed<CounterName> {
         let mut instance = None;
         if self.takes('[')? {
             instance = Some(self.count("the number of an instance")?);
             self.must_take(']')?;
         }
-        Ok(Name {
+        Ok(CounterName {
             name: name.to_owned(),
             instance,
             at,

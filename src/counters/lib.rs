@@ -26,7 +26,7 @@ pub use catalogue::{
 };
 pub use evaluate::{Invalid, Measured, ValueColumn, evaluate};
 pub use expression::{
-    Expression, MalformedExpression, Name, Node, Operator, Reduction, Resolution,
+    CounterName, Expression, MalformedExpression, Node, Operator, Reduction, Resolution,
 };
 pub use kernel_selection::{KernelSelection, NumberRange};
 pub use passes::{Counted, Impossible, Plan, plan, plan_limited, plan_one_pass, plan_runs};

@@ -83,7 +83,7 @@ pub fn read(file: &str, text: &str, sources: &mut Sources) {
 }
 
 /// A list or mapping that is open.
-struct Level {
+struct PathLevel {
     /// The key of the value that comes next in a mapping; `None` in a list.
     key: Option<String>,
     is_mapping: bool,
@@ -118,7 +118,7 @@ struct BlockFields {
 
 struct YamlReader {
     file: Arc<str>,
-    path: Vec<Level>,
+    path: Vec<PathLevel>,
     counter: CounterFields,
     definition: DefinitionFields,
     block: BlockFields,
@@ -147,7 +147,7 @@ impl YamlReader {
     }
 
     /// Whether `levels` are a path below the top.
-    fn is_path(levels: &[Level], path: &[&str]) -> bool {
+    fn is_path(levels: &[PathLevel], path: &[&str]) -> bool {
         let mut here = levels.iter().map(|level| {
             if level.is_mapping {
                 level.key.as_deref().unwrap_or_default()
@@ -194,7 +194,7 @@ impl YamlReader {
                         ..BlockFields::default()
                     };
                 }
-                self.path.push(Level {
+                self.path.push(PathLevel {
                     key: None,
                     is_mapping,
                 });
@@ -211,7 +211,7 @@ impl YamlReader {
                 self.end_value();
             }
             Event::Scalar(text, ..) => {
-                if let Some(Level {
+                if let Some(PathLevel {
                     key: key @ None,
                     is_mapping: true,
                 }) = self.path.last_mut()

@@ -91,8 +91,8 @@ impl TimedWork {
 /// See the module.
 pub struct Timeline {
     times: TimeConverter,
-    join: Join<Joined>,
-    found: Vec<Found<Joined>>,
+    join: Join<WaitingEnqueue>,
+    found: Vec<Found<WaitingEnqueue>>,
 }
 
 impl Timeline {
@@ -190,15 +190,19 @@ impl Timeline {
     }
 }
 
-fn enqueue(join: &mut Join<Joined>, what: Option<EnqueueRecord>, found: &mut Vec<Found<Joined>>) {
+fn enqueue(
+    join: &mut Join<WaitingEnqueue>,
+    what: Option<EnqueueRecord>,
+    found: &mut Vec<Found<WaitingEnqueue>>,
+) {
     if let Some(what) = what {
-        join.enqueue(Joined { what, serial: 0 }, found);
+        join.enqueue(WaitingEnqueue { what, serial: 0 }, found);
     }
 }
 
 /// An enqueue record that waits for its completion.
 #[derive(Copy, Clone, Debug)]
-struct Joined {
+struct WaitingEnqueue {
     what: EnqueueRecord,
     serial: u32,
 }
@@ -234,7 +238,7 @@ impl EnqueueRecord {
     }
 }
 
-impl Enqueue for Joined {
+impl Enqueue for WaitingEnqueue {
     fn work(&self) -> WorkId {
         self.what.work().id
     }

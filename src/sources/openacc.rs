@@ -164,7 +164,8 @@ struct FilledDescription<T> {
 macro_rules! field {
     ($of:expr, $type:ident.$field:ident) => {{
         let end = core::mem::offset_of!($type, $field) + size_of_val_of(|of: &$type| &of.$field);
-        // SAFETY: `content` leads to a description (`FilledDescription::of`), which the runtime has filled up to the end of the field.
+        // SAFETY: `content` leads to a description (`FilledDescription::of`), which the runtime has filled up to the
+        // end of the field.
         ($of.filled >= end).then(|| unsafe { (*$of.content).$field })
     }};
 }

@@ -40,7 +40,7 @@ pub struct Elf {
     lines: Result<Option<Context<ElfBytes>>, String>,
 }
 
-/// A function at an address; see [`ElfFrame`](gputrail_code::reader::Frame).
+/// A function at an address; see [`Frame`](gputrail_code::reader::Frame).
 pub struct ElfFrame {
     pub function: Option<String>,
     pub file: Option<String>,
@@ -48,7 +48,7 @@ pub struct ElfFrame {
     pub column: u32,
 }
 
-/// See [`ElfLocation`](gputrail_code::reader::Location).
+/// See [`Location`](gputrail_code::reader::Location).
 pub struct ElfLocation<'a> {
     /// The symbol's name, and the bytes from its start.
     pub symbol: Option<(&'a str, u64)>,

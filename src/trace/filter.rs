@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::io;
 
 use super::arguments::StoredArguments;
-use super::selection::{Pattern, Selection, WantedValues};
+use super::selection::{GlobPattern, Selection, WantedValues};
 use crate::model::{
     Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, CounterValue, EventArgument,
     FlowPoint, Instant, Loss, Note, Parent, Process, ProcessIndex, Queue, QueueIndex, SamplerIndex,
@@ -29,11 +29,11 @@ const MAX_WAITING_BYTES: usize = 64 << 20;
 pub struct Filter<'a> {
     consumer: &'a mut dyn Consumer,
     selection: Selection,
-    processes: WantedValues<Pattern>,
+    processes: WantedValues<GlobPattern>,
     devices: WantedValues<u32>,
     streams: WantedValues<u32>,
-    names: WantedValues<Pattern>,
-    categories: WantedValues<Pattern>,
+    names: WantedValues<GlobPattern>,
+    categories: WantedValues<GlobPattern>,
     /// The interval that is kept.
     interval: (u64, u64),
     /// Whether each process is kept.
@@ -48,7 +48,7 @@ pub struct Filter<'a> {
     titles: Vec<String>,
     /// Agents of blocks of counters.
     blocks: Vec<(ProcessIndex, AgentIndex)>,
-    samplers: HashMap<SamplerIndex, Sampler>,
+    samplers: HashMap<SamplerIndex, KeptSampler>,
     /// Whether each stack of samples is kept, where devices or names are selected.
     stacks: HashMap<(TrackIndex, StackIndex), bool>,
     left_out: u64,
@@ -139,12 +139,12 @@ impl WaitingSlice {
 
 /// Which agents and kernels of a sampler are kept.
 #[derive(Debug, Default)]
-struct Sampler {
+struct KeptSampler {
     agents: HashMap<AgentId, bool>,
     kernels: HashMap<KernelId, bool>,
 }
 
-impl Sampler {
+impl KeptSampler {
     fn keeps(&self, agent: AgentId, kernel: KernelId) -> bool {
         let [agent, kernel] = [self.agents.get(&agent), self.kernels.get(&kernel)];
         agent.copied().unwrap_or(true) && kernel.copied().unwrap_or(true)
@@ -206,7 +206,7 @@ impl<'a> Filter<'a> {
 
     /// The values of the selection that matched nothing, as `stream 99`.
     pub fn unmatched(&self) -> Vec<String> {
-        let texts = |what: &'static str, list: &WantedValues<Pattern>| -> Vec<String> {
+        let texts = |what: &'static str, list: &WantedValues<GlobPattern>| -> Vec<String> {
             let list = list.unmatched();
             list.map(|one| format!("{what} {}", one.text)).collect()
         };

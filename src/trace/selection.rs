@@ -127,14 +127,14 @@ impl<T> WantedValues<T> {
 
 /// A pattern with `*` and `?`, and its text.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(super) struct GlobPattern {
     pub text: String,
     glob: WildMatch,
 }
 
-impl Pattern {
-    pub fn new(text: &str) -> Pattern {
-        Pattern {
+impl GlobPattern {
+    pub fn new(text: &str) -> GlobPattern {
+        GlobPattern {
             text: text.to_owned(),
             glob: WildMatch::new(text),
         }
@@ -145,10 +145,10 @@ impl Pattern {
     }
 }
 
-impl WantedValues<Pattern> {
+impl WantedValues<GlobPattern> {
     /// The patterns in `list`.
-    pub fn patterns(list: &[String]) -> WantedValues<Pattern> {
-        WantedValues::new(list.iter().map(|text| Pattern::new(text)))
+    pub fn patterns(list: &[String]) -> WantedValues<GlobPattern> {
+        WantedValues::new(list.iter().map(|text| GlobPattern::new(text)))
     }
 
     /// Whether an event with this name or category is kept.

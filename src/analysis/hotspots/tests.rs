@@ -89,7 +89,7 @@ fn samples(sampler: u32) -> Samples {
 
 #[test]
 fn samples_are_put_together_by_kernel_line_and_instruction() {
-    let mut hotspots = Hotspots::default();
+    let mut hotspots = HotspotAnalysis::default();
     hotspots.samples(&samples(9)).unwrap();
     let report = hotspots.report();
     assert_eq!((report.samples, report.dropped), (100, 4));
@@ -119,7 +119,7 @@ fn samples_are_put_together_by_kernel_line_and_instruction() {
 
 #[test]
 fn kernels_of_several_processes_with_one_name_are_one() {
-    let mut hotspots = Hotspots::default();
+    let mut hotspots = HotspotAnalysis::default();
     hotspots.samples(&samples(9)).unwrap();
     hotspots.samples(&samples(10)).unwrap();
     let report = hotspots.report();
@@ -129,7 +129,7 @@ fn kernels_of_several_processes_with_one_name_are_one() {
 
 #[test]
 fn ids_that_stand_for_nothing_are_counted_all_the_same() {
-    let mut hotspots = Hotspots::default();
+    let mut hotspots = HotspotAnalysis::default();
     let unknown = OutcomeCount {
         outcome: WaveOutcome::from_code(u32::MAX),
         samples: u64::MAX,
@@ -154,7 +154,7 @@ fn ids_that_stand_for_nothing_are_counted_all_the_same() {
 fn samples_come_one_by_one_where_they_are_kept() {
     let mut rows = Vec::new();
     {
-        let mut hotspots = Hotspots::with_each(|sample| {
+        let mut hotspots = HotspotAnalysis::with_each(|sample| {
             rows.push((
                 sample.time.0,
                 sample.instruction.to_owned(),

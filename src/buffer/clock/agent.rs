@@ -12,7 +12,7 @@ use std::fmt;
 
 /// The clock domain of an agent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Domain {
+pub enum ClockDomain {
     /// A clock of the operating system.
     System(SystemClock),
     /// A clock of the agent's own, with its own offset and drift.
@@ -27,7 +27,7 @@ const SHARE: usize = 95;
 /// Converts the device times of one agent to nanoseconds.
 #[derive(Clone, Debug)]
 pub struct AgentClock {
-    domain: Domain,
+    domain: ClockDomain,
     /// From device times to CLOCK_BOOTTIME; `None` only in an unknown domain.
     line: Option<ClockLine>,
     bound: Nanos,
@@ -47,7 +47,7 @@ impl AgentClock {
         system(host, &pairs, resolution)
             .or_else(|| fitted(host, &pairs, resolution))
             .unwrap_or(AgentClock {
-                domain: Domain::Unknown,
+                domain: ClockDomain::Unknown,
                 line: None,
                 bound: Nanos(u64::MAX),
                 pairs: pairs.len(),
@@ -56,7 +56,7 @@ impl AgentClock {
     }
 
     /// The clock domain.
-    pub fn domain(&self) -> Domain {
+    pub fn domain(&self) -> ClockDomain {
         self.domain
     }
 
@@ -98,8 +98,8 @@ impl fmt::Display for AgentClock {
             pairs, agreeing, ..
         } = self;
         match self.domain {
-            Domain::System(clock) => write!(f, "{}", clock.name())?,
-            Domain::Own => {
+            ClockDomain::System(clock) => write!(f, "{}", clock.name())?,
+            ClockDomain::Own => {
                 write!(f, "a clock of its own")?;
                 if let Some(rate) = self.line.as_ref().and_then(ClockLine::mean_rate) {
                     // The rate is host nanoseconds per device unit.
@@ -110,10 +110,12 @@ impl fmt::Display for AgentClock {
                     }
                 }
             }
-            Domain::Unknown if *pairs == 0 => {
+            ClockDomain::Unknown if *pairs == 0 => {
                 return write!(f, "unknown: never read with the host's");
             }
-            Domain::Unknown => return write!(f, "unknown: {pairs} readings contradict each other"),
+            ClockDomain::Unknown => {
+                return write!(f, "unknown: {pairs} readings contradict each other");
+            }
         }
         write!(
             f,
@@ -190,7 +192,7 @@ fn system(host: &HostClock, pairs: &[&ClockPair], resolution: u64) -> Option<Age
         .max()
         .unwrap_or(0);
     Some(AgentClock {
-        domain: Domain::System(clock),
+        domain: ClockDomain::System(clock),
         bound: Nanos(error.saturating_add(ambiguity).saturating_add(resolution)),
         line: Some(line),
         pairs: pairs.len(),
@@ -207,7 +209,7 @@ fn fitted(host: &HostClock, pairs: &[&ClockPair], resolution: u64) -> Option<Age
     });
     let fit = own::fit(windows.collect())?;
     Some(AgentClock {
-        domain: Domain::Own,
+        domain: ClockDomain::Own,
         bound: Nanos(
             fit.error
                 .saturating_add(host.error_bound().0)

@@ -20,7 +20,7 @@ pub(super) struct ElfCode {
 unsafe impl Send for ElfCode {}
 
 /// The reason why a file cannot be opened.
-pub(super) enum OpenError {
+pub(super) enum ElfError {
     /// The reader is not available.
     NoReader,
     /// The file is damaged; the text is the reader's.
@@ -29,8 +29,8 @@ pub(super) enum OpenError {
 
 impl ElfCode {
     /// Opens the ELF file in `bytes`.
-    pub fn open(bytes: &[u8]) -> Result<ElfCode, OpenError> {
-        let functions = reader::functions().ok_or(OpenError::NoReader)?;
+    pub fn open(bytes: &[u8]) -> Result<ElfCode, ElfError> {
+        let functions = reader::functions().ok_or(ElfError::NoReader)?;
         let mut error = Text::NONE;
         // SAFETY: bytes with their length, and a place for the error.
         let file = unsafe { (functions.open)(bytes.as_ptr(), bytes.len(), &raw mut error) };
@@ -43,7 +43,7 @@ impl ElfCode {
             None => {
                 // SAFETY: no other file was opened since.
                 let error = unsafe { error.get() }.unwrap_or("unknown error");
-                Err(OpenError::Damaged(error.to_owned()))
+                Err(ElfError::Damaged(error.to_owned()))
             }
         }
     }

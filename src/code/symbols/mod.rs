@@ -12,7 +12,7 @@ pub use listing::{ListingLine, listing};
 pub use source_lines::SourceLines;
 
 use crate::reader::{MAX_INSTRUCTIONS, truncated};
-use elf::{ElfCode, OpenError};
+use elf::{ElfCode, ElfError};
 use gputrail_capture::Metadata;
 use gputrail_capture::code::{CodeOffset, NoCode, pocl_kernel};
 use gputrail_record::{CodeObjectId, ModuleId};
@@ -223,8 +223,8 @@ impl OpenedCode {
         }
         match ElfCode::open(bytes) {
             Ok(code) => OpenedCode::Elf(code),
-            Err(OpenError::NoReader) => OpenedCode::Missing(Missing::NoReader(id)),
-            Err(OpenError::Damaged(reason)) => damaged(reason),
+            Err(ElfError::NoReader) => OpenedCode::Missing(Missing::NoReader(id)),
+            Err(ElfError::Damaged(reason)) => damaged(reason),
         }
     }
 }

@@ -177,7 +177,7 @@ struct ProviderTurn<'a, R: AgentRequest> {
 }
 
 /// A started or stopped agent: its provider, and where its records go.
-pub type Changed<R> = (Arc<dyn Provider<R>>, Delivery<<R as AgentRequest>::Deliver>);
+pub type ChangedAgent<R> = (Arc<dyn Provider<R>>, Delivery<<R as AgentRequest>::Deliver>);
 
 impl<R: AgentRequest> ServedAgent<R> {
     fn text(&self) -> String {
@@ -208,7 +208,7 @@ impl<R: AgentRequest> ProviderTurn<'_, R> {
     }
 
     /// The agents whose use `change` has changed.
-    fn changed(&self, mut change: impl FnMut(&mut Use<R>) -> bool) -> Vec<Changed<R>> {
+    fn changed(&self, mut change: impl FnMut(&mut Use<R>) -> bool) -> Vec<ChangedAgent<R>> {
         let mut agents = self.service.agents.lock();
         let changed = agents.iter_mut().filter_map(|agent| {
             let used = agent.used.as_mut()?;

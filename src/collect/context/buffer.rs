@@ -2,7 +2,7 @@
 
 use super::{ProcessAttributes, ToolError};
 use crate::counting::is_choosing;
-use crate::delivering::{Delivering, is_delivering};
+use crate::delivering::{InCallback, is_delivering};
 use crate::process;
 use crate::switchboard::{BufferKey, Flush, Switchboard};
 use gputrail_buffer::clock;
@@ -99,7 +99,7 @@ impl<T> Guarded<T> {
         if self.failed.load(Ordering::Relaxed) {
             return None;
         }
-        let delivering = Delivering::begin();
+        let delivering = InCallback::begin();
         let result = catch_unwind(AssertUnwindSafe(|| call(&mut self.tool)));
         drop(delivering);
         match result {

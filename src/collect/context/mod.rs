@@ -86,7 +86,7 @@ pub use sessions::{CounterSessions, KEPT_SESSIONS, SessionCounter, SessionError}
 
 use crate::counting::is_choosing;
 use crate::process;
-use crate::switchboard::{Consumer, ContextKey, OF_CONTEXTS, SubscriberKey, Switchboard};
+use crate::switchboard::{ContextKey, OF_CONTEXTS, ServiceConsumer, SubscriberKey, Switchboard};
 use gputrail_record::{ContextId, Domain, Kind, Operation};
 use std::sync::Arc;
 
@@ -150,7 +150,7 @@ impl Context {
         }
         Ok(self
             .board
-            .add_service(self.key, Consumer::Buffer(slot), selection)?)
+            .add_service(self.key, ServiceConsumer::Buffer(slot), selection)?)
     }
 
     /// Configures callback tracing: `call_back` is called for `operations` while the context is started, on the thread
@@ -175,7 +175,7 @@ impl Context {
             ..RecordSelection::none()
         };
         self.board
-            .add_service(self.key, Consumer::Subscriber(key.slot), selection)?;
+            .add_service(self.key, ServiceConsumer::Subscriber(key.slot), selection)?;
         Ok(subscriber)
     }
 
@@ -207,7 +207,7 @@ impl Context {
             Ok(())
         };
         self.board
-            .change_service(self.key, Consumer::Buffer(slot), change)?
+            .change_service(self.key, ServiceConsumer::Buffer(slot), change)?
     }
 
     /// Sets whether `buffer` wants records of `kind` in one runtime context, overriding the setting for all contexts
@@ -243,7 +243,7 @@ impl Context {
         on: bool,
     ) -> Result<(), ToolError> {
         let slot = buffer.slot_on(&self.board)?;
-        self.change_operation(Consumer::Buffer(slot), operation, on)
+        self.change_operation(ServiceConsumer::Buffer(slot), operation, on)
     }
 
     /// Enables or disables callbacks for one operation. Allowed while the context is started.
@@ -257,7 +257,11 @@ impl Context {
         operation: Operation,
         on: bool,
     ) -> Result<(), ToolError> {
-        self.change_operation(Consumer::Subscriber(subscriber.key.slot), operation, on)
+        self.change_operation(
+            ServiceConsumer::Subscriber(subscriber.key.slot),
+            operation,
+            on,
+        )
     }
 
     /// Enables or disables callbacks for all operations of a domain. Allowed while the context is started.
@@ -271,7 +275,7 @@ impl Context {
         domain: Domain,
         on: bool,
     ) -> Result<(), ToolError> {
-        let consumer = Consumer::Subscriber(subscriber.key.slot);
+        let consumer = ServiceConsumer::Subscriber(subscriber.key.slot);
         let change = |selection: &mut RecordSelection| selection.operations.set_domain(domain, on);
         if self.board.change_service(self.key, consumer, change)? {
             Ok(())
@@ -287,7 +291,7 @@ impl Context {
     ///
     /// [`ToolError::NoSuchService`] if the subscriber is not of this context.
     pub fn enable_all_callbacks(&self, subscriber: &Subscriber, on: bool) -> Result<(), ToolError> {
-        let consumer = Consumer::Subscriber(subscriber.key.slot);
+        let consumer = ServiceConsumer::Subscriber(subscriber.key.slot);
         let change = |selection: &mut RecordSelection| {
             selection.operations = if on {
                 OperationSet::all()
@@ -305,7 +309,7 @@ impl Context {
     ///
     /// [`ToolError::NoSuchService`] if the subscriber is not of this context.
     pub fn enabled_callbacks(&self, subscriber: &Subscriber) -> Result<OperationSet, ToolError> {
-        let consumer = Consumer::Subscriber(subscriber.key.slot);
+        let consumer = ServiceConsumer::Subscriber(subscriber.key.slot);
         let ask = |selection: &mut RecordSelection| selection.operations.clone();
         Ok(self.board.change_service(self.key, consumer, ask)?)
     }
@@ -320,14 +324,14 @@ impl Context {
         subscriber: &Subscriber,
         operation: Operation,
     ) -> Result<bool, ToolError> {
-        let consumer = Consumer::Subscriber(subscriber.key.slot);
+        let consumer = ServiceConsumer::Subscriber(subscriber.key.slot);
         let ask = |selection: &mut RecordSelection| selection.operations.has(operation);
         Ok(self.board.change_service(self.key, consumer, ask)?)
     }
 
     fn change_operation(
         &self,
-        consumer: Consumer,
+        consumer: ServiceConsumer,
         operation: Operation,
         on: bool,
     ) -> Result<(), ToolError> {

@@ -88,13 +88,13 @@ struct EntrySlot {
 }
 
 #[derive(Default)]
-struct Slots {
+struct EntrySlots {
     all: Vec<EntrySlot>,
     /// The places of those that are free.
     free: Vec<u32>,
 }
 
-impl Slots {
+impl EntrySlots {
     fn of(&mut self, entry: PoolEntry) -> Result<&mut EntrySlot, PoolError> {
         let slot = self.all.get_mut(entry.index as usize);
         let fetched =
@@ -121,7 +121,7 @@ pub type PoolHandler = dyn Fn(PoolEntry, &[CounterValue]) -> bool + Send + Sync;
 /// A pool of entries for one set of counters of one agent. All functions may be called on any thread, also in callbacks.
 pub struct CounterPool {
     set: Arc<CounterSet>,
-    slots: QuietMutex<Slots>,
+    slots: QuietMutex<EntrySlots>,
     handler: Box<PoolHandler>,
 }
 
@@ -165,8 +165,8 @@ impl CounterPool {
             return Err(PoolError::Passes { passes, most });
         }
         let set = (*set).clone().with_instances(options.instances);
-        let slots = QuietMutex::<Slots>::default();
-        *slots.lock() = Slots {
+        let slots = QuietMutex::<EntrySlots>::default();
+        *slots.lock() = EntrySlots {
             all: std::iter::repeat_with(EntrySlot::default)
                 .take(entries as usize)
                 .collect(),
@@ -291,10 +291,10 @@ impl CounterPool {
             }
         };
         /// Sets the stage after the handler, also if that panics.
-        struct After<'p>(&'p CounterPool, PoolEntry, bool);
-        impl Drop for After<'_> {
+        struct AfterHandler<'p>(&'p CounterPool, PoolEntry, bool);
+        impl Drop for AfterHandler<'_> {
             fn drop(&mut self) {
-                let After(pool, entry, is_done) = *self;
+                let AfterHandler(pool, entry, is_done) = *self;
                 let mut slots = pool.slots.lock();
                 // The handler may have released it.
                 let Ok(slot) = slots.of(entry) else {
@@ -306,7 +306,7 @@ impl CounterPool {
                 }
             }
         }
-        let mut after = After(self, entry, false);
+        let mut after = AfterHandler(self, entry, false);
         after.2 = (self.handler)(entry, &values);
     }
 }

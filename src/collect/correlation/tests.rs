@@ -3,7 +3,7 @@
 use super::ids::RANGE;
 use super::*;
 use crate::switchboard::{
-    Consumer, ContextKey, ContextSet, ExternalScope, RecordSelection, ReportedPart,
+    ContextKey, ContextSet, ExternalScope, RecordSelection, ReportedPart, ServiceConsumer,
 };
 use gputrail_buffer::{BlockView, Buffer, Layout, Mapping, Policy, deliver_in_order};
 
@@ -15,7 +15,11 @@ fn board() -> Arc<Switchboard> {
     let slot = board.add_buffer(buffer).unwrap().slot;
     let context = board.add_context().unwrap();
     board
-        .add_service(context, Consumer::Buffer(slot), RecordSelection::all())
+        .add_service(
+            context,
+            ServiceConsumer::Buffer(slot),
+            RecordSelection::all(),
+        )
         .unwrap();
     board.start_context(context).unwrap();
     board
@@ -205,7 +209,11 @@ fn context(board: &Arc<Switchboard>, buffer: &Buffer) -> (ContextKey, usize) {
     let slot = board.add_buffer(buffer.clone()).unwrap().slot;
     let context = board.add_context().unwrap();
     board
-        .add_service(context, Consumer::Buffer(slot), RecordSelection::all())
+        .add_service(
+            context,
+            ServiceConsumer::Buffer(slot),
+            RecordSelection::all(),
+        )
         .unwrap();
     (context, slot)
 }

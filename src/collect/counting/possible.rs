@@ -174,7 +174,8 @@ impl CountingService {
     ///
     /// # Errors
     ///
-    /// As for [`CountingService::request`]; [`CountingError::None`] if all of several names are left out for several reasons.
+    /// As for [`CountingService::request`]; [`CountingError::None`] if all of several names are left out for several
+    /// reasons.
     pub fn possible_request(
         &self,
         agent: AgentId,

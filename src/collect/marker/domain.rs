@@ -1,6 +1,6 @@
 //! Domains of markers whose ranges nest by themselves on each thread, as those of NVTX do.
 
-use super::nesting::{Changed, PushedRanges};
+use super::nesting::{ChangedLevel, PushedRanges};
 use super::text::{KeptText, MarkerText};
 use super::{MarkerEvent, UNBALANCED, report_in};
 use crate::operations::of_marker;
@@ -107,8 +107,8 @@ impl MarkerDomain {
     #[inline]
     fn change(
         &self,
-        change: impl FnOnce(&PushedRanges) -> Result<Changed, NoLevel>,
-    ) -> Result<Changed, NoLevel> {
+        change: impl FnOnce(&PushedRanges) -> Result<ChangedLevel, NoLevel>,
+    ) -> Result<ChangedLevel, NoLevel> {
         // A forked child attaches with its first marker.
         if process::generation() == 0 {
             process::interest(of_marker(MarkerKind::PUSH));

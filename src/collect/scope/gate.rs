@@ -8,7 +8,8 @@ use super::Scope;
 use crate::session_switch;
 use crate::switchboard::ServiceError;
 use crate::switchboard::{
-    Buffers, Consumer, ContextKey, Interest, KindSet, OperationSet, RecordSelection, Switchboard,
+    Buffers, ContextKey, Interest, KindSet, OperationSet, RecordSelection, ServiceConsumer,
+    Switchboard,
 };
 use gputrail_buffer::clock::{self, SystemClock};
 use gputrail_buffer::platform::sync::{QuietMutex, lock_std};
@@ -106,7 +107,7 @@ pub struct Due {
 }
 
 /// A call or name that comes to the gate.
-enum Passing<'a> {
+enum PassingEvent<'a> {
     Call(Operation),
     Name(&'a str),
 }
@@ -181,9 +182,9 @@ impl Gate {
                 }
             }
         };
-        let _ = self
-            .board
-            .change_service(self.context, Consumer::Buffer(self.buffer), select);
+        let _ =
+            self.board
+                .change_service(self.context, ServiceConsumer::Buffer(self.buffer), select);
         self.look_up();
         self.change(0, hold::UNPREPARED);
     }
@@ -241,7 +242,7 @@ impl Gate {
     /// A call of `operation` comes. The recording may begin before it.
     #[cold]
     pub(crate) fn pass(&self, operation: Operation) -> Due {
-        self.comes(Passing::Call(operation))
+        self.comes(PassingEvent::Call(operation))
     }
 
     /// Whether nothing happens when a marker comes of which `begins_with` tells whether its name begins with a text: no name
@@ -263,7 +264,7 @@ impl Gate {
     /// A marker, a range or an external id with this name comes. As for [`Gate::pass`].
     #[cold]
     pub(crate) fn pass_name(&self, name: &str) -> Due {
-        self.comes(Passing::Name(name))
+        self.comes(PassingEvent::Name(name))
     }
 
     /// An external id gets its name.
@@ -296,12 +297,12 @@ impl Gate {
         name.map_or_else(Due::default, |name| self.pass_name(&name))
     }
 
-    fn comes(&self, passing: Passing<'_>) -> Due {
+    fn comes(&self, passing: PassingEvent<'_>) -> Due {
         let is = |pattern: &Option<NamePattern>, named: &OperationSet| {
             let pattern = pattern.as_ref()?;
             Some(match passing {
-                Passing::Name(name) => pattern.matches(name),
-                Passing::Call(operation) => named.has(operation),
+                PassingEvent::Name(name) => pattern.matches(name),
+                PassingEvent::Call(operation) => named.has(operation),
             })
         };
         // Before that it does not open.

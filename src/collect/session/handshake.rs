@@ -1,6 +1,6 @@
 //! The parent's end of a new connection, up to the answer. Nothing that comes in is trusted.
 
-use super::message::{self, Answer, Hello, MalformedMessage, Refusal};
+use super::message::{self, Hello, MalformedMessage, ParentAnswer, Refusal};
 use rustix::event::PollFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -213,7 +213,7 @@ impl Pending {
 /// Sends the answer, on success with two files: the memory of the process, and the switch of the session.
 pub(super) fn reply(
     connection: &OwnedFd,
-    answer: Answer,
+    answer: ParentAnswer,
     files: Option<[BorrowedFd<'_>; 2]>,
 ) -> Result<(), Errno> {
     let bytes = message::encode_answer(answer);

@@ -81,7 +81,7 @@ pub enum Refusal {
 }
 
 /// An answer of the parent.
-pub(super) type Answer = Result<Config, Refusal>;
+pub(super) type ParentAnswer = Result<Config, Refusal>;
 
 #[repr(C)]
 #[derive(Copy, Clone, Pod, Zeroable)]
@@ -150,7 +150,7 @@ impl Hello {
     }
 }
 
-pub(super) fn encode_answer(answer: Answer) -> [u8; ANSWER_BYTES] {
+pub(super) fn encode_answer(answer: ParentAnswer) -> [u8; ANSWER_BYTES] {
     let mut raw = RawAnswer {
         magic: ANSWER,
         protocol: PROTOCOL,
@@ -171,7 +171,7 @@ pub(super) fn encode_answer(answer: Answer) -> [u8; ANSWER_BYTES] {
     bytemuck::cast(raw)
 }
 
-pub(super) fn decode_answer(bytes: &[u8]) -> Result<Answer, MalformedMessage> {
+pub(super) fn decode_answer(bytes: &[u8]) -> Result<ParentAnswer, MalformedMessage> {
     let raw: RawAnswer = read(bytes)?;
     if raw.magic != ANSWER {
         return Err(MalformedMessage::Magic);

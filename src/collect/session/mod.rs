@@ -29,13 +29,13 @@ pub use begin::{BeginError, begin};
 pub use control::{Action, Controls, ProcessStatus, SessionStatus};
 pub use environment::{
     BLOCK_VARIABLE, BUFFERS_VARIABLE, CAPTURE_VARIABLE, CaptureOptions, EnvironmentError,
-    POLICY_VARIABLE, SESSION_VARIABLE, Size, SizeError, Start,
+    POLICY_VARIABLE, RequestedStart, SESSION_VARIABLE, Size, SizeError,
 };
 pub use flight::{Flight, FlightDump};
 pub use handshake::peer_user;
 pub use message::{Config, Hello, Reason, Refusal};
-pub use pattern::{Pattern, PatternError, PatternValues, numbered};
-pub use progress::{Progress, note, progress};
+pub use pattern::{OutputPattern, PatternError, PatternValues, numbered};
+pub use progress::{AttachProgress, note, progress};
 pub use server::{
     Arrivals, ProcessCapture, ProcessEnd, Server, ServerError, ServerOptions, SessionResult,
 };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// A name that is checked, whose variables are still to be filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
+pub struct OutputPattern {
     parts: Vec<PatternPart>,
 }
 
@@ -45,9 +45,9 @@ pub enum PatternError {
     Empty,
 }
 
-impl Pattern {
+impl OutputPattern {
     /// Reads a pattern.
-    pub fn parse(text: &OsStr) -> Result<Pattern, PatternError> {
+    pub fn parse(text: &OsStr) -> Result<OutputPattern, PatternError> {
         let mut parts = Vec::new();
         let mut literal = Vec::new();
         let mut rest = text.as_bytes();
@@ -87,24 +87,24 @@ impl Pattern {
         if parts.is_empty() {
             return Err(PatternError::Empty);
         }
-        Ok(Pattern { parts })
+        Ok(OutputPattern { parts })
     }
 
     /// A pattern that stands for `text` as it is.
-    pub fn literal(text: &OsStr) -> Pattern {
-        Pattern {
+    pub fn literal(text: &OsStr) -> OutputPattern {
+        OutputPattern {
             parts: vec![PatternPart::Text(text.to_owned())],
         }
     }
 
     /// Adds text at the end.
-    pub fn with_suffix(mut self, text: &str) -> Pattern {
+    pub fn with_suffix(mut self, text: &str) -> OutputPattern {
         self.parts.push(PatternPart::Text(text.into()));
         self
     }
 
     /// Adds `%p` at the end.
-    pub fn with_pid(mut self) -> Pattern {
+    pub fn with_pid(mut self) -> OutputPattern {
         self.parts.push(PatternPart::Pid);
         self
     }
@@ -138,11 +138,11 @@ impl Pattern {
     }
 }
 
-impl std::str::FromStr for Pattern {
+impl std::str::FromStr for OutputPattern {
     type Err = PatternError;
 
-    fn from_str(text: &str) -> Result<Pattern, PatternError> {
-        Pattern::parse(text.as_ref())
+    fn from_str(text: &str) -> Result<OutputPattern, PatternError> {
+        OutputPattern::parse(text.as_ref())
     }
 }
 
@@ -188,7 +188,7 @@ mod tests {
             variable: &|name| (name == "RANK").then(|| "7".into()),
         };
         Ok(text
-            .parse::<Pattern>()?
+            .parse::<OutputPattern>()?
             .expand(&values)?
             .to_str()
             .unwrap()
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_needs_the_process_id_is_recognised() {
-        let needs = |text: &str| text.parse::<Pattern>().unwrap().directory_needs_pid();
+        let needs = |text: &str| text.parse::<OutputPattern>().unwrap().directory_needs_pid();
         assert!(needs("%p/run"));
         assert!(needs("a/%p-b/run"));
         assert!(!needs("a/%h/run-%p"));
@@ -250,7 +250,7 @@ mod tests {
 
         #[test]
         fn no_text_makes_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
-            let _ = Pattern::parse(OsStr::from_bytes(&bytes));
+            let _ = OutputPattern::parse(OsStr::from_bytes(&bytes));
         }
     }
 }

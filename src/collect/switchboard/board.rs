@@ -4,7 +4,7 @@ use super::changes::Changes;
 use super::external::ExternalContexts;
 use super::flush::{Flush, FlushHooks};
 use super::interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS, WantedTable};
-use super::keys::{BufferKey, Consumer, TooMany};
+use super::keys::{BufferKey, ServiceConsumer, TooMany};
 use super::narrowed::Narrowed;
 use super::retirement::Retirements;
 use super::services::Services;
@@ -408,7 +408,7 @@ impl Switchboard {
             return None;
         }
         let (_, buffer) = state.buffers[key.slot].take()?;
-        state.services.forget(Consumer::Buffer(key.slot));
+        state.services.forget(ServiceConsumer::Buffer(key.slot));
         self.publish(&state);
         for _ in 0..self.retirements.forget_left(key.buffers()) {
             buffer.count_unlaned(Kind::RETIREMENT);

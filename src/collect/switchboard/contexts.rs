@@ -2,7 +2,7 @@
 
 use super::board::Switchboard;
 use super::interest::{OPERATIONS, Observed};
-use super::keys::{Consumer, ContextKey};
+use super::keys::{ContextKey, ServiceConsumer};
 use super::selection::{OperationSet, RecordSelection};
 use super::services::ServiceError;
 use crate::counting::is_choosing;
@@ -37,7 +37,7 @@ impl Switchboard {
     pub(crate) fn add_service(
         &self,
         key: ContextKey,
-        consumer: Consumer,
+        consumer: ServiceConsumer,
         selection: RecordSelection,
     ) -> Result<(), ServiceError> {
         let mut state = self.state();
@@ -67,7 +67,7 @@ impl Switchboard {
     pub(crate) fn change_service<R>(
         &self,
         key: ContextKey,
-        consumer: Consumer,
+        consumer: ServiceConsumer,
         change: impl FnOnce(&mut RecordSelection) -> R,
     ) -> Result<R, ServiceError> {
         let mut state = self.state();
@@ -94,8 +94,9 @@ impl Switchboard {
     ) -> Result<(), ServiceError> {
         let mut state = self.state();
         let context = state.services.context(key)?;
-        let serves =
-            |(consumer, _): &(Consumer, RecordSelection)| *consumer == Consumer::Buffer(slot);
+        let serves = |(consumer, _): &(ServiceConsumer, RecordSelection)| {
+            *consumer == ServiceConsumer::Buffer(slot)
+        };
         if !context.services.iter().any(serves) {
             return Err(ServiceError::NoSuchService);
         }

@@ -217,7 +217,7 @@ impl Pushed {
 
 /// An id that a request service has supplied for a call in progress, or for work in it.
 #[derive(Copy, Clone)]
-struct Supplied {
+struct SuppliedId {
     /// The depth of the call.
     depth: u32,
     within: ReportedPart,
@@ -234,7 +234,7 @@ pub struct ExternalStacks {
     pushed: Vec<Pushed>,
     /// The latest of each scope and kind in `pushed`, in the same order.
     latest: Vec<Pushed>,
-    supplied: Vec<Supplied>,
+    supplied: Vec<SuppliedId>,
     /// Whether an id was pushed for a context in a call in progress. The context may have had none when the call was
     /// entered, so that the consumers of the call are not marked as having ids of their own.
     pushed_in_call: bool,
@@ -289,9 +289,10 @@ impl ExternalStacks {
         (contexts, number): (ContextSet, u64),
         id: ExternalId,
     ) {
-        let same = |one: &Supplied| (one.depth, one.within, one.number) == (depth, within, number);
+        let same =
+            |one: &SuppliedId| (one.depth, one.within, one.number) == (depth, within, number);
         if !self.supplied.iter().any(same) {
-            self.supplied.push(Supplied {
+            self.supplied.push(SuppliedId {
                 depth,
                 within,
                 contexts,
@@ -357,13 +358,13 @@ impl ExternalStacks {
         contexts: ContextSet,
         (depth, within): (u32, ReportedPart),
     ) -> Option<ExternalId> {
-        let is_for = |one: &&Supplied| {
+        let is_for = |one: &&SuppliedId| {
             let of_call = one.within == ReportedPart::Call && one.depth <= depth;
             let of_work = (one.depth, one.within) == (depth, within);
             let is_own = contexts.is_none() || contexts.0 & one.contexts.0 != 0;
             is_own && (of_call || of_work)
         };
-        let nearest = |one: &&Supplied| {
+        let nearest = |one: &&SuppliedId| {
             (
                 one.depth,
                 one.within != ReportedPart::Call,

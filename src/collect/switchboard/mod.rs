@@ -40,7 +40,7 @@ pub use flush::Flush;
 pub use interest::{BUFFERS, Buffers, Interest, Observed, SUBSCRIBERS};
 pub(crate) use interest::{SubscriberSet, WantedTable};
 pub use keys::TooMany;
-pub(crate) use keys::{BufferKey, CONTEXTS, Consumer, ContextKey};
+pub(crate) use keys::{BufferKey, CONTEXTS, ContextKey, ServiceConsumer};
 pub(crate) use narrowed::OF_CONTEXTS;
 pub use selection::{KindSet, OperationSet, RecordSelection};
 pub(crate) use services::ServiceError;

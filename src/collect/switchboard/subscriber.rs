@@ -7,8 +7,8 @@
 use super::board::Switchboard;
 use super::callback::{CallbackArguments, Payload};
 use super::interest::{SUBSCRIBERS, Slots, SubscriberSet};
-use super::keys::{Consumer, TooMany};
-use super::subscription::{CallBack, SubscriberKey, Subscription};
+use super::keys::{ServiceConsumer, TooMany};
+use super::subscription::{SubscriberFunction, SubscriberKey, Subscription};
 use super::thread::{ThreadState, here};
 use super::user_data::{ReportedPart, UserData};
 use crate::delivering::Notifying;
@@ -37,7 +37,10 @@ impl ExternalIds<'_> {
 
 impl Switchboard {
     /// Adds a subscriber. Services determine when it is called.
-    pub(crate) fn subscribe(&self, call_back: CallBack) -> Result<SubscriberKey, TooMany> {
+    pub(crate) fn subscribe(
+        &self,
+        call_back: SubscriberFunction,
+    ) -> Result<SubscriberKey, TooMany> {
         self.let_go_of_those_who_left();
         let mut state = self.state();
         let subscribers = &mut state.subscribers;
@@ -73,7 +76,7 @@ impl Switchboard {
                 return false;
             }
             state.subscribers.numbers[key.slot] = 0;
-            state.services.forget(Consumer::Subscriber(key.slot));
+            state.services.forget(ServiceConsumer::Subscriber(key.slot));
             self.publish(&state);
             let pointer = self.subscriptions[key.slot].swap(ptr::null_mut(), Ordering::AcqRel);
             // SAFETY: it was made by `subscribe` from a box, and the swap gives it to this thread alone.

@@ -7,7 +7,7 @@ use crate::figures::count;
 use crate::messages::say;
 use crate::{input, stdout};
 use anyhow::anyhow;
-use gputrail_analysis::hotspots::{Hotspots, Sample};
+use gputrail_analysis::hotspots::{HotspotAnalysis, Sample};
 use gputrail_record::{InstructionType, NotIssued, SamplingMethod, spreadsheet_text};
 use std::fmt::Write;
 use wildmatch::WildMatch;
@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         raw_samples: true,
         ..Contents::default()
     };
-    let mut hotspots = Hotspots::with_each(|sample| rows.add(sample));
+    let mut hotspots = HotspotAnalysis::with_each(|sample| rows.add(sample));
     let problems = input::read(&arguments.files, contents, &mut hotspots)?;
     let report = hotspots.report();
     drop(hotspots);

@@ -1,6 +1,8 @@
 //! Hotspots as JSON.
 
-use gputrail_analysis::hotspots::{HotspotReport, Instruction, KernelHotspots, SampledLine, Tally};
+use gputrail_analysis::hotspots::{
+    HotspotReport, KernelHotspots, SampledInstruction, SampledLine, Tally,
+};
 use serde_json::{Map, Value, json};
 
 /// One object with all kernels, lines and instructions.
@@ -92,7 +94,7 @@ fn line(line: &SampledLine, all: u64) -> Value {
     map.into()
 }
 
-fn instruction(kernel: &KernelHotspots, instruction: &Instruction, all: u64) -> Value {
+fn instruction(kernel: &KernelHotspots, instruction: &SampledInstruction, all: u64) -> Value {
     let mut map = Map::new();
     map.insert("code_object".into(), instruction.code_object.clone().into());
     map.insert("offset".into(), instruction.offset.into());

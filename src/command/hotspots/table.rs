@@ -3,7 +3,7 @@
 
 use crate::figures::{count, grouped, shortened, shortened_apart, time};
 use gputrail_analysis::hotspots::{
-    HotspotReport, Instruction, KernelHotspots, SampledAgent, Tally,
+    HotspotReport, KernelHotspots, SampledAgent, SampledInstruction, Tally,
 };
 use gputrail_record::{Nanos, SamplingUnit, printable};
 use std::collections::BTreeMap;
@@ -364,7 +364,7 @@ fn context(
 }
 
 /// The text of an instruction, or its address.
-fn named(instruction: &Instruction) -> String {
+fn named(instruction: &SampledInstruction) -> String {
     match &instruction.text[..] {
         "" => format!("{:#x}", instruction.offset),
         name => format!("{:#x}  {name}", instruction.offset),
@@ -372,7 +372,7 @@ fn named(instruction: &Instruction) -> String {
 }
 
 /// The function that contains an instruction.
-fn function(instruction: &Instruction) -> &str {
+fn function(instruction: &SampledInstruction) -> &str {
     let name = instruction
         .frames
         .first()
@@ -400,14 +400,14 @@ fn instructions(
 ) {
     let of_line = kernel.instructions.iter();
     let of_line = of_line.filter(|instruction| instruction.line == Some(line));
-    let of_line: Vec<&Instruction> = of_line.collect();
+    let of_line: Vec<&SampledInstruction> = of_line.collect();
     some_instructions(text, kernel, &of_line, whole, paint);
 }
 
 fn some_instructions(
     text: &mut String,
     kernel: &KernelHotspots,
-    list: &[&Instruction],
+    list: &[&SampledInstruction],
     whole: bool,
     paint: Paint,
 ) {
@@ -446,12 +446,12 @@ fn without_line(text: &mut String, kernel: &KernelHotspots, whole: bool, paint: 
     if all.is_empty() {
         return;
     }
-    let mut functions: BTreeMap<(&str, &str), Vec<&Instruction>> = BTreeMap::new();
+    let mut functions: BTreeMap<(&str, &str), Vec<&SampledInstruction>> = BTreeMap::new();
     for instruction in all {
         let key = (&instruction.code_object[..], function(instruction));
         functions.entry(key).or_default().push(instruction);
     }
-    let samples = |of: &[&Instruction]| of.iter().map(|one| one.tally.samples).sum::<u64>();
+    let samples = |of: &[&SampledInstruction]| of.iter().map(|one| one.tally.samples).sum::<u64>();
     let mut functions: Vec<_> = functions.into_iter().collect();
     functions.sort_by_key(|(_, of)| std::cmp::Reverse(samples(of)));
     let most = if whole { usize::MAX } else { FUNCTIONS };
@@ -523,7 +523,7 @@ mod tests {
     }
 
     fn report() -> HotspotReport {
-        let instruction = |offset, text: &str, line, tally| Instruction {
+        let instruction = |offset, text: &str, line, tally| SampledInstruction {
             code_object: "/tmp/a.so".into(),
             offset,
             symbol: "saxpy".into(),

@@ -19,7 +19,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
 use super::rows::RowSink;
-use super::schema::{Cell, ColumnType, TableSchema};
+use super::schema::{ColumnType, RowValue, TableSchema};
 
 /// Bytes of rows in memory, over all tables.
 const BUDGET: usize = 48 << 20;
@@ -47,12 +47,12 @@ struct RankTable {
     columns: Vec<ColumnValues>,
     rows: usize,
     bytes: usize,
-    file: Option<OpenFile>,
+    file: Option<ParquetFile>,
     /// Number of the next file.
     next: u32,
 }
 
-struct OpenFile {
+struct ParquetFile {
     writer: SerializedFileWriter<BufWriter<File>>,
     /// When it was last written to.
     used: u64,
@@ -61,10 +61,10 @@ struct OpenFile {
 /// The values of one column. For optional columns, levels say which rows have one.
 struct ColumnValues {
     levels: Vec<i16>,
-    data: Data,
+    data: TypedValues,
 }
 
-enum Data {
+enum TypedValues {
     Int(Vec<i64>),
     Double(Vec<f64>),
     Bool(Vec<bool>),
@@ -105,10 +105,10 @@ fn failed(error: ParquetError) -> io::Error {
 impl ColumnValues {
     fn of(kind: ColumnType) -> ColumnValues {
         let data = match kind {
-            ColumnType::Int => Data::Int(Vec::new()),
-            ColumnType::Double => Data::Double(Vec::new()),
-            ColumnType::Bool => Data::Bool(Vec::new()),
-            ColumnType::Text => Data::Text(Vec::new(), DistinctTexts::default()),
+            ColumnType::Int => TypedValues::Int(Vec::new()),
+            ColumnType::Double => TypedValues::Double(Vec::new()),
+            ColumnType::Bool => TypedValues::Bool(Vec::new()),
+            ColumnType::Text => TypedValues::Text(Vec::new(), DistinctTexts::default()),
         };
         ColumnValues {
             levels: Vec::new(),
@@ -118,20 +118,20 @@ impl ColumnValues {
 
     /// Adds a value; the result is the number of bytes of a new text. Of a type that is not the column's, nothing is
     /// kept, so that its row has no value there.
-    fn add(&mut self, cell: Cell<'_>, optional: bool) -> usize {
+    fn add(&mut self, cell: RowValue<'_>, optional: bool) -> usize {
         let mut bytes = 0;
         let mut present = true;
         match (&mut self.data, cell) {
-            (Data::Int(list), Cell::Int(value)) => list.push(value),
-            (Data::Double(list), Cell::Double(value)) => list.push(value),
-            (Data::Bool(list), Cell::Bool(value)) => list.push(value),
-            (Data::Text(list, texts), Cell::Text(value)) => {
+            (TypedValues::Int(list), RowValue::Int(value)) => list.push(value),
+            (TypedValues::Double(list), RowValue::Double(value)) => list.push(value),
+            (TypedValues::Bool(list), RowValue::Bool(value)) => list.push(value),
+            (TypedValues::Text(list, texts), RowValue::Text(value)) => {
                 let (place, added) = texts.place(value);
                 list.push(place);
                 bytes = added;
             }
             (data, cell) => {
-                debug_assert!(cell == Cell::Null && optional, "{cell:?}");
+                debug_assert!(cell == RowValue::Null && optional, "{cell:?}");
                 present = false;
                 if !optional {
                     data.push_default();
@@ -145,13 +145,13 @@ impl ColumnValues {
     }
 }
 
-impl Data {
+impl TypedValues {
     fn push_default(&mut self) {
         match self {
-            Data::Int(list) => list.push(0),
-            Data::Double(list) => list.push(0.0),
-            Data::Bool(list) => list.push(false),
-            Data::Text(list, texts) => list.push(texts.place("").0),
+            TypedValues::Int(list) => list.push(0),
+            TypedValues::Double(list) => list.push(0.0),
+            TypedValues::Bool(list) => list.push(false),
+            TypedValues::Text(list, texts) => list.push(texts.place("").0),
         }
     }
 }
@@ -205,7 +205,7 @@ impl RankTable {
         std::mem::take(&mut self.bytes)
     }
 
-    fn add(&mut self, cells: &[Cell<'_>]) -> usize {
+    fn add(&mut self, cells: &[RowValue<'_>]) -> usize {
         debug_assert_eq!(cells.len(), self.table.columns.len());
         let mut bytes = CELL * cells.len();
         let columns = self.columns.iter_mut().zip(self.table.columns);
@@ -231,7 +231,7 @@ impl RankTable {
         let schema = schema(self.table).map_err(failed)?;
         let writer = SerializedFileWriter::new(BufWriter::new(file), schema, Arc::new(properties))
             .map_err(failed)?;
-        self.file = Some(OpenFile { writer, used });
+        self.file = Some(ParquetFile { writer, used });
         Ok(())
     }
 
@@ -247,14 +247,16 @@ impl RankTable {
             };
             let levels = Some(&values.levels[..]).filter(|levels| !levels.is_empty());
             match &values.data {
-                Data::Int(list) => column
+                TypedValues::Int(list) => column
                     .typed::<Int64Type>()
                     .write_batch(list, levels, None)?,
-                Data::Double(list) => column
+                TypedValues::Double(list) => column
                     .typed::<DoubleType>()
                     .write_batch(list, levels, None)?,
-                Data::Bool(list) => column.typed::<BoolType>().write_batch(list, levels, None)?,
-                Data::Text(list, texts) => {
+                TypedValues::Bool(list) => {
+                    column.typed::<BoolType>().write_batch(list, levels, None)?
+                }
+                TypedValues::Text(list, texts) => {
                     let list = list.iter().map(|place| texts.list[*place as usize].clone());
                     let list: Vec<ByteArray> = list.collect();
                     column
@@ -323,7 +325,7 @@ impl RowSink for ParquetFolder {
         &mut self,
         table: &'static TableSchema,
         rank: i64,
-        cells: &[Cell<'_>],
+        cells: &[RowValue<'_>],
     ) -> io::Result<()> {
         let key = (table.name, rank);
         let part = self

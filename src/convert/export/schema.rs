@@ -41,7 +41,7 @@ pub struct TableSchema {
 
 /// A value of a row.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub enum Cell<'a> {
+pub enum RowValue<'a> {
     /// No value.
     Null,
     /// For [`ColumnType::Int`].

@@ -75,7 +75,7 @@ fn parse(line: &str) -> Option<MarkerLine<'_>> {
 }
 
 /// The thread whose lines are being read.
-struct ReadThread {
+struct MarkerThread {
     id: ThreadId,
     /// Its track; `None` for a thread beyond the maximum number of tracks, whose markers are counted.
     track: Option<TrackIndex>,
@@ -93,7 +93,7 @@ struct ReadThread {
     time: u64,
 }
 
-impl ReadThread {
+impl MarkerThread {
     /// A line of the thread has been read.
     fn count_line(&mut self) {
         self.lines = self.lines.map(|lines| lines.saturating_sub(1));
@@ -113,7 +113,7 @@ struct MarkerImport<'a> {
     file: &'a Path,
     stream: Stream<'a>,
     report: &'a mut Report,
-    thread: Option<ReadThread>,
+    thread: Option<MarkerThread>,
     has_process: bool,
     tracks: usize,
 }
@@ -150,7 +150,7 @@ pub(super) fn read(
         reading.line(&bytes, offset)?;
         offset += length;
     }
-    if let Some(ReadThread { lines, .. }) = &reading.thread
+    if let Some(MarkerThread { lines, .. }) = &reading.thread
         && *lines != Some(0)
     {
         let expected = "the lines of a thread, as many as it announces";
@@ -188,7 +188,7 @@ impl MarkerImport<'_> {
         } else {
             parse(&text)
         };
-        let is_in_lines = |thread: &ReadThread| thread.lines.is_some_and(|lines| lines > 0);
+        let is_in_lines = |thread: &MarkerThread| thread.lines.is_some_and(|lines| lines > 0);
         match (line, &mut self.thread) {
             (Some(MarkerLine::Number(count)), Some(thread)) if thread.lines.is_none() => {
                 thread.lines = Some(count);
@@ -263,7 +263,7 @@ impl MarkerImport<'_> {
             None
         };
         self.tracks += usize::from(track.is_some());
-        self.thread = Some(ReadThread {
+        self.thread = Some(MarkerThread {
             id,
             track,
             lines: None,

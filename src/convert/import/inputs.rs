@@ -17,7 +17,7 @@ use gputrail_trace::capture::{Captures, Options};
 #[cfg(not(feature = "sqlite"))]
 use gputrail_trace::model::TraceHeader;
 use gputrail_trace::model::{Consumer, Producer};
-use gputrail_trace::perfetto::reader::Replay;
+use gputrail_trace::perfetto::reader::TraceReplay;
 
 /// Input that cannot be read at all.
 #[derive(Debug, thiserror::Error)]
@@ -421,7 +421,7 @@ fn perfetto(
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
-    let replayed = Replay::new(source.reader()?).produce(consumer)?;
+    let replayed = TraceReplay::new(source.reader()?).produce(consumer)?;
     let findings = &replayed.outcome.findings;
     report.further_findings += findings.unlisted();
     for finding in findings.list() {

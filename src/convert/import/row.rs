@@ -54,9 +54,9 @@ pub(super) trait Row {
 }
 
 /// A row without its first columns.
-pub(super) struct After<'r>(pub &'r dyn Row, pub usize);
+pub(super) struct RowRest<'r>(pub &'r dyn Row, pub usize);
 
-impl Row for After<'_> {
+impl Row for RowRest<'_> {
     fn field(&self, place: usize) -> RowField<'_> {
         self.0.field(place + self.1)
     }
@@ -119,20 +119,20 @@ pub(super) fn whole_number(text: &str) -> Option<i128> {
 }
 
 /// The type of a field.
-pub(super) trait FieldType<'r>: Sized {
+pub(super) trait ParsedField<'r>: Sized {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage>;
 }
 
 /// Unsigned numbers: no value is 0.
 macro_rules! numbers {
     ($($type:ty: $expected:literal;)*) => {$(
-        impl<'r> FieldType<'r> for Option<$type> {
+        impl<'r> ParsedField<'r> for Option<$type> {
             fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
                 row.int(place, $expected)
             }
         }
 
-        impl<'r> FieldType<'r> for $type {
+        impl<'r> ParsedField<'r> for $type {
             fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
                 Ok(row.int(place, $expected)?.unwrap_or(0))
             }
@@ -146,21 +146,21 @@ numbers! {
     u8: "a number below 256";
 }
 
-impl<'r> FieldType<'r> for Option<i64> {
+impl<'r> ParsedField<'r> for Option<i64> {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
         row.int(place, "a number of 64 bits")
     }
 }
 
 /// A signed number has to be there.
-impl<'r> FieldType<'r> for i64 {
+impl<'r> ParsedField<'r> for i64 {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
         let number = row.int(place, "a number of 64 bits")?;
         number.ok_or_else(|| row.damage(place, "a whole number"))
     }
 }
 
-impl<'r> FieldType<'r> for Option<f64> {
+impl<'r> ParsedField<'r> for Option<f64> {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
         match row.field(place) {
             RowField::Null | RowField::Text("") => Ok(None),
@@ -176,13 +176,13 @@ impl<'r> FieldType<'r> for Option<f64> {
 }
 
 /// A floating-point number has to be there.
-impl<'r> FieldType<'r> for f64 {
+impl<'r> ParsedField<'r> for f64 {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
         Option::<f64>::parse(row, place)?.ok_or_else(|| row.damage(place, "a number"))
     }
 }
 
-impl<'r> FieldType<'r> for Option<&'r str> {
+impl<'r> ParsedField<'r> for Option<&'r str> {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
         match row.field(place) {
             RowField::Null => Ok(None),
@@ -193,13 +193,13 @@ impl<'r> FieldType<'r> for Option<&'r str> {
 }
 
 /// A text: no value is the empty text.
-impl<'r> FieldType<'r> for &'r str {
+impl<'r> ParsedField<'r> for &'r str {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
         Ok(Option::parse(row, place)?.unwrap_or(""))
     }
 }
 
-impl<'r> FieldType<'r> for RowField<'r> {
+impl<'r> ParsedField<'r> for RowField<'r> {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
         Ok(row.field(place))
     }
@@ -222,7 +222,7 @@ macro_rules! rows {
             /// The fields of a row whose places are those of [`COLUMNS`](Self::COLUMNS).
             fn read<'r>(row: &'r (dyn $crate::import::row::Row + 'r)) -> Result<Self, $crate::import::row::Damage> {
                 let mut place = 0;
-                $(let $field = <$type as $crate::import::row::FieldType<'r>>::parse(row, place)?; place += 1;)*
+                $(let $field = <$type as $crate::import::row::ParsedField<'r>>::parse(row, place)?; place += 1;)*
                 let _ = place;
                 Ok($name { $($field,)* })
             }
@@ -239,7 +239,7 @@ macro_rules! rows {
             /// The fields of a row whose places are those of [`COLUMNS`](Self::COLUMNS).
             fn read(row: &$life (dyn $crate::import::row::Row + $life)) -> Result<Self, $crate::import::row::Damage> {
                 let mut place = 0;
-                $(let $field = <$type as $crate::import::row::FieldType<$life>>::parse(row, place)?; place += 1;)*
+                $(let $field = <$type as $crate::import::row::ParsedField<$life>>::parse(row, place)?; place += 1;)*
                 let _ = place;
                 Ok($name { $($field,)* })
             }

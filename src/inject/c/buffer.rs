@@ -3,7 +3,7 @@
 use super::caller::{Caller, refuse_inside};
 use super::library::{self, board};
 use super::objects::destroy;
-use super::owner::UserData;
+use super::owner::ToolPointer;
 use super::sized;
 use super::status::FailedCall;
 use super::tool_buffer::{RecordViewer, ToolBuffer};
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn gputrail_buffer_create(
         // SAFETY: `options` is null or leads to options (the caller's promise), as both functions ask.
         let (options, format) = unsafe { (asked(options)?, format(options)?) };
         let id = library::state()?.buffers.new_handle();
-        let (user_data, caller) = (UserData(user_data), Caller::of_buffer());
+        let (user_data, caller) = (ToolPointer(user_data), Caller::of_buffer());
         let show = move |view: &BlockView<'_>| {
             let batch = batch_of(BufferHandle { handle: id }, view);
             // SAFETY: a function of the tool's, which the tool gave for this.

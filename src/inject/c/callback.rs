@@ -6,7 +6,7 @@ use super::context::these_operations;
 use super::kinds::list;
 use super::library::{self, Subscribed};
 use super::objects::destroy;
-use super::owner::UserData;
+use super::owner::ToolPointer;
 use super::status::FailedCall;
 use super::text::kept;
 use super::{Answer, done, place, time};
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn gputrail_subscribe(
         // copies them.
         let operations = unsafe { these_operations(operations, operation_count) }?;
         let of = library::context(context)?;
-        let (user_data, caller) = (UserData(user_data), Caller::of_subscriber());
+        let (user_data, caller) = (ToolPointer(user_data), Caller::of_subscriber());
         let is_raw = Arc::<AtomicBool>::default();
         let is_raw_now = is_raw.clone();
         let subscriber = of.call_back(operations, move |callback| {

@@ -3,7 +3,7 @@
 use super::caller::Caller;
 use super::kinds::list;
 use super::library::{self, ChosenSet};
-use super::owner::UserData;
+use super::owner::ToolPointer;
 use super::pool::{Payloads, ToolPool};
 use super::sized;
 use super::status::FailedCall;
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn gputrail_counter_pool_open(
             passes: NonZeroU32::new(asked.passes),
             instances: NonZeroU32::new(asked.instances),
         };
-        let (caller, user_data) = (Caller::of_subscriber(), UserData(asked.user_data));
+        let (caller, user_data) = (Caller::of_subscriber(), ToolPointer(asked.user_data));
         let handle = library::state()?.counter_pools.new_handle();
         let handle = CounterPoolHandle { handle };
         let handler = asked.handler;

@@ -2,7 +2,7 @@
 
 use super::caller::Caller;
 use super::library::{self, ChosenSet};
-use super::owner::UserData;
+use super::owner::ToolPointer;
 use super::sized;
 use super::status::FailedCall;
 use super::text::given;
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn gputrail_context_count_chosen(
             choose,
             counted,
             caller: Caller::of_subscriber(),
-            user_data: UserData(user_data),
+            user_data: ToolPointer(user_data),
             kernels: PooledKernels::default(),
         };
         Ok(context.count_chosen(&buffer, agent, Arc::new(tool))?)
@@ -150,7 +150,7 @@ struct ToolFunctions {
     choose: unsafe extern "C-unwind" fn(*const KernelDispatch, *mut CounterSetHandle, *mut c_void),
     counted: CountedFunction,
     caller: Caller,
-    user_data: UserData,
+    user_data: ToolPointer,
     /// Those that run, with their entries of pools.
     kernels: PooledKernels,
 }

@@ -5,7 +5,7 @@ use super::caller::Caller;
 use super::context::these_operations;
 use super::library;
 use super::markers::{begin, begin_observed};
-use super::owner::UserData;
+use super::owner::ToolPointer;
 use super::status::FailedCall;
 use super::{checked, done, place, text};
 use core::ffi::{c_char, c_void};
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn gputrail_external_supply(
         // copies them.
         let operations = unsafe { these_operations(operations, operation_count) }?;
         let of = library::context(context)?;
-        let (user_data, caller) = (UserData(user_data), Caller::of_subscriber());
+        let (user_data, caller) = (ToolPointer(user_data), Caller::of_subscriber());
         let subscriber = of.supply_external_ids(operations, move |asked| {
             let request = ExternalRequest {
                 operation: asked.operation,

@@ -35,7 +35,7 @@ pub(super) struct ChosenSet {
 }
 
 /// The state of the API in one process.
-struct Library {
+struct ApiState {
     pid: u32,
     state: Mutex<LibraryState>,
 }
@@ -87,9 +87,9 @@ impl LibraryState {
 
 /// Of the process that used it last: a forked child finds its parent's, whose lock may be held by a thread that the
 /// child does not have, and makes its own. Never freed.
-static LIBRARY: AtomicPtr<Library> = AtomicPtr::new(std::ptr::null_mut());
+static LIBRARY: AtomicPtr<ApiState> = AtomicPtr::new(std::ptr::null_mut());
 
-fn library() -> &'static Library {
+fn library() -> &'static ApiState {
     let pid = std::process::id();
     loop {
         let there = LIBRARY.load(Ordering::Acquire);
@@ -99,7 +99,7 @@ fn library() -> &'static Library {
         {
             return library;
         }
-        let new = Box::into_raw(Box::new(Library {
+        let new = Box::into_raw(Box::new(ApiState {
             pid,
             state: Mutex::new(LibraryState::new()),
         }));

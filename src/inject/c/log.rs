@@ -2,7 +2,7 @@
 
 use super::done;
 use super::logger::{self, Logger};
-use super::owner::{Owner, UserData};
+use super::owner::{Owner, ToolPointer};
 use super::status::FailedCall;
 use core::ffi::c_void;
 use gputrail_interface::c::{LogFunction, LogKind, Status};
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn gputrail_log_to(
             (_, Some(function)) => Some(Logger {
                 kinds,
                 function,
-                user_data: UserData(user_data),
+                user_data: ToolPointer(user_data),
                 owner: Owner::current(),
             }),
         };

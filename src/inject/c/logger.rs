@@ -1,6 +1,6 @@
 //! The function of a tool that gets the messages of the library.
 
-use super::owner::{Owner, UserData};
+use super::owner::{Owner, ToolPointer};
 use super::status::{self, FailedCall};
 use core::ffi::{CStr, c_char, c_void};
 use gputrail_buffer::platform::inside::set_message_reader;
@@ -19,7 +19,7 @@ static LOGGER: PerProcess<Option<Arc<Logger>>> = PerProcess::new();
 pub(super) struct Logger {
     pub kinds: u32,
     pub function: unsafe extern "C-unwind" fn(u32, *const c_char, *mut c_void),
-    pub user_data: UserData,
+    pub user_data: ToolPointer,
     pub owner: Owner,
 }
 

@@ -3,7 +3,7 @@
 
 use super::buffer::{asked, batch_of, format, keep};
 use super::caller::Caller;
-use super::owner::UserData;
+use super::owner::ToolPointer;
 use super::status::FailedCall;
 use super::tool_buffer::{Receiver, RecordViewer, ToolBuffer};
 use super::{Answer, done, library, place, timeline};
@@ -31,7 +31,7 @@ use std::sync::{Arc, OnceLock};
 
 /// The blocks that a tool has supplied.
 #[derive(Default)]
-struct Supplied {
+struct SuppliedBlocks {
     usable: AtomicU32,
     /// The first block that cannot be used.
     unusable: OnceLock<UnusableBlock>,
@@ -39,7 +39,7 @@ struct Supplied {
     is_made: AtomicBool,
 }
 
-impl Supplied {
+impl SuppliedBlocks {
     fn add(&self, block: &mut ClientBlock) {
         match block.check() {
             Ok(()) => {
@@ -84,12 +84,12 @@ impl Supplied {
 /// The tool's functions.
 struct MemoryClient {
     buffer: BufferHandle,
-    supplied: Arc<Supplied>,
+    supplied: Arc<SuppliedBlocks>,
     caller: Caller,
     request: unsafe extern "C-unwind" fn(*mut Block, *mut c_void),
     partial: BatchFunction,
     complete: unsafe extern "C-unwind" fn(*const Block, *const Batch, *mut c_void),
-    user_data: UserData,
+    user_data: ToolPointer,
 }
 
 impl BlockClient for MemoryClient {
@@ -222,7 +222,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
         // SAFETY: `options` is null or leads to options (the caller's promise), as both functions ask.
         let (options, format) = unsafe { (asked(options)?, format(options)?) };
         let id = library::state()?.buffers.new_handle();
-        let (policy, supplied) = (options.policy, Arc::<Supplied>::default());
+        let (policy, supplied) = (options.policy, Arc::<SuppliedBlocks>::default());
         let client = MemoryClient {
             buffer: BufferHandle { handle: id },
             supplied: supplied.clone(),
@@ -230,7 +230,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
             request,
             partial,
             complete,
-            user_data: UserData(user_data),
+            user_data: ToolPointer(user_data),
         };
         let created = match format {
             RecordFormat::Raw => ToolBuffer::raw(RecordBuffer::of_client(options, client)?),
@@ -341,7 +341,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_in_file(
         }
         let mapping = Mapping::create(file, layout)
             .map_err(|error| wrong(format!("file {file}: {error}")))?;
-        let (user_data, caller) = (UserData(user_data), Caller::of_buffer());
+        let (user_data, caller) = (ToolPointer(user_data), Caller::of_buffer());
         let show = move |view: &BlockView<'_>| {
             let batch = batch_of(BufferHandle { handle: id }, view);
             // SAFETY: a function of the tool's, which the tool gave for this.

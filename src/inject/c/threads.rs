@@ -1,7 +1,7 @@
 //! Threads of the library: those that deliver records, and callbacks around their creation.
 
 use super::caller::Caller;
-use super::owner::UserData;
+use super::owner::ToolPointer;
 use super::status::FailedCall;
 use super::{done, library, place};
 use core::ffi::c_void;
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn gputrail_thread_watch(
         let place = unsafe { place(watch, "watch") }?;
         let callback =
             callback.ok_or_else(|| FailedCall::new(Status::NULL_POINTER, "callback is null"))?;
-        let (user_data, caller) = (UserData(user_data), Caller::of_buffer());
+        let (user_data, caller) = (ToolPointer(user_data), Caller::of_buffer());
         let mut state = library::state()?;
         let id = state.watches.new_handle();
         let made = InternalThreadWatch::new(move |moment| {

@@ -5,7 +5,7 @@ use crate::timeline::Timeline;
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_buffer::{BlockView, Policy, QueuePlace};
 use gputrail_collect::context::{KindSet, RecordBuffer, ToolError, WORK};
-use gputrail_collect::delivering::Delivering;
+use gputrail_collect::delivering::InCallback;
 use gputrail_record::{Kind, Records, Unfinished};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -31,7 +31,7 @@ impl<F: FnMut(&BlockView<'_>) + Send> Receiver for RecordViewer<F> {
 }
 
 /// Joins the records of a buffer for a receiver.
-struct Joining {
+struct ReceiverJoining {
     /// Locked after `receiving`, and not while the receiver is called, which may never return.
     joiner: Mutex<Joiner>,
     receiving: Mutex<Receiving>,
@@ -45,7 +45,7 @@ struct Receiving {
     has_ended: bool,
 }
 
-impl Joining {
+impl ReceiverJoining {
     fn records(&self, view: &BlockView<'_>, lost: &mut dyn FnMut(Kind)) {
         let Receiving {
             receiver, batch, ..
@@ -65,7 +65,7 @@ fn pass_on(view: &BlockView<'_>, to: &mut dyn Receiver, lost: &mut dyn FnMut(Kin
 pub(super) struct ToolBuffer {
     buffer: Arc<RecordBuffer>,
     /// If its records are joined.
-    joining: Option<Arc<Joining>>,
+    joining: Option<Arc<ReceiverJoining>>,
     /// Held while joined records of a buffer that keeps its blocks are shown: each flush joins all of them anew.
     showing: Mutex<()>,
 }
@@ -94,7 +94,7 @@ impl ToolBuffer {
         timeline: Timeline,
         create: impl FnOnce(DeliverFunction) -> Result<RecordBuffer, ToolError>,
     ) -> Result<ToolBuffer, ToolError> {
-        let joining = Arc::new(Joining {
+        let joining = Arc::new(ReceiverJoining {
             joiner: Mutex::new(Joiner::new(timeline)),
             receiving: Mutex::new(Receiving {
                 receiver,
@@ -136,7 +136,7 @@ impl ToolBuffer {
             Records::new(left.bytes).for_each(|record| self.buffer.count_drop(record.kind()));
             return;
         }
-        let _delivering = Delivering::begin();
+        let _delivering = InCallback::begin();
         let Receiving {
             receiver,
             batch,
@@ -183,7 +183,7 @@ impl ToolBuffer {
         let keeps = self.buffer.policy() == Policy::Overwrite;
         let _showing = keeps.then(|| lock_std(&self.showing));
         flush(&self.buffer)?;
-        let _delivering = Delivering::begin();
+        let _delivering = InCallback::begin();
         let Receiving {
             receiver, batch, ..
         } = &mut *lock_std(&joining.receiving);

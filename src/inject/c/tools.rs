@@ -40,19 +40,19 @@ struct ToolLibrary {
 }
 
 /// A tool that has said what it is.
-struct Tool {
+struct DescribedTool {
     handle: ToolHandle,
     description: ToolDescription,
 }
 
 // SAFETY: functions of the tool's, and a pointer that is only handed back to them.
-unsafe impl Send for Tool {}
+unsafe impl Send for DescribedTool {}
 
 /// The tools of a process.
 #[derive(Default)]
 struct LoadedTools {
     /// The initialised tools, in the order of their initialisation.
-    tools: Vec<Tool>,
+    tools: Vec<DescribedTool>,
     /// Threads that finalise those which asked for it from within a callback.
     finishing: Vec<JoinHandle<()>>,
     /// Whether a tool has been finalised before the program ends. What it has made may be there.
@@ -187,7 +187,7 @@ fn configure(
     place: usize,
     count: usize,
     probing: bool,
-) -> Answer<Option<Tool>> {
+) -> Answer<Option<DescribedTool>> {
     let path = library.path.to_string_lossy();
     let handle = ToolHandle {
         handle: library::state()?.tools.new_handle(),
@@ -222,7 +222,7 @@ fn configure(
         let own = unsafe { CStr::from_ptr(description.name) }.to_string_lossy();
         owner::name(handle, format!("tool {own} ({path})"));
     }
-    Ok(Some(Tool {
+    Ok(Some(DescribedTool {
         handle,
         description,
     }))
@@ -258,7 +258,7 @@ fn wait_for(finishing: Vec<JoinHandle<()>>) {
     }
 }
 
-fn finalise(tool: Tool) {
+fn finalise(tool: DescribedTool) {
     lifecycle::flush_all();
     if let Some(finalise) = tool.description.finalise {
         // SAFETY: the tool's function, which it gave for this.

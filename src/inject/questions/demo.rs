@@ -17,7 +17,7 @@ const ELSEWHERE: &str = "GPUTRAIL_DEMO_SAMPLED_ELSEWHERE";
 /// The run that the words ask for.
 #[derive(Default)]
 struct WantedDemo<'a> {
-    demo: sim::Demo,
+    demo: sim::TrainingRun,
     second_device: Option<&'a str>,
     time_slice: Option<Duration>,
     aggregate_samples: bool,
@@ -58,7 +58,7 @@ pub fn answer(words: &[&OsStr]) -> Result<String, String> {
         ..RecorderOptions::default()
     };
     let capture = Path::new(capture);
-    let header = Recorder::file_header(options.ticks, sim::Demo::PROCESS);
+    let header = Recorder::file_header(options.ticks, sim::TrainingRun::PROCESS);
     let writer = Writer::create(capture, &header)
         .map_err(|error| format!("cannot write {}: {error}", capture.display()))?;
     let recorder = Recorder::start(&options, None, writer).map_err(text)?;

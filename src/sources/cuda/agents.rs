@@ -5,7 +5,7 @@ use super::cupti;
 use super::devices::{self, CudaDevice};
 use super::enabling;
 use super::ffi::Cuda;
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::objects::OBJECTS;
 use super::sampling;
 use super::session::{CuptiSession, current_session};
@@ -27,7 +27,7 @@ fn find_agents() {
     if !OBJECTS.lock().agents.is_empty() {
         return;
     }
-    let _inside = Inside::begin();
+    let _inside = InsideCupti::begin();
     let Some(library) = cupti::driver() else {
         return;
     };

@@ -7,9 +7,9 @@
 //! not be called.
 
 use super::calls::{CurrentCall, stack};
-use super::ffi::{self, CallbackData};
+use super::ffi::{self, CallData};
 use super::functions::{self, CudaFunction, Effect, MAX_ARGUMENTS};
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::recent::{self, RECENT};
 use super::session::current_session;
 use super::{agents, counting, enabling, graphs, inner, notes, objects, resources, sampling};
@@ -34,11 +34,11 @@ pub(super) unsafe extern "C" fn callback(
     data: *const c_void,
 ) {
     // CUPTI says what it cannot do in calls of ours, too.
-    if Inside::is_set() && domain != ffi::STATE {
+    if InsideCupti::is_set() && domain != ffi::STATE {
         return;
     }
     contain(|| {
-        let _inside = Inside::begin();
+        let _inside = InsideCupti::begin();
         match functions::api_of(domain) {
             Some(domain) if !data.is_null() => {
                 let operation = Operation {
@@ -46,7 +46,7 @@ pub(super) unsafe extern "C" fn callback(
                     number: number as u16,
                 };
                 // SAFETY: CUPTI's description of the call, which is valid during the callback.
-                let data = unsafe { &*data.cast::<CallbackData>() };
+                let data = unsafe { &*data.cast::<CallData>() };
                 match data.site {
                     ffi::ENTER => {
                         enter(operation, data);
@@ -85,7 +85,7 @@ pub(super) unsafe extern "C" fn callback(
 
 /// Tells the counters of kernels of a call's enter or exit.
 #[inline(always)]
-fn count(operation: Operation, data: &CallbackData, tell: fn(&CudaFunction, &CallbackData)) {
+fn count(operation: Operation, data: &CallData, tell: fn(&CudaFunction, &CallData)) {
     if enabling::is_counting()
         && let Some(function) = functions::get(operation)
         && function.effect.is_launch()
@@ -95,12 +95,12 @@ fn count(operation: Operation, data: &CallbackData, tell: fn(&CudaFunction, &Cal
 }
 
 /// The word that CUPTI keeps for the call.
-fn word(data: &CallbackData) -> Option<&Cell<u64>> {
+fn word(data: &CallData) -> Option<&Cell<u64>> {
     // SAFETY: null, or CUPTI's place for a word of the subscriber's, which this thread alone uses.
     unsafe { data.correlation_data.cast::<Cell<u64>>().as_ref() }
 }
 
-fn enter(operation: Operation, data: &CallbackData) {
+fn enter(operation: Operation, data: &CallData) {
     let Some(word) = word(data) else {
         return;
     };
@@ -168,7 +168,7 @@ fn enter(operation: Operation, data: &CallbackData) {
     }
 }
 
-fn exit(operation: Operation, data: &CallbackData) {
+fn exit(operation: Operation, data: &CallData) {
     let end = clock::now();
     let Some(place) = word(data).and_then(|word| word.replace(0).checked_sub(1)) else {
         return;
@@ -237,7 +237,7 @@ fn notify(
     thread: Current,
     function: &'static CudaFunction,
     call: &CallInProgress,
-    data: &CallbackData,
+    data: &CallData,
     phase: Phase,
     return_code: Option<i32>,
 ) {

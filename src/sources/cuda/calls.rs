@@ -23,7 +23,7 @@ pub(super) struct CurrentCall {
 
 /// The calls in progress of one thread. They are no thread-local variables: the library's are part of the static ones,
 /// for which a process has little room left when the driver loads it.
-pub(super) struct Stack {
+pub(super) struct CallStack {
     /// By depth.
     pub calls: [Cell<CurrentCall>; MAX_DEPTH],
     /// The stack addresses of the innermost call: of its callback, and as it was entered; or 0.
@@ -32,16 +32,16 @@ pub(super) struct Stack {
 
 // SAFETY: `stack` gives each thread its own. The number of a thread is one thread's at a time, and the next one to get
 // it sees what the one before did.
-unsafe impl Sync for Stack {}
+unsafe impl Sync for CallStack {}
 
-static STACKS: [Stack; THREADS] = {
+static STACKS: [CallStack; THREADS] = {
     const NONE: CurrentCall = CurrentCall {
         call: CallInProgress::NONE,
         work: WorkId::NONE,
         id: 0,
     };
     [const {
-        Stack {
+        CallStack {
             calls: [const { Cell::new(NONE) }; MAX_DEPTH],
             innermost: Cell::new((0, 0)),
         }
@@ -49,11 +49,11 @@ static STACKS: [Stack; THREADS] = {
 };
 
 /// The calls in progress of the calling thread.
-pub(super) fn stack(thread: Current) -> &'static Stack {
+pub(super) fn stack(thread: Current) -> &'static CallStack {
     &STACKS[thread.state().number() as usize % THREADS]
 }
 
-impl Stack {
+impl CallStack {
     /// An address that is below that of the call around this one. CUPTI's callbacks have returned when the call goes on,
     /// so that their frames say little about which call is the inner one.
     #[inline(always)]

@@ -6,7 +6,7 @@
 
 use super::ffi::{self, Cupti, call};
 use super::functions::{self, callback_domain};
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::notes::why;
 use super::resources;
 use super::session::{CuptiSession, current_session};
@@ -57,7 +57,7 @@ const ACTIVITIES: [(u32, Kind, &str); 15] = [
 
 /// What is enabled in CUPTI.
 #[derive(Default)]
-struct Enabled {
+struct CuptiEnabled {
     operations: std::collections::HashSet<Operation>,
     told: resources::WantedResources,
     activities: [bool; ACTIVITIES.len()],
@@ -67,7 +67,7 @@ struct Enabled {
     has_complained: bool,
 }
 
-static ENABLED: PerProcess<Enabled> = PerProcess::new();
+static ENABLED: PerProcess<CuptiEnabled> = PerProcess::new();
 /// Changes of what is wanted that are not enabled yet. The thread that finds 0 enables them all: CUPTI is not called with
 /// [`ENABLED`] locked.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
@@ -86,7 +86,7 @@ pub(super) fn enable() {
         return;
     };
     // CUPTI may call the driver on this thread.
-    let _inside = Inside::begin();
+    let _inside = InsideCupti::begin();
     let any = Operation {
         domain: Domain::CUDA_DRIVER,
         number: 1,
@@ -112,7 +112,7 @@ pub(super) fn enable() {
     }
 }
 
-fn enable_all(session: &CuptiSession, board: &Switchboard, enabled: &mut Enabled) {
+fn enable_all(session: &CuptiSession, board: &Switchboard, enabled: &mut CuptiEnabled) {
     for domain in [Domain::CUDA_DRIVER, Domain::CUDA_RUNTIME] {
         for function in functions::all(domain) {
             let operation = function.info.operation;

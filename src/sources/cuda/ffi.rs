@@ -97,7 +97,7 @@ pub(super) const FLUSH_FORCED: u32 = 1;
 
 /// The argument of a callback about a call.
 #[repr(C)]
-pub(super) struct CallbackData {
+pub(super) struct CallData {
     pub site: i32,
     pub function_name: *const c_char,
     pub parameters: *const c_void,
@@ -111,8 +111,8 @@ pub(super) struct CallbackData {
 }
 
 const _: () = {
-    assert!(core::mem::offset_of!(CallbackData, context_uid) == 48);
-    assert!(core::mem::offset_of!(CallbackData, correlation_id) == 64);
+    assert!(core::mem::offset_of!(CallData, context_uid) == 48);
+    assert!(core::mem::offset_of!(CallData, correlation_id) == 64);
 };
 
 /// The argument of a callback of the domain [`STATE`].

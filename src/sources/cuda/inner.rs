@@ -5,9 +5,9 @@
 //! ([`TOLD`]). Work whose record never arrives is told at the end of the recording as unfinished. A launch of a graph is
 //! told as a change of the graph: its arguments do not say what it executes.
 
-use super::ffi::CallbackData;
+use super::ffi::CallData;
 use super::functions::{CudaFunction, Effect, MAX_ARGUMENTS, arguments};
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::objects::OBJECTS;
 use super::recent::RECENT;
 use super::session::current_session;
@@ -81,7 +81,7 @@ impl Deed {
 struct EnclosingCall<'a> {
     thread: Current,
     call: &'a CallInProgress,
-    data: &'a CallbackData,
+    data: &'a CallData,
     work: WorkId,
 }
 
@@ -108,7 +108,7 @@ impl EnclosingCall<'_> {
             return header;
         };
         let (context, stream) = (self.data.context, stream as *mut c_void);
-        let inside = Inside::begin();
+        let inside = InsideCupti::begin();
         // SAFETY: the context of the call in progress, and the stream that the program passes to the driver in it.
         let (device, number) = unsafe {
             (
@@ -245,7 +245,7 @@ pub(super) struct LaunchConfig {
 /// # Safety
 ///
 /// `data` is CUPTI's description of a call of `function`, which the driver has not left yet.
-pub(super) unsafe fn launch_stream(function: &CudaFunction, data: &CallbackData) -> u64 {
+pub(super) unsafe fn launch_stream(function: &CudaFunction, data: &CallData) -> u64 {
     let mut values = [0; MAX_ARGUMENTS];
     // SAFETY: `data` describes a call of `function`, so that its `parameters` are null or that function's structure.
     let count = unsafe { arguments(function, data.parameters, &mut values) };
@@ -269,7 +269,7 @@ pub(super) unsafe fn begin(
     thread: Current,
     function: &CudaFunction,
     call: &CallInProgress,
-    (data, around): (&CallbackData, u32),
+    (data, around): (&CallData, u32),
     work: WorkId,
 ) {
     let site = EnclosingCall {
@@ -316,7 +316,7 @@ pub(super) unsafe fn end(
     thread: Current,
     function: &CudaFunction,
     call: &CallInProgress,
-    data: &CallbackData,
+    data: &CallData,
     status: i32,
 ) {
     if function.effect == Effect::None {
@@ -381,7 +381,7 @@ pub(super) static TOLD: PerProcess<Told> = PerProcess::new();
 
 #[derive(Default)]
 pub(super) struct Told {
-    followed: HashMap<u32, Followed>,
+    followed: HashMap<u32, FollowedWork>,
     /// Work of the runtime's functions may have the id of their call, or that of the driver's call inside of it: the
     /// latter, by the former.
     inside: HashMap<u32, u32>,
@@ -389,7 +389,7 @@ pub(super) struct Told {
     completed: Vec<(Box<Followers>, Completion)>,
 }
 
-enum Followed {
+enum FollowedWork {
     /// The call has not returned. The completion has arrived already if there is one.
     InCall(Option<Completion>),
     /// The call has returned. The completion is that of work whose record never arrives.
@@ -399,7 +399,7 @@ enum Followed {
 impl Told {
     fn begin(&mut self, id: u32, around: u32) {
         if self.followed.len() < MAX_FOLLOWED {
-            self.followed.insert(id, Followed::InCall(None));
+            self.followed.insert(id, FollowedWork::InCall(None));
             if around != 0 && around != id {
                 self.inside.insert(around, id);
             }
@@ -410,7 +410,7 @@ impl Told {
         self.take(id);
     }
 
-    fn take(&mut self, id: u32) -> Option<Followed> {
+    fn take(&mut self, id: u32) -> Option<FollowedWork> {
         let taken = self.followed.remove(&id);
         if self.followed.is_empty() {
             self.inside.clear();
@@ -420,11 +420,11 @@ impl Told {
 
     fn follow(&mut self, id: u32, followers: Box<Followers>, unfinished: Completion) {
         match self.take(id) {
-            Some(Followed::InCall(Some(completion))) => {
+            Some(FollowedWork::InCall(Some(completion))) => {
                 self.completed.push((followers, completion));
             }
             Some(_) => {
-                let enqueued = Followed::Enqueued(followers, unfinished);
+                let enqueued = FollowedWork::Enqueued(followers, unfinished);
                 self.followed.insert(id, enqueued);
             }
             None => {}
@@ -439,9 +439,11 @@ impl Told {
             self.inside.remove(&id).unwrap_or(id)
         };
         match self.take(id) {
-            Some(Followed::Enqueued(followers, _)) => self.completed.push((followers, *completion)),
-            Some(Followed::InCall(_)) => {
-                let arrived = Followed::InCall(Some(*completion));
+            Some(FollowedWork::Enqueued(followers, _)) => {
+                self.completed.push((followers, *completion))
+            }
+            Some(FollowedWork::InCall(_)) => {
+                let arrived = FollowedWork::InCall(Some(*completion));
                 self.followed.insert(id, arrived);
             }
             None => {}
@@ -456,7 +458,7 @@ impl Told {
     /// The records of the work that is left will not arrive any more.
     fn give_up(&mut self) {
         for (_, followed) in self.followed.drain() {
-            if let Followed::Enqueued(followers, unfinished) = followed {
+            if let FollowedWork::Enqueued(followers, unfinished) = followed {
                 self.completed.push((followers, unfinished));
             }
         }

@@ -8,7 +8,7 @@
 
 use super::ffi;
 use super::graphs;
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::objects::OBJECTS;
 use super::sampling::ffi::{Module, Resource};
 use super::session::{CuptiSession, current_session};
@@ -199,7 +199,7 @@ impl ResourceNumbers {
         context: *mut c_void,
         stream: Option<*mut c_void>,
     ) -> ResourceNumbers {
-        let _inside = Inside::begin();
+        let _inside = InsideCupti::begin();
         let cupti = &session.cupti;
         let any = core::ptr::null_mut();
         // SAFETY: the context and the stream exist during the callback (`# Safety`): CUPTI tells of their end before it

@@ -3,7 +3,7 @@
 //! CUPTI's clock is read between two ticks at the start, at most ten times a second while buffers come, and at the end.
 
 use super::ffi::{self, Cupti, call};
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::records::Strides;
 use core::ffi::c_void;
 use gputrail_buffer::clock;
@@ -140,8 +140,8 @@ pub(super) fn flush() {
 /// Has CUPTI deliver records, with a flag of its own.
 pub(super) fn flush_with(flag: u32) {
     // CUPTI's own callbacks must not flush.
-    if let Some(session) = current_session().filter(|_| !Inside::is_set()) {
-        let _inside = Inside::begin();
+    if let Some(session) = current_session().filter(|_| !InsideCupti::is_set()) {
+        let _inside = InsideCupti::begin();
         // SAFETY: a flag alone. CUPTI returns buffers to `activity::completed`, on this thread too.
         unsafe { call!(session.cupti, cuptiActivityFlushAll(flag)) };
     }

@@ -3,7 +3,7 @@
 use super::counts;
 use super::ffi;
 use super::inner::Told;
-use super::objects::{Objects, StreamIds, UNIFIED_MEMORY};
+use super::objects::{KnownObjects, StreamIds, UNIFIED_MEMORY};
 use super::recent::{RECENT, RecentCall};
 use super::records::{
     self, Copy, CreatedStream, CudaEvent, Environment, External, FunctionOf, Jit, Kernel, Memory,
@@ -32,7 +32,7 @@ pub(super) struct Translation<'a> {
     /// CUPTI's clock when the session began.
     pub begin: u64,
     pub names: &'a Names,
-    pub objects: &'a mut Objects,
+    pub objects: &'a mut KnownObjects,
     pub host: &'a mut HostThread,
     pub now: Ticks,
     /// The reading of CUPTI's clock by which its times become the host's.
@@ -97,7 +97,7 @@ macro_rules! work {
 }
 
 /// A piece of work whose records are written.
-struct Origin {
+struct WrittenWork {
     header: WorkHeader,
     buffers: Buffers,
     node: ActivityNode,
@@ -154,7 +154,7 @@ impl Translation<'_> {
     }
 
     /// The call and place of a piece of work, and the buffers that want it; `None` if it is from before the start.
-    fn begin(&mut self, work: &WorkFields, kind: Kind) -> Option<Origin> {
+    fn begin(&mut self, work: &WorkFields, kind: Kind) -> Option<WrittenWork> {
         if self.is_early(work.times.end) {
             return None;
         }
@@ -192,7 +192,7 @@ impl Translation<'_> {
             command: 0,
             commands: 0,
         };
-        Some(Origin {
+        Some(WrittenWork {
             header,
             buffers,
             node: work.node,
@@ -202,7 +202,7 @@ impl Translation<'_> {
     }
 
     /// Writes the completion of work whose enqueue record was written, and which node of a graph it is.
-    fn complete(&mut self, origin: &Origin) {
+    fn complete(&mut self, origin: &WrittenWork) {
         if origin.node.graph != 0 {
             let mut node = GraphNode::blank();
             (node.work, node.node) = (origin.header.id, origin.node.node);
@@ -315,7 +315,7 @@ impl Translation<'_> {
         self.write_copy(&origin, copy, record.bytes, record.flags);
     }
 
-    fn write_copy(&mut self, origin: &Origin, mut copy: MemoryCopy, bytes: u64, flags: u8) {
+    fn write_copy(&mut self, origin: &WrittenWork, mut copy: MemoryCopy, bytes: u64, flags: u8) {
         copy.header = copy.header.with(asynchronous(flags));
         (copy.work, copy.bytes) = (origin.header, bytes);
         self.host.write_late(origin.buffers, copy);
@@ -409,7 +409,7 @@ impl Translation<'_> {
             ..WorkHeader::default()
         };
         let buffers = self.host.buffers_for(Kind::MEMORY_COPY);
-        let origin = Origin {
+        let origin = WrittenWork {
             header,
             buffers,
             node: ActivityNode::default(),

@@ -803,7 +803,7 @@ fn the_structures_that_have_grown_are_as_large_as_each_version_has_them() {
         let [version, data, pc] = numbers[..] else {
             panic!("{answer}");
         };
-        let sizes = sampling::Sizes::of(version as u32);
+        let sizes = sampling::StructureSizes::of(version as u32);
         // CUDA 12.1 has the version of 11.8, whose smaller structure both take.
         assert!(
             sizes.data == data || version == 18 && sizes.data < data,

@@ -4,10 +4,10 @@
 //!
 //! As in `functions`: the arguments are those of a program that keeps to NVTX's documentation.
 
-use super::domain::{Domain, domain};
+use super::domain::{DomainHandle, domain};
 use super::payload::{PAYLOAD, sample};
 use super::registered::{Registered, register};
-use super::schema::{LAYOUTS, Layout, size_of_kind};
+use super::schema::{LAYOUTS, PayloadLayout, size_of_kind};
 use super::scope;
 use super::semantics::{Facts, Semantics};
 use super::tables::{FunctionOf, FunctionPointer, answer, functions_at};
@@ -91,7 +91,7 @@ impl Registered for CounterAttributes {
 }
 
 /// Runs `work` with a counter that has been registered.
-fn with(handle: Domain, counter: u64, work: impl FnOnce(&MarkerDomain, &NvtxCounter)) {
+fn with(handle: DomainHandle, counter: u64, work: impl FnOnce(&MarkerDomain, &NvtxCounter)) {
     answer((), || {
         let domain = domain(handle);
         if let Some(counter) = COUNTERS.get(&(domain.number(), counter)) {
@@ -145,14 +145,14 @@ impl NvtxCounter {
     }
 }
 
-pub(super) unsafe extern "C" fn sample_int64(handle: Domain, counter: u64, value: i64) {
+pub(super) unsafe extern "C" fn sample_int64(handle: DomainHandle, counter: u64, value: i64) {
     with(handle, counter, |domain, counter| {
         let read = ReadValue::Number(PayloadKind::SIGNED, value as u64);
         counter.sample(domain, Ticks::NONE, &read);
     });
 }
 
-pub(super) unsafe extern "C" fn sample_float64(handle: Domain, counter: u64, value: f64) {
+pub(super) unsafe extern "C" fn sample_float64(handle: DomainHandle, counter: u64, value: f64) {
     with(handle, counter, |domain, counter| {
         let read = ReadValue::Number(PayloadKind::FLOAT, value.to_bits());
         counter.sample(domain, Ticks::NONE, &read);
@@ -160,7 +160,7 @@ pub(super) unsafe extern "C" fn sample_float64(handle: Domain, counter: u64, val
 }
 
 pub(super) unsafe extern "C" fn sample_bytes(
-    handle: Domain,
+    handle: DomainHandle,
     counter: u64,
     value: *const c_void,
     size: usize,
@@ -174,7 +174,7 @@ pub(super) unsafe extern "C" fn sample_bytes(
     });
 }
 
-pub(super) unsafe extern "C" fn sample_no_value(handle: Domain, counter: u64, reason: u8) {
+pub(super) unsafe extern "C" fn sample_no_value(handle: DomainHandle, counter: u64, reason: u8) {
     with(handle, counter, |domain, counter| {
         if reason == SAMPLE_ZERO {
             let zero = ReadValue::Number(PayloadKind::SIGNED, 0);
@@ -183,14 +183,14 @@ pub(super) unsafe extern "C" fn sample_no_value(handle: Domain, counter: u64, re
     });
 }
 
-pub(super) unsafe extern "C" fn batch_submit(handle: Domain, batch: *const CounterBatch) {
+pub(super) unsafe extern "C" fn batch_submit(handle: DomainHandle, batch: *const CounterBatch) {
     // SAFETY: see the module's page.
     let Some(batch) = (unsafe { batch.as_ref() }).filter(|batch| !batch.samples.is_null()) else {
         return;
     };
     with(handle, batch.counter, |domain, counter| {
         let (size, has_times) = match LAYOUTS.get(&(domain.number(), counter.schema)) {
-            Some(Layout::Schema(schema)) => (schema.size, schema.has_timestamp()),
+            Some(PayloadLayout::Schema(schema)) => (schema.size, schema.has_timestamp()),
             _ => (size_of_kind(counter.schema), false),
         };
         if size == 0 {

@@ -20,17 +20,17 @@ static DOMAINS: Registry<Box<str>, MarkerDomain> = Registry::new();
 static CATEGORIES: Registry<(u32, u32), KeptText> = Registry::new();
 
 /// The handle of a domain.
-pub(super) type Domain = *const MarkerDomain;
+pub(super) type DomainHandle = *const MarkerDomain;
 
 /// The domain with this handle.
 #[inline]
-pub(super) fn domain(handle: Domain) -> &'static MarkerDomain {
+pub(super) fn domain(handle: DomainHandle) -> &'static MarkerDomain {
     // SAFETY: null, or a domain that was created, which lives for ever.
     unsafe { handles::DOMAINS.ours(handle).as_ref() }.unwrap_or(&DEFAULT)
 }
 
 /// The domain with this name: domains with equal names are one.
-pub(super) fn create(name: MarkerText<'_>) -> Domain {
+pub(super) fn create(name: MarkerText<'_>) -> DomainHandle {
     let name = name.read();
     if name == DEFAULT.name().text() {
         return &DEFAULT;

@@ -10,8 +10,8 @@
 
 use super::attributes::{EventAttributes, ResourceAttributes, SyncAttributes};
 use super::domain::{
-    DEFAULT, Domain, NO_PUSH_POP_TRACKING, category, create, domain, ended, name_category, named,
-    popped, pushed, started,
+    DEFAULT, DomainHandle, NO_PUSH_POP_TRACKING, category, create, domain, ended, name_category,
+    named, popped, pushed, started,
 };
 use super::tables::{FunctionOf, FunctionPointer, answer, modules};
 use super::text::{ascii, kept, text, wide};
@@ -136,7 +136,10 @@ pub(super) unsafe extern "C" fn name_os_thread_w(thread: u32, name: *const u32) 
 
 // CORE2
 
-pub(super) unsafe extern "C" fn domain_mark_ex(handle: Domain, attributes: *const EventAttributes) {
+pub(super) unsafe extern "C" fn domain_mark_ex(
+    handle: DomainHandle,
+    attributes: *const EventAttributes,
+) {
     answer((), || {
         let domain = domain(handle);
         // SAFETY: see the module's page.
@@ -145,7 +148,7 @@ pub(super) unsafe extern "C" fn domain_mark_ex(handle: Domain, attributes: *cons
 }
 
 pub(super) unsafe extern "C" fn domain_range_start_ex(
-    handle: Domain,
+    handle: DomainHandle,
     attributes: *const EventAttributes,
 ) -> u64 {
     answer(0, || {
@@ -155,12 +158,12 @@ pub(super) unsafe extern "C" fn domain_range_start_ex(
     })
 }
 
-pub(super) unsafe extern "C" fn domain_range_end(handle: Domain, range: u64) {
+pub(super) unsafe extern "C" fn domain_range_end(handle: DomainHandle, range: u64) {
     answer((), || ended(domain(handle), range, &MarkerEvent::default()));
 }
 
 pub(super) unsafe extern "C" fn domain_range_push_ex(
-    handle: Domain,
+    handle: DomainHandle,
     attributes: *const EventAttributes,
 ) -> c_int {
     answer(NO_PUSH_POP_TRACKING, || {
@@ -170,14 +173,14 @@ pub(super) unsafe extern "C" fn domain_range_push_ex(
     })
 }
 
-pub(super) unsafe extern "C" fn domain_range_pop(handle: Domain) -> c_int {
+pub(super) unsafe extern "C" fn domain_range_pop(handle: DomainHandle) -> c_int {
     answer(NO_PUSH_POP_TRACKING, || {
         popped(domain(handle), &MarkerEvent::default())
     })
 }
 
 pub(super) unsafe extern "C" fn domain_resource_create(
-    handle: Domain,
+    handle: DomainHandle,
     attributes: *const ResourceAttributes,
 ) -> *const c_void {
     answer(std::ptr::null(), || {
@@ -205,7 +208,7 @@ pub(super) unsafe extern "C" fn domain_resource_create(
 pub(super) unsafe extern "C" fn domain_resource_destroy(_: *const c_void) {}
 
 pub(super) unsafe extern "C" fn domain_name_category_a(
-    handle: Domain,
+    handle: DomainHandle,
     id: u32,
     name: *const c_char,
 ) {
@@ -215,7 +218,11 @@ pub(super) unsafe extern "C" fn domain_name_category_a(
     });
 }
 
-pub(super) unsafe extern "C" fn domain_name_category_w(handle: Domain, id: u32, name: *const u32) {
+pub(super) unsafe extern "C" fn domain_name_category_w(
+    handle: DomainHandle,
+    id: u32,
+    name: *const u32,
+) {
     // SAFETY: see the module's page.
     answer((), || unsafe {
         name_category(domain(handle), id, wide(name))
@@ -223,7 +230,7 @@ pub(super) unsafe extern "C" fn domain_name_category_w(handle: Domain, id: u32, 
 }
 
 pub(super) unsafe extern "C" fn domain_register_string_a(
-    _: Domain,
+    _: DomainHandle,
     text: *const c_char,
 ) -> *const KeptText {
     // SAFETY: see the module's page.
@@ -233,7 +240,7 @@ pub(super) unsafe extern "C" fn domain_register_string_a(
 }
 
 pub(super) unsafe extern "C" fn domain_register_string_w(
-    _: Domain,
+    _: DomainHandle,
     text: *const u32,
 ) -> *const KeptText {
     // SAFETY: see the module's page.
@@ -246,18 +253,18 @@ fn registered_string(text: MarkerText<'_>) -> *const KeptText {
     kept(&text.read()).map_or(std::ptr::null(), std::ptr::from_ref)
 }
 
-pub(super) unsafe extern "C" fn domain_create_a(name: *const c_char) -> Domain {
+pub(super) unsafe extern "C" fn domain_create_a(name: *const c_char) -> DomainHandle {
     // SAFETY: see the module's page.
     answer(std::ptr::null(), || unsafe { create(ascii(name)) })
 }
 
-pub(super) unsafe extern "C" fn domain_create_w(name: *const u32) -> Domain {
+pub(super) unsafe extern "C" fn domain_create_w(name: *const u32) -> DomainHandle {
     // SAFETY: see the module's page.
     answer(std::ptr::null(), || unsafe { create(wide(name)) })
 }
 
 /// A domain that is created again after its destruction is the same one.
-pub(super) unsafe extern "C" fn domain_destroy(_: Domain) {}
+pub(super) unsafe extern "C" fn domain_destroy(_: DomainHandle) {}
 
 pub(super) unsafe extern "C" fn initialize(_: *const c_void) {}
 
@@ -421,7 +428,7 @@ impl SyncUser {
 }
 
 pub(super) unsafe extern "C" fn sync_create(
-    handle: Domain,
+    handle: DomainHandle,
     attributes: *const SyncAttributes,
 ) -> *mut SyncUser {
     answer(std::ptr::null_mut(), || {

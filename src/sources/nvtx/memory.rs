@@ -1,7 +1,7 @@
 //! The extension for memory: heaps and regions of allocators, with their names and sizes. They are shown as named objects.
 //! Permissions are for tools that check accesses; they get handles, and have no effect.
 
-use super::domain::{Domain, domain, named};
+use super::domain::{DomainHandle, domain, named};
 use super::registered::id;
 use super::tables::{FunctionOf, FunctionPointer, answer, functions_at};
 use super::text::text;
@@ -120,7 +120,10 @@ fn report(
     domain.report(MarkerKind::RESOURCE, handle.addr() as u64, &event);
 }
 
-pub(super) unsafe extern "C" fn heap_register(handle: Domain, given: *const Heap) -> NvtxHandle {
+pub(super) unsafe extern "C" fn heap_register(
+    handle: DomainHandle,
+    given: *const Heap,
+) -> NvtxHandle {
     answer(std::ptr::null(), || {
         // SAFETY: null or a program's description.
         let Some(heap) =
@@ -143,7 +146,7 @@ pub(super) unsafe extern "C" fn heap_register(handle: Domain, given: *const Heap
     })
 }
 
-pub(super) unsafe extern "C" fn regions_register(_: Domain, given: *const Regions) {
+pub(super) unsafe extern "C" fn regions_register(_: DomainHandle, given: *const Regions) {
     answer((), || {
         // SAFETY: null or a program's description.
         let Some(regions) = (unsafe { given.as_ref() })
@@ -163,7 +166,7 @@ pub(super) unsafe extern "C" fn regions_register(_: Domain, given: *const Region
     });
 }
 
-pub(super) unsafe extern "C" fn regions_name(handle: Domain, given: *const RegionNames) {
+pub(super) unsafe extern "C" fn regions_name(handle: DomainHandle, given: *const RegionNames) {
     answer((), || {
         // SAFETY: null or a program's description.
         let Some(names) = (unsafe { given.as_ref() })
@@ -181,15 +184,15 @@ pub(super) unsafe extern "C" fn regions_name(handle: Domain, given: *const Regio
     });
 }
 
-pub(super) unsafe extern "C" fn permissions_create(_: Domain, _: i32) -> NvtxHandle {
+pub(super) unsafe extern "C" fn permissions_create(_: DomainHandle, _: i32) -> NvtxHandle {
     new_handle()
 }
 
-pub(super) unsafe extern "C" fn process_permissions(_: Domain) -> NvtxHandle {
+pub(super) unsafe extern "C" fn process_permissions(_: DomainHandle) -> NvtxHandle {
     new_handle()
 }
 
-pub(super) unsafe extern "C" fn device_permissions(_: Domain, _: c_int) -> NvtxHandle {
+pub(super) unsafe extern "C" fn device_permissions(_: DomainHandle, _: c_int) -> NvtxHandle {
     new_handle()
 }
 

@@ -12,12 +12,12 @@ use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-type Initialise = unsafe extern "C" fn(Option<GetExportTable>) -> i32;
+type InitialiseNvtx = unsafe extern "C" fn(Option<GetExportTable>) -> i32;
 type InitialiseExtension = unsafe extern "C" fn(*mut ExtensionModule) -> i32;
 
 /// The library of another tool.
 pub(super) struct OtherTool {
-    pub initialise: Option<Initialise>,
+    pub initialise: Option<InitialiseNvtx>,
     pub initialise_extension: Option<InitialiseExtension>,
 }
 

@@ -7,10 +7,10 @@
 
 use super::attributes::PayloadData;
 use super::domain::{
-    Domain, NO_PUSH_POP_TRACKING, category, domain, ended, popped, pushed, started,
+    DomainHandle, NO_PUSH_POP_TRACKING, category, domain, ended, popped, pushed, started,
 };
 use super::registered::{Registered, register};
-use super::schema::{Enumeration, LAYOUTS, Layout, Schema, SchemaEntry};
+use super::schema::{Enumeration, LAYOUTS, PayloadLayout, Schema, SchemaEntry};
 use super::scope::{self, ScopeAttributes};
 use super::semantics::{Facts, Semantics};
 use super::tables::{FunctionOf, FunctionPointer, answer, functions_at};
@@ -256,7 +256,7 @@ impl Registered for SchemaAttributes {
             if has(6) { self.size } else { 0 },
             if has(7) { self.pack } else { 0 },
         );
-        let layout = Layout::Schema(schema);
+        let layout = PayloadLayout::Schema(schema);
         LAYOUTS.put((domain, id), layout).map(|_| ())
     }
 }
@@ -281,7 +281,7 @@ impl Registered for EnumAttributes {
             .iter()
             // SAFETY: null or a text.
             .map(|raw| (raw.value, raw.is_flag != 0, unsafe { owned(raw.name) }));
-        let layout = Layout::Enumeration(Enumeration {
+        let layout = PayloadLayout::Enumeration(Enumeration {
             size: self.size,
             values: values.collect(),
         });
@@ -290,7 +290,7 @@ impl Registered for EnumAttributes {
 }
 
 pub(super) unsafe extern "C" fn mark_payload(
-    handle: Domain,
+    handle: DomainHandle,
     data: *const PayloadData,
     count: usize,
 ) {
@@ -306,7 +306,7 @@ pub(super) unsafe extern "C" fn mark_payload(
 }
 
 pub(super) unsafe extern "C" fn range_push_payload(
-    handle: Domain,
+    handle: DomainHandle,
     data: *const PayloadData,
     count: usize,
 ) -> c_int {
@@ -322,7 +322,7 @@ pub(super) unsafe extern "C" fn range_push_payload(
 }
 
 pub(super) unsafe extern "C" fn range_pop_payload(
-    handle: Domain,
+    handle: DomainHandle,
     data: *const PayloadData,
     count: usize,
 ) -> c_int {
@@ -338,7 +338,7 @@ pub(super) unsafe extern "C" fn range_pop_payload(
 }
 
 pub(super) unsafe extern "C" fn range_start_payload(
-    handle: Domain,
+    handle: DomainHandle,
     data: *const PayloadData,
     count: usize,
 ) -> u64 {
@@ -354,7 +354,7 @@ pub(super) unsafe extern "C" fn range_start_payload(
 }
 
 pub(super) unsafe extern "C" fn range_end_payload(
-    handle: Domain,
+    handle: DomainHandle,
     range: u64,
     data: *const PayloadData,
     count: usize,
@@ -370,12 +370,12 @@ pub(super) unsafe extern "C" fn range_end_payload(
     });
 }
 
-pub(super) unsafe extern "C" fn domain_is_enabled(_: Domain) -> u8 {
+pub(super) unsafe extern "C" fn domain_is_enabled(_: DomainHandle) -> u8 {
     1
 }
 
 pub(super) unsafe extern "C" fn event_submit(
-    handle: Domain,
+    handle: DomainHandle,
     data: *const PayloadData,
     count: usize,
 ) {
@@ -424,7 +424,7 @@ fn submit(domain: &MarkerDomain, mut values: PayloadValues) {
     });
 }
 
-pub(super) unsafe extern "C" fn event_batch_submit(handle: Domain, batch: *const EventBatch) {
+pub(super) unsafe extern "C" fn event_batch_submit(handle: DomainHandle, batch: *const EventBatch) {
     answer((), || {
         let domain = domain(handle);
         // SAFETY: see the module's page.
@@ -444,7 +444,7 @@ pub(super) unsafe extern "C" fn event_batch_submit(handle: Domain, batch: *const
         };
         let number = domain.number();
         let align = match LAYOUTS.get(&(number, batch.schema)) {
-            Some(Layout::Schema(schema)) if schema.size == 0 => schema.align,
+            Some(PayloadLayout::Schema(schema)) if schema.size == 0 => schema.align,
             _ => 1,
         };
         let mut is_displaced = false;

@@ -3,7 +3,7 @@
 //! A time domain is a type of timestamps, such as CLOCK_REALTIME, or one that the program registers. The program ties a
 //! clock of unknown type, such as that of a network card, to another time domain by a factor or by two readings of both.
 
-use super::domain::{Domain, domain};
+use super::domain::{DomainHandle, domain};
 use super::registered::Registered;
 use super::tables::answer;
 use gputrail_buffer::clock::{self, SystemClock, TickSource};
@@ -45,7 +45,7 @@ static TIES: PerProcess<Ties> = PerProcess::new();
 #[derive(Default)]
 struct Ties {
     /// The conversions from a time domain to another one.
-    conversions: HashMap<(u32, u64), Conversion>,
+    conversions: HashMap<(u32, u64), TimeConversion>,
     /// The latest reading of two time domains at the same instant.
     points: HashMap<(u32, u64, u64), (i64, i64)>,
     /// The number of conversions and readings that had no place.
@@ -73,7 +73,7 @@ fn tool_ticks(timestamp: i64) -> i64 {
     } else {
         (latest.1 - first.1) as f64 / latest.0.wrapping_sub(first.0) as f64
     };
-    Conversion {
+    TimeConversion {
         to: kind::TOOL,
         slope,
         from: first,
@@ -91,7 +91,7 @@ pub(super) struct Timestamp {
 }
 
 #[derive(Copy, Clone)]
-struct Conversion {
+struct TimeConversion {
     to: u64,
     slope: f64,
     from: (i64, i64),
@@ -135,7 +135,7 @@ impl Timestamp {
     }
 }
 
-impl Conversion {
+impl TimeConversion {
     fn apply(&self, value: i64) -> i64 {
         let (from, to) = self.from;
         let distance = value.wrapping_sub(from) as f64 * self.slope;
@@ -211,7 +211,7 @@ pub(super) unsafe extern "C" fn timestamp_get() -> i64 {
 }
 
 pub(super) unsafe extern "C" fn time_sync_point(
-    handle: Domain,
+    handle: DomainHandle,
     source: u64,
     destination: u64,
     at_source: i64,
@@ -225,7 +225,7 @@ pub(super) unsafe extern "C" fn time_sync_point(
 }
 
 pub(super) unsafe extern "C" fn time_sync_point_table(
-    handle: Domain,
+    handle: DomainHandle,
     source: u64,
     destination: u64,
     points: *const SyncPoint,
@@ -251,7 +251,7 @@ pub(super) unsafe extern "C" fn time_sync_point_table(
 }
 
 pub(super) unsafe extern "C" fn timestamp_conversion_factor(
-    handle: Domain,
+    handle: DomainHandle,
     source: u64,
     destination: u64,
     slope: f64,
@@ -288,13 +288,13 @@ impl Ties {
         slope: f64,
         domain: u32,
     ) {
-        let given = Conversion {
+        let given = TimeConversion {
             to: destination,
             slope,
             from: at,
             is_inverse: false,
         };
-        let inverse = Conversion {
+        let inverse = TimeConversion {
             to: source,
             slope: slope.recip(),
             from: (at.1, at.0),

@@ -1,8 +1,8 @@
 //! The values of structured payloads, read from bytes of a layout.
 
 use super::schema::{
-    Enumeration, LAYOUTS, Layout, MAX_ALIGNMENT, Schema, SchemaEntry, array, flag, form, is_string,
-    kind, size_of_kind, unit,
+    Enumeration, LAYOUTS, MAX_ALIGNMENT, PayloadLayout, Schema, SchemaEntry, array, flag, form,
+    is_string, kind, size_of_kind, unit,
 };
 use super::scope;
 use super::text::{message, text};
@@ -171,10 +171,10 @@ impl PayloadValues {
                 let digits: String = bytes.map(|byte| format!("{byte:02x}")).collect();
                 self.add(name.to_owned(), ReadValue::Text(digits));
             }
-            (_, Some(Layout::Schema(schema))) => {
+            (_, Some(PayloadLayout::Schema(schema))) => {
                 self.structure(source, schema, data, "", None, 0);
             }
-            (_, Some(Layout::Enumeration(names))) if data.len() >= names.size => {
+            (_, Some(PayloadLayout::Enumeration(names))) if data.len() >= names.size => {
                 let value = names.read(number(&data[..names.size.min(8)]));
                 self.add(name.to_owned(), value);
             }
@@ -197,7 +197,7 @@ impl PayloadValues {
     /// Reads the event of the layout `schema` at the beginning of `data`. Returns its size: 0 if there is none, and that of
     /// `data` if it is unknown.
     pub fn read_event(&mut self, source: &PayloadBytes<'_>, schema: u64, data: &[u8]) -> usize {
-        let Some(Layout::Schema(schema)) = LAYOUTS.get(&(source.domain, schema)) else {
+        let Some(PayloadLayout::Schema(schema)) = LAYOUTS.get(&(source.domain, schema)) else {
             return 0;
         };
         let data = match schema.form {
@@ -352,14 +352,14 @@ impl PayloadValues {
         let read_one = |values: &mut PayloadValues, bytes: &[u8], name: &str| match LAYOUTS
             .get(&(source.domain, entry.kind))
         {
-            Some(Layout::Schema(schema)) => {
+            Some(PayloadLayout::Schema(schema)) => {
                 let selected = known(entry.detail).filter(|_| schema.form == form::UNION);
                 let inner = format!("{name}.");
                 let next = depth + 1;
                 let used = values.structure(source, schema, bytes, &inner, selected, next);
                 (used, None)
             }
-            Some(Layout::Enumeration(names)) if bytes.len() >= names.size => {
+            Some(PayloadLayout::Enumeration(names)) if bytes.len() >= names.size => {
                 let value = number(&bytes[..names.size.min(8)]);
                 values.value(source.domain, entry, name.to_owned(), names.read(value));
                 (names.size, Some(value))

@@ -98,19 +98,19 @@ macro_rules! observed {
 /// The effect of a call, given its hook, whose enter subscribers see before the hook runs.
 macro_rules! inside {
     ({ then |$call:ident, $made:ident| memory::created($($rest:tt)*) }) => {
-        Inside::Allocates
+        CallEffect::Allocates
     };
     ({ then |$call:ident, $made:ident| memory::svm_allocated($($rest:tt)*) }) => {
-        Inside::Allocates
+        CallEffect::Allocates
     };
     ({ then |$call:ident, $made:ident| memory::usm_allocated($($rest:tt)*) }) => {
-        Inside::Allocates
+        CallEffect::Allocates
     };
     ({ then |$call:ident, ()| memory::usm_freed($($rest:tt)*) }) => {
-        Inside::FreesShared
+        CallEffect::FreesShared
     };
     ($hook:tt) => {
-        Inside::Nothing
+        CallEffect::Nothing
     };
 }
 
@@ -197,7 +197,7 @@ pub(super) struct FunctionDescription {
     pub name: &'static str,
     pub group: OperationGroup,
     pub observed: Observed,
-    pub inside: Inside,
+    pub inside: CallEffect,
     /// The objects that the first two arguments are.
     pub objects: [ObjectType; 2],
     pub arguments: &'static [ArgumentInfo],
@@ -254,7 +254,7 @@ impl FunctionDescription {
 
 /// The effect of a call whose enter its wrapper reports.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Inside {
+pub(super) enum CallEffect {
     Nothing,
     /// Memory is allocated.
     Allocates,

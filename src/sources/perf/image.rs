@@ -18,11 +18,11 @@ type ReadAt<'a> = &'a dyn Fn(u64, u64) -> Option<Vec<u8>>;
 pub struct KernelImage {
     /// The kernel's name.
     pub kernel: String,
-    segments: Vec<Segment>,
+    segments: Vec<ImageSegment>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Segment {
+struct ImageSegment {
     offset: u64,
     address: u64,
     file_bytes: u64,
@@ -69,7 +69,7 @@ impl KernelImage {
         let programs = read(programs, u64::from(program_count) * 56)?;
         let segments = programs.chunks_exact(56).filter_map(|program| {
             const LOAD: u64 = 1;
-            (word(program, 0)? & 0xffff_ffff == LOAD).then_some(Segment {
+            (word(program, 0)? & 0xffff_ffff == LOAD).then_some(ImageSegment {
                 offset: word(program, 8)?,
                 address: word(program, 16)?,
                 file_bytes: word(program, 32)?,

@@ -59,7 +59,7 @@ enum CodeOwner {
     Elsewhere(Arc<str>),
 }
 
-struct Mapping {
+struct ProcessMapping {
     start: u64,
     end: u64,
     /// The time of the mapping, by the samples' clock.
@@ -72,7 +72,7 @@ struct Mapping {
 #[derive(Default)]
 pub struct Mappings {
     /// In order of time.
-    all: Vec<Mapping>,
+    all: Vec<ProcessMapping>,
     names: HashMap<Box<str>, Arc<str>>,
     /// The modules of code objects, as far as known.
     modules: HashMap<CodeObjectId, ModuleId>,
@@ -124,7 +124,7 @@ impl Mappings {
             // The oldest mappings are the limit likely to be unmapped.
             self.all.drain(..MAX_MAPPINGS / 4);
         }
-        self.all.push(Mapping {
+        self.all.push(ProcessMapping {
             start,
             end,
             since,
@@ -149,7 +149,7 @@ impl Mappings {
         self.name(UNKNOWN)
     }
 
-    fn newest(&self, address: u64, time: u64) -> Option<&Mapping> {
+    fn newest(&self, address: u64, time: u64) -> Option<&ProcessMapping> {
         self.all.iter().rev().find(|mapping| {
             (mapping.start..mapping.end).contains(&address) && mapping.since <= time
         })

@@ -87,7 +87,7 @@ struct ActiveRun {
 }
 
 /// One agent of the sampler.
-struct HostAgent {
+struct SamplerAgent {
     sampler: Arc<HostSampler>,
     agent: AgentId,
 }
@@ -112,7 +112,7 @@ impl HostSampler {
 
     /// The interface of `agent` to the sampling service.
     pub fn agent(self: &Arc<Self>, agent: AgentId) -> Arc<dyn Provider<Request>> {
-        Arc::new(HostAgent {
+        Arc::new(SamplerAgent {
             sampler: self.clone(),
             agent,
         })
@@ -564,7 +564,7 @@ fn kernel_name(names: &Names, kernel: KernelId) -> Option<Arc<str>> {
     names.text(symbol.name).map(Arc::from)
 }
 
-impl Provider<Request> for HostAgent {
+impl Provider<Request> for SamplerAgent {
     fn configurations(&self) -> Vec<Configuration> {
         let possible = self.sampler.source.possible();
         match self.sampler.state().request {

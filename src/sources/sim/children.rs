@@ -4,7 +4,7 @@
 use super::counters::DispatchCounters;
 use super::device::QueueChoice;
 use super::family::Family;
-use super::kernels::{Module, SimLaunch};
+use super::kernels::{SimLaunch, SimModule};
 use super::runtime::EnqueuedWork;
 use super::thread::SimThread;
 use gputrail_collect::correlation::CallInProgress;
@@ -18,7 +18,7 @@ impl SimThread {
     pub(super) fn enqueue_children(
         &mut self,
         call: &CallInProgress,
-        module: &Module,
+        module: &SimModule,
         launch: SimLaunch,
         (parent, dispatch): (&EnqueuedWork, &KernelDispatch),
         kernel: usize,
@@ -48,7 +48,7 @@ impl SimThread {
     fn enqueue_child(
         &mut self,
         call: &CallInProgress,
-        module: &Module,
+        module: &SimModule,
         index: usize,
         launch: SimLaunch,
         (parent, mut child): (&EnqueuedWork, ChildKernel),

@@ -1,7 +1,7 @@
 //! The code of a loaded module: the offset and the source line of each instruction.
 
 use super::random::{Purpose, Random};
-use super::waves::{Program, WaveOperation, WaveWindow};
+use super::waves::{WaveOperation, WaveProgram, WaveWindow};
 use gputrail_capture::code::CodeOffset;
 use gputrail_capture::names::Names;
 use gputrail_code::symbols::{ListingLine, listing};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 /// The code of a kernel.
 #[derive(Debug)]
-pub(super) struct Code {
+pub(super) struct SimCode {
     /// The source text.
     pub(super) source: &'static str,
     /// The disassembly in the format of `waves::program`.
@@ -38,7 +38,7 @@ pub(super) struct KernelSource {
     /// The time that a compute unit takes for `resident` workgroups, in nanoseconds.
     pub(super) group_time: u64,
     /// The code.
-    pub(super) code: &'static Code,
+    pub(super) code: &'static SimCode,
     /// The kernel that each of its workgroups launches, by a part of its demangled name.
     pub(super) child: Option<&'static str>,
 }
@@ -58,7 +58,7 @@ pub(super) struct LoadedModule {
 /// The loaded code of a kernel.
 pub(super) struct LoadedKernel {
     name: &'static str,
-    program: Program,
+    program: WaveProgram,
     /// The offset in the code object.
     begin: u64,
     /// The line of the file before its source.
@@ -83,7 +83,7 @@ impl LoadedModule {
     /// If the text of a kernel is malformed: it is part of the simulator.
     pub(super) fn new(sources: &'static [KernelSource]) -> LoadedModule {
         let mut source = String::new();
-        let mut lines: HashMap<*const Code, u32> = HashMap::new();
+        let mut lines: HashMap<*const SimCode, u32> = HashMap::new();
         let mut begin = 0;
         let mut kernels = Vec::new();
         for kernel in sources {
@@ -92,7 +92,7 @@ impl LoadedModule {
                 source.push_str(kernel.code.source);
                 before
             });
-            let program = Program::read(kernel.code.text)
+            let program = WaveProgram::read(kernel.code.text)
                 .unwrap_or_else(|what| panic!("{}: {what}", kernel.demangled));
             let end = begin + program.lines.last().map_or(0, |last| last.offset) + 8;
             kernels.push(Arc::new(LoadedKernel {
@@ -133,7 +133,7 @@ impl LoadedModule {
 
 impl LoadedKernel {
     /// The program of its waves.
-    pub(super) fn program(&self) -> &Program {
+    pub(super) fn program(&self) -> &WaveProgram {
         &self.program
     }
 

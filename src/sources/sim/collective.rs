@@ -1,7 +1,7 @@
 //! A collective library on top of the runtime: all-reduce over a ring of devices, with peer copies and summing kernels
 //! inside one call.
 
-use super::kernels::{Module, SimLaunch};
+use super::kernels::{SimLaunch, SimModule};
 use super::memory::Pointer;
 use super::operations::SimFunction;
 use super::runtime::{SimEvent, SimStream};
@@ -9,7 +9,7 @@ use super::thread::{CallStatus, SimThread};
 
 /// One device's part in a collective.
 pub(super) struct Participant<'a> {
-    pub(super) module: &'a Module,
+    pub(super) module: &'a SimModule,
     /// The kernel of `module` that sums.
     pub(super) reduce: usize,
     /// The stream for its work.

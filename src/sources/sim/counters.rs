@@ -10,7 +10,7 @@ use super::events::{self, CountedEvent, EventCounts};
 use super::host::keep_room;
 use super::machine::{FinishedCommand, ShareSpan};
 use super::recent::WorkIndex;
-use super::time::{DeviceClock, Moment};
+use super::time::{Moment, SimClock};
 use super::waves::SIMDS;
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_capture::names::Names;
@@ -148,7 +148,7 @@ struct Period {
 }
 
 impl Period {
-    fn new(begin: Moment, clock: &mut DeviceClock) -> Period {
+    fn new(begin: Moment, clock: &mut SimClock) -> Period {
         let time = clock.read(begin);
         Period {
             begin,
@@ -324,7 +324,7 @@ impl DeviceCounters {
     }
 
     /// Counts a span of use of the compute units.
-    pub(super) fn ran(&self, span: &ShareSpan, clock: &mut DeviceClock) {
+    pub(super) fn ran(&self, span: &ShareSpan, clock: &mut SimClock) {
         let state = &mut *lock_std(&self.0);
         let period = match &state.configured {
             Some(configured) => match configured.mode {
@@ -430,7 +430,7 @@ impl CountersState {
     }
 
     /// Ends the period in progress at `to`, where the next one begins.
-    fn end_period(&mut self, to: Moment, clock: &mut DeviceClock) {
+    fn end_period(&mut self, to: Moment, clock: &mut SimClock) {
         let next = Period::new(to, clock);
         if let Some(mut ended) = self.period.replace(next) {
             (ended.until, ended.until_time) = (to, clock.read(to));

@@ -3,11 +3,11 @@
 use super::compute_units::COMPUTE_UNITS;
 use super::counters::DeviceCounters;
 use super::environment::DeviceEnvironment;
-use super::executor::Gate;
+use super::executor::SimGate;
 use super::machine::{EngineIndex, FinishedCommand, QueueIndex, SimMachine};
 use super::random::{Purpose, Random};
 use super::sampler::DeviceSampler;
-use super::time::DeviceClock;
+use super::time::SimClock;
 use gputrail_capture::names::Names;
 use gputrail_collect::sampling::lines::WrittenLines;
 use gputrail_collect::switchboard::Switchboard;
@@ -121,20 +121,20 @@ pub(super) struct SimDevice {
     pub(super) compute: EngineIndex,
     pub(super) sampler: Arc<DeviceSampler>,
     pub(super) counters: Arc<DeviceCounters>,
-    queues: Vec<HardwareQueue>,
+    queues: Vec<DeviceQueue>,
     /// The queue of the migrations of managed memory.
     pub(super) migrations: QueueId,
-    pub(super) clock: RefCell<DeviceClock>,
+    pub(super) clock: RefCell<SimClock>,
     pub(super) random: RefCell<Random>,
     pub(super) environment: RefCell<DeviceEnvironment>,
     /// Work that has ended and whose completion has not been recorded.
     pub(super) finished: RefCell<VecDeque<FinishedCommand>>,
-    pub(super) finished_gate: Gate,
+    pub(super) finished_gate: SimGate,
 }
 
 /// A hardware queue: its index in the machine, its id and number in records.
 #[derive(Copy, Clone)]
-pub(super) struct HardwareQueue {
+pub(super) struct DeviceQueue {
     pub(super) index: QueueIndex,
     pub(super) id: QueueId,
     pub(super) number: u32,
@@ -208,13 +208,13 @@ impl SimDevice {
             record.handle = 0x5581_4200_0000 + 0x1000 * (number * 16 + index) as u64;
             record.name = names.string(name);
             record.number = index as u32;
-            HardwareQueue {
+            DeviceQueue {
                 index: machine.queue(engine),
                 id: names.queue(record),
                 number: index as u32,
             }
         });
-        let queues: Vec<HardwareQueue> = queues.collect();
+        let queues: Vec<DeviceQueue> = queues.collect();
         let mut migrations = Queue::blank();
         (migrations.context, migrations.agent) = (context, agent);
         migrations.properties = queue_properties::COPY_ENGINE | queue_properties::PROFILING;
@@ -236,16 +236,16 @@ impl SimDevice {
             counters,
             queues,
             migrations,
-            clock: RefCell::new(DeviceClock::new(seed, number)),
+            clock: RefCell::new(SimClock::new(seed, number)),
             random: RefCell::new(Random::fork(seed, Purpose::Device, number)),
             environment: RefCell::default(),
             finished: RefCell::default(),
-            finished_gate: Gate::default(),
+            finished_gate: SimGate::default(),
         }
     }
 
     /// The hardware queue for work of a stream with this compute queue.
-    pub(super) fn queue(&self, choice: QueueChoice, compute_queue: usize) -> HardwareQueue {
+    pub(super) fn queue(&self, choice: QueueChoice, compute_queue: usize) -> DeviceQueue {
         self.queues[match choice {
             QueueChoice::Compute => compute_queue,
             QueueChoice::Upload => COMPUTE_QUEUES,

@@ -3,9 +3,9 @@
 use super::callbacks;
 use super::compute_units::COMPUTE_UNITS;
 use super::device::QueueChoice;
-use super::kernels::{Module, SimLaunch};
+use super::kernels::{SimLaunch, SimModule};
 use super::machine::Demand;
-use super::memory::{MemoryLocation, Pointer};
+use super::memory::{Pointer, PointerMemory};
 use super::operations::SimFunction;
 use super::runtime::{EnqueuedWork, SimEvent, SimStream, count};
 use super::thread::{CallStatus, SimThread, wait};
@@ -35,7 +35,7 @@ impl SimThread {
     /// Launches kernel `index` of the module.
     pub(super) async fn launch(
         &mut self,
-        module: &Module,
+        module: &SimModule,
         index: usize,
         launch: SimLaunch,
     ) -> Result<(), CallStatus> {
@@ -59,7 +59,7 @@ impl SimThread {
     pub(super) fn enqueue_kernel(
         &mut self,
         call: &CallInProgress,
-        module: &Module,
+        module: &SimModule,
         index: usize,
         launch: SimLaunch,
         node: Option<GraphNode>,
@@ -176,7 +176,7 @@ impl SimThread {
         let (transfer, queue, mut demand) = direction(from, to, bytes);
         demand.amount = self.random.around(demand.amount, 2);
         let enqueued = self.enqueue(call, stream, queue, demand);
-        let agent = |location: MemoryLocation| {
+        let agent = |location: PointerMemory| {
             location
                 .device
                 .map_or(AgentId::NONE, |device| self.runtime.devices[device].agent)
@@ -319,7 +319,7 @@ impl SimThread {
     /// A matrix product: a library call that launches a kernel.
     pub(super) async fn blas_gemm(
         &mut self,
-        module: &Module,
+        module: &SimModule,
         index: usize,
         [m, n, k]: [u32; 3],
         stream: SimStream,
@@ -341,8 +341,8 @@ impl SimThread {
 
 /// The kind of a transfer, its queue, and its demand.
 fn direction(
-    from: MemoryLocation,
-    to: MemoryLocation,
+    from: PointerMemory,
+    to: PointerMemory,
     bytes: u64,
 ) -> (TransferKind, QueueChoice, Demand) {
     let by_engine = |width, setup| Demand {
@@ -350,7 +350,7 @@ fn direction(
         width,
         setup,
     };
-    let with_host = |host: MemoryLocation| match host.kind {
+    let with_host = |host: PointerMemory| match host.kind {
         MemoryKind::PAGEABLE => by_engine(PAGEABLE_WIDTH, PAGEABLE_LATENCY),
         _ => by_engine(PINNED_WIDTH, PINNED_LATENCY),
     };

@@ -3,7 +3,7 @@
 //! Counts of instructions follow from the programs of waves: how often each instruction is executed depends on neither
 //! time nor contention. Cycles follow from the machine, which says when work ran and on how many compute units.
 
-use super::waves::{Program, TEXEL_BYTES, WaveOperation};
+use super::waves::{TEXEL_BYTES, WaveOperation, WaveProgram};
 use gputrail_record::Nanos;
 
 macro_rules! events {
@@ -102,14 +102,14 @@ impl EventCounts {
     }
 
     /// The events of a launch of `groups` workgroups, which follow from its program.
-    pub fn of_launch(program: &Program, groups: u64, waves_per_group: u64) -> EventCounts {
+    pub fn of_launch(program: &WaveProgram, groups: u64, waves_per_group: u64) -> EventCounts {
         let first = EventCounts::of_wave(program, true).times(groups);
         let others = groups * waves_per_group.saturating_sub(1);
         first.plus(EventCounts::of_wave(program, false).times(others))
     }
 
     /// The events of one wave, which is the first of its workgroup or another one.
-    fn of_wave(program: &Program, is_first: bool) -> EventCounts {
+    fn of_wave(program: &WaveProgram, is_first: bool) -> EventCounts {
         let mut counts = EventCounts::default();
         counts.add(CountedEvent::Wave, 1);
         program.walk(is_first, |place, _| {

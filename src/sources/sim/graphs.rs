@@ -1,7 +1,7 @@
 //! Graphs: kernels that are put together once, each after the one before it, and launched together by one call.
 
 use super::callbacks;
-use super::kernels::{Module, SimLaunch};
+use super::kernels::{SimLaunch, SimModule};
 use super::operations::SimFunction;
 use super::runtime::SimStream;
 use super::thread::{CallStatus, SimThread};
@@ -42,7 +42,7 @@ impl SimThread {
     pub(super) async fn graph_add_kernel_node(
         &mut self,
         graph: &mut Graph,
-        module: &Module,
+        module: &SimModule,
         index: usize,
         launch: SimLaunch,
     ) {
@@ -66,7 +66,7 @@ impl SimThread {
     }
 
     /// Makes an executable graph, whose nodes are clones.
-    pub(super) async fn graph_instantiate(&mut self, graph: &Graph, module: &Module) -> Graph {
+    pub(super) async fn graph_instantiate(&mut self, graph: &Graph, module: &SimModule) -> Graph {
         let arguments = [graph.number.into()];
         let call = self.enter(SimFunction::GraphInstantiate, &arguments).await;
         let number = self.runtime.graphs.graph();
@@ -92,7 +92,7 @@ impl SimThread {
     pub(super) async fn graph_launch(
         &mut self,
         executable: &Graph,
-        module: &Module,
+        module: &SimModule,
         stream: SimStream,
     ) -> Result<(), CallStatus> {
         let arguments = [executable.number.into(), self.stream_id(stream)];

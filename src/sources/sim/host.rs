@@ -9,19 +9,19 @@ use gputrail_record::Kind;
 use std::ops::{Deref, DerefMut};
 
 /// The state of a thread that records.
-pub(super) enum Host {
+pub(super) enum HostState {
     /// A thread of the simulation, in virtual time.
     Simulated(Box<HostThread>),
     /// The thread of the process that calls.
     Calling,
 }
 
-impl Host {
+impl HostState {
     /// The thread's state, while the result lives.
     pub(super) fn borrow(&mut self) -> HostRef<'_> {
         match self {
-            Host::Simulated(host) => HostRef::Simulated(host),
-            Host::Calling => {
+            HostState::Simulated(host) => HostRef::Simulated(host),
+            HostState::Calling => {
                 let current = process::current().expect(
                     "a thread records to its end, unless its process was forked in a callback",
                 );
@@ -41,7 +41,7 @@ impl Host {
     }
 }
 
-/// A [`Host`] in use.
+/// A [`HostState`] in use.
 pub(super) enum HostRef<'a> {
     Simulated(&'a mut HostThread),
     Calling(Borrowed),

@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 /// A module loaded on one device.
 #[derive(Debug)]
-pub(super) struct Module {
+pub(super) struct SimModule {
     id: ModuleId,
     code: CodeObjectId,
     pub(super) device: usize,
@@ -65,7 +65,7 @@ const CACHE_LOCAL: u8 = 1;
 const CACHE_FIRST_LEVEL: u8 = 2;
 const CACHE_EQUAL: u8 = 3;
 
-impl Module {
+impl SimModule {
     /// The source of kernel `index`.
     pub(super) fn source(&self, index: usize) -> &'static KernelSource {
         self.kernels[index].source
@@ -100,7 +100,7 @@ impl SimThread {
         &mut self,
         path: &str,
         sources: &'static [KernelSource],
-    ) -> Module {
+    ) -> SimModule {
         let names = self.runtime.names().clone();
         let path = names.string(path);
         let call = self.enter(SimFunction::ModuleLoad, &[path.0.into()]).await;
@@ -146,7 +146,7 @@ impl SimThread {
             kernels.push(SimKernel { id, source });
             let _ = self.exit(call, Ok(())).await;
         }
-        Module {
+        SimModule {
             id: module,
             code,
             executed,
@@ -157,7 +157,7 @@ impl SimThread {
         }
     }
 
-    pub(super) async fn module_unload(&mut self, module: &Module) {
+    pub(super) async fn module_unload(&mut self, module: &SimModule) {
         let call = self
             .enter(SimFunction::ModuleUnload, &[module.id.0.into()])
             .await;
@@ -176,7 +176,7 @@ impl SimThread {
     pub(super) async fn compile_once(
         &mut self,
         call: &CallInProgress,
-        module: &Module,
+        module: &SimModule,
         index: usize,
     ) {
         if !std::mem::replace(&mut module.compiled.borrow_mut()[index], true) {
@@ -188,7 +188,7 @@ impl SimThread {
     /// What a launch of kernel `index` demands of the device, which shares its compute units between kernels.
     pub(super) fn kernel_demand(
         &mut self,
-        module: &Module,
+        module: &SimModule,
         index: usize,
         launch: SimLaunch,
     ) -> Demand {
@@ -205,7 +205,7 @@ impl SimThread {
     /// The record of a launch of kernel `index`, without the fields of all work.
     pub(super) fn kernel_record(
         &self,
-        module: &Module,
+        module: &SimModule,
         index: usize,
         launch: SimLaunch,
     ) -> KernelDispatch {
@@ -238,7 +238,7 @@ impl SimThread {
     /// Tells what samples and counts of a kernel that was enqueued.
     pub(super) fn kernel_launched(
         &mut self,
-        module: &Module,
+        module: &SimModule,
         index: usize,
         launch: SimLaunch,
         (enqueued, demand): (&EnqueuedWork, Demand),
@@ -292,7 +292,7 @@ impl SimThread {
         count(&self.runtime.counts.kernels);
     }
 
-    async fn compile(&mut self, call: &CallInProgress, module: &Module, source: &KernelSource) {
+    async fn compile(&mut self, call: &CallInProgress, module: &SimModule, source: &KernelSource) {
         let start = self.runtime.now();
         let work = 180_000 + 2_600 * u64::from(source.registers);
         self.compute(Nanos(work)).await;

@@ -5,8 +5,8 @@
 //! link) share its capacity: each running command gets as much as it can use, up to an equal share, and more when
 //! others end.
 //!
-//! The work of an engine may take turns instead ([`SimMachine::slice`]): each runs alone for a slice of time, is saved while the
-//! others have theirs, and is restored.
+//! The work of an engine may take turns instead ([`SimMachine::slice`]): each runs alone for a slice of time, is saved
+//! while the others have theirs, and is restored.
 //!
 //! A command may have children, which it launches when half of its work is done, and waits for: it is saved, and does not
 //! use the engine, until the last one has ended and it is restored.

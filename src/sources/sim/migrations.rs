@@ -1,7 +1,7 @@
 //! Accesses of the host to managed memory, and the records of page faults and of the migrations that follow.
 
 use super::host::completion_buffers;
-use super::managed::{FAULT, Fault, Place, Response};
+use super::managed::{FAULT, Fault, PagePlace, Response};
 use super::memory::Pointer;
 use super::runtime::{Runtime, count};
 use super::thread::SimThread;
@@ -29,7 +29,8 @@ impl SimThread {
 impl Runtime {
     /// Writes the records of a fault that occurred at `start`: its counters, and the migration as a copy.
     pub(super) fn record_fault(&self, host: &mut HostThread, fault: &Fault, start: Moment) {
-        let agent = |place: Place| place.map_or(AgentId::NONE, |device| self.devices[device].agent);
+        let agent =
+            |place: PagePlace| place.map_or(AgentId::NONE, |device| self.devices[device].agent);
         let (handled, end) = (start + fault.delay(), start + fault.stall());
         let pages = fault.bytes.div_ceil(PAGE);
         let faults = match fault.by {
@@ -75,7 +76,8 @@ impl Runtime {
             return;
         };
         let device = &self.devices[number];
-        let agent = |place: Place| place.map_or(AgentId::NONE, |device| self.devices[device].agent);
+        let agent =
+            |place: PagePlace| place.map_or(AgentId::NONE, |device| self.devices[device].agent);
         let mut copy = MemoryCopy::blank();
         copy.header = copy.header.with(flags::ASYNCHRONOUS);
         copy.work = WorkHeader {

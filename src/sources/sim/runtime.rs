@@ -7,7 +7,7 @@
 use super::code::{KernelSource, LoadedModule};
 use super::device::{self, COMPUTE_QUEUES, QueueChoice, SimDevice};
 use super::environment::Readings;
-use super::executor::{Executor, Gate, Halted, Polling};
+use super::executor::{Executor, Halted, Polling, SimGate};
 use super::family::Family;
 use super::host::{completion_buffers, keep_room};
 use super::instructions::CountedInstructions;
@@ -174,7 +174,7 @@ pub(super) struct StreamState {
     waits: Vec<WorkIndex>,
     submitted: u64,
     /// The number of commands whose completion the host has seen.
-    completed: Gate,
+    completed: SimGate,
 }
 
 /// An event's state.
@@ -218,7 +218,7 @@ pub(super) struct WorkState {
 
 /// The target of a host wait.
 pub(super) struct Awaited {
-    pub(super) completed: Gate,
+    pub(super) completed: SimGate,
     pub(super) count: u64,
     pub(super) last: WorkId,
     pub(super) stream: SimStream,
@@ -410,7 +410,7 @@ impl Runtime {
             last: None,
             waits: Vec::new(),
             submitted: 0,
-            completed: Gate::default(),
+            completed: SimGate::default(),
         });
         SimStream(streams.len() - 1)
     }

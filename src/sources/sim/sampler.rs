@@ -18,8 +18,8 @@ use super::host::keep_room;
 use super::machine::ShareSpan;
 use super::random::{Purpose, Random};
 use super::recent::WorkIndex;
-use super::time::{DeviceClock, Moment};
-use super::waves::{Did, SIMDS, Seen, Visit, WaveWindow};
+use super::time::{Moment, SimClock};
+use super::waves::{Did, SIMDS, SampledWave, Visit, WaveWindow};
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_code::aggregate::Aggregates;
 use gputrail_collect::agents::{ConfigureError, Provider};
@@ -190,7 +190,7 @@ impl DeviceSampler {
     }
 
     /// Samples a span of use of the compute units.
-    pub(super) fn ran(&self, span: &ShareSpan, clock: &mut DeviceClock) {
+    pub(super) fn ran(&self, span: &ShareSpan, clock: &mut SimClock) {
         let mut state = lock_std(&self.0);
         for (work, _) in &span.shares {
             if let Some(dispatch) = state.dispatches.get_mut(work) {
@@ -281,7 +281,7 @@ impl SamplerState {
         request: Request,
         delivery: SampleDelivery,
         span: &ShareSpan,
-        clock: &mut DeviceClock,
+        clock: &mut SimClock,
     ) {
         let interval = match request.unit {
             SamplingUnit::TIME => cycles(Nanos(request.interval)),
@@ -314,7 +314,7 @@ impl SamplerState {
         method: SamplingMethod,
         delivery: SampleDelivery,
         span: &ShareSpan,
-        clock: &mut DeviceClock,
+        clock: &mut SimClock,
     ) {
         self.turn += 1;
         let time = clock.read(at);
@@ -339,7 +339,7 @@ impl SamplerState {
         request: Request,
         delivery: SampleDelivery,
         span: &ShareSpan,
-        clock: &mut DeviceClock,
+        clock: &mut SimClock,
     ) {
         let mut sampled = Vec::new();
         for (unit, work) in units(span) {
@@ -427,7 +427,7 @@ impl SamplerState {
         work: WorkIndex,
         times: (Moment, Moment, DeviceTime),
         method: SamplingMethod,
-        seen: &Seen,
+        seen: &SampledWave,
         delivery: SampleDelivery,
     ) {
         let Some(dispatch) = self.dispatches.get_mut(&work) else {
@@ -488,7 +488,7 @@ impl SampledDispatch {
         method: SamplingMethod,
         unit: u64,
         (at, start, time): (Moment, Moment, DeviceTime),
-        seen: &Seen,
+        seen: &SampledWave,
     ) -> BufferedSample {
         let Launched {
             work,

@@ -4,8 +4,8 @@
 
 use super::callbacks::{self, SimSite};
 use super::device::DEVICE_MEMORY;
-use super::host::{Host, HostRef};
-use super::memory::{MemoryLocation, Pointer};
+use super::host::{HostRef, HostState};
+use super::memory::{Pointer, PointerMemory};
 use super::operations::SimFunction;
 use super::random::Random;
 use super::runtime::{Awaited, HOST_MEMORY, Runtime, SimEvent, SimStream, count};
@@ -29,7 +29,7 @@ impl CallStatus {
 /// A thread of the program.
 pub(super) struct SimThread {
     pub(super) runtime: Rc<Runtime>,
-    host: Host,
+    host: HostState,
     pub(super) random: Random,
     /// The current device.
     pub(super) device: usize,
@@ -52,7 +52,7 @@ const STACK: usize = 0x7ffd_0000_0000;
 const FRAME: usize = 0xc0;
 
 impl SimThread {
-    pub(super) fn new(runtime: Rc<Runtime>, host: Host, random: Random) -> SimThread {
+    pub(super) fn new(runtime: Rc<Runtime>, host: HostState, random: Random) -> SimThread {
         SimThread {
             runtime,
             host,
@@ -196,7 +196,7 @@ impl SimThread {
     }
 
     pub(super) async fn malloc(&mut self, bytes: u64) -> Result<Pointer, CallStatus> {
-        let location = MemoryLocation::device(self.device);
+        let location = PointerMemory::device(self.device);
         self.allocate(SimFunction::Malloc, location, bytes, DEVICE_MEMORY)
             .await
     }
@@ -204,7 +204,7 @@ impl SimThread {
     pub(super) async fn malloc_host(&mut self, bytes: u64) -> Result<Pointer, CallStatus> {
         self.allocate(
             SimFunction::MallocHost,
-            MemoryLocation::PINNED,
+            PointerMemory::PINNED,
             bytes,
             HOST_MEMORY,
         )
@@ -213,7 +213,7 @@ impl SimThread {
 
     /// Allocates memory that moves to whoever accesses it. Its pages are the host's at first.
     pub(super) async fn malloc_managed(&mut self, bytes: u64) -> Result<Pointer, CallStatus> {
-        let location = MemoryLocation::MANAGED;
+        let location = PointerMemory::MANAGED;
         let function = SimFunction::MallocManaged;
         let pointer = self
             .allocate(function, location, bytes, HOST_MEMORY)
@@ -225,7 +225,7 @@ impl SimThread {
     async fn allocate(
         &mut self,
         function: SimFunction,
-        location: MemoryLocation,
+        location: PointerMemory,
         bytes: u64,
         capacity: u64,
     ) -> Result<Pointer, CallStatus> {
@@ -249,7 +249,7 @@ impl SimThread {
     }
 
     pub(super) async fn free(&mut self, pointer: Pointer) -> Result<(), CallStatus> {
-        let pinned = self.runtime.memory.borrow().location(pointer) == MemoryLocation::PINNED;
+        let pinned = self.runtime.memory.borrow().location(pointer) == PointerMemory::PINNED;
         let function = if pinned {
             SimFunction::FreeHost
         } else {
@@ -270,7 +270,7 @@ impl SimThread {
         &mut self,
         call: &CallInProgress,
         operation: AllocationOperation,
-        location: MemoryLocation,
+        location: PointerMemory,
         pointer: Pointer,
         bytes: u64,
     ) {

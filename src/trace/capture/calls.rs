@@ -5,7 +5,7 @@ use std::io;
 use super::StreamOutput;
 use super::links::LinksOfCall;
 use super::process::{ProcessStream, TimedCall};
-use crate::model::nesting::Step;
+use crate::model::nesting::NestingStep;
 use crate::model::{Call, EventId, Parameter, Value};
 use gputrail_capture::Metadata;
 use gputrail_record::{
@@ -58,9 +58,11 @@ impl ProcessStream<'_> {
     ) -> io::Result<()> {
         self.threads[place].links.sort();
         let mut nesting = std::mem::take(&mut self.threads[place].nesting);
-        let step = |step: Step<'_, TimedCall>| match step {
-            Step::Begin(call) => self.pass_on_call(output, place, call, call.end.is_some()),
-            Step::End(time, _) => output.stream.consumer.end(self.threads[place].track, time),
+        let step = |step: NestingStep<'_, TimedCall>| match step {
+            NestingStep::Begin(call) => self.pass_on_call(output, place, call, call.end.is_some()),
+            NestingStep::End(time, _) => {
+                output.stream.consumer.end(self.threads[place].track, time)
+            }
         };
         let done = match call {
             Some(call) => nesting.add(call, step),

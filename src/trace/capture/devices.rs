@@ -11,7 +11,7 @@ use super::graphs::{Graphs, NodeRun};
 use super::join::{EnqueueFields, FoundWork, WorkNature};
 use super::lane::{CommandTimes, QueueLane};
 use super::report::WorkEnd;
-use super::stages::Stages;
+use super::stages::ProcessStages;
 use super::times::{AgentView, KnownTimes};
 use super::waits::Waits;
 use crate::directory::Directory;
@@ -56,7 +56,7 @@ pub(super) struct Devices {
     lanes: Vec<QueueLane>,
     /// The index of each queue in `lanes`.
     places: Directory<(QueueId, AgentId)>,
-    stages: Stages,
+    stages: ProcessStages,
     /// The dependencies between pieces of work.
     pub waits: Waits,
     nodes: NumberMap<WorkId, GraphNode>,
@@ -92,7 +92,7 @@ impl Devices {
             agents: metadata.agents.values().map(view).collect(),
             lanes: Vec::new(),
             places: Directory::default(),
-            stages: Stages::default(),
+            stages: ProcessStages::default(),
             waits: Waits::default(),
             nodes: NumberMap::default(),
             children: Children::new(process),
@@ -147,7 +147,7 @@ impl Devices {
     }
 
     /// The clock of each agent.
-    pub fn domains(&self) -> Vec<(AgentId, clock::Domain)> {
+    pub fn domains(&self) -> Vec<(AgentId, clock::ClockDomain)> {
         let domain = |view: &AgentView| (view.id, view.clock.domain());
         self.agents.iter().map(domain).collect()
     }

@@ -176,7 +176,7 @@ pub(super) fn is_kernel(found: &FoundWork) -> bool {
 }
 
 /// The records that wait for their partner.
-pub(super) type Join = gputrail_capture::join::Join<EnqueueFields>;
+pub(super) type WorkJoin = gputrail_capture::join::Join<EnqueueFields>;
 
 #[cfg(test)]
 mod tests {
@@ -203,14 +203,14 @@ mod tests {
         }
     }
 
-    fn complete(join: &mut Join, completion: &Completion, found: &mut Vec<FoundWork>) {
+    fn complete(join: &mut WorkJoin, completion: &Completion, found: &mut Vec<FoundWork>) {
         let work = join.complete(completion, found);
         found.extend(work.map(|work| FoundWork::Both(work, *completion)));
     }
 
     #[test]
     fn either_order_joins() {
-        let (mut join, mut found) = (Join::default(), Vec::new());
+        let (mut join, mut found) = (WorkJoin::default(), Vec::new());
         join.enqueue(enqueued(1), &mut found);
         complete(&mut join, &completion(2), &mut found);
         assert_eq!(found, []);
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn work_that_somebody_asked_after_waits_for_its_real_completion() {
-        let (mut join, mut found) = (Join::default(), Vec::new());
+        let (mut join, mut found) = (WorkJoin::default(), Vec::new());
         let asked_after = |work| Completion {
             unfinished: Unfinished::AT_FLUSH,
             ..completion(work)
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_command_buffer_share_one_completion() {
-        let (mut join, mut found) = (Join::default(), Vec::new());
+        let (mut join, mut found) = (WorkJoin::default(), Vec::new());
         let fill = EnqueueFields {
             flags: flags::SHARED,
             ..enqueued(1)
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn records_without_a_partner_are_found_at_the_end() {
-        let (mut join, mut found) = (Join::default(), Vec::new());
+        let (mut join, mut found) = (WorkJoin::default(), Vec::new());
         join.enqueue(enqueued(1), &mut found);
         complete(&mut join, &completion(2), &mut found);
         join.finish(&mut found);
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_full_table_gives_up_the_older_half() {
-        let (mut join, mut found) = (Join::of_size(2), Vec::new());
+        let (mut join, mut found) = (WorkJoin::of_size(2), Vec::new());
         for work in 1..=3 {
             join.enqueue(enqueued(work), &mut found);
         }
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn work_that_cannot_be_tracked_does_not_wait() {
-        let (mut join, mut found) = (Join::default(), Vec::new());
+        let (mut join, mut found) = (WorkJoin::default(), Vec::new());
         let untracked = EnqueueFields {
             flags: flags::UNTRACKED,
             ..enqueued(1)
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn all_kernels_of_a_command_buffer_meet_its_one_completion() {
-        let (mut join, mut found) = (Join::default(), Vec::new());
+        let (mut join, mut found) = (WorkJoin::default(), Vec::new());
         join.enqueue(kernel_of_a_command_buffer(1), &mut found);
         join.enqueue(kernel_of_a_command_buffer(1), &mut found);
         complete(&mut join, &completion(1), &mut found);

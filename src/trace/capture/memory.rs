@@ -26,7 +26,7 @@ struct MemoryLocation {
 
 /// A change of the memory in use.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Change {
+struct MemoryChange {
     time: Nanos,
     /// Its number, which keeps changes of one time in order.
     number: u64,
@@ -39,7 +39,7 @@ struct Change {
 /// The memory that a process has in use.
 #[derive(Debug, Default)]
 pub(super) struct UsedMemory {
-    held: BinaryHeap<Reverse<Change>>,
+    held: BinaryHeap<Reverse<MemoryChange>>,
     number: u64,
     counters: NumberMap<MemoryLocation, (TrackIndex, u64)>,
     /// The location and size of each allocation, by address.
@@ -64,7 +64,7 @@ impl UsedMemory {
             return Ok(());
         }
         self.number += 1;
-        let change = Change {
+        let change = MemoryChange {
             time,
             number: self.number,
             location: MemoryLocation {

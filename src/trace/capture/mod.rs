@@ -38,7 +38,7 @@ mod times;
 mod waits;
 
 pub use captures::{Captures, Options};
-pub use following::{Ahead, Following};
+pub use following::{FollowOutcome, Following};
 pub use report::Report;
 pub use sampling::MAX_SHOWN as MAX_SAMPLES_SHOWN;
 pub use stages::short_name;

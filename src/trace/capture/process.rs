@@ -10,7 +10,7 @@ use super::counters::{CountedKernels, HeldCounters};
 use super::devices::Devices;
 use super::environment::Environments;
 use super::functions::Functions;
-use super::join::{FoundWork, Join};
+use super::join::{FoundWork, WorkJoin};
 use super::links::{Links, LinksOfCall};
 use super::memory::UsedMemory;
 use super::off::OffTimes;
@@ -109,7 +109,7 @@ pub(super) struct ProcessStream<'a> {
     /// The index of the latest thread: records of one thread come many at a time.
     current: usize,
     pub(super) devices: Devices,
-    pub(super) join: Join,
+    pub(super) join: WorkJoin,
     pub(super) memory: UsedMemory,
     pub(super) environments: Environments,
     pub(super) found: Vec<FoundWork>,
@@ -175,7 +175,7 @@ impl<'a> ProcessStream<'a> {
             threads: Vec::new(),
             places: NumberMap::default(),
             current: 0,
-            join: Join::default(),
+            join: WorkJoin::default(),
             memory: UsedMemory::default(),
             environments: Environments::default(),
             found: Vec::new(),
@@ -233,7 +233,7 @@ impl<'a> ProcessStream<'a> {
     }
 
     /// The clock domain of each agent that is in use.
-    pub fn domains(&self) -> Vec<(AgentId, clock::Domain)> {
+    pub fn domains(&self) -> Vec<(AgentId, clock::ClockDomain)> {
         self.devices.domains()
     }
 

@@ -25,7 +25,7 @@ const MAX_COUNTERS: usize = 1 << 12;
 
 /// Ends of ranges that do not fit their begins.
 #[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Unbalanced {
+pub(super) struct UnbalancedEnds {
     /// Pops of ranges that were not pushed in the recording.
     pub pops: u64,
     /// Pushed ranges that were not popped in the recording.
@@ -52,7 +52,7 @@ pub(super) struct Ranges {
     rows: Vec<RangeRow>,
     /// Tracks of counters, by domain and name.
     counters: HashMap<(StringId, StringId), TrackIndex>,
-    pub unbalanced: Unbalanced,
+    pub unbalanced: UnbalancedEnds,
     /// The number of ranges that ended on another thread than they began on.
     pub moved: u64,
 }
@@ -105,7 +105,7 @@ impl Ranges {
             ended: 0,
             rows: Vec::new(),
             counters: HashMap::new(),
-            unbalanced: Unbalanced::default(),
+            unbalanced: UnbalancedEnds::default(),
             moved: 0,
         }
     }
@@ -548,7 +548,7 @@ mod tests {
             });
             let (slices, ranges) = read(MAX_HELD, edges.into());
             assert_eq!(slices.times(), [(10, Some(30))], "{order:?}");
-            let Unbalanced { starts, ends, .. } = ranges.unbalanced;
+            let UnbalancedEnds { starts, ends, .. } = ranges.unbalanced;
             assert_eq!((ranges.moved, starts, ends), (0, 0, 1), "{order:?}");
         }
     }
@@ -591,7 +591,7 @@ mod tests {
         times.sort();
         let expected: Vec<_> = (0..4).map(|id| (id + 1, Some(id + 10))).collect();
         assert_eq!(times, expected);
-        let Unbalanced { starts, ends, .. } = ranges.unbalanced;
+        let UnbalancedEnds { starts, ends, .. } = ranges.unbalanced;
         assert_eq!((starts, ends, ranges.records, ranges.ended), (2, 2, 0, 0));
     }
 
@@ -602,7 +602,7 @@ mod tests {
         let range = range.map(|(what, time)| edge(what, 10, 1, time));
         let (slices, ranges) = read(4, ends.chain(range).collect());
         assert_eq!(slices.times(), [(20, Some(30))]);
-        let Unbalanced { starts, ends, .. } = ranges.unbalanced;
+        let UnbalancedEnds { starts, ends, .. } = ranges.unbalanced;
         assert_eq!((starts, ends, ranges.records, ranges.ended), (0, 6, 0, 0));
     }
 

@@ -15,7 +15,7 @@ struct NamedKernel {
 
 /// The stages that the work of a process runs.
 #[derive(Debug, Default)]
-pub(super) struct Stages {
+pub(super) struct ProcessStages {
     /// Kernels that have run and have a name in the names store.
     kernels: Vec<NamedKernel>,
     places: Directory<KernelId>,
@@ -23,7 +23,7 @@ pub(super) struct Stages {
     unknown: NamedKernel,
 }
 
-impl Stages {
+impl ProcessStages {
     /// Forgets the names of kernels, because further names have come.
     pub fn clear(&mut self) {
         self.kernels.clear();

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::ranges::{DescribedMarker, Unbalanced, track_name};
+use super::ranges::{DescribedMarker, UnbalancedEnds, track_name};
 use crate::model::{
     EventArgument, Instant, Parent, Slice, SliceEnd, Stream, Track, TrackIndex, TrackKind, Value,
     category,
@@ -41,7 +41,7 @@ impl NestedRanges {
         &mut self,
         stream: &mut Stream<'_>,
         track: TrackIndex,
-        unbalanced: &mut Unbalanced,
+        unbalanced: &mut UnbalancedEnds,
     ) -> io::Result<()> {
         self.open.pop();
         unbalanced.pushes += 1;
@@ -74,7 +74,7 @@ impl ThreadMarkers {
         (parent, kind): (TrackIndex, TrackKind),
         described: &DescribedMarker<'_>,
         time: Nanos,
-        unbalanced: &mut Unbalanced,
+        unbalanced: &mut UnbalancedEnds,
     ) -> io::Result<()> {
         let marker = described.marker;
         let (level, is_of_domain) = match marker.what {

@@ -36,12 +36,12 @@ pub enum GaugedWork {
 struct Edge {
     time: u64,
     gauge: u32,
-    change: Change,
+    change: GaugeChange,
 }
 
 /// What begins or ends.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Change {
+enum GaugeChange {
     /// Work that adds this much to the counter.
     Known(i64),
     /// Work that adds an unknown amount: 1 for a begin, -1 for an end.
@@ -138,7 +138,9 @@ impl Gauges {
         let edge = |time: Nanos, sign: i64| Edge {
             time: time.0,
             gauge: gauge as u32,
-            change: value.map_or(Change::Unknown(sign), |value| Change::Known(sign * value)),
+            change: value.map_or(GaugeChange::Unknown(sign), |value| {
+                GaugeChange::Known(sign * value)
+            }),
         };
         self.edges.push(edge(start, 1));
         self.edges.push(edge(end, -1));
@@ -252,7 +254,12 @@ impl Gauge {
         }
     }
 
-    fn change(&mut self, consumer: &mut dyn Consumer, time: u64, change: Change) -> io::Result<()> {
+    fn change(
+        &mut self,
+        consumer: &mut dyn Consumer,
+        time: u64,
+        change: GaugeChange,
+    ) -> io::Result<()> {
         if time >= self.end {
             self.close(consumer)?;
             (self.first, self.last) = (time, time);
@@ -260,8 +267,8 @@ impl Gauge {
         }
         self.account(time);
         match change {
-            Change::Known(change) => self.sum = self.sum.saturating_add(change),
-            Change::Unknown(change) => self.unknown += change,
+            GaugeChange::Known(change) => self.sum = self.sum.saturating_add(change),
+            GaugeChange::Unknown(change) => self.unknown += change,
         }
         let now = self.now();
         self.above_zero |= now.is_some_and(|value| value != 0);

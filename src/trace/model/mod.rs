@@ -2,7 +2,7 @@
 //!
 //! A [`Producer`] reads some form of a recording and passes it, event by event, to a [`Consumer`]. Captures
 //! ([`Captures`](crate::capture::Captures)) and Perfetto traces
-//! ([`Replay`](crate::perfetto::reader::Replay)) are producers; the Perfetto writer
+//! ([`TraceReplay`](crate::perfetto::reader::TraceReplay)) are producers; the Perfetto writer
 //! ([`Exporter`](crate::perfetto::Exporter)), the summary and hotspots (`gputrail-analysis`) are
 //! consumers. Neither side knows the other: a new importer implements [`Producer`], a new exporter implements
 //! [`Consumer`], and each then works with all that exists.

@@ -2,9 +2,11 @@
 
 use std::io::{self, Write};
 
-use super::events::{Annotation, EventFields, EventTrack, Heading, Label, LinkedCall, WorkLink};
+use super::events::{
+    Annotation, EventFields, EventLabel, EventTrack, Heading, LinkedCall, WorkLink,
+};
 use super::names::{Name, NumberedNames, Words};
-use super::packets::Packets;
+use super::packets::PacketWriter;
 use super::schema::GpuApi;
 use super::schema::track_event::Type;
 use super::work::ContextApi;
@@ -55,7 +57,7 @@ impl SentFunctions {
     #[inline]
     pub fn write<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         (names, words): (&mut NumberedNames, &Words),
         track: &mut EventTrack,
         call: &Call<'_>,
@@ -124,7 +126,7 @@ impl KnownFunction {
     #[inline(never)]
     fn write<W: Write>(
         &self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         (names, words): (&NumberedNames, &Words),
         track: &mut EventTrack,
         call: &Call<'_>,
@@ -144,8 +146,8 @@ impl KnownFunction {
             .collect();
         let event = EventFields {
             label: match self.name {
-                Some(name) => Label::Name(name),
-                None => Label::Text(&call.function.name),
+                Some(name) => EventLabel::Name(name),
+                None => EventLabel::Text(&call.function.name),
             },
             category: self.category,
             correlation: is_identified(call).then_some(call.correlation.0),
@@ -161,7 +163,7 @@ impl KnownFunction {
 }
 
 fn end_call<W: Write>(
-    packets: &mut Packets<W>,
+    packets: &mut PacketWriter<W>,
     track: &mut EventTrack,
     call: &Call<'_>,
 ) -> io::Result<()> {

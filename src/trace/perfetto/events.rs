@@ -6,14 +6,14 @@
 use std::io::{self, Write};
 
 use super::names::{Name, NumberedNames, Sent};
-use super::packets::{NEEDS_STATE, Packets, Sequence};
+use super::packets::{NEEDS_STATE, PacketWriter, WrittenSequence};
 use super::schema::{TracePacketDefaults, TrackEventDefaults, field, track_event};
-use super::wire::{Encoder, OpenMessage, ShortFields, Start};
+use super::wire::{Encoder, MessageStart, OpenMessage, ShortFields};
 use crate::model::{CounterValue, EventId, FlowPoint, Value};
 
 /// The name of an event.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Label<'a> {
+pub(super) enum EventLabel<'a> {
     /// An interned name.
     Name(Name),
     /// A text, written in full.
@@ -33,7 +33,7 @@ pub(super) struct Annotation<'a> {
 #[derive(Copy, Clone, Debug)]
 pub(super) struct EventFields<'a> {
     /// Its name.
-    pub label: Label<'a>,
+    pub label: EventLabel<'a>,
     /// The category, by which viewers filter.
     pub category: Name,
     /// The correlation id of the call.
@@ -56,13 +56,13 @@ pub(super) struct Heading {
     category: Name,
     name: Name,
     /// The fields after the time, up to the correlation id.
-    start: Start,
+    start: MessageStart,
 }
 
 impl Heading {
     /// `None` if the fields are too long. They never are, given the maximum number of names.
     pub fn new(category: Name, name: Name) -> Option<Heading> {
-        let start = Start::new(|packet| {
+        let start = MessageStart::new(|packet| {
             packet.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE);
             let body = packet.open(field::trace_packet::TRACK_EVENT);
             packet.uint(
@@ -145,7 +145,7 @@ const SLICE_END: [u8; 4] = [
 /// A track and its packet sequence.
 #[derive(Debug)]
 pub(super) struct EventTrack {
-    sequence: Sequence,
+    sequence: WrittenSequence,
     uuid: u64,
     categories: Sent,
     names: Sent,
@@ -155,7 +155,7 @@ pub(super) struct EventTrack {
 impl EventTrack {
     pub fn new(sequence: u32, uuid: u64) -> EventTrack {
         EventTrack {
-            sequence: Sequence::new(sequence),
+            sequence: WrittenSequence::new(sequence),
             uuid,
             categories: Sent::default(),
             names: Sent::default(),
@@ -170,7 +170,7 @@ impl EventTrack {
     /// Writes a begin or an instant.
     pub fn event<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         names: &NumberedNames,
         kind: track_event::Type,
         time: u64,
@@ -187,7 +187,7 @@ impl EventTrack {
             self.introduce(encoder, names, event);
             encoder.short_fields(|fields| begin(fields, kind, event))
         });
-        if let Label::Text(text) = event.label {
+        if let EventLabel::Text(text) = event.label {
             encoder.string(field::track_event::NAME, text);
         }
         for annotation in event.annotations {
@@ -202,7 +202,7 @@ impl EventTrack {
     /// Ends the innermost open slice, with further values of the slice.
     pub fn end_with<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         names: &NumberedNames,
         time: u64,
         annotations: &[Annotation<'_>],
@@ -246,7 +246,7 @@ impl EventTrack {
     #[inline(always)]
     pub fn call<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         (start, end): (u64, u64),
         heading: &Heading,
         correlation: u64,
@@ -275,7 +275,7 @@ impl EventTrack {
     #[cold]
     fn call_by_packets<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         (start, end): (u64, u64),
         heading: &Heading,
         correlation: u64,
@@ -300,7 +300,7 @@ impl EventTrack {
     /// Begins a call without annotations, of a function whose names have been sent.
     pub fn begin_call<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         time: u64,
         heading: &Heading,
         call: &LinkedCall<'_>,
@@ -316,7 +316,7 @@ impl EventTrack {
 
     /// Ends the innermost open slice.
     #[inline(always)]
-    pub fn end<W: Write>(&mut self, packets: &mut Packets<W>, time: u64) -> io::Result<()> {
+    pub fn end<W: Write>(&mut self, packets: &mut PacketWriter<W>, time: u64) -> io::Result<()> {
         self.ready(packets)?;
         packets.short_packet(
             &mut self.sequence,
@@ -329,7 +329,7 @@ impl EventTrack {
     /// Writes the value that a counter has from `time` on.
     pub fn value<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         time: u64,
         value: CounterValue,
     ) -> io::Result<()> {
@@ -349,7 +349,7 @@ impl EventTrack {
     }
 
     #[inline]
-    fn ready<W: Write>(&mut self, packets: &mut Packets<W>) -> io::Result<()> {
+    fn ready<W: Write>(&mut self, packets: &mut PacketWriter<W>) -> io::Result<()> {
         if self.sequence.is_cleared() {
             self.restart(packets)
         } else {
@@ -358,7 +358,7 @@ impl EventTrack {
     }
 
     #[cold]
-    fn restart<W: Write>(&mut self, packets: &mut Packets<W>) -> io::Result<()> {
+    fn restart<W: Write>(&mut self, packets: &mut PacketWriter<W>) -> io::Result<()> {
         let defaults = TracePacketDefaults {
             track_event_defaults: Some(TrackEventDefaults {
                 track_uuid: Some(self.uuid),
@@ -373,8 +373,8 @@ impl EventTrack {
     fn knows(&self, event: &EventFields<'_>) -> bool {
         self.categories.has_name(event.category)
             && match event.label {
-                Label::Name(name) => self.names.has_name(name),
-                Label::Text(_) => true,
+                EventLabel::Name(name) => self.names.has_name(name),
+                EventLabel::Text(_) => true,
             }
             && (event.correlation.is_none() || self.annotations.has_name(Name::CORRELATION))
             && event
@@ -397,7 +397,7 @@ impl EventTrack {
             field::interned_data::EVENT_CATEGORIES,
             event.category,
         );
-        if let Label::Name(name) = event.label {
+        if let EventLabel::Name(name) = event.label {
             send(&mut self.names, field::interned_data::EVENT_NAMES, name);
         }
         let correlation = event.correlation.map(|_| Name::CORRELATION);
@@ -423,7 +423,7 @@ fn begin(
     let body = fields.open(field::trace_packet::TRACK_EVENT);
     fields.uint(field::track_event::TYPE, kind as u64);
     fields.uint(field::track_event::CATEGORY_IIDS, event.category.iid());
-    if let Label::Name(name) = event.label {
+    if let EventLabel::Name(name) = event.label {
         fields.uint(field::track_event::NAME_IID, name.iid());
     }
     if let Some(correlation) = event.correlation {
@@ -503,7 +503,7 @@ mod tests {
     fn many(
         write: impl Fn(
             &mut EventTrack,
-            &mut Packets<&mut Vec<u8>>,
+            &mut PacketWriter<&mut Vec<u8>>,
             (u64, u64),
             &Heading,
             u64,
@@ -514,7 +514,7 @@ mod tests {
         let mut name = |text| names.intern(text).unwrap();
         let heading = Heading::new(name("opencl"), name("clFinish")).unwrap();
         let mut bytes = Vec::new();
-        let (mut packets, mut track) = (Packets::new(&mut bytes), EventTrack::new(2, 3));
+        let (mut packets, mut track) = (PacketWriter::new(&mut bytes), EventTrack::new(2, 3));
         track.end(&mut packets, 10).unwrap();
         for number in 0..20_000 {
             let link = WorkLink {

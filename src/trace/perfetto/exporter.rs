@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use super::calls::{self, SentFunctions};
 use super::counters::CounterTrack;
-use super::events::{Annotation, EventFields, EventTrack, Label};
+use super::events::{Annotation, EventFields, EventLabel, EventTrack};
 use super::names::{NumberedNames, Words};
-use super::packets::Sequence;
+use super::packets::WrittenSequence;
 use super::samples;
 use super::schema::trace_packet::Data;
 use super::schema::track_event::Type;
@@ -77,7 +77,7 @@ fn events(tracks: &mut [TrackPlace], track: TrackIndex) -> io::Result<&mut Event
 
 /// The place of an event that has no links to device work.
 #[derive(Copy, Clone)]
-enum Place {
+enum UnlinkedPlace {
     Track(TrackIndex),
     /// The track of notes of a process.
     Notes(ProcessIndex),
@@ -142,15 +142,15 @@ impl<'a> Exporter<'a> {
     /// Writes an event that has no links to device work.
     fn event(
         &mut self,
-        place: Place,
+        place: UnlinkedPlace,
         (kind, time): (Type, Nanos),
         (name, category): (&str, &str),
         correlation: CorrelationId,
         (arguments, flows): (&[EventArgument<'_>], &[FlowPoint]),
     ) -> io::Result<()> {
         let label = match self.names.intern(name) {
-            Some(name) => Label::Name(name),
-            None => Label::Text(name),
+            Some(name) => EventLabel::Name(name),
+            None => EventLabel::Text(name),
         };
         let annotations = self.annotations(arguments);
         let category = match self.names.intern(category) {
@@ -168,8 +168,8 @@ impl<'a> Exporter<'a> {
             flows,
         };
         let track = match place {
-            Place::Track(track) => events(&mut self.tracks, track)?,
-            Place::Notes(process) => {
+            UnlinkedPlace::Track(track) => events(&mut self.tracks, track)?,
+            UnlinkedPlace::Notes(process) => {
                 &mut declared(self.processes.get_mut(process.0 as usize))?.notes
             }
         };
@@ -294,7 +294,7 @@ impl Consumer for Exporter<'_> {
             counters,
             ..block.clone()
         };
-        let sequence = Sequence::new(self.file.next_sequence());
+        let sequence = WrittenSequence::new(self.file.next_sequence());
         let (number, first) = (index.0 + 1, self.last_counter + 1);
         self.last_counter += block.counters.len() as u32;
         let packets = &mut self.file.packets;
@@ -320,7 +320,7 @@ impl Consumer for Exporter<'_> {
         let values = (slice.arguments, slice.flows);
         let begin = (Type::SliceBegin, slice.start);
         self.event(
-            Place::Track(slice.track),
+            UnlinkedPlace::Track(slice.track),
             begin,
             named,
             slice.correlation,
@@ -342,7 +342,7 @@ impl Consumer for Exporter<'_> {
         let values = (instant.arguments, instant.flows);
         let at = (Type::Instant, instant.time);
         let none = CorrelationId::NONE;
-        self.event(Place::Track(instant.track), at, named, none, values)
+        self.event(UnlinkedPlace::Track(instant.track), at, named, none, values)
     }
 
     fn end_slice(&mut self, end: &SliceEnd<'_>) -> io::Result<()> {
@@ -421,8 +421,8 @@ impl Consumer for Exporter<'_> {
     fn loss(&mut self, loss: &Loss) -> io::Result<()> {
         self.file.lost = self.file.lost.saturating_add(loss.count);
         let place = match (loss.track, loss.process) {
-            (Some(track), _) => Place::Track(track),
-            (None, Some(process)) => Place::Notes(process),
+            (Some(track), _) => UnlinkedPlace::Track(track),
+            (None, Some(process)) => UnlinkedPlace::Notes(process),
             (None, None) => return Ok(()),
         };
         let arguments = [
@@ -440,7 +440,10 @@ impl Consumer for Exporter<'_> {
     fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
         self.file.ended_early |= note.reports_loss();
         let (named, none) = ((note.name, category::RECORDING), CorrelationId::NONE);
-        let (place, at) = (Place::Notes(note.process), (Type::Instant, note.time));
+        let (place, at) = (
+            UnlinkedPlace::Notes(note.process),
+            (Type::Instant, note.time),
+        );
         self.event(place, at, named, none, (note.arguments, &[]))
     }
 

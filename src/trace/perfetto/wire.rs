@@ -27,7 +27,7 @@ const ROOM: usize = 16;
 pub const MAX_SMALL_BYTES: usize = 128;
 /// [`MAX_SMALL_BYTES`] and space for one more field.
 const SMALL_CAPACITY: usize = MAX_SMALL_BYTES + ROOM;
-/// Maximum size of [`Fields`].
+/// Maximum size of [`EncodedFields`].
 const MAX_FIELDS: usize = 48;
 
 /// A writer of a few short fields, at most 128 bytes in all, to an [`Encoder`].
@@ -57,7 +57,7 @@ impl ShortFields<'_> {
 
     /// Begins a message with the constant fields of `start`.
     #[inline(always)]
-    pub fn start(&mut self, start: &Start) -> OpenMessage {
+    pub fn start(&mut self, start: &MessageStart) -> OpenMessage {
         let begun = self.base + self.at;
         *self.next() = start.bytes;
         self.at += usize::from(start.length);
@@ -133,18 +133,18 @@ impl ShortFields<'_> {
 
 /// A few fields that are written often, encoded once.
 #[derive(Copy, Clone, Debug)]
-pub struct Fields {
+pub struct EncodedFields {
     /// The fields, and any bytes after them: copying a constant size takes no loop.
     bytes: [u8; MAX_FIELDS],
     length: usize,
 }
 
-impl Fields {
+impl EncodedFields {
     /// Encodes the fields that `fill` writes; `None` if they are too long.
-    pub fn new(fill: impl FnOnce(&mut Encoder)) -> Option<Fields> {
+    pub fn new(fill: impl FnOnce(&mut Encoder)) -> Option<EncodedFields> {
         let mut encoder = Encoder::default();
         fill(&mut encoder);
-        let mut fields = Fields {
+        let mut fields = EncodedFields {
             bytes: [0; MAX_FIELDS],
             length: encoder.len(),
         };
@@ -156,7 +156,7 @@ impl Fields {
 
 /// The constant begin of a message, and the fields before it: encoded once, to be continued many times.
 #[derive(Copy, Clone, Debug)]
-pub struct Start {
+pub struct MessageStart {
     /// The fields, and any bytes after them.
     bytes: [u8; ROOM],
     length: u8,
@@ -164,16 +164,16 @@ pub struct Start {
     opened: u8,
 }
 
-impl Start {
+impl MessageStart {
     /// Encodes the fields that `fill` writes and the message that it opens last; `None` if they are too long.
-    pub fn new(fill: impl FnOnce(&mut Encoder) -> OpenMessage) -> Option<Start> {
+    pub fn new(fill: impl FnOnce(&mut Encoder) -> OpenMessage) -> Option<MessageStart> {
         let mut encoder = Encoder::default();
         let message = fill(&mut encoder);
         let mut bytes = [0; ROOM];
         bytes
             .get_mut(..encoder.len())?
             .copy_from_slice(encoder.bytes());
-        Some(Start {
+        Some(MessageStart {
             bytes,
             length: encoder.len() as u8,
             opened: message.start as u8,
@@ -300,7 +300,7 @@ impl Encoder {
 
     /// Writes fields that have been encoded before.
     #[inline]
-    pub fn fields(&mut self, fields: &Fields) {
+    pub fn fields(&mut self, fields: &EncodedFields) {
         *self.room() = fields.bytes;
         self.at += fields.length;
     }
@@ -483,7 +483,7 @@ mod tests {
             let fill = |encoder: &mut Encoder| values.iter().for_each(|value| encoder.uint(21, *value));
             let (mut now, mut before) = (Encoder::default(), Encoder::default());
             fill(&mut now);
-            if let Some(fields) = Fields::new(fill) {
+            if let Some(fields) = EncodedFields::new(fill) {
                 before.fields(&fields);
                 prop_assert_eq!(before.bytes(), now.bytes());
             } else {
@@ -541,7 +541,7 @@ mod tests {
                 encoder.key(52);
                 message
             };
-            let start = Start::new(begin).unwrap();
+            let start = MessageStart::new(begin).unwrap();
             let (mut again, mut anew) = (Encoder::default(), Encoder::default());
             again.short_fields(|fields| {
                 fields.constant([0x38, 7]);

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use prost::Message;
 
 use super::names::Sent;
-use super::packets::{NEEDS_STATE, Packets, Sequence};
+use super::packets::{NEEDS_STATE, PacketWriter, WrittenSequence};
 use super::schema::field::gpu_render_stage_event::{dim3, extra_data};
 use super::schema::gpu_render_stage_event::{ExtraComputeArg, extra_compute_arg};
 use super::schema::interned_gpu_render_stage_specification::RenderStageCategory;
@@ -19,7 +19,7 @@ use super::schema::{
     InternedComputeKernel, InternedGpuRenderStageSpecification, InternedGraphicsContext,
     TracePacketDefaults, field, interned_graphics_context,
 };
-use super::wire::{Encoder, Fields, ShortFields};
+use super::wire::{EncodedFields, Encoder, ShortFields};
 use crate::model::{EventId, Launch, QueueIndex, Resources, StageId, Value, Work, WorkKind};
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{Nanos, ProcessId};
@@ -159,14 +159,14 @@ impl ConstantProperties {
 #[derive(Copy, Clone, Debug)]
 struct Same {
     /// The numbers of device, queue, stage and kernel.
-    numbers: Fields,
+    numbers: EncodedFields,
     /// The launch, in numbers of workgroups.
-    launch: Fields,
+    launch: EncodedFields,
 }
 
 impl Same {
     fn new(queue: &HardwareQueue, work: &Work<'_>, stage: u64, kernel: u64) -> Same {
-        let numbers = Fields::new(|fields| {
+        let numbers = EncodedFields::new(|fields| {
             fields.uint(field::gpu_render_stage_event::GPU_ID, u64::from(queue.gpu));
             fields.uint(
                 field::gpu_render_stage_event::HW_QUEUE_IID,
@@ -175,7 +175,7 @@ impl Same {
             fields.uint(field::gpu_render_stage_event::STAGE_IID, stage);
             fields.uint(field::gpu_render_stage_event::KERNEL_IID, kernel);
         });
-        let launch = Fields::new(|fields| {
+        let launch = EncodedFields::new(|fields| {
             if let Some(launch) = &work.launch {
                 write_launch(fields, launch);
             }
@@ -192,7 +192,7 @@ impl Same {
 /// The device work of one process.
 #[derive(Debug)]
 pub(super) struct WorkTrack {
-    sequence: Sequence,
+    sequence: WrittenSequence,
     stages: InternTable<StageKey>,
     kernels: InternTable<KernelKey>,
     queues: Sent,
@@ -216,7 +216,7 @@ fn context_iid(context: GpuContext) -> u64 {
 impl WorkTrack {
     pub fn new(sequence: u32) -> WorkTrack {
         WorkTrack {
-            sequence: Sequence::new(sequence),
+            sequence: WrittenSequence::new(sequence),
             stages: InternTable::default(),
             kernels: InternTable::default(),
             queues: Sent::default(),
@@ -241,7 +241,7 @@ impl WorkTrack {
     #[inline(always)]
     pub fn work<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         queue: &HardwareQueue,
         (event, start): (EventId, Nanos),
         work: &Work<'_>,

@@ -14,7 +14,7 @@ use gputrail_record::{
 use gputrail_trace::model::*;
 use gputrail_trace::perfetto::Exporter;
 use gputrail_trace::perfetto::merge;
-use gputrail_trace::perfetto::reader::{Replay, Replayed, check, info};
+use gputrail_trace::perfetto::reader::{Replayed, TraceReplay, check, info};
 use gputrail_trace::perfetto::schema::trace_packet::Data;
 use gputrail_trace::perfetto::schema::{
     ClockSnapshot, CounterDescriptor, DebugAnnotation, TracePacket, TrackDescriptor, TrackEvent,
@@ -807,7 +807,7 @@ fn argument<'a>(name: &'a str, text: &'a str) -> EventArgument<'a> {
 /// The stream of a trace, and what was found in it.
 pub(super) fn read_back(trace: &[u8]) -> (Vec<String>, Replayed) {
     let mut transcript = Transcript::default();
-    let replayed = Replay::new(trace)
+    let replayed = TraceReplay::new(trace)
         .produce(&mut transcript)
         .expect("a vector takes all");
     (transcript.sorted(), replayed)
@@ -861,7 +861,7 @@ fn a_trace_lists_its_contents() {
     let devices = &info.devices;
     assert_eq!(
         format!("{devices:?}"),
-        r#"[DeviceInfo { title: "CPU 0", name: "a device", vendor: "v", work: 2, links: [] }]"#
+        r#"[TraceDevice { title: "CPU 0", name: "a device", vendor: "v", work: 2, links: [] }]"#
     );
     let clocks = info.clocks.iter();
     let clocks: Vec<_> = clocks
@@ -917,7 +917,7 @@ fn a_trace_lists_its_contents() {
 fn a_trace_that_is_written_again_says_the_same() {
     let (mut first, mut second) = (Vec::new(), Vec::new());
     everything(&mut Exporter::new(&mut first)).expect("a vector takes all");
-    let replay = Replay::new(&first[..]);
+    let replay = TraceReplay::new(&first[..]);
     replay
         .produce(&mut Exporter::new(&mut second))
         .expect("a vector takes all");

@@ -28,7 +28,7 @@ use gputrail_record::{
     AgentId, CorrelationId, CounterInvalid, CounterValue, CounterValueType, KernelDispatch, Kind,
     QueueId, WorkId,
 };
-use samples::Log;
+use samples::SessionLog;
 use std::fmt::Write;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub struct SessionCounter {
 /// The tool of the service: it chooses the counters of the pass in progress, and notes what kernels counted.
 #[derive(Default)]
 struct SessionTool {
-    log: QuietMutex<Log>,
+    log: QuietMutex<SessionLog>,
     ended: Signal,
     queue: Option<QueueId>,
 }

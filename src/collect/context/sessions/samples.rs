@@ -11,7 +11,7 @@ pub const KEPT_SESSIONS: usize = 8;
 
 /// The sessions of one opened agent.
 #[derive(Default)]
-pub(super) struct Log {
+pub(super) struct SessionLog {
     /// The session in progress at the back, before it the latest ones that have ended.
     sessions: VecDeque<CounterSession>,
     is_sampling: bool,
@@ -43,21 +43,21 @@ pub(super) struct CounterSession {
 
 #[derive(Default)]
 struct Pass {
-    samples: Vec<Sample>,
+    samples: Vec<SampleCounts>,
     /// The places of the samples, by their ids.
     places: HashMap<u32, usize>,
     has_ended: bool,
 }
 
 impl Pass {
-    fn sample(&self, id: u32) -> Option<&Sample> {
+    fn sample(&self, id: u32) -> Option<&SampleCounts> {
         self.samples.get(*self.places.get(&id)?)
     }
 }
 
 /// The counts of a sample's kernels in one pass.
 #[derive(Default)]
-struct Sample {
+struct SampleCounts {
     id: u32,
     /// Kernels that have not ended.
     pending: u32,
@@ -86,7 +86,7 @@ impl CounterSession {
     }
 
     /// The sample in each pass that it needs; `None` where it is not.
-    fn parts(&self, id: u32) -> impl Iterator<Item = Option<&Sample>> {
+    fn parts(&self, id: u32) -> impl Iterator<Item = Option<&SampleCounts>> {
         (0..self.of_passes.len()).map(move |pass| self.passes.get(pass)?.sample(id))
     }
 
@@ -121,7 +121,7 @@ impl CounterSession {
     }
 }
 
-impl Log {
+impl SessionLog {
     pub fn check_idle(&self) -> Result<(), SessionError> {
         if self.is_sampling {
             Err(SessionError::Sampling)
@@ -230,9 +230,9 @@ impl Log {
         }
         session.is_sample_open = true;
         pass.places.insert(id, pass.samples.len());
-        pass.samples.push(Sample {
+        pass.samples.push(SampleCounts {
             id,
-            ..Sample::default()
+            ..SampleCounts::default()
         });
         Ok(())
     }
@@ -258,7 +258,11 @@ impl Log {
     }
 
     /// A sample of a session that is kept, and the counters of its pass. Passes that are not needed have none.
-    fn sample(&mut self, number: u32, part: PassSample) -> Option<(&mut Sample, &Arc<CounterSet>)> {
+    fn sample(
+        &mut self,
+        number: u32,
+        part: PassSample,
+    ) -> Option<(&mut SampleCounts, &Arc<CounterSet>)> {
         let mut sessions = self.sessions.iter_mut();
         let session = sessions.find(|session| session.number == number)?;
         let samples = &mut session.passes.get_mut(part.pass)?.samples;
@@ -292,7 +296,7 @@ impl Log {
     }
 
     /// Takes a kernel off those that have not ended, and returns its sample, unless its session is no longer kept.
-    fn ended_kernel(&mut self, call: CorrelationId) -> Option<&mut Sample> {
+    fn ended_kernel(&mut self, call: CorrelationId) -> Option<&mut SampleCounts> {
         let (number, part, kernels) = self.pending.get_mut(&call)?;
         let (number, part) = (*number, *part);
         *kernels -= 1;

@@ -265,7 +265,7 @@ fn come_and_go(running: &AtomicBool) {
 fn under_pressure() {
     assert_eq!(
         process::attach_with(&OneCall, |_| None),
-        process::Attached::Now
+        process::AttachOutcome::Now
     );
     let context = Context::new().unwrap();
     let mut kept = Vec::new();

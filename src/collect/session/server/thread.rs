@@ -8,7 +8,7 @@ use crate::recorder::Recorder;
 use crate::session::control::{Action, ProcessStatus, SessionStatus};
 use crate::session::handshake::{self, Pending, SessionSocket};
 use crate::session::memory::{self, ProcessPool};
-use crate::session::message::{Answer, Config, Hello, Reason, Refusal};
+use crate::session::message::{Config, Hello, ParentAnswer, Reason, Refusal};
 use crate::session::switch::Switch;
 use gputrail_buffer::clock::{self, TickSource};
 use gputrail_buffer::platform::sync::lock_std;
@@ -220,7 +220,7 @@ impl Session {
         }
         self.admitted += 1;
         let process = self.admitted;
-        let answer: Answer = if self.live.len() < self.options.processes {
+        let answer: ParentAnswer = if self.live.len() < self.options.processes {
             self.equip(process, &mut pending, hello)
         } else {
             Err(Refusal::Processes)
@@ -232,7 +232,7 @@ impl Session {
     }
 
     /// Makes memory and capture for a process and hands them over.
-    fn equip(&mut self, process: u32, pending: &mut Pending, hello: Hello) -> Answer {
+    fn equip(&mut self, process: u32, pending: &mut Pending, hello: Hello) -> ParentAnswer {
         let resources =
             |error: std::io::Error| Refusal::Resources(error.raw_os_error().unwrap_or(0));
         let pid = pending.peer.pid;

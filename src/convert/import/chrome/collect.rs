@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::arguments::SEPARATOR;
 use super::decimal::{self, Decimal};
 use super::event::{ChromeEvent, text};
-use super::record::{Head, Kind, NONE, flag, name_length};
+use super::record::{NONE, RecordHead, StoredKind, flag, name_length};
 use super::scan::ScanVisitor;
 use super::strings::Strings;
 use crate::export::chrome::DERIVED;
@@ -60,7 +60,7 @@ pub(super) struct MetadataNames {
 
 /// The subject of the events of a process.
 #[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Activity {
+pub(super) struct ProcessActivity {
     /// Calls of device APIs, and operators.
     pub host: u64,
     /// Work of devices.
@@ -123,9 +123,9 @@ pub(super) struct Collected<'a> {
     pub lanes: Vec<LaneKey>,
     pub processes: BTreeMap<Id, MetadataNames>,
     pub threads: BTreeMap<(Id, Id), MetadataNames>,
-    pub activity: BTreeMap<Id, Activity>,
+    pub activity: BTreeMap<Id, ProcessActivity>,
     /// Of processes that have no entry in `activity`.
-    rest: Activity,
+    rest: ProcessActivity,
     pub correlations: Correlations,
     /// Whether the file was read to the end of its content.
     pub is_whole: bool,
@@ -250,7 +250,7 @@ impl<'a> Collected<'a> {
             processes: BTreeMap::new(),
             threads: BTreeMap::new(),
             activity: BTreeMap::new(),
-            rest: Activity::default(),
+            rest: ProcessActivity::default(),
             correlations: Correlations::default(),
             is_whole: true,
             operations: Operations::default(),
@@ -284,7 +284,7 @@ impl<'a> Collected<'a> {
     }
 
     /// The activity of a process; for those beyond the limit, whose events stand on one row, that of all of them.
-    fn activity(&mut self, pid: Id, offset: u64) -> &mut Activity {
+    fn activity(&mut self, pid: Id, offset: u64) -> &mut ProcessActivity {
         match entry(&mut self.activity, pid) {
             Some(activity) => activity,
             None => {
@@ -337,7 +337,7 @@ impl<'a> Collected<'a> {
         &mut self,
         to_pairs: bool,
         key: SortKey,
-        mut head: Head,
+        mut head: RecordHead,
         name: &str,
         args: &[&str],
     ) -> io::Result<()> {
@@ -446,12 +446,12 @@ impl<'a> Collected<'a> {
             tid,
             category: if own_lane { number } else { 0 },
         };
-        let mut head = Head::new(Kind::Slice, self.lane(key, offset), offset);
+        let mut head = RecordHead::new(StoredKind::Slice, self.lane(key, offset), offset);
         if is_work {
             if name.starts_with("nccl") && duration != NONE {
                 self.operation(args, (start, start.saturating_add_unsigned(duration)));
             }
-            head = head.with_kind(Kind::Work);
+            head = head.with_kind(StoredKind::Work);
             let correlation = known.correlation.filter(|_| category != GRAPH);
             head.id = self.correlations.add(correlation).into();
         } else if is_call(&category) {
@@ -498,7 +498,7 @@ impl<'a> Collected<'a> {
     /// The numbers among the arguments of a profiler range, as counters that hold until the end of the range.
     fn range_values(
         &mut self,
-        slice: Head,
+        slice: RecordHead,
         (start, duration): (i64, u64),
         args: &str,
     ) -> io::Result<()> {
@@ -520,7 +520,7 @@ impl<'a> Collected<'a> {
         }
         values.push('}');
         zeros.push('}');
-        let mut head = Head::new(Kind::Counter, slice.lane, slice.offset);
+        let mut head = RecordHead::new(StoredKind::Counter, slice.lane, slice.offset);
         head.flags = flag::DERIVED;
         let end = start.saturating_add_unsigned(duration);
         // Values of a range that begins where this one ends come behind its zeros.
@@ -533,7 +533,7 @@ impl<'a> Collected<'a> {
         &mut self,
         offset: u64,
         event: &ChromeEvent<'_>,
-        kind: Kind,
+        kind: StoredKind,
         has_id: bool,
     ) -> io::Result<()> {
         let Some(time) = self.time(event.ts, offset) else {
@@ -555,7 +555,7 @@ impl<'a> Collected<'a> {
                 category: 0,
             }
         };
-        let mut head = Head::new(kind, self.lane(key, offset), offset);
+        let mut head = RecordHead::new(kind, self.lane(key, offset), offset);
         head.category = self.number(&category);
         let fields: &[(&str, Option<&str>)] = if has_id {
             head.id = async_id(pid, &category, &name, event);
@@ -564,7 +564,7 @@ impl<'a> Collected<'a> {
             &[("id", event.id)]
         };
         let extra = match kind {
-            Kind::End => String::new(),
+            StoredKind::End => String::new(),
             _ => self.extra(event, fields),
         };
         let args = [event.args.unwrap_or(""), &extra];
@@ -584,7 +584,7 @@ impl<'a> Collected<'a> {
             tid,
             category: 0,
         };
-        let mut head = Head::new(Kind::Instant, self.lane(lane, offset), offset);
+        let mut head = RecordHead::new(StoredKind::Instant, self.lane(lane, offset), offset);
         head.category = self.number(&category);
         let extra = self.extra(event, &[("id", event.id), ("scope", event.s)]);
         let args = [event.args.unwrap_or(""), &extra];
@@ -608,7 +608,7 @@ impl<'a> Collected<'a> {
             tid,
             category: 0,
         };
-        let mut head = Head::new(Kind::Counter, self.lane(lane, offset), offset);
+        let mut head = RecordHead::new(StoredKind::Counter, self.lane(lane, offset), offset);
         if event.cat.is_some_and(|category| text(category) == DERIVED) {
             self.has_derived = true;
             head.flags = flag::DERIVED;
@@ -634,7 +634,7 @@ impl<'a> Collected<'a> {
             tid,
             category: 0,
         };
-        let mut head = Head::new(Kind::Flow, self.lane(lane, offset), offset);
+        let mut head = RecordHead::new(StoredKind::Flow, self.lane(lane, offset), offset);
         let correlation = event.id.and_then(|id| text(id).parse().ok());
         head.id = match correlation {
             Some(correlation) if is_call_to_work(&category) => {
@@ -728,11 +728,11 @@ impl ScanVisitor for Collected<'_> {
         };
         match &*ph {
             "X" => self.complete(offset, event),
-            "B" => self.part(offset, event, Kind::Begin, false),
-            "E" => self.part(offset, event, Kind::End, false),
-            "b" | "S" => self.part(offset, event, Kind::Begin, true),
-            "e" | "F" => self.part(offset, event, Kind::End, true),
-            "n" | "T" | "p" => self.part(offset, event, Kind::Instant, true),
+            "B" => self.part(offset, event, StoredKind::Begin, false),
+            "E" => self.part(offset, event, StoredKind::End, false),
+            "b" | "S" => self.part(offset, event, StoredKind::Begin, true),
+            "e" | "F" => self.part(offset, event, StoredKind::End, true),
+            "n" | "T" | "p" => self.part(offset, event, StoredKind::Instant, true),
             "i" | "I" | "R" | "c" | "N" | "O" | "D" | "P" | "v" | "V" => {
                 self.instant(offset, event)
             }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::arguments::{self, NamedValues, OwnedValue};
 use super::collect::{Collected, Correlations, LaneKey, NumberSet, is_call};
-use super::record::{EventRecord, Head, Kind, NONE, flag};
+use super::record::{EventRecord, NONE, RecordHead, StoredKind, flag};
 use super::strings::Strings;
 use crate::import::{InputFile, Report};
 use declare::Declared;
@@ -95,20 +95,20 @@ pub(super) struct Emitter<'a> {
 }
 
 impl Emitter<'_> {
-    fn lost(&mut self, reason: &'static str, head: &Head) {
+    fn lost(&mut self, reason: &'static str, head: &RecordHead) {
         let offset = Some(head.offset);
         self.report.unrepresented(self.file, reason, offset);
     }
 
     fn record(&mut self, time: i64, record: EventRecord<'_>) -> io::Result<()> {
         match record.head.kind() {
-            Kind::Slice => self.slice(time, record),
-            Kind::Work => self.device_work(time, record),
-            Kind::Instant => self.instant(time, record),
-            Kind::Counter => self.counter(time, record),
-            Kind::Flow => self.flow(time, record.head),
+            StoredKind::Slice => self.slice(time, record),
+            StoredKind::Work => self.device_work(time, record),
+            StoredKind::Instant => self.instant(time, record),
+            StoredKind::Counter => self.counter(time, record),
+            StoredKind::Flow => self.flow(time, record.head),
             // Pairs have been put together.
-            Kind::Begin | Kind::End => Ok(()),
+            StoredKind::Begin | StoredKind::End => Ok(()),
         }
     }
 
@@ -468,7 +468,7 @@ impl Emitter<'_> {
     }
 
     /// A point of a flow: on the innermost slice around it, or on the next one.
-    fn flow(&mut self, time: i64, head: Head) -> io::Result<()> {
+    fn flow(&mut self, time: i64, head: RecordHead) -> io::Result<()> {
         if head.has(flag::BY_CORRELATION) {
             if self.correlations.work(head.id).next().is_some() {
                 // The work names its call.

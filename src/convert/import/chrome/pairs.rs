@@ -5,7 +5,7 @@ use std::io;
 
 use super::arguments::SEPARATOR;
 use super::collect::Collected;
-use super::record::{EventRecord, Head, Kind, NONE, flag};
+use super::record::{EventRecord, NONE, RecordHead, StoredKind, flag};
 use gputrail_trace::sorter::{SortKey, Sorter};
 
 /// Most slices that are open at a time; further ones stay without an end.
@@ -14,7 +14,7 @@ const MAX_OPEN: usize = 1 << 20;
 /// An open slice.
 struct UnendedSlice {
     start: i64,
-    head: Head,
+    head: RecordHead,
     /// The record without its fixed fields.
     rest: Box<[u8]>,
 }
@@ -32,7 +32,7 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
     let mut count = 0;
     pairs.drain(|(time, _), bytes| {
         let record = EventRecord::read(bytes);
-        let rest = &bytes[size_of::<Head>()..];
+        let rest = &bytes[size_of::<RecordHead>()..];
         let head = record.head;
         // Ids count for all threads of a process; the lane is that of the outermost slice with the id.
         let scope = match head.id {
@@ -40,11 +40,11 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
             id => (0, id),
         };
         match head.kind() {
-            Kind::Begin => {
+            StoredKind::Begin => {
                 let stack = stacks.entry(scope).or_default();
                 let mut open = UnendedSlice {
                     start: time,
-                    head: head.with_kind(Kind::Slice),
+                    head: head.with_kind(StoredKind::Slice),
                     rest: rest.into(),
                 };
                 if head.id != 0
@@ -60,7 +60,7 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
                 stack.push(open);
                 Ok(())
             }
-            Kind::End => {
+            StoredKind::End => {
                 let Some(stack) = stacks.get_mut(&scope) else {
                     return lost(collected, head);
                 };
@@ -76,7 +76,7 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
                 add(collected, &open, (duration, depth), record.args.as_bytes())
             }
             _ => {
-                let mut head = head.with_kind(Kind::Instant);
+                let mut head = head.with_kind(StoredKind::Instant);
                 if let Some(outer) = stacks.get(&scope).and_then(|stack| stack.first()) {
                     head.lane = outer.head.lane;
                 }
@@ -98,7 +98,7 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
     Ok(())
 }
 
-fn lost(collected: &mut Collected<'_>, head: Head) -> io::Result<()> {
+fn lost(collected: &mut Collected<'_>, head: RecordHead) -> io::Result<()> {
     let reason = "end of a slice that did not begin";
     let offset = Some(head.offset);
     collected
@@ -113,7 +113,7 @@ fn add(
     (duration, depth): (u64, usize),
     args: &[u8],
 ) -> io::Result<()> {
-    let head = Head {
+    let head = RecordHead {
         duration,
         ..open.head
     };

@@ -38,23 +38,23 @@ pub(super) fn scan(file: impl BufRead, visitor: &mut impl ScanVisitor) -> io::Re
         window: JsonWindow::new(file),
     };
     match scanner.file(visitor) {
-        Err(Stop::Write(error)) => Err(error),
-        Err(Stop::End) => Ok(false),
+        Err(ScanStop::Write(error)) => Err(error),
+        Err(ScanStop::End) => Ok(false),
         Ok(()) => Ok(true),
     }
 }
 
 /// Why reading ends before the end of the content.
-enum Stop {
+enum ScanStop {
     /// No more bytes: reported already.
     End,
     /// The consumer failed.
     Write(io::Error),
 }
 
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Stop {
-        Stop::Write(error)
+impl From<io::Error> for ScanStop {
+    fn from(error: io::Error) -> ScanStop {
+        ScanStop::Write(error)
     }
 }
 
@@ -70,7 +70,7 @@ enum EnclosingValue {
 }
 
 /// The outcome of parsing one value.
-enum Parsed {
+enum ParseOutcome {
     /// A whole value of this length.
     Whole(usize),
     /// No value: the offset of the error behind the value's beginning, and what it is.
@@ -105,12 +105,16 @@ impl<R: BufRead> ChromeScanner<R> {
     }
 
     /// As [`peek`](Self::peek), where more has to come.
-    fn next(&mut self, visitor: &mut impl ScanVisitor, expected: &'static str) -> Result<u8, Stop> {
+    fn next(
+        &mut self,
+        visitor: &mut impl ScanVisitor,
+        expected: &'static str,
+    ) -> Result<u8, ScanStop> {
         match self.peek(visitor) {
             Some(byte) => Ok(byte),
             None => {
                 visitor.damage(self.position(), "the end of the file".into(), expected);
-                Err(Stop::End)
+                Err(ScanStop::End)
             }
         }
     }
@@ -132,15 +136,15 @@ impl<R: BufRead> ChromeScanner<R> {
     }
 
     /// The length of the value at `at`, of at most `limit` bytes.
-    fn length(&mut self, limit: usize, visitor: &mut impl ScanVisitor) -> Parsed {
+    fn length(&mut self, limit: usize, visitor: &mut impl ScanVisitor) -> ParseOutcome {
         loop {
             let rest = self.window.rest();
             let is_all = self.window.ended || rest.len() > limit;
             match Self::parse::<&RawValue>(rest, &mut None) {
                 // A number may go on behind the window.
-                Ok(length) if is_all || length < rest.len() => return Parsed::Whole(length),
+                Ok(length) if is_all || length < rest.len() => return ParseOutcome::Whole(length),
                 Err(error) if is_all || !is_cut(rest, &error) => {
-                    return Parsed::Wrong(error_offset(rest, &error), reason(&error));
+                    return ParseOutcome::Wrong(error_offset(rest, &error), reason(&error));
                 }
                 _ => {}
             }
@@ -149,7 +153,7 @@ impl<R: BufRead> ChromeScanner<R> {
     }
 
     /// The whole file.
-    fn file(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), Stop> {
+    fn file(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), ScanStop> {
         self.window.begin();
         match self.peek(visitor) {
             Some(b'[') => {
@@ -170,7 +174,7 @@ impl<R: BufRead> ChromeScanner<R> {
     }
 
     /// The fields of the outermost object.
-    fn object(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), Stop> {
+    fn object(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), ScanStop> {
         let mut has_events = false;
         loop {
             match self.next(visitor, "a field, or `}`")? {
@@ -200,13 +204,13 @@ impl<R: BufRead> ChromeScanner<R> {
                 }
             }
             let name = match self.length(MAX_FIELD, visitor) {
-                Parsed::Whole(length) => {
+                ParseOutcome::Whole(length) => {
                     let raw = String::from_utf8_lossy(&self.window.rest()[..length]);
                     let name = event::text(&raw).into_owned();
                     self.window.at += length;
                     name
                 }
-                Parsed::Wrong(error, found) => {
+                ParseOutcome::Wrong(error, found) => {
                     self.resume(visitor, error, found, "the name of a field")?;
                     self.events(visitor, EnclosingValue::Damage)?;
                     continue;
@@ -223,16 +227,16 @@ impl<R: BufRead> ChromeScanner<R> {
                 continue;
             }
             match self.length(MAX_FIELD, visitor) {
-                Parsed::Whole(length) => {
+                ParseOutcome::Whole(length) => {
                     let value = &self.window.rest()[..length];
                     visitor.field(&name, &String::from_utf8_lossy(value));
                     self.window.at += length;
                 }
-                Parsed::Wrong(..) if self.window.rest().len() > MAX_FIELD => {
+                ParseOutcome::Wrong(..) if self.window.rest().len() > MAX_FIELD => {
                     visitor.long_field(&name, self.position());
                     self.skip_value(visitor)?;
                 }
-                Parsed::Wrong(error, found) => {
+                ParseOutcome::Wrong(error, found) => {
                     self.resume(visitor, error, found, "a value")?;
                     self.events(visitor, EnclosingValue::Damage)?;
                 }
@@ -241,7 +245,7 @@ impl<R: BufRead> ChromeScanner<R> {
     }
 
     /// Skips a value of any length.
-    fn skip_value(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), Stop> {
+    fn skip_value(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), ScanStop> {
         let mut span = ValueScan::default();
         loop {
             if let Some(length) = span.end(self.window.rest()) {
@@ -255,7 +259,7 @@ impl<R: BufRead> ChromeScanner<R> {
                     "the end of the file".into(),
                     "the end of a value",
                 );
-                return Err(Stop::End);
+                return Err(ScanStop::End);
             }
         }
     }
@@ -265,15 +269,15 @@ impl<R: BufRead> ChromeScanner<R> {
         &mut self,
         visitor: &mut impl ScanVisitor,
         within: EnclosingValue,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ScanStop> {
         loop {
             let byte = match self.peek(visitor) {
                 Some(byte) => byte,
-                None if within != EnclosingValue::Field => return Err(Stop::End),
+                None if within != EnclosingValue::Field => return Err(ScanStop::End),
                 None => {
                     let found = "the end of the file".into();
                     visitor.damage(self.position(), found, "an event, or `]`");
-                    return Err(Stop::End);
+                    return Err(ScanStop::End);
                 }
             };
             match byte {
@@ -289,7 +293,7 @@ impl<R: BufRead> ChromeScanner<R> {
                 }
                 _ => match self.length(MAX_FIELD, visitor) {
                     // A value that is no event, as `null`.
-                    Parsed::Whole(length) if length > 0 => {
+                    ParseOutcome::Whole(length) if length > 0 => {
                         visitor.damage(self.position(), self.window.describe(), "an event");
                         self.window.at += length;
                     }
@@ -300,7 +304,7 @@ impl<R: BufRead> ChromeScanner<R> {
     }
 
     /// The event at `at`.
-    fn event(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), Stop> {
+    fn event(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), ScanStop> {
         loop {
             let mut event: Option<ChromeEvent<'_>> = None;
             let rest = self.window.rest();
@@ -331,7 +335,7 @@ impl<R: BufRead> ChromeScanner<R> {
         visitor: &mut impl ScanVisitor,
         error: usize,
         found: String,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ScanStop> {
         const EXPECTED: &str = "an event in JSON";
         let rest = self.window.rest();
         let rest = &rest[..rest.len().min(MAX_REPAIR)];
@@ -361,7 +365,7 @@ impl<R: BufRead> ChromeScanner<R> {
         error: usize,
         found: String,
         expected: &'static str,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ScanStop> {
         let begin = self.position();
         let end = loop {
             let has_more = self.window.skip_to_brace();
@@ -388,7 +392,7 @@ impl<R: BufRead> ChromeScanner<R> {
                     count(self.position() - begin, "byte")
                 );
                 visitor.damage(at, found, expected);
-                Err(Stop::End)
+                Err(ScanStop::End)
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Work of devices, waits for it, memory, and counters.
 
-use super::super::row::{After, Damage, Row, RowField, rows};
+use super::super::row::{Damage, Row, RowField, RowRest, rows};
 use super::super::tables::{
     AllocationRow, ArgumentValue, CounterNumber, CounterRow, HostKind, HostLane, HostRow,
-    QueueHandle, QueueRow, StageHandle, TextId, ValueRow, WorkRow,
+    QueueHandle, QueueRow, StageHandle, TextHandle, ValueRow, WorkRow,
 };
 use super::{Export, pid_of, thread_of};
 use gputrail_record::{Domain, TransferKind};
@@ -120,7 +120,7 @@ struct KindDetails {
     bytes: u64,
     launch: Option<Launch>,
     resources: Resources,
-    arguments: Vec<(TextId, ArgumentValue)>,
+    arguments: Vec<(TextHandle, ArgumentValue)>,
 }
 
 impl Export<'_> {
@@ -164,7 +164,7 @@ impl Export<'_> {
                 (0, 0) => (0, 0),
                 (start, end) => (export.time(row, 0, start)?, export.time(row, 1, end)?),
             };
-            let described = describe(export, &After(row, Common::COLUMNS.len()))?;
+            let described = describe(export, &RowRest(row, Common::COLUMNS.len()))?;
             let queue = export.queue(&at);
             let mut arguments = export.tables.numbers(&[("graph_node_id", at.node)]);
             arguments.extend(described.arguments);

@@ -1,8 +1,8 @@
 //! Calls, ranges, and the tables that are not known.
 
-use super::super::row::{Damage, FieldType, Row, RowField, rows};
+use super::super::row::{Damage, ParsedField, Row, RowField, rows};
 use super::super::sqlite::TableInfo;
-use super::super::tables::{ArgumentValue, HostKind, HostLane, HostRow, NO_END, TextId};
+use super::super::tables::{ArgumentValue, HostKind, HostLane, HostRow, NO_END, TextHandle};
 use super::{Export, thread_of};
 use gputrail_record::Domain;
 
@@ -182,8 +182,8 @@ impl Export<'_> {
             let tables = &mut export.tables;
             let mut add = |name: &str, value| arguments.push((tables.text(name), value));
             match (domain, domain_name) {
-                (0, _) if domain_name == TextId::default() => {}
-                (domain, name) if name == TextId::default() => {
+                (0, _) if domain_name == TextHandle::default() => {}
+                (domain, name) if name == TextHandle::default() => {
                     add("domain", ArgumentValue::Int(domain));
                 }
                 (_, name) => add("domain", ArgumentValue::Text(name)),
@@ -212,7 +212,7 @@ impl Export<'_> {
             for value in [nvtx.double, nvtx.float].into_iter().flatten() {
                 add("payload", ArgumentValue::Double(value));
             }
-            if json != TextId::default() {
+            if json != TextHandle::default() {
                 add("payload", ArgumentValue::Text(json));
             }
             let end_thread = nvtx.end_thread.map(|global| thread_of(global).1);
@@ -245,7 +245,7 @@ impl Export<'_> {
     }
 
     /// A text that stands in its row, or is registered.
-    fn text(&mut self, text: Option<&str>, id: Option<i64>) -> TextId {
+    fn text(&mut self, text: Option<&str>, id: Option<i64>) -> TextHandle {
         match text {
             Some(text) => self.tables.text(text),
             None => self.string(id),
@@ -285,14 +285,14 @@ impl Export<'_> {
     }
 
     fn span(&mut self, table: &TableInfo, rest: &[&str], row: &dyn Row) -> Result<(), Damage> {
-        let time = |place| self.time(row, place, FieldType::parse(row, place)?);
+        let time = |place| self.time(row, place, ParsedField::parse(row, place)?);
         let (start, end) = (time(0)?, time(1)?);
-        let [thread, process] = [Option::<i64>::parse(row, 2)?, FieldType::parse(row, 3)?];
+        let [thread, process] = [Option::<i64>::parse(row, 2)?, ParsedField::parse(row, 3)?];
         let (process, thread) = thread_of(thread.or(process).unwrap_or(0));
         let process = self.process(process);
         let name = match row.field(4) {
             RowField::Int(id) => self.string(Some(id)),
-            _ => self.tables.text(FieldType::parse(row, 4)?),
+            _ => self.tables.text(ParsedField::parse(row, 4)?),
         };
         let mut arguments = Vec::new();
         for (place, column) in (5..).zip(rest) {

@@ -1,6 +1,6 @@
 //! The devices.
 
-use super::reader::{File, RecordingReader};
+use super::reader::{RecordingFile, RecordingReader};
 use crate::import::row::{Damage, Row, rows};
 use crate::import::tables::AgentRow;
 use gputrail_trace::model::Agent;
@@ -20,7 +20,7 @@ pub(super) const COLUMNS: &[&str] = AgentInfo::COLUMNS;
 
 pub(super) fn add<'r>(
     reader: &mut RecordingReader<'_>,
-    file: &File<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let info = AgentInfo::read(row)?;

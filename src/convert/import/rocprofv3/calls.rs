@@ -1,9 +1,9 @@
 //! Calls, markers, and other events of the host that last.
 
-use super::reader::{File, RecordingReader};
+use super::reader::{RecordingFile, RecordingReader};
 use crate::import::row::{Damage, Row, rows};
 use crate::import::tables::{
-    ArgumentRange, HostKind, HostLane, HostRow, ProcessHandle, Tables, TextId,
+    ArgumentRange, HostKind, HostLane, HostRow, ProcessHandle, Tables, TextHandle,
 };
 use gputrail_record::Domain;
 
@@ -49,7 +49,7 @@ pub(super) fn of_domain(
     tables: &mut Tables,
     (process, thread): (ProcessHandle, u32),
     domain: &str,
-    (name, arguments): (TextId, ArgumentRange),
+    (name, arguments): (TextHandle, ArgumentRange),
     (is_instant, result): (bool, Option<i64>),
 ) -> (HostLane, HostKind) {
     if domain.starts_with("MARKER") {
@@ -84,7 +84,7 @@ pub(super) fn of_domain(
 
 pub(super) fn add<'r>(
     reader: &mut RecordingReader<'_>,
-    file: &File<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let call = Call::read(row)?;
@@ -115,7 +115,7 @@ pub(super) fn add<'r>(
 
 pub(super) fn add_span<'r>(
     reader: &mut RecordingReader<'_>,
-    file: &File<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let span = Span::read(row)?;

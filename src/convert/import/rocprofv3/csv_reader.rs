@@ -7,7 +7,7 @@ use std::io::{self, BufRead};
 use std::path::Path;
 
 use super::csv::{Csv, CsvRow};
-use super::reader::{File, ProcessFiles, RecordingReader};
+use super::reader::{ProcessFiles, RecordingFile, RecordingReader};
 use super::table::RocprofTable;
 use crate::import::{InputFile, Report};
 use gputrail_trace::model::Consumer;
@@ -86,7 +86,7 @@ pub(in crate::import) fn read(
     let mut reader = RecordingReader::new(folder, budget, report);
     for (path, table, csv) in files {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let file = File {
+        let file = RecordingFile {
             path,
             group: group_of(path),
             table: &name,
@@ -99,7 +99,7 @@ pub(in crate::import) fn read(
 /// Reads a table. Damaged records are findings.
 fn read_table<R: BufRead>(
     reader: &mut RecordingReader<'_>,
-    file: &File<'_>,
+    file: &RecordingFile<'_>,
     table: RocprofTable,
     mut csv: Csv<R>,
 ) {

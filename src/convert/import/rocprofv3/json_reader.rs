@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 
 use super::json::{self, Element, ElementPath, ROOT, Take};
-use super::reader::{File, RecordingReader};
+use super::reader::{RecordingFile, RecordingReader};
 use super::table::RocprofTable;
 use crate::import::row::{Row, RowField};
 use crate::import::tables::ProcessHandle;
@@ -64,7 +64,7 @@ pub(in crate::import) fn read(
             let own = own.map(|(number, path)| ((handle, number), path));
             reader.tables.code_objects.extend(own);
         }
-        let mut records = Records {
+        let mut records = JsonRecords {
             path: source.name(),
             processes,
             reader: &mut reader,
@@ -221,8 +221,8 @@ impl Lists<'_, '_> {
 }
 
 /// The file as the readers of tables see it: each process of it is a group of tables.
-fn file<'s>(path: &'s Path, process: usize, table: &'s str) -> File<'s> {
-    File {
+fn file<'s>(path: &'s Path, process: usize, table: &'s str) -> RecordingFile<'s> {
+    RecordingFile {
         path,
         // Not a number alone, which would pass for the id of the process.
         group: (path.to_owned(), format!("process {process}")),
@@ -248,14 +248,14 @@ fn add(
 }
 
 /// The second pass.
-struct Records<'a, 'r> {
+struct JsonRecords<'a, 'r> {
     path: &'a Path,
     processes: Vec<ProcessLists>,
     reader: &'a mut RecordingReader<'r>,
     element: Columns,
 }
 
-impl Take for Records<'_, '_> {
+impl Take for JsonRecords<'_, '_> {
     fn wants(&self, field: &str) -> bool {
         matches!(field, "buffer_records" | "callback_records")
     }
@@ -279,7 +279,7 @@ impl Take for Records<'_, '_> {
     }
 }
 
-impl Records<'_, '_> {
+impl JsonRecords<'_, '_> {
     fn record(&mut self, place: ElementPath<'_>, columns: &mut Columns) {
         let unknown = ProcessLists::default();
         let process = self.processes.get(place.process).unwrap_or(&unknown);

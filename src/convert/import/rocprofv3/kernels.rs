@@ -1,6 +1,6 @@
 //! Kernels, and counters of their dispatches.
 
-use super::reader::{File, RecordingReader};
+use super::reader::{RecordingFile, RecordingReader};
 use crate::import::row::{Damage, Row, rows};
 use crate::import::tables::{DispatchCounterRow, ProcessHandle, StageHandle, Tables, WorkRow};
 use gputrail_trace::capture::short_name;
@@ -47,7 +47,7 @@ impl Kernel<'_> {
         &self,
         reader: &mut RecordingReader<'_>,
         process: ProcessHandle,
-        file: &File<'_>,
+        file: &RecordingFile<'_>,
         row: &dyn Row,
     ) -> WorkRow {
         let agent = reader.agent(file, self.agent);
@@ -81,7 +81,7 @@ impl Kernel<'_> {
 
 pub(super) fn add<'r>(
     reader: &mut RecordingReader<'_>,
-    file: &File<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let kernel = Kernel::read(row)?;
@@ -94,7 +94,7 @@ pub(super) fn add<'r>(
 /// Adds the value of a counter during a dispatch, and the dispatch, unless the row before is one of it.
 pub(super) fn add_counter<'r>(
     reader: &mut RecordingReader<'_>,
-    file: &File<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let kernel = Kernel::read(row)?;

@@ -1,6 +1,6 @@
 //! Copies, allocations, and the memory for private variables of kernels.
 
-use super::reader::{File, RecordingReader};
+use super::reader::{RecordingFile, RecordingReader};
 use crate::import::row::{Damage, Row, rows};
 use crate::import::tables::{
     AllocationRow, ArgumentValue, HostKind, HostLane, HostRow, StageHandle, Tables, WorkRow,
@@ -69,7 +69,7 @@ pub(super) fn copy_stage(tables: &mut Tables, direction: &str) -> (StageHandle, 
 
 pub(super) fn add_copy<'r>(
     reader: &mut RecordingReader<'_>,
-    file: &File<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let copy = Copy::read(row)?;
@@ -118,7 +118,7 @@ pub(super) fn add_copy<'r>(
 
 pub(super) fn add_allocation<'r>(
     reader: &mut RecordingReader<'_>,
-    file: &File<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let allocation = Allocation::read(row)?;
@@ -149,7 +149,7 @@ pub(super) fn add_allocation<'r>(
 
 pub(super) fn add_scratch<'r>(
     reader: &mut RecordingReader<'_>,
-    file: &File<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let scratch = Scratch::read(row)?;

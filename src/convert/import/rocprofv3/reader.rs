@@ -8,7 +8,7 @@ use crate::import::Report;
 use crate::import::row::{Row, whole_number};
 use crate::import::tables::{
     AgentHandle, AgentRow, ArgumentRange, ArgumentValue, ProcessHandle, ProcessRow, QueueHandle,
-    QueueRow, Tables, TextId,
+    QueueRow, Tables, TextHandle,
 };
 use gputrail_record::Domain;
 use gputrail_trace::model::{Agent, AgentIndex, Consumer, agent_title};
@@ -25,7 +25,7 @@ const KINDS: [&str; 4] = [
 pub(super) type ProcessFiles = (PathBuf, String);
 
 /// A file that is being read.
-pub(super) struct File<'s> {
+pub(super) struct RecordingFile<'s> {
     pub path: &'s Path,
     pub group: ProcessFiles,
     /// The name of its table.
@@ -66,7 +66,7 @@ impl<'r> RecordingReader<'r> {
     }
 
     /// The process of a row, which names it by `pid` or is of the process of its file.
-    pub fn process(&mut self, file: &File<'_>, pid: Option<u32>) -> ProcessHandle {
+    pub fn process(&mut self, file: &RecordingFile<'_>, pid: Option<u32>) -> ProcessHandle {
         if let Some(pid) = pid {
             let named = self.named.entry(file.group.clone()).or_default();
             named.insert(pid);
@@ -85,7 +85,7 @@ impl<'r> RecordingReader<'r> {
         self.process_of(file, 0, "unknown process")
     }
 
-    pub fn process_of(&mut self, file: &File<'_>, pid: u32, name: &str) -> ProcessHandle {
+    pub fn process_of(&mut self, file: &RecordingFile<'_>, pid: u32, name: &str) -> ProcessHandle {
         let key = (file.group.clone(), pid);
         if let Some(process) = self.processes.get(&key) {
             return *process;
@@ -105,7 +105,7 @@ impl<'r> RecordingReader<'r> {
     }
 
     /// The device that a field names: `Agent 4`, `GPU 0`, or a number alone.
-    pub fn agent(&mut self, file: &File<'_>, field: &str) -> AgentHandle {
+    pub fn agent(&mut self, file: &RecordingFile<'_>, field: &str) -> AgentHandle {
         if field.is_empty() {
             return AgentHandle::UNKNOWN;
         }
@@ -165,7 +165,7 @@ impl<'r> RecordingReader<'r> {
     }
 
     /// The fields of a row that its type does not have, without those that are empty or 0.
-    pub fn rest(&mut self, row: &dyn Row) -> Vec<(TextId, ArgumentValue)> {
+    pub fn rest(&mut self, row: &dyn Row) -> Vec<(TextHandle, ArgumentValue)> {
         let tables = &mut self.tables;
         let mut arguments = Vec::new();
         for (name, field) in row.rest() {

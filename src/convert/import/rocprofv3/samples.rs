@@ -1,6 +1,6 @@
 //! Samples of the program counter.
 
-use super::reader::{File, RecordingReader};
+use super::reader::{RecordingFile, RecordingReader};
 use crate::import::row::{Damage, Row, rows, whole_number};
 use crate::import::tables::{PlaceRow, SampleRow};
 use gputrail_code::aggregate::WaveOutcome;
@@ -47,7 +47,7 @@ fn file_and_line(comment: &str) -> Option<(&str, u32)> {
 
 pub(super) fn add<'r>(
     reader: &mut RecordingReader<'_>,
-    file: &File<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let sample = Sample::read(row)?;

@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 use super::csv::Csv;
-use super::reader::{File, RecordingReader};
+use super::reader::{RecordingFile, RecordingReader};
 use super::{agents, calls, kernels, memory, samples};
 use crate::import::row::{Damage, Row};
 
@@ -98,7 +98,7 @@ impl RocprofTable {
     pub fn add<'r>(
         self,
         reader: &mut RecordingReader<'_>,
-        file: &File<'_>,
+        file: &RecordingFile<'_>,
         row: &'r (dyn Row + 'r),
     ) -> Result<(), Damage> {
         match self {

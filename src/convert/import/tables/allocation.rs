@@ -2,7 +2,7 @@
 
 use super::{
     AgentHandle, ArgumentValue, HostKind, HostLane, HostRow, MemoryRow, ProcessHandle, Tables,
-    TextId,
+    TextHandle,
 };
 
 /// An operation on memory.
@@ -20,7 +20,7 @@ pub(crate) struct AllocationRow<'r> {
     /// Whether memory was freed; `None` if the amount of memory in use did not change.
     pub freed: Option<bool>,
     /// Arguments besides address and size.
-    pub arguments: Vec<(TextId, ArgumentValue)>,
+    pub arguments: Vec<(TextHandle, ArgumentValue)>,
 }
 
 impl Tables {
@@ -68,7 +68,7 @@ impl Tables {
     }
 
     /// Numbers as arguments. 0 and numbers that are not known are left out.
-    pub fn numbers(&mut self, values: &[(&str, Option<i64>)]) -> Vec<(TextId, ArgumentValue)> {
+    pub fn numbers(&mut self, values: &[(&str, Option<i64>)]) -> Vec<(TextHandle, ArgumentValue)> {
         let known = values
             .iter()
             .filter_map(|(name, value)| Some((*name, (*value)?)));

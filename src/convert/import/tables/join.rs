@@ -11,7 +11,7 @@ use super::pack::Pack;
 use super::rows::order;
 use super::{
     ArgumentRow, DispatchCounterRow, HostRow, LaneHandle, MemoryRow, ProcessHandle, QueueHandle,
-    RowCounts, SampleRow, StageHandle, TextId, ValueRow, WorkRow,
+    RowCounts, SampleRow, StageHandle, TextHandle, ValueRow, WorkRow,
 };
 use gputrail_code::aggregate::WaveOutcome;
 use gputrail_trace::sorter::Sorter;
@@ -45,7 +45,7 @@ pub(super) struct WorkEntry {
     pub event: u64,
     /// The start and the lane of the call that submitted it.
     pub submitter: Option<(u64, LaneHandle)>,
-    pub counters: Vec<(TextId, f64)>,
+    pub counters: Vec<(TextHandle, f64)>,
     pub outcomes: Vec<(WaveOutcome, u64)>,
 }
 
@@ -59,13 +59,13 @@ pub(super) enum SorterEntry {
     Work(WorkEntry),
     Value(ValueRow),
     Memory(MemoryRow),
-    Counter(TextId, f64),
+    Counter(TextHandle, f64),
     Sample(SampleRow, Option<Ran>),
 }
 
 /// The place of entries among those of one dispatch.
 #[derive(Copy, Clone)]
-enum OfDispatch {
+enum DispatchOrder {
     Work = 0,
     /// Work that a row of a counter describes, for dispatches that no other row describes.
     Counted = 1,
@@ -199,9 +199,9 @@ impl RecordingRows {
             outcomes: Vec::new(),
         };
         let class = if counted {
-            OfDispatch::Counted
+            DispatchOrder::Counted
         } else {
-            OfDispatch::Work
+            DispatchOrder::Work
         };
         let result = match dispatch_key(row.process, row.dispatch, class) {
             Some(key) => put(
@@ -276,7 +276,7 @@ impl RecordingRows {
 
     /// Adds a value of a counter. Returns `false` if it is of no dispatch.
     pub fn add_dispatch_counter(&mut self, row: DispatchCounterRow) -> bool {
-        let key = dispatch_key(row.process, row.dispatch, OfDispatch::Counter);
+        let key = dispatch_key(row.process, row.dispatch, DispatchOrder::Counter);
         let entry = SorterEntry::Counter(row.counter, row.value);
         if let Some(key) = key {
             let result = put(&mut self.by_dispatch, &mut self.packed, key, &entry);
@@ -287,7 +287,7 @@ impl RecordingRows {
 
     pub fn add_sample(&mut self, row: SampleRow) {
         self.saw(row.time);
-        let result = match dispatch_key(row.process, row.dispatch, OfDispatch::Sample) {
+        let result = match dispatch_key(row.process, row.dispatch, DispatchOrder::Sample) {
             Some(key) => {
                 let entry = SorterEntry::Sample(row, None);
                 put(&mut self.by_dispatch, &mut self.packed, key, &entry)
@@ -328,7 +328,7 @@ impl RecordingRows {
                     .into_iter()
                     .try_for_each(|work| self.submitted(work))?;
             }
-            let counted = key & 3 == OfDispatch::Counted as u64;
+            let counted = key & 3 == DispatchOrder::Counted as u64;
             if counted && !group.work.is_empty() {
                 return Ok(());
             }
@@ -365,7 +365,7 @@ fn correlation_key(correlation: u64) -> Option<u64> {
 }
 
 /// The key of an entry of a dispatch; none if it is of no dispatch.
-fn dispatch_key(process: ProcessHandle, dispatch: u64, class: OfDispatch) -> Option<(i64, u64)> {
+fn dispatch_key(process: ProcessHandle, dispatch: u64, class: DispatchOrder) -> Option<(i64, u64)> {
     let is_known = (1..1 << 62).contains(&dispatch);
     is_known.then_some((process.0.into(), dispatch << 2 | class as u64))
 }

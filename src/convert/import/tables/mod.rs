@@ -23,7 +23,7 @@ use gputrail_code::aggregate::WaveOutcome;
 use gputrail_record::{Domain, OperationGroup};
 use gputrail_trace::model::{Agent, CounterUnit, Launch, Resources, TraceHeader, WorkKind};
 use join::RecordingRows;
-pub(crate) use texts::{TableTexts, TextId};
+pub(crate) use texts::{TableTexts, TextHandle};
 
 /// The time of an event that did not end.
 pub(crate) const NO_END: u64 = u64::MAX;
@@ -89,7 +89,7 @@ pub(crate) struct QueueRow {
     pub domain: Domain,
     /// The number that viewers group work by.
     pub stream: u32,
-    pub name: TextId,
+    pub name: TextHandle,
 }
 
 /// The events of a track of the host.
@@ -102,14 +102,14 @@ pub(crate) enum HostLane {
     /// Ranges of a process that are of no thread.
     Ranges(ProcessHandle),
     /// Other events of a process.
-    Process(ProcessHandle, TextId),
+    Process(ProcessHandle, TextHandle),
     /// Other events of a thread.
-    OfThread(ProcessHandle, u32, TextId),
+    OfThread(ProcessHandle, u32, TextHandle),
 }
 
 impl HostLane {
     /// Other events of a thread, or of the process if the thread is 0.
-    pub fn other(process: ProcessHandle, thread: u32, name: TextId) -> HostLane {
+    pub fn other(process: ProcessHandle, thread: u32, name: TextHandle) -> HostLane {
         match thread {
             0 => HostLane::Process(process, name),
             thread => HostLane::OfThread(process, thread, name),
@@ -131,18 +131,18 @@ impl HostLane {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StageRow {
     pub kind: WorkKind,
-    pub name: TextId,
+    pub name: TextHandle,
     /// The name as the compiler mangled or demangled it, where it differs.
-    pub demangled: TextId,
+    pub demangled: TextHandle,
 }
 
 /// A function of an API.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FunctionRow {
-    pub name: TextId,
+    pub name: TextHandle,
     pub domain: Domain,
     /// The names of its parameters, one in a line.
-    pub parameters: TextId,
+    pub parameters: TextHandle,
 }
 
 /// Arguments of a row: a part of [`Tables::arguments`].
@@ -158,14 +158,14 @@ pub(crate) enum ArgumentValue {
     Uint(u64),
     Int(i64),
     Double(f64),
-    Text(TextId),
+    Text(TextHandle),
     Pointer(u64),
 }
 
 /// An argument.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) struct ArgumentRow {
-    pub name: TextId,
+    pub name: TextHandle,
     pub value: ArgumentValue,
 }
 
@@ -175,14 +175,14 @@ pub(crate) enum HostKind {
     /// A call, and what it returned if it failed.
     Call(FunctionHandle, Option<i32>),
     /// A slice with its name and category.
-    Slice(TextId, TextId),
+    Slice(TextHandle, TextHandle),
     /// A marker with its name and category.
-    Instant(TextId, TextId),
+    Instant(TextHandle, TextHandle),
 }
 
 impl Default for HostKind {
     fn default() -> HostKind {
-        HostKind::Slice(TextId::default(), TextId::default())
+        HostKind::Slice(TextHandle::default(), TextHandle::default())
     }
 }
 
@@ -238,7 +238,7 @@ pub(crate) enum CounterNumber {
 pub(crate) struct CounterRow {
     /// None: it is of the whole machine.
     pub process: Option<ProcessHandle>,
-    pub name: TextId,
+    pub name: TextHandle,
     pub unit: CounterUnit,
 }
 
@@ -247,7 +247,7 @@ pub(crate) struct CounterRow {
 pub(crate) struct DispatchCounterRow {
     pub process: ProcessHandle,
     pub dispatch: u64,
-    pub counter: TextId,
+    pub counter: TextHandle,
     pub value: f64,
 }
 
@@ -270,8 +270,8 @@ pub(crate) struct PlaceRow {
     pub code_object: u32,
     /// Bytes from its load base; without a code object, the address, or 0 if that is not known either.
     pub offset: u64,
-    pub instruction: TextId,
-    pub file: TextId,
+    pub instruction: TextHandle,
+    pub file: TextHandle,
     /// The line, or 0.
     pub line: u32,
 }
@@ -403,7 +403,7 @@ impl Tables {
     }
 
     /// The id of a text.
-    pub fn text(&mut self, text: &str) -> TextId {
+    pub fn text(&mut self, text: &str) -> TextHandle {
         self.texts.id(text)
     }
 
@@ -420,7 +420,7 @@ impl Tables {
     }
 
     /// The title of a device, if it is known.
-    pub fn agent_title(&mut self, agent: AgentHandle) -> Option<TextId> {
+    pub fn agent_title(&mut self, agent: AgentHandle) -> Option<TextHandle> {
         let row = self.agents.get(agent.0 as usize)?;
         Some(self.texts.id(&row.agent.title))
     }
@@ -458,16 +458,16 @@ impl Tables {
         }
     }
 
-    pub fn function(&mut self, name: TextId, domain: Domain) -> FunctionHandle {
-        self.function_with(name, domain, TextId::default())
+    pub fn function(&mut self, name: TextHandle, domain: Domain) -> FunctionHandle {
+        self.function_with(name, domain, TextHandle::default())
     }
 
     /// A function whose calls have arguments, with the names of its parameters, one in a line.
     pub fn function_with(
         &mut self,
-        name: TextId,
+        name: TextHandle,
         domain: Domain,
-        parameters: TextId,
+        parameters: TextHandle,
     ) -> FunctionHandle {
         FunctionHandle(self.functions.place(FunctionRow {
             name,
@@ -487,7 +487,7 @@ impl Tables {
     /// Keeps arguments for the row that is added next, which takes them.
     pub fn arguments(
         &mut self,
-        arguments: impl IntoIterator<Item = (TextId, ArgumentValue)>,
+        arguments: impl IntoIterator<Item = (TextHandle, ArgumentValue)>,
     ) -> ArgumentRange {
         let first = self.arguments.len();
         let rows = arguments.into_iter();
@@ -500,7 +500,7 @@ impl Tables {
     }
 
     /// The names of arguments, one in a line.
-    pub fn names_of(&mut self, arguments: ArgumentRange) -> TextId {
+    pub fn names_of(&mut self, arguments: ArgumentRange) -> TextHandle {
         let names = arguments_in(&self.arguments, arguments).iter();
         let names: Vec<_> = names.map(|row| self.texts.get(row.name)).collect();
         let names = names.join("\n");

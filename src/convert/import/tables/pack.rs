@@ -4,7 +4,7 @@ use super::join::{HostEntry, SorterEntry, WorkEntry};
 use super::{
     AgentHandle, ArgumentRange, ArgumentRow, ArgumentValue, CounterHandle, CounterNumber,
     FunctionHandle, HostKind, HostRow, LaneHandle, MemoryRow, PlaceHandle, ProcessHandle,
-    QueueHandle, SampleRow, StageHandle, TextId, ValueRow, WorkRow,
+    QueueHandle, SampleRow, StageHandle, TextHandle, ValueRow, WorkRow,
 };
 use gputrail_code::aggregate::WaveOutcome;
 use gputrail_trace::model::{Launch, Resources};
@@ -85,7 +85,7 @@ structs! {
     ProcessHandle { 0 }
     QueueHandle { 0 }
     StageHandle { 0 }
-    TextId { 0 }
+    TextHandle { 0 }
     ArgumentRange { first, count }
     ArgumentRow { name, value }
     HostRow { lane, kind, start, end, correlation, external, arguments }

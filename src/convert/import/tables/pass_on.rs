@@ -9,7 +9,7 @@ use super::rows::TrackRows;
 use super::samples::DispatchCounts;
 use super::{
     AgentHandle, ArgumentRow, ArgumentValue, CounterNumber, HostKind, HostLane, HostRow,
-    MAX_DURATION, MemoryRow, NO_END, ProcessHandle, QueueHandle, RowCounts, Tables, TextId,
+    MAX_DURATION, MemoryRow, NO_END, ProcessHandle, QueueHandle, RowCounts, Tables, TextHandle,
     ValueRow, group_of,
 };
 use crate::import::Report;
@@ -37,7 +37,7 @@ struct LanePlace {
 
 /// The rows of a queue.
 #[derive(Default)]
-struct QueuePlace {
+struct QueueRows {
     rows: TrackRows,
     queues: Vec<QueueIndex>,
 }
@@ -52,12 +52,12 @@ struct Passing<'r, 'c> {
     tables: &'r Tables,
     stream: Stream<'c>,
     lanes: Vec<LanePlace>,
-    queues: Vec<QueuePlace>,
+    queues: Vec<QueueRows>,
     functions: Vec<Function>,
     gauges: Vec<Gauges>,
     /// Tracks of the counters that stand by themselves.
     values: Vec<Option<TrackIndex>>,
-    dispatch_counters: HashMap<(ProcessHandle, AgentHandle, TextId), DispatchCounter>,
+    dispatch_counters: HashMap<(ProcessHandle, AgentHandle, TextHandle), DispatchCounter>,
     memory: HashMap<(ProcessHandle, AgentHandle), MemoryInUse>,
     /// The device and the size of what is allocated at an address.
     allocated: HashMap<(ProcessHandle, u64), (AgentHandle, u64)>,
@@ -214,7 +214,7 @@ impl<'r, 'c> Passing<'r, 'c> {
             .resize_with(tables.lanes.all.len(), LanePlace::default);
         passing
             .queues
-            .resize_with(tables.queues.all.len(), QueuePlace::default);
+            .resize_with(tables.queues.all.len(), QueueRows::default);
         passing
     }
 

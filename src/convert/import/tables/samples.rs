@@ -8,7 +8,7 @@ use super::join::SorterEntry;
 use super::pack::Pack;
 use super::pass_on::{process_index, time};
 use super::{
-    AgentHandle, ProcessHandle, QueueHandle, RowCounts, SampleRow, StageHandle, Tables, TextId,
+    AgentHandle, ProcessHandle, QueueHandle, RowCounts, SampleRow, StageHandle, Tables, TextHandle,
     WorkRow,
 };
 use gputrail_code::aggregate::{Address, WaveOutcome};
@@ -29,7 +29,7 @@ const PART: usize = 1000;
 
 /// Where a dispatch ran, and what.
 #[derive(Copy, Clone)]
-struct Ran {
+struct RanDispatch {
     agent: AgentHandle,
     queue: QueueHandle,
     stage: StageHandle,
@@ -47,18 +47,18 @@ pub(super) struct DispatchCounts {
 }
 
 /// Ids as records have them: from 1, 0 for none.
-fn agent_id(ran: Option<&Ran>) -> AgentId {
+fn agent_id(ran: Option<&RanDispatch>) -> AgentId {
     AgentId(ran.map_or(0, |ran| ran.agent.0.wrapping_add(1)))
 }
 
-fn kernel_id(ran: Option<&Ran>) -> KernelId {
+fn kernel_id(ran: Option<&RanDispatch>) -> KernelId {
     KernelId(ran.map_or(0, |ran| ran.stage.0 + 1))
 }
 
-impl Ran {
-    fn new(tables: &Tables, (queue, stage): (QueueHandle, StageHandle)) -> Option<Ran> {
+impl RanDispatch {
+    fn new(tables: &Tables, (queue, stage): (QueueHandle, StageHandle)) -> Option<RanDispatch> {
         let agent = tables.queues.get(queue.0)?.agent;
-        Some(Ran {
+        Some(RanDispatch {
             agent,
             queue,
             stage,
@@ -69,7 +69,7 @@ impl Ran {
 impl DispatchCounts {
     /// Counts a dispatch.
     pub fn ran(&mut self, tables: &Tables, row: &WorkRow) {
-        let ran = Ran::new(tables, (row.queue, row.stage));
+        let ran = RanDispatch::new(tables, (row.queue, row.stage));
         let key = (row.process, agent_id(ran.as_ref()), kernel_id(ran.as_ref()));
         *self.dispatches.entry(key).or_default() += 1;
     }
@@ -82,7 +82,7 @@ impl DispatchCounts {
         stream: &mut Stream<'_>,
         counts: &mut RowCounts,
     ) -> io::Result<()> {
-        let mut process: Option<OfProcess<'_>> = None;
+        let mut process: Option<PassedSamples<'_>> = None;
         samples.drain(|_, mut bytes| {
             let SorterEntry::Sample(sample, ran) = SorterEntry::unpack(&mut bytes) else {
                 return Ok(());
@@ -92,12 +92,12 @@ impl DispatchCounts {
                 .as_ref()
                 .is_none_or(|own| own.process != sample.process)
             {
-                let next = OfProcess::new(tables, sample.process);
+                let next = PassedSamples::new(tables, sample.process);
                 if let Some(ended) = process.replace(next) {
                     ended.end(self, stream)?;
                 }
             }
-            let ran = ran.and_then(|ran| Ran::new(tables, ran));
+            let ran = ran.and_then(|ran| RanDispatch::new(tables, ran));
             match &mut process {
                 Some(process) => process.add(&sample, ran.as_ref(), stream),
                 None => Ok(()),
@@ -108,7 +108,7 @@ impl DispatchCounts {
 }
 
 /// The samples of one process.
-struct OfProcess<'r> {
+struct PassedSamples<'r> {
     tables: &'r Tables,
     process: ProcessHandle,
     flame: Flame,
@@ -119,9 +119,9 @@ struct OfProcess<'r> {
     totals: HashMap<(AgentId, KernelId), SampleTotals>,
 }
 
-impl<'r> OfProcess<'r> {
-    fn new(tables: &'r Tables, process: ProcessHandle) -> OfProcess<'r> {
-        OfProcess {
+impl<'r> PassedSamples<'r> {
+    fn new(tables: &'r Tables, process: ProcessHandle) -> PassedSamples<'r> {
+        PassedSamples {
             tables,
             process,
             flame: Flame::default(),
@@ -135,7 +135,7 @@ impl<'r> OfProcess<'r> {
     fn add(
         &mut self,
         sample: &SampleRow,
-        ran: Option<&Ran>,
+        ran: Option<&RanDispatch>,
         stream: &mut Stream<'_>,
     ) -> io::Result<()> {
         let (agent, kernel) = (agent_id(ran), kernel_id(ran));
@@ -283,7 +283,7 @@ struct SampleParts<'r> {
     tables: &'r Tables,
     process: ProcessHandle,
     next: Samples,
-    texts: HashSet<TextId>,
+    texts: HashSet<TextHandle>,
     agents: HashSet<AgentId>,
     kernels: HashSet<KernelId>,
     objects: HashSet<CodeObjectId>,
@@ -350,8 +350,8 @@ impl<'r> SampleParts<'r> {
         });
     }
 
-    fn text(&mut self, text: TextId) -> u32 {
-        if text != TextId::default() && self.texts.insert(text) {
+    fn text(&mut self, text: TextHandle) -> u32 {
+        if text != TextHandle::default() && self.texts.insert(text) {
             let content = self.tables.texts.get(text).to_owned();
             self.next.texts.push((text.0, content));
         }
@@ -362,7 +362,7 @@ impl<'r> SampleParts<'r> {
     fn raw(
         &mut self,
         consumer: &mut dyn Consumer,
-        ran: Option<&Ran>,
+        ran: Option<&RanDispatch>,
         sample: RawSample,
     ) -> io::Result<()> {
         self.declare(agent_id(ran), kernel_id(ran), sample.address - 1);

@@ -30,10 +30,10 @@ use super::cupti;
 use super::enabling::is_counting;
 use super::events::groups::{EventGroups, EventValues};
 use super::events::{CuptiCounter, DeviceEvents};
-use super::ffi::{CONTEXT_DESTROYED, CallbackData, Cuda, SUCCESS, call};
+use super::ffi::{CONTEXT_DESTROYED, CallData, Cuda, SUCCESS, call};
 use super::functions::{CudaFunction, Effect};
 use super::inner;
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::objects::OBJECTS;
 use super::recent::{RECENT, note_unrecorded};
 use super::sampling::ffi::Resource;
@@ -73,7 +73,7 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 /// The counting of this process.
 #[derive(Default)]
 struct CountingState {
-    agents: HashMap<AgentId, CountedAgent>,
+    agents: HashMap<AgentId, ProfiledAgent>,
     contexts: Vec<CountedContext>,
     /// Kernels that were counted by events.
     read: Vec<ReadKernel>,
@@ -84,7 +84,7 @@ struct CountingState {
     has_complained: bool,
 }
 
-struct CountedAgent {
+struct ProfiledAgent {
     ranges: ProfiledRanges,
     /// The name of the range that is counted now.
     range: Option<CString>,
@@ -107,7 +107,7 @@ enum CountedBy {
     Nothing,
 }
 
-impl CountedAgent {
+impl ProfiledAgent {
     /// The chip of a device that the range profiler counts on.
     fn chip(&self) -> &CStr {
         match &self.by {
@@ -177,7 +177,7 @@ fn driver() -> Option<&'static Cuda> {
 }
 
 /// Waits for the stream that a call has launched work into.
-fn wait_for_stream(function: &CudaFunction, data: &CallbackData) {
+fn wait_for_stream(function: &CudaFunction, data: &CallData) {
     // SAFETY: CUPTI's description of a call of this function.
     let stream = unsafe { inner::launch_stream(function, data) };
     let stream = core::ptr::without_provenance_mut(stream as usize);
@@ -188,7 +188,7 @@ fn wait_for_stream(function: &CudaFunction, data: &CallbackData) {
 }
 
 /// Whether a call launches a kernel into a stream that is being captured: it becomes a node of a graph, and does not run.
-fn is_captured(function: &CudaFunction, data: &CallbackData) -> bool {
+fn is_captured(function: &CudaFunction, data: &CallData) -> bool {
     let driver = driver();
     // SAFETY: CUPTI's description of a call of this function.
     let stream = unsafe { inner::launch_stream(function, data) };
@@ -203,7 +203,7 @@ fn is_captured(function: &CudaFunction, data: &CallbackData) -> bool {
 
 /// A launch begins.
 #[cold]
-pub(super) fn before(function: &CudaFunction, data: &CallbackData) {
+pub(super) fn before(function: &CudaFunction, data: &CallData) {
     let Some(session) = current_session() else {
         return;
     };
@@ -238,7 +238,7 @@ pub(super) fn before(function: &CudaFunction, data: &CallbackData) {
     if let Some(groups) = &mut context.groups {
         if let Err(refused) = groups.enable() {
             context.groups = None;
-            state.complain(&host::Failed::from(refused).to_string());
+            state.complain(&host::FailedStep::from(refused).to_string());
         }
         return state.write_read(false);
     }
@@ -259,7 +259,7 @@ fn give_up(profiler: &mut Option<RangeProfiler>, session: &CuptiSession) {
 
 /// A launch has ended.
 #[cold]
-pub(super) fn after(function: &CudaFunction, data: &CallbackData) {
+pub(super) fn after(function: &CudaFunction, data: &CallData) {
     if OWNER.load(Ordering::Relaxed) != thread_id() {
         return;
     }
@@ -352,7 +352,7 @@ impl CountingState {
                 let wanted = counted.counted(device);
                 EventGroups::create(device, handle, &wanted)
                     .map(|made| groups = Some(made))
-                    .map_err(host::Failed::from)
+                    .map_err(host::FailedStep::from)
             }
             CountedBy::Nothing => Ok(()),
         };
@@ -435,7 +435,7 @@ impl CountingState {
             Err(refused) => {
                 context.groups = None;
                 self.missing += 1;
-                self.complain(&host::Failed::from(refused).to_string());
+                self.complain(&host::FailedStep::from(refused).to_string());
             }
         }
     }
@@ -535,7 +535,7 @@ fn report(text: &str) {
 
 /// The process ends: writes the last values, and notes what is missing.
 pub(super) fn end(session: &CuptiSession) {
-    let _inside = Inside::begin();
+    let _inside = InsideCupti::begin();
     acquire();
     flush_times();
     let mut state = STATE.lock();

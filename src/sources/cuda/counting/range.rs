@@ -2,7 +2,7 @@
 //! metrics take passes; or there is one range, which is pushed and popped and counted in one pass.
 
 use super::ffi as profiler;
-use super::host::{Failed, Host, step};
+use super::host::{FailedStep, MetricHost, step};
 use crate::cuda::ffi::{Cupti, SUCCESS, call};
 use core::ffi::{CStr, c_void};
 use profiler::ProfilerText;
@@ -42,9 +42,9 @@ impl RangeProfiler {
         chip: &CStr,
         names: Vec<CString>,
         ranges: ProfiledRanges,
-    ) -> Result<RangeProfiler, Failed> {
+    ) -> Result<RangeProfiler, FailedStep> {
         let texts: Vec<ProfilerText> = names.iter().map(|name| name.as_ptr()).collect();
-        let config = Host::new(cupti, chip)?.configure(&texts)?;
+        let config = MetricHost::new(cupti, chip)?.configure(&texts)?;
         let mut params = profiler::Enable::new();
         params.context = context;
         // SAFETY: the context of a call in progress.
@@ -79,7 +79,7 @@ impl RangeProfiler {
     }
 
     /// Counts kernels from now on. `name` is that of the range that is pushed.
-    pub fn begin(&mut self, cupti: &Cupti, name: &CStr) -> Result<(), Failed> {
+    pub fn begin(&mut self, cupti: &Cupti, name: &CStr) -> Result<(), FailedStep> {
         let mut params = profiler::InitializeData::new();
         params.profiler = self.object;
         (params.bytes, params.image) = (self.data.len(), self.data.as_mut_ptr());
@@ -113,7 +113,7 @@ impl RangeProfiler {
     }
 
     /// Counts no kernels from now on. Returns the values of the range that was pushed, or of the kernel that was launched.
-    pub fn end(&mut self, cupti: &Cupti, chip: &CStr) -> Result<Vec<Vec<f64>>, Failed> {
+    pub fn end(&mut self, cupti: &Cupti, chip: &CStr) -> Result<Vec<Vec<f64>>, FailedStep> {
         self.is_begun = false;
         if self.ranges == ProfiledRanges::Pushed {
             let mut params = profiler::OfProfiler::new();
@@ -133,7 +133,7 @@ impl RangeProfiler {
         (info.image, info.bytes) = (self.data.as_ptr(), self.data.len());
         // SAFETY: `data` is as long as stated, and CUPTI reads it in the call.
         unsafe { step!(cupti, cuptiRangeProfilerGetCounterDataInfo, info) }?;
-        let host = Host::new(cupti, chip)?;
+        let host = MetricHost::new(cupti, chip)?;
         let names: Vec<ProfilerText> = self.names.iter().map(|name| name.as_ptr()).collect();
         (0..info.ranges.min(MOST_RANGES))
             .map(|range| host.evaluate(&self.data, range, &names))

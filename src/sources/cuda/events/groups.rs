@@ -2,7 +2,7 @@
 //! not fit one set of groups is counted by CUPTI in as many runs of the kernel (kernel replay).
 
 use super::ffi::{GroupSets, INVALID, INVALID_EVENT_VALUE, MODE_KERNEL, OVERFLOW, attribute, kind};
-use super::{CuptiCounter, DeviceEvents, Refusal, ask, number};
+use super::{CuptiCounter, DeviceEvents, FailedFunction, ask, number};
 use crate::cuda::ffi::{SUCCESS, call};
 use core::ffi::c_void;
 use gputrail_record::CounterInvalid;
@@ -44,7 +44,7 @@ impl EventGroups {
         device: &Arc<DeviceEvents>,
         context: *mut c_void,
         wanted: &[CuptiCounter],
-    ) -> Result<EventGroups, Refusal> {
+    ) -> Result<EventGroups, FailedFunction> {
         let api = &device.api;
         let mut groups = EventGroups {
             device: device.clone(),
@@ -91,7 +91,7 @@ impl EventGroups {
         Ok(groups)
     }
 
-    fn prepare(&mut self) -> Result<(), Refusal> {
+    fn prepare(&mut self) -> Result<(), FailedFunction> {
         let device = self.device.clone();
         let api = &device.api;
         let mut passes = 0;
@@ -150,7 +150,7 @@ impl EventGroups {
     }
 
     /// Counts what runs from now on: one kernel.
-    pub fn enable(&mut self) -> Result<(), Refusal> {
+    pub fn enable(&mut self) -> Result<(), FailedFunction> {
         let api = &self.device.api;
         if !self.is_replayed {
             // SAFETY: the context of a call in progress.
@@ -178,7 +178,7 @@ impl EventGroups {
     }
 
     /// Reads what the kernel has counted, which has ended, and disables the groups.
-    pub fn read(&mut self) -> Result<EventValues, Refusal> {
+    pub fn read(&mut self) -> Result<EventValues, FailedFunction> {
         let mut values = EventValues::new();
         let mut result = Ok(());
         for group in &self.groups {
@@ -188,7 +188,11 @@ impl EventGroups {
         result.map(|()| values)
     }
 
-    fn read_group(&self, group: &CuptiGroup, values: &mut EventValues) -> Result<(), Refusal> {
+    fn read_group(
+        &self,
+        group: &CuptiGroup,
+        values: &mut EventValues,
+    ) -> Result<(), FailedFunction> {
         let (events, instances) = (group.events as usize, group.instances as usize);
         let mut counts = vec![0u64; events * instances];
         let mut ids = vec![0u32; events];

@@ -1,6 +1,6 @@
 //! Memory that CUPTI fills with addresses and their samples.
 
-use super::ffi::{Data, Pc, Reason, Sizes};
+use super::ffi::{Data, Pc, Reason, StructureSizes};
 use core::ffi::c_void;
 
 /// Addresses in a buffer.
@@ -9,11 +9,11 @@ const ADDRESSES: usize = 4096;
 /// A buffer. CUPTI knows its address: it stays where it is until it is dropped.
 pub(super) struct SampleBuffer {
     data: *mut Data,
-    /// Places of [`Sizes::pc`] bytes.
+    /// Places of [`StructureSizes::pc`] bytes.
     pcs: *mut [u64],
     /// As many for each address as the device has stall reasons.
     reasons: *mut [Reason],
-    sizes: Sizes,
+    sizes: StructureSizes,
 }
 
 // SAFETY: the memory is its own; CUPTI's threads write it between calls that are made with the buffer.
@@ -21,7 +21,7 @@ unsafe impl Send for SampleBuffer {}
 
 impl SampleBuffer {
     /// A buffer for addresses with as many `reasons`.
-    pub fn new(sizes: Sizes, reasons: usize) -> SampleBuffer {
+    pub fn new(sizes: StructureSizes, reasons: usize) -> SampleBuffer {
         let places = vec![0_u64; ADDRESSES * sizes.pc / 8].into_boxed_slice();
         let none = Reason {
             number: 0,
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn reasons_are_read_inside_of_the_buffer_only() {
         for version in [18, 28] {
-            let sizes = Sizes::of(version);
+            let sizes = StructureSizes::of(version);
             let buffer = SampleBuffer::new(sizes, 3);
             // SAFETY: what CUPTI would do.
             unsafe {

@@ -51,7 +51,7 @@ pub(super) fn left_out() -> u64 {
 
 /// The functions that were sampled.
 #[derive(Default)]
-pub(super) struct Code {
+pub(super) struct SampledCode {
     cubins: HashMap<u64, Box<[u8]>>,
     functions: HashMap<(AgentId, u64, KernelId), CubinFunction>,
     instructions: usize,
@@ -78,7 +78,7 @@ pub(super) struct CubinLine {
     pub(super) number: u32,
 }
 
-impl Code {
+impl SampledCode {
     /// Computes the CRCs of cubins that were loaded since.
     pub fn learn(&mut self, cupti: &Cupti) {
         let waiting = std::mem::take(&mut LOADED.lock().waiting);

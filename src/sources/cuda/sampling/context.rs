@@ -1,7 +1,9 @@
 //! A context that is sampled: CUPTI's sampling of it is enabled, configured, read and disabled here.
 
 use super::buffer::SampleBuffer;
-use super::ffi::{self as sampling, Attribute, ConfigurationParams, Data, DataParams, Pc, Sizes};
+use super::ffi::{
+    self as sampling, Attribute, ConfigurationParams, Data, DataParams, Pc, StructureSizes,
+};
 use super::reasons::{CountedReason, Reasons, done, of_context};
 use crate::cuda::ffi::{self, Cupti, CuptiStatus, call};
 use core::ffi::c_void;
@@ -24,7 +26,7 @@ pub(super) struct How {
     pub exponent: u32,
     /// Whether kernels run one after the other, so that samples know their dispatch.
     pub serialized: bool,
-    pub sizes: Sizes,
+    pub sizes: StructureSizes,
 }
 
 /// A context for which sampling is enabled.
@@ -228,8 +230,8 @@ fn configure(
         count: attributes.len(),
         attributes: attributes.as_mut_ptr(),
     };
-    // SAFETY: `params` states its size, and `count` attributes. `SampledContext` keeps the list of reasons and `collecting`, where
-    // CUPTI writes, until sampling is disabled.
+    // SAFETY: `params` states its size, and `count` attributes. `SampledContext` keeps the list of reasons and
+    // `collecting`, where CUPTI writes, until sampling is disabled.
     let status = done(unsafe {
         call!(
             cupti,

@@ -23,13 +23,13 @@ mod reasons;
 
 use super::devices::CudaDevice;
 use super::ffi::{CONTEXT_CREATED, CONTEXT_DESTROYED, Cupti, MODULE_LOADED, MODULE_UNLOADED};
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::notes::note;
 use super::objects::OBJECTS;
 use super::session::{CuptiSession, current_session};
 use context::{CudaContext, How, SampledContext};
 use core::ffi::c_void;
-use ffi::{Module, Resource, Sizes};
+use ffi::{Module, Resource, StructureSizes};
 use gputrail_buffer::platform::environment::variable;
 use gputrail_buffer::platform::sync::{PerProcess, QuietGuard};
 use gputrail_collect::agents::{ConfigureError, Provider};
@@ -191,7 +191,7 @@ impl SamplingState {
         if self.agents.is_empty() {
             return;
         }
-        let sizes = Sizes::of(session.cupti.version());
+        let sizes = StructureSizes::of(session.cupti.version());
         let serialized = variable(SERIALIZE_VARIABLE).is_some_and(|value| value == "1");
         for context in &mut self.contexts {
             let Some(names) = process::names() else {
@@ -279,7 +279,7 @@ pub(super) fn fetch(session: &CuptiSession) {
 
 /// The process ends: takes the last samples, and notes what is missing.
 pub(super) fn end(session: &CuptiSession) {
-    let _inside = Inside::begin();
+    let _inside = InsideCupti::begin();
     let Some(mut state) = lock_in_callback() else {
         return report("the last samples are missing: samples were being fetched for too long");
     };
@@ -344,14 +344,14 @@ impl Provider<Request> for SampledDevice {
         let Some(session) = current_session() else {
             return;
         };
-        let _inside = Inside::begin();
+        let _inside = InsideCupti::begin();
         let mut state = STATE.lock();
         state.agents.entry(self.agent).or_default().started = Some(to);
         state.enable(session);
     }
 
     fn stop(&self) {
-        let _inside = Inside::begin();
+        let _inside = InsideCupti::begin();
         let mut state = STATE.lock();
         if let Some(session) = current_session() {
             state.disable_agent(session, self.agent);
@@ -363,8 +363,8 @@ impl Provider<Request> for SampledDevice {
 
     fn flush(&self) {
         // Not in a call of CUPTI's, which may wait for a lock that the caller holds.
-        if let Some(session) = current_session().filter(|_| !Inside::is_set()) {
-            let _inside = Inside::begin();
+        if let Some(session) = current_session().filter(|_| !InsideCupti::is_set()) {
+            let _inside = InsideCupti::begin();
             let is_ours = |context: &ExistingContext| {
                 let sampled = context.sampled.as_ref();
                 sampled.is_some_and(|sampled| sampled.agent == self.agent)

@@ -1,6 +1,6 @@
 //! The records that fetched samples become.
 
-use super::code::Code;
+use super::code::SampledCode;
 use super::context::{Fetched, OfAddress, RefusedStep, SampledContext};
 use super::losses::Losses;
 use crate::cuda::ffi::Cupti;
@@ -24,7 +24,7 @@ const OUT_OF_MEMORY: i32 = 8;
 /// What becomes of samples.
 #[derive(Default)]
 pub(super) struct SampleOutput {
-    code: Code,
+    code: SampledCode,
     lines: WrittenLines,
     pub losses: Losses,
 }

@@ -16,7 +16,7 @@ fn entry(kind: u64, name: &str, flags: u64, detail: u64) -> SchemaEntry {
 
 fn register(id: u64, form: u64, entries: Vec<SchemaEntry>) {
     let schema = Schema::new(DOMAIN, "".into(), form, entries, 0, 0);
-    LAYOUTS.put((DOMAIN, id), Layout::Schema(schema));
+    LAYOUTS.put((DOMAIN, id), PayloadLayout::Schema(schema));
 }
 
 fn read(schema: u64, data: &[u8]) -> (PayloadValues, usize) {

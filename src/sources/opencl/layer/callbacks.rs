@@ -6,9 +6,9 @@ use super::call::ObservedCall;
 use super::completion::{self, OUTSTANDING};
 use super::contexts::CONTEXTS;
 use super::ffi::*;
-use super::functions::{self, FunctionDescription, Inside, ObjectType};
+use super::functions::{self, CallEffect, FunctionDescription, ObjectType};
 use super::queues::{self, QUEUES, QueueIds};
-use super::work::{Enqueue, OnQueue, queue_of};
+use super::work::{EnqueuedRecords, OnQueue, queue_of};
 use super::{counters, kernels, memory, programs, sampling, waits};
 use gputrail_buffer::clock;
 use gputrail_collect::correlation::HostThread;
@@ -91,14 +91,14 @@ impl ObservedCall {
         let arguments = CallArguments::in_progress(description.arguments, arguments);
         let named = |name| arguments.get(name).unwrap_or(0);
         match description.inside {
-            Inside::Nothing => {}
-            Inside::Allocates => {
+            CallEffect::Nothing => {}
+            CallEffect::Allocates => {
                 let mut record = Allocation::blank();
                 record.operation = AllocationOperation::ALLOCATE;
                 (record.bytes, record.runtime_flags) = (named("size"), named("flags"));
                 self.notify_allocation(&site, record);
             }
-            Inside::FreesShared => memory::notify_free(self, named("ptr")),
+            CallEffect::FreesShared => memory::notify_free(self, named("ptr")),
         }
     }
 
@@ -111,7 +111,7 @@ impl ObservedCall {
     pub unsafe fn notify_enqueue(
         &mut self,
         queue: impl OnQueue,
-        work: impl Enqueue,
+        work: impl EnqueuedRecords,
         blocking: bool,
     ) {
         if !self.core.interest.has_inner_callbacks() {
@@ -127,7 +127,7 @@ impl ObservedCall {
     }
 
     /// Notifies subscribers that `work` is going to be put into `queue`.
-    fn notify_enqueuing(&self, work: &impl Enqueue, queue: &QueueIds, blocking: bool) {
+    fn notify_enqueuing(&self, work: &impl EnqueuedRecords, queue: &QueueIds, blocking: bool) {
         let Some(site) = self.inner_call_site() else {
             return;
         };
@@ -151,7 +151,7 @@ impl ObservedCall {
     #[cold]
     pub(super) fn notify_enqueued(
         &self,
-        work: &impl Enqueue,
+        work: &impl EnqueuedRecords,
         queue: &QueueIds,
         blocking: bool,
     ) -> Option<(WorkId, Option<Box<Followers>>)> {
@@ -180,7 +180,7 @@ impl ObservedCall {
 
     /// Notifies subscribers that `done` of the `passes` of a kernel have run.
     #[cold]
-    pub(super) fn notify_replay(&self, work: &impl Enqueue, done: usize, passes: usize) {
+    pub(super) fn notify_replay(&self, work: &impl EnqueuedRecords, done: usize, passes: usize) {
         if let (Some(site), Some(launch)) = (self.inner_call_site(), work.launch()) {
             let payload = Payload::Replay {
                 done: done as u32,

@@ -6,7 +6,7 @@ use super::call::ObservedCall;
 use super::ffi::*;
 use super::kernels;
 use super::work::{
-    CommandDescription, CommandRecord, Commands, Enqueue, EnqueueInfo, KernelLaunch, list,
+    CommandDescription, CommandRecord, Commands, EnqueueInfo, EnqueuedRecords, KernelLaunch, list,
 };
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::sync::PerProcess;
@@ -203,7 +203,7 @@ pub(super) fn record(
 #[derive(Copy, Clone)]
 pub(super) struct CommandBuffer(pub cl_command_buffer_khr);
 
-impl Enqueue for CommandBuffer {
+impl EnqueuedRecords for CommandBuffer {
     fn own_queue(&self) -> cl_command_queue {
         with(self.0, |buffer| buffer.queue).unwrap_or(cl_command_queue::NULL)
     }

@@ -22,13 +22,13 @@ const FIRST_CAPACITY: usize = 64;
 /// Objects of one kind, by handle. `T` is 56 bytes.
 pub(super) struct ObjectTable<T> {
     known: ReadSide,
-    writer: PerProcess<Writer>,
+    writer: PerProcess<HandleWriter>,
     info: PhantomData<T>,
 }
 
 /// The state of the writers.
 #[derive(Default)]
-struct Writer {
+struct HandleWriter {
     /// Whether this process has written before.
     has_begun: bool,
     /// Number of entries in use.
@@ -199,7 +199,7 @@ impl<T: Pod> ObjectTable<T> {
     pub fn get(&self, handle: impl Into<u64>) -> Option<T> {
         self.known
             .first(handle.into())
-            .map(|words| bytemuck::cast(Words(words)))
+            .map(|words| bytemuck::cast(EntryWords(words)))
     }
 
     /// A number that changes whenever an entry changes.
@@ -240,7 +240,7 @@ impl<T: Pod> ObjectTable<T> {
         if !found || key == 0 {
             return None;
         }
-        let mut info: T = bytemuck::cast(Words(table.entries[place].load()));
+        let mut info: T = bytemuck::cast(EntryWords(table.entries[place].load()));
         let result = change(&mut info);
         self.change(|| table.entries[place].store(key, words(info)));
         Some(result)
@@ -255,7 +255,7 @@ impl<T: Pod> ObjectTable<T> {
         for entry in &table.entries {
             let key = entry.key.load(Ordering::Relaxed);
             if key != 0 {
-                each(key, &bytemuck::cast(Words(entry.load())));
+                each(key, &bytemuck::cast(EntryWords(entry.load())));
             }
         }
     }
@@ -276,13 +276,13 @@ impl<T: Pod> ObjectTable<T> {
         if !found || key == 0 {
             return None;
         }
-        let info = bytemuck::cast(Words(table.entries[place].load()));
+        let info = bytemuck::cast(EntryWords(table.entries[place].load()));
         writer.used -= 1;
         self.change(|| table.remove(place));
         Some(info)
     }
 
-    fn lock(&self) -> QuietGuard<'_, Writer> {
+    fn lock(&self) -> QuietGuard<'_, HandleWriter> {
         let mut writer = self.writer.lock();
         if !writer.has_begun {
             writer.has_begun = true;
@@ -326,10 +326,10 @@ impl<T: Pod> ObjectTable<T> {
 /// An entry's words as one value, for casts.
 #[derive(Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
-struct Words([u64; WORDS]);
+struct EntryWords([u64; WORDS]);
 
 fn words<T: Pod>(info: T) -> [u64; WORDS] {
-    bytemuck::cast::<T, Words>(info).0
+    bytemuck::cast::<T, EntryWords>(info).0
 }
 
 #[cfg(test)]

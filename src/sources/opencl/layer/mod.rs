@@ -41,7 +41,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use ffi::*;
 use gputrail_buffer::platform::inside::{Uncancelled, contain};
 use gputrail_collect::process::{self, Current};
-use gputrail_collect::session::{self, Progress};
+use gputrail_collect::session::{self, AttachProgress};
 use gputrail_collect::switchboard::{Buffers, Flush, Switchboard};
 
 /// The name of the layer, for loaders.
@@ -60,7 +60,7 @@ pub unsafe fn layer_info(
 ) -> i32 {
     // The first thing that a loader asks.
     if what == CL_LAYER_API_VERSION && !value.is_null() {
-        contain(|| session::note(Progress::Offered));
+        contain(|| session::note(AttachProgress::Offered));
     }
     let version = CL_LAYER_API_VERSION_100.to_ne_bytes();
     let answer: &[u8] = match what {

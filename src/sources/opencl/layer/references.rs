@@ -19,7 +19,7 @@ pub(super) trait ReferenceCounted: Copy + Into<u64> + 'static {
     fn references(info: &mut Self::Info) -> &mut u32;
 }
 
-/// Declares an [`ReferenceCounted`].
+/// Declares a [`ReferenceCounted`].
 macro_rules! object {
     ($handle:ident, $info:ident, $table:ident) => {
         pub(super) static $table: ObjectTable<$info> = ObjectTable::new();

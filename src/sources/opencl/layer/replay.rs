@@ -10,8 +10,8 @@
 //! the context has ended before the first copy; other threads that enqueue work meanwhile wait, since a restored copy
 //! would undo what they write.
 //!
-//! A kernel is refused, with its reason, if what it changes is not known or cannot be restored: see [`WritableMemory::of`]. It runs once
-//! then, and its values are invalid.
+//! A kernel is refused, with its reason, if what it changes is not known or cannot be restored: see
+//! [`WritableMemory::of`]. It runs once then, and its values are invalid.
 //!
 //! | reason | when |
 //! |---|---|

@@ -24,11 +24,12 @@ const EVENTS: usize = 1024;
 static LAST: [AtomicU64; QUEUES] = [const { AtomicU64::new(0) }; QUEUES];
 /// Recent events with their work and its queue, in the slot given by the handle; a newer event replaces an older one. A
 /// reader that races with a writer may see one event's work as another's, which costs a wrong arrow.
-static RECENT: [Recent; EVENTS] = [const { Recent([const { AtomicU64::new(0) }; 3]) }; EVENTS];
+static RECENT: [RecentEvent; EVENTS] =
+    [const { RecentEvent([const { AtomicU64::new(0) }; 3]) }; EVENTS];
 
 /// An event, its work, and the queue of the work.
 #[repr(align(32))]
-struct Recent([AtomicU64; 3]);
+struct RecentEvent([AtomicU64; 3]);
 
 /// Maximum number of events of one list that are read.
 const MAX_EVENTS: usize = 256;

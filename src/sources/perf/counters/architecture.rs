@@ -1,7 +1,7 @@
 //! The architecture that the events of threads and the counters of the machine make.
 
 use super::group::PerfGroup;
-use super::host_event::{EVENTS, HostEvent};
+use super::host_event::{EVENTS, PerfEvent};
 use super::machine::{MachineCounter, MachineCounters};
 use gputrail_counters::{
     Architecture, Catalogue, Defined, DefinedFrom, DefinitionPlace, Definitions, Dialect,
@@ -60,7 +60,7 @@ pub(super) fn define(machine: &MachineCounters) -> Architecture {
         instances: Some(1),
         capacity: Some(capacity),
     };
-    let event = |event: &HostEvent| Defined {
+    let event = |event: &PerfEvent| Defined {
         name: event.name.to_owned(),
         description: event.description.to_owned(),
         usage: event.usage,
@@ -132,7 +132,7 @@ pub(super) fn define(machine: &MachineCounters) -> Architecture {
 /// The number of hardware events that the processor counts at a time; any number where it has none, which is said when they
 /// are asked for.
 fn hardware_capacity() -> u32 {
-    let events: Vec<&HostEvent> = EVENTS.iter().filter(|event| event.is_hardware).collect();
+    let events: Vec<&PerfEvent> = EVENTS.iter().filter(|event| event.is_hardware).collect();
     let counts = |number: &usize| {
         let group = PerfGroup::open(0, &events[..*number]);
         // A group that does not fit the processor is refused, or has no time in which it ran.
@@ -143,7 +143,7 @@ fn hardware_capacity() -> u32 {
     most.map_or(u32::MAX, |number| number as u32)
 }
 
-fn block_of(event: &HostEvent) -> &'static str {
+fn block_of(event: &PerfEvent) -> &'static str {
     if event.is_hardware {
         "HARDWARE"
     } else {
@@ -173,7 +173,7 @@ mod tests {
         for counted in plan.passes.iter().flatten() {
             let definition = &architecture.counter(counted.0).definition;
             assert!(matches!(definition, Definition::Basic { .. }));
-            assert!(HostEvent::of(&architecture, *counted).is_some());
+            assert!(PerfEvent::of(&architecture, *counted).is_some());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::event::explain;
 use super::machine::MachineEvents;
-use super::threads::{CountedThreads, Events};
+use super::threads::{CountedThreads, SetEvents};
 use gputrail_capture::names::Names;
 use gputrail_collect::agents::ConfigureError;
 use gputrail_collect::counting::values::ValueRecords;
@@ -79,7 +79,7 @@ impl CountedAgent {
         if *self.records.set() == set {
             return;
         }
-        let mut events = Events::new(set.architecture(), set.passes());
+        let mut events = SetEvents::new(set.architecture(), set.passes());
         // Values of events that the system does not allow are invalid.
         let _ = events.check();
         self.threads = CountedThreads::new(events, of_program.to_vec());
@@ -105,9 +105,11 @@ fn explain_counting(error: &io::Error, kind: &str) -> String {
 }
 
 /// The events of `request` that are of the whole machine, opened, and those of threads, which this machine can count.
-pub(super) fn opened(request: &CountingRequest) -> Result<(MachineEvents, Events), ConfigureError> {
+pub(super) fn opened(
+    request: &CountingRequest,
+) -> Result<(MachineEvents, SetEvents), ConfigureError> {
     let machine = MachineEvents::of(request).map_err(ConfigureError::System)?;
-    let mut events = Events::new(request.set.architecture(), request.set.passes());
+    let mut events = SetEvents::new(request.set.architecture(), request.set.passes());
     events
         .check()
         .map_err(|(error, kind)| ConfigureError::System(explain_counting(&error, kind)))?;

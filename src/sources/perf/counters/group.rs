@@ -5,7 +5,7 @@
 //! invalid from then on. What has the number then is the program's and is left alone: the kernel's id of an event tells.
 
 use super::super::event::{PerfAttributes, TYPE_SOFTWARE};
-use super::host_event::HostEvent;
+use super::host_event::PerfEvent;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -52,12 +52,12 @@ pub(super) struct GroupReading {
 impl PerfGroup {
     /// Opens `events`, at least one and at most [`MAX_EVENTS`], of `thread` of this process (0: the caller). Where the
     /// system forbids the kernel's part, those of the program alone are counted.
-    pub fn open(thread: u32, events: &[&HostEvent]) -> io::Result<PerfGroup> {
+    pub fn open(thread: u32, events: &[&PerfEvent]) -> io::Result<PerfGroup> {
         PerfGroup::open_with(thread, events, 0)
     }
 
     /// [`PerfGroup::open`], of events that count only while [`PerfGroup::count`] has them count.
-    pub fn open_disabled(thread: u32, events: &[&HostEvent]) -> io::Result<PerfGroup> {
+    pub fn open_disabled(thread: u32, events: &[&PerfEvent]) -> io::Result<PerfGroup> {
         PerfGroup::open_with(thread, events, DISABLED)
     }
 
@@ -82,7 +82,7 @@ impl PerfGroup {
         }
     }
 
-    fn open_with(thread: u32, events: &[&HostEvent], leader_flags: u64) -> io::Result<PerfGroup> {
+    fn open_with(thread: u32, events: &[&PerfEvent], leader_flags: u64) -> io::Result<PerfGroup> {
         let mut files: Vec<EventFile> = Vec::with_capacity(events.len());
         for event in events.iter().take(MAX_EVENTS) {
             // The members of a group follow its leader.
@@ -223,7 +223,7 @@ fn moved_up(file: OwnedFd) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::super::architecture::architecture;
-    use super::super::host_event::{HostEvent, TASK_CLOCK};
+    use super::super::host_event::{PerfEvent, TASK_CLOCK};
     use super::*;
     use std::os::fd::IntoRawFd;
 
@@ -231,7 +231,7 @@ mod tests {
     fn a_file_of_the_program_with_the_number_of_an_event_is_left_alone() {
         let architecture = architecture();
         let index = architecture.find(TASK_CLOCK).unwrap();
-        let event = HostEvent::of(&architecture, (index, gputrail_counters::Resolution::None));
+        let event = PerfEvent::of(&architecture, (index, gputrail_counters::Resolution::None));
         let group = PerfGroup::open(0, &[event.unwrap()]).unwrap();
         assert!(group.read().is_ok());
         let number = group.files[0].file.as_raw_fd();

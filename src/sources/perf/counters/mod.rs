@@ -97,7 +97,7 @@ struct MeasuredKernel {
 }
 
 /// One agent of the counters.
-struct HostAgent {
+struct CounterAgent {
     counters: Arc<HostCounters>,
     names: Names,
     agent: AgentId,
@@ -128,7 +128,7 @@ impl HostCounters {
         agent: AgentId,
         names: &Names,
     ) -> Arc<dyn Provider<CountingRequest>> {
-        Arc::new(HostAgent {
+        Arc::new(CounterAgent {
             counters: self.clone(),
             names: names.clone(),
             agent,
@@ -616,7 +616,7 @@ impl HostCountersState {
     }
 }
 
-impl Provider<CountingRequest> for HostAgent {
+impl Provider<CountingRequest> for CounterAgent {
     fn configurations(&self) -> Vec<Countable> {
         vec![HostCounters::countable()]
     }

@@ -1,7 +1,7 @@
 //! The threads that run kernels, and what their events have counted.
 
 use super::group::{GroupReading, PerfGroup};
-use super::host_event::{HostEvent, TASK_CLOCK};
+use super::host_event::{PerfEvent, TASK_CLOCK};
 use gputrail_buffer::platform::internal_thread;
 use gputrail_buffer::platform::system::thread_id;
 use gputrail_collect::counting::CounterReading;
@@ -30,7 +30,7 @@ fn is_own(thread: u32) -> bool {
 
 /// The events of a set, by pass.
 #[derive(Clone, Debug)]
-pub(super) struct Events {
+pub(super) struct SetEvents {
     passes: Vec<PassEvents>,
     /// The only software event is [`TASK_CLOCK`], which the system's clocks of threads have without perf events.
     by_clocks: bool,
@@ -39,16 +39,16 @@ pub(super) struct Events {
 /// The events of a pass, by type.
 #[derive(Clone, Debug)]
 struct PassEvents {
-    software: Vec<&'static HostEvent>,
-    hardware: Vec<&'static HostEvent>,
+    software: Vec<&'static PerfEvent>,
+    hardware: Vec<&'static PerfEvent>,
     /// The basic counters in their order, each with its event.
-    counted: Vec<(Counted, &'static HostEvent)>,
+    counted: Vec<(Counted, &'static PerfEvent)>,
 }
 
 impl PassEvents {
     fn new(architecture: &Architecture, counted: &[Counted]) -> PassEvents {
-        let event = |counted: &Counted| Some((*counted, HostEvent::of(architecture, *counted)?));
-        let counted: Vec<(Counted, &'static HostEvent)> =
+        let event = |counted: &Counted| Some((*counted, PerfEvent::of(architecture, *counted)?));
+        let counted: Vec<(Counted, &'static PerfEvent)> =
             counted.iter().filter_map(event).collect();
         let of = |is_hardware: bool| {
             let events = counted.iter().map(|(_, event)| *event);
@@ -64,10 +64,10 @@ impl PassEvents {
     }
 }
 
-impl Events {
+impl SetEvents {
     /// The events of `passes`.
-    pub fn new(architecture: &Architecture, passes: &[Vec<Counted>]) -> Events {
-        Events {
+    pub fn new(architecture: &Architecture, passes: &[Vec<Counted>]) -> SetEvents {
+        SetEvents {
             passes: passes
                 .iter()
                 .map(|counted| PassEvents::new(architecture, counted))
@@ -126,10 +126,10 @@ const SOFTWARE: usize = 0;
 const HARDWARE: usize = 1;
 
 impl PassGroups {
-    fn open(thread: u32, events: &PassEvents, of: &Events) -> Result<PassGroups, Ended> {
+    fn open(thread: u32, events: &PassEvents, of: &SetEvents) -> Result<PassGroups, Ended> {
         // Events of several passes would share the places of the processor if they counted all the time.
         let in_turns = of.passes() > 1;
-        let open = |events: &[&HostEvent], in_turns: bool| {
+        let open = |events: &[&PerfEvent], in_turns: bool| {
             let opened = match (events.is_empty(), in_turns) {
                 (true, _) => return Ok(None),
                 (false, true) => PerfGroup::open_disabled(thread, events),
@@ -155,7 +155,7 @@ impl PassGroups {
 
 /// The threads that run the kernels of an agent.
 pub(super) struct CountedThreads {
-    events: Events,
+    events: SetEvents,
     threads: Vec<CountedThread>,
     /// Threads of the program: those that it had before the runtime made any.
     of_program: Vec<u32>,
@@ -164,7 +164,7 @@ pub(super) struct CountedThreads {
 }
 
 impl CountedThreads {
-    pub fn new(events: Events, of_program: Vec<u32>) -> CountedThreads {
+    pub fn new(events: SetEvents, of_program: Vec<u32>) -> CountedThreads {
         CountedThreads {
             events,
             threads: Vec::new(),
@@ -340,13 +340,13 @@ mod tests {
     use super::*;
     use crate::perf::counters::architecture::architecture;
 
-    fn events(names: &[&str]) -> Events {
+    fn events(names: &[&str]) -> SetEvents {
         let architecture = architecture();
         let counted = names.iter().map(|name| {
             let index = architecture.find(name).unwrap();
             (index, gputrail_counters::Resolution::None)
         });
-        Events::new(&architecture, &[counted.collect()])
+        SetEvents::new(&architecture, &[counted.collect()])
     }
 
     fn spin() {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     /// Counts a thread that faults on this many pages, and one that sleeps.
-    fn counted(mut events: Events, pages: usize) -> Vec<CounterReading> {
+    fn counted(mut events: SetEvents, pages: usize) -> Vec<CounterReading> {
         events.check().unwrap();
         let before = all_threads();
         let (go, wait) = std::sync::mpsc::channel::<()>();

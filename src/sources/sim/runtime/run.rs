@@ -6,7 +6,7 @@ use crate::sim::callbacks;
 use crate::sim::compute_units::COMPUTE_UNITS;
 use crate::sim::environment::Readings;
 use crate::sim::executor::World;
-use crate::sim::host::Host;
+use crate::sim::host::HostState;
 use crate::sim::machine::{Preempted, WaitsFor};
 use crate::sim::random::Random;
 use crate::sim::recent::WorkIndex;
@@ -81,12 +81,12 @@ impl Runtime {
     }
 
     /// The state of a new thread of the program.
-    fn new_host(&self, name: &str) -> Option<(Host, Random)> {
+    fn new_host(&self, name: &str) -> Option<(HostState, Random)> {
         match self.time.get() {
-            HostTime::Real { .. } => Some((Host::Calling, self.count_thread())),
+            HostTime::Real { .. } => Some((HostState::Calling, self.count_thread())),
             HostTime::Virtual => {
                 let (host, random) = self.new_thread(name)?;
-                Some((Host::Simulated(Box::new(host)), random))
+                Some((HostState::Simulated(Box::new(host)), random))
             }
         }
     }
@@ -109,7 +109,7 @@ impl Runtime {
     }
 
     /// The thread of the runtime that receives the completions of one device.
-    async fn complete(&self, number: usize, mut host: Host, mut random: Random) {
+    async fn complete(&self, number: usize, mut host: HostState, mut random: Random) {
         let device = &self.devices[number];
         for one in 1.. {
             device.finished_gate.wait(&self.executor, one).await;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sim::compute_units::unit_of;
-use crate::sim::{Demo, Simulation};
+use crate::sim::{Simulation, TrainingRun};
 use gputrail_buffer::clock::TickSource;
 use gputrail_capture::{Reader, Writer};
 use gputrail_collect::context::{BufferOptions, Context, RecordBuffer, ToolError};
@@ -24,7 +24,7 @@ const HOST_TRAP: Request = Request {
     unit: SamplingUnit::TIME,
     interval: 20_000,
 };
-const DEMO: Demo = Demo { seed: 5, steps: 1 };
+const DEMO: TrainingRun = TrainingRun { seed: 5, steps: 1 };
 
 fn recorder(path: &Path, sampling: Option<Request>) -> Recorder {
     let options = RecorderOptions {
@@ -35,7 +35,7 @@ fn recorder(path: &Path, sampling: Option<Request>) -> Recorder {
         },
         ..RecorderOptions::default()
     };
-    let header = Recorder::file_header(options.ticks, Demo::PROCESS);
+    let header = Recorder::file_header(options.ticks, TrainingRun::PROCESS);
     let writer = Writer::create(path, &header).unwrap();
     Recorder::start(&options, None, writer).unwrap()
 }

@@ -10,9 +10,9 @@ mod programs;
 mod setup;
 
 use super::collective::Participant;
-use super::executor::Gate;
+use super::executor::SimGate;
 use super::graphs::Graph;
-use super::kernels::Module;
+use super::kernels::SimModule;
 use super::memory::Pointer;
 use super::runtime::{Runtime, SimEvent, SimStream};
 use super::thread::{CallStatus, SimThread};
@@ -39,11 +39,11 @@ pub(super) struct Training {
     steps: u64,
     replicas: Vec<Replica>,
     /// Counts the steps whose gradient reductions have been enqueued.
-    reduced: Gate,
+    reduced: SimGate,
     /// Opens when the parameters have been copied for the checkpoint.
-    aside: Gate,
+    aside: SimGate,
     /// Counts the threads that have finished.
-    done: Gate,
+    done: SimGate,
 }
 
 /// The state of one device.
@@ -53,21 +53,21 @@ struct Replica {
     /// The counts of correct answers, which all devices add to.
     shared: OnceCell<Pointer>,
     /// Opens when the equipment is ready.
-    equipped: Gate,
+    equipped: SimGate,
     /// Counts the batches whose upload has been enqueued.
-    loaded: Gate,
+    loaded: SimGate,
     /// Counts the steps whose forward pass has been enqueued.
-    forward: Gate,
+    forward: SimGate,
     /// Counts the buckets whose backward pass has been enqueued, over all steps.
-    buckets: Gate,
+    buckets: SimGate,
 }
 
 /// The resources of a device's threads.
 struct Equipment {
-    module: Module,
+    module: SimModule,
     streams: Streams,
-    memory: Buffers,
-    events: Events,
+    memory: TrainingBuffers,
+    events: TrainingEvents,
     /// The graph of the optimizer's kernels, and the executable graph.
     optimizer: (Graph, Graph),
 }
@@ -80,7 +80,7 @@ struct Streams {
     checkpoint: SimStream,
 }
 
-struct Buffers {
+struct TrainingBuffers {
     parameters: Pointer,
     gradients: Pointer,
     scratch: Pointer,
@@ -96,7 +96,7 @@ struct Buffers {
     all: Vec<Pointer>,
 }
 
-struct Events {
+struct TrainingEvents {
     loaded: [SimEvent; 2],
     used: [SimEvent; 2],
     loss: SimEvent,
@@ -119,17 +119,17 @@ impl Training {
             device,
             equipment: OnceCell::new(),
             shared: OnceCell::new(),
-            equipped: Gate::default(),
-            loaded: Gate::default(),
-            forward: Gate::default(),
-            buckets: Gate::default(),
+            equipped: SimGate::default(),
+            loaded: SimGate::default(),
+            forward: SimGate::default(),
+            buckets: SimGate::default(),
         };
         let training = Rc::new(Training {
             steps,
             replicas: (0..runtime.devices.len()).map(replica).collect(),
-            reduced: Gate::default(),
-            aside: Gate::default(),
-            done: Gate::default(),
+            reduced: SimGate::default(),
+            aside: SimGate::default(),
+            done: SimGate::default(),
         });
         runtime.spawn("main", |thread| training.main(thread));
     }

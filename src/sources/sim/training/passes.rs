@@ -27,7 +27,7 @@ const fn by_element(columns: u32) -> [u32; 3] {
 /// Launches kernels of one module into one stream.
 struct Launcher<'a> {
     thread: &'a mut SimThread,
-    module: &'a Module,
+    module: &'a SimModule,
     stream: SimStream,
     /// Managed memory that the kernels access.
     managed: Option<Pointer>,

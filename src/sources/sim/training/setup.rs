@@ -38,8 +38,8 @@ impl Replica {
                 .stream_create("checkpoint", 1, StreamFlag::NON_BLOCKING)
                 .await,
         };
-        let memory = Buffers::allocate(thread).await?;
-        let events = Events::create(thread).await;
+        let memory = TrainingBuffers::allocate(thread).await?;
+        let events = TrainingEvents::create(thread).await;
         // Parameters come from a file, through pageable memory.
         let file = Pointer::pageable(0x40_0000 * self.device as u64);
         let bytes = BUCKETS as u64 * BUCKET_BYTES;
@@ -105,7 +105,11 @@ impl Replica {
 }
 
 /// The kernels of the optimizer as a graph, and the executable graph.
-async fn optimizer(thread: &mut SimThread, module: &Module, stream: SimStream) -> (Graph, Graph) {
+async fn optimizer(
+    thread: &mut SimThread,
+    module: &SimModule,
+    stream: SimStream,
+) -> (Graph, Graph) {
     let mut graph = thread.graph_create().await;
     let norm = ("gradient_norm", 640);
     for (name, groups) in std::iter::once(norm).chain([("adam_step", 3_461); BUCKETS]) {
@@ -124,15 +128,15 @@ async fn optimizer(thread: &mut SimThread, module: &Module, stream: SimStream) -
     (graph, executable)
 }
 
-impl Buffers {
-    async fn allocate(thread: &mut SimThread) -> Result<Buffers, CallStatus> {
+impl TrainingBuffers {
+    async fn allocate(thread: &mut SimThread) -> Result<TrainingBuffers, CallStatus> {
         let parameters = BUCKETS as u64 * BUCKET_BYTES;
         let mut all = Vec::new();
         let mut kept = |pointer| {
             all.push(pointer);
             pointer
         };
-        let mut buffers = Buffers {
+        let mut buffers = TrainingBuffers {
             parameters: kept(thread.malloc(parameters).await?),
             gradients: kept(thread.malloc(parameters).await?),
             scratch: kept(thread.malloc(BUCKET_BYTES).await?),
@@ -167,9 +171,9 @@ impl Buffers {
     }
 }
 
-impl Events {
-    async fn create(thread: &mut SimThread) -> Events {
-        let mut events = Events {
+impl TrainingEvents {
+    async fn create(thread: &mut SimThread) -> TrainingEvents {
+        let mut events = TrainingEvents {
             loaded: [thread.event_create().await, thread.event_create().await],
             used: [thread.event_create().await, thread.event_create().await],
             loss: thread.event_create().await,

@@ -1,7 +1,7 @@
 //! Exact counts of the instructions that the waves of a launch execute: how often each is executed depends on neither time
 //! nor contention. All waves of a launch go one of two ways: the first wave of a workgroup, and the others.
 
-use super::program::{Program, WaveOperation};
+use super::program::{WaveOperation, WaveProgram};
 
 /// The executions of one instruction by all waves of a launch.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(in crate::sim) struct Executed {
     pub diverged: u64,
 }
 
-impl Program {
+impl WaveProgram {
     /// The way of a wave through the program: calls `each` with the index of each instruction that it executes, and
     /// whether the wave branches there.
     pub fn walk(&self, is_first: bool, mut each: impl FnMut(usize, bool)) {

@@ -115,7 +115,7 @@ pub(in crate::sim) enum WaveOperation {
 
 /// A kernel's program.
 #[derive(Clone, Debug)]
-pub(in crate::sim) struct Program {
+pub(in crate::sim) struct WaveProgram {
     pub lines: Vec<WaveInstruction>,
 }
 
@@ -220,9 +220,9 @@ impl WaveOperation {
     }
 }
 
-impl Program {
+impl WaveProgram {
     /// Parses a program. The error states the line and the problem.
-    pub fn read(text: &str) -> Result<Program, String> {
+    pub fn read(text: &str) -> Result<WaveProgram, String> {
         let mut labels: HashMap<&str, u32> = HashMap::new();
         let mut count = 0;
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -245,7 +245,7 @@ impl Program {
             lines.push(read);
         }
         match lines.last() {
-            Some(last) if last.operation == WaveOperation::End => Ok(Program { lines }),
+            Some(last) if last.operation == WaveOperation::End => Ok(WaveProgram { lines }),
             _ => Err("the last instruction is not s_endpgm".into()),
         }
     }
@@ -465,7 +465,7 @@ mod tests {
             s_cbranch_scc1 loop ;x48
             11 s_endpgm
         ";
-        let program = Program::read(text).unwrap();
+        let program = WaveProgram::read(text).unwrap();
         let lines: Vec<(u32, u64)> = program.lines.iter().map(|l| (l.line, l.offset)).collect();
         let expected = [
             (4, 0),
@@ -494,7 +494,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_line_and_the_name() {
-        let wrong = |text: &str| Program::read(text).unwrap_err();
+        let wrong = |text: &str| WaveProgram::read(text).unwrap_err();
         assert!(wrong("1 s_barrier").contains("s_endpgm"));
         assert!(wrong("1 t_what v0\n s_endpgm").contains("line 1"));
         assert!(wrong("1 s_branch nowhere\n s_endpgm").contains("no label nowhere"));

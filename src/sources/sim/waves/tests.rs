@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sim::random::{Purpose, Random};
-use crate::sim::waves::unit::Unit;
+use crate::sim::waves::unit::ComputeUnit;
 use gputrail_record::{InstructionType, NotIssued, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -12,11 +12,11 @@ struct Mix {
     name: &'static str,
     waves: usize,
     groups: usize,
-    program: Program,
+    program: WaveProgram,
 }
 
 fn mix(name: &'static str, [waves, groups]: [usize; 2], text: &str) -> Mix {
-    let program = Program::read(text).unwrap_or_else(|what| panic!("{name}: {what}"));
+    let program = WaveProgram::read(text).unwrap_or_else(|what| panic!("{name}: {what}"));
     Mix {
         name,
         waves,
@@ -433,14 +433,14 @@ fn the_same_seed_gives_the_same_window() {
 /// Counts the instructions of one workgroup as the unit issues them, cycle by cycle.
 #[test]
 fn the_instructions_of_a_workgroup_are_those_that_the_unit_issues() {
-    use super::unit::Unit;
+    use super::unit::ComputeUnit;
     use crate::sim::events::{CountedEvent, EventCounts};
     use crate::sim::random::Purpose;
     use gputrail_record::Snapshot;
 
     for mix in mixes() {
         let random = Random::fork(3, Purpose::Sampling, 0);
-        let mut unit = Unit::new(&mix.program, mix.waves, 1, random);
+        let mut unit = ComputeUnit::new(&mix.program, mix.waves, 1, random);
         let mut row = vec![None; unit.slots()];
         let mut arbiter = [Snapshot(0); SIMDS];
         let mut issued: BTreeMap<usize, u64> = BTreeMap::new();
@@ -495,7 +495,7 @@ fn the_instructions_of_a_workgroup_are_those_that_the_unit_issues() {
 /// The executions of each instruction by `groups` workgroups, counted cycle by cycle in the slots of a unit.
 fn issued_by_unit(mix: &Mix) -> Vec<u64> {
     let random = Random::fork(1, Purpose::Waves, 0);
-    let mut unit = Unit::new(&mix.program, mix.waves, mix.groups, random);
+    let mut unit = ComputeUnit::new(&mix.program, mix.waves, mix.groups, random);
     let mut row = vec![None; unit.slots()];
     let mut arbiter = [Snapshot(0); SIMDS];
     let mut issued = vec![0; mix.program.lines.len()];
@@ -535,7 +535,7 @@ fn branches_diverge_and_strides_cost_transactions() {
         global_store_dword v[0:1], v4, s[0:1] ;lanes 1
         done:
         3 s_endpgm";
-    let program = Program::read(text).unwrap();
+    let program = WaveProgram::read(text).unwrap();
     let transactions: Vec<_> = program
         .lines
         .iter()

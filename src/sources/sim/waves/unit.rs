@@ -5,7 +5,9 @@
 //! has an instruction buffer, which one port of the instruction cache fills and a taken branch empties. The SIMDs of
 //! the unit share vector and scalar memory, local memory and textures.
 
-use super::program::{Program, REGISTERS, Registers, TEXEL_BYTES, WaveInstruction, WaveOperation};
+use super::program::{
+    REGISTERS, Registers, TEXEL_BYTES, WaveInstruction, WaveOperation, WaveProgram,
+};
 use crate::sim::random::Random;
 use gputrail_record::{InstructionType, MemoryCounters, NotIssued, Snapshot};
 use std::collections::VecDeque;
@@ -147,8 +149,8 @@ struct Wave {
 }
 
 /// A compute unit; see the module.
-pub(super) struct Unit<'a> {
-    program: &'a Program,
+pub(super) struct ComputeUnit<'a> {
+    program: &'a WaveProgram,
     waves_per_group: usize,
     waves: Vec<Wave>,
     /// When the next workgroup starts in the slots of one that has ended.
@@ -170,7 +172,7 @@ pub(super) struct Unit<'a> {
 }
 
 impl Wave {
-    fn new(program: &Program) -> Wave {
+    fn new(program: &WaveProgram) -> Wave {
         Wave {
             state: WaveState::Runs,
             next: 0,
@@ -212,7 +214,7 @@ impl Wave {
     }
 
     /// Updates the operands after a change of the next instruction.
-    fn decode(&mut self, program: &Program) {
+    fn decode(&mut self, program: &WaveProgram) {
         let reads = &program.lines[self.next as usize].reads;
         let of = |range: &Registers| {
             let range = range.first as usize..(range.first + range.count) as usize;
@@ -234,17 +236,17 @@ fn in_order(queue: &mut VecDeque<u64>, at: u64) {
     queue.push_back(at);
 }
 
-impl<'a> Unit<'a> {
+impl<'a> ComputeUnit<'a> {
     /// Creates a unit with at most `groups` workgroups, as many as fit.
     pub fn new(
-        program: &'a Program,
+        program: &'a WaveProgram,
         waves_per_group: usize,
         groups: usize,
         random: Random,
     ) -> Self {
         let waves_per_group = waves_per_group.clamp(1, SIMDS * SLOTS);
         let groups = groups.clamp(1, SIMDS * SLOTS / waves_per_group);
-        let mut unit = Unit {
+        let mut unit = ComputeUnit {
             program,
             waves_per_group,
             waves: (0..groups * waves_per_group)

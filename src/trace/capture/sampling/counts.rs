@@ -38,7 +38,7 @@ const NO_ADDRESS: u32 = 0;
 
 /// The ids that have been declared, and the next part.
 #[derive(Debug, Default)]
-pub(super) struct DeclaredIds {
+pub(super) struct ProcessCounts {
     texts: HashMap<Box<str>, u32>,
     agents: HashSet<AgentId>,
     kernels: HashSet<KernelId>,
@@ -59,16 +59,16 @@ pub(super) struct NameSources<'a> {
     pub places: &'a mut Places,
 }
 
-impl DeclaredIds {
+impl ProcessCounts {
     /// The counts of `process`.
-    pub fn new(process: ProcessIndex) -> DeclaredIds {
-        DeclaredIds {
+    pub fn new(process: ProcessIndex) -> ProcessCounts {
+        ProcessCounts {
             next: Samples {
                 sampler: SamplerIndex(process.0),
                 process: Some(process),
                 ..Samples::default()
             },
-            ..DeclaredIds::default()
+            ..ProcessCounts::default()
         }
     }
 

@@ -21,7 +21,7 @@ use crate::model::flame::{Flame, SampledQueue, Stack};
 use crate::model::hold::Hold;
 use crate::model::stalls::Stalls;
 use crate::model::{ProcessIndex, RawSample, Samples, StackFrame, UNKNOWN_DEVICE, WorkSamples};
-use counts::{DeclaredIds, NameSources};
+use counts::{NameSources, ProcessCounts};
 use executions::ExecutionSums;
 use gputrail_capture::Metadata;
 use gputrail_capture::join::Enqueue as _;
@@ -50,14 +50,14 @@ const SHARE: u64 = 32;
 
 /// The samples of a dispatch.
 #[derive(Clone, Debug, Default)]
-struct OfDispatch {
+struct DispatchOutcomes {
     samples: u64,
     /// The number of dropped samples.
     dropped: u64,
     outcomes: Vec<(WaveOutcome, u64)>,
 }
 
-impl OfDispatch {
+impl DispatchOutcomes {
     fn add(&mut self, outcomes: Vec<(WaveOutcome, u64)>) {
         for (outcome, count) in outcomes {
             match self
@@ -101,7 +101,7 @@ struct CountedSamples {
 /// When a kernel ran on an agent: from the start of the first to the end of the last dispatch since samples were last
 /// spread over that time, and the queue of the last one.
 #[derive(Copy, Clone, Debug)]
-struct Runs {
+struct KernelRuns {
     start: DeviceTime,
     end: DeviceTime,
     queue: QueueId,
@@ -121,20 +121,20 @@ pub(super) struct ProcessSamples {
     flame: Flame,
     stalls: Stalls,
     places: Places,
-    counts: DeclaredIds,
+    counts: ProcessCounts,
     executions: ExecutionSums,
     dispatches: NumberMap<WorkId, DispatchFields>,
     order: VecDeque<WorkId>,
     /// Agents that cannot identify the dispatches of samples: their kernels do not wait for any.
     without_dispatches: Vec<AgentId>,
     /// When kernels ran, for samples whose dispatch is not known.
-    runs: NumberMap<(AgentId, KernelId), Runs>,
+    runs: NumberMap<(AgentId, KernelId), KernelRuns>,
     /// Samples that came as counts, until the time of their dispatch is known.
     counted: Vec<CountedSamples>,
     /// The time of the latest of them.
     latest: Option<(Nanos, Nanos)>,
     /// Kernels that wait for their samples.
-    held: Hold<FoundWork, OfDispatch>,
+    held: Hold<FoundWork, DispatchOutcomes>,
     samples: u64,
     /// Number of samples since counts were last passed on.
     pending: u64,
@@ -155,7 +155,7 @@ impl ProcessSamples {
             flame: Flame::default(),
             stalls: Stalls::default(),
             places: Places::default(),
-            counts: DeclaredIds::new(process),
+            counts: ProcessCounts::new(process),
             executions: ExecutionSums::default(),
             dispatches: NumberMap::default(),
             order: VecDeque::new(),
@@ -267,7 +267,7 @@ impl ProcessSamples {
         if !end.is_some() {
             return;
         }
-        let new = Runs {
+        let new = KernelRuns {
             start,
             end,
             queue: dispatch.queue,
@@ -277,7 +277,7 @@ impl ProcessSamples {
         *runs = if runs.used {
             new
         } else {
-            Runs {
+            KernelRuns {
                 start: runs.start.min(start),
                 end: runs.end.max(end),
                 ..new

@@ -17,7 +17,9 @@ pub use place::{Placement, Trust, place};
 pub use survey::{Survey, survey};
 
 use super::packets::BOOTTIME;
-use super::reader::{FieldValue, Fields, Finding, Findings, MessageField, TraceInput, packets_of};
+use super::reader::{
+    FieldValue, Finding, Findings, MessageField, MessageFields, TraceInput, packets_of,
+};
 use super::schema::field::gpu_counter_descriptor::{
     self as descriptor, gpu_counter_block as block, gpu_counter_spec as spec,
 };
@@ -190,7 +192,7 @@ impl<W: Write> Merging<W> {
         let (mut sequence, mut clock, mut flags) = (0, None, 0);
         let mut drop = false;
         let mut extensions = None;
-        for field in Fields::new(packet) {
+        for field in MessageFields::new(packet) {
             match (field.number, field.value) {
                 (field::trace_packet::TRUSTED_PACKET_SEQUENCE_ID, FieldValue::Number(number)) => {
                     sequence = number as u32

@@ -1,7 +1,7 @@
 //! Copies messages field by field and replaces ids that are valid in one trace only.
 
 use super::super::packets::BOOTTIME;
-use super::super::reader::{FieldValue, Fields, MessageField, number_of};
+use super::super::reader::{FieldValue, MessageField, MessageFields, number_of};
 use super::super::schema::field::clock_snapshot::clock;
 use super::super::schema::field::{self, interned_gpu_render_stage_specification as queue};
 use super::super::wire::Encoder;
@@ -39,7 +39,7 @@ impl TracePart {
 
 /// The fields of a message, each with all of its bytes.
 pub(super) fn raw_fields(message: &[u8]) -> impl Iterator<Item = (MessageField<'_>, &[u8])> {
-    let mut fields = Fields::new(message);
+    let mut fields = MessageFields::new(message);
     std::iter::from_fn(move || {
         let begin = fields.position();
         let field = fields.next()?;
@@ -48,7 +48,7 @@ pub(super) fn raw_fields(message: &[u8]) -> impl Iterator<Item = (MessageField<'
 }
 
 pub(super) fn is_sound(message: &[u8]) -> bool {
-    let mut fields = Fields::new(message);
+    let mut fields = MessageFields::new(message);
     fields.by_ref().for_each(drop);
     fields.malformed().is_none()
 }
@@ -94,7 +94,7 @@ pub(super) fn shift_snapshot(offset: i64, snapshot: &[u8], out: &mut Encoder) {
             return false;
         };
         let is_boottime = number_of(clock, clock::CLOCK_ID) == Some(BOOTTIME.into());
-        let incremental = Fields::new(clock)
+        let incremental = MessageFields::new(clock)
             .any(|field| field.number == clock::IS_INCREMENTAL && field.number() == Some(1));
         let open = out.open(field::clock_snapshot::CLOCKS);
         rewrite(clock, out, |field, out| match (field.number, field.value) {
@@ -113,7 +113,7 @@ pub(super) fn shift_snapshot(offset: i64, snapshot: &[u8], out: &mut Encoder) {
 /// BOOTTIME of a snapshot of a machine's clocks; `None` for snapshots of a sequence's own clock or without BOOTTIME.
 pub(super) fn of_machine(snapshot: &[u8]) -> Option<u64> {
     let mut boottime = None;
-    for field in Fields::new(snapshot) {
+    for field in MessageFields::new(snapshot) {
         let (field::clock_snapshot::CLOCKS, FieldValue::Bytes(clock)) = (field.number, field.value)
         else {
             continue;

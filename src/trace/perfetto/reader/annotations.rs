@@ -1,6 +1,6 @@
 //! Debug annotations: the named values of an event of the host.
 
-use super::fields::{FieldValue, Fields};
+use super::fields::{FieldValue, MessageFields};
 use super::resolving::{NumberedText, Resolving};
 use crate::json::{quote, write_value};
 use crate::model::Value;
@@ -57,7 +57,7 @@ impl<'a> Resolving<'a, '_> {
         }
         // The entries of a table or a list, and the bracket with which they end.
         let mut nested: Option<(String, char)> = None;
-        let mut fields = Fields::new(bytes);
+        let mut fields = MessageFields::new(bytes);
         for field in fields.by_ref() {
             value = match (field.number, field.value) {
                 (debug_annotation::NAME_IID, FieldValue::Number(number)) => {

@@ -62,7 +62,7 @@ pub fn check(source: impl Read) -> ReadOutcome {
 }
 
 fn check_all(source: TraceInput<'_>) -> ReadOutcome {
-    let mut check = Check::new();
+    let mut check = TraceCheck::new();
     let mut outcome = read(source, &mut check);
     check.finish(&mut outcome);
     outcome
@@ -124,7 +124,7 @@ fn call_of(event: &WorkEvent<'_>, id: u64) -> u64 {
 }
 
 #[derive(Debug)]
-struct Check {
+struct TraceCheck {
     ours: bool,
     /// Begins of the open slices of each track.
     open: NumberMap<TrackId, Vec<Nanos>>,
@@ -143,7 +143,7 @@ struct Check {
     selective: bool,
 }
 
-impl Visitor for Check {
+impl Visitor for TraceCheck {
     fn packet(&mut self, packet: &Packet<'_>, _: &Known, findings: &mut Findings) {
         self.ours |= our_version(packet).is_some();
         let (position, (kind, data)) = (packet.position, packet.data);
@@ -279,9 +279,9 @@ impl Visitor for Check {
     }
 }
 
-impl Check {
-    fn new() -> Check {
-        Check {
+impl TraceCheck {
+    fn new() -> TraceCheck {
+        TraceCheck {
             ours: false,
             open: NumberMap::default(),
             open_count: 0,

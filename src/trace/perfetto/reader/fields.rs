@@ -58,7 +58,7 @@ impl<'a> MessageField<'a> {
 
 /// The fields of a message, until its end or until malformed bytes.
 #[derive(Clone, Debug)]
-pub struct Fields<'a> {
+pub struct MessageFields<'a> {
     /// The bytes that have not been read; empty once reading has ended.
     left: &'a [u8],
     length: usize,
@@ -66,11 +66,11 @@ pub struct Fields<'a> {
     malformed: Option<(&'static str, usize)>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> MessageFields<'a> {
     /// The fields of `message`.
     #[inline]
-    pub fn new(message: &'a [u8]) -> Fields<'a> {
-        Fields {
+    pub fn new(message: &'a [u8]) -> MessageFields<'a> {
+        MessageFields {
             left: message,
             length: message.len(),
             malformed: None,
@@ -104,7 +104,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
+impl<'a> Iterator for MessageFields<'a> {
     type Item = MessageField<'a>;
 
     // Inlined, so that callers which expect certain fields leave out the rest.
@@ -159,7 +159,7 @@ impl<'a> Iterator for Fields<'a> {
 /// The number in a field of a message.
 #[inline]
 pub fn number_of(message: &[u8], number: u32) -> Option<u64> {
-    Fields::new(message)
+    MessageFields::new(message)
         .find(|field| field.number == number)
         .and_then(|field| field.number())
 }
@@ -167,7 +167,7 @@ pub fn number_of(message: &[u8], number: u32) -> Option<u64> {
 /// The numbers of a repeated field of a message.
 #[inline]
 pub fn numbers_of(message: &[u8], number: u32) -> impl Iterator<Item = u64> {
-    let fields = Fields::new(message).filter(move |field| field.number == number);
+    let fields = MessageFields::new(message).filter(move |field| field.number == number);
     fields.flat_map(|field| field.numbers())
 }
 
@@ -279,7 +279,7 @@ mod tests {
                 0,
             ),
         ] {
-            let mut fields = Fields::new(bytes);
+            let mut fields = MessageFields::new(bytes);
             fields.by_ref().for_each(drop);
             assert!(fields.malformed().is_some(), "{bytes:?}");
             assert_eq!(fields.position(), position, "{bytes:?}");
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn fields_of_4_bytes_are_read() {
-        let mut fields = Fields::new(&[13, 1, 2, 3, 4, 8, 7]);
+        let mut fields = MessageFields::new(&[13, 1, 2, 3, 4, 8, 7]);
         let value = FieldValue::Fixed32(0x0403_0201);
         assert_eq!(fields.next(), Some(MessageField { number: 1, value }));
         let value = FieldValue::Number(7);
@@ -319,7 +319,7 @@ mod tests {
                 encoder.raw(u32::from(*number) + 1, bytes);
                 encoder.double(u32::from(*number) + 1, *value as f64);
             }
-            let mut fields = Fields::new(encoder.bytes());
+            let mut fields = MessageFields::new(encoder.bytes());
             for (number, value, bytes) in &values {
                 for expected in [
                     FieldValue::Number(*value),
@@ -336,7 +336,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_to_their_end_or_to_what_is_no_field(bytes: Vec<u8>) {
-            let mut fields = Fields::new(&bytes);
+            let mut fields = MessageFields::new(&bytes);
             fields.by_ref().for_each(drop);
             prop_assert!(fields.malformed().is_some() == (fields.position() < bytes.len()));
         }

@@ -1,7 +1,7 @@
 //! Events of the host: slices, instants, and values of counters.
 
 use super::annotations::AnnotationValue;
-use super::fields::{FieldValue, Fields, MessageField, key, numbers_of};
+use super::fields::{FieldValue, MessageField, MessageFields, key, numbers_of};
 use super::resolving::{MAX_REPEATED, NumberedText, Resolving};
 use super::texts::TextId;
 use super::tracks::{Known, Track, TrackId};
@@ -133,7 +133,7 @@ impl<'a> HostEvent<'a> {
 /// Puts the values of further counters beside their tracks.
 pub(super) fn read_further_values(bytes: &[u8], event: &mut HostEvent<'_>) {
     let (mut whole, mut fractions) = (Vec::new(), Vec::new());
-    for field in Fields::new(bytes) {
+    for field in MessageFields::new(bytes) {
         match (field.number, field.value) {
             (track_event::EXTRA_COUNTER_VALUES, _) => whole.extend(field.numbers()),
             (track_event::EXTRA_DOUBLE_COUNTER_VALUES, FieldValue::Bytes(packed)) => {
@@ -196,7 +196,7 @@ impl<'a> Resolving<'a, '_> {
                 left = rest;
                 continue;
             }
-            let mut fields = Fields::new(left);
+            let mut fields = MessageFields::new(left);
             let Some(field) = fields.next() else {
                 self.end_of("track event", &fields);
                 break;
@@ -227,7 +227,7 @@ impl<'a> Resolving<'a, '_> {
                 }
                 (track_event::GPU_CORRELATION, FieldValue::Bytes(correlation)) => {
                     event.correlated = correlation;
-                    let mut fields = Fields::new(correlation);
+                    let mut fields = MessageFields::new(correlation);
                     fields.by_ref().for_each(drop);
                     self.end_of("gpu_correlation", &fields);
                 }

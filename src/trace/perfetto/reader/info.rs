@@ -36,7 +36,7 @@ pub struct ProcessInfo {
 
 /// A device of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviceInfo {
+pub struct TraceDevice {
     /// Its short name, as its tracks have it: "GPU 0".
     pub title: String,
     /// Its name.
@@ -62,7 +62,7 @@ pub struct ClockInfo {
 
 /// The contents of a trace.
 #[derive(Debug, Default)]
-pub struct Info {
+pub struct TraceContents {
     /// The outcome of reading it.
     pub outcome: ReadOutcome,
     /// The version of gputrail that made it; `None` for other traces.
@@ -78,7 +78,7 @@ pub struct Info {
     /// The processes.
     pub processes: Vec<ProcessInfo>,
     /// The devices, by index.
-    pub devices: Vec<DeviceInfo>,
+    pub devices: Vec<TraceDevice>,
     /// The system clocks in the clock snapshots.
     pub clocks: Vec<ClockInfo>,
     /// The statements of the trace about the clocks of devices in each process, and their errors.
@@ -130,11 +130,11 @@ pub struct Info {
 }
 
 /// Reads a trace to its end.
-pub fn info(source: impl Read) -> Info {
+pub fn info(source: impl Read) -> TraceContents {
     info_of(Box::new(source))
 }
 
-fn info_of(source: TraceInput<'_>) -> Info {
+fn info_of(source: TraceInput<'_>) -> TraceContents {
     let mut reading = InfoReader::default();
     let outcome = read(source, &mut reading);
     let mut info = reading.info;
@@ -158,7 +158,7 @@ fn info_of(source: TraceInput<'_>) -> Info {
         let gpu = gpu as usize;
         if gpu < MAX_ENTRIES {
             while info.devices.len() <= gpu {
-                info.devices.push(DeviceInfo {
+                info.devices.push(TraceDevice {
                     title: model::agent_title("", AgentIndex(info.devices.len() as u32)),
                     name: String::new(),
                     vendor: String::new(),
@@ -188,7 +188,7 @@ fn links(gpu: &gpu_info::Gpu) -> Vec<(String, String)> {
 
 #[derive(Debug, Default)]
 struct InfoReader {
-    info: Info,
+    info: TraceContents,
     /// The number of open slices of each track.
     open: NumberMap<TrackId, u64>,
     /// The number of pieces of work of each device.
@@ -222,7 +222,7 @@ impl Visitor for InfoReader {
                 let gpus = gpus.into_iter().take(MAX_ENTRIES);
                 info.devices = (0..)
                     .zip(gpus)
-                    .map(|(index, gpu)| DeviceInfo {
+                    .map(|(index, gpu)| TraceDevice {
                         title: replay::title(&gpu, index),
                         links: links(&gpu),
                         address: gpu.pci_bdf.unwrap_or_default(),

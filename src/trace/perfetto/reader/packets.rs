@@ -7,7 +7,7 @@ use std::io::{BufReader, Chain, Cursor, Read};
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 
-use super::fields::{FieldValue, Fields, MessageField, key, varint};
+use super::fields::{FieldValue, MessageField, MessageFields, key, varint};
 use super::findings::{Findings, PacketPosition};
 use super::window::StreamWindow;
 use crate::perfetto::schema::field::trace;
@@ -56,7 +56,7 @@ impl<R: Read> Read for PacketSource<R> {
 
 /// The packets of a trace.
 #[derive(Debug)]
-pub(in crate::perfetto) struct Packets<R> {
+pub(in crate::perfetto) struct PacketReader<R> {
     window: StreamWindow<PacketSource<R>>,
     gzipped: bool,
     /// Size of the packet that was returned last.
@@ -80,8 +80,8 @@ enum Next {
     Damage(String),
 }
 
-impl<R: Read> Packets<R> {
-    pub fn new(mut source: R) -> Packets<R> {
+impl<R: Read> PacketReader<R> {
+    pub fn new(mut source: R) -> PacketReader<R> {
         let mut first = Vec::new();
         // An error is returned again when the rest is read.
         let _ = source.by_ref().take(2).read_to_end(&mut first);
@@ -92,7 +92,7 @@ impl<R: Read> Packets<R> {
         } else {
             PacketSource::Plain(whole)
         };
-        Packets {
+        PacketReader {
             window: StreamWindow::new(source),
             gzipped,
             given: 0,
@@ -252,7 +252,7 @@ impl<R: Read> Packets<R> {
         while self.group_at < self.group.len() {
             let left = &self.group[self.group_at..];
             self.group_position.inner = self.group_position.inner.saturating_add(1);
-            let mut fields = Fields::new(left);
+            let mut fields = MessageFields::new(left);
             let Some(MessageField {
                 number: trace::PACKET,
                 value: FieldValue::Bytes(packet),
@@ -298,7 +298,7 @@ const fn long_key(number: u32) -> [u8; 2] {
 #[cold]
 fn packed_field(packet: &[u8]) -> Option<(u32, &[u8])> {
     // Such a packet has no other field.
-    match Fields::new(packet).next() {
+    match MessageFields::new(packet).next() {
         Some(MessageField {
             number: number @ (COMPRESSED | ZSTD),
             value: FieldValue::Bytes(bytes),
@@ -329,7 +329,7 @@ fn after_packet(bytes: &[u8]) -> Option<&[u8]> {
         return None;
     }
     let (packet, rest) = left.split_at(length);
-    let mut fields = Fields::new(packet);
+    let mut fields = MessageFields::new(packet);
     let of_sequence =
         |field: MessageField<'_>| field.number == SEQUENCE && field.number().is_some();
     let (mut count, mut sequence) = (0, false);
@@ -362,14 +362,14 @@ mod tests {
     }
 
     fn read(trace: &[u8]) -> (Vec<(PacketPosition, Vec<u8>)>, Findings) {
-        let mut packets = Packets::new(trace);
+        let mut packets = PacketReader::new(trace);
         let read = all(&mut packets);
         assert_eq!(packets.gzipped(), trace.starts_with(&[0x1f, 0x8b]));
         assert!(packets.gzipped() || packets.position() <= trace.len() as u64);
         read
     }
 
-    fn all<R: Read>(packets: &mut Packets<R>) -> (Vec<(PacketPosition, Vec<u8>)>, Findings) {
+    fn all<R: Read>(packets: &mut PacketReader<R>) -> (Vec<(PacketPosition, Vec<u8>)>, Findings) {
         let mut findings = Findings::default();
         let mut list = Vec::new();
         while let Some(packet) = packets.next(&mut findings) {
@@ -447,7 +447,7 @@ mod tests {
         let (packets, findings) = read(&trace);
         assert_eq!(packets.len(), 3);
         assert_eq!(findings.list()[0].position.offset, second as u64);
-        let (slowly, _) = all(&mut Packets::new(Bytewise(&trace)));
+        let (slowly, _) = all(&mut PacketReader::new(Bytewise(&trace)));
         assert_eq!(slowly, packets);
     }
 

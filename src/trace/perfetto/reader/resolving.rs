@@ -1,6 +1,6 @@
 //! What the packets of a sequence refer to: interned names, callstacks, and other entries of its tables.
 
-use super::fields::{Fields, MessageField, number_of, numbers_of};
+use super::fields::{MessageField, MessageFields, number_of, numbers_of};
 use super::findings::{Findings, PacketPosition};
 use super::sequences::{InternedEntry, Sequence, name_of_table};
 use super::texts::{TextId, Texts};
@@ -77,7 +77,7 @@ impl<'a> Resolving<'a, '_> {
     }
 
     #[inline]
-    pub(super) fn end_of(&mut self, what: &str, fields: &Fields<'_>) {
+    pub(super) fn end_of(&mut self, what: &str, fields: &MessageFields<'_>) {
         if let Some(why) = fields.malformed() {
             self.findings
                 .add(self.position, || format!("{what}: {why}"));
@@ -86,7 +86,7 @@ impl<'a> Resolving<'a, '_> {
 
     /// Resolves the callstacks that a sample names: repeated field `number` of its message.
     pub fn callstacks(&mut self, bytes: &'a [u8], number: u32) {
-        let mut fields = Fields::new(bytes);
+        let mut fields = MessageFields::new(bytes);
         let wanted = |field: &MessageField<'_>| field.number == number;
         for field in fields.by_ref().filter(wanted) {
             for callstack in field.numbers() {

@@ -1,6 +1,6 @@
 //! The state that readers keep of a packet sequence: its interned data, its defaults, its clocks.
 
-use super::fields::{FieldValue, Fields};
+use super::fields::{FieldValue, MessageFields};
 use super::findings::{Findings, PacketPosition};
 use super::texts::{TextId, Texts};
 use crate::perfetto::packets::BOOTTIME;
@@ -231,7 +231,7 @@ impl Sequences {
         position: PacketPosition,
         findings: &mut Findings,
     ) {
-        let mut fields = Fields::new(data);
+        let mut fields = MessageFields::new(data);
         for field in fields.by_ref() {
             if let FieldValue::Bytes(entry) = field.value {
                 self.entry(sequence, texts, field.number, entry, position, findings);
@@ -254,7 +254,7 @@ impl Sequences {
         let mut number = 0;
         let mut name = None;
         let mut own_number = None;
-        let mut fields = Fields::new(entry);
+        let mut fields = MessageFields::new(entry);
         for field in fields.by_ref() {
             match (field.number, field.value) {
                 (event_name::IID, FieldValue::Number(iid)) => number = iid,
@@ -332,7 +332,7 @@ impl Sequences {
     /// Adds clocks that were read together.
     pub fn snapshot(&mut self, sequence: Option<usize>, snapshot: &[u8]) {
         let mut read = Vec::new();
-        for field in Fields::new(snapshot) {
+        for field in MessageFields::new(snapshot) {
             if let (clock_snapshot::CLOCKS, FieldValue::Bytes(clock)) = (field.number, field.value)
                 && read.len() < MAX_CLOCKS
             {
@@ -413,7 +413,7 @@ fn clock_of(bytes: &[u8]) -> Clock {
         multiplier: 1,
         incremental: false,
     };
-    for field in Fields::new(bytes) {
+    for field in MessageFields::new(bytes) {
         let Some(number) = field.number() else {
             continue;
         };

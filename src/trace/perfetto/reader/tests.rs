@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use prost::Message;
 
 use super::{
-    EventKind, Findings, HostEvent, PacketPosition, ReadOutcome, Replay, Visitor, check, info, read,
+    EventKind, Findings, HostEvent, PacketPosition, ReadOutcome, TraceReplay, Visitor, check, info,
+    read,
 };
 use crate::model;
 use crate::model::{
@@ -213,7 +214,9 @@ fn a_trace_of_ours_has_no_findings_and_lists_its_contents() {
 #[test]
 fn calls_and_work_are_read_as_they_were_written() {
     let mut heard = Heard::default();
-    let replayed = Replay::new(&trace_of(TWO)[..]).produce(&mut heard).unwrap();
+    let replayed = TraceReplay::new(&trace_of(TWO)[..])
+        .produce(&mut heard)
+        .unwrap();
     assert_eq!((replayed.untied, replayed.outcome.findings.count()), (0, 0));
     let name = "clEnqueueNDRangeKernel".to_owned();
     assert_eq!(heard.calls[0], (name.clone(), 2_000_000, 2_000_500));
@@ -232,7 +235,7 @@ fn work_may_come_before_its_call() {
     });
     assert_eq!(whats(&check(&trace[..])), [""; 0]);
     let mut heard = Heard::default();
-    let replayed = Replay::new(&trace[..]).produce(&mut heard).unwrap();
+    let replayed = TraceReplay::new(&trace[..]).produce(&mut heard).unwrap();
     assert_eq!(replayed.untied, 0);
     assert_eq!(heard.work[0].1, Some(2_000_000));
 }
@@ -593,6 +596,6 @@ proptest! {
                 counter_values samples stack stack_samples loss note
             );
         }
-        Replay::new(&trace[..]).produce(&mut Everything).unwrap();
+        TraceReplay::new(&trace[..]).produce(&mut Everything).unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! The tracks of a trace, from their descriptors, and the names beside them.
 
-use super::fields::{FieldValue, Fields};
+use super::fields::{FieldValue, MessageFields};
 use super::findings::{Findings, PacketPosition};
 use super::texts::{TextId, Texts};
 use crate::model::CounterUnit;
@@ -117,7 +117,7 @@ impl Tracks {
             Ok(text) => texts.add(text),
             Err(_) => TextId::EMPTY,
         };
-        let mut fields = Fields::new(bytes);
+        let mut fields = MessageFields::new(bytes);
         for field in fields.by_ref() {
             match (field.number, field.value) {
                 (track_descriptor::UUID, FieldValue::Number(id)) => track.id = TrackId(id),
@@ -199,7 +199,7 @@ impl<'a> TrackOwner<'a> {
             name: &[],
             order: None,
         };
-        for field in Fields::new(bytes) {
+        for field in MessageFields::new(bytes) {
             match (field.number, field.value) {
                 (thread_descriptor::PID, FieldValue::Number(id)) => owner.pid.0 = id as u32,
                 (thread_descriptor::TID, FieldValue::Number(id)) => owner.tid.0 = id as u32,
@@ -216,7 +216,7 @@ impl<'a> TrackOwner<'a> {
 
 fn counter_properties(bytes: &[u8]) -> CounterProperties {
     let mut properties = CounterProperties::default();
-    for field in Fields::new(bytes) {
+    for field in MessageFields::new(bytes) {
         match (field.number, field.value) {
             (counter_descriptor::UNIT, FieldValue::Number(unit)) => {
                 properties.unit = match Unit::try_from(unit as i32) {

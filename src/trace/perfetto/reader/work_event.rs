@@ -1,6 +1,6 @@
 //! Work of devices.
 
-use super::fields::{FieldValue, Fields, numbers_of};
+use super::fields::{FieldValue, MessageFields, numbers_of};
 use super::resolving::{MAX_REPEATED, NumberedText, Resolving};
 use crate::model::{Value, Work};
 use crate::perfetto::schema::field::{gpu_render_stage_event as stage, interned_data as table};
@@ -100,7 +100,7 @@ impl<'a> Resolving<'a, '_> {
             properties: Vec::new(),
         };
         let mut own_name = None;
-        let mut fields = Fields::new(bytes);
+        let mut fields = MessageFields::new(bytes);
         for field in fields.by_ref() {
             match (field.number, field.value) {
                 (stage::EVENT_ID, FieldValue::Number(id)) => event.event = Some(id),
@@ -159,7 +159,7 @@ impl<'a> Resolving<'a, '_> {
     #[inline]
     fn detail(&mut self, bytes: &'a [u8], details: &mut Details) {
         let (mut name, mut value) = ("", "");
-        let mut fields = Fields::new(bytes);
+        let mut fields = MessageFields::new(bytes);
         for field in fields.by_ref() {
             match (field.number, field.value) {
                 (stage::extra_data::NAME, FieldValue::Bytes(text)) => name = self.text(text),
@@ -173,7 +173,7 @@ impl<'a> Resolving<'a, '_> {
 
     fn launch(&mut self, bytes: &'a [u8], properties: &mut Vec<(&'a str, Value<'a>)>) {
         use stage::extra_compute_arg as property;
-        let mut fields = Fields::new(bytes);
+        let mut fields = MessageFields::new(bytes);
         for field in fields.by_ref() {
             let (stage::compute_kernel_launch::ARGS, FieldValue::Bytes(argument)) =
                 (field.number, field.value)
@@ -189,7 +189,7 @@ impl<'a> Resolving<'a, '_> {
                 break;
             }
             let (mut name, mut value) = ("", None);
-            for field in Fields::new(argument) {
+            for field in MessageFields::new(argument) {
                 match (field.number, field.value) {
                     (property::NAME_IID, FieldValue::Number(number)) => {
                         name = self.name(table::COMPUTE_ARG_NAMES, number).text

@@ -21,7 +21,7 @@ const MAX_OWN_NAMES: usize = 1 << 16;
 
 /// A queue, as the file tells queues apart: streams, and graphs, whose many streams have no meaning of their own.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-enum QueueKey {
+enum FileQueue {
     Stream(i64),
     Graph(u64),
     /// Launches of graphs, in this row of the file.
@@ -30,7 +30,7 @@ enum QueueKey {
 
 /// A call whose work has not all come.
 #[derive(Copy, Clone, Debug)]
-struct Caller {
+struct IncompleteCall {
     thread: ThreadId,
     start: Nanos,
     /// Pieces of work that are still to come.
@@ -40,8 +40,8 @@ struct Caller {
 /// Device work while it is passed on.
 #[derive(Debug, Default)]
 pub(super) struct DeviceWork {
-    queues: HashMap<(ProcessIndex, i64, QueueKey), QueueIndex>,
-    callers: NumberMap<u64, (ProcessIndex, Caller)>,
+    queues: HashMap<(ProcessIndex, i64, FileQueue), QueueIndex>,
+    callers: NumberMap<u64, (ProcessIndex, IncompleteCall)>,
     own_names: HashMap<Box<str>, u64>,
 }
 
@@ -60,7 +60,7 @@ impl DeviceWork {
         count: usize,
     ) {
         if count > 0 && self.callers.len() < MAX_WAITING {
-            let caller = Caller {
+            let caller = IncompleteCall {
                 thread,
                 start,
                 left: count,
@@ -70,7 +70,7 @@ impl DeviceWork {
     }
 
     /// The call that caused work.
-    fn caller(&mut self, correlation: u64) -> Option<(ProcessIndex, Caller)> {
+    fn caller(&mut self, correlation: u64) -> Option<(ProcessIndex, IncompleteCall)> {
         let (process, caller) = self.callers.get_mut(&correlation)?;
         caller.left -= 1;
         let found = (*process, *caller);
@@ -81,7 +81,7 @@ impl DeviceWork {
     }
 
     /// The call that launched a graph, whose nodes are still to come.
-    fn caller_of_launch(&self, correlation: u64) -> Option<(ProcessIndex, Caller)> {
+    fn caller_of_launch(&self, correlation: u64) -> Option<(ProcessIndex, IncompleteCall)> {
         self.callers.get(&correlation).copied()
     }
 }
@@ -214,9 +214,9 @@ impl Emitter<'_> {
         };
         let caller = caller.map(|(_, caller)| caller);
         let key = match (kind, known.graph) {
-            (WorkKind::Graph, _) => QueueKey::Launches(number),
-            (_, 0) => QueueKey::Stream(stream),
-            (_, graph) => QueueKey::Graph(graph),
+            (WorkKind::Graph, _) => FileQueue::Launches(number),
+            (_, 0) => FileQueue::Stream(stream),
+            (_, graph) => FileQueue::Graph(graph),
         };
         let queue = self.queue(process, device, key, known.context)?;
         let id = if record.head.has(flag::OWN_NAME) {
@@ -275,18 +275,18 @@ impl Emitter<'_> {
         &mut self,
         process: ProcessIndex,
         device: i64,
-        key: QueueKey,
+        key: FileQueue,
         context: u64,
     ) -> io::Result<QueueIndex> {
         if let Some(queue) = self.work.queues.get(&(process, device, key)) {
             return Ok(*queue);
         }
         let name = match key {
-            QueueKey::Stream(stream) => format!("stream {stream}"),
-            QueueKey::Graph(graph) => format!("graph {graph}"),
-            QueueKey::Launches(_) => {
-                let is_other = |(of, on, key): &&(ProcessIndex, i64, QueueKey)| {
-                    (*of, *on) == (process, device) && matches!(key, QueueKey::Launches(_))
+            FileQueue::Stream(stream) => format!("stream {stream}"),
+            FileQueue::Graph(graph) => format!("graph {graph}"),
+            FileQueue::Launches(_) => {
+                let is_other = |(of, on, key): &&(ProcessIndex, i64, FileQueue)| {
+                    (*of, *on) == (process, device) && matches!(key, FileQueue::Launches(_))
                 };
                 match self.work.queues.keys().filter(is_other).count() {
                     0 => "graph launches".to_owned(),

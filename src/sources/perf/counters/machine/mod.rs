@@ -16,7 +16,7 @@ use gputrail_buffer::platform::sysfs;
 use gputrail_counters::Usage;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use terms::{Config, configuration, is_name};
+use terms::{EventConfig, configuration, is_name};
 
 pub(super) use reading::MachineEvents;
 
@@ -77,7 +77,7 @@ pub(super) struct UnitEvent {
     kind: u32,
     /// The processor that reads the unit.
     cpu: u32,
-    pub config: Config,
+    pub config: EventConfig,
     /// A count of 1 in the unit of the counter.
     factor: f64,
 }
@@ -93,7 +93,7 @@ struct Zone {
 
 /// The description of an event, as the files of its unit have it.
 struct EventDescription {
-    config: Config,
+    config: EventConfig,
     factor: f64,
     usage: Usage,
     /// Its unit in words; empty if it counts things.

@@ -4,10 +4,10 @@ use std::io;
 
 use super::processes::ProcessDescription;
 use super::replaying::Replaying;
-use super::slices::{Content, EventLane};
+use super::slices::{EventLane, LaneContent};
 use crate::model::{Parent, ProcessIndex, Track, TrackIndex, TrackKind};
 use crate::perfetto::reader::check::rare;
-use crate::perfetto::reader::fields::{Fields, number_of};
+use crate::perfetto::reader::fields::{MessageFields, number_of};
 use crate::perfetto::reader::tracks::{self, Known, TrackId, TrackOf};
 use crate::perfetto::schema::{ProcessTree, TrackDescriptor, field};
 use gputrail_record::{ProcessId, ThreadId};
@@ -28,7 +28,7 @@ impl Replaying<'_> {
             }
         }
         let is_process = |number| number == field::track_descriptor::PROCESS;
-        if !Fields::new(descriptor).any(|field| is_process(field.number)) {
+        if !MessageFields::new(descriptor).any(|field| is_process(field.number)) {
             return;
         }
         let process = rare::<TrackDescriptor>(descriptor).and_then(|track| track.process);
@@ -114,7 +114,7 @@ impl Replaying<'_> {
         known: &Known,
         depth: u32,
     ) -> io::Result<EventLane> {
-        let slices = Content::Slices { thread: None };
+        let slices = LaneContent::Slices { thread: None };
         let Some(track) = track else {
             let track = self.stream.new_track(&Track {
                 parent: Parent::Trace,
@@ -138,7 +138,7 @@ impl Replaying<'_> {
             declared.kind = TrackKind::Thread(process, tid);
             let track = self.stream.new_track(&declared)?;
             let thread = Some((process, tid));
-            return Ok(EventLane::new(track, Content::Slices { thread }, true));
+            return Ok(EventLane::new(track, LaneContent::Slices { thread }, true));
         }
         if let TrackOf::Process(pid) = track.of {
             // Events on the process itself.
@@ -154,7 +154,7 @@ impl Replaying<'_> {
                 if self.is_own() && name == NOTES {
                     return Ok(EventLane::new(
                         TrackIndex(u32::MAX),
-                        Content::Notes(process),
+                        LaneContent::Notes(process),
                         false,
                     ));
                 }
@@ -171,11 +171,11 @@ impl Replaying<'_> {
                     match name {
                         _ if is_own_track(name, "markers") => {
                             declared.kind = TrackKind::ThreadRanges(process, tid);
-                            content = Content::ThreadRanges;
+                            content = LaneContent::ThreadRanges;
                         }
                         _ if is_row_of(name, "markers") => declared.kind = TrackKind::Ranges,
                         _ if CALL_ROWS.iter().any(|row| is_row_of(name, row)) => {
-                            content = Content::Slices {
+                            content = LaneContent::Slices {
                                 thread: Some((process, tid)),
                             };
                         }
@@ -187,7 +187,7 @@ impl Replaying<'_> {
         }
         if track.of == TrackOf::Counter {
             declared.kind = TrackKind::Counter(track.counter.unit);
-            content = Content::Counter(track.counter);
+            content = LaneContent::Counter(track.counter);
         }
         let track = self.stream.new_track(&declared)?;
         Ok(EventLane::new(track, content, false))

@@ -5,9 +5,9 @@ use std::io;
 use super::declare::thread_of;
 use super::held::Enqueuing;
 use super::limits::{MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_IDS, TOO_MANY_ARGUMENTS};
-use super::order::{HostAction, Moment};
+use super::order::{HostAction, HostMoment};
 use super::replaying::Replaying;
-use super::slices::{Content, Details, Form, RECORDS_LOST, ReplayedSpan, end, pass_on};
+use super::slices::{Form, LaneContent, RECORDS_LOST, ReplayedSpan, SliceDetails, end, pass_on};
 use crate::arguments::StoredArguments;
 use crate::model::{EventId, Value, category};
 use crate::perfetto::reader::tracks::{TrackId, TrackOf};
@@ -73,9 +73,9 @@ impl Replaying<'_> {
         event: &HostEvent<'_>,
         track: TrackId,
         what: HostAction,
-        details: Option<Box<Details>>,
-    ) -> Moment {
-        Moment {
+        details: Option<Box<SliceDetails>>,
+    ) -> HostMoment {
+        HostMoment {
             time: event.time,
             position: self.position,
             track,
@@ -86,7 +86,7 @@ impl Replaying<'_> {
     }
 
     /// Passes an event on: at once in traces of gputrail, otherwise when earlier ones have come.
-    fn pass_on_moment(&mut self, moment: Moment, known: &Known) -> io::Result<()> {
+    fn pass_on_moment(&mut self, moment: HostMoment, known: &Known) -> io::Result<()> {
         if self.is_own() {
             return self.apply(moment, known);
         }
@@ -109,7 +109,7 @@ impl Replaying<'_> {
     }
 
     /// Passes on an event that is not in the current packet.
-    fn apply_late(&mut self, moment: Moment, known: &Known) -> io::Result<()> {
+    fn apply_late(&mut self, moment: HostMoment, known: &Known) -> io::Result<()> {
         let current = (self.machine, self.position);
         (self.machine, self.position) = (moment.machine, moment.position);
         self.apply(moment, known)?;
@@ -146,12 +146,12 @@ impl Replaying<'_> {
     }
 
     /// The parts of an event that few events have.
-    fn details(&mut self, event: &HostEvent<'_>, what: &HostAction) -> Option<Box<Details>> {
+    fn details(&mut self, event: &HostEvent<'_>, what: &HostAction) -> Option<Box<SliceDetails>> {
         let label = match what {
             HostAction::Begin { label, .. } | HostAction::Instant(label) => *label,
             HostAction::End | HostAction::Value(_) => Some(0),
         };
-        let mut details = Details::default();
+        let mut details = SliceDetails::default();
         let ids = event.submitted().map(EventId).take(MAX_IDS);
         details.submitted.extend(ids);
         let ids = event.waited().map(EventId).take(MAX_IDS);
@@ -190,14 +190,14 @@ impl Replaying<'_> {
         Some(Box::new(details))
     }
 
-    fn apply(&mut self, moment: Moment, known: &Known) -> io::Result<()> {
+    fn apply(&mut self, moment: HostMoment, known: &Known) -> io::Result<()> {
         let Some(place) = self.lane(moment.track, known)? else {
             self.leave_out("event on one of too many tracks", 1);
             return Ok(());
         };
-        let Moment { time, details, .. } = moment;
+        let HostMoment { time, details, .. } = moment;
         let lane = &mut self.lanes[place];
-        let is_counter = matches!(lane.content, Content::Counter(_));
+        let is_counter = matches!(lane.content, LaneContent::Counter(_));
         match moment.what {
             HostAction::Value(_) if !is_counter => {
                 self.leave_out("value on a track that is no counter", 1);
@@ -239,7 +239,7 @@ impl Replaying<'_> {
                     details,
                 };
                 self.count_lost(&span);
-                if let Content::Slices { .. } = content {
+                if let LaneContent::Slices { .. } = content {
                     return self.complete(place, span, None);
                 }
                 let (consumer, labels) = (&mut *self.stream.consumer, &self.labels);
@@ -253,10 +253,10 @@ impl Replaying<'_> {
         &mut self,
         place: usize,
         (label, correlation, api): (Option<u32>, Option<u64>, u64),
-        details: Option<&Details>,
+        details: Option<&SliceDetails>,
     ) -> Form {
         let (own, lane) = (self.is_own(), &self.lanes[place]);
-        let Content::Slices { thread: Some(_) } = lane.content else {
+        let LaneContent::Slices { thread: Some(_) } = lane.content else {
             return Form::Slice(label);
         };
         let Some(number) = label else {
@@ -277,7 +277,7 @@ impl Replaying<'_> {
     }
 
     /// Takes the arguments of a call that are fields of it in the model.
-    fn own_fields(&self, form: Form, mut details: Box<Details>) -> Box<Details> {
+    fn own_fields(&self, form: Form, mut details: Box<SliceDetails>) -> Box<SliceDetails> {
         if let Form::Call(_) = form {
             (details.error, details.external, details.arguments) = split(&details.arguments);
         }
@@ -290,7 +290,7 @@ impl Replaying<'_> {
         form: Form,
         start: Nanos,
         correlation: Option<u64>,
-        details: Option<Box<Details>>,
+        details: Option<Box<SliceDetails>>,
     ) -> io::Result<()> {
         self.begun += 1;
         let lane = &mut self.lanes[place];
@@ -303,7 +303,7 @@ impl Replaying<'_> {
             correlation: CorrelationId(correlation.unwrap_or(0)),
             details,
         };
-        if let Content::ThreadRanges | Content::Notes(_) = lane.content {
+        if let LaneContent::ThreadRanges | LaneContent::Notes(_) = lane.content {
             let (consumer, labels) = (&mut *self.stream.consumer, &self.labels);
             pass_on(consumer, labels, (lane.track, lane.content), &span, true)?;
             span.details = None;
@@ -326,7 +326,7 @@ impl Replaying<'_> {
         &mut self,
         place: usize,
         time: Nanos,
-        details: Option<Box<Details>>,
+        details: Option<Box<SliceDetails>>,
     ) -> io::Result<()> {
         let lane = &mut self.lanes[place];
         let Some(mut span) = lane.open.pop() else {
@@ -334,7 +334,7 @@ impl Replaying<'_> {
             return Ok(());
         };
         self.open -= 1;
-        if let Content::ThreadRanges | Content::Notes(_) = lane.content {
+        if let LaneContent::ThreadRanges | LaneContent::Notes(_) = lane.content {
             return end(self.stream.consumer, lane.track, time, details.as_deref());
         }
         self.detail_bytes = self.detail_bytes.saturating_sub(span.bytes());
@@ -346,7 +346,7 @@ impl Replaying<'_> {
         &mut self,
         place: usize,
         span: ReplayedSpan,
-        end: Option<Box<Details>>,
+        end: Option<Box<SliceDetails>>,
     ) -> io::Result<()> {
         let lane = &mut self.lanes[place];
         let (count, bytes) = lane.waiting();

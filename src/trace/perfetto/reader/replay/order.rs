@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::slices::Details;
+use super::slices::SliceDetails;
 use crate::model::CounterValue;
 use crate::perfetto::reader::PacketPosition;
 use crate::perfetto::reader::tracks::TrackId;
@@ -14,13 +14,13 @@ const WINDOW_BYTES: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 
 /// An event of the host that outlives its packet.
 #[derive(Debug)]
-pub(super) struct Moment {
+pub(super) struct HostMoment {
     pub time: Nanos,
     pub position: PacketPosition,
     pub track: TrackId,
     pub machine: u32,
     pub what: HostAction,
-    pub details: Option<Box<Details>>,
+    pub details: Option<Box<SliceDetails>>,
 }
 
 /// What an event of the host does.
@@ -36,11 +36,11 @@ pub(super) enum HostAction {
     Value(CounterValue),
 }
 
-impl Moment {
+impl HostMoment {
     /// Bytes of memory that it takes.
     pub fn bytes(&self) -> usize {
         let details = self.details.as_ref();
-        size_of::<Moment>() + details.map_or(0, |details| details.bytes())
+        size_of::<HostMoment>() + details.map_or(0, |details| details.bytes())
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) struct ReorderWindow {
 #[derive(Debug)]
 struct WaitingEvent {
     key: (Nanos, u64),
-    moment: Moment,
+    moment: HostMoment,
 }
 
 impl PartialEq for WaitingEvent {
@@ -82,7 +82,7 @@ impl Ord for WaitingEvent {
 
 impl ReorderWindow {
     /// Adds an event. Returns whether it comes too late: after an event with a later time has been taken.
-    pub fn add(&mut self, moment: Moment) -> bool {
+    pub fn add(&mut self, moment: HostMoment) -> bool {
         let late = moment.time < self.latest;
         self.count += 1;
         self.bytes += moment.bytes();
@@ -94,7 +94,7 @@ impl ReorderWindow {
     }
 
     /// The next event, if there are so many that it cannot wait.
-    pub fn take_if_full(&mut self) -> Option<Moment> {
+    pub fn take_if_full(&mut self) -> Option<HostMoment> {
         if self.bytes > WINDOW_BYTES {
             self.take()
         } else {
@@ -103,7 +103,7 @@ impl ReorderWindow {
     }
 
     /// The next event.
-    pub fn take(&mut self) -> Option<Moment> {
+    pub fn take(&mut self) -> Option<HostMoment> {
         let Reverse(WaitingEvent { moment, .. }) = self.waiting.pop()?;
         self.bytes -= moment.bytes();
         self.latest = self.latest.max(moment.time);

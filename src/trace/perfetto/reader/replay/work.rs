@@ -10,7 +10,7 @@ use crate::model::{
     UNKNOWN_DEVICE, Work,
 };
 use crate::perfetto::reader::WorkEvent;
-use crate::perfetto::reader::fields::{Fields, number_of};
+use crate::perfetto::reader::fields::{MessageFields, number_of};
 use crate::perfetto::schema::field::{
     interned_gpu_render_stage_specification as specification, interned_graphics_context as context,
 };
@@ -135,7 +135,7 @@ impl Replaying<'_> {
             None if self.queues.len() >= MAX_QUEUES => return Ok(QueueIndex(0)),
             None => {
                 let number = |entry, wanted| number_of(entry, wanted).unwrap_or(0);
-                let mut described = Fields::new(event.queue_entry);
+                let mut described = MessageFields::new(event.queue_entry);
                 let described = described.find(|field| field.number == specification::DESCRIPTION);
                 let queue = self.stream.new_queue(&Queue {
                     process,
